@@ -1,0 +1,69 @@
+"""The `docmt` command."""
+
+import argparse
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+from docmt import __version__
+from docmt.errors import UserError
+from docmt.logs import set_up_logging
+
+GROUPS = {
+    "corpora": "fetch, read, generate and check corpora",
+    "text": "normalise, tokenise, truecase, BPE, and the way back",
+    "instances": "split documents into instances of whole sentences",
+    "train": "train a model",
+    "decode": "translate instances, score given targets",
+    "translate": "translate a text file, one line per sentence, a blank line between documents",
+    "evaluate": "score hypotheses and contrastive test sets",
+    "report": "gather scores into tables, pictures and one HTML page",
+    "config": "check and explain a configuration",
+}
+
+
+class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
+    """Help with defaults, except where there is none."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        if action.default is None or action.default is argparse.SUPPRESS or action.required:
+            return action.help
+        return super()._get_help_string(action)
+
+
+def build_parser(group: str | None = None) -> argparse.ArgumentParser:
+    """The parser of all commands; with `group`, only that group's module is imported (torch takes seconds)."""
+    parser = argparse.ArgumentParser(prog="docmt", description="Document-level machine translation.")
+    parser.add_argument("--version", action="version", version=f"docmt {__version__}")
+    parser.add_argument("--verbose", action="store_true", help="log more")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, summary in GROUPS.items():
+        command = commands.add_parser(name, help=summary, description=summary, formatter_class=HelpFormatter)
+        if name == group:
+            importlib.import_module(f"docmt.cli.{name}").add_commands(command)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command. Returns the exit code: 0, or 2 when the user can mend the cause."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    group = next((word for word in arguments if word in GROUPS), None)
+    options = build_parser(group).parse_args(arguments)
+    set_up_logging(verbose=options.verbose)
+    try:
+        return options.run(options) or 0
+    except UserError as error:
+        print(f"docmt: error: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    except KeyboardInterrupt:
+        print("docmt: interrupted", file=sys.stderr)
+        return 128 + signal.SIGINT
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,12 @@
+"""Errors that a user can cause and mend."""
+
+
+class UserError(Exception):
+    """Something the user can mend: bad input, a bad setting, a missing file.
+
+    The message is one line that says what is wrong, where, and what to do. The command line prints it and exits
+    with code 2. Anything else that is raised is a bug in docmt and keeps its traceback.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.split()))

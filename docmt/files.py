@@ -1,0 +1,139 @@
+"""Reading and writing files: strict UTF-8, lines that end only on "\\n", and nothing half-written."""
+
+import contextlib
+import gzip
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from docmt.errors import UserError
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file, decompressed when its name ends in `.gz`.
+
+    Raises UserError when the file is missing or is not valid gzip.
+    """
+    path = Path(path)
+    try:
+        data = path.read_bytes()
+        return gzip.decompress(data) if path.suffix == ".gz" else data
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise UserError(f"{path}: is a folder, a file is needed") from None
+    except (EOFError, gzip.BadGzipFile, OSError) as error:
+        raise UserError(f"{path}: cannot be read ({error})") from None
+
+
+def read_text(path: Path) -> str:
+    """The content of a UTF-8 file without a leading byte order mark.
+
+    Raises UserError that names the first bad line when the file is not UTF-8.
+    """
+    data = read_bytes(path).removeprefix(BYTE_ORDER_MARK)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UserError(
+            f"{path}: line {line} is not UTF-8 (byte 0x{data[error.start]:02x}): convert the file, "
+            "for example with `iconv -f LATIN1 -t UTF-8`"
+        ) from None
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a UTF-8 file; only "\\n" ends a line (U+2028, NEL and a lone CR are ordinary characters).
+
+    Raises UserError when the file is missing or is not UTF-8.
+    """
+    text = read_text(path)
+    lines = text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    return lines
+
+
+@contextlib.contextmanager
+def atomic_path(path: Path) -> Iterator[Path]:
+    """A temporary path beside `path`, renamed to it when the block ends well and removed when it fails.
+
+    The data are flushed to disk before the rename, so that a file under its final name is always whole. `path` may
+    also be a folder: make the temporary path a folder, and it replaces the old one.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
+        temporary = Path(folder) / path.name
+        yield temporary
+        if temporary.is_dir():
+            if path.exists():
+                shutil.rmtree(path)
+        else:
+            with open(temporary, "rb") as file:
+                os.fsync(file.fileno())
+        os.replace(temporary, path)
+
+
+@contextlib.contextmanager
+def atomic_writer(path: Path) -> Iterator[IO[str]]:
+    """A text file open for writing (UTF-8, "\\n" line ends) that appears under `path` only when it is whole."""
+    with atomic_path(path) as temporary:
+        with open(temporary, "w", encoding="utf-8", newline="\n") as file:
+            yield file
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write one line per string.
+
+    Raises ValueError when a string holds "\\n": it would shift every later line.
+    """
+    with atomic_writer(path) as file:
+        for line in lines:
+            if "\n" in line:
+                raise ValueError(f"{path}: a line must not hold a line end: {line!r}")
+            file.write(line + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """Parse a JSON file. Raises UserError that names the line when it is malformed."""
+    try:
+        return json.loads(read_text(path))
+    except json.JSONDecodeError as error:
+        raise UserError(f"{path}: line {error.lineno} is not JSON ({error.msg})") from None
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write indented JSON with sorted keys, so that equal values make equal files."""
+    with atomic_writer(path) as file:
+        json.dump(value, file, ensure_ascii=False, indent=1, sort_keys=True)
+        file.write("\n")
+
+
+def read_jsonl(path: Path) -> list[Any]:
+    """Parse one JSON value per line. Raises UserError that names the first bad line."""
+    values = []
+    for number, line in enumerate(read_lines(path), start=1):
+        try:
+            values.append(json.loads(line))
+        except json.JSONDecodeError as error:
+            raise UserError(f"{path}: line {number} is not JSON ({error.msg})") from None
+    return values
+
+
+def write_jsonl(path: Path, values: Iterable[Any]) -> None:
+    """Write one JSON value per line."""
+    write_lines(path, (json.dumps(value, ensure_ascii=False, sort_keys=True) for value in values))
+
+
+def sha256_file(path: Path) -> str:
+    """The SHA-256 of a file's bytes as they lie on disk, in hexadecimal."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

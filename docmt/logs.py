@@ -1,0 +1,28 @@
+"""Messages and progress bars, on standard error only: standard output belongs to results."""
+
+import logging
+import sys
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from tqdm import tqdm
+
+Item = TypeVar("Item")
+
+
+def set_up_logging(*, verbose: bool = False) -> None:
+    """Send the log of `docmt` to standard error, one line a message."""
+    logging.basicConfig(
+        level=logging.DEBUG if verbose else logging.INFO,
+        format="%(asctime)s %(levelname)s %(message)s",
+        datefmt="%H:%M:%S",
+        stream=sys.stderr,
+        force=True,
+    )
+    for noisy in ("matplotlib", "fontTools", "urllib3", "jieba", "lightning", "lightning.fabric"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+def progress(items: Iterable[Item], *, label: str, unit: str, total: int | None = None) -> Iterator[Item]:
+    """Iterate with a progress bar when standard error is a terminal, and plainly otherwise."""
+    return iter(tqdm(items, desc=label, unit=f" {unit}", total=total, disable=None, dynamic_ncols=True))

@@ -1,0 +1,50 @@
+"""Where an artefact comes from: versions, commit, settings and their hash."""
+
+import functools
+import hashlib
+import json
+import platform
+import subprocess
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from docmt import __version__
+
+PACKAGES = ("torch", "lightning", "numpy", "sacremoses", "subword-nmt", "jieba", "sacrebleu")
+
+
+def fingerprint(value: Any) -> str:
+    """A short hash (12 hexadecimal digits) of a JSON-like value, independent of the order of keys."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:12]
+
+
+@functools.cache
+def commit() -> str:
+    """The git commit of the source tree, with `+` when there are uncommitted changes; `unknown` outside git."""
+    root = Path(__file__).resolve().parent.parent
+    try:
+        head = _git(root, "rev-parse", "--short=12", "HEAD")
+        return head + ("+" if _git(root, "status", "--porcelain", "--untracked-files=no") else "")
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+
+
+def _git(root: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(root), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout.strip()
+
+
+def describe(*, settings: Any = None, **facts: Any) -> dict[str, Any]:
+    """What to store beside an artefact: versions, commit, the settings and their fingerprint, and given facts."""
+    versions = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    described = {"docmt": __version__, "commit": commit(), "versions": versions, **facts}
+    if settings is not None:
+        described |= {"settings": settings, "fingerprint": fingerprint(settings)}
+    return described

@@ -1,0 +1,82 @@
+"""The base of all settings: strict typed classes whose errors are one clear line."""
+
+import difflib
+import json
+from pathlib import Path
+from typing import Any, Self, get_args
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from docmt.errors import UserError
+from docmt.files import read_json
+
+
+class Settings(BaseModel):
+    """A section of the config. Unknown keys and wrong types are refused; values cannot change after loading."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
+
+    @classmethod
+    def load(cls, values: Any, *, where: str) -> Self:
+        """Validate plain values (from YAML or JSON).
+
+        Raises UserError that names the first bad key below `where` and, for an unknown key, the nearest known one.
+        """
+        if not isinstance(values, dict):
+            raise UserError(f"{where}: a mapping of settings is needed, not {values!r}")
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            raise UserError(_describe(cls, error, where)) from None
+
+    @classmethod
+    def from_argument(cls, argument: str, *, where: str) -> Self:
+        """Read the value of a `--settings` option: JSON text, or `@` and the name of a JSON file."""
+        if argument.startswith("@"):
+            return cls.load(read_json(Path(argument[1:])), where=where)
+        try:
+            values = json.loads(argument)
+        except json.JSONDecodeError as error:
+            raise UserError(f"{where}: not JSON ({error.msg}): give JSON text or @FILE") from None
+        return cls.load(values, where=where)
+
+
+def nearest(name: str, known: list[str]) -> str:
+    """A hint that names the known word closest to `name`, or all known words when none is close."""
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(sorted(known))}"
+
+
+def _describe(cls: type[BaseModel], error: ValidationError, where: str) -> str:
+    """The first problem of a ValidationError as one line; unknown keys come first, as the likeliest typing slip."""
+    problems = sorted(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
+    problem = problems[0]
+    path = ".".join([where, *(str(part) for part in problem["loc"])])
+    kind = problem["type"]
+    value = problem["input"]
+    if kind == "extra_forbidden":
+        owner = _class_at(cls, problem["loc"][:-1])
+        return f"{path}: unknown key; {nearest(str(problem['loc'][-1]), list(owner.model_fields))}"
+    if kind == "missing":
+        return f"{path}: this key is missing"
+    if isinstance(value, str) and kind in ("float_type", "int_type"):
+        hint = "write it with a point, as in 1.0e-4" if "e" in value.lower() else "write it without quotation marks"
+        return f"{path}: a number is needed, {value!r} is text ({hint})"
+    message = problem["msg"].removeprefix("Value error, ")
+    return f"{path}: {message}, not {value!r}" if problem["loc"] else f"{where}: {message}"
+
+
+def _class_at(cls: type[BaseModel], location: tuple[Any, ...]) -> type[BaseModel]:
+    """The settings class that stands at a location of a validation error."""
+    for part in location:
+        field = cls.model_fields.get(str(part))
+        if field is None:
+            continue
+        cls = _settings_class(field.annotation) or cls
+    return cls
+
+
+def _settings_class(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for part in get_args(annotation) if (found := _settings_class(part))), None)
