@@ -1,0 +1,1 @@
+"""The configuration: every stage's settings in one typed tree, and the plan of runs that follows from it."""

@@ -1,0 +1,1 @@
+"""Decoding: beam search over whole documents and scoring of given targets."""

@@ -1,0 +1,24 @@
+"""Settings of decoding."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from docmt.settings import Settings
+
+
+class DecodingSettings(Settings):
+    """Beam search over whole instances."""
+
+    beam_size: int = Field(5, ge=1)
+    """Hypotheses kept at each step."""
+    length_penalty: float = Field(1.0, ge=0)
+    """A hypothesis's score is its log probability divided by its length to this power."""
+    max_length_ratio: float = Field(1.2, gt=0)
+    """A target sentence has at most ratio × source subwords + offset subwords."""
+    max_length_offset: int = Field(10, ge=1)
+    """See max_length_ratio."""
+    max_batch_tokens: int = Field(4096, ge=1)
+    """Most source tokens decoded side by side."""
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    """`auto` is bfloat16 on a GPU and float32 on a CPU."""

@@ -1,0 +1,1 @@
+"""Models over packed tokens, all built on one primitive: ragged attention."""

@@ -1,0 +1,75 @@
+"""Named sizes and architectures: plain values for `ModelSettings`, merged under a system's own overrides."""
+
+from typing import Any
+
+SIZES: dict[str, dict[str, Any]] = {
+    "tiny": {
+        "encoder_layers": 3,
+        "decoder_layers": 3,
+        "width": 128,
+        "heads": 4,
+        "feed_forward_width": 256,
+        "dropout": 0.1,
+    },
+    "small": {
+        "encoder_layers": 4,
+        "decoder_layers": 4,
+        "width": 256,
+        "heads": 4,
+        "feed_forward_width": 1024,
+        "dropout": 0.3,
+    },
+    "base": {
+        "encoder_layers": 6,
+        "decoder_layers": 6,
+        "width": 512,
+        "heads": 8,
+        "feed_forward_width": 2048,
+        "dropout": 0.3,
+    },
+    "big": {
+        "encoder_layers": 6,
+        "decoder_layers": 6,
+        "width": 1024,
+        "heads": 16,
+        "feed_forward_width": 4096,
+        "dropout": 0.3,
+    },
+    "large": {
+        "encoder_layers": 12,
+        "decoder_layers": 12,
+        "width": 1024,
+        "heads": 16,
+        "feed_forward_width": 4096,
+        "dropout": 0.3,
+    },
+}
+"""Sizes of G-Transformer §2; `tiny` and `small` are for CPUs."""
+
+GLOBAL = {"lower": "global", "upper": "global"}
+GROUP = {"lower": "group", "upper": "group"}
+WINDOW = {"lower": "window", "upper": "window"}
+COMBINED = {"lower": "group", "upper": "combined"}
+GROUP_THEN_GLOBAL = {"lower": "group", "upper": "global"}
+
+
+def _attentions(encoder: dict, decoder: dict, cross: dict, **others: Any) -> dict[str, Any]:
+    return {"encoder_attention": encoder, "decoder_attention": decoder, "cross_attention": cross, **others}
+
+
+ARCHITECTURES: dict[str, dict[str, Any]] = {
+    # Baselines.
+    "sentence_transformer": _attentions(GROUP, GROUP, GROUP, positions="sentence"),
+    "document_transformer": _attentions(GLOBAL, GLOBAL, GLOBAL, target_stream="free"),
+    "concatenation": _attentions(WINDOW, WINDOW, WINDOW),
+    # G-Transformer and its ablations: Tables 3, 5 and 6 of the paper.
+    "g_transformer": _attentions(COMBINED, COMBINED, COMBINED),
+    "g_transformer_no_target_context": _attentions(COMBINED, GROUP, COMBINED),
+    "g_transformer_no_context": _attentions(GROUP, GROUP, GROUP),
+    "g_transformer_no_language_locality": _attentions(GLOBAL, GLOBAL, COMBINED),
+    "g_transformer_no_locality": _attentions(GLOBAL, GLOBAL, GLOBAL, target_stream="free"),
+    "g_transformer_only_group": _attentions(GROUP, GROUP, GROUP),
+    "g_transformer_only_global": _attentions(GROUP_THEN_GLOBAL, GROUP_THEN_GLOBAL, GROUP_THEN_GLOBAL),
+}
+"""What each attention sees. `no_context` removes the source side after the target side, as Table 3 does; it and
+`only_group` are the same model under the names of the two tables, and `no_locality` is the document Transformer."""

@@ -1,0 +1,73 @@
+"""Settings of a model: its size, and what each attention sees."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from docmt.settings import Settings
+
+Pattern = Literal["group", "window", "global", "combined"]
+
+
+class AttentionSettings(Settings):
+    """What one of the three attentions sees, in the lower and in the upper layers.
+
+    `group`: the same sentence; `window`: the same sentence and the `window_sentences` before it; `global`: the whole
+    instance; `combined`: group and global attention, summed by a gate (G-Transformer, Eq. 10).
+    """
+
+    lower: Pattern = "global"
+    """Pattern of the lower layers."""
+    upper: Pattern = "global"
+    """Pattern of the upper layers."""
+    upper_layers: int = Field(2, ge=0)
+    """How many layers, counted from the top, are upper layers."""
+
+    def pattern(self, layer: int, n_layers: int) -> Pattern:
+        """The pattern of layer `layer` (from 0) of a stack of `n_layers`."""
+        return self.upper if layer >= n_layers - self.upper_layers else self.lower
+
+
+class ModelSettings(Settings):
+    """A Transformer over packed tokens."""
+
+    encoder_layers: int = Field(6, ge=1)
+    """Layers of the encoder."""
+    decoder_layers: int = Field(6, ge=1)
+    """Layers of the decoder."""
+    width: int = Field(512, ge=2)
+    """Width of embeddings and layers."""
+    heads: int = Field(8, ge=1)
+    """Attention heads."""
+    feed_forward_width: int = Field(2048, ge=1)
+    """Width inside the feed-forward modules."""
+    dropout: float = Field(0.3, ge=0, lt=1)
+    """Dropout on embeddings, after each attention and after each feed-forward module."""
+    encoder_attention: AttentionSettings = AttentionSettings()
+    """Self-attention of the encoder."""
+    decoder_attention: AttentionSettings = AttentionSettings()
+    """Self-attention of the decoder."""
+    cross_attention: AttentionSettings = AttentionSettings()
+    """Attention from target to source."""
+    window_sentences: int = Field(2, ge=0)
+    """Sentences before the current one that the pattern `window` sees."""
+    positions: Literal["instance", "sentence"] = "instance"
+    """Whether positions run through the instance or start anew in each sentence."""
+    target_stream: Literal["aligned", "free"] = "aligned"
+    """`aligned`: one target sentence per source sentence by construction; `free`: one stream that ends itself."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.width % (2 * self.heads):
+            raise ValueError(f"width {self.width} must be a multiple of 2 × heads ({2 * self.heads})")
+        for name in ("encoder", "decoder", "cross"):
+            attention = getattr(self, f"{name}_attention")
+            layers = self.encoder_layers if name == "encoder" else self.decoder_layers
+            if attention.upper_layers > layers:
+                side = "encoder" if name == "encoder" else "decoder"
+                raise ValueError(
+                    f"{name}_attention.upper_layers {attention.upper_layers} is more than {side}_layers {layers}"
+                )
+            if self.target_stream == "free" and {attention.lower, attention.upper} != {"global"}:
+                raise ValueError(f"target_stream 'free' has no groups, so {name}_attention must be global throughout")
+        return self

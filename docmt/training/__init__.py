@@ -1,0 +1,1 @@
+"""Training: batches, loss, schedule, checkpoints, the loop."""

@@ -1,0 +1,56 @@
+"""Settings of training."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from docmt.settings import Settings
+
+
+class TrainingSettings(Settings):
+    """A recipe. The defaults are those of G-Transformer trained from scratch (Appendix B.2, C.1)."""
+
+    learning_rate: float = Field(5e-4, gt=0)
+    """Peak learning rate of parameters that start fresh."""
+    pretrained_learning_rate: float = Field(1e-4, gt=0)
+    """Peak learning rate of parameters copied from the model given as `--init`."""
+    warmup_steps: int = Field(4000, ge=0)
+    """Updates of linear warm-up; after them the rate falls with the inverse square root of the update."""
+    adam_beta1: float = Field(0.9, ge=0, lt=1)
+    """Adam's first moment decay."""
+    adam_beta2: float = Field(0.98, ge=0, lt=1)
+    """Adam's second moment decay."""
+    adam_epsilon: float = Field(1e-8, gt=0)
+    """Adam's epsilon."""
+    max_gradient_norm: float | None = Field(None, gt=0)
+    """Gradients are clipped to this norm; null never clips (the norm is logged all the same)."""
+    label_smoothing: float = Field(0.1, ge=0, lt=1)
+    """Probability mass spread evenly over the vocabulary."""
+    word_dropout: float = Field(0.3, ge=0, lt=1)
+    """Share of source and target input words replaced by `<mask>`; marks are spared."""
+    word_dropout_epochs: int | None = Field(None, ge=1)
+    """Epochs with word dropout (the paper's code stops before its 30th or 40th epoch); null never stops."""
+    max_batch_tokens: int = Field(4096, ge=1)
+    """Most tokens of a batch, counted as max(source, target) over its instances."""
+    accumulation_steps: int = Field(1, ge=1)
+    """Batches whose gradients make one update."""
+    max_steps: int | None = Field(None, ge=1)
+    """Stop after so many updates."""
+    max_epochs: int | None = Field(None, ge=1)
+    """Stop after so many passes over the training instances."""
+    patience: int | None = Field(10, ge=1)
+    """Stop after so many validations without a lower validation loss; null never stops early."""
+    validate_every_steps: int | None = Field(None, ge=1)
+    """Updates between validations; null validates after each epoch."""
+    log_every_steps: int = Field(50, ge=1)
+    """Updates between rows of the history."""
+    checkpoint_every_steps: int = Field(500, ge=1)
+    """Updates between checkpoints, besides those at each validation."""
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    """`auto` is bfloat16 on a GPU and float32 on a CPU."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.max_steps is None and self.max_epochs is None and self.patience is None:
+            raise ValueError("max_steps, max_epochs and patience are all null: training would never end")
+        return self
