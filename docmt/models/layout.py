@@ -1,0 +1,85 @@
+"""The layout of a batch: where sentences and instances lie in the packed tokens, and the groupings that follow.
+
+Shape letters: N packed target tokens, S packed source tokens, G sentences of the batch, B instances.
+"""
+
+from functools import cache
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from docmt.models.grouping import Grouping, expand_ranges
+from docmt.models.settings import ModelSettings, Pattern
+
+Slot = Literal["encoder", "decoder", "cross"]
+
+
+class Layout:
+    """Sentence lengths on both sides and sentences per instance; positions and groupings are derived on demand.
+
+    Args:
+        src_lengths_G: int64 array, tokens of each source sentence (marks included), in packed order.
+        tgt_lengths_G: int64 array, decoder inputs of each target sentence; in a free stream one length per instance.
+        sentences_B: int64 array, source sentences of each instance.
+        settings: of the model; says what `window` means, how positions run and whether the target stream is free.
+        device: where index tensors go.
+    """
+
+    def __init__(
+        self,
+        src_lengths_G: np.ndarray,
+        tgt_lengths_G: np.ndarray,
+        sentences_B: np.ndarray,
+        *,
+        settings: ModelSettings,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self.settings = settings
+        self.device = torch.device(device)
+        self.src_lengths_G = np.asarray(src_lengths_G, dtype=np.int64)
+        self.tgt_lengths_G = np.asarray(tgt_lengths_G, dtype=np.int64)
+        self.sentences_B = np.asarray(sentences_B, dtype=np.int64)
+        is_free = settings.target_stream == "free"
+        self.tgt_sentences_B = np.ones_like(self.sentences_B) if is_free else self.sentences_B
+        self.grouping = cache(self._grouping)
+
+    def positions(self, side: Literal["src", "tgt"]) -> Tensor:
+        """int64 [S] or [N], the position of each token in its instance or sentence, from 0."""
+        lengths = self._sides(side)[0]
+        if self.settings.positions == "instance":
+            lengths = self._instance_lengths(side)
+        return torch.from_numpy(expand_ranges(np.zeros_like(lengths), lengths)).to(self.device)
+
+    def _sides(self, side: str) -> tuple[np.ndarray, np.ndarray]:
+        if side == "src":
+            return self.src_lengths_G, self.sentences_B
+        return self.tgt_lengths_G, self.tgt_sentences_B
+
+    def _instance_lengths(self, side: str) -> np.ndarray:
+        lengths, sentences = self._sides(side)
+        return np.add.reduceat(lengths, np.cumsum(sentences) - sentences)
+
+    def _grouping(self, slot: Slot, pattern: Pattern) -> Grouping:
+        """The grouping of an attention; `combined` is not one, it asks for `group` and `global`."""
+        query_side = "src" if slot == "encoder" else "tgt"
+        key_side = "tgt" if slot == "decoder" else "src"
+        is_causal = slot == "decoder"
+        if pattern == "global":
+            queries, keys = self._instance_lengths(query_side), self._instance_lengths(key_side)
+            starts = np.cumsum(keys) - keys
+        else:
+            queries, keys = self._sides(query_side)[0], self._sides(key_side)[0]
+            starts = np.cumsum(keys) - keys
+            if pattern == "window":
+                ends = starts + keys
+                starts = starts[self._window_first_sentences()]
+                keys = ends - starts
+        return Grouping.of_ranges(queries, starts, keys, is_causal=is_causal, device=self.device)
+
+    def _window_first_sentences(self) -> np.ndarray:
+        """For each sentence the first one of its window, never before its instance."""
+        first_B = np.cumsum(self.sentences_B) - self.sentences_B
+        first_G = np.repeat(first_B, self.sentences_B)
+        return np.maximum(np.arange(len(first_G)) - self.settings.window_sentences, first_G)

@@ -1,0 +1,178 @@
+"""Ragged attention: packed queries, keys and values, and a grouping. The one primitive of all models.
+
+Three paths that must agree: a dense mask (the oracle in tests), buckets of padded batches (CPU, and any device), and
+variable-length flash attention (CUDA, half precision).
+
+Shape letters: N packed queries, M packed keys, H heads, K head width, P padded rows, g groups of a bucket, q and k its
+padded queries and keys.
+"""
+
+import math
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from docmt.models.grouping import Bucket, Grouping, Padding
+
+try:
+    from torch.nn.attention.varlen import varlen_attn
+except ImportError:  # an older torch: the padded path serves every device
+    varlen_attn = None
+
+EXPLICIT_MAX_KEYS = 512
+"""Below this many keys, explicit matrix products beat the fused CPU kernel in bfloat16 (measured; docs/performance.md)."""
+
+
+def ragged_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping) -> Tensor:
+    """Softmax attention in which each group of queries sees its own list of keys.
+
+    Args:
+        query_NHK, key_MHK, value_MHK: packed rows, any floating dtype.
+        grouping: which keys each group of queries sees; its queries must number N.
+
+    Returns:
+        [N, H, K]. Rows of groups without queries do not exist; every group with queries has at least one key.
+    """
+    if query_NHK.is_cuda and varlen_attn is not None and query_NHK.dtype in (torch.float16, torch.bfloat16):
+        return varlen_attention(query_NHK, key_MHK, value_MHK, grouping)
+    return padded_attention(query_NHK, key_MHK, value_MHK, grouping)
+
+
+def dense_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping) -> Tensor:
+    """The formula as the papers write it: softmax(QKᵀ/√K + M)V with a dense mask (G-Transformer, Eq. 6–7)."""
+    mask_NM = grouping.dense_mask(len(key_MHK))
+    scores_HNM = torch.einsum("nhk,mhk->hnm", query_NHK, key_MHK) / math.sqrt(query_NHK.shape[-1])
+    weights_HNM = scores_HNM.masked_fill(~mask_NM, -torch.inf).softmax(-1)
+    return torch.einsum("hnm,mhk->nhk", weights_HNM, value_MHK)
+
+
+def padded_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping) -> Tensor:
+    """Ragged attention through padded buckets of groups of similar size."""
+    query_PHK = pad_rows(query_NHK, grouping.query_padding)
+    key_PHK = pad_rows(key_MHK, grouping.key_padding)
+    value_PHK = pad_rows(value_MHK, grouping.key_padding)
+    outputs = []
+    for bucket, query, key, value in _split_buckets(grouping, query_PHK, key_PHK, value_PHK):
+        output_gHqK = _bucket_attention(query, key, value, bucket, grouping.is_causal)
+        outputs.append(output_gHqK.transpose(1, 2).flatten(0, 1))
+    output_PHK = outputs[0] if len(outputs) == 1 else torch.cat(outputs)
+    return unpad_rows(output_PHK, grouping.query_padding)
+
+
+def varlen_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping) -> Tensor:
+    """Ragged attention through variable-length flash attention (CUDA, float16 or bfloat16)."""
+    if grouping.key_rows_index is not None:
+        key_MHK = key_MHK.index_select(0, grouping.key_rows_index)
+        value_MHK = value_MHK.index_select(0, grouping.key_rows_index)
+    query_offsets, key_offsets = grouping.cumulative_lengths
+    return varlen_attn(
+        query_NHK.contiguous(),
+        key_MHK.contiguous(),
+        value_MHK.contiguous(),
+        query_offsets,
+        key_offsets,
+        int(grouping.query_lengths_G.max()),
+        int(grouping.key_lengths_G.max()),
+        window_size=(-1, 0) if grouping.is_causal else (-1, -1),
+    )
+
+
+@torch.no_grad()
+def attention_entropy(query_NHK: Tensor, key_MHK: Tensor, grouping: Grouping) -> Tensor:
+    """Entropy in bits of each query's attention weights averaged over the heads (G-Transformer §3.2).
+
+    Returns:
+        float32 [N].
+    """
+    query_PHK = pad_rows(query_NHK.float(), grouping.query_padding)
+    key_PHK = pad_rows(key_MHK.float(), grouping.key_padding)
+    entropies = []
+    for bucket, query, key, _ in _split_buckets(grouping, query_PHK, key_PHK, key_PHK):
+        weights_gqk = _weights(query, key, bucket, grouping.is_causal).mean(1)
+        entropies.append(torch.special.entr(weights_gqk).sum(-1).flatten() / math.log(2))
+    return unpad_rows(torch.cat(entropies), grouping.query_padding)
+
+
+def _split_buckets(
+    grouping: Grouping, query_PHK: Tensor, key_PHK: Tensor, value_PHK: Tensor
+) -> list[tuple[Bucket, Tensor, Tensor, Tensor]]:
+    """Each bucket with its [g, H, q or k, K] views."""
+    parts = []
+    first_query = first_key = 0
+    for bucket in grouping.buckets:
+        g, n, m = bucket.n_groups, bucket.n_queries, bucket.n_keys
+        query = query_PHK[first_query : first_query + g * n].unflatten(0, (g, n)).transpose(1, 2)
+        key = key_PHK[first_key : first_key + g * m].unflatten(0, (g, m)).transpose(1, 2)
+        value = value_PHK[first_key : first_key + g * m].unflatten(0, (g, m)).transpose(1, 2)
+        parts.append((bucket, query, key, value))
+        first_query, first_key = first_query + g * n, first_key + g * m
+    return parts
+
+
+def _bucket_attention(query: Tensor, key: Tensor, value: Tensor, bucket: Bucket, is_causal: bool) -> Tensor:
+    """Attention of one padded batch; [g, H, q, K]."""
+    if query.dtype == torch.bfloat16 and not query.is_cuda and bucket.n_keys <= EXPLICIT_MAX_KEYS:
+        return torch.matmul(_weights(query, key, bucket, is_causal), value)
+    if bucket.bias_gqk is None:
+        return F.scaled_dot_product_attention(query, key, value, is_causal=is_causal)
+    return F.scaled_dot_product_attention(query, key, value, attn_mask=bucket.bias_gqk[:, None].to(query.dtype))
+
+
+def _weights(query: Tensor, key: Tensor, bucket: Bucket, is_causal: bool) -> Tensor:
+    """Attention weights of one padded batch; [g, H, q, k]."""
+    scores = torch.matmul(query * (query.shape[-1] ** -0.5), key.transpose(-1, -2))
+    if bucket.bias_gqk is not None:
+        scores = scores + bucket.bias_gqk[:, None].to(scores.dtype)
+    elif is_causal:
+        future = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)
+        scores = scores.masked_fill(future, -torch.inf)
+    return scores.softmax(-1)
+
+
+def pad_rows(rows: Tensor, padding: Padding) -> Tensor:
+    """Packed rows [N, …] → padded rows [P, …]."""
+    if padding.rows_P is None:
+        return rows
+    if padding.places_N is not None and len(padding.places_N) == len(rows):
+        return _Pad.apply(rows, padding.rows_P, padding.places_N)
+    return rows.index_select(0, padding.rows_P)
+
+
+def unpad_rows(rows: Tensor, padding: Padding) -> Tensor:
+    """Padded rows [P, …] → packed rows [N, …]."""
+    return rows if padding.rows_P is None else _Unpad.apply(rows, padding.places_N)
+
+
+class _Pad(torch.autograd.Function):
+    """Gather whose backward is a gather too: cheaper than the scatter-add of `index_select`.
+
+    The gradient of padding rows is dropped: masks keep them from having any.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, rows_P: Tensor, places_N: Tensor) -> Tensor:
+        ctx.save_for_backward(places_N)
+        return rows.index_select(0, rows_P)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        (places_N,) = ctx.saved_tensors
+        return gradient.index_select(0, places_N), None, None
+
+
+class _Unpad(torch.autograd.Function):
+    """The inverse gather; padding rows get a zero gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, places_N: Tensor) -> Tensor:
+        ctx.save_for_backward(places_N)
+        ctx.n_padded = len(rows)
+        return rows.index_select(0, places_N)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        (places_N,) = ctx.saved_tensors
+        padded = gradient.new_zeros(ctx.n_padded, *gradient.shape[1:])
+        return padded.index_copy_(0, places_N, gradient), None

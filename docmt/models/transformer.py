@@ -1,0 +1,96 @@
+"""The Transformer over packed tokens that all systems of this package are.
+
+Shape letters: N packed target tokens, S packed source tokens, D width, V vocabulary.
+"""
+
+import math
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from docmt.models.layers import DecoderLayer, EncoderLayer
+from docmt.models.layout import Layout
+from docmt.models.settings import ModelSettings
+
+
+class Transformer(nn.Module):
+    """Encoder and decoder with one shared table of embeddings, post-norm, sinusoidal positions.
+
+    What each attention sees is said by `settings`; so the sentence Transformer, the document Transformer,
+    concatenation and G-Transformer with its ablations are all this class.
+
+    Args:
+        settings: size and attention patterns.
+        n_symbols: V, entries of the vocabulary.
+    """
+
+    def __init__(self, settings: ModelSettings, n_symbols: int) -> None:
+        super().__init__()
+        self.settings = settings
+        self.embedding = nn.Embedding(n_symbols, settings.width)
+        nn.init.normal_(self.embedding.weight, std=settings.width**-0.5)
+        sizes = (settings.width, settings.heads, settings.feed_forward_width, settings.dropout)
+        n, m = settings.encoder_layers, settings.decoder_layers
+        self.encoder = nn.ModuleList(
+            EncoderLayer(*sizes, pattern=settings.encoder_attention.pattern(i, n)) for i in range(n)
+        )
+        self.decoder = nn.ModuleList(
+            DecoderLayer(
+                *sizes,
+                pattern=settings.decoder_attention.pattern(i, m),
+                cross_pattern=settings.cross_attention.pattern(i, m),
+            )
+            for i in range(m)
+        )
+
+    def forward(self, src_tokens_S: Tensor, tgt_inputs_N: Tensor, layout: Layout) -> Tensor:
+        """Decoder states [N, D] of the target inputs, teacher-forced."""
+        return self.decode(tgt_inputs_N, self.encode(src_tokens_S, layout), layout)
+
+    def encode(self, src_tokens_S: Tensor, layout: Layout) -> Tensor:
+        """Encoder states [S, D] of int64 token ids [S]."""
+        hidden_SD = self.embed(src_tokens_S, layout.positions("src"))
+        for layer in self.encoder:
+            hidden_SD = layer(hidden_SD, partial(layout.grouping, "encoder"))
+        return hidden_SD
+
+    def decode(self, tgt_inputs_N: Tensor, memory_SD: Tensor, layout: Layout) -> Tensor:
+        """Decoder states [N, D] of int64 token ids [N]."""
+        hidden_ND = self.embed(tgt_inputs_N, layout.positions("tgt"))
+        for layer in self.decoder:
+            hidden_ND = layer(
+                hidden_ND, memory_SD, partial(layout.grouping, "decoder"), partial(layout.grouping, "cross")
+            )
+        return hidden_ND
+
+    def embed(self, tokens_N: Tensor, positions_N: Tensor) -> Tensor:
+        """Scaled embeddings plus positions, with dropout; [N, D]."""
+        width = self.settings.width
+        table_TD = sinusoids(int(positions_N.max()) + 1 if len(positions_N) else 0, width, device=positions_N.device)
+        hidden_ND = self.embedding(tokens_N) * math.sqrt(width) + table_TD[positions_N]
+        return F.dropout(hidden_ND, self.settings.dropout, self.training)
+
+    def logits(self, hidden_ND: Tensor) -> Tensor:
+        """Scores of all symbols, [N, V], with the shared table."""
+        return F.linear(hidden_ND, self.embedding.weight)
+
+
+_tables: dict[tuple[int, torch.device], Tensor] = {}
+
+
+def sinusoids(n_positions: int, width: int, *, device: torch.device | str = "cpu") -> Tensor:
+    """Sinusoidal positions, float32 [at least n_positions, width]: sines in the first half, cosines in the second.
+
+    (Vaswani et al. 2017, §3.5, in the order that fairseq uses.) The table is cached and grows by doubling.
+    """
+    key = (width, torch.device(device))
+    table = _tables.get(key)
+    if table is None or len(table) < n_positions:
+        length = max(1024, 1 << (n_positions - 1).bit_length() if n_positions > 1 else 1)
+        half = width // 2
+        rates = torch.exp(torch.arange(half) * -(math.log(10000) / max(half - 1, 1)))
+        angles = torch.arange(length)[:, None] * rates
+        table = _tables[key] = torch.cat((angles.sin(), angles.cos()), dim=1).to(device)
+    return table
