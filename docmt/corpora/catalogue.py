@@ -1,0 +1,205 @@
+"""The catalogue: which corpora there are, where their files come from, and what they must hold.
+
+The entries are data: `catalogue/*.yaml`, one file per family of corpora. A corpus is one language pair, so that its
+name alone says which text is meant; either direction can be read.
+"""
+
+import functools
+from importlib import resources
+from pathlib import PurePosixPath
+from typing import Literal
+
+import yaml
+from pydantic import Field, field_validator, model_validator
+
+from docmt.corpora.readers.build import Format
+from docmt.errors import UserError
+from docmt.settings import Settings, nearest
+
+HEXADECIMAL = set("0123456789abcdef")
+
+
+class Address(Settings):
+    """Where a file can be fetched."""
+
+    url: str
+    """Its https address."""
+    member: str | None = None
+    """The file's path inside the archive (tar or zip) that the address serves; null: the address serves the file."""
+    is_checked: bool = True
+    """False where the address serves another edition of the same text, whose bytes differ from the file described;
+    the counts of documents and sentences still have to fit when it is read."""
+
+    @field_validator("url")
+    @classmethod
+    def _is_web(cls, url: str) -> str:
+        if not url.startswith(("https://", "http://")):
+            raise ValueError("an address starts with https://")
+        return url
+
+
+class SourceFile(Settings):
+    """One file of a corpus, as its publisher names it."""
+
+    addresses: list[Address] = Field(default=[])
+    """Addresses, best first; without one the user has to obtain the file, as `obtain` says."""
+    obtain: str | None = None
+    """For a file that no address serves: what to obtain, and where."""
+    sha256: str | None = None
+    """SHA-256 of the content, uncompressed."""
+    sha256_gz: str | None = None
+    """SHA-256 of the gzip file that a mirror may hold in its stead."""
+    git_blob: str | None = None
+    """Git's blob id of the content: SHA-1 of `blob`, a blank, the size, NUL and the content."""
+    bytes: int | None = None
+    """Size of the content."""
+    bytes_gz: int | None = None
+    """Size of the gzip file."""
+
+    @model_validator(mode="after")
+    def _is_obtainable(self) -> "SourceFile":
+        if not self.addresses and not self.obtain:
+            raise ValueError("a file needs addresses, or `obtain`: what the user has to get")
+        for name, digits in (("sha256", 64), ("sha256_gz", 64), ("git_blob", 40)):
+            value = getattr(self, name)
+            if value is not None and (len(value) != digits or not set(value) <= HEXADECIMAL):
+                raise ValueError(f"{name} must be {digits} hexadecimal digits")
+        return self
+
+    @property
+    def check(self) -> str:
+        """The check as text for messages."""
+        if self.sha256:
+            return f"sha256 {self.sha256}"
+        return f"git blob {self.git_blob}" if self.git_blob else "no checksum is published"
+
+
+class Split(Settings):
+    """One split of a corpus."""
+
+    files: dict[str, str]
+    """Role → file. The roles are the two languages for formats with one file per language, `both` for one file with
+    both, and what the format names besides (`index`)."""
+    documents: int | None = None
+    """Documents expected, null where unknown; reading refuses other counts."""
+    sentences: int | None = None
+    """Sentence pairs (for contrastive sets: variants to score) expected, null where unknown."""
+    format: Format | None = None
+    """The format, where it is not that of the corpus."""
+
+
+class ReadableCorpus(Settings):
+    """What the readers need to know; also the form in which users describe files of their own (`--spec`)."""
+
+    languages: list[str]
+    """Source and target language of the files, for example [en, de]."""
+    format: Format
+    """The reader's name and its options."""
+    splits: dict[str, Split]
+    """Split → its files. In a user's own description the files are paths."""
+
+    @model_validator(mode="after")
+    def _has_two_languages(self) -> "ReadableCorpus":
+        if not 1 <= len(self.languages) <= 2 or len(set(self.languages)) != len(self.languages):
+            raise ValueError("`languages` must be two different languages, source and target")
+        return self
+
+    def split(self, name: str, *, where: str) -> Split:
+        """A split by name. Raises UserError with the nearest name."""
+        if name not in self.splits:
+            raise UserError(f"{where} has no split {name!r}; {nearest(name, list(self.splits))}")
+        return self.splits[name]
+
+
+class Corpus(ReadableCorpus):
+    """One corpus: a language pair (or, for a treebank, one language) from one source."""
+
+    version: str
+    """What fixes the content: a commit, a release, a year."""
+    title: str
+    """One line for lists."""
+
+
+class Family(Settings):
+    """Corpora that share source, licence and files: one YAML file."""
+
+    source: str
+    """Where the family comes from, for people."""
+    licence: str
+    """The terms under which its text can be used."""
+    terms: Literal["open", "research", "unstated", "licensed"]
+    """`open`: use and share under the licence; `research`: research use, do not republish; `unstated`: no licence
+    stated, local tests only; `licensed`: to be bought or applied for."""
+    mirror_folder: str
+    """The folder of a mirror that holds the files."""
+    files: dict[str, SourceFile]
+    """File name (below the folder) → file."""
+    corpora: dict[str, Corpus]
+    """Name → corpus."""
+
+    @model_validator(mode="after")
+    def _names_fit(self) -> "Family":
+        for name in self.files:
+            path = PurePosixPath(name)
+            if path.is_absolute() or ".." in path.parts:
+                raise ValueError(f"file {name!r} must be a path below the folder")
+        for corpus_name, corpus in self.corpora.items():
+            for split_name, split in corpus.splits.items():
+                for file in split.files.values():
+                    if file not in self.files:
+                        raise ValueError(f"{corpus_name} {split_name}: file {file!r} is not under `files`")
+        return self
+
+
+class Entry(Settings):
+    """A corpus found in the catalogue, with its family."""
+
+    name: str
+    """Name of the corpus."""
+    corpus: Corpus
+    """The corpus."""
+    family: Family
+    """What it shares with others."""
+
+    @property
+    def where(self) -> str:
+        """How messages name it."""
+        return f"corpus {self.name}"
+
+    def file_names(self, splits: list[str] | None = None) -> list[str]:
+        """The files of the given splits (all without any), each once. Raises UserError on an unknown split."""
+        chosen = splits or list(self.corpus.splits)
+        names = (name for split in chosen for name in self.corpus.split(split, where=self.where).files.values())
+        return list(dict.fromkeys(names))
+
+    def kind(self, split: str) -> Literal["download", "manual"]:
+        """`download` when every file of the split has an address, otherwise `manual`."""
+        files = (self.family.files[name] for name in self.corpus.splits[split].files.values())
+        return "download" if all(file.addresses for file in files) else "manual"
+
+
+@functools.cache
+def load_catalogue() -> dict[str, Entry]:
+    """All corpora by name, families in alphabetical order.
+
+    Raises UserError when a YAML file does not fit the classes above or a corpus stands twice.
+    """
+    entries: dict[str, Entry] = {}
+    folder = resources.files("docmt.corpora") / "catalogue"
+    for file in sorted(folder.iterdir(), key=lambda item: item.name):
+        if not file.name.endswith(".yaml"):
+            continue
+        family = Family.load(yaml.safe_load(file.read_text(encoding="utf-8")), where=f"catalogue/{file.name}")
+        for name, corpus in family.corpora.items():
+            if name in entries:
+                raise UserError(f"catalogue/{file.name}: corpus {name} stands twice")
+            entries[name] = Entry(name=name, corpus=corpus, family=family)
+    return entries
+
+
+def find_corpus(name: str) -> Entry:
+    """A corpus by name. Raises UserError with the nearest name."""
+    catalogue = load_catalogue()
+    if name not in catalogue:
+        raise UserError(f"no corpus {name!r} in the catalogue; {nearest(name, list(catalogue))}")
+    return catalogue[name]

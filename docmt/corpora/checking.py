@@ -1,0 +1,67 @@
+"""Reads every catalogue corpus that a mirror holds and compares counts: is the mirror whole, do the readers fit?"""
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from docmt.corpora.catalogue import Entry
+from docmt.corpora.fetching import WrongFileError, mirrored, place
+from docmt.corpora.reading import files_by_role, read_split
+from docmt.corpora.suites import CONVERTERS, read_suite
+from docmt.errors import UserError
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """What came of one split.
+
+    Attributes:
+        corpus, split: which.
+        state: `ok`, `absent` (not in the mirror), or `bad`.
+        documents, sentences: as read (items and candidates for contrastive sets), None when not read.
+        note: what is wrong, or what was dropped.
+    """
+
+    corpus: str
+    split: str
+    state: str
+    documents: int | None = None
+    sentences: int | None = None
+    note: str = ""
+
+
+def check_corpus(entry: Entry, mirror: Path) -> Iterator[CheckResult]:
+    """Verify the checksums of each split and read it. Problems become results, not errors."""
+    for name, split in entry.corpus.splits.items():
+        sources = {file: mirrored(entry, file, mirror) for file in split.files.values()}
+        absent = [file for file, source in sources.items() if source is None]
+        if absent:
+            yield CheckResult(entry.name, name, "absent", note=f"{len(absent)} of {len(sources)} files are not there")
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                for file, source in sources.items():
+                    place(source, Path(folder) / file, entry.family.files[file])
+                yield _read(entry, name, Path(folder))
+            except (UserError, WrongFileError) as error:
+                yield CheckResult(entry.name, name, "bad", note=str(error))
+
+
+def _read(entry: Entry, name: str, folder: Path) -> CheckResult:
+    corpus, split = entry.corpus, entry.corpus.splits[name]
+    files = files_by_role(split, folder)
+    form = split.format or corpus.format
+    if form.reader == "files":
+        return CheckResult(entry.name, name, "ok", note="checksums only")
+    if form.reader in CONVERTERS:
+        items, dropped = read_suite(corpus, name, files=files, where=entry.where)
+        n_candidates = sum(len(item["candidates"]) for item in items)
+        return CheckResult(entry.name, name, "ok", len(items), n_candidates, _describe(dropped))
+    src_lang, tgt_lang = corpus.languages
+    _, counts = read_split(corpus, name, files=files, src_lang=src_lang, tgt_lang=tgt_lang, where=entry.where)
+    return CheckResult(entry.name, name, "ok", counts.documents, counts.sentences, _describe(counts.dropped))
+
+
+def _describe(dropped: dict[str, int]) -> str:
+    return "; ".join(f"{n} {cause}" for cause, n in sorted(dropped.items()) if n)

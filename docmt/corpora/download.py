@@ -1,0 +1,203 @@
+"""One address to one file: resumed, retried, never half-written under its final name."""
+
+import json
+import logging
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import requests
+import tenacity
+from tqdm import tqdm
+
+log = logging.getLogger(__name__)
+
+CHUNK_BYTES = 1 << 16
+PASSING_STATUS = {408, 425, 429, 500, 502, 503, 504}
+BROKEN_CONNECTION = (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError)
+
+
+class AddressError(Exception):
+    """An address does not serve the file. The message says why; the next address may do better."""
+
+
+class _PassingError(Exception):
+    """A fault that may pass: the server is busy, the connection broke.
+
+    Attributes:
+        wait_seconds: how long the server asks to wait, or 0.
+    """
+
+    def __init__(self, message: str, wait_seconds: float = 0.0) -> None:
+        super().__init__(message)
+        self.wait_seconds = wait_seconds
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How hard to try one address."""
+
+    n_attempts: int = 5
+    """Attempts without a new byte before the address is given up."""
+    first_wait_seconds: float = 1.0
+    """Wait before the second attempt; it doubles each time."""
+    longest_wait_seconds: float = 60.0
+    """No wait is longer, whatever the server asks for."""
+    timeout_seconds: float = 60.0
+    """Silence after which a connection counts as broken."""
+
+
+def download(
+    url: str, target: Path, *, is_right: Callable[[Path], bool] = lambda _: True, patience: Patience | None = None
+) -> None:
+    """Fetch `url` to `target`.
+
+    What has arrived stays in `target.part`, with the address and the server's validator beside it, so that the next
+    attempt, or the next call, asks only for the rest. `is_right` judges the whole file: a resumed file that is wrong
+    is fetched once more from its start, since the part may be to blame.
+
+    Raises AddressError when the address does not serve the file.
+    """
+    patience = patience or Patience()
+    part = _Part(target)
+    for _ in range(2):
+        was_resumed = _fetch(url, part, patience)
+        if is_right(part.path):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            part.finish()
+            return
+        n_bytes = part.path.stat().st_size
+        part.clear()
+        if not was_resumed:
+            break
+        log.info("%s: the resumed file is wrong, starting over", url)
+    raise AddressError(f"{url}: the checksum differs ({n_bytes} bytes came)")
+
+
+class _Part:
+    """What has arrived of a file: `NAME.part`, and `NAME.part.json` with the address and the server's validator."""
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+        self.path = target.with_name(target.name + ".part")
+        self.facts_path = target.with_name(target.name + ".part.json")
+
+    def resumable(self, url: str) -> tuple[int, str | None]:
+        """Bytes that are there from this address, and the validator; 0 when the part is from elsewhere."""
+        try:
+            facts = json.loads(self.facts_path.read_text(encoding="utf-8"))
+            n_bytes = self.path.stat().st_size
+        except (OSError, ValueError):
+            return 0, None
+        # Without a validator nothing tells whether the server still serves the same file: start over.
+        return (n_bytes, facts["validator"]) if facts.get("url") == url and facts.get("validator") else (0, None)
+
+    def start(self, url: str, validator: str | None) -> None:
+        """Note where the bytes to come are from."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.facts_path.write_text(json.dumps({"url": url, "validator": validator}), encoding="utf-8")
+
+    def finish(self) -> None:
+        """Give the whole file its name."""
+        os.replace(self.path, self.target)
+        self.facts_path.unlink(missing_ok=True)
+
+    def clear(self) -> None:
+        """Forget what has arrived."""
+        self.path.unlink(missing_ok=True)
+        self.facts_path.unlink(missing_ok=True)
+
+
+def _fetch(url: str, part: _Part, patience: Patience) -> bool:
+    """Fill the part, over as many attempts as bring progress. Returns whether it was ever resumed."""
+    was_resumed = False
+    backoff = tenacity.wait_exponential(multiplier=patience.first_wait_seconds, max=patience.longest_wait_seconds)
+
+    def wait(state: tenacity.RetryCallState) -> float:
+        asked = min(state.outcome.exception().wait_seconds, patience.longest_wait_seconds)
+        return max(backoff(state), asked)
+
+    def tell(state: tenacity.RetryCallState) -> None:
+        log.info("%s; trying again in %.1f s", state.outcome.exception(), state.next_action.sleep)
+
+    retrying = tenacity.Retrying(
+        retry=tenacity.retry_if_exception_type(_PassingError),
+        stop=tenacity.stop_after_attempt(patience.n_attempts),
+        wait=wait,
+        before_sleep=tell,
+        reraise=True,
+    )
+    try:
+        for attempt in retrying:
+            with attempt:
+                was_resumed |= _fetch_once(url, part, patience)
+    except _PassingError as error:
+        raise AddressError(f"{error}, {patience.n_attempts} times") from None
+    return was_resumed
+
+
+def _fetch_once(url: str, part: _Part, patience: Patience) -> bool:
+    """One request. Returns whether it went on from a part. Raises _PassingError or AddressError."""
+    start, validator = part.resumable(url)
+    # The catalogue's checksums are of the bytes as served, so no transparent compression.
+    headers = {"Accept-Encoding": "identity"}
+    if start:
+        headers |= {"Range": f"bytes={start}-", "If-Range": validator}
+    try:
+        with requests.get(url, headers=headers, stream=True, timeout=patience.timeout_seconds) as response:
+            _check_status(url, response, part)
+            is_rest = response.status_code == 206 and _first_byte(response) == start
+            if response.status_code == 206 and not is_rest:
+                part.clear()
+                raise _PassingError(f"{url}: the server sent another range than asked for")
+            if not is_rest:
+                start = 0
+                part.start(url, _validator(response))
+            _store(response, part.path, start)
+    except BROKEN_CONNECTION as error:
+        raise _PassingError(f"{url}: the connection broke ({type(error).__name__})") from None
+    except requests.RequestException as error:
+        raise AddressError(f"{url}: {type(error).__name__}") from None
+    return is_rest
+
+
+def _check_status(url: str, response: requests.Response, part: _Part) -> None:
+    status = response.status_code
+    if status == 416:
+        part.clear()
+        raise _PassingError(f"{url}: HTTP 416, the part does not fit")
+    if status in PASSING_STATUS:
+        asked = response.headers.get("Retry-After", "")
+        raise _PassingError(f"{url}: HTTP {status}", float(asked) if asked.isdigit() else 0.0)
+    if status not in (200, 206):
+        raise AddressError(f"{url}: HTTP {status}")
+
+
+def _first_byte(response: requests.Response) -> int | None:
+    match = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
+    return int(match[1]) if match else None
+
+
+def _validator(response: requests.Response) -> str | None:
+    """What If-Range needs: a strong ETag, or the time of the last change."""
+    etag = response.headers.get("ETag", "")
+    return etag if etag and not etag.startswith("W/") else response.headers.get("Last-Modified")
+
+
+def _store(response: requests.Response, path: Path, start: int) -> None:
+    """Append the body at byte `start`. What has come stays when the connection breaks."""
+    length = response.headers.get("Content-Length", "")
+    total = start + int(length) if length.isdigit() else None
+    with (
+        open(path, "r+b" if start else "wb") as file,
+        tqdm(desc=path.stem, initial=start, total=total, unit="B", unit_scale=True, disable=None) as bar,
+    ):
+        file.seek(start)
+        for chunk in response.iter_content(CHUNK_BYTES):
+            file.write(chunk)
+            bar.update(len(chunk))
+        file.truncate()
+        file.flush()
+        os.fsync(file.fileno())

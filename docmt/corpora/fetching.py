@@ -1,0 +1,179 @@
+"""Files of a corpus: from a mirror folder, or from the first address that serves them, checked and named."""
+
+import hashlib
+import logging
+import shutil
+import tarfile
+import tempfile
+import zipfile
+import zlib
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from docmt.corpora.catalogue import Address, Entry, SourceFile
+from docmt.corpora.checksums import is_same, unpack
+from docmt.corpora.download import AddressError, Patience, download
+from docmt.errors import UserError
+from docmt.files import atomic_path, read_json, write_json
+
+log = logging.getLogger(__name__)
+
+ARCHIVES = ".archives"
+RECORD = "fetched.json"
+
+
+def fetch_corpus(
+    entry: Entry,
+    out: Path,
+    *,
+    splits: list[str] | None = None,
+    mirror: Path | None = None,
+    patience: Patience | None = None,
+) -> dict[str, str]:
+    """Bring the files of a corpus into the folder `out`, under their publisher's names, uncompressed.
+
+    A file that is there already and right is kept. `fetched.json` records where each file came from. Returns name →
+    origin. Raises UserError that says where to put a file when neither the mirror nor an address serves it.
+    """
+    out = Path(out)
+    if mirror is not None and not Path(mirror).is_dir():
+        raise UserError(f"mirror {mirror}: no such folder")
+    record_path = out / RECORD
+    record: dict[str, str] = read_json(record_path) if record_path.exists() else {}
+    for name in entry.file_names(splits):
+        file, target = entry.family.files[name], out / name
+        if target.is_file() and (is_same(target, file) or _is_variant(record.get(name), file)):
+            record.setdefault(name, "placed by hand")
+            continue
+        record[name] = _fetch_file(entry, name, out, mirror=mirror, patience=patience)
+        log.info("%s: %s", target, record[name])
+        write_json(record_path, record)
+    write_json(record_path, record)
+    shutil.rmtree(out / ARCHIVES, ignore_errors=True)
+    return record
+
+
+def mirrored(entry: Entry, name: str, mirror: Path) -> Path | None:
+    """Where a mirror folder holds a file, plain or as `.gz`; None when it does not."""
+    path = Path(mirror) / entry.family.mirror_folder / name
+    return next((found for found in (path, path.with_name(path.name + ".gz")) if found.is_file()), None)
+
+
+class WrongFileError(Exception):
+    """The bytes are not those that the catalogue describes. The message says of which file."""
+
+
+def place(source: Path, target: Path, file: SourceFile, *, is_checked: bool = True) -> None:
+    """Write the content of a plain or gzip file to `target`.
+
+    Raises WrongFileError, and leaves nothing, when the checksum differs or the gzip is broken.
+    """
+    with atomic_path(target) as temporary:
+        # A name such as corpus.tar.gz promises gzip: such a file keeps its compression.
+        if target.suffix == ".gz":
+            shutil.copyfile(source, temporary)
+        elif not unpack(source, temporary):
+            raise WrongFileError(f"{source}: the gzip file is broken")
+        if is_checked and not is_same(temporary, file):
+            raise WrongFileError(f"{source}: the checksum differs")
+
+
+def _fetch_file(entry: Entry, name: str, out: Path, *, mirror: Path | None, patience: Patience | None) -> str:
+    """Bring one file into place. Returns its origin: `mirror` or the address."""
+    file, target = entry.family.files[name], out / name
+    tried: list[str] = []
+    if mirror is not None:
+        source = mirrored(entry, name, mirror)
+        if source is None:
+            tried.append("the mirror does not hold it")
+        else:
+            try:
+                place(source, target, file)
+                return "mirror"
+            except WrongFileError as error:
+                tried.append(f"mirror: {error}")
+    for address in file.addresses:
+        try:
+            _fetch_address(address, target, file, archives=out / ARCHIVES, patience=patience)
+            return address.url
+        except (AddressError, WrongFileError) as error:
+            log.warning("%s", error)
+            tried.append(str(error))
+    advice = f"obtain {file.obtain}, and put it at" if file.obtain else "put the file at"
+    reasons = f" (tried: {'; '.join(tried)})" if tried else ""
+    raise UserError(f"{entry.where}: cannot fetch {name}: {advice} {target} ({file.check}){reasons}")
+
+
+def _fetch_address(
+    address: Address, target: Path, file: SourceFile, *, archives: Path, patience: Patience | None
+) -> None:
+    """Fetch a file, or its archive and the member. Raises AddressError or WrongFileError."""
+    if address.member is None:
+        # The server may serve gzip for a name without it: judge the bytes as they come, unpack afterwards.
+        arrived = archives / f"{_key(address.url)}-{PurePosixPath(target.name)}"
+        download(
+            address.url,
+            arrived,
+            is_right=lambda path: not address.is_checked or _may_hold(path, file),
+            patience=patience,
+        )
+        place(arrived, target, file, is_checked=address.is_checked)
+        arrived.unlink()
+        return
+    archive = archives / _key(address.url)
+    if not archive.exists():
+        download(address.url, archive, patience=patience)
+    with tempfile.TemporaryDirectory(dir=archives) as folder:
+        member = Path(folder) / "member"
+        _extract(archive, address, member)
+        place(member, target, file, is_checked=address.is_checked)
+
+
+def _may_hold(path: Path, file: SourceFile) -> bool:
+    """Whether a download is the file, plain or in gzip."""
+    if is_same(path, file):
+        return True
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        content = Path(folder) / "content"
+        return unpack(path, content) and is_same(content, file)
+
+
+def _extract(archive: Path, address: Address, target: Path) -> None:
+    """Copy one member's bytes to `target`, whatever path the archive gives it; links and folders are refused.
+
+    Raises AddressError when the archive is broken or has no such file.
+    """
+    lost = AddressError(f"{address.url}: the archive has no file {address.member}")
+    try:
+        if zipfile.is_zipfile(archive):
+            with zipfile.ZipFile(archive) as zipped:
+                if address.member not in zipped.namelist():
+                    raise lost
+                with zipped.open(address.member) as stream:
+                    _copy(stream, target)
+            return
+        with tarfile.open(archive) as tarred:
+            for member in tarred:
+                if member.isfile() and PurePosixPath(member.name) == PurePosixPath(address.member):
+                    _copy(tarred.extractfile(member), target)
+                    return
+    except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, zlib.error) as error:
+        # A broken archive must not be taken for a good one by the next file or the next call.
+        archive.unlink(missing_ok=True)
+        raise AddressError(f"{address.url}: the archive is broken ({error})") from None
+    raise lost
+
+
+def _copy(stream: IO[bytes], target: Path) -> None:
+    with open(target, "wb") as file:
+        shutil.copyfileobj(stream, file)
+
+
+def _key(url: str) -> str:
+    """A file name for an address."""
+    return hashlib.sha256(url.encode("utf-8")).hexdigest()[:16]
+
+
+def _is_variant(origin: str | None, file: SourceFile) -> bool:
+    """Whether a file came from an address whose bytes are not those described."""
+    return any(origin == address.url for address in file.addresses if not address.is_checked)

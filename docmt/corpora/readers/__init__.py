@@ -1,0 +1,1 @@
+"""Readers: from the files of a format to documents."""

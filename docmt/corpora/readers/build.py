@@ -1,0 +1,80 @@
+"""From a format's settings to its reader."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from docmt.corpora.documents import Document
+from docmt.corpora.readers import dialogues, lines, pages, segments, verses
+from docmt.corpora.readers.collector import Counts
+from docmt.errors import UserError
+from docmt.settings import Settings
+
+
+class VoitaSuite(Settings):
+    """Contrastive sets of Voita et al. 2019: one JSON list per phenomenon (the roles are the phenomena)."""
+
+    reader: Literal["voita_suite"]
+    """Name of the format."""
+
+
+class ContraProSuite(Settings):
+    """ContraPro as lines for scoring (roles `en` and `de`): `previous sentence <SEP> sentence`, one variant per line."""
+
+    reader: Literal["contrapro_suite"]
+    """Name of the format."""
+
+
+class PlainFiles(Settings):
+    """Files that are fetched as they are: treebanks, and test sets that are scored by generation."""
+
+    reader: Literal["files"]
+    """Name of the format."""
+
+
+Format = Annotated[
+    lines.MarkedLines
+    | lines.BlankLines
+    | lines.SingleLines
+    | lines.IndexedLines
+    | segments.Segments
+    | segments.WmtXml
+    | segments.IwsltTrain
+    | dialogues.DialogueJson
+    | dialogues.DialogueCsv
+    | dialogues.JsonLines
+    | pages.PoPages
+    | verses.Verses
+    | VoitaSuite
+    | ContraProSuite
+    | PlainFiles,
+    Field(discriminator="reader"),
+]
+
+READERS = {
+    "marked_lines": lines.read_marked_lines,
+    "blank_lines": lines.read_blank_lines,
+    "single_lines": lines.read_single_lines,
+    "indexed_lines": lines.read_indexed_lines,
+    "segments": segments.read_segments,
+    "wmt_xml": segments.read_wmt_xml,
+    "iwslt_train": segments.read_iwslt_train,
+    "dialogue_json": dialogues.read_dialogue_json,
+    "dialogue_csv": dialogues.read_dialogue_csv,
+    "jsonl": dialogues.read_json_lines,
+    "po_pages": pages.read_po_pages,
+    "verses": verses.read_verses,
+}
+
+
+def read(files: Mapping[str, Path], *, form: Format, languages: tuple[str, str]) -> tuple[list[Document], Counts]:
+    """Read documents in the direction of `languages`, from files by role (a language, `both` or `index`).
+
+    Raises UserError when the files are bad or the format holds no parallel documents.
+    """
+    if form.reader not in READERS:
+        hint = "use `docmt corpora suite`" if form.reader.endswith("_suite") else "use the files as they are"
+        raise UserError(f"format {form.reader}: holds no parallel documents: {hint}")
+    return READERS[form.reader](files, form=form, languages=languages)

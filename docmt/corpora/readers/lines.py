@@ -1,0 +1,151 @@
+"""Plain lines: `<d>` markers (Maruf et al. 2019), blank lines, no boundaries, or a list of line numbers (MSCTD)."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from docmt.corpora.documents import Document
+from docmt.corpora.readers.collector import Collector, Counts
+from docmt.corpora.readers.sides import Part, Side, align, pick
+from docmt.errors import UserError
+from docmt.files import read_lines
+from docmt.settings import Settings
+
+
+class MarkedLines(Settings):
+    """One file per language, one sentence per line, and a marker line before each document."""
+
+    reader: Literal["marked_lines"]
+    """Name of the format."""
+    marker: str = "<d>"
+    """The line that starts a document."""
+
+
+class BlankLines(Settings):
+    """One file per language, one sentence per line, and blank lines between documents."""
+
+    reader: Literal["blank_lines"]
+    """Name of the format."""
+
+
+class SingleLines(Settings):
+    """One file per language, one sentence per line, no documents: every line is a document of its own."""
+
+    reader: Literal["single_lines"]
+    """Name of the format."""
+
+
+class IndexedLines(Settings):
+    """One file per language, and a third (role `index`) with the line numbers (from 0) of each document."""
+
+    reader: Literal["indexed_lines"]
+    """Name of the format."""
+
+
+def read_marked_lines(
+    files: Mapping[str, Path], *, form: MarkedLines, languages: tuple[str, str]
+) -> tuple[list[Document], Counts]:
+    """Read files with marker lines; an empty line is an empty sentence.
+
+    Raises UserError when text stands before the first marker or when the sides do not fit.
+    """
+    sides = []
+    for lang in languages:
+        path = pick(files, lang, form.reader)
+        parts: list[Part] = []
+        for number, line in enumerate(read_lines(path), start=1):
+            if line.strip() == form.marker:
+                parts.append(Part(None, number))
+            elif parts:
+                parts[-1].add(line, line=number)
+            else:
+                raise UserError(f"{path}: line {number} stands before the first {form.marker!r} line")
+        sides.append(Side(path, parts))
+    return align(*sides)
+
+
+def read_blank_lines(
+    files: Mapping[str, Path], *, form: BlankLines, languages: tuple[str, str]
+) -> tuple[list[Document], Counts]:
+    """Read documents between blank lines. Several blank lines are one boundary: empty sentences cannot be written so.
+
+    Raises UserError when the sides do not fit.
+    """
+    sides = []
+    for lang in languages:
+        path = pick(files, lang, form.reader)
+        parts: list[Part] = []
+        is_inside = False
+        for number, line in enumerate(read_lines(path), start=1):
+            if not line.strip(" \t\r"):
+                is_inside = False
+                continue
+            if not is_inside:
+                parts.append(Part(None, number))
+                is_inside = True
+            parts[-1].add(line, line=number)
+        sides.append(Side(path, parts))
+    return align(*sides)
+
+
+def read_single_lines(
+    files: Mapping[str, Path], *, form: SingleLines, languages: tuple[str, str]
+) -> tuple[list[Document], Counts]:
+    """Read sentence pairs without documents. Raises UserError when the numbers of lines differ."""
+    (src_path, src), (tgt_path, tgt) = _line_pairs(files, form.reader, languages)
+    collector = Collector()
+    for number, pair in enumerate(zip(src, tgt, strict=True), start=1):
+        collector.add(f"{number:08d}", [pair])
+    if not collector.documents:
+        raise UserError(f"{src_path}: holds no sentences")
+    return collector.documents, collector.counts
+
+
+def read_indexed_lines(
+    files: Mapping[str, Path], *, form: IndexedLines, languages: tuple[str, str]
+) -> tuple[list[Document], Counts]:
+    """Read documents whose line numbers stand in an index file, one JSON list per line.
+
+    Lines that no list names are counted as dropped. Raises UserError when a list is malformed, or names a line that
+    is not there or was named before.
+    """
+    (src_path, src), (_, tgt) = _line_pairs(files, form.reader, languages)
+    index = pick(files, "index", form.reader)
+    collector = Collector()
+    used: set[int] = set()
+    for number, line in enumerate(read_lines(index), start=1):
+        for place in (places := _places(line, f"{index}: line {number}")):
+            if place >= len(src):
+                raise UserError(f"{index}: line {number} names line {place} (from 0), {src_path} has {len(src)}")
+            if place in used:
+                raise UserError(f"{index}: line {number} names line {place} (from 0) again")
+            used.add(place)
+        collector.add(f"{number:05d}", [(src[place], tgt[place]) for place in places])
+    if not collector.documents:
+        raise UserError(f"{index}: names no sentences")
+    collector.drop("line in no document", len(src) - len(used))
+    return collector.documents, collector.counts
+
+
+def _places(line: str, where: str) -> list[int]:
+    try:
+        places = json.loads(line)
+    except json.JSONDecodeError:
+        places = None
+    if not isinstance(places, list) or any(type(place) is not int or place < 0 for place in places):
+        raise UserError(f"{where} is not a list of line numbers such as [0, 1, 2]")
+    return places
+
+
+def _line_pairs(
+    files: Mapping[str, Path], reader: str, languages: tuple[str, str]
+) -> tuple[tuple[Path, list[str]], tuple[Path, list[str]]]:
+    """Both files as lines. Raises UserError when the numbers of lines differ."""
+    (src_path, src), (tgt_path, tgt) = ((path := pick(files, lang, reader), read_lines(path)) for lang in languages)
+    if len(src) != len(tgt):
+        raise UserError(
+            f"{len(src)} lines in {src_path}, {len(tgt)} in {tgt_path}: line {min(len(src), len(tgt)) + 1} "
+            "is the first without a partner"
+        )
+    return (src_path, src), (tgt_path, tgt)

@@ -1,0 +1,80 @@
+"""Help pages as gettext PO files: the page and line of each message give back the document."""
+
+import tempfile
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+import polib
+
+from docmt.corpora.documents import Document
+from docmt.corpora.readers.collector import Collector, Counts
+from docmt.corpora.readers.sides import pick
+from docmt.errors import UserError
+from docmt.files import read_text
+from docmt.settings import Settings
+
+
+class PoPages(Settings):
+    """One PO file (role `both`): messages are source sentences, translations target sentences."""
+
+    reader: Literal["po_pages"]
+    """Name of the format."""
+
+
+def read_po_pages(
+    files: Mapping[str, Path], *, form: PoPages, languages: tuple[str, str]
+) -> tuple[list[Document], Counts]:
+    """Read the pages that the `#:` references name, each message at every place where it is used.
+
+    Untranslated, fuzzy, obsolete and plural messages and those without a reference are counted as dropped. Raises
+    UserError when the file is not PO.
+    """
+    path = pick(files, "both", form.reader)
+    catalogue = _catalogue(path)
+    collector = Collector()
+    pages: dict[str, list[tuple[int, int, str, str]]] = defaultdict(list)
+    for order, entry in enumerate(catalogue):
+        cause = _why_not(entry)
+        if cause:
+            collector.drop(cause)
+            continue
+        for page, line in entry.occurrences:
+            pages[page].append((int(line or 0), order, entry.msgid, entry.msgstr))
+    for page in sorted(pages):
+        collector.add(page, [(source, target) for _, _, source, target in sorted(pages[page])])
+    if not collector.documents:
+        raise UserError(f"{path}: holds no translated messages with a reference")
+    return collector.documents, collector.counts
+
+
+def _catalogue(path: Path) -> list[polib.POEntry]:
+    """The messages of a PO file.
+
+    They go through a temporary file: a text in memory polib would split at U+2028 and NEL, which are characters of a
+    message.
+    """
+    with tempfile.NamedTemporaryFile(suffix=".po") as file:
+        file.write(read_text(path).encode("utf-8"))
+        file.flush()
+        try:
+            return list(polib.pofile(file.name, encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            reason = str(error).replace(file.name, "").strip()
+            raise UserError(f"{path}: is not a PO file ({reason})") from None
+
+
+def _why_not(entry: polib.POEntry) -> str | None:
+    """Why a message is left out, or None."""
+    if entry.obsolete:
+        return "obsolete message"
+    if entry.fuzzy:
+        return "fuzzy message"
+    if entry.msgid_plural:
+        return "plural message"
+    if not entry.msgstr:
+        return "untranslated message"
+    if not entry.occurrences:
+        return "message without a page"
+    return None

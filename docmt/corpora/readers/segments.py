@@ -1,0 +1,214 @@
+"""Test sets of WMT and IWSLT: `<doc docid>` and `<seg id>`, as SGML or XML, and IWSLT's tagged training text."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from defusedxml import DefusedXmlException
+from defusedxml import ElementTree as SafeTree
+from pydantic import Field
+
+from docmt.corpora.documents import Document
+from docmt.corpora.readers.collector import Collector, Counts
+from docmt.corpora.readers.sides import Part, Side, align, pick
+from docmt.errors import UserError
+from docmt.files import read_bytes, read_lines, read_text
+from docmt.settings import Settings
+
+# The text of a segment ends at its end tag or, where that is missing, at the next tag that cannot stand inside one.
+TAG = re.compile(
+    r"<doc\b(?P<doc>[^>]*)>|(?P<end></doc\s*>)"
+    r"|<seg\b(?P<seg>[^>]*)>(?P<text>.*?)(?=</seg\s*>|<seg\b|</?doc\b|</?p>|</?hl>|\Z)",
+    re.DOTALL | re.IGNORECASE,
+)
+ATTRIBUTE = re.compile(r"""([\w:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
+REFERENCE = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6}));")
+CHARACTERS = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+TRAIN_START = re.compile(r"\s*<(?:doc\b|url>)", re.IGNORECASE)
+TRAIN_TALK = re.compile(r"""\s*(?:<talkid>\s*(.*?)\s*</talkid>|<doc\b[^>]*\bdocid\s*=\s*"([^"]*)")""", re.IGNORECASE)
+TRAIN_TAG = re.compile(
+    r"\s*</?(?:doc|url|talkid|title|description|keywords|speaker|reviewer|translator)\b", re.IGNORECASE
+)
+
+
+class Segments(Settings):
+    """One file per language with `<doc docid>` and `<seg id>`: WMT's SGML, IWSLT's XML."""
+
+    reader: Literal["segments"]
+    """Name of the format."""
+    plain: list[str] = Field(default=[])
+    """Languages whose file is plain lines instead, line i for the i-th `<seg>` of the other."""
+
+
+class WmtXml(Settings):
+    """One file (role `both`) in the XML of WMT 2021 and later: `<doc>` with `<src>` and `<ref>`."""
+
+    reader: Literal["wmt_xml"]
+    """Name of the format."""
+    translator: str | None = None
+    """Which `<ref translator>` to read; null takes the first one."""
+
+
+class IwsltTrain(Settings):
+    """One file per language: IWSLT's training text, tagged lines (`<url>`, `<talkid>`, …) before each talk."""
+
+    reader: Literal["iwslt_train"]
+    """Name of the format."""
+
+
+def read_segments(
+    files: Mapping[str, Path], *, form: Segments, languages: tuple[str, str]
+) -> tuple[list[Document], Counts]:
+    """Read a pair of SGML or XML files. They are scanned, not parsed: WMT's files are not always well-formed.
+
+    Raises UserError when a segment stands outside a document or the sides do not fit.
+    """
+    paths = {lang: pick(files, lang, form.reader) for lang in languages}
+    marked = [lang for lang in languages if lang not in form.plain]
+    if not marked:
+        raise UserError("format segments: at most one side can be plain lines")
+    collector = Collector()
+    parts = {lang: _scan(paths[lang], collector) for lang in marked}
+    for lang in languages:
+        if lang in form.plain:
+            parts[lang] = _plain_parts(paths[lang], paths[marked[0]], parts[marked[0]])
+    src, tgt = (Side(paths[lang], parts[lang]) for lang in languages)
+    return align(src, tgt, collector)
+
+
+def read_wmt_xml(
+    files: Mapping[str, Path], *, form: WmtXml, languages: tuple[str, str]
+) -> tuple[list[Document], Counts]:
+    """Read one XML file with both sides.
+
+    Raises UserError when it is not well-formed, lacks a side, or the sides of a document differ in length.
+    """
+    path = pick(files, "both", form.reader)
+    try:
+        root = SafeTree.fromstring(read_bytes(path))
+    except SafeTree.ParseError as error:
+        raise UserError(f"{path}: line {error.position[0]} is not well-formed XML ({error})") from None
+    except DefusedXmlException:
+        raise UserError(f"{path}: declares XML entities, which are refused: remove the DOCTYPE") from None
+    src_lang, tgt_lang = languages
+    collector = Collector()
+    for element in root.iter("doc"):
+        name = element.get("id") or element.get("docid") or "unnamed"
+        sides = [element.findall("src"), element.findall("ref")]
+        wanted = [_of_language(found, lang) for found, lang in zip(sides, languages, strict=True)]
+        if form.translator is not None:
+            wanted[1] = [ref for ref in wanted[1] if ref.get("translator") == form.translator]
+        if not all(wanted):
+            raise UserError(f"{path}: document {name} lacks a side ({src_lang} <src>, {tgt_lang} <ref>)")
+        collector.drop("another reference", len(sides[1]) - 1)
+        src, tgt = ([(seg.get("id"), "".join(seg.itertext())) for seg in side[0].iter("seg")] for side in wanted)
+        if [key for key, _ in src] != [key for key, _ in tgt]:
+            bad = next((a or b for a, b in _zip_keys(src, tgt) if a != b), None)
+            raise UserError(f"{path}: document {name}: segment {bad} is not on both sides")
+        collector.add(name, [(a, b) for (_, a), (_, b) in zip(src, tgt, strict=True)])
+    if not collector.documents:
+        raise UserError(f"{path}: holds no sentences")
+    return collector.documents, collector.counts
+
+
+def read_iwslt_train(
+    files: Mapping[str, Path], *, form: IwsltTrain, languages: tuple[str, str]
+) -> tuple[list[Document], Counts]:
+    """Read a pair of tagged training files. Raises UserError when text stands before the first talk."""
+    sides = []
+    for lang in languages:
+        path = pick(files, lang, form.reader)
+        parts: list[Part] = []
+        for number, line in enumerate(read_lines(path), start=1):
+            if TRAIN_START.match(line) and not (parts and parts[-1].id is None and not parts[-1].sentences):
+                parts.append(Part(None, number))
+            talk = TRAIN_TALK.match(line)
+            if talk and parts:
+                parts[-1].id = talk[1] or talk[2]
+            if TRAIN_TAG.match(line):
+                continue
+            if not parts:
+                raise UserError(f"{path}: line {number} stands before the first <url> or <doc> line")
+            parts[-1].add(line, line=number)
+        sides.append(Side(path, parts))
+    return align(*sides)
+
+
+def unescape(text: str) -> str:
+    """Replace the five XML entities and numeric references; any other `&` is text, as in WMT's files."""
+
+    def character(match: re.Match[str]) -> str:
+        if match[1]:
+            return CHARACTERS[match[1]]
+        code = int(match[2]) if match[2] else int(match[3], 16)
+        is_character = code and code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF
+        return chr(code) if is_character else match[0]
+
+    return REFERENCE.sub(character, text)
+
+
+def _scan(path: Path, collector: Collector) -> list[Part]:
+    """The documents of one file; a second reference to the same documents is counted and left out."""
+    text = read_text(path)
+    parts: list[Part] = []
+    is_inside = is_other = False
+    system: str | None = None
+    line, position = 1, 0
+    for match in TAG.finditer(text):
+        line += text.count("\n", position, match.start())
+        position = match.start()
+        if match["doc"] is not None:
+            attributes = _attributes(match["doc"])
+            system = attributes.get("sysid", "") if system is None else system
+            is_inside, is_other = True, attributes.get("sysid", "") != system
+            if not is_other:
+                parts.append(Part(attributes.get("docid", f"{len(parts) + 1:05d}"), line))
+        elif match["end"] is not None:
+            is_inside = False
+        elif not is_inside:
+            raise UserError(f"{path}: line {line}: <seg> outside <doc>")
+        elif is_other:
+            collector.drop("another reference")
+        else:
+            attributes = _attributes(match["seg"])
+            parts[-1].add(
+                unescape(match["text"]), line=line, key=attributes.get("id", str(len(parts[-1].sentences) + 1))
+            )
+    if not parts:
+        raise UserError(f"{path}: holds no <doc>")
+    return parts
+
+
+def _attributes(text: str) -> dict[str, str]:
+    """The attributes of a tag, names in lower case."""
+    found = ATTRIBUTE.findall(text)
+    return {name.lower(): unescape(double or single or bare) for name, double, single, bare in found}
+
+
+def _plain_parts(path: Path, marked_path: Path, marked: list[Part]) -> list[Part]:
+    """Plain lines cut into the documents of the other side."""
+    lines = read_lines(path)
+    expected = sum(len(part.sentences) for part in marked)
+    if len(lines) != expected:
+        raise UserError(
+            f"{len(lines)} lines in {path}, {expected} segments in {marked_path}: line {min(len(lines), expected) + 1} "
+            "is the first without a partner"
+        )
+    parts, start = [], 0
+    for part in marked:
+        end = start + len(part.sentences)
+        parts.append(Part(part.id, start + 1, lines[start:end], list(range(start + 1, end + 1))))
+        start = end
+    return parts
+
+
+def _of_language(elements: list, lang: str) -> list:
+    """The elements of a language; those that state none count as well."""
+    return [element for element in elements if element.get("lang", lang) == lang]
+
+
+def _zip_keys(src: list[tuple[str, str]], tgt: list[tuple[str, str]]) -> list[tuple[str | None, str | None]]:
+    length = max(len(src), len(tgt))
+    src_keys, tgt_keys = ([*(key for key, _ in side), *[None] * (length - len(side))] for side in (src, tgt))
+    return list(zip(src_keys, tgt_keys, strict=True))
