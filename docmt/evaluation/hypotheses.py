@@ -1,0 +1,136 @@
+"""Hypotheses of a split, checked against its document index."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from docmt.corpora.documents import DocumentIndex, index_path, read_index, text_path
+from docmt.errors import UserError
+from docmt.files import read_jsonl, read_lines
+
+Unit = Literal["sentences", "instances", "documents"]
+
+
+def _count(value: object) -> object:
+    """A list of sentence numbers counts as its length."""
+    return len(value) if isinstance(value, list) else value
+
+
+class Hypothesis(BaseModel):
+    """The translation of one instance: one line of a hypotheses file (docs/files.md)."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
+
+    instance: int = Field(ge=0)
+    document: str
+    first_sentence: int = Field(ge=0)
+    n_sentences: int = Field(ge=1)
+    aligned: bool
+    sentences: list[str]
+    forced_ends: Annotated[int, BeforeValidator(_count)] = Field(0, ge=0)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.aligned and len(self.sentences) != self.n_sentences:
+            raise ValueError(
+                f"{len(self.sentences)} sentences for {self.n_sentences} source sentences, although `aligned` is true"
+            )
+        return self
+
+
+def read_hypotheses(path: Path, index: DocumentIndex) -> list[Hypothesis]:
+    """Read hypotheses that cover every sentence of a split once, in order, inside its documents.
+
+    Raises UserError that names the file and the first bad line.
+    """
+    hypotheses = []
+    owners = _owners(index)
+    following = 0
+    for line, value in enumerate(read_jsonl(path), start=1):
+        hypothesis = _parse(value, where=f"{path}: line {line}")
+        if hypothesis.instance != line - 1:
+            raise UserError(f"{path}: line {line} is instance {hypothesis.instance}, but instance {line - 1} is due")
+        if hypothesis.first_sentence != following:
+            raise UserError(
+                f"{path}: line {line} begins at sentence {hypothesis.first_sentence}, but sentence {following} is "
+                "due: lines are missing, or the hypotheses belong to another split"
+            )
+        following += hypothesis.n_sentences
+        if following > len(owners):
+            raise UserError(f"{path}: line {line} ends after sentence {len(owners)}, the last one of the split")
+        foreign = {owners[i] for i in range(hypothesis.first_sentence, following)} - {hypothesis.document}
+        if foreign:
+            raise UserError(
+                f"{path}: line {line} is of document {hypothesis.document!r}, but its sentences belong to "
+                f"{min(foreign)!r}: the hypotheses belong to another split"
+            )
+        hypotheses.append(hypothesis)
+    if following != len(owners):
+        raise UserError(f"{path}: ends after {following} sentences, but the split has {len(owners)}: decode it again")
+    return hypotheses
+
+
+def _parse(value: object, *, where: str) -> Hypothesis:
+    try:
+        return Hypothesis.model_validate(value)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        key = f", key {'.'.join(map(str, problem['loc']))!r}" if problem["loc"] else ""
+        raise UserError(f"{where}{key}: {problem['msg'].removeprefix('Value error, ')}") from None
+
+
+def _owners(index: DocumentIndex) -> list[str]:
+    """The document id of each sentence."""
+    return [name for name, length in zip(index.ids, index.lengths, strict=True) for _ in range(length)]
+
+
+def read_reference(prefix: Path, *, src_lang: str, tgt_lang: str) -> tuple[DocumentIndex, list[str]]:
+    """The document index and the raw reference sentences of a split.
+
+    Raises UserError when the source, the reference and the index do not have the same number of sentences.
+    """
+    index = read_index(index_path(prefix))
+    for lang in (src_lang, tgt_lang):
+        lines = read_lines(text_path(prefix, lang))
+        if len(lines) != index.n_sentences:
+            raise UserError(
+                f"{text_path(prefix, lang)}: {len(lines)} lines, but {index_path(prefix)} counts "
+                f"{index.n_sentences} sentences; line {min(len(lines), index.n_sentences) + 1} is the first without "
+                "a partner"
+            )
+    if not lines:
+        raise UserError(f"{text_path(prefix, tgt_lang)}: empty, there is nothing to score")
+    return index, lines
+
+
+def is_aligned(hypotheses: Sequence[Hypothesis]) -> bool:
+    """Whether every sentence is by construction the translation of a known source sentence."""
+    return all(hypothesis.aligned for hypothesis in hypotheses)
+
+
+def join_segments(
+    hypotheses: Sequence[Hypothesis], translations: Sequence[Sequence[str]], reference: Sequence[str], unit: Unit
+) -> tuple[list[str], list[str]]:
+    """Pair translations and references by sentence, instance or document; longer units are joined by a blank.
+
+    Args:
+        hypotheses: which sentences each instance covers.
+        translations: the sentences of each instance (their texts, or their tokenised texts).
+        reference: the sentences of the split, likewise.
+        unit: what becomes one pair. `sentences` needs aligned hypotheses.
+    """
+    if unit == "sentences":
+        return [sentence for sentences in translations for sentence in sentences], list(reference)
+    pairs = zip(hypotheses, translations, strict=True)
+    key = (lambda pair: pair[0].instance) if unit == "instances" else (lambda pair: pair[0].document)
+    joined, references = [], []
+    for _, group in groupby(pairs, key=key):
+        members = list(group)
+        start = members[0][0].first_sentence
+        end = start + sum(hypothesis.n_sentences for hypothesis, _ in members)
+        joined.append(" ".join(sentence for _, sentences in members for sentence in sentences))
+        references.append(" ".join(reference[start:end]))
+    return joined, references

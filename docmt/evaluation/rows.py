@@ -1,0 +1,65 @@
+"""Score files: rows of one run with their provenance."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from docmt import provenance
+from docmt.errors import UserError
+from docmt.files import sha256_file, write_json
+from docmt.settings import nearest
+
+RUN_KEYS = ("dataset", "system", "seed", "test")
+OPTIONAL_RUN_KEYS = ("fingerprint",)
+
+
+def parse_run(arguments: Sequence[str]) -> dict[str, Any]:
+    """Read `dataset=… system=… seed=… test=…`, and optionally `fingerprint=…` (the hash of the run's settings).
+
+    Raises UserError for a missing or unknown key, and for a seed that is not a whole number.
+    """
+    run: dict[str, Any] = {}
+    for argument in arguments:
+        key, equals, value = argument.partition("=")
+        known = [*RUN_KEYS, *OPTIONAL_RUN_KEYS]
+        if key not in known:
+            raise UserError(f"--run {argument}: unknown key; {nearest(key, known)}")
+        if not equals or not value or key in run:
+            raise UserError(f"--run {argument}: write {key}=VALUE once")
+        run[key] = value
+    missing = next((key for key in RUN_KEYS if key not in run), None)
+    if missing:
+        raise UserError(f"--run: {missing}=… is missing")
+    try:
+        run["seed"] = int(run["seed"])
+    except ValueError:
+        raise UserError(f"--run seed={run['seed']}: a whole number is needed") from None
+    return run
+
+
+def write_scores(
+    path: Path,
+    rows: Sequence[dict[str, Any]],
+    *,
+    run: dict[str, Any],
+    settings: Any,
+    inputs: dict[str, Path],
+    **facts: Any,
+) -> None:
+    """Write the score file of one run on one test.
+
+    Args:
+        path: JSON file to write.
+        rows: of `score_hypotheses` or `score_contrast`.
+        run: of `parse_run`; its fingerprint, if given, stands for that of the settings.
+        settings: how the scores were made.
+        inputs: files that were read, by role; their checksums go into the provenance.
+        facts: more provenance.
+    """
+    checksums = {role: {"name": file.name, "sha256": sha256_file(file)} for role, file in inputs.items()}
+    described = provenance.describe(settings=settings, inputs=checksums, **facts)
+    if "fingerprint" in run:
+        described["fingerprint"] = run["fingerprint"]
+    keys = {key: run[key] for key in RUN_KEYS}
+    empty = {"phenomenon": None, "distance": None}
+    write_json(path, {"provenance": described, "scores": [keys | empty | row for row in rows]})

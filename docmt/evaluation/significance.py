@@ -1,0 +1,103 @@
+"""Paired significance tests between systems, by sacreBLEU."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from sacrebleu.significance import PairedTest
+
+from docmt.errors import UserError
+from docmt.evaluation.bleu import build_metric
+from docmt.evaluation.hypotheses import Hypothesis, Unit, is_aligned, join_segments
+from docmt.evaluation.settings import EvaluationSettings
+
+TESTS = {"bootstrap": "bs", "randomisation": "ar"}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One system against the first one.
+
+    Attributes:
+        system: its name.
+        metric: BLEU or chrF, with the segments they are over.
+        value: the score in percent.
+        difference: minus the score of the first system; None for the first system itself.
+        p_value: of that difference; None for the first system itself.
+        signature: how it was made.
+    """
+
+    system: str
+    metric: str
+    value: float
+    difference: float | None
+    p_value: float | None
+    signature: str
+
+
+def common_unit(systems: Mapping[str, Sequence[Hypothesis]]) -> Unit:
+    """The shortest segments that all systems share: sentences, else equal instances, else documents."""
+    if all(is_aligned(hypotheses) for hypotheses in systems.values()):
+        return "sentences"
+    cuts = {tuple(hypothesis.n_sentences for hypothesis in hypotheses) for hypotheses in systems.values()}
+    return "instances" if len(cuts) == 1 else "documents"
+
+
+def compare_systems(
+    systems: Mapping[str, Sequence[Hypothesis]],
+    reference: Sequence[str],
+    *,
+    settings: EvaluationSettings,
+    tgt_lang: str,
+    test: Literal["bootstrap", "randomisation"],
+    n_samples: int,
+) -> list[Comparison]:
+    """Test every system against the first one, by BLEU and chrF over the shortest segments that all share.
+
+    Args:
+        systems: hypotheses of the same split by system name; the first one is the baseline.
+        reference: the sentences of the split, untokenised.
+        settings: how words are found.
+        tgt_lang: language of hypotheses and reference.
+        test: paired bootstrap resampling, or paired approximate randomisation.
+        n_samples: resamples or trials.
+
+    Raises:
+        UserError: fewer than two systems.
+    """
+    if len(systems) < 2:
+        raise UserError("a comparison needs the hypotheses of at least two systems of different names")
+    unit = common_unit(systems)
+    texts = {name: [hypothesis.sentences for hypothesis in found] for name, found in systems.items()}
+    joined = {name: join_segments(found, texts[name], reference, unit) for name, found in systems.items()}
+    references = next(iter(joined.values()))[1]
+    metrics = {
+        "BLEU": build_metric("s-BLEU", settings, tgt_lang),
+        "chrF": build_metric("chrF", settings, tgt_lang),
+    }
+    logging.getLogger("sacrebleu").setLevel(logging.WARNING)
+    paired = PairedTest(
+        [(name, segments[0]) for name, segments in joined.items()],
+        metrics,
+        [references],
+        test_type=TESTS[test],
+        n_samples=n_samples,
+    )
+    signatures, results = paired()
+    rows = []
+    for metric in (name for name in results if name != "System"):
+        baseline = results[metric][0].score
+        for name, result in zip(results["System"], results[metric], strict=True):
+            difference = None if result.p_value is None else result.score - baseline
+            rows.append(
+                Comparison(
+                    system=name,
+                    metric=f"{metric} ({unit})",
+                    value=result.score,
+                    difference=difference,
+                    p_value=result.p_value,
+                    signature=f"{signatures[metric].format()}|segments:{unit}",
+                )
+            )
+    return rows

@@ -1,0 +1,1 @@
+"""Tables, pictures and one page from the scores of all runs."""

@@ -1,0 +1,102 @@
+"""Published numbers, as data: one YAML file per paper, laid out as the paper's tables."""
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+FOLDER = Path(__file__).parent / "published"
+
+
+@dataclass(frozen=True)
+class PublishedNumber:
+    """One cell of a published table.
+
+    Attributes:
+        paper: the paper in words, as `Bao et al. (2021)`.
+        table: where in the paper.
+        row: `PAPER/ROW`, the name by which the config refers to it.
+        label: the row's name in the paper.
+        dataset: our name of the published data set.
+        metric: our name of the metric.
+        phenomenon: of a contrastive test, else None.
+        value: in percent.
+    """
+
+    paper: str
+    table: str
+    row: str
+    label: str
+    dataset: str
+    metric: str
+    phenomenon: str | None
+    value: float
+
+
+@dataclass(frozen=True)
+class PublishedStatistics:
+    """Counts of one split in a published table; a count that the paper does not give is absent from `counts`."""
+
+    paper: str
+    table: str
+    dataset: str
+    split: str
+    counts: dict[str, float]
+
+
+def _read_papers() -> list[tuple[str, dict[str, Any]]]:
+    return [(path.stem, yaml.safe_load(path.read_text(encoding="utf-8"))) for path in sorted(FOLDER.glob("*.yaml"))]
+
+
+@functools.cache
+def load_published() -> tuple[PublishedNumber, ...]:
+    """All published scores, in the order of papers, tables and rows. A row may stand in several tables."""
+    numbers = []
+    for paper, content in _read_papers():
+        for table, body in content["tables"].items():
+            for row, cells in body["rows"].items():
+                for column, value in zip(body["columns"], cells["values"], strict=True):
+                    if value is None:
+                        continue
+                    dataset, metric, *phenomenon = column
+                    numbers.append(
+                        PublishedNumber(
+                            paper=content["paper"],
+                            table=table,
+                            row=f"{paper}/{row}",
+                            label=cells["label"],
+                            dataset=dataset,
+                            metric=content["metrics"][metric],
+                            phenomenon=phenomenon[0] if phenomenon else None,
+                            value=float(value),
+                        )
+                    )
+    return tuple(numbers)
+
+
+@functools.cache
+def load_published_statistics() -> tuple[PublishedStatistics, ...]:
+    """All published counts of data sets."""
+    found = []
+    for _, content in _read_papers():
+        for table, datasets in content.get("statistics", {}).items():
+            for dataset, splits in datasets.items():
+                for split, counts in splits.items():
+                    found.append(PublishedStatistics(content["paper"], table, dataset, split, counts))
+    return tuple(found)
+
+
+def find_published(
+    row: str | None, dataset: str | None, *, metric: str, phenomenon: str | None = None
+) -> PublishedNumber | None:
+    """The first published number of a row on a data set, or None."""
+    return next(
+        (
+            number
+            for number in load_published()
+            if (number.row, number.dataset, number.metric, number.phenomenon) == (row, dataset, metric, phenomenon)
+        ),
+        None,
+    )
