@@ -69,7 +69,8 @@ class Transformer(nn.Module):
         """Scaled embeddings plus positions, with dropout; [N, D]."""
         width = self.settings.width
         table_TD = sinusoids(int(positions_N.max()) + 1 if len(positions_N) else 0, width, device=positions_N.device)
-        hidden_ND = self.embedding(tokens_N) * math.sqrt(width) + table_TD[positions_N]
+        hidden_ND = self.embedding(tokens_N) * math.sqrt(width)
+        hidden_ND = hidden_ND + table_TD[positions_N].to(hidden_ND.dtype)
         return F.dropout(hidden_ND, self.settings.dropout, self.training)
 
     def logits(self, hidden_ND: Tensor) -> Tensor:

@@ -1,0 +1,74 @@
+"""`docmt decode`: translate instances, score given targets."""
+
+import argparse
+from pathlib import Path
+
+from docmt.cli.main import HelpFormatter
+
+
+def add_commands(parser: argparse.ArgumentParser) -> None:
+    """Add `translate` and `contrast`."""
+    commands = parser.add_subparsers(dest="subcommand", required=True, metavar="COMMAND")
+    translate = commands.add_parser("translate", help="beam search over instances", formatter_class=HelpFormatter)
+    translate.add_argument("--instances", type=Path, required=True, help="folder of instances")
+    translate.set_defaults(run=run_translate)
+    contrast = commands.add_parser(
+        "contrast", help="log probabilities of every candidate of a test set", formatter_class=HelpFormatter
+    )
+    contrast.add_argument("--suite", type=Path, required=True, help="contrastive test set, JSON lines")
+    contrast.set_defaults(run=run_contrast)
+    for command in (translate, contrast):
+        command.add_argument("--settings", default="{}", help="DecodingSettings as JSON or @FILE")
+        command.add_argument("--model", type=Path, required=True, help="model file")
+        command.add_argument("--out", type=Path, required=True, help="file to write")
+        add_device_options(command)
+
+
+def add_device_options(parser: argparse.ArgumentParser) -> None:
+    """Where to compute."""
+    parser.add_argument("--threads", type=int, default=1, help="CPU threads")
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="device")
+
+
+def choose_device(options: argparse.Namespace) -> str:
+    """Set the threads and return `cpu` or `cuda`. Raises UserError when a GPU is asked for and there is none."""
+    import torch
+
+    from docmt.errors import UserError
+
+    torch.set_num_threads(options.threads)
+    if options.device == "cuda" and not torch.cuda.is_available():
+        raise UserError("--device cuda: no GPU is visible here; use --device cpu")
+    if options.device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    return options.device
+
+
+def run_translate(options: argparse.Namespace) -> None:
+    """Translate a folder of instances."""
+    device = choose_device(options)
+    from docmt.decoding.settings import DecodingSettings
+    from docmt.decoding.translation import Translator
+    from docmt.files import write_jsonl
+    from docmt.instances.storage import load_instances
+    from docmt.models.model_file import load_model
+
+    settings = DecodingSettings.from_argument(options.settings, where="decoding")
+    translator = Translator(load_model(options.model), settings, device=device)
+    write_jsonl(options.out, translator.translate_instances(load_instances(options.instances)))
+
+
+def run_contrast(options: argparse.Namespace) -> None:
+    """Score the candidates of a contrastive test set."""
+    device = choose_device(options)
+    from docmt.decoding.contrast import TargetScorer, read_suite, score_suite
+    from docmt.decoding.settings import DecodingSettings
+    from docmt.files import write_json
+    from docmt.models.model_file import load_model
+    from docmt.provenance import describe
+
+    settings = DecodingSettings.from_argument(options.settings, where="decoding")
+    trained = load_model(options.model)
+    items = score_suite(read_suite(options.suite), TargetScorer(trained, settings, device=device))
+    provenance = describe(settings=settings.model_dump(), model=trained.provenance)
+    write_json(options.out, {"items": items, "provenance": provenance})

@@ -1,0 +1,60 @@
+"""`docmt instances`: split documents into instances, and count them."""
+
+import argparse
+from pathlib import Path
+
+from docmt.cli.main import HelpFormatter
+
+
+def add_commands(parser: argparse.ArgumentParser) -> None:
+    """Add `build` and `statistics`."""
+    commands = parser.add_subparsers(dest="subcommand", required=True, metavar="COMMAND")
+    build = commands.add_parser("build", help="split one text into instances", formatter_class=HelpFormatter)
+    build.add_argument("--settings", default="{}", help="InstancesSettings as JSON or @FILE")
+    build.add_argument("--src", type=Path, required=True, help="source subwords, one sentence per line")
+    build.add_argument("--tgt", type=Path, required=True, help="target subwords, one sentence per line")
+    build.add_argument("--documents", type=Path, required=True, help="document index (.documents.tsv)")
+    build.add_argument("--vocabulary", type=Path, required=True, help="vocabulary file")
+    build.add_argument("--out", type=Path, required=True, help="folder to make")
+    build.set_defaults(run=run_build)
+    statistics = commands.add_parser("statistics", help="count instances", formatter_class=HelpFormatter)
+    statistics.add_argument("--folders", nargs="+", required=True, metavar="DATASET/SEGMENTATION/SPLIT=FOLDER")
+    statistics.add_argument("--out", type=Path, required=True, help="CSV file to write")
+    statistics.set_defaults(run=run_statistics)
+
+
+def run_build(options: argparse.Namespace) -> None:
+    """Build one folder of instances."""
+    from docmt.instances.building import build_from_files
+    from docmt.instances.settings import InstancesSettings
+    from docmt.instances.storage import save_instances
+
+    instance_set = build_from_files(
+        src=options.src,
+        tgt=options.tgt,
+        documents=options.documents,
+        vocabulary=options.vocabulary,
+        settings=InstancesSettings.from_argument(options.settings, where="instances"),
+    )
+    save_instances(options.out, instance_set)
+
+
+def run_statistics(options: argparse.Namespace) -> None:
+    """Write a table with one row per folder."""
+    import pandas as pd
+
+    from docmt.errors import UserError
+    from docmt.files import atomic_writer
+    from docmt.instances.statistics import instance_statistics
+    from docmt.instances.storage import load_instances
+
+    rows = []
+    for item in options.folders:
+        name, equals, folder = item.partition("=")
+        parts = name.split("/")
+        if not equals or len(parts) != 3:
+            raise UserError(f"--folders {item}: write DATASET/SEGMENTATION/SPLIT=FOLDER")
+        keys = dict(zip(("dataset", "segmentation", "split"), parts, strict=True))
+        rows.append(keys | instance_statistics(load_instances(Path(folder), verify=False)))
+    with atomic_writer(options.out) as file:
+        pd.DataFrame(rows).to_csv(file, index=False)

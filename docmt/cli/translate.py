@@ -1,0 +1,72 @@
+"""`docmt translate`: a text file in, a text file out."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from docmt.cli.decode import add_device_options, choose_device
+
+
+def add_commands(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument("--model", type=Path, required=True, help="model file")
+    parser.add_argument("--input", type=Path, help="UTF-8 text, one sentence per line, a blank line between documents")
+    parser.add_argument("--output", type=Path, help="file to write; without it standard output")
+    parser.add_argument("--settings", default="{}", help="DecodingSettings as JSON or @FILE")
+    add_device_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """One output line per input line; blank lines stay where they are."""
+    device = choose_device(options)
+    from docmt.decoding.settings import DecodingSettings
+    from docmt.decoding.translation import Translator
+    from docmt.files import write_lines
+    from docmt.models.model_file import load_model
+
+    settings = DecodingSettings.from_argument(options.settings, where="decoding")
+    lines = _read(options.input)
+    documents = split_at_blanks(lines)
+    translator = Translator(load_model(options.model), settings, device=device)
+    translated = translator.translate_documents([[lines[i] for i in rows] for rows in documents])
+    output = [""] * len(lines)
+    for rows, sentences in zip(documents, translated, strict=True):
+        for row, sentence in zip(rows, sentences, strict=True):
+            output[row] = sentence
+    if options.output is None:
+        sys.stdout.reconfigure(encoding="utf-8")
+        sys.stdout.writelines(line + "\n" for line in output)
+    else:
+        write_lines(options.output, output)
+
+
+def split_at_blanks(lines: list[str]) -> list[list[int]]:
+    """The line numbers of each document: runs of lines that are not blank."""
+    documents: list[list[int]] = []
+    is_open = False
+    for number, line in enumerate(lines):
+        is_blank = not line.strip()
+        if not is_blank and not is_open:
+            documents.append([])
+        if not is_blank:
+            documents[-1].append(number)
+        is_open = not is_blank
+    return documents
+
+
+def _read(path: Path | None) -> list[str]:
+    """The lines of a file or of standard input, without CR before the line end."""
+    from docmt.errors import UserError
+    from docmt.files import read_lines
+
+    if path is not None:
+        lines = read_lines(path)
+    else:
+        try:
+            lines = sys.stdin.buffer.read().decode("utf-8-sig").split("\n")
+        except UnicodeDecodeError as error:
+            raise UserError(f"standard input: byte {error.start} is not UTF-8: convert the text first") from None
+        if lines[-1] == "":
+            lines.pop()
+    return [line.removesuffix("\r") for line in lines]

@@ -1,0 +1,192 @@
+"""Key and value caches of incremental decoding, one kind per attention pattern.
+
+Self-attention caches hold one column per step, the same for all rows; a row sees the columns from its own start on.
+Group and window attention forget the columns that no row sees any more. Global attention moves what all hypotheses of
+a document have in common to a part that is stored, read and never reordered once per document instead of once per
+hypothesis; beams soon agree on their past, so only a short tail is ever copied.
+
+Shape letters: B documents, M beam, R = B × M rows, H heads, K head width, C columns, W visible columns, L longest source
+sentence (or window), S longest source instance.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+MIN_CAPACITY = 64
+
+
+class Columns:
+    """A growing buffer of keys and values with one column per step.
+
+    Args:
+        n_rows: R, or B for the shared part of a global cache.
+    """
+
+    def __init__(self, n_rows: int, heads: int, head_width: int, *, like: Tensor) -> None:
+        self.buffer_2RHCK = like.new_empty(2, n_rows, heads, MIN_CAPACITY, head_width)
+        self.n = 0
+
+    def append(self, block_2RHWK: Tensor) -> None:
+        """Add columns at the end."""
+        width = block_2RHWK.shape[3]
+        capacity = self.buffer_2RHCK.shape[3]
+        if self.n + width > capacity:
+            shape = list(self.buffer_2RHCK.shape)
+            shape[3] = max(2 * capacity, self.n + width)
+            grown = self.buffer_2RHCK.new_empty(shape)
+            grown[:, :, :, : self.n] = self.view()
+            self.buffer_2RHCK = grown
+        self.buffer_2RHCK[:, :, :, self.n : self.n + width] = block_2RHWK
+        self.n += width
+
+    def view(self) -> Tensor:
+        """[2, R, H, n, K]."""
+        return self.buffer_2RHCK[:, :, :, : self.n]
+
+    def drop_first(self, count: int) -> None:
+        """Forget the first columns."""
+        if count:
+            self.buffer_2RHCK[:, :, :, : self.n - count] = self.view()[:, :, :, count:].clone()
+            self.n -= count
+
+    def select_rows(self, rows: Tensor) -> None:
+        """Reorder, repeat or drop rows."""
+        if len(rows) == self.buffer_2RHCK.shape[1]:
+            self.buffer_2RHCK[:, :, :, : self.n] = self.view().index_select(1, rows)
+        else:
+            self.buffer_2RHCK = self.buffer_2RHCK.index_select(1, rows)
+
+
+class LocalCache:
+    """Self-attention inside the sentence or a window of sentences."""
+
+    def __init__(self, n_rows: int, heads: int, head_width: int, *, like: Tensor) -> None:
+        self.columns = Columns(n_rows, heads, head_width, like=like)
+
+    def attend(self, query_RHK: Tensor, key_RHK: Tensor, value_RHK: Tensor, bias_RW: Tensor | None) -> Tensor:
+        """Add this step's column and attend to all visible ones; [R, H × K]."""
+        self.columns.append(torch.stack((key_RHK, value_RHK))[:, :, :, None])
+        keys, values = self.columns.view()
+        scores = torch.matmul(query_RHK[:, :, None], keys.transpose(-1, -2))
+        if bias_RW is not None:
+            scores = scores + bias_RW[:, None, None]
+        return torch.matmul(scores.softmax(-1), values).flatten(1)
+
+    def select_rows(self, rows: Tensor) -> None:
+        """Follow a reordering of hypotheses."""
+        self.columns.select_rows(rows)
+
+    def drop_first(self, count: int) -> None:
+        """Forget columns that no row sees any more."""
+        self.columns.drop_first(count)
+
+    def select_documents(self, documents: Tensor, rows: Tensor) -> None:
+        """Keep only some documents."""
+        self.columns.select_rows(rows)
+
+
+class GlobalCache:
+    """Self-attention over the whole document: a shared past and a tail per hypothesis."""
+
+    def __init__(self, n_documents: int, beam: int, heads: int, head_width: int, *, like: Tensor) -> None:
+        self.beam = beam
+        self.shared = Columns(n_documents, heads, head_width, like=like)
+        self.tail = Columns(n_documents * beam, heads, head_width, like=like)
+
+    def attend(self, query_RHK: Tensor, key_RHK: Tensor, value_RHK: Tensor) -> Tensor:
+        """Add this step's column and attend to everything so far; [R, H × K]."""
+        self.tail.append(torch.stack((key_RHK, value_RHK))[:, :, :, None])
+        tail_keys, tail_values = self.tail.view()
+        tail_scores = torch.matmul(query_RHK[:, :, None], tail_keys.transpose(-1, -2))
+        n = self.shared.n
+        if not n:
+            return torch.matmul(tail_scores.softmax(-1), tail_values).flatten(1)
+        shared_keys, shared_values = self.shared.view()
+        query_BHMK = query_RHK.unflatten(0, (-1, self.beam)).transpose(1, 2)
+        shared_scores = torch.matmul(query_BHMK, shared_keys.transpose(-1, -2)).transpose(1, 2).flatten(0, 1)
+        weights = torch.cat((shared_scores[:, :, None], tail_scores), dim=-1).softmax(-1)
+        weights_BHMC = weights[:, :, 0, :n].unflatten(0, (-1, self.beam)).transpose(1, 2)
+        output = torch.matmul(weights_BHMC, shared_values).transpose(1, 2).flatten(0, 1)
+        return (output + torch.matmul(weights[..., n:], tail_values)[:, :, 0]).flatten(1)
+
+    def select_rows(self, rows: Tensor) -> None:
+        """Follow a reordering of hypotheses inside their documents."""
+        self.tail.select_rows(rows)
+
+    def share(self, count: int) -> None:
+        """Move the first columns of the tail, the same in all hypotheses of each document, to the shared part."""
+        self.shared.append(self.tail.view()[:, :: self.beam, :, :count])
+        self.tail.drop_first(count)
+
+    def select_documents(self, documents: Tensor, rows: Tensor) -> None:
+        """Keep only some documents."""
+        self.shared.select_rows(documents)
+        self.tail.select_rows(rows)
+
+
+class SentenceMemory:
+    """Cross-attention to the current source sentence (or window) of each row.
+
+    Args:
+        keys_values_2GHLK: keys and values of every source sentence of the batch, padded.
+        lengths_G: keys of each.
+    """
+
+    def __init__(self, keys_values_2GHLK: Tensor, lengths_G: Tensor) -> None:
+        self.keys_values_2GHLK = keys_values_2GHLK
+        length = keys_values_2GHLK.shape[3]
+        positions = torch.arange(length, device=lengths_G.device)
+        bias_GL = torch.zeros(len(lengths_G), length, device=lengths_G.device)
+        bias_GL = bias_GL.masked_fill(positions >= lengths_G[:, None], -torch.inf)
+        self.bias_GL = bias_GL.to(keys_values_2GHLK.dtype)
+        self.sentences: np.ndarray | None = None
+
+    def attend(self, query_RHK: Tensor, sentences_R: np.ndarray) -> Tensor:
+        """Attend from each row to its sentence; [R, H × K]."""
+        if self.sentences is None or not np.array_equal(self.sentences, sentences_R):
+            rows = torch.from_numpy(sentences_R).to(query_RHK.device)
+            self.keys, self.values = self.keys_values_2GHLK.index_select(1, rows)
+            self.bias = self.bias_GL[rows][:, None, None]
+            self.sentences = sentences_R.copy()
+        scores = torch.matmul(query_RHK[:, :, None], self.keys.transpose(-1, -2)) + self.bias
+        return torch.matmul(scores.softmax(-1), self.values).flatten(1)
+
+    def select_documents(self, documents: Tensor) -> None:
+        """Sentences are numbered over the batch: nothing to do but to gather anew."""
+        self.sentences = None
+
+
+class DocumentMemory:
+    """Cross-attention to the whole source instance, stored once per document.
+
+    Args:
+        keys_values_2BHSK: padded keys and values.
+        lengths_B: tokens of each source instance.
+    """
+
+    def __init__(self, keys_values_2BHSK: Tensor, lengths_B: Tensor, beam: int) -> None:
+        self.beam = beam
+        self.keys_values_2BHSK = keys_values_2BHSK
+        length = keys_values_2BHSK.shape[3]
+        self.bias_BS: Tensor | None = None
+        if bool((lengths_B < length).any()):
+            positions = torch.arange(length, device=lengths_B.device)
+            bias = torch.zeros(len(lengths_B), length, device=lengths_B.device)
+            bias = bias.masked_fill(positions >= lengths_B[:, None], -torch.inf)
+            self.bias_BS = bias.to(keys_values_2BHSK.dtype)
+
+    def attend(self, query_RHK: Tensor) -> Tensor:
+        """Attend from each row to its source instance; [R, H × K]."""
+        keys, values = self.keys_values_2BHSK
+        query_BHMK = query_RHK.unflatten(0, (-1, self.beam)).transpose(1, 2)
+        scores = torch.matmul(query_BHMK, keys.transpose(-1, -2))
+        if self.bias_BS is not None:
+            scores = scores + self.bias_BS[:, None, None]
+        return torch.matmul(scores.softmax(-1), values).transpose(1, 2).flatten(0, 1).flatten(1)
+
+    def select_documents(self, documents: Tensor) -> None:
+        """Keep only some documents."""
+        self.keys_values_2BHSK = self.keys_values_2BHSK.index_select(1, documents)
+        if self.bias_BS is not None:
+            self.bias_BS = self.bias_BS[documents]

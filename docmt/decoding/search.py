@@ -1,0 +1,280 @@
+"""Beam search over whole instances.
+
+One search runs from the first to the last sentence of an instance. A hypothesis's group tag is the number of sentences
+it has ended, so its group attention follows the source sentence by sentence; with an aligned target stream `</s>` leads
+straight on to the `<s>` of the next sentence, and the last `</s>` ends the hypothesis: there are as many target as
+source sentences by construction. Unlike the published code, a `</s>` forced by the length limit pays its probability.
+
+Shape letters: B documents, M beam, R = B × M rows, C = 2 × M candidates per document, V vocabulary.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from docmt.decoding.incremental import IncrementalDecoder
+from docmt.decoding.settings import DecodingSettings
+from docmt.models.layout import Layout
+from docmt.models.transformer import Transformer
+from docmt.text.vocabulary import BOS, EOD, EOS, MASK, PAD, UNK
+
+KEEP_SHARE = 0.75
+"""Ended documents leave the batch when at most this share of it is still running."""
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A finished translation of one instance.
+
+    Attributes:
+        sentences: token ids of each sentence, without marks.
+        log_probability: of all labels, in nats.
+        score: log probability divided by (number of labels) to the length penalty.
+        forced_ends: sentences that were ended by the length limit.
+    """
+
+    sentences: list[list[int]]
+    log_probability: float
+    score: float
+    forced_ends: int
+
+
+@dataclass
+class _Rows:
+    """The running hypotheses, one entry per row; sentences are numbered inside the instance."""
+
+    scores: np.ndarray
+    sentence: np.ndarray
+    words: np.ndarray
+    position: np.ndarray
+    labels: np.ndarray
+    forced: np.ndarray
+    starts: np.ndarray
+    """int64 [R, sentences + 1], the step at which each sentence of the hypothesis began."""
+
+    def take(self, rows: np.ndarray) -> "_Rows":
+        return _Rows(**{name: values[rows] for name, values in vars(self).items()})
+
+
+@dataclass
+class _Trace:
+    """Back-pointers of all steps, from which finished hypotheses are read."""
+
+    tokens: list[np.ndarray] = field(default_factory=list)
+    parents: list[np.ndarray] = field(default_factory=list)
+
+    def read(self, row: int) -> list[int]:
+        """The labels of a row, oldest first."""
+        labels = []
+        for tokens, parents in zip(reversed(self.tokens), reversed(self.parents), strict=True):
+            labels.append(int(tokens[row]))
+            row = int(parents[row])
+        return labels[::-1]
+
+
+class BeamSearch:
+    """The search of one batch of instances.
+
+    Args:
+        model: in evaluation mode.
+        src_tokens: int64 array, packed source tokens with marks.
+        src_lengths_G: tokens of each source sentence, marks included.
+        sentences_B: sentences of each instance, at least one.
+        settings: beam size, limits, length penalty.
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        src_tokens: np.ndarray,
+        src_lengths_G: np.ndarray,
+        sentences_B: np.ndarray,
+        settings: DecodingSettings,
+    ) -> None:
+        self.settings = settings
+        self.beam = settings.beam_size
+        self.is_free = model.settings.target_stream == "free"
+        self.restarts_positions = model.settings.positions == "sentence"
+        uses_window = "window" in {model.settings.decoder_attention.lower, model.settings.decoder_attention.upper}
+        self.window = model.settings.window_sentences if uses_window else 0
+        self.device = next(model.parameters()).device
+        n_targets = len(sentences_B) if self.is_free else len(src_lengths_G)
+        layout = Layout(
+            src_lengths_G, np.ones(n_targets), sentences_B, settings=model.settings, device=self.device
+        )
+        tokens = torch.from_numpy(np.asarray(src_tokens, dtype=np.int64)).to(self.device)
+        self.decoder = IncrementalDecoder(model, tokens, layout, self.beam)
+        self._set_limits(src_lengths_G, sentences_B)
+        self.finished: list[list[Hypothesis]] = [[] for _ in sentences_B]
+
+    def _set_limits(self, src_lengths_G: np.ndarray, sentences_B: np.ndarray) -> None:
+        """The documents of the batch, and how many words each target sentence (or free stream) may have."""
+        words_G = np.asarray(src_lengths_G, dtype=np.int64) - 2
+        limits_G = (self.settings.max_length_ratio * words_G).astype(np.int64) + self.settings.max_length_offset
+        limits_G[words_G == 0] = 0
+        self.documents = np.arange(len(sentences_B))
+        self.first_sentence_B = np.cumsum(sentences_B) - sentences_B
+        self.sentences_B = np.asarray(sentences_B, dtype=np.int64)
+        if self.is_free:
+            self.limits = np.add.reduceat(limits_G + 2, self.first_sentence_B)
+        else:
+            self.limits = limits_G
+
+    @torch.inference_mode()
+    def run(self) -> list[list[Hypothesis]]:
+        """The finished hypotheses of each instance, best first, at most `beam_size`."""
+        n_rows = len(self.documents) * self.beam
+        n_starts = 1 if self.is_free else int(self.sentences_B.max()) + 1
+        zeros = np.zeros(n_rows, dtype=np.int64)
+        scores = np.full((len(self.documents), self.beam), -np.inf)
+        scores[:, 0] = 0
+        self.rows = _Rows(
+            scores.ravel(), zeros, zeros.copy(), zeros.copy(), zeros.copy(), zeros.copy(), np.zeros((n_rows, n_starts), int)
+        )
+        self.trace = _Trace()
+        self.tokens = np.full(n_rows, BOS)
+        while len(self.documents):
+            self._step()
+        for hypotheses in self.finished:
+            hypotheses.sort(key=lambda hypothesis: -hypothesis.score)
+        return self.finished
+
+    def _step(self) -> None:
+        """Feed the newest tokens, choose the next ones."""
+        rows = self.rows
+        document_R = np.repeat(np.arange(len(self.documents)), self.beam)
+        source_R = document_R if self.is_free else self.first_sentence_B[self.documents][document_R] + rows.sentence
+        first_visible = np.maximum(rows.sentence - self.window, 0)
+        starts_R = np.take_along_axis(rows.starts, first_visible[:, None], 1)[:, 0]
+        logits = self.decoder.step(torch.from_numpy(self.tokens).to(self.device), rows.position, source_R, starts_R)
+        log_probabilities = logits.log_softmax(-1)
+        is_forced = self._forbid(log_probabilities)
+        scores, parents, tokens = self._candidates(log_probabilities)
+        self._choose(scores, parents, tokens, is_forced)
+
+    def _forbid(self, log_probabilities: Tensor) -> np.ndarray:
+        """Rule out, in place, what may not come next; returns which rows must end by the length limit."""
+        rows = self.rows
+        minus_infinity = -torch.inf
+        log_probabilities[:, [PAD, UNK, MASK]] = minus_infinity
+        document_R = np.repeat(self.documents, self.beam)
+        if self.is_free:
+            after_end = torch.from_numpy(self.tokens == EOS).to(self.device)
+            only = torch.full_like(log_probabilities, minus_infinity)
+            only[:, [BOS, EOD]] = log_probabilities[:, [BOS, EOD]]
+            log_probabilities[:, [BOS, EOD]] = minus_infinity
+            log_probabilities.copy_(torch.where(after_end[:, None], only, log_probabilities))
+            must_end = rows.labels >= self.limits[document_R]
+            # The stream can only stop after `</s>`.
+            self._leave_only(log_probabilities, must_end & (self.tokens != EOS), EOS)
+            self._leave_only(log_probabilities, must_end & (self.tokens == EOS), EOD)
+            return must_end & (self.tokens != EOS)
+        log_probabilities[:, [BOS, EOD]] = minus_infinity
+        limit = self.limits[self.first_sentence_B[document_R] + rows.sentence]
+        must_end = rows.words >= limit
+        self._leave_only(log_probabilities, must_end, EOS)
+        may_not_end = (rows.words == 0) & ~must_end
+        if may_not_end.any():
+            log_probabilities[torch.from_numpy(may_not_end).to(self.device), EOS] = minus_infinity
+        return must_end & (limit > 0)
+
+    def _leave_only(self, log_probabilities: Tensor, chosen_R: np.ndarray, token: int) -> None:
+        if not chosen_R.any():
+            return
+        index = torch.from_numpy(np.flatnonzero(chosen_R)).to(self.device)
+        kept = log_probabilities[index, token]
+        log_probabilities[index] = -torch.inf
+        log_probabilities[index, token] = kept
+
+    def _candidates(self, log_probabilities: Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The best 2 × M continuations of each document: scores, row in the document and token, each [B, C]."""
+        n_symbols = log_probabilities.shape[1]
+        scores_R = torch.from_numpy(self.rows.scores.astype(np.float32)).to(self.device)
+        totals = (log_probabilities + scores_R[:, None]).unflatten(0, (-1, self.beam)).flatten(1)
+        best = totals.topk(min(2 * self.beam, totals.shape[1]), dim=1)
+        chosen = best.indices.cpu().numpy()
+        return best.values.cpu().numpy().astype(np.float64), chosen // n_symbols, chosen % n_symbols
+
+    def _choose(self, scores: np.ndarray, parents: np.ndarray, tokens: np.ndarray, is_forced: np.ndarray) -> None:
+        """Put finished hypotheses aside and go on with the best M others of each document."""
+        n_documents, n_candidates = scores.shape
+        parents = parents + self.beam * np.arange(n_documents)[:, None]
+        sentence = self.rows.sentence[parents]
+        if self.is_free:
+            ends = tokens == EOD
+        else:
+            ends = (tokens == EOS) & (sentence + 1 == self.sentences_B[self.documents][:, None])
+        ends &= np.isfinite(scores)
+        for number, candidate in zip(*np.nonzero(ends[:, : self.beam]), strict=True):
+            self._finish(number, parents[number, candidate], scores[number, candidate], is_forced)
+        order = np.argsort(ends, axis=1, kind="stable")[:, : self.beam]
+        scores, parents, tokens = (np.take_along_axis(array, order, 1) for array in (scores, parents, tokens))
+        scores = np.where(np.take_along_axis(ends, order, 1), -np.inf, scores)
+        if scores.shape[1] < self.beam:
+            pad = ((0, 0), (0, self.beam - scores.shape[1]))
+            scores = np.pad(scores, pad, constant_values=-np.inf)
+            parents, tokens = np.pad(parents, pad, mode="edge"), np.pad(tokens, pad, mode="edge")
+        is_done = np.array([len(self.finished[d]) >= self.beam for d in self.documents]) | ~np.isfinite(scores).any(1)
+        scores[is_done] = -np.inf
+        self._advance(scores.ravel(), parents.ravel(), tokens.ravel(), is_forced)
+        self._drop_documents(is_done)
+
+    def _finish(self, number: int, row: int, log_probability: float, is_forced: np.ndarray) -> None:
+        """Keep a finished hypothesis of the document in place `number` of the batch."""
+        document = self.documents[number]
+        if len(self.finished[document]) >= self.beam:
+            return
+        labels = self.trace.read(row)
+        n_labels = len(labels) + 1
+        sentences: list[list[int]] = [[]]
+        for token in labels:
+            if token == EOS:
+                sentences.append([])
+            elif token != BOS:
+                sentences[-1].append(token)
+        if self.is_free:
+            sentences.pop()
+        score = log_probability / n_labels**self.settings.length_penalty
+        forced = int(self.rows.forced[row] + is_forced[row])
+        self.finished[document].append(Hypothesis(sentences, float(log_probability), float(score), forced))
+
+    def _advance(self, scores: np.ndarray, parents: np.ndarray, tokens: np.ndarray, is_forced: np.ndarray) -> None:
+        """Make the chosen continuations the running hypotheses."""
+        self.trace.tokens.append(tokens)
+        self.trace.parents.append(parents)
+        self.decoder.reorder(parents)
+        rows = self.rows.take(parents)
+        rows.scores = scores
+        rows.forced = rows.forced + is_forced[parents]
+        rows.labels = rows.labels + 1
+        rows.position = rows.position + 1
+        rows.words = rows.words + 1
+        next_tokens = tokens
+        if not self.is_free:
+            # The rows of ended documents stay inside their document, so that every index stays valid.
+            last = np.repeat(self.sentences_B[self.documents] - 1, self.beam)
+            ended = tokens == EOS
+            rows.sentence = np.where(ended, np.minimum(rows.sentence + 1, last), rows.sentence)
+            rows.words[ended] = 0
+            if self.restarts_positions:
+                rows.position[ended] = 0
+            rows.starts[ended, rows.sentence[ended]] = len(self.trace.tokens)
+            next_tokens = np.where(ended, BOS, tokens)
+        self.rows, self.tokens = rows, next_tokens
+
+    def _drop_documents(self, is_done: np.ndarray) -> None:
+        """Leave out ended documents when there are enough of them to be worth the copying."""
+        running = np.flatnonzero(~is_done)
+        if len(running) > KEEP_SHARE * len(is_done) and len(running):
+            return
+        self.documents = self.documents[running]
+        if not len(running):
+            return
+        kept = (running[:, None] * self.beam + np.arange(self.beam)).ravel()
+        self.decoder.select_documents(running)
+        self.rows, self.tokens = self.rows.take(kept), self.tokens[kept]
+        # The newest back-pointers are those of the rows that stay.
+        self.trace.tokens[-1] = self.trace.tokens[-1][kept]
+        self.trace.parents[-1] = self.trace.parents[-1][kept]

@@ -1,0 +1,156 @@
+"""Translating instances and plain documents with a trained model."""
+
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from docmt.decoding.search import BeamSearch, Hypothesis
+from docmt.decoding.settings import DecodingSettings
+from docmt.instances.segmentation import split_document
+from docmt.instances.settings import InstancesSettings
+from docmt.instances.storage import InstanceSet
+from docmt.logs import progress
+from docmt.models.model_file import TrainedModel
+from docmt.models.transformer import Transformer
+from docmt.text.vocabulary import BOS, EOS
+
+
+@dataclass(frozen=True)
+class Source:
+    """The source side of an instance: token ids of each sentence, marks included."""
+
+    sentences: list[np.ndarray]
+
+    @property
+    def n_tokens(self) -> int:
+        """Tokens with marks."""
+        return sum(len(sentence) for sentence in self.sentences)
+
+
+class Translator:
+    """A trained model ready to translate.
+
+    Args:
+        trained: from a model file.
+        settings: of decoding.
+        device: `cpu` or `cuda`.
+    """
+
+    def __init__(self, trained: TrainedModel, settings: DecodingSettings, *, device: str = "cpu") -> None:
+        self.trained, self.settings = trained, settings
+        self.model = prepare_model(trained.model, settings.precision, device)
+        self.is_aligned = trained.model.settings.target_stream == "aligned"
+
+    def translate_sources(self, sources: Sequence[Source]) -> Iterator[tuple[int, Hypothesis]]:
+        """The best hypothesis of each source with its number, batch by batch (not in order)."""
+        batches = list(_batches(sources, self.settings.max_batch_tokens))
+        with_bar = progress(batches, label="decode", unit="batches")
+        for batch in with_bar:
+            chosen = [sources[number] for number in batch]
+            sentences = [sentence for source in chosen for sentence in source.sentences]
+            search = BeamSearch(
+                self.model,
+                np.concatenate(sentences),
+                np.array([len(sentence) for sentence in sentences]),
+                np.array([len(source.sentences) for source in chosen]),
+                self.settings,
+            )
+            for number, hypotheses in zip(batch, search.run(), strict=True):
+                yield number, hypotheses[0]
+
+    def restore(self, hypothesis: Hypothesis) -> list[str]:
+        """The text of each sentence of a hypothesis."""
+        vocabulary, pipeline = self.trained.vocabulary, self.trained.pipeline
+        return [pipeline.restore(vocabulary.decode(ids), lang=pipeline.tgt_lang) for ids in hypothesis.sentences]
+
+    def translate_instances(self, instance_set: InstanceSet) -> list[dict[str, Any]]:
+        """Rows of a hypotheses file, in the order of the instances (docs/files.md)."""
+        sources = [Source(instance_set.sentences(number, "src")) for number in range(len(instance_set))]
+        ids = instance_set.manifest["document_ids"]
+        rows: list[dict[str, Any]] = [{} for _ in sources]
+        for number, hypothesis in self.translate_sources(sources):
+            rows[number] = {
+                "instance": number,
+                "document": ids[int(instance_set.documents[number])],
+                "first_sentence": int(instance_set.instances[number]),
+                "n_sentences": len(sources[number].sentences),
+                "aligned": self.is_aligned,
+                "sentences": self.restore(hypothesis),
+                "score": hypothesis.score,
+                "forced_ends": hypothesis.forced_ends,
+            }
+        return rows
+
+    def translate_documents(self, documents: Sequence[Sequence[str]]) -> list[list[str]]:
+        """Translate documents given as plain sentences.
+
+        Returns:
+            As many sentences per document as it has. With a free target stream only whole instances correspond: when
+            their counts differ, the text of the instance stands in its first sentence and the others are empty.
+        """
+        sources, owners = [], []
+        for number, document in enumerate(documents):
+            for source in self._split(document):
+                sources.append(source)
+                owners.append(number)
+        texts: list[list[str]] = [[] for _ in sources]
+        for number, hypothesis in self.translate_sources(sources):
+            texts[number] = _fit(self.restore(hypothesis), len(sources[number].sentences))
+        translated: list[list[str]] = [[] for _ in documents]
+        for owner, text in zip(owners, texts, strict=True):
+            translated[owner] += text
+        return translated
+
+    def _split(self, document: Sequence[str]) -> Iterator[Source]:
+        """The instances of a document, by its source side alone."""
+        sentences = [encode_source(sentence, self.trained) for sentence in document]
+        limits = InstancesSettings.load(
+            {k: v for k, v in self.trained.segmentation.items() if k in ("max_tokens", "max_sentences")},
+            where="model: segmentation",
+        )
+        costs = [len(sentence) for sentence in sentences]
+        start = 0
+        for count in split_document(costs, max_tokens=limits.max_tokens, max_sentences=limits.max_sentences):
+            yield Source(sentences[start : start + count])
+            start += count
+
+
+def encode_source(sentence: str, trained: TrainedModel) -> np.ndarray:
+    """Token ids of a source sentence with both marks; int32."""
+    subwords = trained.pipeline.prepare(sentence, lang=trained.pipeline.src_lang)
+    return np.array([BOS, *trained.vocabulary.encode(subwords), EOS], dtype=np.int32)
+
+
+def prepare_model(model: Transformer, precision: str, device: str) -> Transformer:
+    """A copy of the model for inference on a device, in half precision where asked for (by default on a GPU)."""
+    model = copy.deepcopy(model).to(device).eval()
+    if precision == "bfloat16" or (precision == "auto" and device == "cuda"):
+        model = model.to(torch.bfloat16)
+    return model
+
+
+def _batches(sources: Sequence[Source], max_tokens: int) -> Iterator[list[int]]:
+    """Sources of similar length side by side, the longest first."""
+    order = sorted(range(len(sources)), key=lambda number: (-sources[number].n_tokens, number))
+    batch: list[int] = []
+    for number in order:
+        # The first one is the longest, so this counts the padded size.
+        if batch and (len(batch) + 1) * (sources[batch[0]].n_tokens) > max_tokens:
+            yield batch
+            batch = []
+        batch.append(number)
+    if batch:
+        yield batch
+
+
+def _fit(sentences: list[str], count: int) -> list[str]:
+    """Exactly `count` lines, see `Translator.translate_documents`."""
+    if len(sentences) == count:
+        return sentences
+    return [" ".join(filter(None, sentences)), *[""] * (count - 1)]
+
+

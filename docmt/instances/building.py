@@ -1,0 +1,119 @@
+"""From subword text to instances."""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from docmt.corpora.documents import DocumentIndex, read_index
+from docmt.errors import UserError
+from docmt.files import read_lines
+from docmt.instances.segmentation import N_MARKS, document_tokens, sentence_costs, split_documents
+from docmt.instances.settings import InstancesSettings
+from docmt.instances.storage import InstanceSet
+from docmt.provenance import describe
+from docmt.text.vocabulary import BOS, EOS, UNK, Vocabulary
+
+log = logging.getLogger(__name__)
+
+
+def encode_sentences(sentences: Sequence[Sequence[str]], vocabulary: Vocabulary) -> tuple[np.ndarray, np.ndarray]:
+    """Token ids with marks of all sentences: int32 [N] and int64 [sentences + 1] offsets."""
+    lengths = np.fromiter((len(sentence) + N_MARKS for sentence in sentences), dtype=np.int64, count=len(sentences))
+    offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+    tokens = np.empty(offsets[-1], dtype=np.int32)
+    for sentence, start, end in zip(sentences, offsets[:-1], offsets[1:], strict=True):
+        tokens[start:end] = [BOS, *vocabulary.encode(sentence), EOS]
+    return tokens, offsets
+
+
+def build_instances(
+    src: Sequence[Sequence[str]],
+    tgt: Sequence[Sequence[str]],
+    index: DocumentIndex,
+    vocabulary: Vocabulary,
+    settings: InstancesSettings,
+) -> InstanceSet:
+    """Encode and split aligned documents.
+
+    Args:
+        src, tgt: subwords of each sentence, index.n_sentences each.
+
+    Raises:
+        UserError: no document is left after the choice of documents.
+    """
+    src_tokens, src_offsets = encode_sentences(src, vocabulary)
+    tgt_tokens, tgt_offsets = encode_sentences(tgt, vocabulary)
+    costs = sentence_costs(np.diff(src_offsets) - N_MARKS, np.diff(tgt_offsets) - N_MARKS)
+    offsets, documents = split_documents(costs, index.lengths, settings)
+    counts = {
+        "documents_read": len(index.ids),
+        "sentences_read": index.n_sentences,
+        "instances_split": len(documents),
+        "sentences_over_limit": int((costs > settings.max_tokens).sum()),
+        "src_unknown_tokens": int((src_tokens == UNK).sum()),
+        "tgt_unknown_tokens": int((tgt_tokens == UNK).sum()),
+    }
+    keep = _choose(documents, document_tokens(costs, index.lengths), settings)
+    counts["instances_left_out"] = len(documents) - len(keep)
+    if len(keep) < len(documents):
+        rows = np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in keep]) if len(keep) else np.array([], int)
+        src_tokens, src_offsets = _take(src_tokens, src_offsets, rows)
+        tgt_tokens, tgt_offsets = _take(tgt_tokens, tgt_offsets, rows)
+        costs = costs[rows]
+        offsets = np.concatenate(([0], np.cumsum(np.diff(offsets)[keep])))
+        documents = documents[keep]
+    if not len(documents):
+        raise UserError("no instance is left: the text is empty, or min_document_tokens is above every document")
+    counts |= {
+        "documents": len(np.unique(documents)),
+        "sentences": int(offsets[-1]),
+        "instances": len(documents),
+        "tokens": int(costs.sum()),
+        "longest_instance_tokens": int(np.add.reduceat(costs, offsets[:-1]).max()),
+    }
+    manifest = {"counts": counts, "document_ids": list(index.ids)}
+    return InstanceSet(src_tokens, src_offsets, tgt_tokens, tgt_offsets, offsets, documents, manifest)
+
+
+def build_from_files(
+    *, src: Path, tgt: Path, documents: Path, vocabulary: Path, settings: InstancesSettings
+) -> InstanceSet:
+    """As `build_instances`, from `{split}.bpe.{lang}` files, the document index and the vocabulary.
+
+    Raises:
+        UserError: a file is missing, or the numbers of lines differ from the document index.
+    """
+    index = read_index(documents)
+    sides = []
+    for path in (src, tgt):
+        lines = read_lines(path)
+        if len(lines) != index.n_sentences:
+            raise UserError(f"{path}: {len(lines)} lines, but {documents} counts {index.n_sentences} sentences")
+        sides.append([line.split() for line in lines])
+    built = build_instances(*sides, index, Vocabulary.load(vocabulary), settings)
+    built.manifest["provenance"] = describe(settings=settings.model_dump())
+    counts = built.manifest["counts"]
+    log.info("%d sentences of %d documents make %d instances", *(counts[k] for k in ("sentences", "documents", "instances")))
+    if counts["sentences_over_limit"]:
+        log.warning("%d sentences are longer than %d tokens", counts["sentences_over_limit"], settings.max_tokens)
+    return built
+
+
+def _choose(documents: np.ndarray, tokens: np.ndarray, settings: InstancesSettings) -> np.ndarray:
+    """The instances to keep, in order: long enough documents, then a random subset."""
+    keep = np.arange(len(documents))
+    if settings.min_document_tokens is not None:
+        keep = keep[tokens[documents] >= settings.min_document_tokens]
+    if settings.subset is not None and settings.subset < len(keep):
+        chosen = np.random.default_rng(settings.subset_seed).choice(len(keep), settings.subset, replace=False)
+        keep = keep[np.sort(chosen)]
+    return keep
+
+
+def _take(tokens: np.ndarray, offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Only some sentences."""
+    parts = [tokens[offsets[row] : offsets[row + 1]] for row in rows]
+    lengths = np.diff(offsets)[rows]
+    return (np.concatenate(parts) if parts else tokens[:0]), np.concatenate(([0], np.cumsum(lengths)))

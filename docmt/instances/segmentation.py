@@ -1,0 +1,69 @@
+"""Splitting documents into instances.
+
+The rule: an instance takes whole sentences of one document, in order, as long as the sum over its sentences of
+max(source subwords, target subwords) + 2 stays at most `max_tokens`; a sentence above the limit is an instance of its
+own, uncut. (The code of G-Transformer demands a sum strictly below its limit.)
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from docmt.instances.settings import InstancesSettings
+
+N_MARKS = 2
+"""`<s>` and `</s>` of each sentence."""
+
+
+def sentence_costs(src_lengths: np.ndarray, tgt_lengths: np.ndarray) -> np.ndarray:
+    """Tokens that each sentence takes of an instance's budget, from subword counts without marks."""
+    return np.maximum(src_lengths, tgt_lengths) + N_MARKS
+
+
+def split_document(costs: Sequence[int], *, max_tokens: int, max_sentences: int | None = None) -> list[int]:
+    """Sentences of each instance of one document, greedily from its start."""
+    counts: list[int] = []
+    total = 0
+    for cost in costs:
+        is_full = max_sentences is not None and counts and counts[-1] >= max_sentences
+        if not counts or is_full or total + cost > max_tokens:
+            counts.append(0)
+            total = 0
+        counts[-1] += 1
+        total += cost
+    return counts
+
+
+def split_documents(
+    costs: np.ndarray, document_lengths: Sequence[int], settings: InstancesSettings
+) -> tuple[np.ndarray, np.ndarray]:
+    """Split every document.
+
+    Args:
+        costs: int64 [sentences], see `sentence_costs`.
+        document_lengths: sentences of each document; they add up to the number of costs.
+
+    Returns:
+        int64 [instances + 1] sentence offsets, int32 [instances] document of each instance.
+    """
+    counts: list[int] = []
+    documents: list[int] = []
+    start = 0
+    for number, length in enumerate(document_lengths):
+        parts = split_document(
+            costs[start : start + length].tolist(),
+            max_tokens=settings.max_tokens,
+            max_sentences=settings.max_sentences,
+        )
+        counts += parts
+        documents += [number] * len(parts)
+        start += length
+    offsets = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
+    return offsets.astype(np.int64), np.array(documents, dtype=np.int32)
+
+
+def document_tokens(costs: np.ndarray, document_lengths: Sequence[int]) -> np.ndarray:
+    """Tokens of each document, counted as for instances; int64."""
+    ends = np.cumsum(document_lengths)
+    totals = np.concatenate(([0], np.cumsum(costs)))
+    return totals[ends] - totals[ends - np.asarray(document_lengths)]

@@ -1,0 +1,24 @@
+"""Statistics of instances, as in Table 1 of G-Transformer."""
+
+from typing import Any
+
+from docmt.instances.storage import InstanceSet
+
+COLUMNS = ("sentences", "documents", "instances", "sentences_per_instance", "tokens_per_instance")
+
+
+def instance_statistics(instance_set: InstanceSet) -> dict[str, Any]:
+    """Counts and means of one split, from its manifest."""
+    counts = instance_set.manifest["counts"]
+    return {
+        "sentences": counts["sentences"],
+        "documents": counts["documents"],
+        "instances": counts["instances"],
+        "sentences_per_instance": round(counts["sentences"] / counts["instances"], 2),
+        "tokens_per_instance": round(counts["tokens"] / counts["instances"], 1),
+        "longest_instance_tokens": counts["longest_instance_tokens"],
+        "sentences_over_limit": counts["sentences_over_limit"],
+        "instances_left_out": counts["instances_left_out"],
+        "src_unknown_tokens": counts["src_unknown_tokens"],
+        "tgt_unknown_tokens": counts["tgt_unknown_tokens"],
+    }

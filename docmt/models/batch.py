@@ -1,0 +1,97 @@
+"""A batch of instances as packed tensors.
+
+Shape letters: S packed source tokens, N packed target tokens.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from docmt.instances.storage import InstanceSet
+from docmt.models.layout import Layout
+from docmt.models.settings import ModelSettings
+from docmt.text.vocabulary import BOS, EOD
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a model reads and must predict.
+
+    Attributes:
+        src_tokens_S: int64, each sentence as `<s> w1 … wn </s>`.
+        tgt_inputs_N: int64 decoder inputs. Aligned: each sentence as `<s> w1 … wn`. Free: the whole instance as one
+            stream of `<s> … </s>` sentences.
+        tgt_labels_N: int64, the token to predict at each input: the next one; after a free stream `<eod>`.
+        layout: lengths and groupings.
+    """
+
+    src_tokens_S: Tensor
+    tgt_inputs_N: Tensor
+    tgt_labels_N: Tensor
+    layout: Layout
+
+    def is_word_or_end(self) -> Tensor:
+        """bool [N]: labels that every target stream has, words and `</s>`; losses over them are comparable."""
+        return (self.tgt_labels_N != BOS) & (self.tgt_labels_N != EOD)
+
+    def with_inputs(self, src_tokens_S: Tensor, tgt_inputs_N: Tensor) -> "Batch":
+        """The same batch with other inputs (word dropout)."""
+        return replace(self, src_tokens_S=src_tokens_S, tgt_inputs_N=tgt_inputs_N)
+
+
+def collate(
+    instance_set: InstanceSet, instances: Sequence[int], settings: ModelSettings, *, device: torch.device | str = "cpu"
+) -> Batch:
+    """Pack instances into one batch."""
+    src_tokens, src_lengths, counts = _gather(instance_set, instances, "src")
+    tgt_tokens, tgt_lengths, _ = _gather(instance_set, instances, "tgt")
+    return pack(src_tokens, src_lengths, tgt_tokens, tgt_lengths, counts, settings=settings, device=device)
+
+
+def pack(
+    src_tokens: np.ndarray,
+    src_lengths: np.ndarray,
+    tgt_tokens: np.ndarray,
+    tgt_lengths: np.ndarray,
+    counts: np.ndarray,
+    *,
+    settings: ModelSettings,
+    device: torch.device | str = "cpu",
+) -> Batch:
+    """Make a batch from packed sentences with both marks.
+
+    Args:
+        src_tokens, tgt_tokens: integer arrays of all sentences, `<s> … </s>` each.
+        src_lengths, tgt_lengths: tokens of each sentence.
+        counts: sentences of each instance.
+    """
+    ends = np.cumsum(tgt_lengths)
+    if settings.target_stream == "free":
+        stream_ends = ends[np.cumsum(counts) - 1]
+        inputs = tgt_tokens
+        labels = np.concatenate((tgt_tokens[1:], [EOD]))
+        labels[stream_ends - 1] = EOD
+        lengths = np.diff(stream_ends, prepend=0)
+    else:
+        is_input = np.ones(len(tgt_tokens), dtype=bool)
+        is_input[ends - 1] = False
+        is_label = np.ones(len(tgt_tokens), dtype=bool)
+        is_label[ends - tgt_lengths] = False
+        inputs, labels, lengths = tgt_tokens[is_input], tgt_tokens[is_label], tgt_lengths - 1
+    layout = Layout(src_lengths, lengths, counts, settings=settings, device=device)
+    tensors = (torch.from_numpy(np.asarray(array, dtype=np.int64)).to(device) for array in (src_tokens, inputs, labels))
+    return Batch(*tensors, layout)
+
+
+def _gather(instance_set: InstanceSet, instances: Sequence[int], side: str) -> tuple[np.ndarray, ...]:
+    """Tokens, sentence lengths and sentences per instance of some instances."""
+    tokens, offsets = getattr(instance_set, f"{side}_tokens"), getattr(instance_set, f"{side}_offsets")
+    spans = [(instance_set.instances[i], instance_set.instances[i + 1]) for i in instances]
+    return (
+        np.concatenate([tokens[offsets[first] : offsets[last]] for first, last in spans]),
+        np.concatenate([np.diff(offsets[first : last + 1]) for first, last in spans]),
+        np.array([last - first for first, last in spans], dtype=np.int64),
+    )

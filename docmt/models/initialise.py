@@ -1,0 +1,50 @@
+"""Starting a model from the weights of another one."""
+
+import re
+
+import torch
+from torch import Tensor
+
+from docmt.errors import UserError
+from docmt.models.transformer import Transformer
+
+
+def copy_weights(model: Transformer, weights: dict[str, Tensor]) -> set[str]:
+    """Copy what fits from the weights of another model, in place.
+
+    The attention of a layer with one pattern becomes the group attention of a combined layer, and the other way round;
+    global attention and gates of combined layers start fresh (G-Transformer, Appendix C.1).
+
+    Returns:
+        The names of the parameters that were copied.
+
+    Raises:
+        UserError: a shape differs (another size or vocabulary), or nothing fits.
+    """
+    copied = set()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            source = next((weights[other] for other in _sources(name) if other in weights), None)
+            if source is None:
+                continue
+            if source.shape != parameter.shape:
+                raise UserError(
+                    f"init: {name} has shape {list(source.shape)} there and {list(parameter.shape)} here: "
+                    "size, layers and vocabulary must be the same"
+                )
+            parameter.copy_(source)
+            copied.add(name)
+    fresh = {name for name, _ in model.named_parameters()} - copied
+    foreign = sorted(name for name in fresh if ".global_." not in name and ".gate." not in name)
+    if foreign:
+        raise UserError(f"init: the other model has no {foreign[0]}: layers and attention must correspond")
+    return copied
+
+
+def _sources(name: str) -> tuple[str, ...]:
+    """Names under which a parameter may stand in the other model, the most specific first."""
+    if "_attention.group." in name:
+        return name, name.replace("_attention.group.", "_attention.")
+    if "_attention.global_." in name or ".gate." in name:
+        return (name,)
+    return name, re.sub(r"_attention\.", "_attention.group.", name)

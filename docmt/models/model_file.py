@@ -1,0 +1,78 @@
+"""The model file: weights, settings, vocabulary, text pipeline and provenance in one file."""
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from docmt.errors import UserError
+from docmt.files import atomic_path, read_bytes
+from docmt.models.settings import ModelSettings
+from docmt.models.transformer import Transformer
+from docmt.text.pipeline import TextPipeline
+from docmt.text.vocabulary import Vocabulary
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """All that translating needs.
+
+    Attributes:
+        model: on the CPU, in evaluation mode.
+        vocabulary: shared by source and target.
+        pipeline: text → subwords and back.
+        segmentation: settings of the instances that the model was trained on.
+        provenance: where it comes from.
+    """
+
+    model: Transformer
+    vocabulary: Vocabulary
+    pipeline: TextPipeline
+    segmentation: dict[str, Any]
+    provenance: dict[str, Any]
+
+
+def save_model(path: Path, trained: TrainedModel) -> None:
+    """Write a model file; it appears only when it is whole."""
+    content = {
+        "format": FORMAT,
+        "model": trained.model.settings.model_dump(),
+        "weights": trained.model.state_dict(),
+        "vocabulary": list(trained.vocabulary.symbols),
+        "pipeline": trained.pipeline.to_dict(),
+        "segmentation": trained.segmentation,
+        "provenance": trained.provenance,
+    }
+    with atomic_path(path) as temporary:
+        torch.save(content, temporary)
+
+
+def load_content(path: Path) -> dict[str, Any]:
+    """The plain content of a model file: tensors and plain values only, nothing that could run code.
+
+    Raises UserError when the file is missing, damaged or of another format.
+    """
+    data = io.BytesIO(read_bytes(path))
+    try:
+        content = torch.load(data, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch raises many kinds for damaged or foreign files
+        reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
+        raise UserError(f"{path}: not a docmt model file ({reason})") from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise UserError(f"{path}: not a docmt model file of format {FORMAT}: train the model again")
+    return content
+
+
+def load_model(path: Path) -> TrainedModel:
+    """Read a model file. Raises UserError as `load_content` does."""
+    content = load_content(path)
+    vocabulary = Vocabulary.from_symbols(content["vocabulary"])
+    settings = ModelSettings.load(content["model"], where=f"{path}: model")
+    model = Transformer(settings, len(vocabulary))
+    model.load_state_dict(content["weights"])
+    pipeline = TextPipeline.from_dict(content["pipeline"])
+    return TrainedModel(model.eval(), vocabulary, pipeline, content["segmentation"], content["provenance"])
