@@ -1,1 +1,1 @@
-"""The configuration: every stage's settings in one typed tree, and the plan of runs that follows from it."""
+"""The configuration of a whole study, and the plan of the runs that follow from it."""

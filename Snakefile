@@ -1,0 +1,90 @@
+# docmt: from corpora to the report. Targets are described in docs/workflow.md.
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+from snakemake.utils import min_version
+
+from docmt.config.plan import Plan
+from docmt.corpora.controlled.settings import SUITES
+from docmt.errors import UserError
+
+min_version("9.0")
+
+
+# A config given with --configfile stands alone; without one, the demo's is taken.
+if not workflow.overwrite_configfiles:
+
+    configfile: Path(workflow.basedir) / "config" / "config.yaml"
+
+
+try:
+    plan = Plan.load(config, files=workflow.configfiles)
+except UserError as error:
+    raise WorkflowError(str(error)) from None
+
+
+wildcard_constraints:
+    corpus="[^/]+",
+    dataset=plan.names("datasets"),
+    system=plan.names("systems"),
+    segmentation=plan.names("instances"),
+    split=plan.splits(),
+    suite="[A-Za-z0-9_-]+",
+    seed="[0-9]+",
+    lang="[a-z]{2,3}",
+    src="[a-z]{2,3}",
+    tgt="[a-z]{2,3}",
+
+
+include: "workflow/rules/corpora.smk"
+include: "workflow/rules/text.smk"
+include: "workflow/rules/instances.smk"
+include: "workflow/rules/training.smk"
+include: "workflow/rules/decoding.smk"
+include: "workflow/rules/evaluation.smk"
+include: "workflow/rules/report.smk"
+
+
+rule all:
+    """Everything, up to the report."""
+    default_target: True
+    input:
+        "results/report/report.html",
+
+
+# One target per stage. One system or dataset alone: its scores.csv, see docs/workflow.md.
+
+
+rule corpora:
+    input:
+        plan.corpora.targets(),
+
+
+rule text:
+    input:
+        plan.text.targets(),
+
+
+rule instances:
+    input:
+        plan.runs.instances_targets(),
+
+
+rule training:
+    input:
+        plan.runs.training_targets(),
+
+
+rule decoding:
+    input:
+        plan.runs.decoding_targets(),
+
+
+rule evaluation:
+    input:
+        plan.runs.scores(),
+
+
+rule report:
+    input:
+        "results/report/report.html",

@@ -1,0 +1,78 @@
+"""`docmt config`: check and explain a configuration."""
+
+import argparse
+import json
+from pathlib import Path
+
+
+def add_commands(parser: argparse.ArgumentParser) -> None:
+    """Add `check`, `show`, `presets`, `schema` and `manual`."""
+    from docmt.cli.main import HelpFormatter
+
+    commands = parser.add_subparsers(dest="subcommand", required=True, metavar="COMMAND")
+
+    def add(name: str, run, summary: str) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=summary, description=summary, formatter_class=HelpFormatter)
+        command.set_defaults(run=run)
+        return command
+
+    check = add("check", run_check, "check configuration files, each by itself")
+    check.add_argument("files", nargs="+", type=Path, metavar="FILE", help="YAML or JSON file")
+    show = add("show", run_show, "print the full settings of a system's runs as JSON: presets and overrides merged")
+    show.add_argument("file", type=Path, metavar="FILE", help="YAML or JSON file")
+    show.add_argument("system", metavar="SYSTEM", help="name of the system")
+    add("presets", run_presets, "print sizes and architectures as JSON")
+    add("schema", run_schema, "print the JSON schema of configuration files")
+    add("manual", run_manual, "print the reference of all keys as Markdown")
+
+
+def run_check(options: argparse.Namespace) -> None:
+    """Check files. Raises UserError on the first bad key."""
+    from docmt.config.loading import load_config_files
+    from docmt.config.systems import list_runs
+    from docmt.errors import UserError
+
+    for file in options.files:
+        try:
+            config = load_config_files([file])
+        except UserError as error:
+            raise UserError(str(error) if str(error).startswith(str(file)) else f"{file}: {error}") from None
+        n_datasets, n_systems, n_runs = len(config.datasets), len(config.systems), len(list_runs(config))
+        print(f"{file}: fine ({n_datasets} datasets, {n_systems} systems, {n_runs} runs)")
+
+
+def run_show(options: argparse.Namespace) -> None:
+    """Print one system's settings."""
+    from docmt.config.loading import load_config_files
+    from docmt.config.systems import look_up, model_settings, training_settings
+
+    config = load_config_files([options.file])
+    row = look_up(config.systems, options.system, where="SYSTEM", what="system")
+    settings = {
+        "instances": config.instances[row.segmentation].model_dump(mode="json"),
+        "model": model_settings(config, options.system).model_dump(mode="json"),
+        "training": training_settings(config, options.system).model_dump(mode="json"),
+        "init": row.init,
+    }
+    print(json.dumps(settings, indent=1, ensure_ascii=False))
+
+
+def run_presets(options: argparse.Namespace) -> None:
+    """Print the presets."""
+    from docmt.models.presets import ARCHITECTURES, SIZES
+
+    print(json.dumps({"sizes": SIZES, "architectures": ARCHITECTURES}, indent=1))
+
+
+def run_schema(options: argparse.Namespace) -> None:
+    """Print the schema."""
+    from docmt.config.manual import json_schema
+
+    print(json_schema(), end="")
+
+
+def run_manual(options: argparse.Namespace) -> None:
+    """Print the reference."""
+    from docmt.config.manual import manual
+
+    print(manual(), end="")

@@ -1,0 +1,98 @@
+"""Checks across the sections of a config: references, contradictions, cycles. Each error names its keys."""
+
+from docmt.config.references import check_reference, check_suite
+from docmt.config.rows import DatasetSettings, SystemSettings
+from docmt.config.schema import Config
+from docmt.config.systems import list_runs, look_up, model_settings, text_settings, training_settings
+from docmt.errors import UserError
+
+SHARED_SHAPE = ("width", "heads", "feed_forward_width")
+"""Keys of a model that must be those of the model it is initialised from."""
+
+
+def check_config(config: Config) -> None:
+    """Raises UserError when sections do not fit one another."""
+    _check_seeds(config)
+    for name, dataset in config.datasets.items():
+        _check_dataset(config, name, dataset)
+    for name, system in config.systems.items():
+        _check_system(config, name, system)
+    for name in config.systems:
+        _check_init(config, name)
+    if not list_runs(config):
+        raise UserError("config.systems: no system is trained on any dataset; see systems.*.datasets")
+
+
+def _check_seeds(config: Config) -> None:
+    rows = {f"systems.{name}.seeds": system.seeds for name, system in config.systems.items()}
+    for key, seeds in {"seeds": config.seeds, **rows}.items():
+        if seeds and len(set(seeds)) != len(seeds):
+            raise UserError(f"config.{key}: a seed stands twice in {seeds}")
+
+
+def _check_dataset(config: Config, name: str, dataset: DatasetSettings) -> None:
+    where = f"config.datasets.{name}"
+    if dataset.src_lang == dataset.tgt_lang:
+        raise UserError(f"{where}: src_lang and tgt_lang are both {dataset.src_lang!r}")
+    pair = (dataset.src_lang, dataset.tgt_lang)
+    held: dict[str, str] = {}
+    for part, references in dataset.parts().items():
+        part = part.replace("test_", "test.", 1)
+        for reference in references:
+            check_reference(config, reference, pair=pair, where=f"{where}.{part}")
+            if reference in references[references.index(reference) + 1 :]:
+                raise UserError(f"{where}.{part}: {reference!r} stands twice")
+            if "train" in (held.get(reference), part) and held.get(reference, part) != part:
+                raise UserError(f"{where}.train and {where}.{part} both hold {reference!r}; keep one")
+            held.setdefault(reference, part)
+    names: dict[str, str] = {}
+    for reference in dataset.suites:
+        check_suite(config, reference, pair=pair, where=f"{where}.suites")
+        suite = reference.split("/")[1]
+        if suite in names:
+            raise UserError(f"{where}.suites: {names[suite]!r} and {reference!r} would share the name {suite!r}")
+        names[suite] = reference
+    text_settings(config, name)
+
+
+def _check_system(config: Config, name: str, system: SystemSettings) -> None:
+    where = f"config.systems.{name}"
+    for dataset in system.datasets or []:
+        look_up(config.datasets, dataset, where=f"{where}.datasets", what="dataset")
+    segmentation = look_up(config.instances, system.segmentation, where=f"{where}.segmentation", what="segmentation")
+    model_settings(config, name)
+    training = training_settings(config, name)
+    if training.max_batch_tokens < segmentation.max_tokens and segmentation.max_sentences != 1:
+        raise UserError(
+            f"{where}: max_batch_tokens {training.max_batch_tokens} (recipe {system.recipe!r}) is less than "
+            f"instances.{system.segmentation}.max_tokens {segmentation.max_tokens}: a batch could not hold an instance"
+        )
+
+
+def _check_init(config: Config, name: str) -> None:
+    system = config.systems[name]
+    if system.init is None:
+        return
+    where = f"config.systems.{name}"
+    look_up(config.systems, system.init, where=f"{where}.init", what="system")
+    chain = [name]
+    while (origin := config.systems[chain[-1]].init) is not None:
+        if origin in chain:
+            raise UserError(f"{where}.init: systems are initialised in a circle: {' ← '.join([*chain, origin])}")
+        look_up(config.systems, origin, where=f"config.systems.{chain[-1]}.init", what="system")
+        chain.append(origin)
+    runs = list_runs(config)
+    have = {(run.dataset, run.seed) for run in runs if run.system == system.init}
+    for run in runs:
+        if run.system == name and (run.dataset, run.seed) not in have:
+            raise UserError(
+                f"{where}.init: {system.init!r} has no run on dataset {run.dataset!r} with seed {run.seed}; "
+                f"see datasets and seeds of both"
+            )
+    mine, theirs = model_settings(config, name), model_settings(config, system.init)
+    for key in SHARED_SHAPE:
+        if getattr(mine, key) != getattr(theirs, key):
+            raise UserError(
+                f"{where}.model.{key} is {getattr(mine, key)}, but config.systems.{system.init}.model.{key} is "
+                f"{getattr(theirs, key)}: a model and its init need the same"
+            )

@@ -1,0 +1,195 @@
+"""What each artefact depends on, as one short hash: its own settings and everything upstream.
+
+Every rule carries the fingerprint of its outputs among its parameters. So when a setting changes, each artefact that it
+shapes is made anew, even when a job in between failed and left an older file that looks up to date.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from docmt.config.references import corpus_kind, readable_corpus
+from docmt.config.schema import Config
+from docmt.config.systems import dataset_segmentations, model_settings, text_settings, training_settings
+from docmt.corpora.catalogue import load_catalogue
+from docmt.provenance import fingerprint
+
+VERSIONS = {
+    "corpora": 1,
+    "text": 1,
+    "instances": 1,
+    "training": 1,
+    "decoding": 1,
+    "evaluation": 1,
+    "report": 1,
+}
+"""Raise a stage's number when its code changes what it makes: every study then makes it anew."""
+
+
+class Wildcards(Protocol):
+    """What a rule's wildcards look like; each method below reads only those of its rule."""
+
+    corpus: str
+    dataset: str
+    split: str
+    suite: str
+    segmentation: str
+    system: str
+    seed: str
+
+
+@dataclass(frozen=True)
+class Place:
+    """Wildcards made by hand, to ask for an artefact upstream."""
+
+    corpus: str = ""
+    dataset: str = ""
+    split: str = ""
+    suite: str = ""
+    segmentation: str = ""
+    system: str = ""
+    seed: str = ""
+
+
+TEXT_KEYS_OF_BPE = ("bpe_merges",)
+"""Keys of section `text` that matter to BPE and what follows, not to tokens."""
+
+
+def token_settings(config: Config, dataset: str) -> dict[str, Any]:
+    """The settings of a dataset's text without those of BPE, so that other merges tokenise nothing anew."""
+    return text_settings(config, dataset).model_dump(mode="json", exclude=set(TEXT_KEYS_OF_BPE))
+
+
+def split_instances_settings(config: Config, segmentation: str, split: str) -> dict[str, Any]:
+    """The settings of one split's instances: choosing among documents is for training only."""
+    settings = config.instances[segmentation]
+    if split != "train":
+        settings = settings.model_copy(update={"min_document_tokens": None, "subset": None, "subset_seed": 1})
+    return settings.model_dump(mode="json")
+
+
+class Fingerprints:
+    """The cumulative fingerprints of all artefacts of a study."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+
+    def corpus(self, wildcards: Wildcards) -> str:
+        """`results/corpora/{corpus}/…/{split}`, or a contrastive set of the corpus."""
+        kind = corpus_kind(self.config, wildcards.corpus, where="config.corpora")
+        if kind == "controlled":
+            what: Any = self.config.corpora.controlled[wildcards.corpus].model_dump(mode="json")
+        else:
+            corpus = readable_corpus(self.config, wildcards.corpus)
+            split = corpus.splits[wildcards.split]
+            what = [corpus.languages, corpus.format.model_dump(mode="json"), split.model_dump(mode="json")]
+            if kind == "catalogue":
+                entry = load_catalogue()[wildcards.corpus]
+                what += [entry.corpus.version, [entry.family.files[file].check for file in split.files.values()]]
+        return self._join("corpora", wildcards.corpus, what)
+
+    def corpus_suite(self, wildcards: Wildcards) -> str:
+        """`results/corpora/{corpus}/suites/{suite}.jsonl`."""
+        return self.corpus(self._at(wildcards, split=wildcards.suite))
+
+    def dataset_split(self, wildcards: Wildcards) -> str:
+        """`results/{dataset}/corpora/…/{split}`."""
+        dataset = self.config.datasets[wildcards.dataset]
+        references = dataset.parts()[wildcards.split]
+        upstream = [self._reference(reference) for reference in references]
+        return self._join("corpora", [dataset.src_lang, dataset.tgt_lang], upstream)
+
+    def suite(self, wildcards: Wildcards) -> str:
+        """A contrastive set of a dataset."""
+        return self._reference(self.config.datasets[wildcards.dataset].suite_reference(wildcards.suite))
+
+    def overlap(self, wildcards: Wildcards) -> str:
+        """Counts of what training and test data share."""
+        splits = self.config.datasets[wildcards.dataset].parts()
+        return self._join("corpora", [self.dataset_split(self._at(wildcards, split=split)) for split in splits])
+
+    def tokens(self, wildcards: Wildcards) -> str:
+        """Tokenised text of a split."""
+        return self._join("text", token_settings(self.config, wildcards.dataset), self.dataset_split(wildcards))
+
+    def truecased(self, wildcards: Wildcards) -> str:
+        """Truecased text of a split; the truecaser is learnt on the training split."""
+        return self._join("text", self.tokens(wildcards), self.truecaser(wildcards))
+
+    def truecaser(self, wildcards: Wildcards) -> str:
+        """The truecasers of a dataset."""
+        return self.tokens(self._at(wildcards, split="train"))
+
+    def bpe(self, wildcards: Wildcards) -> str:
+        """BPE codes, vocabulary and pipeline of a dataset."""
+        settings = text_settings(self.config, wildcards.dataset).model_dump(mode="json")
+        return self._join("text", settings, self.truecaser(wildcards))
+
+    def subwords(self, wildcards: Wildcards) -> str:
+        """Text of a split in subwords."""
+        return self._join("text", self.bpe(wildcards), self.truecased(wildcards))
+
+    def roundtrip(self, wildcards: Wildcards) -> str:
+        """The share of lines that the way back restores."""
+        splits = self.config.datasets[wildcards.dataset].parts()
+        upstream = [self.dataset_split(self._at(wildcards, split=split)) for split in splits]
+        return self._join("text", self.bpe(wildcards), upstream)
+
+    def instances(self, wildcards: Wildcards) -> str:
+        """Instances of a split in one segmentation."""
+        settings = split_instances_settings(self.config, wildcards.segmentation, wildcards.split)
+        return self._join("instances", settings, self.subwords(wildcards))
+
+    def statistics(self, wildcards: Wildcards) -> str:
+        """Counts of all instances of a dataset."""
+        splits = self.config.datasets[wildcards.dataset].parts()
+        upstream = [
+            self.instances(self._at(wildcards, segmentation=segmentation, split=split))
+            for segmentation in dataset_segmentations(self.config, wildcards.dataset)
+            for split in splits
+        ]
+        return self._join("instances", upstream)
+
+    def model(self, wildcards: Wildcards) -> str:
+        """The trained model of a run, with the model that it was initialised from."""
+        row = self.config.systems[wildcards.system]
+        place = self._at(wildcards, segmentation=row.segmentation)
+        return self._join(
+            "training",
+            model_settings(self.config, wildcards.system).model_dump(mode="json"),
+            training_settings(self.config, wildcards.system).model_dump(mode="json"),
+            int(wildcards.seed),
+            [self.instances(replace(place, split=split)) for split in ("train", "dev")],
+            self.model(replace(place, system=row.init)) if row.init else None,
+        )
+
+    def hypotheses(self, wildcards: Wildcards) -> str:
+        """Translations of a split by a run."""
+        segmentation = self.config.systems[wildcards.system].segmentation
+        test = self.instances(self._at(wildcards, segmentation=segmentation))
+        return self._join("decoding", self.config.decoding.model_dump(mode="json"), self.model(wildcards), test)
+
+    def probabilities(self, wildcards: Wildcards) -> str:
+        """Log probabilities of a contrastive set by a run. The beam does not matter to them."""
+        return self._join("decoding", self.model(wildcards), self.suite(wildcards))
+
+    def scores(self, wildcards: Wildcards) -> str:
+        """Scores of a run on a split."""
+        settings = self.config.evaluation.model_dump(mode="json")
+        return self._join("evaluation", settings, self.hypotheses(wildcards), self.dataset_split(wildcards))
+
+    def suite_scores(self, wildcards: Wildcards) -> str:
+        """Scores of a run on a contrastive set."""
+        return self._join("evaluation", self.probabilities(wildcards))
+
+    def _reference(self, reference: str) -> str:
+        corpus, split = reference.split("/")
+        return self.corpus(Place(corpus=corpus, split=split))
+
+    @staticmethod
+    def _at(wildcards: Wildcards, **changes: str) -> Place:
+        keys = {name: getattr(wildcards, name, "") for name in Place.__dataclass_fields__}
+        return Place(**{**keys, **changes})
+
+    @staticmethod
+    def _join(stage: str, *parts: Any) -> str:
+        return fingerprint([stage, VERSIONS[stage], *parts])

@@ -1,0 +1,72 @@
+"""Reading configuration files and merging them, strictly."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from docmt.config.checks import check_config
+from docmt.config.schema import Config
+from docmt.config.systems import merge
+from docmt.errors import UserError
+from docmt.files import read_text
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """YAML in which a key that stands twice is an error, not a silent overwrite."""
+
+
+def _construct_mapping(loader: _StrictLoader, node: yaml.MappingNode) -> dict[Any, Any]:
+    seen: dict[Any, int] = {}
+    for key_node, _ in node.value:
+        if key_node.tag == "tag:yaml.org,2002:merge":
+            continue
+        key = loader.construct_object(key_node, deep=True)
+        line = key_node.start_mark.line + 1
+        if key in seen:
+            raise yaml.constructor.ConstructorError(
+                None, None, f"key {key!r} stands twice, in lines {seen[key]} and {line}", key_node.start_mark
+            )
+        seen[key] = line
+    loader.flatten_mapping(node)
+    return {
+        loader.construct_object(key, deep=True): loader.construct_object(value, deep=True) for key, value in node.value
+    }
+
+
+_StrictLoader.add_constructor("tag:yaml.org,2002:map", _construct_mapping)
+
+
+def read_config_file(path: Path) -> dict[str, Any]:
+    """The values of one YAML or JSON file.
+
+    Raises UserError when the file is missing, is not YAML, holds a key twice or is not a mapping.
+    """
+    try:
+        values = yaml.load(read_text(path), Loader=_StrictLoader)  # which is a SafeLoader
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else "?"
+        raise UserError(f"{path}: line {line}: {error.problem}") from None
+    except yaml.YAMLError as error:
+        raise UserError(f"{path}: not YAML ({error})") from None
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise UserError(f"{path}: a mapping of sections is needed, not {type(values).__name__}")
+    return values
+
+
+def load_config(values: dict[str, Any]) -> Config:
+    """Validate the values of a whole configuration. Raises UserError that names the first bad key."""
+    config = Config.load(values, where="config")
+    check_config(config)
+    return config
+
+
+def load_config_files(paths: Iterable[Path]) -> Config:
+    """Read configuration files, later ones on top of earlier ones, and validate the result."""
+    values: dict[str, Any] = {}
+    for path in paths:
+        values = merge(values, read_config_file(path))
+    return load_config(values)

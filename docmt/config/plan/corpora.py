@@ -1,0 +1,134 @@
+"""The plan of the corpora stage."""
+
+import re
+from itertools import chain
+from typing import Any
+
+from docmt.config.fingerprints import Wildcards
+from docmt.config.plan.paths import as_argument, dataset_files, dataset_prefix, one_of
+from docmt.config.references import corpus_languages, source_files
+from docmt.config.schema import Config
+from docmt.corpora.catalogue import load_catalogue
+
+
+class CorporaPlan:
+    """Fetching, reading and generating corpora, and joining them to datasets."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+
+    # Constraints of wildcards: each way to a corpus has its own rules.
+
+    def controlled_names(self) -> str:
+        """Corpora that docmt generates."""
+        return one_of(self.config.corpora.controlled)
+
+    def custom_names(self) -> str:
+        """Corpora of the user's own files."""
+        return one_of(self.config.corpora.custom)
+
+    def catalogue_names(self) -> str:
+        """Corpora of the catalogue, except those that a row of the config hides by its name."""
+        hidden = {*self.config.corpora.controlled, *self.config.corpora.custom}
+        return one_of(name for name in load_catalogue() if name not in hidden)
+
+    # One corpus.
+
+    def fetched(self, wildcards: Wildcards) -> str:
+        """The mark that the files of a corpus are there; they lie in the folder of the same name without suffix."""
+        return f"{self.folder(wildcards)}.fetched"
+
+    def folder(self, wildcards: Wildcards) -> str:
+        """The folder of a corpus's files as fetched."""
+        version = load_catalogue()[wildcards.corpus].corpus.version
+        return f"resources/corpora/{wildcards.corpus}/{re.sub(r'[^A-Za-z0-9_.-]+', '-', version)}"
+
+    def fetched_splits(self, wildcards: Wildcards) -> list[str]:
+        """The splits of a corpus that the datasets need; other files of it are not fetched."""
+        references = [
+            reference
+            for dataset in self.config.datasets.values()
+            for reference in (*chain.from_iterable(dataset.parts().values()), *dataset.suites)
+        ]
+        pairs = [reference.split("/") for reference in references]
+        return sorted({split for corpus, split in pairs if corpus == wildcards.corpus})
+
+    def mirror(self, wildcards: Wildcards, output: Any) -> str:
+        """`--mirror DIR`, or nothing. As it asks for `output`, Snakemake does not fetch anew for another mirror."""
+        return f"--mirror '{self.config.corpora.mirror}'" if self.config.corpora.mirror else ""
+
+    def controlled_settings(self, wildcards: Wildcards) -> str:
+        """The settings of a generated corpus."""
+        return as_argument(self.config.corpora.controlled[wildcards.corpus].model_dump(mode="json"))
+
+    def custom_settings(self, wildcards: Wildcards) -> str:
+        """The description of a corpus of the user's own files."""
+        return as_argument(self.config.corpora.custom[wildcards.corpus].model_dump(mode="json"))
+
+    def custom_files(self, wildcards: Wildcards) -> list[str]:
+        """The user's own files of a split."""
+        return [str(path) for path in source_files(self.config, wildcards.corpus, wildcards.split)]
+
+    # The splits of a dataset.
+
+    def members(self, wildcards: Wildcards) -> list[str]:
+        """The prefixes of the corpora that make up a split of a dataset."""
+        references = self.config.datasets[wildcards.dataset].parts()[wildcards.split]
+        return [self._corpus_prefix(reference) for reference in references]
+
+    def member_files(self, wildcards: Wildcards) -> list[str]:
+        """The files behind `members`."""
+        ends = (*self.config.datasets[wildcards.dataset].languages, "documents.tsv")
+        return [f"{prefix}.{end}" for prefix in self.members(wildcards) for end in ends]
+
+    def language_options(self, wildcards: Wildcards) -> str:
+        """`--src-lang … --tgt-lang …` of a dataset."""
+        src, tgt = self.config.datasets[wildcards.dataset].languages
+        return f"--src-lang {src} --tgt-lang {tgt}"
+
+    def prefix(self, wildcards: Wildcards) -> str:
+        """The prefix of a dataset's split."""
+        return dataset_prefix(self.config, wildcards.dataset, wildcards.split)
+
+    def files(self, wildcards: Wildcards) -> list[str]:
+        """The text of a dataset's split in both languages, and its document index."""
+        return dataset_files(self.config, wildcards.dataset, wildcards.split)
+
+    def train_prefix(self, wildcards: Wildcards) -> str:
+        """The prefix of a dataset's training split."""
+        return dataset_prefix(self.config, wildcards.dataset, "train")
+
+    def other_prefixes(self, wildcards: Wildcards) -> list[str]:
+        """The prefixes of a dataset's development and test splits."""
+        splits = self.config.datasets[wildcards.dataset].parts()
+        return [dataset_prefix(self.config, wildcards.dataset, split) for split in splits if split != "train"]
+
+    def all_files(self, wildcards: Wildcards) -> list[str]:
+        """The files of all splits of a dataset."""
+        splits = self.config.datasets[wildcards.dataset].parts()
+        return [file for split in splits for file in dataset_files(self.config, wildcards.dataset, split)]
+
+    def suite(self, wildcards: Wildcards) -> str:
+        """A contrastive test set of a dataset."""
+        return self._suite_path(wildcards.dataset, wildcards.suite)
+
+    def _suite_path(self, dataset: str, suite: str) -> str:
+        corpus, name = self.config.datasets[dataset].suite_reference(suite).split("/")
+        return f"results/corpora/{corpus}/{'-'.join(corpus_languages(self.config, corpus))}/suites/{name}.jsonl"
+
+    def _corpus_prefix(self, reference: str) -> str:
+        corpus, split = reference.split("/")
+        return f"results/corpora/{corpus}/{'-'.join(corpus_languages(self.config, corpus))}/{split}"
+
+    # Targets.
+
+    def targets(self) -> list[str]:
+        """All that the stage makes: every split, contrastive test set and count of overlap."""
+        files: dict[str, None] = {}
+        for name, dataset in self.config.datasets.items():
+            files |= dict.fromkeys(
+                file for split in dataset.parts() for file in dataset_files(self.config, name, split)
+            )
+            files |= dict.fromkeys(self._suite_path(name, suite) for suite in dataset.suite_names())
+            files[f"results/{name}/corpora/overlap.json"] = None
+        return list(files)

@@ -1,0 +1,44 @@
+"""The plan of the report."""
+
+from docmt.config.fingerprints import Fingerprints, Place, Wildcards
+from docmt.config.plan.paths import as_argument
+from docmt.config.plan.runs import RunsPlan
+from docmt.config.schema import Config
+from docmt.provenance import fingerprint
+
+
+class ReportPlan:
+    """Tables and pictures of all runs."""
+
+    def __init__(self, config: Config, runs: RunsPlan) -> None:
+        self.config = config
+        self._runs = runs
+        self._fingerprints = Fingerprints(config)
+
+    def fingerprint(self, wildcards: Wildcards) -> str:
+        """The fingerprint of all that the report shows."""
+        places = [Place(dataset=dataset) for dataset in self.config.datasets]
+        overlaps = [self._fingerprints.overlap(place) for place in places]
+        statistics = [self._fingerprints.statistics(place) for place in places]
+        return fingerprint([self._runs.fingerprint(wildcards), overlaps, statistics])
+
+    def settings(self, wildcards: Wildcards) -> str:
+        """The settings of the report."""
+        return as_argument(self.config.report.model_dump(mode="json"))
+
+    def histories(self, wildcards: Wildcards) -> list[str]:
+        """The histories of all runs."""
+        return [f"{self._runs.run_folder(run)}/history.csv" for run in self._runs.all]
+
+    def named_histories(self, wildcards: Wildcards) -> list[str]:
+        """`DATASET/SYSTEM/seedN=FILE` for the history of each run."""
+        runs = self._runs.all
+        return [f"{run.dataset}/{run.system}/seed{run.seed}={self._runs.run_folder(run)}/history.csv" for run in runs]
+
+    def statistics(self, wildcards: Wildcards) -> list[str]:
+        """The statistics of each dataset's instances."""
+        return [f"results/{dataset}/instances/statistics.csv" for dataset in self.config.datasets]
+
+    def overlaps(self, wildcards: Wildcards) -> list[str]:
+        """What training and test data of each dataset share."""
+        return [f"results/{dataset}/corpora/overlap.json" for dataset in self.config.datasets]

@@ -1,0 +1,183 @@
+"""The plan of instances, training, decoding and evaluation: all that is made once per run."""
+
+from dataclasses import replace
+from typing import Any
+
+from docmt.config.fingerprints import Fingerprints, Place, Wildcards, split_instances_settings
+from docmt.config.plan.paths import as_argument, dataset_files, dataset_prefix
+from docmt.config.schema import Config
+from docmt.config.systems import Run, dataset_segmentations, list_runs, model_settings, training_settings
+from docmt.provenance import fingerprint
+
+
+class RunsPlan:
+    """Runs: dataset × system × seed."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.all = list_runs(config)
+        self._fingerprints = Fingerprints(config)
+
+    # Instances.
+
+    def instances_settings(self, wildcards: Wildcards) -> str:
+        """The settings of a split's instances."""
+        return as_argument(split_instances_settings(self.config, wildcards.segmentation, wildcards.split))
+
+    def documents(self, wildcards: Wildcards) -> str:
+        """The document index of a split."""
+        return f"{dataset_prefix(self.config, wildcards.dataset, wildcards.split)}.documents.tsv"
+
+    def named_instances(self, wildcards: Wildcards) -> list[str]:
+        """`DATASET/SEGMENTATION/SPLIT=FOLDER` for all instances of a dataset."""
+        prefix = f"results/{wildcards.dataset}/instances/"
+        return [
+            f"{wildcards.dataset}/{folder.removeprefix(prefix)}={folder}" for folder in self.instance_folders(wildcards)
+        ]
+
+    def instance_folders(self, wildcards: Wildcards) -> list[str]:
+        """The folders of all instances of a dataset."""
+        return self._instance_folders(wildcards.dataset)
+
+    def _instance_folders(self, dataset: str) -> list[str]:
+        return [
+            f"results/{dataset}/instances/{segmentation}/{split}"
+            for segmentation in dataset_segmentations(self.config, dataset)
+            for split in self.config.datasets[dataset].parts()
+        ]
+
+    def instances_targets(self) -> list[str]:
+        """All that the stage makes."""
+        folders = [folder for dataset in self.config.datasets for folder in self._instance_folders(dataset)]
+        return [*folders, *(f"results/{dataset}/instances/statistics.csv" for dataset in self.config.datasets)]
+
+    # Training.
+
+    def training_settings(self, wildcards: Wildcards) -> str:
+        """The settings of a system's model and training."""
+        settings = {
+            "model": model_settings(self.config, wildcards.system).model_dump(mode="json"),
+            "training": training_settings(self.config, wildcards.system).model_dump(mode="json"),
+        }
+        return as_argument(settings)
+
+    def train_instances(self, wildcards: Wildcards) -> str:
+        """The training instances of a run."""
+        return self._instances(wildcards, "train")
+
+    def dev_instances(self, wildcards: Wildcards) -> str:
+        """The development instances of a run."""
+        return self._instances(wildcards, "dev")
+
+    def init(self, wildcards: Wildcards) -> list[str]:
+        """The model that gives the first parameters of a run: one, or none."""
+        origin = self.config.systems[wildcards.system].init
+        return [f"{self.run_folder(Run(wildcards.dataset, origin, int(wildcards.seed)))}/model.pt"] if origin else []
+
+    def init_option(self, wildcards: Wildcards, input: Any) -> str:
+        """`--init MODEL`, or nothing."""
+        return f"--init {input.init}" if input.init else ""
+
+    def _instances(self, wildcards: Wildcards, split: str) -> str:
+        segmentation = self.config.systems[wildcards.system].segmentation
+        return f"results/{wildcards.dataset}/instances/{segmentation}/{split}"
+
+    def training_targets(self) -> list[str]:
+        """All models."""
+        return [f"{self.run_folder(run)}/model.pt" for run in self.all]
+
+    # Decoding.
+
+    def test_instances(self, wildcards: Wildcards) -> str:
+        """The instances of a test split, cut as for the training of the run."""
+        return self._instances(wildcards, wildcards.split)
+
+    def decoding_settings(self, wildcards: Wildcards) -> str:
+        """The settings of beam search."""
+        return as_argument(self.config.decoding.model_dump(mode="json"))
+
+    def contrast_settings(self, wildcards: Wildcards) -> str:
+        """The settings of scoring given targets: beam and lengths play no part."""
+        return as_argument(self.config.decoding.model_dump(mode="json", include={"max_batch_tokens", "precision"}))
+
+    def decoding_targets(self) -> list[str]:
+        """All hypotheses and log probabilities."""
+        return [
+            f"{self.run_folder(run)}/decoding/{name}"
+            for run in self.all
+            for name in (
+                *(f"{split}.jsonl" for split in self._test_splits(run.dataset)),
+                *(f"suite_{suite}.json" for suite in self._suites(run.dataset)),
+            )
+        ]
+
+    # Evaluation.
+
+    def evaluation_settings(self, wildcards: Wildcards) -> str:
+        """The settings of scores."""
+        return as_argument(self.config.evaluation.model_dump(mode="json"))
+
+    def reference_files(self, wildcards: Wildcards) -> list[str]:
+        """Source, reference and document index of a test split."""
+        return dataset_files(self.config, wildcards.dataset, wildcards.split)
+
+    def test_name(self, wildcards: Wildcards) -> str:
+        """The name of a test set without the `test_` of its path."""
+        return wildcards.split.removeprefix("test_")
+
+    def system_scores(self, wildcards: Wildcards) -> list[str]:
+        """All scores of a system on a dataset."""
+        return self._paths(self._scores(dataset=wildcards.dataset, system=wildcards.system))
+
+    def system_fingerprint(self, wildcards: Wildcards) -> str:
+        """The fingerprint of `system_scores`."""
+        return self._fingerprint(self._scores(dataset=wildcards.dataset, system=wildcards.system))
+
+    def dataset_scores(self, wildcards: Wildcards) -> list[str]:
+        """All scores on a dataset."""
+        return self._paths(self._scores(dataset=wildcards.dataset))
+
+    def dataset_fingerprint(self, wildcards: Wildcards) -> str:
+        """The fingerprint of `dataset_scores`."""
+        return self._fingerprint(self._scores(dataset=wildcards.dataset))
+
+    def scores(self, wildcards: Wildcards | None = None) -> list[str]:
+        """All scores."""
+        return self._paths(self._scores())
+
+    def fingerprint(self, wildcards: Wildcards) -> str:
+        """The fingerprint of `scores`."""
+        return self._fingerprint(self._scores())
+
+    def _scores(self, *, dataset: str | None = None, system: str | None = None) -> list[tuple[Run, str]]:
+        """Runs with the names of their score files."""
+        return [
+            (run, name)
+            for run in self.all
+            if dataset in (None, run.dataset) and system in (None, run.system)
+            for name in (*self._test_splits(run.dataset), *(f"suite_{suite}" for suite in self._suites(run.dataset)))
+        ]
+
+    def _paths(self, scores: list[tuple[Run, str]]) -> list[str]:
+        return [f"{self.run_folder(run)}/scores/{name}.json" for run, name in scores]
+
+    def _fingerprint(self, scores: list[tuple[Run, str]]) -> str:
+        parts = []
+        for run, name in scores:
+            place = Place(dataset=run.dataset, system=run.system, seed=str(run.seed))
+            if name.startswith("suite_"):
+                parts.append(self._fingerprints.suite_scores(replace(place, suite=name.removeprefix("suite_"))))
+            else:
+                parts.append(self._fingerprints.scores(replace(place, split=name)))
+        return fingerprint(parts)
+
+    @staticmethod
+    def run_folder(run: Run) -> str:
+        """The folder of a run."""
+        return f"results/{run.dataset}/runs/{run.system}/seed{run.seed}"
+
+    def _test_splits(self, dataset: str) -> list[str]:
+        return [split for split in self.config.datasets[dataset].parts() if split.startswith("test_")]
+
+    def _suites(self, dataset: str) -> list[str]:
+        return self.config.datasets[dataset].suite_names()

@@ -1,0 +1,68 @@
+"""The plan of the text stage."""
+
+from docmt.config.fingerprints import Wildcards, token_settings
+from docmt.config.plan.paths import as_argument, dataset_prefix
+from docmt.config.schema import Config
+from docmt.config.systems import text_settings
+
+
+class TextPlan:
+    """Tokens, truecasing, BPE, and the way back."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+
+    def source(self, wildcards: Wildcards) -> str:
+        """The text of a dataset's split in one language."""
+        return f"{dataset_prefix(self.config, wildcards.dataset, wildcards.split)}.{wildcards.lang}"
+
+    def token_settings(self, wildcards: Wildcards) -> str:
+        """The settings of tokenisation."""
+        return as_argument(token_settings(self.config, wildcards.dataset))
+
+    def settings(self, wildcards: Wildcards) -> str:
+        """All settings of a dataset's text."""
+        return as_argument(text_settings(self.config, wildcards.dataset).model_dump(mode="json"))
+
+    def truecased_train(self, wildcards: Wildcards) -> list[str]:
+        """The truecased training text, source first."""
+        return self._both(wildcards, "train.true.{lang}")
+
+    def subwords_train(self, wildcards: Wildcards) -> list[str]:
+        """The training text in subwords, source first."""
+        return self._both(wildcards, "train.bpe.{lang}")
+
+    def truecasers(self, wildcards: Wildcards) -> list[str]:
+        """The truecasers, source first."""
+        return self._both(wildcards, "truecaser.{lang}.json")
+
+    def subwords_src(self, wildcards: Wildcards) -> str:
+        """The source text of a split in subwords."""
+        return self._both(wildcards, f"{wildcards.split}.bpe.{{lang}}")[0]
+
+    def subwords_tgt(self, wildcards: Wildcards) -> str:
+        """The target text of a split in subwords."""
+        return self._both(wildcards, f"{wildcards.split}.bpe.{{lang}}")[1]
+
+    def roundtrip_texts(self, wildcards: Wildcards) -> list[str]:
+        """`LANG=FILE` for the development and test splits."""
+        dataset = self.config.datasets[wildcards.dataset]
+        return [
+            f"{lang}={dataset_prefix(self.config, wildcards.dataset, split)}.{lang}"
+            for split in dataset.parts()
+            if split != "train"
+            for lang in dataset.languages
+        ]
+
+    def targets(self) -> list[str]:
+        """All that the stage makes."""
+        files = []
+        for name, dataset in self.config.datasets.items():
+            folder = f"results/{name}/text"
+            files += [f"{folder}/{split}.bpe.{lang}" for split in dataset.parts() for lang in dataset.languages]
+            files += [f"{folder}/{file}" for file in ("vocabulary.txt", "pipeline.json", "roundtrip.json")]
+        return files
+
+    def _both(self, wildcards: Wildcards, pattern: str) -> list[str]:
+        languages = self.config.datasets[wildcards.dataset].languages
+        return [f"results/{wildcards.dataset}/text/{pattern.format(lang=lang)}" for lang in languages]

@@ -1,0 +1,90 @@
+"""What `corpus/split` and `corpus/suite` in a dataset refer to: the catalogue's, a generated or the user's own."""
+
+from collections.abc import Container
+from pathlib import Path
+from typing import Literal
+
+from docmt.config.schema import Config
+from docmt.corpora.catalogue import ReadableCorpus, load_catalogue
+from docmt.corpora.controlled.settings import LANGUAGES, SPLITS, SUITES
+from docmt.corpora.readers.build import READERS
+from docmt.corpora.suites import CONVERTERS
+from docmt.errors import UserError
+from docmt.settings import nearest
+
+Kind = Literal["controlled", "custom", "catalogue"]
+
+
+def corpus_kind(config: Config, corpus: str, *, where: str) -> Kind:
+    """Where a corpus comes from. Raises UserError with the nearest name when it is unknown."""
+    if corpus in config.corpora.controlled:
+        return "controlled"
+    if corpus in config.corpora.custom:
+        return "custom"
+    if corpus in load_catalogue():
+        return "catalogue"
+    known = [*config.corpora.controlled, *config.corpora.custom, *load_catalogue()]
+    raise UserError(f"{where}: no corpus {corpus!r}; {nearest(corpus, known)}")
+
+
+def readable_corpus(config: Config, corpus: str) -> ReadableCorpus:
+    """The description of a corpus that is read from files (the user's own, or of the catalogue)."""
+    custom = config.corpora.custom.get(corpus)
+    return custom if custom is not None else load_catalogue()[corpus].corpus
+
+
+def corpus_languages(config: Config, corpus: str) -> tuple[str, ...]:
+    """The languages of a corpus in its own direction; datasets may use either direction."""
+    if corpus in config.corpora.controlled:
+        return LANGUAGES
+    return tuple(readable_corpus(config, corpus).languages)
+
+
+def _splits_of(config: Config, corpus: str, readers: Container[str]) -> list[str]:
+    """The splits of a corpus in files whose format one of `readers` can read."""
+    description = readable_corpus(config, corpus)
+    forms = {name: split.format or description.format for name, split in description.splits.items()}
+    return [name for name, form in forms.items() if form.reader in readers]
+
+
+def check_reference(config: Config, reference: str, *, pair: tuple[str, str], where: str) -> None:
+    """Raises UserError unless `reference` names parallel text of the language pair, in either direction."""
+    corpus = reference.split("/")[0]
+    if corpus_kind(config, corpus, where=where) == "controlled":
+        known = list(SPLITS)
+    else:
+        known = _splits_of(config, corpus, READERS)
+    _check_split(config, reference, known=known, pair=pair, where=where)
+
+
+def check_suite(config: Config, reference: str, *, pair: tuple[str, str], where: str) -> None:
+    """Raises UserError unless `reference` names a contrastive test set of the language pair, in this direction."""
+    corpus = reference.split("/")[0]
+    if corpus_kind(config, corpus, where=where) == "controlled":
+        known = list(SUITES)
+    else:
+        known = _splits_of(config, corpus, CONVERTERS)
+    _check_split(config, reference, known=known, pair=pair, where=where, what="contrastive test set")
+    languages = corpus_languages(config, corpus)
+    if languages != pair:
+        raise UserError(f"{where}: {reference!r} tests {'-'.join(languages)}, not {'-'.join(pair)}")
+
+
+def _check_split(
+    config: Config, reference: str, *, known: list[str], pair: tuple[str, str], where: str, what: str = "split"
+) -> None:
+    corpus, split = reference.split("/")
+    if split not in known:
+        hint = nearest(split, known) if known else "it has none"
+        raise UserError(f"{where}: corpus {corpus!r} has no {what} {split!r}; {hint}")
+    languages = corpus_languages(config, corpus)
+    if sorted(languages) != sorted(pair):
+        raise UserError(
+            f"{where}: corpus {corpus!r} is in {' and '.join(languages)}, but src_lang and tgt_lang are "
+            f"{pair[0]} and {pair[1]}"
+        )
+
+
+def source_files(config: Config, corpus: str, split: str) -> list[Path]:
+    """The user's own files of one split."""
+    return [Path(file) for file in config.corpora.custom[corpus].splits[split].files.values()]

@@ -1,0 +1,46 @@
+"""The configuration: one strict typed class per section."""
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from docmt.config.rows import CorporaSettings, DatasetName, DatasetSettings, Name, SystemSettings
+from docmt.decoding.settings import DecodingSettings
+from docmt.evaluation.settings import EvaluationSettings
+from docmt.instances.settings import InstancesSettings
+from docmt.report.settings import ReportSettings
+from docmt.settings import Settings
+from docmt.text.settings import TextSettings
+from docmt.training.settings import TrainingSettings
+
+
+class Config(Settings):
+    """A study: sections named as the packages, and the rows of its datasets and systems."""
+
+    corpora: CorporaSettings = CorporaSettings()
+    """Where documents come from."""
+    text: TextSettings = TextSettings()
+    """From text to subwords."""
+    instances: dict[Name, InstancesSettings] = Field(min_length=1)
+    """Segmentations by name."""
+    training: dict[Name, TrainingSettings] = Field(min_length=1)
+    """Recipes by name."""
+    decoding: DecodingSettings = DecodingSettings()
+    """Beam search."""
+    evaluation: EvaluationSettings = EvaluationSettings()
+    """Scores."""
+    report: ReportSettings = ReportSettings()
+    """Tables, pictures and the page."""
+    datasets: dict[DatasetName, DatasetSettings] = Field(min_length=1)
+    """What is trained, tuned and tested on, by name."""
+    systems: dict[Name, SystemSettings] = Field(min_length=1)
+    """Models with their recipes, by name."""
+    seeds: list[int] = Field([1], min_length=1)
+    """Seeds of every system that names none of its own."""
+
+    @model_validator(mode="after")
+    def _check_names(self) -> Self:
+        both = sorted(self.corpora.controlled.keys() & self.corpora.custom.keys())
+        if both:
+            raise ValueError(f"corpora.controlled and corpora.custom both hold {both[0]!r}; rename one")
+        return self

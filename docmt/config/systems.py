@@ -1,0 +1,77 @@
+"""From a row of the config to a system's full settings: presets, with overrides on top, merged once."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from docmt.config.schema import Config
+from docmt.errors import UserError
+from docmt.models.presets import ARCHITECTURES, SIZES
+from docmt.models.settings import ModelSettings
+from docmt.settings import nearest
+from docmt.text.settings import TextSettings
+from docmt.training.settings import TrainingSettings
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training: a row dataset × system × seed."""
+
+    dataset: str
+    system: str
+    seed: int
+
+
+def look_up(mapping: dict[str, Any], name: str, *, where: str, what: str) -> Any:
+    """`mapping[name]`. Raises UserError that names the key `where` and the nearest valid name."""
+    if name not in mapping:
+        raise UserError(f"{where}: no {what} {name!r}; {nearest(name, list(mapping))}")
+    return mapping[name]
+
+
+def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """`base` with the values of `over` on top; mappings are merged key by key, all else is replaced."""
+    merged = dict(base)
+    for key, value in over.items():
+        old = merged.get(key)
+        merged[key] = merge(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def model_settings(config: Config, system: str) -> ModelSettings:
+    """The settings of a system's model: size, then architecture, then the row's own keys."""
+    row = config.systems[system]
+    where = f"config.systems.{system}"
+    size = look_up(SIZES, row.size, where=f"{where}.size", what="size")
+    architecture = look_up(ARCHITECTURES, row.architecture, where=f"{where}.architecture", what="architecture")
+    return ModelSettings.load(merge({**size, **architecture}, row.model), where=f"{where}.model")
+
+
+def training_settings(config: Config, system: str) -> TrainingSettings:
+    """The settings of a system's training: the recipe, then the row's own keys."""
+    row = config.systems[system]
+    where = f"config.systems.{system}"
+    recipe = look_up(config.training, row.recipe, where=f"{where}.recipe", what="recipe")
+    return TrainingSettings.load(merge(recipe.model_dump(), row.training), where=f"{where}.training")
+
+
+def text_settings(config: Config, dataset: str) -> TextSettings:
+    """The settings of a dataset's text: section `text`, then the row's own keys."""
+    row = config.datasets[dataset]
+    return TextSettings.load(merge(config.text.model_dump(), row.text), where=f"config.datasets.{dataset}.text")
+
+
+def list_runs(config: Config) -> list[Run]:
+    """All runs, in the order of the config: dataset, then system, then seed."""
+    return [
+        Run(dataset, system, seed)
+        for dataset in config.datasets
+        for system, row in config.systems.items()
+        if row.datasets is None or dataset in row.datasets
+        for seed in (row.seeds or config.seeds)
+    ]
+
+
+def dataset_segmentations(config: Config, dataset: str) -> list[str]:
+    """The segmentations that the systems of a dataset use, each once."""
+    systems = dict.fromkeys(run.system for run in list_runs(config) if run.dataset == dataset)
+    return list(dict.fromkeys(config.systems[system].segmentation for system in systems))

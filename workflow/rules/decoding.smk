@@ -1,0 +1,59 @@
+# Translations of the test splits, and log probabilities of given targets.
+#
+# Reads:  results/{dataset}/runs/{system}/seed{seed}/model.pt
+#         results/{dataset}/instances/{segmentation}/{split}/
+#         results/corpora/{corpus}/{src}-{tgt}/suites/{suite}.jsonl
+# Makes:  results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl           hypotheses
+#         results/{dataset}/runs/{system}/seed{seed}/decoding/suite_{suite}.json      log probabilities
+
+
+rule translate:
+    """Translate {wildcards.dataset} {wildcards.split} with {wildcards.system}, seed {wildcards.seed}."""
+    input:
+        model="results/{dataset}/runs/{system}/seed{seed}/model.pt",
+        instances=plan.runs.test_instances,
+    output:
+        "results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl",
+    log:
+        "logs/translate/{dataset}_{system}_seed{seed}_{split}.log",
+    benchmark:
+        "results/benchmarks/translate/{dataset}_{system}_seed{seed}_{split}.tsv"
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=8000,
+        runtime=240,
+        gpu=1,
+    params:
+        settings=plan.runs.decoding_settings,
+        fingerprint=plan.fingerprints.hypotheses,
+    shell:
+        "docmt decode translate --settings {params.settings:q} --model {input.model} --instances {input.instances}"
+        " --threads {threads} --out {output} 2> {log}"
+
+
+rule contrast:
+    """Score the candidates of suite {wildcards.suite} with {wildcards.system}, seed {wildcards.seed}."""
+    input:
+        model="results/{dataset}/runs/{system}/seed{seed}/model.pt",
+        suite=plan.corpora.suite,
+    output:
+        "results/{dataset}/runs/{system}/seed{seed}/decoding/suite_{suite}.json",
+    log:
+        "logs/contrast/{dataset}_{system}_seed{seed}_{suite}.log",
+    benchmark:
+        "results/benchmarks/contrast/{dataset}_{system}_seed{seed}_{suite}.tsv"
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=8000,
+        runtime=120,
+        gpu=1,
+    params:
+        settings=plan.runs.contrast_settings,
+        fingerprint=plan.fingerprints.probabilities,
+    shell:
+        "docmt decode contrast --settings {params.settings:q} --model {input.model} --suite {input.suite}"
+        " --threads {threads} --out {output} 2> {log}"

@@ -1,0 +1,56 @@
+# Instances: documents cut into instances of whole sentences.
+#
+# Reads:  results/{dataset}/text/{split}.bpe.{lang}, vocabulary.txt
+#         results/{dataset}/corpora/{src}-{tgt}/{split}.documents.tsv
+# Makes:  results/{dataset}/instances/{segmentation}/{split}/     arrays and manifest.json
+#         results/{dataset}/instances/statistics.csv
+
+
+rule build_instances:
+    """Cut the documents of {wildcards.dataset} {wildcards.split} into instances: {wildcards.segmentation}."""
+    input:
+        src=plan.text.subwords_src,
+        tgt=plan.text.subwords_tgt,
+        documents=plan.runs.documents,
+        vocabulary="results/{dataset}/text/vocabulary.txt",
+    output:
+        directory("results/{dataset}/instances/{segmentation}/{split}"),
+    log:
+        "logs/build_instances/{dataset}_{segmentation}_{split}.log",
+    benchmark:
+        "results/benchmarks/build_instances/{dataset}_{segmentation}_{split}.tsv"
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=8000,
+        runtime=60,
+    params:
+        settings=plan.runs.instances_settings,
+        fingerprint=plan.fingerprints.instances,
+    shell:
+        "docmt instances build --settings {params.settings:q} --src {input.src} --tgt {input.tgt}"
+        " --documents {input.documents} --vocabulary {input.vocabulary} --out {output} 2> {log}"
+
+
+rule count_instances:
+    """Count sentences, documents, instances and tokens of {wildcards.dataset}."""
+    input:
+        plan.runs.instance_folders,
+    output:
+        "results/{dataset}/instances/statistics.csv",
+    log:
+        "logs/count_instances/{dataset}.log",
+    benchmark:
+        "results/benchmarks/count_instances/{dataset}.tsv"
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        folders=plan.runs.named_instances,
+        fingerprint=plan.fingerprints.statistics,
+    shell:
+        "docmt instances statistics --folders {params.folders} --out {output} 2> {log}"

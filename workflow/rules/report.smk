@@ -1,0 +1,73 @@
+# Report: one long table of all scores, and what is made of it.
+#
+# Reads:  results/{dataset}/runs/{system}/seed{seed}/scores/*.json, history.csv
+#         results/{dataset}/instances/statistics.csv, results/{dataset}/corpora/overlap.json
+# Makes:  results/report/scores.csv                   the long table
+#         results/report/report.md, report.html       tables, curves and how each number was made
+#         results/report/tables/, figures/
+
+
+rule gather:
+    """Gather the scores of all runs into one long table."""
+    input:
+        plan.runs.scores,
+    output:
+        report(
+            "results/report/scores.csv",
+            category="Scores",
+            caption="../captions/scores.rst",
+        ),
+    log:
+        "logs/gather/gather.log",
+    benchmark:
+        "results/benchmarks/gather/gather.tsv"
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        fingerprint=plan.runs.fingerprint,
+    shell:
+        "docmt report gather --scores {input} --out {output} 2> {log}"
+
+
+rule render:
+    """Make tables, pictures and the page."""
+    input:
+        scores="results/report/scores.csv",
+        histories=plan.report.histories,
+        statistics=plan.report.statistics,
+        overlaps=plan.report.overlaps,
+    output:
+        markdown="results/report/report.md",
+        html=report(
+            "results/report/report.html",
+            category="Report",
+            caption="../captions/report.rst",
+        ),
+        tables=directory("results/report/tables"),
+        figures=report(
+            directory("results/report/figures"),
+            patterns=["{name}.svg"],
+            category="Curves",
+            caption="../captions/figures.rst",
+        ),
+    log:
+        "logs/render/render.log",
+    benchmark:
+        "results/benchmarks/render/render.tsv"
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        settings=plan.report.settings,
+        histories=plan.report.named_histories,
+        fingerprint=plan.report.fingerprint,
+    shell:
+        "docmt report render --settings {params.settings:q} --scores {input.scores} --histories {params.histories}"
+        " --statistics {input.statistics} --overlaps {input.overlaps} --out results/report 2> {log}"

@@ -1,0 +1,196 @@
+# Text: from the sentences of a dataset to subwords of one shared vocabulary.
+#
+# Reads:  results/{dataset}/corpora/{src}-{tgt}/{split}.{lang}
+# Makes:  results/{dataset}/text/{split}.tok.{lang}        tokens; deleted when truecased
+#         results/{dataset}/text/{split}.true.{lang}       truecased; kept, so that other BPE merges start here
+#         results/{dataset}/text/{split}.bpe.{lang}        subwords
+#         results/{dataset}/text/truecaser.{lang}.json, bpe.codes, vocabulary.txt     learnt on the training split
+#         results/{dataset}/text/pipeline.json             all of it in one file, for `docmt translate`
+#         results/{dataset}/text/roundtrip.json            the share of lines that the way back restores
+
+
+rule tokenize:
+    """Normalise and tokenise the {wildcards.lang} side of {wildcards.dataset} {wildcards.split}."""
+    input:
+        plan.text.source,
+    output:
+        temp("results/{dataset}/text/{split}.tok.{lang}"),
+    log:
+        "logs/tokenize/{dataset}_{split}_{lang}.log",
+    benchmark:
+        "results/benchmarks/tokenize/{dataset}_{split}_{lang}.tsv"
+    conda:
+        "../../environment.yml"
+    threads: 2
+    resources:
+        mem_mb=4000,
+        runtime=120,
+    params:
+        settings=plan.text.token_settings,
+        fingerprint=plan.fingerprints.tokens,
+    shell:
+        "docmt text tokenize --settings {params.settings:q} --lang {wildcards.lang} --jobs {threads}"
+        " --input {input} --out {output} 2> {log}"
+
+
+rule learn_truecaser:
+    """Learn how {wildcards.lang} words are written inside sentences of {wildcards.dataset}."""
+    input:
+        "results/{dataset}/text/train.tok.{lang}",
+    output:
+        "results/{dataset}/text/truecaser.{lang}.json",
+    log:
+        "logs/learn_truecaser/{dataset}_{lang}.log",
+    benchmark:
+        "results/benchmarks/learn_truecaser/{dataset}_{lang}.tsv"
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=60,
+    params:
+        fingerprint=plan.fingerprints.truecaser,
+    shell:
+        "docmt text learn-truecaser --input {input} --out {output} 2> {log}"
+
+
+rule truecase:
+    """Truecase the {wildcards.lang} side of {wildcards.dataset} {wildcards.split}."""
+    input:
+        model="results/{dataset}/text/truecaser.{lang}.json",
+        tokens="results/{dataset}/text/{split}.tok.{lang}",
+    output:
+        "results/{dataset}/text/{split}.true.{lang}",
+    log:
+        "logs/truecase/{dataset}_{split}_{lang}.log",
+    benchmark:
+        "results/benchmarks/truecase/{dataset}_{split}_{lang}.tsv"
+    conda:
+        "../../environment.yml"
+    threads: 2
+    resources:
+        mem_mb=4000,
+        runtime=60,
+    params:
+        fingerprint=plan.fingerprints.truecased,
+    shell:
+        "docmt text truecase --model {input.model} --input {input.tokens} --jobs {threads} --out {output} 2> {log}"
+
+
+rule learn_bpe:
+    """Learn BPE merges on both sides of the training split of {wildcards.dataset}."""
+    input:
+        plan.text.truecased_train,
+    output:
+        "results/{dataset}/text/bpe.codes",
+    log:
+        "logs/learn_bpe/{dataset}.log",
+    benchmark:
+        "results/benchmarks/learn_bpe/{dataset}.tsv"
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=8000,
+        runtime=240,
+    params:
+        settings=plan.text.settings,
+        fingerprint=plan.fingerprints.bpe,
+    shell:
+        "docmt text learn-bpe --settings {params.settings:q} --inputs {input} --out {output} 2> {log}"
+
+
+rule apply_bpe:
+    """Split the {wildcards.lang} side of {wildcards.dataset} {wildcards.split} into subwords."""
+    input:
+        codes="results/{dataset}/text/bpe.codes",
+        text="results/{dataset}/text/{split}.true.{lang}",
+    output:
+        "results/{dataset}/text/{split}.bpe.{lang}",
+    log:
+        "logs/apply_bpe/{dataset}_{split}_{lang}.log",
+    benchmark:
+        "results/benchmarks/apply_bpe/{dataset}_{split}_{lang}.tsv"
+    conda:
+        "../../environment.yml"
+    threads: 2
+    resources:
+        mem_mb=4000,
+        runtime=60,
+    params:
+        fingerprint=plan.fingerprints.subwords,
+    shell:
+        "docmt text apply-bpe --codes {input.codes} --input {input.text} --jobs {threads} --out {output} 2> {log}"
+
+
+rule learn_vocabulary:
+    """List the subwords of both sides of the training split of {wildcards.dataset}."""
+    input:
+        plan.text.subwords_train,
+    output:
+        "results/{dataset}/text/vocabulary.txt",
+    log:
+        "logs/learn_vocabulary/{dataset}.log",
+    benchmark:
+        "results/benchmarks/learn_vocabulary/{dataset}.tsv"
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=60,
+    params:
+        fingerprint=plan.fingerprints.bpe,
+    shell:
+        "docmt text learn-vocabulary --inputs {input} --out {output} 2> {log}"
+
+
+rule pack_pipeline:
+    """Pack settings, truecasers and codes of {wildcards.dataset} into one file."""
+    input:
+        truecasers=plan.text.truecasers,
+        codes="results/{dataset}/text/bpe.codes",
+    output:
+        "results/{dataset}/text/pipeline.json",
+    log:
+        "logs/pack_pipeline/{dataset}.log",
+    benchmark:
+        "results/benchmarks/pack_pipeline/{dataset}.tsv"
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        settings=plan.text.settings,
+        languages=plan.corpora.language_options,
+        fingerprint=plan.fingerprints.bpe,
+    shell:
+        "docmt text pack --settings {params.settings:q} {params.languages} --truecasers {input.truecasers}"
+        " --codes {input.codes} --out {output} 2> {log}"
+
+
+rule count_roundtrip:
+    """Count the lines of {wildcards.dataset} that come back from subwords as they were."""
+    input:
+        files=plan.corpora.all_files,
+        pipeline="results/{dataset}/text/pipeline.json",
+    output:
+        "results/{dataset}/text/roundtrip.json",
+    log:
+        "logs/count_roundtrip/{dataset}.log",
+    benchmark:
+        "results/benchmarks/count_roundtrip/{dataset}.tsv"
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=60,
+    params:
+        texts=plan.text.roundtrip_texts,
+        fingerprint=plan.fingerprints.roundtrip,
+    shell:
+        "docmt text roundtrip --pipeline {input.pipeline} --inputs {params.texts} --out {output} 2> {log}"

@@ -1,0 +1,43 @@
+# Training: one model per run (dataset × system × seed).
+#
+# Reads:  results/{dataset}/instances/{segmentation}/train/, dev/
+#         results/{dataset}/text/vocabulary.txt, pipeline.json
+#         the model of the system named as `init`, of the same dataset and seed
+# Makes:  results/{dataset}/runs/{system}/seed{seed}/model.pt       weights with all that translating needs
+#         results/{dataset}/runs/{system}/seed{seed}/history.csv    one row per logging step
+# Beside: results/{dataset}/runs/{system}/seed{seed}/checkpoints/   no output: a killed training resumes from them
+
+
+rule train:
+    """Train {wildcards.system} on {wildcards.dataset} with seed {wildcards.seed}."""
+    input:
+        train=plan.runs.train_instances,
+        dev=plan.runs.dev_instances,
+        vocabulary="results/{dataset}/text/vocabulary.txt",
+        pipeline="results/{dataset}/text/pipeline.json",
+        init=plan.runs.init,
+    output:
+        model="results/{dataset}/runs/{system}/seed{seed}/model.pt",
+        history="results/{dataset}/runs/{system}/seed{seed}/history.csv",
+    log:
+        "logs/train/{dataset}_{system}_seed{seed}.log",
+    benchmark:
+        "results/benchmarks/train/{dataset}_{system}_seed{seed}.tsv"
+    conda:
+        "../../environment.yml"
+    # One thread each: small models on a CPU train faster side by side than each on many threads.
+    threads: 1
+    resources:
+        mem_mb=16000,
+        runtime=1440,
+        gpu=1,
+    params:
+        settings=plan.runs.training_settings,
+        init=plan.runs.init_option,
+        checkpoints="results/{dataset}/runs/{system}/seed{seed}/checkpoints",
+        fingerprint=plan.fingerprints.model,
+    shell:
+        "docmt train --settings {params.settings:q} --train {input.train} --dev {input.dev}"
+        " --vocabulary {input.vocabulary} --pipeline {input.pipeline} {params.init} --seed {wildcards.seed}"
+        " --threads {threads} --checkpoints {params.checkpoints} --history {output.history} --out {output.model}"
+        " 2> {log}"
