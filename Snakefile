@@ -5,7 +5,7 @@ from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
 from docmt.config.plan import Plan
-from docmt.corpora.controlled.settings import SUITES
+from docmt.config.references import CONTROLLED_SPLITS, CONTROLLED_SUITES
 from docmt.errors import UserError
 
 min_version("9.0")

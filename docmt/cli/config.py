@@ -22,8 +22,10 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     show.add_argument("file", type=Path, metavar="FILE", help="YAML or JSON file")
     show.add_argument("system", metavar="SYSTEM", help="name of the system")
     add("presets", run_presets, "print sizes and architectures as JSON")
-    add("schema", run_schema, "print the JSON schema of configuration files")
-    add("manual", run_manual, "print the reference of all keys as Markdown")
+    schema = add("schema", run_schema, "print the JSON schema of configuration files")
+    schema.add_argument("--out", type=Path, metavar="FILE", help="write it to FILE instead")
+    reference = add("manual", run_manual, "print the reference of all keys as Markdown")
+    reference.add_argument("--into", type=Path, metavar="FILE", help="replace the reference inside FILE instead")
 
 
 def run_check(options: argparse.Namespace) -> None:
@@ -67,12 +69,23 @@ def run_presets(options: argparse.Namespace) -> None:
 def run_schema(options: argparse.Namespace) -> None:
     """Print the schema."""
     from docmt.config.manual import json_schema
+    from docmt.files import atomic_writer
 
-    print(json_schema(), end="")
+    if options.out is None:
+        print(json_schema(), end="")
+        return
+    with atomic_writer(options.out) as file:
+        file.write(json_schema())
 
 
 def run_manual(options: argparse.Namespace) -> None:
     """Print the reference."""
-    from docmt.config.manual import manual
+    from docmt.config.manual import manual, replace_manual
+    from docmt.files import atomic_writer, read_text
 
-    print(manual(), end="")
+    if options.into is None:
+        print(manual(), end="")
+        return
+    page = replace_manual(read_text(options.into), where=str(options.into))
+    with atomic_writer(options.into) as file:
+        file.write(page)

@@ -19,6 +19,7 @@ def check_config(config: Config) -> None:
         _check_system(config, name, system)
     for name in config.systems:
         _check_init(config, name)
+    _check_report(config)
     if not list_runs(config):
         raise UserError("config.systems: no system is trained on any dataset; see systems.*.datasets")
 
@@ -96,3 +97,16 @@ def _check_init(config: Config, name: str) -> None:
                 f"{where}.model.{key} is {getattr(mine, key)}, but config.systems.{system.init}.model.{key} is "
                 f"{getattr(theirs, key)}: a model and its init need the same"
             )
+
+
+def _check_report(config: Config) -> None:
+    for key in ("labels", "published"):
+        for system in getattr(config.report, key):
+            look_up(config.systems, system, where=f"config.report.{key}", what="system")
+    tests = {
+        f"{name}/{test}": None
+        for name, dataset in config.datasets.items()
+        for test in (*dataset.test, *dataset.suite_names())
+    }
+    for name in config.report.datasets:
+        look_up({**config.datasets, **tests}, name, where="config.report.datasets", what="dataset or test")

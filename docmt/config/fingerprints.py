@@ -50,7 +50,7 @@ class Place:
     seed: str = ""
 
 
-TEXT_KEYS_OF_BPE = ("bpe_merges",)
+TEXT_KEYS_OF_BPE = ("bpe_merges", "bpe_min_frequency")
 """Keys of section `text` that matter to BPE and what follows, not to tokens."""
 
 

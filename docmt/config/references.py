@@ -6,11 +6,15 @@ from typing import Literal
 
 from docmt.config.schema import Config
 from docmt.corpora.catalogue import ReadableCorpus, load_catalogue
-from docmt.corpora.controlled.settings import LANGUAGES, SPLITS, SUITES
 from docmt.corpora.readers.build import READERS
 from docmt.corpora.suites import CONVERTERS
 from docmt.errors import UserError
 from docmt.settings import nearest
+
+CONTROLLED_LANGUAGES = ("en", "de")
+CONTROLLED_SPLITS = ("train", "dev", "test")
+CONTROLLED_SUITES = ("pronoun", "deixis", "cohesion", "ellipsis")
+"""What `docmt corpora generate` makes."""
 
 Kind = Literal["controlled", "custom", "catalogue"]
 
@@ -36,7 +40,7 @@ def readable_corpus(config: Config, corpus: str) -> ReadableCorpus:
 def corpus_languages(config: Config, corpus: str) -> tuple[str, ...]:
     """The languages of a corpus in its own direction; datasets may use either direction."""
     if corpus in config.corpora.controlled:
-        return LANGUAGES
+        return CONTROLLED_LANGUAGES
     return tuple(readable_corpus(config, corpus).languages)
 
 
@@ -51,7 +55,7 @@ def check_reference(config: Config, reference: str, *, pair: tuple[str, str], wh
     """Raises UserError unless `reference` names parallel text of the language pair, in either direction."""
     corpus = reference.split("/")[0]
     if corpus_kind(config, corpus, where=where) == "controlled":
-        known = list(SPLITS)
+        known = list(CONTROLLED_SPLITS)
     else:
         known = _splits_of(config, corpus, READERS)
     _check_split(config, reference, known=known, pair=pair, where=where)
@@ -61,7 +65,7 @@ def check_suite(config: Config, reference: str, *, pair: tuple[str, str], where:
     """Raises UserError unless `reference` names a contrastive test set of the language pair, in this direction."""
     corpus = reference.split("/")[0]
     if corpus_kind(config, corpus, where=where) == "controlled":
-        known = list(SUITES)
+        known = list(CONTROLLED_SUITES)
     else:
         known = _splits_of(config, corpus, CONVERTERS)
     _check_split(config, reference, known=known, pair=pair, where=where, what="contrastive test set")

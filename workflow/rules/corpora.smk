@@ -128,15 +128,16 @@ rule generate_corpus:
     output:
         text=expand(
             "results/corpora/{{corpus}}/en-de/{split}.{end}",
-            split=["train", "dev", "test"],
+            split=CONTROLLED_SPLITS,
             end=["en", "de"],
         ),
         documents=expand(
             "results/corpora/{{corpus}}/en-de/{split}.documents.tsv",
-            split=["train", "dev", "test"],
+            split=CONTROLLED_SPLITS,
         ),
         suites=expand(
-            "results/corpora/{{corpus}}/en-de/suites/{suite}.jsonl", suite=SUITES
+            "results/corpora/{{corpus}}/en-de/suites/{suite}.jsonl",
+            suite=CONTROLLED_SUITES,
         ),
     log:
         "logs/generate_corpus/{corpus}.log",

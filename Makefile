@@ -1,0 +1,66 @@
+# The two commands that a newcomer needs: `make demo` and `make test`. Each makes .venv when it is missing.
+
+VENV := .venv
+STAMP := $(VENV)/installed
+PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3.14 python3 python; do \
+	$$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; \
+	done)
+
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+
+.PHONY: help demo test test-slow test-gpu lint format bench docs clean
+
+help:
+	@echo "make demo       run the whole workflow on the controlled corpus and print the table of scores"
+	@echo "make test       run the tests"
+	@echo "make test-slow  run the tests that take minutes"
+	@echo "make test-gpu   run the tests that need a CUDA device"
+	@echo "make lint       check the style of Python and Snakemake files"
+	@echo "make format     put Python and Snakemake files in style"
+	@echo "make bench      run the benchmarks"
+	@echo "make docs       write the generated parts of docs/"
+	@echo "make clean      delete results, logs and caches; keeps downloads and .venv"
+
+# Made once, and again when the lock or pyproject.toml changes. The stamp comes last, so a broken-off installation is
+# taken up again.
+$(STAMP): requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "make: Python 3.11 or newer with venv and ensurepip is needed and not found:" \
+		"install it, or name it: make PYTHON=/path/to/python3" >&2; exit 2; }
+	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet -r requirements.lock
+	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet --no-deps -e .
+	touch $@
+
+demo: $(STAMP)
+	snakemake --cores all --show-failed-logs
+	@docmt report show --scores results/report/scores.csv
+
+test: $(STAMP)
+	pytest -m "not slow and not gpu"
+
+test-slow: $(STAMP)
+	pytest -m slow
+
+test-gpu: $(STAMP)
+	pytest -m gpu
+
+lint: $(STAMP)
+	ruff check .
+	ruff format --check .
+	snakefmt --check Snakefile workflow
+	snakemake --lint
+
+format: $(STAMP)
+	ruff check --fix .
+	ruff format .
+	snakefmt Snakefile workflow
+
+bench: $(STAMP)
+	for script in $(wildcard benchmarks/*.py); do python $$script || exit 1; done
+
+docs: $(STAMP)
+	docmt config manual --into docs/configuration.md
+	docmt config schema --out config/schema.json
+
+clean:
+	rm -rf results logs .snakemake .pytest_cache .ruff_cache .hypothesis

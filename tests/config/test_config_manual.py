@@ -1,0 +1,48 @@
+"""The schema and the manual are made from the classes, and the shipped copies are in step."""
+
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from docmt.cli.main import main
+from docmt.config.loading import read_config_file
+from docmt.config.manual import json_schema, manual, replace_manual
+from docmt.config.schema import Config
+from docmt.errors import UserError
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_configuration_page_is_in_step_with_the_classes():
+    page = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
+    assert page == replace_manual(page, where="docs/configuration.md"), "run `make docs`"
+
+
+def test_schema_file_is_in_step_with_the_classes():
+    assert (ROOT / "config/schema.json").read_text(encoding="utf-8") == json_schema(), "run `make docs`"
+
+
+def test_shipped_configs_fit_the_schema():
+    schema = Config.model_json_schema()
+    for file in [ROOT / "config/config.yaml", *sorted((ROOT / "config/examples").glob("*.yaml"))]:
+        jsonschema.validate(read_config_file(file), schema)
+
+
+def test_every_key_of_the_manual_has_a_meaning():
+    rows = [line for line in manual().splitlines() if line.startswith("| `")]
+    assert len(rows) > 60
+    for row in rows:
+        assert row.split(" | ")[-1].removesuffix("|").strip(), row
+
+
+def test_manual_without_marks_is_refused():
+    with pytest.raises(UserError, match="marks"):
+        replace_manual("# A page\n", where="page.md")
+
+
+def test_shipped_configs_pass_the_check(capsys):
+    files = [ROOT / "config/config.yaml", *sorted((ROOT / "config/examples").glob("*.yaml"))]
+    assert len(files) >= 3
+    assert main(["config", "check", *map(str, files)]) == 0
+    assert capsys.readouterr().out.count(": fine (") == len(files)
