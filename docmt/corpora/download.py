@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 log = logging.getLogger(__name__)
 
-CHUNK_BYTES = 1 << 16
+CHUNK_BYTES = 1 << 14
 PASSING_STATUS = {408, 425, 429, 500, 502, 503, 504}
 BROKEN_CONNECTION = (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError)
 
@@ -40,7 +40,7 @@ class Patience:
     """How hard to try one address."""
 
     n_attempts: int = 5
-    """Attempts without a new byte before the address is given up."""
+    """Attempts, of which none brings a new byte, before the address is given up."""
     first_wait_seconds: float = 1.0
     """Wait before the second attempt; it doubles each time."""
     longest_wait_seconds: float = 60.0
@@ -68,7 +68,7 @@ def download(
             target.parent.mkdir(parents=True, exist_ok=True)
             part.finish()
             return
-        n_bytes = part.path.stat().st_size
+        n_bytes = part.n_bytes
         part.clear()
         if not was_resumed:
             break
@@ -84,15 +84,19 @@ class _Part:
         self.path = target.with_name(target.name + ".part")
         self.facts_path = target.with_name(target.name + ".part.json")
 
+    @property
+    def n_bytes(self) -> int:
+        """Bytes that have arrived."""
+        return self.path.stat().st_size if self.path.exists() else 0
+
     def resumable(self, url: str) -> tuple[int, str | None]:
         """Bytes that are there from this address, and the validator; 0 when the part is from elsewhere."""
         try:
             facts = json.loads(self.facts_path.read_text(encoding="utf-8"))
-            n_bytes = self.path.stat().st_size
         except (OSError, ValueError):
             return 0, None
         # Without a validator nothing tells whether the server still serves the same file: start over.
-        return (n_bytes, facts["validator"]) if facts.get("url") == url and facts.get("validator") else (0, None)
+        return (self.n_bytes, facts["validator"]) if facts.get("url") == url and facts.get("validator") else (0, None)
 
     def start(self, url: str, validator: str | None) -> None:
         """Note where the bytes to come are from."""
@@ -129,13 +133,18 @@ def _fetch(url: str, part: _Part, patience: Patience) -> bool:
         before_sleep=tell,
         reraise=True,
     )
-    try:
-        for attempt in retrying:
-            with attempt:
-                was_resumed |= _fetch_once(url, part, patience)
-    except _PassingError as error:
-        raise AddressError(f"{error}, {patience.n_attempts} times") from None
-    return was_resumed
+    most_bytes = 0
+    while True:
+        try:
+            for attempt in retrying:
+                with attempt:
+                    was_resumed |= _fetch_once(url, part, patience)
+            return was_resumed
+        except _PassingError as error:
+            # Attempts count only while they bring nothing: a large file over a poor line takes many.
+            if part.n_bytes <= most_bytes:
+                raise AddressError(f"{error}, {patience.n_attempts} times") from None
+            most_bytes = part.n_bytes
 
 
 def _fetch_once(url: str, part: _Part, patience: Patience) -> bool:
@@ -201,3 +210,6 @@ def _store(response: requests.Response, path: Path, start: int) -> None:
         file.truncate()
         file.flush()
         os.fsync(file.fileno())
+        # Not every version of urllib3 notices that a body is short.
+        if total is not None and file.tell() < total and "Content-Encoding" not in response.headers:
+            raise requests.ConnectionError("short body")

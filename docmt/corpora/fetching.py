@@ -81,7 +81,7 @@ def place(source: Path, target: Path, file: SourceFile, *, is_checked: bool = Tr
 def _fetch_file(entry: Entry, name: str, out: Path, *, mirror: Path | None, patience: Patience | None) -> str:
     """Bring one file into place. Returns its origin: `mirror` or the address."""
     file, target = entry.family.files[name], out / name
-    tried: list[str] = []
+    tried = ["the file there has another checksum"] if target.is_file() else []
     if mirror is not None:
         source = mirrored(entry, name, mirror)
         if source is None:

@@ -13,7 +13,9 @@ from docmt.errors import UserError
 from docmt.files import read_json, read_lines
 
 VOITA_BREAK = " _eos "
-CONTRAPRO_BREAK = " <SEP> "
+CONTRAPRO_BREAK = "<SEP>"
+# An item of ContraPro has a reference and two wrong variants, in 31 of 12,000 cases three.
+CONTRAPRO_VARIANTS = 3
 
 Item = dict[str, Any]
 
@@ -52,7 +54,8 @@ def _voita(files: Mapping[str, Path]) -> Iterator[Item]:
                 correct, distance = value["true_ind"], value["ctx_dist"]
             except (KeyError, TypeError, AttributeError):
                 raise UserError(f"{where} lacks `src`, `dst`, `true_ind` or `ctx_dist`") from None
-            yield _item(f"{phenomenon}/{number:05d}", phenomenon, source, candidates, correct, distance, where)
+            name = f"{phenomenon}/{number:05d}"
+            yield _item(name, source, candidates, correct=correct, distance=distance, where=where)
 
 
 def _contrapro(files: Mapping[str, Path]) -> Iterator[Item]:
@@ -74,31 +77,40 @@ def _contrapro(files: Mapping[str, Path]) -> Iterator[Item]:
         for group in _at_references(list(run)):
             number += 1
             name = f"pronoun/{number:05d}"
-            yield _item(name, "pronoun", group[0][2], [row[3] for row in group], 0, None, f"{tgt_path}: item {number}")
+            candidates = [row[3] for row in group]
+            yield _item(name, group[0][2], candidates, correct=0, distance=None, where=f"{tgt_path}: item {number}")
 
 
 def _two(line: str, where: str) -> list[str]:
-    parts = line.strip(" \r").split(CONTRAPRO_BREAK)
+    parts = [part.strip(" \r") for part in line.split(CONTRAPRO_BREAK)]
     if len(parts) != 2:
-        raise UserError(f"{where} is not `sentence before{CONTRAPRO_BREAK}sentence`")
+        raise UserError(f"{where} is not `sentence before {CONTRAPRO_BREAK} sentence`")
     return parts
 
 
 def _at_references(run: list[tuple]) -> list[list[tuple]]:
-    """Cut a run wherever its first line, the reference, comes again."""
+    """Cut a run wherever its first line, the reference, comes again.
+
+    A group that is still too long for one item has several references: items of three lines follow each other.
+    """
     groups: list[list[tuple]] = []
     for row in run:
         if row[1] == run[0][1]:
             groups.append([])
         groups[-1].append(row)
-    return groups
+    return [
+        group[start : start + size]
+        for group in groups
+        for size in [CONTRAPRO_VARIANTS if len(group) > CONTRAPRO_VARIANTS + 1 else len(group)]
+        for start in range(0, len(group), size)
+    ]
 
 
 def _item(
     name: str,
-    phenomenon: str,
     src: list[str],
     candidates: list[list[str]],
+    *,
     correct: int,
     distance: int | None,
     where: str,
@@ -108,7 +120,7 @@ def _item(
         raise UserError(f"{where}: each candidate needs {len(src)} sentences, and the right one must be among them")
     return {
         "id": name,
-        "phenomenon": phenomenon,
+        "phenomenon": name.partition("/")[0],
         "distance": distance,
         "src": src,
         "candidates": candidates,

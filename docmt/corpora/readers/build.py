@@ -21,7 +21,7 @@ class VoitaSuite(Settings):
 
 
 class ContraProSuite(Settings):
-    """ContraPro as lines for scoring (roles `en` and `de`): `previous sentence <SEP> sentence`, one variant per line."""
+    """ContraPro as lines for scoring (roles `en` and `de`): `previous sentence <SEP> sentence`, a variant per line."""
 
     reader: Literal["contrapro_suite"]
     """Name of the format."""

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from docmt.corpora.documents import Document
+from docmt.errors import UserError
 
 EDGES = " \t\r\n"
+HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 INNER_BREAK = re.compile(r"[ \t]*[\t\r\n][ \t\r\n]*")
 
 
@@ -57,7 +59,15 @@ class Collector:
         self._ids: Counter[str] = Counter()
 
     def add(self, document_id: str, pairs: Iterable[tuple[str, str]]) -> None:
-        """Keep a document, or count it when it holds no pair. An id that was used before gets `#2`, `#3`, …"""
+        """Keep a document, or count it when it holds no pair. An id that was used before gets `#2`, `#3`, …
+
+        Raises UserError when a sentence cannot be written as UTF-8.
+        """
+        pairs = list(pairs)
+        if any(HALF_CHARACTER.search(sentence) for pair in pairs for sentence in pair):
+            raise UserError(
+                f"document {document_id}: a sentence holds half a character (\\ud800 to \\udfff): mend its JSON"
+            )
         cleaned = [(self._clean(src), self._clean(tgt)) for src, tgt in pairs]
         if not cleaned:
             self.counts.empty_documents += 1

@@ -94,9 +94,7 @@ def read_dialogue_csv(
                 raise UserError(f"{path}: line {reader.line_num} has {len(row)} cells, the header has {len(header)}")
             name, source, target = (row[place] for place in places)
             if name != last and name in dialogues:
-                raise UserError(
-                    f"{path}: line {reader.line_num}: dialogue {name} goes on after another one: sort the rows"
-                )
+                raise UserError(f"{path}: line {reader.line_num}: dialogue {name} goes on after another one: sort them")
             dialogues.setdefault(name, []).append((source, target))
             last = name
     except csv.Error as error:

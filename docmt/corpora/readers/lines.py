@@ -93,7 +93,7 @@ def read_single_lines(
     files: Mapping[str, Path], *, form: SingleLines, languages: tuple[str, str]
 ) -> tuple[list[Document], Counts]:
     """Read sentence pairs without documents. Raises UserError when the numbers of lines differ."""
-    (src_path, src), (tgt_path, tgt) = _line_pairs(files, form.reader, languages)
+    (src_path, src), (_, tgt) = _line_pairs(files, form.reader, languages)
     collector = Collector()
     for number, pair in enumerate(zip(src, tgt, strict=True), start=1):
         collector.add(f"{number:08d}", [pair])

@@ -25,7 +25,6 @@ TAG = re.compile(
 ATTRIBUTE = re.compile(r"""([\w:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
 REFERENCE = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6}));")
 CHARACTERS = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
-TRAIN_START = re.compile(r"\s*<(?:doc\b|url>)", re.IGNORECASE)
 TRAIN_TALK = re.compile(r"""\s*(?:<talkid>\s*(.*?)\s*</talkid>|<doc\b[^>]*\bdocid\s*=\s*"([^"]*)")""", re.IGNORECASE)
 TRAIN_TAG = re.compile(
     r"\s*</?(?:doc|url|talkid|title|description|keywords|speaker|reviewer|translator)\b", re.IGNORECASE
@@ -120,8 +119,11 @@ def read_iwslt_train(
     for lang in languages:
         path = pick(files, lang, form.reader)
         parts: list[Part] = []
-        for number, line in enumerate(read_lines(path), start=1):
-            if TRAIN_START.match(line) and not (parts and parts[-1].id is None and not parts[-1].sentences):
+        lines = read_lines(path)
+        # Releases before 2017 open a talk with <doc docid>, and <url> follows; later ones open it with <url>.
+        start = "<doc" if any(line.lstrip().startswith("<doc") for line in lines) else "<url>"
+        for number, line in enumerate(lines, start=1):
+            if line.lstrip().startswith(start):
                 parts.append(Part(None, number))
             talk = TRAIN_TALK.match(line)
             if talk and parts:
@@ -129,7 +131,7 @@ def read_iwslt_train(
             if TRAIN_TAG.match(line):
                 continue
             if not parts:
-                raise UserError(f"{path}: line {number} stands before the first <url> or <doc> line")
+                raise UserError(f"{path}: line {number} stands before the first {start}…")
             parts[-1].add(line, line=number)
         sides.append(Side(path, parts))
     return align(*sides)

@@ -1,0 +1,95 @@
+"""The catalogue as data: strict, consistent, with https addresses only."""
+
+import re
+
+import pytest
+
+from docmt.corpora.catalogue import Family, find_corpus, load_catalogue
+from docmt.corpora.readers.build import READERS
+from docmt.errors import UserError
+
+CATALOGUE = load_catalogue()
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_entry_is_consistent(name):
+    entry = CATALOGUE[name]
+    corpus = entry.corpus
+    assert re.fullmatch(r"[a-z0-9-]+", name)
+    assert entry.family.licence and corpus.title and corpus.splits
+    for split_name, split in corpus.splits.items():
+        assert re.fullmatch(r"[A-Za-z0-9_]+", split_name)
+        assert entry.kind(split_name) in ("download", "manual")
+        form = split.format or corpus.format
+        if form.reader in READERS:
+            assert len(corpus.languages) == 2
+            assert set(split.files) in ({"both"}, set(corpus.languages), {*corpus.languages, "index"})
+        for file_name in split.files.values():
+            file = entry.family.files[file_name]
+            assert all(address.url.startswith("https://") for address in file.addresses)
+            assert not file_name.endswith(".gz") or file.sha256_gz
+
+
+def test_every_family_uses_all_its_files():
+    for entry in CATALOGUE.values():
+        used = {f for other in CATALOGUE.values() if other.family is entry.family for f in other.file_names()}
+        unused = set(entry.family.files) - used
+        assert all("scoring_data" in name for name in unused), unused
+
+
+@pytest.mark.parametrize(
+    ("name", "dev", "test"),
+    [
+        ("maruf2019-ted", (93, 8967), (23, 2271)),
+        ("maruf2019-news", (81, 2169), (155, 2999)),
+        ("maruf2019-europarl", (240, 3587), (360, 5134)),
+    ],
+)
+def test_published_sizes_are_expected(name, dev, test):
+    splits = CATALOGUE[name].corpus.splits
+    assert [(splits[s].documents, splits[s].sentences) for s in ("dev", "test")] == [dev, test]
+
+
+def test_unknown_names_get_the_nearest():
+    with pytest.raises(UserError, match="did you mean 'maruf2019-ted'"):
+        find_corpus("maruf-ted")
+    with pytest.raises(UserError, match="corpus maruf2019-ted has no split 'tset'; did you mean 'test'"):
+        CATALOGUE["maruf2019-ted"].file_names(["tset"])
+
+
+FAMILY = {
+    "source": "s",
+    "licence": "l",
+    "terms": "open",
+    "mirror_folder": "m",
+    "files": {"a": {"addresses": [{"url": "https://x.org/a"}]}},
+    "corpora": {
+        "c": {
+            "title": "t",
+            "version": "1",
+            "languages": ["en", "de"],
+            "format": {"reader": "jsonl"},
+            "splits": {"train": {"files": {"both": "a"}}},
+        }
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"files": {"a": {}}}, "addresses, or `obtain`"),
+        ({"files": {"a": {"obtain": "x", "sha256": "zz"}}}, "sha256 must be 64"),
+        ({"files": {"a": {"addresses": [{"url": "ftp://x"}]}}}, "https://"),
+        ({"files": {"b": {"obtain": "x"}}}, "file 'a' is not under"),
+        ({"files": {"a": {"obtain": "x"}, "../b": {"obtain": "x"}}}, "below the folder"),
+        ({"terms": "free"}, "terms"),
+        ({"licnce": "l"}, "did you mean 'licence'"),
+        ({"corpora": {"c": FAMILY["corpora"]["c"] | {"languages": ["en", "en"]}}}, "two different languages"),
+        ({"corpora": {"c": FAMILY["corpora"]["c"] | {"format": {"reader": "jsnl"}}}}, "jsonl"),
+    ],
+)
+def test_bad_entries_are_refused(changes, part):
+    with pytest.raises(UserError) as caught:
+        Family.load(FAMILY | changes, where="catalogue")
+    assert part in str(caught.value)

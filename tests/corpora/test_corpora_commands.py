@@ -1,0 +1,188 @@
+"""The commands of `docmt corpora`, from the command line to the files."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from docmt.cli.main import main
+from docmt.corpora.documents import Document, read_documents, write_documents
+
+EN_DE = ["--src-lang", "en", "--tgt-lang", "de"]
+
+
+def spec(**changes) -> str:
+    value = {
+        "languages": ["en", "de"],
+        "format": {"reader": "marked_lines"},
+        "splits": {"train": {"files": {"en": "text.en", "de": "text.de"}}},
+    }
+    return json.dumps(value | changes)
+
+
+@pytest.fixture
+def files(tmp_path) -> Path:
+    (tmp_path / "text.en").write_text("<d>\r\nA\r\n\r\n<d>\r\nB\r\n", newline="")
+    (tmp_path / "text.de").write_text("<d>\nX\nY\n<d>\nZ\n")
+    return tmp_path
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_read_writes_text_index_and_counts(files):
+    out = files / "out" / "train"
+    assert (
+        main(
+            ["corpora", "read", "--spec", spec(), "--split", "train", *EN_DE, "--files", str(files), "--out", str(out)]
+        )
+        == 0
+    )
+    assert names(out.parent) == ["train.counts.json", "train.de", "train.documents.tsv", "train.en"]
+    assert (out.parent / "train.en").read_text() == "A\n\nB\n"
+    assert (out.parent / "train.documents.tsv").read_text() == "document\tn_sentences\n00001\t2\n00002\t1\n"
+    counts = json.loads((out.parent / "train.counts.json").read_text())
+    assert (counts["documents"], counts["sentences"], counts["empty_source"]) == (2, 3, 1)
+
+
+def test_read_turns_the_direction(files):
+    (files / "spec.json").write_text(spec())
+    out = files / "train"
+    arguments = ["corpora", "read", "--spec", f"@{files / 'spec.json'}", "--split", "train", "--files", str(files)]
+    assert main([*arguments, "--src-lang", "de", "--tgt-lang", "en", "--out", str(out)]) == 0
+    assert read_documents(out, src_lang="de", tgt_lang="en")[0] == Document("00001", ("X", "Y"), ("A", ""))
+    counts = json.loads((files / "train.counts.json").read_text())
+    assert (counts["empty_source"], counts["empty_target"]) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("value", "more", "part"),
+    [
+        (
+            spec(splits={"train": {"files": {"en": "text.en", "de": "text.de"}, "sentences": 4}}),
+            EN_DE,
+            "3 sentences read, 4 expected",
+        ),
+        (
+            spec(splits={"train": {"files": {"en": "text.en", "de": "text.de"}, "documents": 4}}),
+            EN_DE,
+            "2 documents read, 4 expected",
+        ),
+        (spec(splits={"train": {"files": {"en": "text.en", "de": "none.de"}}}), EN_DE, "none.de: no such file"),
+        (spec(splits={}), EN_DE, "no split 'train'"),
+        (spec(), ["--src-lang", "en", "--tgt-lang", "fr"], "holds en and de, not en and fr"),
+        (spec(format={"reader": "files"}), EN_DE, "no parallel documents"),
+        (spec(format={"reader": "marked_lines", "markr": "x"}), EN_DE, "markr"),
+        ("{", EN_DE, "--spec: not JSON"),
+    ],
+)
+def test_read_refuses_with_one_line_and_writes_nothing(files, capsys, value, more, part):
+    out = files / "out" / "train"
+    arguments = ["corpora", "read", "--spec", value, "--split", "train", "--files", str(files), "--out", str(out)]
+    assert main([*arguments, *more]) == 2
+    error = capsys.readouterr().err.strip()
+    assert part in error and error.count("docmt: error:") == 1 and "\n" not in error
+    assert not out.parent.exists()
+
+
+def write(prefix: Path, *documents: Document) -> None:
+    write_documents(prefix, documents, src_lang="en", tgt_lang="de")
+
+
+def test_combine_names_documents_by_their_source(tmp_path):
+    write(tmp_path / "one" / "train", Document("1", ("a", ""), ("b", "c")))
+    write(tmp_path / "two" / "train", Document("1", ("d",), ("e",)))
+    inputs = [str(tmp_path / name / "train") for name in ("one", "two")]
+    assert main(["corpora", "combine", "--inputs", *inputs, *EN_DE, "--out", str(tmp_path / "set" / "train")]) == 0
+    assert read_documents(tmp_path / "set" / "train", src_lang="en", tgt_lang="de") == [
+        Document("one.train/1", ("a", ""), ("b", "c")),
+        Document("two.train/1", ("d",), ("e",)),
+    ]
+    counts = json.loads((tmp_path / "set" / "train.counts.json").read_text())
+    assert (counts["documents"], counts["sentences"]) == (2, 3)
+    assert counts["inputs"]["one.train"] == {"documents": 1, "sentences": 2}
+
+
+def test_combine_refuses_an_input_twice(tmp_path, capsys):
+    write(tmp_path / "one" / "train", Document("1", ("a",), ("b",)))
+    inputs = [str(tmp_path / "one" / "train"), str(tmp_path / "." / "one" / "train")]
+    assert main(["corpora", "combine", "--inputs", *inputs, *EN_DE, "--out", str(tmp_path / "set" / "train")]) == 2
+    assert "already among the inputs" in capsys.readouterr().err
+    assert not (tmp_path / "set").exists()
+
+
+def test_overlap_counts_sentences_pairs_and_documents(tmp_path):
+    write(tmp_path / "train", Document("t", ("a", "b", "", "c"), ("A", "B", "", "C")))
+    write(
+        tmp_path / "test_x",
+        Document("seen", ("a", "b", "new"), ("A", "other", "N")),
+        Document("half", ("a", "new"), ("A", "N")),
+        Document("empty", ("", ""), ("", "")),
+    )
+    write(tmp_path / "dev", Document("d", ("z",), ("Z",)))
+    tests = [str(tmp_path / "test_x"), str(tmp_path / "dev")]
+    out = tmp_path / "overlap.json"
+    assert (
+        main(["corpora", "overlap", "--train", str(tmp_path / "train"), "--tests", *tests, *EN_DE, "--out", str(out)])
+        == 0
+    )
+    overlap = json.loads(out.read_text())
+    assert overlap["train"] == {"documents": 1, "sentences": 4}
+    assert overlap["tests"]["test_x"] == {
+        "documents": 3,
+        "sentences": 7,
+        "seen_sources": 3,
+        "seen_sources_percent": 42.86,
+        "seen_pairs": 2,
+        "seen_pairs_percent": 28.57,
+        "seen_documents": 1,
+        "seen_documents_percent": 33.33,
+        "seen_document_ids": ["seen"],
+    }
+    assert overlap["tests"]["dev"]["seen_sources"] == 0
+
+
+def test_list_prints_the_catalogue(capsys):
+    assert main(["corpora", "list", "--json"]) == 0
+    rows = {(row["corpus"], row["split"]): row for row in json.loads(capsys.readouterr().out)}
+    assert rows["maruf2019-ted", "test"]["sentences"] == 2271
+    assert rows["ldc-zhen", "train"]["kind"] == "manual"
+    assert main(["corpora", "list"]) == 0
+    assert "8,967" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["fetch", "--corpus", "ldc-zhen", "--out", "OUT"], "obtain"),
+        (["fetch", "--corpus", "maruf2019-ted", "--out", "OUT", "--mirror", "OUT/none"], "no such folder"),
+        (["fetch", "--corpus", "nothing", "--out", "OUT"], "no corpus 'nothing'"),
+        (["check"], "--mirror DIR"),
+        (
+            ["suite", "--corpus", "ctxpro-ende", "--split", "auxiliary_dev", "--files", "OUT", "--out", "OUT/x"],
+            "no wrong translations",
+        ),
+        (
+            [
+                "read",
+                "--corpus",
+                "voita2019-suites-enru",
+                "--split",
+                "dev",
+                "--src-lang",
+                "en",
+                "--tgt-lang",
+                "ru",
+                "--out",
+                "OUT/x",
+            ],
+            "docmt corpora suite",
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(tmp_path, monkeypatch, capsys, arguments, part):
+    monkeypatch.delenv("DOCMT_MIRROR", raising=False)
+    assert main(["corpora", *(word.replace("OUT", str(tmp_path / "out")) for word in arguments)]) == 2
+    error = capsys.readouterr().err.strip().splitlines()
+    assert part in error[-1] and error[-1].startswith("docmt: error:")

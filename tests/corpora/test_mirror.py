@@ -1,0 +1,132 @@
+"""Every corpus that the mirror holds: checksums, readers and counts."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from docmt.cli.main import main
+from docmt.corpora.catalogue import load_catalogue
+from docmt.corpora.checking import check_corpus
+from docmt.corpora.documents import read_documents
+
+MIRROR = os.environ.get("DOCMT_MIRROR")
+pytestmark = [pytest.mark.mirror, pytest.mark.skipif(not MIRROR, reason="DOCMT_MIRROR is not set")]
+
+# corpus, split → documents, sentences (items, candidates for contrastive sets); None: checksums only
+EXPECTED = {
+    ("bcontrast-ende", "train"): (550, 13845),
+    ("bcontrast-ende", "dev"): (78, 1902),
+    ("bcontrast-ende", "test"): (78, 2100),
+    ("bible-ende", "train"): (1189, 31086),
+    ("bible-enzh", "train"): (1189, 31085),
+    ("bible-enru", "train"): (1004, 27756),
+    ("contrapro-ende", "test"): (12000, 36031),
+    ("contrapro-items-ende", "synonyms"): None,
+    ("contrapro-items-ende", "bolsena"): None,
+    ("contrapro-items-ende", "cat"): None,
+    ("ctxpro-ende", "auxiliary_dev"): None,
+    ("ctxpro-ende", "auxiliary_devtest"): None,
+    ("ctxpro-ende", "auxiliary_test"): None,
+    ("ctxpro-ende", "formality_dev"): None,
+    ("ctxpro-enru", "auxiliary_dev"): None,
+    ("ctxpro-enru", "auxiliary_devtest"): None,
+    ("ctxpro-enru", "inflection_dev"): None,
+    ("gcdt", "all"): None,
+    ("gum", "all"): None,
+    ("gnome-admin-ende", "train"): (57, 927),
+    ("gnome-admin-enru", "train"): (57, 927),
+    ("gnome-help-ende", "train"): (310, 4796),
+    ("gnome-help-enru", "train"): (310, 4796),
+    ("gnome-help-enzh", "train"): (302, 4686),
+    ("iwslt16-tedx-deen", "dev2012"): (7, 1165),
+    ("iwslt16-tedx-deen", "tst2013"): (9, 1363),
+    ("iwslt16-tedx-deen", "tst2014"): (10, 1414),
+    ("maruf2019-ted", "dev"): (93, 8967),
+    ("maruf2019-ted", "test"): (23, 2271),
+    ("maruf2019-news", "dev"): (81, 2169),
+    ("maruf2019-news", "test"): (155, 2999),
+    ("maruf2019-europarl", "dev"): (240, 3587),
+    ("maruf2019-europarl", "test"): (360, 5134),
+    ("msctd-ende", "train"): (2066, 20240),
+    ("msctd-ende", "dev"): (504, 5063),
+    ("msctd-ende", "test"): (509, 5067),
+    ("msctd-enzh", "dev"): (504, 5063),
+    ("msctd-enzh", "test"): (509, 5067),
+    ("voita2019-suites-enru", "dev"): (1000, 2124),
+    ("voita2019-suites-enru", "test"): (4999, 16121),
+    ("wmt15-newstest-ende", "test"): (81, 2169),
+    ("wmt15-newstest-enru", "test"): (122, 2818),
+    ("wmt16-newstest-ende", "test"): (155, 2999),
+    ("wmt16-newstest-enru", "test"): (150, 2998),
+    ("wmt17-newstest-zhen", "test"): (169, 2001),
+    ("wmt19-newstest-ende", "test"): (123, 1997),
+    ("wmt19-newstest-deen", "test"): (145, 2000),
+    ("wmt19-newstest-enru", "test"): (123, 1997),
+    ("wmt19-newstest-ruen", "test"): (196, 2000),
+    ("wmt19-newstest-enzh", "test"): (123, 1997),
+    ("wmt19-newstest-zhen", "test"): (163, 2000),
+}
+
+
+def test_everything_in_the_mirror_reads_as_expected():
+    results = [result for entry in load_catalogue().values() for result in check_corpus(entry, Path(MIRROR))]
+    assert [result for result in results if result.state == "bad"] == []
+    found = {
+        (result.corpus, result.split): None if result.documents is None else (result.documents, result.sentences)
+        for result in results
+        if result.state == "ok"
+    }
+    assert found == EXPECTED
+
+
+def run(*arguments: str) -> None:
+    assert main(["corpora", *arguments]) == 0
+
+
+def test_from_the_mirror_to_text_by_commands(tmp_path):
+    """News of Maruf et al. is newstest without document ids: both ways must give the same sentences."""
+    texts = []
+    for corpus in ("maruf2019-news", "wmt16-newstest-ende"):
+        run(
+            "fetch",
+            "--corpus",
+            corpus,
+            "--splits",
+            "test",
+            "--out",
+            str(tmp_path / "files" / corpus),
+            "--mirror",
+            MIRROR,
+        )
+        prefix = tmp_path / corpus / "test"
+        languages = ["--src-lang", "en", "--tgt-lang", "de"]
+        files = ["--files", str(tmp_path / "files" / corpus)]
+        run("read", "--corpus", corpus, "--split", "test", *languages, *files, "--out", str(prefix))
+        texts.append([(d.src, d.tgt) for d in read_documents(prefix, src_lang="en", tgt_lang="de")])
+    assert texts[0] == texts[1]
+    tests = str(tmp_path / "wmt16-newstest-ende" / "test")
+    run(
+        "overlap",
+        "--train",
+        str(tmp_path / "maruf2019-news" / "test"),
+        "--tests",
+        tests,
+        *languages,
+        "--out",
+        f"{tmp_path}/o.json",
+    )
+    overlap = json.loads((tmp_path / "o.json").read_text())["tests"]["test"]
+    assert overlap["seen_pairs_percent"] == overlap["seen_documents_percent"] == 100.0
+
+
+def test_suite_by_command(tmp_path):
+    run("fetch", "--corpus", "voita2019-suites-enru", "--out", str(tmp_path / "files"), "--mirror", MIRROR)
+    out = tmp_path / "suite.jsonl"
+    run("suite", "--corpus", "voita2019-suites-enru", "--files", str(tmp_path / "files"), "--out", str(out))
+    items = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    assert len({item["id"] for item in items}) == len(items) == 4999
+    for item in items:
+        assert all(len(candidate) == len(item["src"]) == 4 for candidate in item["candidates"])
+        assert item["candidates"].count(item["candidates"][item["correct"]]) == 1

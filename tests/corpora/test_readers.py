@@ -1,0 +1,325 @@
+"""Readers on ugly files: each format, each trap."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from docmt.corpora.documents import read_documents, write_documents
+from docmt.corpora.readers.build import Format, read
+from docmt.errors import UserError
+
+LANGUAGES = ("en", "de")
+
+
+def parse(folder: Path, files: dict[str, str | bytes], **form):
+    """Write files by role and read them as a format."""
+    paths = {}
+    for role, content in files.items():
+        paths[role] = folder / f"file.{role}"
+        paths[role].write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+    return read(paths, form=TypeAdapter(Format).validate_python(form), languages=LANGUAGES)
+
+
+def texts(documents):
+    return [(document.id, list(document.src), list(document.tgt)) for document in documents]
+
+
+def message(folder: Path, files, **form) -> str:
+    with pytest.raises(UserError) as caught:
+        parse(folder, files, **form)
+    text = str(caught.value)
+    assert "\n" not in text
+    return text
+
+
+class TestMarkedLines:
+    def test_crlf_bom_and_unicode_line_ends_do_not_move_sentences(self, tmp_path):
+        documents, counts = parse(
+            tmp_path,
+            {"en": "\ufeff<d>\r\nA\u2028a\r\nB\x85b\r\n<d>\r\nC\u00a0c\r\n", "de": "<d>\nÄ\nÖ\u2029\n<d>\nÜ\n"},
+            reader="marked_lines",
+        )
+        assert texts(documents) == [
+            ("00001", ["A\u2028a", "B\x85b"], ["Ä", "Ö\u2029"]),
+            ("00002", ["C\u00a0c"], ["Ü"]),
+        ]
+        assert (counts.documents, counts.sentences, counts.one_sentence_documents) == (2, 3, 1)
+
+    def test_empty_sides_are_kept_and_counted(self, tmp_path):
+        documents, counts = parse(tmp_path, {"en": "<d>\nA\n\n\nD\n", "de": "<d>\n\nB\n \n D\n"}, reader="marked_lines")
+        assert texts(documents) == [("00001", ["A", "", "", "D"], ["", "B", "", "D"])]
+        assert (counts.empty_target, counts.empty_source, counts.empty_both) == (1, 1, 1)
+
+    def test_marker_without_sentences_is_counted_not_kept(self, tmp_path):
+        documents, counts = parse(
+            tmp_path, {"en": "<d>\n<d>\nA\n<d>\n", "de": "<d>\n<d>\nB\n<d>\n"}, reader="marked_lines"
+        )
+        assert texts(documents) == [("00002", ["A"], ["B"])]
+        assert (counts.documents, counts.empty_documents) == (1, 2)
+
+    def test_tabs_and_carriage_returns_inside_become_one_blank(self, tmp_path):
+        documents, counts = parse(tmp_path, {"en": "<d>\na \t\r b\tc\n", "de": "<d>\nd\n"}, reader="marked_lines")
+        assert documents[0].src == ("a b c",)
+        assert counts.joined_sentences == 1
+
+    @pytest.mark.parametrize(
+        ("en", "de", "parts"),
+        [
+            ("<d>\nA\nB\n<d>\nC\n", "<d>\nA\n<d>\nC\n", ["document 00001", "file.en", "file.de", "line 3"]),
+            (
+                "<d>\nA\n<d>\nC\n",
+                "<d>\nA\n<d>\nC\nD\n",
+                ["document 00002", "line 5 of the first", "line 5 of the second"],
+            ),
+            ("<d>\nA\n<d>\nC\n", "<d>\nA\n", ["2 documents", "1 in", "document 2", "line 3"]),
+            ("A\n<d>\nB\n", "<d>\nB\n", ["file.en", "line 1", "before the first"]),
+            ("", "<d>\nB\n", ["file.en", "holds no sentences"]),
+            ("<d>\n", "<d>\n", ["file.en", "holds no sentences"]),
+            ("<d>\nA\nB\n".encode("utf-16"), "<d>\nB\n", ["file.en", "line 1", "not UTF-8"]),
+            ("<d>\nA\nStraße\n".encode("latin-1"), "<d>\nA\nB\n", ["file.en", "line 3", "not UTF-8", "iconv"]),
+        ],
+    )
+    def test_bad_files_get_one_line(self, tmp_path, en, de, parts):
+        text = message(tmp_path, {"en": en, "de": de}, reader="marked_lines")
+        for part in parts:
+            assert part in text
+
+    def test_missing_role_names_those_there(self, tmp_path):
+        assert "needs a file for 'de'" in message(tmp_path, {"en": "<d>\nA\n"}, reader="marked_lines")
+
+    def test_missing_file_is_named(self, tmp_path):
+        paths = {"en": tmp_path / "no.en", "de": tmp_path / "no.de"}
+        form = TypeAdapter(Format).validate_python({"reader": "marked_lines"})
+        with pytest.raises(UserError, match=r"no\.en: no such file"):
+            read(paths, form=form, languages=LANGUAGES)
+
+
+class TestOtherLines:
+    def test_blank_lines_are_boundaries_even_several(self, tmp_path):
+        documents, _ = parse(
+            tmp_path, {"en": "\nA\nB\n\n \t\nC\n\n", "de": "D\r\nE\r\n\r\nF\r\n"}, reader="blank_lines"
+        )
+        assert texts(documents) == [("00001", ["A", "B"], ["D", "E"]), ("00002", ["C"], ["F"])]
+
+    def test_blank_lines_at_different_places_are_refused(self, tmp_path):
+        text = message(tmp_path, {"en": "A\n\nB\nC\n", "de": "A\nB\n\nC\n"}, reader="blank_lines")
+        assert "document 00001" in text and "line 2 of the first" in text and "line 2 of the second" in text
+
+    def test_single_lines_make_one_sentence_documents(self, tmp_path):
+        documents, counts = parse(tmp_path, {"en": "A\n\n", "de": "B\nC\n"}, reader="single_lines")
+        assert [len(document) for document in documents] == [1, 1]
+        assert counts.empty_source == 1
+
+    def test_single_lines_of_unequal_number_name_the_first_bad_line(self, tmp_path):
+        text = message(tmp_path, {"en": "A\nB\nC\n", "de": "A\n"}, reader="single_lines")
+        assert "3 lines" in text and "1 in" in text and "line 2" in text
+
+    def test_indexed_lines_follow_the_index(self, tmp_path):
+        documents, counts = parse(
+            tmp_path,
+            {"en": "A\r\nB\r\nC\r\nX\r\n", "de": "D\r\nE\r\nF\r\nY\r\n", "index": "[2]\r\n[0, 1]\r\n[]\r\n"},
+            reader="indexed_lines",
+        )
+        assert texts(documents) == [("00001", ["C"], ["F"]), ("00002", ["A", "B"], ["D", "E"])]
+        assert counts.dropped == {"line in no document": 1} and counts.empty_documents == 1
+
+    @pytest.mark.parametrize(
+        ("index", "part"),
+        [
+            ("[0, 9]\n", "line 9"),
+            ("[0]\n[0]\n", "line 2 names line 0"),
+            ("0 1\n", "line 1 is not a list"),
+            ("[-1]", "line 1"),
+        ],
+    )
+    def test_indexed_lines_refuse_bad_indices(self, tmp_path, index, part):
+        assert part in message(tmp_path, {"en": "A\n", "de": "B\n", "index": index}, reader="indexed_lines")
+
+
+class TestVerses:
+    EN = "### Genesis\n\n[1:1]  In the beginning \n[1:2] And\n[1:3] \n[2:1] Two\n### Psalms\n[1:1] P\n"
+    DE = "### Genesis\n\n[1:1] Am Anfang\n[1:3] Drei\n[2:1] Zwei\n[2:2] Mehr\n### Psalms\n[1:1] Q\n"
+
+    def test_pairs_by_key_and_counts_what_has_no_partner(self, tmp_path):
+        documents, counts = parse(tmp_path, {"en": self.EN, "de": self.DE}, reader="verses")
+        assert texts(documents) == [
+            ("Genesis 1", ["In the beginning"], ["Am Anfang"]),
+            ("Genesis 2", ["Two"], ["Zwei"]),
+            ("Psalms 1", ["P"], ["Q"]),
+        ]
+        assert counts.dropped == {"verse without de": 1, "verse without en": 2}
+
+    def test_chapters_of_other_numbering_and_books_can_be_skipped(self, tmp_path):
+        with pytest.raises(UserError, match="share no verses"):
+            parse(
+                tmp_path,
+                {"en": self.EN, "de": self.DE},
+                reader="verses",
+                has_equal_chapters_only=True,
+                skipped_books=["Psalms"],
+            )
+
+    @pytest.mark.parametrize(
+        ("en", "part"),
+        [
+            ("### A\n[1:1] x\n[1:1] y\n", "line 3: A 1:1 stands twice"),
+            ("[1:1] x\n", "line 1"),
+            ("### A\nfree\n", "line 2"),
+        ],
+    )
+    def test_bad_lines_are_named(self, tmp_path, en, part):
+        assert part in message(tmp_path, {"en": en, "de": self.DE}, reader="verses")
+
+
+class TestPoPages:
+    PO = """
+msgid ""
+msgstr "Content-Type: text/plain; charset=UTF-8\\n"
+
+#: C/b.page:3 C/a.page:20
+msgid "Both\u2028pages"
+msgstr "Beide Seiten"
+
+#: C/a.page:7
+msgid ""
+"Two "
+"lines\\n"
+"here"
+msgstr "Zwei\\nZeilen"
+
+#: C/a.page:9
+msgid "Untranslated"
+msgstr ""
+
+#, fuzzy
+#: C/a.page:10
+msgid "Fuzzy"
+msgstr "Unscharf"
+
+msgid "Nowhere"
+msgstr "Nirgends"
+
+#: C/a.page:11
+msgid "One"
+msgid_plural "Many"
+msgstr[0] "Eins"
+msgstr[1] "Viele"
+
+#~ msgid "Old"
+#~ msgstr "Alt"
+"""
+
+    def test_pages_are_documents_in_line_order(self, tmp_path):
+        documents, counts = parse(tmp_path, {"both": self.PO}, reader="po_pages")
+        assert texts(documents) == [
+            ("C/a.page", ["Two lines here", "Both\u2028pages"], ["Zwei Zeilen", "Beide Seiten"]),
+            ("C/b.page", ["Both\u2028pages"], ["Beide Seiten"]),
+        ]
+        assert counts.dropped == {
+            "untranslated message": 1,
+            "fuzzy message": 1,
+            "message without a page": 1,
+            "plural message": 1,
+            "obsolete message": 1,
+        }
+
+    @pytest.mark.parametrize("content", ["", 'msgid "a" b"\nmsgstr "c"\n', "no po at all\n"])
+    def test_bad_files_are_named(self, tmp_path, content):
+        text = message(tmp_path, {"both": content}, reader="po_pages")
+        assert text.startswith(str(tmp_path / "file.both"))
+
+
+class TestDialogues:
+    def test_json_swaps_the_sides_of_some_speakers(self, tmp_path):
+        dialogue = [
+            {"speaker": "customer", "source": "Hallo", "target": "Hello"},
+            {"speaker": "agent", "source": "Hi", "target": "Hallo\nda"},
+        ]
+        documents, counts = parse(
+            tmp_path,
+            {"both": json.dumps({"x": dialogue, "empty": []})},
+            reader="dialogue_json",
+            reversed_speakers=["customer"],
+        )
+        assert texts(documents) == [("x", ["Hello", "Hi"], ["Hallo", "Hallo da"])]
+        assert (counts.empty_documents, counts.joined_sentences) == (1, 1)
+
+    @pytest.mark.parametrize(
+        ("content", "part"),
+        [
+            ("[]", "an object of dialogues"),
+            ('{"x": [{"source": "a"}]}', "dialogue x, utterance 0"),
+            ('{"x": 3}', "dialogue x"),
+            ('{"x": [', "line 1 is not JSON"),
+            ('{"x": [{"source": "\\ud83d", "target": "a"}]}', "half a character"),
+        ],
+    )
+    def test_bad_json_is_named(self, tmp_path, content, part):
+        assert part in message(tmp_path, {"both": content}, reader="dialogue_json")
+
+    def test_csv_keeps_quoted_line_ends_inside_the_sentence(self, tmp_path):
+        content = '\ufeffid,source,target\r\n1,"A, ""b""",C\r\n1,"two\nlines\u2028x",D\r\n2,,E\r\n'
+        documents, counts = parse(tmp_path, {"both": content}, reader="dialogue_csv")
+        assert texts(documents) == [("1", ['A, "b"', "two lines\u2028x"], ["C", "D"]), ("2", [""], ["E"])]
+        assert counts.empty_source == 1
+
+    @pytest.mark.parametrize(
+        ("content", "part"),
+        [
+            ("id,source\n1,a\n", "no column 'target'"),
+            ("", "no column 'id'"),
+            ("id,source,target\n1,a\n", "line 2 has 2 cells"),
+            ("id,source,target\n1,a,b\n2,a,b\n1,c,d\n", "line 4: dialogue 1"),
+            ('id,source,target\n1,"a,b\n', "is not CSV"),
+            ("id,source,target\n", "holds no sentences"),
+        ],
+    )
+    def test_bad_csv_is_named(self, tmp_path, content, part):
+        assert part in message(tmp_path, {"both": content}, reader="dialogue_csv")
+
+    def test_jsonl_reads_documents_and_makes_ids_unique(self, tmp_path):
+        content = '{"id": "a\\tb", "src": ["A"], "tgt": ["B"]}\n{"id": "a b", "src": ["C"], "tgt": ["D"]}\n'
+        documents, _ = parse(tmp_path, {"both": content}, reader="jsonl")
+        assert [document.id for document in documents] == ["a b", "a b#2"]
+
+    @pytest.mark.parametrize(
+        ("content", "part"),
+        [
+            (
+                '{"id": "a", "src": ["A"], "tgt": ["B"]}\n{"id": "b", "src": ["A"], "tgt": []}\n',
+                "line 2: document b: 1 source",
+            ),
+            ('{"id": 3, "src": [], "tgt": []}\n', "line 1"),
+            ('{"id": "a", "src": "A", "tgt": ["B"]}\n', "must be lists"),
+            ("{}\n", "line 1"),
+            ("nonsense\n", "line 1 is not JSON"),
+            ("", "holds no sentences"),
+        ],
+    )
+    def test_bad_jsonl_is_named(self, tmp_path, content, part):
+        assert part in message(tmp_path, {"both": content}, reader="jsonl")
+
+
+SENTENCES = st.text(
+    st.characters(exclude_categories=["Cs"]) | st.sampled_from("\r\n\t\u2028\u0085\u00a0\ufeff <&"), max_size=6
+)
+DOCUMENTS = st.lists(st.lists(st.tuples(SENTENCES, SENTENCES), max_size=4), min_size=1, max_size=4)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(DOCUMENTS)
+def test_whatever_a_reader_keeps_survives_the_files(tmp_path, values):
+    values.append([("end", "Ende")])
+    lines = (
+        json.dumps({"id": str(i), "src": [src for src, _ in pairs], "tgt": [tgt for _, tgt in pairs]})
+        for i, pairs in enumerate(values)
+    )
+    documents, counts = parse(tmp_path, {"both": "\n".join(lines)}, reader="jsonl")
+    write_documents(tmp_path / "out", documents, src_lang="en", tgt_lang="de")
+    assert read_documents(tmp_path / "out", src_lang="en", tgt_lang="de") == documents
+    assert [len(document) for document in documents] == [len(pairs) for pairs in values if pairs]
+    assert counts.documents + counts.empty_documents == len(values)
