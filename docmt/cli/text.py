@@ -1,0 +1,160 @@
+"""`docmt text`: sentences to subwords and back, stage by stage."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from docmt.cli.main import HelpFormatter
+
+
+def add_commands(parser: argparse.ArgumentParser) -> None:
+    """Add the stages."""
+    commands = parser.add_subparsers(dest="subcommand", required=True, metavar="COMMAND")
+
+    def add(name: str, summary: str, run: Any) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=summary, description=summary, formatter_class=HelpFormatter)
+        command.set_defaults(run=run)
+        return command
+
+    tokenize = add("tokenize", "normalise and tokenise", run_tokenize)
+    _add_settings(tokenize)
+    tokenize.add_argument("--lang", required=True, help="language code, as `en`")
+    _add_files(tokenize)
+    _add_jobs(tokenize)
+
+    learn_truecaser = add("learn-truecaser", "learn how words are written inside sentences", run_learn_truecaser)
+    _add_settings(learn_truecaser)
+    _add_files(learn_truecaser)
+
+    truecase = add("truecase", "write the first word of a line as inside sentences", run_truecase)
+    truecase.add_argument("--model", type=Path, required=True, help="truecaser file")
+    _add_files(truecase)
+    _add_jobs(truecase)
+
+    learn_bpe = add("learn-bpe", "learn BPE merges on several files together", run_learn_bpe)
+    _add_settings(learn_bpe)
+    _add_files(learn_bpe, several=True)
+
+    apply_bpe = add("apply-bpe", "split tokens into subwords", run_apply_bpe)
+    apply_bpe.add_argument("--codes", type=Path, required=True, help="file of BPE merges")
+    _add_files(apply_bpe)
+    _add_jobs(apply_bpe)
+
+    learn_vocabulary = add("learn-vocabulary", "list the subwords of several files together", run_learn_vocabulary)
+    _add_files(learn_vocabulary, several=True)
+
+    pack = add("pack", "put settings, truecasers and merges into one file", run_pack)
+    _add_settings(pack)
+    pack.add_argument("--src-lang", required=True, help="source language code")
+    pack.add_argument("--tgt-lang", required=True, help="target language code")
+    pack.add_argument("--truecasers", type=Path, nargs=2, required=True, metavar="FILE", help="of source and target")
+    pack.add_argument("--codes", type=Path, required=True, help="file of BPE merges")
+    pack.add_argument("--out", type=Path, required=True, help="file to write")
+
+    restore = add("restore", "subwords back to sentences", run_restore)
+    restore.add_argument("--pipeline", type=Path, required=True, help="file made by `docmt text pack`")
+    restore.add_argument("--lang", required=True, help="language code")
+    _add_files(restore)
+
+    roundtrip = add("roundtrip", "count the lines that come back as they were", run_roundtrip)
+    roundtrip.add_argument("--pipeline", type=Path, required=True, help="file made by `docmt text pack`")
+    roundtrip.add_argument("--inputs", nargs="+", required=True, metavar="LANG=FILE", help="plain text files")
+    roundtrip.add_argument("--out", type=Path, required=True, help="JSON file to write")
+
+
+def _add_settings(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--settings", default="{}", help="TextSettings as JSON or @FILE")
+
+
+def _add_files(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
+    if several:
+        parser.add_argument("--inputs", type=Path, nargs="+", required=True, metavar="FILE", help="files to read")
+    else:
+        parser.add_argument("--input", type=Path, required=True, help="file to read, one sentence per line")
+    parser.add_argument("--out", type=Path, required=True, help="file to write")
+
+
+def _add_jobs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+
+
+def _settings(options: argparse.Namespace) -> Any:
+    from docmt.text.settings import TextSettings
+
+    return TextSettings.from_argument(options.settings, where="text")
+
+
+def run_tokenize(options: argparse.Namespace) -> None:
+    """Tokenise a file."""
+    from docmt.text.stages import tokenise_file
+
+    settings = _settings(options)
+    tokenise_file(options.input, options.out, lang=options.lang, settings=settings, jobs=options.jobs)
+
+
+def run_learn_truecaser(options: argparse.Namespace) -> None:
+    """Learn a truecaser on a tokenised file."""
+    from docmt.text.stages import learn_truecaser_file
+
+    learn_truecaser_file(options.input, options.out, settings=_settings(options))
+
+
+def run_truecase(options: argparse.Namespace) -> None:
+    """Truecase a tokenised file."""
+    from docmt.text.stages import truecase_file
+
+    truecase_file(options.input, options.out, model=options.model, jobs=options.jobs)
+
+
+def run_learn_bpe(options: argparse.Namespace) -> None:
+    """Learn BPE merges."""
+    from docmt.text.stages import learn_bpe_file
+
+    learn_bpe_file(options.inputs, options.out, settings=_settings(options))
+
+
+def run_apply_bpe(options: argparse.Namespace) -> None:
+    """Split a file into subwords."""
+    from docmt.text.stages import apply_bpe_file
+
+    apply_bpe_file(options.input, options.out, codes=options.codes, jobs=options.jobs)
+
+
+def run_learn_vocabulary(options: argparse.Namespace) -> None:
+    """Learn a vocabulary on files of subwords."""
+    from docmt.text.stages import learn_vocabulary_file
+
+    learn_vocabulary_file(options.inputs, options.out)
+
+
+def run_pack(options: argparse.Namespace) -> None:
+    """Write the text pipeline of two languages."""
+    from docmt.text.stages import pack_pipeline
+
+    pack_pipeline(
+        options.out,
+        settings=_settings(options),
+        languages=(options.src_lang, options.tgt_lang),
+        truecasers=options.truecasers,
+        codes=options.codes,
+    )
+
+
+def run_restore(options: argparse.Namespace) -> None:
+    """Restore a file of subwords."""
+    from docmt.text.pipeline import TextPipeline
+    from docmt.text.stages import restore_file
+
+    restore_file(options.input, options.out, pipeline=TextPipeline.load(options.pipeline), lang=options.lang)
+
+
+def run_roundtrip(options: argparse.Namespace) -> None:
+    """Measure the way there and back on files, and print the shares."""
+    from docmt.files import write_json
+    from docmt.text.pipeline import TextPipeline
+    from docmt.text.roundtrip import measure_files
+
+    results = measure_files(TextPipeline.load(options.pipeline), options.inputs)
+    write_json(options.out, results)
+    for lang, result in results["languages"].items():
+        print(f"{lang}: {result['restored']} of {result['lines']} lines restored")

@@ -1,0 +1,113 @@
+"""All that turns sentences into subwords and back, as plain data."""
+
+from pathlib import Path
+from typing import Any, Self
+
+from docmt.errors import UserError
+from docmt.files import read_json, write_json
+from docmt.text.settings import TextSettings
+from docmt.text.subwords import Subwords, join_subwords
+from docmt.text.tokenizer import check_language, get_tokenizer
+from docmt.text.truecaser import Truecaser, restore_case
+
+FORMAT = 1
+
+
+class TextPipeline:
+    """What was learnt and set for the text of two languages.
+
+    `prepare` equals the stages on files: tokenise, truecase, apply BPE.
+
+    Attributes:
+        src_lang, tgt_lang: language codes.
+        settings: how the text was prepared.
+    """
+
+    def __init__(
+        self, settings: TextSettings, *, languages: tuple[str, str], truecasers: dict[str, Truecaser], codes: str
+    ) -> None:
+        """Put a pipeline together.
+
+        Args:
+            languages: source and target.
+            truecasers: one per language.
+            codes: content of a BPE codes file.
+
+        Raises:
+            UserError: a language is unknown or stands twice, the codes are malformed, or the truecasers know words
+                although the settings say not to truecase.
+        """
+        self.settings = settings
+        self.src_lang, self.tgt_lang = map(check_language, languages)
+        if self.src_lang == self.tgt_lang:
+            raise UserError(f"source and target language are both {self.src_lang!r}: two languages are needed")
+        self._truecasers = {lang: truecasers[lang] for lang in languages}
+        if not settings.truecase and any(truecaser.words for truecaser in truecasers.values()):
+            raise UserError("truecase is false, but the truecasers know words: learn them with the same --settings")
+        self._subwords = Subwords(codes)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """Make a pipeline of the plain values of `to_dict`. Raises UserError when they are not."""
+        if not isinstance(values, dict) or values.get("format") != FORMAT:
+            raise UserError(f"not a text pipeline of format {FORMAT}: make it with `docmt text pack`")
+        try:
+            return cls(
+                TextSettings.load(values["settings"], where="pipeline.settings"),
+                languages=(values["src_lang"], values["tgt_lang"]),
+                truecasers={lang: Truecaser(words) for lang, words in values["truecasers"].items()},
+                codes=values["codes"],
+            )
+        except (KeyError, AttributeError, TypeError) as error:
+            raise UserError(f"the text pipeline is damaged ({error}): make it with `docmt text pack`") from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values: str, int, bool, list and dict only."""
+        return {
+            "format": FORMAT,
+            "src_lang": self.src_lang,
+            "tgt_lang": self.tgt_lang,
+            "settings": self.settings.model_dump(mode="json"),
+            "truecasers": {lang: sorted(truecaser.words) for lang, truecaser in self._truecasers.items()},
+            "codes": self._subwords.codes,
+        }
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read `pipeline.json`. Raises UserError when it is missing or malformed."""
+        try:
+            return cls.from_dict(read_json(path))
+        except UserError as error:
+            message = str(error)
+            raise UserError(message if message.startswith(str(path)) else f"{path}: {message}") from None
+
+    def save(self, path: Path) -> None:
+        """Write `pipeline.json`."""
+        write_json(path, self.to_dict())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.to_dict()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(vars(self.from_dict(state)))
+
+    def normalise(self, sentence: str, *, lang: str) -> str:
+        """A sentence as far as `restore` can give it back: white space, and what the settings change for good."""
+        return self._tokenizer(lang).normalise(sentence)
+
+    def prepare(self, sentence: str, *, lang: str) -> list[str]:
+        """The subwords of a sentence; none of an empty one. Raises UserError for a third language."""
+        tokens = self._tokenizer(lang).tokenise(sentence)
+        return self._subwords.split(self._truecasers[lang].truecase(tokens))
+
+    def restore(self, subwords: list[str], *, lang: str) -> str:
+        """The sentence of subwords; takes any list of strings, as a model makes it."""
+        tokens = join_subwords(subwords)
+        if self.settings.truecase:
+            tokens = restore_case(tokens)
+        return self._tokenizer(lang).detokenise(tokens)
+
+    def _tokenizer(self, lang: str) -> Any:
+        if lang not in self._truecasers:
+            raise UserError(f"language {lang!r}: this pipeline is for {self.src_lang} and {self.tgt_lang}")
+        return get_tokenizer(lang, normalise=self.settings.normalise, lowercase=self.settings.lowercase)

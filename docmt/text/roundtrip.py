@@ -1,0 +1,113 @@
+"""How many lines come back from subwords as they were, and why the others do not."""
+
+from collections import Counter
+from collections.abc import Iterable
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Any
+
+from docmt.errors import UserError
+from docmt.files import read_lines
+from docmt.logs import progress
+from docmt.provenance import describe
+from docmt.text.pipeline import TextPipeline
+
+N_EXAMPLES = 5
+
+_SAMES = {
+    "quotes": "\"'`´„“”‚‘’«»‹›″′",
+    "dashes": "-‐‑‒–—―−",
+    "ellipses": "….",
+}
+"""Characters that normalising turns into others of the same kind."""
+
+
+def measure_roundtrip(pipeline: TextPipeline, lines: Iterable[str], *, lang: str) -> dict[str, Any]:
+    """Compare each line with what comes back.
+
+    Returns:
+        `lines`, `restored` (exactly equal), `restored_but_white_space` (equal but for runs, kinds and outer white
+        space), `share` and `share_but_white_space` in percent (null without lines), `causes` (count of each), and up
+        to five `examples` per cause. A line that is not restored has one cause: the first that applies.
+    """
+    n_lines = 0
+    causes: Counter[str] = Counter()
+    examples: dict[str, list[dict[str, str]]] = {}
+    for line in lines:
+        n_lines += 1
+        restored = pipeline.restore(pipeline.prepare(line, lang=lang), lang=lang)
+        if restored == line:
+            continue
+        cause = find_cause(line, restored)
+        causes[cause] += 1
+        if len(examples.setdefault(cause, [])) < N_EXAMPLES:
+            examples[cause].append({"line": line, "restored": restored})
+    restored = n_lines - sum(causes.values())
+    but_white_space = restored + causes["white space"]
+    return {
+        "lines": n_lines,
+        "restored": restored,
+        "restored_but_white_space": but_white_space,
+        "share": _percent(restored, n_lines),
+        "share_but_white_space": _percent(but_white_space, n_lines),
+        "causes": dict(causes.most_common()),
+        "examples": examples,
+    }
+
+
+def find_cause(line: str, restored: str) -> str:
+    """Why a line differs from what came back."""
+    line_words, restored_words = line.split(), restored.split()
+    if line_words == restored_words:
+        return "white space"
+    line, restored = " ".join(line_words), " ".join(restored_words)
+    if line.lower() == restored.lower():
+        changes = [i for i, (one, other) in enumerate(zip(line, restored, strict=False)) if one != other]
+        starts = not any(map(str.isalnum, line[: changes[0]]))
+        return "first letter in lower case" if len(changes) == 1 and starts else "case elsewhere"
+    if line.replace(" ", "").lower() == restored.replace(" ", "").lower():
+        return "blanks between tokens"
+    changed = {
+        character
+        for tag, i1, i2, j1, j2 in SequenceMatcher(None, line, restored, autojunk=False).get_opcodes()
+        if tag != "equal"
+        for character in line[i1:i2] + restored[j1:j2]
+        if character != " "
+    }
+    for cause, characters in _SAMES.items():
+        if changed <= set(characters):
+            return cause
+    if not any(map(str.isprintable, changed)):
+        return "control characters"
+    return "other"
+
+
+def measure_files(pipeline: TextPipeline, inputs: Iterable[str]) -> dict[str, Any]:
+    """Measure all files of each language together.
+
+    Args:
+        inputs: `LANG=FILE` each.
+
+    Returns:
+        `languages`: the result of `measure_roundtrip` per language; `provenance`.
+
+    Raises:
+        UserError: an input is malformed or missing, or its language is not one of the pipeline.
+    """
+    files: dict[str, list[Path]] = {}
+    for item in inputs:
+        lang, equals, name = item.partition("=")
+        if not (lang and equals and name):
+            raise UserError(f"--inputs {item}: write LANG=FILE")
+        files.setdefault(lang, []).append(Path(name))
+    results = {}
+    for lang, paths in files.items():
+        lines = [line for path in paths for line in read_lines(path)]
+        results[lang] = measure_roundtrip(
+            pipeline, progress(lines, label=f"round trip {lang}", unit="lines"), lang=lang
+        )
+    return {"languages": results, "provenance": describe(settings=pipeline.settings.model_dump(mode="json"))}
+
+
+def _percent(part: int, whole: int) -> float | None:
+    return round(100 * part / whole, 3) if whole else None

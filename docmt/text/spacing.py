@@ -1,0 +1,187 @@
+"""Where blanks stand between tokens: what a detokeniser guesses, and marks where it would guess wrong.
+
+A token list alone does not say where the blanks were. The Moses detokeniser guesses: none before a comma, none after a
+bracket, ASCII quotes by turns. The guesses here follow it. Where the text differs from the guess, a mark says so:
+
+- `@` at the left or right end of a token joins it to its neighbour, as in the `@-@` of Moses: `and @/@ or`;
+- a token `▁` of its own is a blank where there would be none: `10 ▁ %`.
+
+Both characters are escaped in real text (`&#64;`, `&#9601;`), in the manner of Moses' own escapes, so a mark is never
+taken for text. Without the marks the tokens are exactly those of Moses.
+"""
+
+import re
+from collections.abc import Sequence
+
+from sacremoses.corpus import Perluniprops
+
+JOINER = "@"
+BLANK = "▁"
+
+ESCAPES = {
+    "&": "&amp;",
+    "|": "&#124;",
+    "<": "&lt;",
+    ">": "&gt;",
+    "'": "&apos;",
+    '"': "&quot;",
+    "[": "&#91;",
+    "]": "&#93;",
+    JOINER: "&#64;",
+    BLANK: "&#9601;",
+}
+"""The escapes of the Moses tokeniser, and those of the two marks."""
+
+_ESCAPE_TABLE = str.maketrans(ESCAPES)
+_UNESCAPES = {escape: character for character, escape in ESCAPES.items()}
+_ESCAPED = re.compile("|".join(map(re.escape, _UNESCAPES)))
+
+_CURRENCY = re.escape("".join(Perluniprops().chars("IsSc")))
+_JOINS_RIGHT = re.compile(rf"[{_CURRENCY}(\[{{¿¡]+")
+_JOINS_LEFT = re.compile(r"[,.?!:;\\%}\])]+|…")
+_FRENCH_SPACED = re.compile(r"[?!:;%]")
+_CONTRACTION = re.compile(r"'[^\W\d_]")
+_ELISION = re.compile(r".*[^\W\d_]'", re.DOTALL)
+
+_CJK = re.compile("[\u2e80-\ua4cf\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003fffd]")
+_CJK_QUOTES = frozenset("“”‘’—…·")
+
+_SIXES_CLOSE = frozenset(["bg", "cs", "de", "et", "hr", "is", "lt", "lv", "ru", "sk", "sl", "sr", "uk"])
+"""Languages that write „so“, where “ closes."""
+_INWARD_GUILLEMETS = frozenset(["cs", "da", "de", "sk", "sl"])
+"""Languages that write »so«, where « closes."""
+_SPACED_GUILLEMETS = frozenset(["fr"])
+
+
+def escape(token: str) -> str:
+    """Write characters with a meaning to Moses or to us as entities."""
+    return token.translate(_ESCAPE_TABLE)
+
+
+def unescape(token: str) -> str:
+    """Undo `escape`."""
+    return _ESCAPED.sub(lambda match: _UNESCAPES[match.group()], token) if "&" in token else token
+
+
+def is_word(token: str) -> bool:
+    """Whether a token holds a letter or a digit."""
+    return any(map(str.isalnum, token))
+
+
+def split_marks(token: str) -> tuple[bool, str, bool]:
+    """Whether a token is marked as joined on the left, the token without marks, and the same on the right."""
+    left = len(token) > 1 and token.startswith(JOINER)
+    core = token[left:]
+    right = len(core) > 1 and core.endswith(JOINER)
+    return left, core[: len(core) - right], right
+
+
+def _directional_quotes(lang: str) -> dict[str, tuple[bool, bool]]:
+    """How typographic quotes join by themselves: (left, right)."""
+    opens, closes = set("„‚“‘"), set("”’")
+    if lang in _SIXES_CLOSE:
+        opens, closes = set("„‚"), set("“‘”’")
+    if lang not in _SPACED_GUILLEMETS:
+        inward = lang in _INWARD_GUILLEMETS
+        opens |= set("»›" if inward else "«‹")
+        closes |= set("«‹" if inward else "»›")
+    return dict.fromkeys(opens, (False, True)) | dict.fromkeys(closes, (True, False))
+
+
+class Spacing:
+    """Blanks between the tokens of one language."""
+
+    def __init__(self, lang: str) -> None:
+        self.lang = lang
+        self._quotes = _directional_quotes(lang)
+
+    def mark(self, tokens: Sequence[str], glued: Sequence[bool]) -> list[str]:
+        """Escape tokens and mark them where `join` would guess their blanks wrong.
+
+        Args:
+            tokens: plain tokens, without white space.
+            glued: as many; whether no blank stands before each token. The first is of no account.
+        """
+        state = _QuoteState()
+        marked: list[str] = []
+        last = len(tokens) - 1
+        joined = True  # the token before joins to its right
+        for i, token in enumerate(tokens):
+            following = tokens[i + 1] if i < last else ""
+            wants_left = i > 0 and glued[i]
+            wants_right = i < last and glued[i + 1]
+            # A gap between two symbols, or between two words, is the concern of the token on its right.
+            owns_right = i < last and not is_word(token) and is_word(following)
+            before = (state.open, state.after_s)
+            left, right = self._guess(token, following, state, is_first=i == 0)
+            lacks_left = wants_left and not (left or joined)
+            lacks_right = wants_right and owns_right and not right
+            core = escape(token)
+            if lacks_left or lacks_right:
+                state.open, state.after_s = before  # a marked quote is not one of a pair
+                left, right = wants_left, wants_right and owns_right
+                core = JOINER * left + core + JOINER * right
+            if i > 0 and not glued[i] and (left or joined):
+                marked.append(BLANK)
+            marked.append(core)
+            joined = right
+        return marked
+
+    def join(self, marked: Sequence[str]) -> str:
+        """The text of marked tokens. Also takes tokens without marks, such as those of Moses itself."""
+        state = _QuoteState()
+        pieces: list[str] = []
+        joined, forced = True, False
+        split = [(token == BLANK, *split_marks(token)) for token in marked if token]
+        plain = [unescape(core) for _, _, core, _ in split]
+        for i, ((is_blank, left, _, right), token) in enumerate(zip(split, plain, strict=True)):
+            if is_blank:
+                forced = True
+                continue
+            if not (left or right):
+                following = plain[i + 1] if i + 1 < len(plain) else ""
+                left, right = self._guess(token, following, state, is_first=not pieces)
+            if pieces and (forced or not (left or joined)):
+                pieces.append(" ")
+            pieces.append(token)
+            joined, forced = right, False
+        return "".join(pieces)
+
+    def _guess(self, token: str, following: str, state: "_QuoteState", *, is_first: bool) -> tuple[bool, bool]:
+        """Whether a token without marks joins to its left and to its right."""
+        if self.lang == "zh" and (_CJK.match(token) or token in _CJK_QUOTES or _CJK.match(token[-1])):
+            joins = (True, True)
+        elif token in ('"', "'"):
+            joins = state.turn(token, is_possessive=self.lang == "en" and state.after_s)
+        elif token in self._quotes:
+            joins = self._quotes[token]
+        elif _JOINS_RIGHT.fullmatch(token):
+            joins = (False, True)
+        elif _JOINS_LEFT.fullmatch(token):
+            joins = (not (self.lang == "fr" and _FRENCH_SPACED.fullmatch(token)), False)
+        elif self.lang == "en" and not is_first and _CONTRACTION.match(token):
+            joins = (True, False)
+        elif self.lang in ("fr", "it", "ga") and _ELISION.fullmatch(token) and following[:1].isalpha():
+            joins = (False, True)
+        else:
+            joins = (False, False)
+        state.after_s = token.endswith("s")
+        return joins
+
+
+class _QuoteState:
+    """Which ASCII quotes are open. They open and close by turns."""
+
+    def __init__(self) -> None:
+        self.open: tuple[str, ...] = ()
+        self.after_s = False
+
+    def turn(self, quote: str, *, is_possessive: bool) -> tuple[bool, bool]:
+        """How a quote joins: (left, right)."""
+        if quote in self.open:
+            self.open = tuple(other for other in self.open if other != quote)
+            return True, False
+        if quote == "'" and is_possessive:
+            return True, False  # the dogs' tails
+        self.open = (*self.open, quote)
+        return False, True

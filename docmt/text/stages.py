@@ -1,0 +1,136 @@
+"""The text stages on files: one line in, one line out."""
+
+import functools
+import logging
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+from docmt.errors import UserError
+from docmt.files import read_lines, write_lines
+from docmt.logs import progress
+from docmt.text.pipeline import TextPipeline
+from docmt.text.settings import TextSettings
+from docmt.text.subwords import Subwords, learn_codes, read_codes, write_codes
+from docmt.text.tokenizer import check_language, get_tokenizer
+from docmt.text.truecaser import Truecaser
+from docmt.text.vocabulary import Vocabulary
+
+log = logging.getLogger(__name__)
+
+CHUNK_LINES = 1000
+
+_function: Callable[[str], str]
+
+
+def map_lines(function: Callable[[str], str], lines: Sequence[str], *, jobs: int, label: str) -> Iterator[str]:
+    """Apply a function to each line, in order.
+
+    Args:
+        function: picklable when jobs > 1.
+        jobs: worker processes; 1 stays in this one. The result does not depend on it.
+
+    Raises:
+        UserError: jobs is below 1.
+    """
+    if jobs < 1:
+        raise UserError(f"--jobs {jobs}: at least 1 is needed")
+    if jobs == 1 or len(lines) <= CHUNK_LINES:
+        yield from map(function, progress(lines, label=label, unit="lines"))
+        return
+    chunks = [lines[start : start + CHUNK_LINES] for start in range(0, len(lines), CHUNK_LINES)]
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_set_function, initargs=(function,)) as pool:
+        for done in progress(pool.map(_apply, chunks), label=label, unit=f"× {CHUNK_LINES} lines", total=len(chunks)):
+            yield from done
+
+
+def _set_function(function: Callable[[str], str]) -> None:
+    global _function
+    _function = function
+
+
+def _apply(lines: Sequence[str]) -> list[str]:
+    return [_function(line) for line in lines]
+
+
+def tokenise_file(source: Path, target: Path, *, lang: str, settings: TextSettings, jobs: int = 1) -> None:
+    """Normalise and tokenise. Raises UserError when the language is not known or the file is bad."""
+    check_language(lang)
+    function = functools.partial(tokenise_line, lang=lang, normalise=settings.normalise, lowercase=settings.lowercase)
+    write_lines(target, map_lines(function, read_lines(source), jobs=jobs, label=f"tokenise {lang}"))
+
+
+def tokenise_line(line: str, *, lang: str, normalise: bool, lowercase: bool) -> str:
+    """The tokens of a line, separated by blanks."""
+    return " ".join(get_tokenizer(lang, normalise=normalise, lowercase=lowercase).tokenise(line))
+
+
+def learn_truecaser_file(source: Path, target: Path, *, settings: TextSettings) -> None:
+    """Learn a truecaser on a tokenised file; one that changes nothing when the settings say not to truecase."""
+    lines = read_lines(source) if settings.truecase else []
+    sentences = (line.split(" ") for line in progress(lines, label="learn truecaser", unit="lines"))
+    truecaser = Truecaser.learn(sentences)
+    log.info("%d words are written in lower case inside sentences", len(truecaser.words))
+    truecaser.save(target)
+
+
+def truecase_file(source: Path, target: Path, *, model: Path, jobs: int = 1) -> None:
+    """Truecase a tokenised file."""
+    function = functools.partial(_truecase_line, truecaser=Truecaser.load(model))
+    write_lines(target, map_lines(function, read_lines(source), jobs=jobs, label="truecase"))
+
+
+def _truecase_line(line: str, *, truecaser: Truecaser) -> str:
+    return " ".join(truecaser.truecase(line.split(" ")))
+
+
+def learn_bpe_file(sources: Sequence[Path], target: Path, *, settings: TextSettings) -> None:
+    """Learn BPE merges on all files together. Raises UserError when they hold no text."""
+    lines = [line for source in sources for line in read_lines(source)]
+    codes = learn_codes(lines, merges=settings.bpe_merges, min_frequency=settings.bpe_min_frequency)
+    n_merges = codes.count("\n") - 1
+    if n_merges < settings.bpe_merges:
+        log.warning("the text gave only %d merges of bpe_merges %d", n_merges, settings.bpe_merges)
+    write_codes(target, codes)
+
+
+def apply_bpe_file(source: Path, target: Path, *, codes: Path, jobs: int = 1) -> None:
+    """Split a tokenised file into subwords."""
+    function = functools.partial(_split_line, subwords=Subwords(read_codes(codes)))
+    write_lines(target, map_lines(function, read_lines(source), jobs=jobs, label="apply BPE"))
+
+
+def _split_line(line: str, *, subwords: Subwords) -> str:
+    return " ".join(subwords.split(line.split(" ")))
+
+
+def learn_vocabulary_file(sources: Sequence[Path], target: Path) -> None:
+    """List the subwords of all files together. Raises UserError when they hold none."""
+    lines = (line for source in sources for line in read_lines(source))
+    vocabulary = Vocabulary.from_sentences(line.split() for line in progress(lines, label="vocabulary", unit="lines"))
+    if not any(vocabulary.counts):
+        raise UserError(f"there is no text to learn a vocabulary from: {', '.join(map(str, sources))}")
+    log.info("%d symbols, %d of them special", len(vocabulary), len(vocabulary) - sum(map(bool, vocabulary.counts)))
+    vocabulary.save(target)
+
+
+def pack_pipeline(
+    target: Path, *, settings: TextSettings, languages: tuple[str, str], truecasers: Sequence[Path], codes: Path
+) -> None:
+    """Put settings, truecasers (source first) and codes into one file."""
+    pairs = zip(languages, truecasers, strict=True)
+    pipeline = TextPipeline(
+        settings,
+        languages=languages,
+        truecasers={lang: Truecaser.load(path) for lang, path in pairs},
+        codes=read_codes(codes),
+    )
+    pipeline.save(target)
+
+
+def restore_file(source: Path, target: Path, *, pipeline: TextPipeline, lang: str) -> None:
+    """Subwords back to sentences."""
+    lines = progress(read_lines(source), label=f"restore {lang}", unit="lines")
+    write_lines(target, (pipeline.restore(line.split(), lang=lang) for line in lines))

@@ -1,0 +1,87 @@
+"""Subwords by byte pair encoding (subword-nmt), with `@@` at the end of every piece but the last of a token."""
+
+import contextlib
+import io
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from subword_nmt.apply_bpe import BPE
+from subword_nmt.learn_bpe import learn_bpe
+
+from docmt.errors import UserError
+from docmt.files import atomic_writer, read_text
+
+SEPARATOR = "@@"
+HEADER = "#version: 0.2"
+
+_NO_MERGE = "\uffff \uffff"
+"""A merge of a character that no text has: the library wants at least one."""
+
+
+def learn_codes(sentences: Iterable[str], *, merges: int, min_frequency: int) -> str:
+    """Learn BPE merges on tokenised lines: the content of a codes file, one merge per line after a header.
+
+    Raises UserError when there is no text.
+    """
+    lines = list(sentences)
+    words = {word for line in lines for word in line.split(" ") if word}
+    if not words:
+        raise UserError("there is no text to learn BPE merges from: the training text is empty")
+    if all(len(word) == 1 for word in words):
+        return HEADER + "\n"
+    codes = io.StringIO()
+    # The library draws a progress bar and writes remarks whatever standard error is.
+    messages = contextlib.nullcontext() if sys.stderr.isatty() else contextlib.redirect_stderr(io.StringIO())
+    with messages:
+        learn_bpe(lines, codes, merges, min_frequency=min_frequency)
+    return codes.getvalue()
+
+
+def write_codes(path: Path, codes: str) -> None:
+    """Write a codes file."""
+    with atomic_writer(path) as file:
+        file.write(codes)
+
+
+def read_codes(path: Path) -> str:
+    """Read a codes file. Raises UserError that names the first bad line."""
+    codes = read_text(path)
+    _check(codes, where=str(path))
+    return codes
+
+
+class Subwords:
+    """Tokens into subwords by given merges."""
+
+    def __init__(self, codes: str) -> None:
+        """Raises UserError when the codes are malformed."""
+        _check(codes, where="BPE codes")
+        self.codes = codes
+        has_merges = codes.rstrip("\n") != HEADER
+        self._bpe = BPE(io.StringIO(codes if has_merges else f"{codes.rstrip()}\n{_NO_MERGE}\n"), separator=SEPARATOR)
+
+    def split(self, tokens: list[str]) -> list[str]:
+        """The subwords of tokens."""
+        return self._bpe.segment_tokens(tokens)
+
+
+def join_subwords(subwords: Iterable[str]) -> list[str]:
+    """The tokens of subwords. A separator at the very end, where a decoder was cut off, is dropped."""
+    tokens, open_pieces = [], ""
+    for subword in subwords:
+        if subword.endswith(SEPARATOR):
+            open_pieces += subword.removesuffix(SEPARATOR)
+        else:
+            tokens.append(open_pieces + subword)
+            open_pieces = ""
+    return [*tokens, open_pieces] if open_pieces else tokens
+
+
+def _check(codes: str, *, where: str) -> None:
+    lines = codes.rstrip("\n").split("\n")
+    if lines[0] != HEADER:
+        raise UserError(f"{where}: line 1 must be {HEADER!r}: make the codes with `docmt text learn-bpe`")
+    for number, line in enumerate(lines[1:], start=2):
+        if len(line.split(" ")) != 2 or len(line.split()) != 2:
+            raise UserError(f"{where}: line {number} must be two subwords, separated by a blank")

@@ -1,0 +1,88 @@
+"""Truecasing: the first word of a line as it is written inside sentences.
+
+Learning is that of Moses: count how each word is written where it does not start a sentence, keep the most frequent
+form. Applying is more careful than Moses: only the first word of a line is changed, and only when `restore_case`
+gives the original back. Moses also rewrites words in the middle ("HELP" becomes "help") and after every colon; that
+cannot be undone and would reach translations.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Self
+
+from sacremoses import MosesTruecaser
+
+from docmt.errors import UserError
+from docmt.files import read_json, write_json
+from docmt.text.spacing import BLANK, JOINER, split_marks
+from docmt.text.tokenizer import plain_tokens
+
+_BEFORE_FIRST_WORD = frozenset(
+    [*MosesTruecaser().DELAYED_SENT_START, "&#91;", "&#93;", *"„“”‚‘’«»‹›¿¡", BLANK],
+)
+"""Tokens after which the first word of a line is still to come: those of Moses, and typographic quotes."""
+
+
+class Truecaser:
+    """The words that are written in lower case inside sentences.
+
+    Attributes:
+        words: those words. An empty set changes nothing.
+    """
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self.words = frozenset(words)
+
+    @classmethod
+    def learn(cls, sentences: Iterable[list[str]]) -> Self:
+        """Count the forms of words in tokenised sentences, as Moses does."""
+        moses = MosesTruecaser()
+        forms: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        for tokens in sentences:
+            for lower, form, weight in moses.learn_truecase_weights(plain_tokens(tokens)):
+                forms[lower][form] += weight
+        return cls(lower for lower, counts in forms.items() if counts.most_common(1)[0][0] == lower)
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read a truecaser file. Raises UserError when it is none."""
+        value: Any = read_json(path)
+        words = value.get("lower_case_words") if isinstance(value, dict) else None
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise UserError(f"{path}: not a truecaser: make it with `docmt text learn-truecaser`")
+        return cls(words)
+
+    def save(self, path: Path) -> None:
+        """Write the words, sorted, as JSON."""
+        write_json(path, {"lower_case_words": sorted(self.words)})
+
+    def truecase(self, tokens: list[str]) -> list[str]:
+        """Write the first word in lower case when it is known in lower case and differs only in its first letter."""
+        i = _first_word(tokens)
+        if i is None:
+            return tokens
+        left, core, right = split_marks(tokens[i])
+        lower = core.lower()
+        if lower not in self.words or core == lower or _capitalise(lower) != core:
+            return tokens
+        return [*tokens[:i], JOINER * left + lower + JOINER * right, *tokens[i + 1 :]]
+
+
+def restore_case(tokens: list[str]) -> list[str]:
+    """Capitalise the first word of a line, unless it has capitals of its own (as `iPhone` has)."""
+    i = _first_word(tokens)
+    if i is None:
+        return tokens
+    left, core, right = split_marks(tokens[i])
+    return [*tokens[:i], JOINER * left + _capitalise(core) + JOINER * right, *tokens[i + 1 :]]
+
+
+def _first_word(tokens: list[str]) -> int | None:
+    """The index of the first word of a line, after brackets and quotes."""
+    return next((i for i, token in enumerate(tokens) if split_marks(token)[1] not in _BEFORE_FIRST_WORD), None)
+
+
+def _capitalise(word: str) -> str:
+    """A word in lower case with a capital first letter; other words as they are."""
+    return word[:1].upper() + word[1:] if word == word.lower() else word
