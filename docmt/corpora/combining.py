@@ -15,13 +15,13 @@ SEEN_SHARE = 0.5
 def combine(prefixes: Sequence[Path], out: Path, *, src_lang: str, tgt_lang: str) -> None:
     """Concatenate splits, in the order given.
 
-    A document's id becomes `FOLDER.STEM/ID`, so that it says which corpus and split it is from. `OUT.counts.json`
+    A document's id becomes `CORPUS.SPLIT/ID`, so that it says where it is from. `OUT.counts.json`
     counts documents and sentences of each. Raises UserError when a prefix stands twice or is not readable.
     """
     combined: list[Document] = []
     counts: dict[str, dict[str, int]] = {}
     for prefix in map(Path, prefixes):
-        name = source_name(prefix)
+        name = source_name(prefix, src_lang=src_lang, tgt_lang=tgt_lang)
         if name in counts:
             raise UserError(f"{prefix}: {name} is already among the inputs")
         documents = read_documents(prefix, src_lang=src_lang, tgt_lang=tgt_lang)
@@ -32,10 +32,17 @@ def combine(prefixes: Sequence[Path], out: Path, *, src_lang: str, tgt_lang: str
     write_documents(out, combined, src_lang=src_lang, tgt_lang=tgt_lang)
 
 
-def source_name(prefix: Path) -> str:
-    """`FOLDER.STEM` of a prefix: for `results/corpora/bible-ende/train` it is `bible-ende.train`."""
+def source_name(prefix: Path, *, src_lang: str, tgt_lang: str) -> str:
+    """`CORPUS.SPLIT`, from the path: the last part and its folder.
+
+    A folder named after the language pair says nothing, so that `bible-ende/train` and `bible-ende/en-de/train` are
+    both `bible-ende.train`.
+    """
     prefix = Path(prefix).absolute()
-    return f"{prefix.parent.name}.{prefix.name}"
+    folder = prefix.parent
+    if folder.name == f"{src_lang}-{tgt_lang}":
+        folder = folder.parent
+    return f"{folder.name}.{prefix.name}"
 
 
 def count_overlap(train: Sequence[Document], test: Sequence[Document]) -> dict[str, Any]:
@@ -67,7 +74,7 @@ def write_overlap(train: Path, tests: Sequence[Path], out: Path, *, src_lang: st
     """Write the overlap of each test split with the training split, by the test's name (`test_{name}`, `dev`)."""
     names = [Path(test).name for test in tests]
     if len(set(names)) != len(names):
-        names = [source_name(test) for test in tests]
+        names = [source_name(test, src_lang=src_lang, tgt_lang=tgt_lang) for test in tests]
     if len(set(names)) != len(names):
         raise UserError(f"--tests: a prefix stands twice among {', '.join(map(str, tests))}")
     train_documents = read_documents(train, src_lang=src_lang, tgt_lang=tgt_lang)

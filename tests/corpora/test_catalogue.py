@@ -16,6 +16,7 @@ def test_entry_is_consistent(name):
     entry = CATALOGUE[name]
     corpus = entry.corpus
     assert re.fullmatch(r"[a-z0-9-]+", name)
+    assert re.fullmatch(r"[A-Za-z0-9._-]+", corpus.version), "the version is a folder name"
     assert entry.family.licence and corpus.title and corpus.splits
     for split_name, split in corpus.splits.items():
         assert re.fullmatch(r"[A-Za-z0-9_]+", split_name)

@@ -92,8 +92,8 @@ def write(prefix: Path, *documents: Document) -> None:
 
 def test_combine_names_documents_by_their_source(tmp_path):
     write(tmp_path / "one" / "train", Document("1", ("a", ""), ("b", "c")))
-    write(tmp_path / "two" / "train", Document("1", ("d",), ("e",)))
-    inputs = [str(tmp_path / name / "train") for name in ("one", "two")]
+    write(tmp_path / "two" / "en-de" / "train", Document("1", ("d",), ("e",)))
+    inputs = [str(tmp_path / name / "train") for name in ("one", "two/en-de")]
     assert main(["corpora", "combine", "--inputs", *inputs, *EN_DE, "--out", str(tmp_path / "set" / "train")]) == 0
     assert read_documents(tmp_path / "set" / "train", src_lang="en", tgt_lang="de") == [
         Document("one.train/1", ("a", ""), ("b", "c")),
@@ -186,3 +186,13 @@ def test_what_cannot_be_done_is_said_in_one_line(tmp_path, monkeypatch, capsys, 
     assert main(["corpora", *(word.replace("OUT", str(tmp_path / "out")) for word in arguments)]) == 2
     error = capsys.readouterr().err.strip().splitlines()
     assert part in error[-1] and error[-1].startswith("docmt: error:")
+
+
+def test_check_shows_bad_and_absent_files_and_fails(tmp_path, capsys):
+    folder = tmp_path / "mirror" / "bcontrast-ende"
+    folder.mkdir(parents=True)
+    (folder / "train.json").write_text("{}")
+    assert main(["corpora", "check", "--corpora", "bcontrast-ende", "--mirror", str(tmp_path / "mirror")]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[2] for line in lines[2:]] == ["bad", "absent", "absent"]
+    assert "checksum differs" in lines[2]
