@@ -11,14 +11,14 @@ from docmt.settings import Settings, nearest
 def _published_row(reference: str) -> str:
     rows = {number.row for number in load_published()}
     if reference not in rows:
-        raise ValueError(f"no published row of this name; {nearest(reference, sorted(rows))}")
+        raise ValueError(f"must name a published row ({nearest(reference, sorted(rows))})")
     return reference
 
 
 def _published_dataset(name: str) -> str:
     datasets = {number.dataset for number in load_published()}
     if name not in datasets:
-        raise ValueError(f"no published data set of this name; {nearest(name, sorted(datasets))}")
+        raise ValueError(f"must name a published data set ({nearest(name, sorted(datasets))})")
     return name
 
 
@@ -29,9 +29,9 @@ class ReportSettings(Settings):
     """Heading of the page."""
     metrics: list[str] = Field(["s-BLEU", "d-BLEU (instances)", "d-BLEU (documents)", "chrF"], min_length=1)
     """Columns of the main table, in order; columns without any value are left out."""
-    labels: dict[str, str] = {}
+    labels: dict[str, str] = Field({})
     """How systems are called in tables and pictures, by their name in the config."""
-    published: dict[str, Annotated[str, AfterValidator(_published_row)]] = {}
-    """Published row that a system repeats, as `PAPER/ROW` (docs/report.md lists them). Its numbers stand beside ours."""
-    datasets: dict[str, Annotated[str, AfterValidator(_published_dataset)]] = {}
+    published: dict[str, Annotated[str, AfterValidator(_published_row)]] = Field({})
+    """Published row that a system repeats, as `PAPER/ROW` (see docs/report.md). Its numbers stand beside ours."""
+    datasets: dict[str, Annotated[str, AfterValidator(_published_dataset)]] = Field({})
     """Published data set that a dataset (`NAME`), or one test set or suite of it (`NAME/TEST`), stands for."""

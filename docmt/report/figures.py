@@ -1,0 +1,273 @@
+"""Pictures: learning curves, attention entropies, contrastive accuracy."""
+
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import matplotlib
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from docmt.report.results import name_suites
+from docmt.report.settings import ReportSettings
+from docmt.report.sources import History
+from docmt.report.summary import contrastive_scores
+
+INK = "#1b1f24"
+STYLE = {
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.linewidth": 0.7,
+    "axes.grid": True,
+    "grid.color": INK,
+    "grid.alpha": 0.12,
+    "grid.linewidth": 0.7,
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+    "lines.linewidth": 1.6,
+    # Equal data make equal files.
+    "svg.hashsalt": "docmt",
+    "svg.fonttype": "path",
+}
+# Okabe and Ito's palette, which colour-blind readers can tell apart; black and yellow are left out, since one of
+# them would vanish on a dark page and the other on a white one.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
+DASHES = ("-", "--", ":", "-.")
+MARKERS = "osD^vPX"
+LOSSES = {"train_loss": "Training loss", "dev_loss": "Validation loss"}
+ENTROPIES = {
+    "entropy_cross": "Cross-attention",
+    "entropy_encoder": "Encoder self-attention",
+    "entropy_decoder": "Decoder self-attention",
+}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure with what to say about it.
+
+    Attributes:
+        key: name of its files.
+        title: heading.
+        caption: what it shows.
+        svg: the figure as SVG on a transparent ground.
+        png: the same as pixels on white.
+    """
+
+    key: str
+    title: str
+    caption: str
+    svg: str
+    png: bytes
+
+    @property
+    def inline_svg(self) -> str:
+        """The SVG element for an HTML page: it takes the page's text colour, and its ids do not meet others'."""
+        svg = self.svg[self.svg.index("<svg") :].replace(INK, "currentColor")
+        svg = re.sub(r'<svg ([^>]*?)width="[^"]*"', r"<svg \1", svg, count=1)
+        svg = re.sub(r'(<svg [^>]*?)height="[^"]*"', rf'\1role="img" aria-label="{self.key}"', svg, count=1)
+        svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+        return re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{self.key}-", svg)
+
+
+class Styles:
+    """One colour, dash and marker for each system, the same in all pictures."""
+
+    def __init__(self, systems: Sequence[str], settings: ReportSettings) -> None:
+        self._places = {name: i for i, name in enumerate(dict.fromkeys(systems))}
+        self._labels = settings.labels
+
+    def label(self, system: str) -> str:
+        # matplotlib takes `$` for mathematics and leaves names that begin with `_` out of legends.
+        label = self._labels.get(system, system).replace("$", r"\$")
+        return f" {label}" if label.startswith("_") else label
+
+    def colour(self, system: str) -> str:
+        return COLOURS[self._places[system] % len(COLOURS)]
+
+    def line(self, system: str) -> dict[str, str]:
+        place = self._places[system]
+        return {"color": self.colour(system), "linestyle": DASHES[place // len(COLOURS) % len(DASHES)]}
+
+    def marker(self, system: str) -> str:
+        return MARKERS[self._places[system] % len(MARKERS)]
+
+
+def learning_curves(histories: Sequence[History], styles: Styles) -> list[Picture]:
+    """Training and validation loss over updates, one picture per dataset."""
+    return _curves(
+        histories,
+        styles,
+        LOSSES,
+        key="learning_curves",
+        title="Learning curves",
+        caption="Loss per token in nats, with label smoothing as trained. Line: mean over seeds; band: lowest to "
+        "highest seed; each seed alone is a thin line.",
+        y_label="loss",
+    )
+
+
+def entropy_curves(histories: Sequence[History], styles: Styles) -> list[Picture]:
+    """Attention entropies over updates, one picture per dataset."""
+    return _curves(
+        histories,
+        styles,
+        ENTROPIES,
+        key="entropies",
+        title="Attention entropies",
+        caption="Mean entropy of the attention distributions on the validation set, in bits. Line: mean over seeds; "
+        "band: lowest to highest seed.",
+        y_label="entropy (bits)",
+    )
+
+
+def _curves(
+    histories: Sequence[History],
+    styles: Styles,
+    panels: dict[str, str],
+    *,
+    key: str,
+    title: str,
+    caption: str,
+    y_label: str,
+) -> list[Picture]:
+    pictures = []
+    for dataset in dict.fromkeys(history.dataset for history in histories):
+        members = [history for history in histories if history.dataset == dataset]
+        shown = [name for name in panels if any(_measured(history, name) is not None for history in members)]
+        if not shown:
+            continue
+        with matplotlib.rc_context(STYLE):
+            figure = Figure(figsize=(8.6, 3.1), layout="constrained")
+            axes = figure.subplots(1, len(shown), squeeze=False)[0]
+            for panel, name in zip(axes, shown, strict=True):
+                for system in dict.fromkeys(history.system for history in members):
+                    series = [_measured(history, name) for history in members if history.system == system]
+                    _draw_seeds(panel, [one for one in series if one is not None], styles, system)
+                panel.set(title=panels[name], xlabel="updates")
+            axes[0].set_ylabel(y_label)
+            _add_legend(figure, axes)
+            pictures.append(_finish(figure, f"{key}_{dataset}", f"{title}: {dataset}", caption))
+    return pictures
+
+
+def _measured(history: History, column: str) -> pd.Series | None:
+    """The finite values of a column by update, or None when there are none."""
+    if column not in history.table:
+        return None
+    series = history.table.set_index("step")[column].replace([np.inf, -np.inf], np.nan).dropna()
+    return series[~series.index.duplicated(keep="last")] if len(series) else None
+
+
+def _draw_seeds(axes: Axes, series: list[pd.Series], styles: Styles, system: str) -> None:
+    """Each seed thin, and over the updates that all seeds have, their mean and range."""
+    if not series:
+        return
+    line = styles.line(system)
+    # One measurement makes no line: it needs a dot to be seen.
+    marker = "o" if all(len(one) == 1 for one in series) else None
+    table = pd.concat(series, axis=1)
+    if len(series) > 1:
+        for one in series:
+            axes.plot(one.index, one.to_numpy(), linewidth=0.5, alpha=0.45, **line)
+        table = table.dropna()
+        axes.fill_between(
+            table.index, table.min(axis=1), table.max(axis=1), color=line["color"], alpha=0.18, linewidth=0
+        )
+    axes.plot(table.index, table.mean(axis=1), label=styles.label(system), marker=marker, **line)
+
+
+def accuracy_bars(summary: pd.DataFrame, styles: Styles) -> list[Picture]:
+    """Contrastive accuracy by phenomenon, with the line of guessing, one picture per dataset."""
+    rows = name_suites(contrastive_scores(summary))
+    pictures = []
+    for dataset, members in rows.groupby("dataset", sort=False):
+        suites, systems = list(dict.fromkeys(members["suite"])), list(dict.fromkeys(members["system"]))
+        width = 0.8 / len(systems)
+        with matplotlib.rc_context(STYLE):
+            figure = Figure(figsize=(8.6, 3.3), layout="constrained")
+            axes = figure.subplots()
+            for i, system in enumerate(systems):
+                own = members[members["system"] == system].set_index("suite").reindex(suites)
+                places = np.arange(len(suites)) + (i - (len(systems) - 1) / 2) * width
+                heights = own["mean"].to_numpy(dtype=float, na_value=np.nan)
+                errors = np.clip([heights - own["low"].to_numpy(), own["high"].to_numpy() - heights], 0, None)
+                axes.bar(places, heights, width * 0.92, color=styles.colour(system), label=styles.label(system))
+                axes.errorbar(
+                    places, heights, np.nan_to_num(errors), fmt="none", ecolor=INK, elinewidth=0.8, capsize=1.5
+                )
+            chances = members.groupby("suite")["chance"].mean().reindex(suites)
+            for place, chance in enumerate(chances):
+                axes.plot([place - 0.5, place + 0.5], [chance, chance], color=INK, linestyle=(0, (4, 3)), linewidth=1)
+            axes.plot([], [], color=INK, linestyle=(0, (4, 3)), linewidth=1, label="guessing")
+            axes.set(ylim=(0, 105), xlim=(-0.6, len(suites) - 0.4), ylabel="accuracy (%)")
+            axes.set_xticks(range(len(suites)), [suite.replace("_", " ") for suite in suites])
+            axes.grid(axis="x", visible=False)
+            _add_legend(figure, [axes])
+            caption = (
+                "Share of items whose right candidate scores strictly highest. Whiskers: 95 % Wilson interval of one "
+                "seed, or one deviation of several."
+            )
+            pictures.append(_finish(figure, f"contrastive_{dataset}", f"Contrastive accuracy: {dataset}", caption))
+    return pictures
+
+
+def distance_lines(summary: pd.DataFrame, styles: Styles) -> list[Picture]:
+    """Contrastive accuracy over distance, a panel per phenomenon with at least two distances."""
+    rows = name_suites(contrastive_scores(summary, by="distance"))
+    pictures = []
+    for dataset, members in rows.groupby("dataset", sort=False):
+        spread = members.groupby("suite", sort=False)["distance"].nunique()
+        suites = list(spread[spread > 1].index)
+        if not suites:
+            continue
+        with matplotlib.rc_context(STYLE):
+            figure = Figure(figsize=(8.6, 3.1), layout="constrained")
+            panels = figure.subplots(1, len(suites), squeeze=False, sharey=True)[0]
+            for axes, suite in zip(panels, suites, strict=True):
+                here = members[members["suite"] == suite]
+                for system, own in here.groupby("system", sort=False):
+                    own = own.sort_values("distance")
+                    places = own["distance"].to_numpy(dtype=float)
+                    axes.plot(
+                        places, own["mean"], marker=styles.marker(system), markersize=4, label=styles.label(system),
+                        **styles.line(system),
+                    )  # fmt: skip
+                    low, high = own["low"].to_numpy(dtype=float), own["high"].to_numpy(dtype=float)
+                    axes.fill_between(places, low, high, color=styles.colour(system), alpha=0.12, linewidth=0)
+                axes.axhline(here["chance"].mean(), color=INK, linestyle=(0, (4, 3)), linewidth=1)
+                axes.set(title=suite.replace("_", " "), xlabel="distance (sentences)", ylim=(0, 105))
+                axes.set_xticks(sorted(here["distance"].astype(int).unique()))
+            panels[0].set_ylabel("accuracy (%)")
+            _add_legend(figure, panels)
+            caption = "Sentences between what decides and what is decided. Dashed: guessing."
+            pictures.append(_finish(figure, f"distance_{dataset}", f"Accuracy by distance: {dataset}", caption))
+    return pictures
+
+
+def _add_legend(figure: Figure, panels: Sequence[Axes]) -> None:
+    """One legend under all panels."""
+    entries = {
+        label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    columns = min(len(entries), 4)
+    figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=columns)
+
+
+def _finish(figure: Figure, key: str, title: str, caption: str) -> Picture:
+    svg, png = io.StringIO(), io.BytesIO()
+    figure.savefig(svg, format="svg", transparent=True, metadata={"Date": None})
+    figure.savefig(png, format="png", dpi=160, facecolor="white", metadata={"Software": None})
+    # The key becomes a file name and an id, and dataset names come from outside.
+    return Picture(re.sub(r"[^A-Za-z0-9_-]", "_", key), title, caption, svg.getvalue(), png.getvalue())

@@ -1,0 +1,164 @@
+"""Tables of results: translation scores and contrastive accuracy, with published numbers beside ours."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from docmt.report.grid import Label, build_grid
+from docmt.report.publications import PublishedNumber, find_published
+from docmt.report.settings import ReportSettings
+from docmt.report.summary import ACCURACY, contrastive_scores, translation_scores
+from docmt.report.tables import Table
+
+ALL = "all"
+
+
+def published_number(
+    settings: ReportSettings, dataset: str, test: str, system: str, *, metric: str, phenomenon: str | None = None
+) -> PublishedNumber | None:
+    """The published number that the settings declare to correspond to a score of ours, or None."""
+    published_dataset = settings.datasets.get(f"{dataset}/{test}", settings.datasets.get(dataset))
+    return find_published(settings.published.get(system), published_dataset, metric=metric, phenomenon=phenomenon)
+
+
+def main_table(summary: pd.DataFrame, settings: ReportSettings) -> Table | None:
+    """Systems by the metrics of the settings, for each test set."""
+    rows = translation_scores(summary)
+    rows = rows[rows["metric"].isin(settings.metrics)]
+    metrics = [name for name in settings.metrics if (rows["metric"] == name).any()]
+    return _translation_table(
+        rows,
+        settings,
+        metrics,
+        key="results",
+        title="Translation scores",
+        caption="In percent; mean and sample deviation over seeds. The best of ours is in bold. d-BLEU (instances) is "
+        "over the instances that a system translates, which differ between segmentations; d-BLEU (documents) is not "
+        "touched by that.",
+    )
+
+
+def further_table(summary: pd.DataFrame, settings: ReportSettings) -> Table | None:
+    """The remaining scores of translations."""
+    rows = translation_scores(summary)
+    rows = rows[~rows["metric"].isin(settings.metrics)]
+    metrics = list(dict.fromkeys(rows["metric"]))
+    return _translation_table(
+        rows,
+        settings,
+        metrics,
+        key="further",
+        title="Further scores",
+        caption="In percent. Tokenised scores equal Moses' multi-bleu. The length ratio is that of hypotheses to "
+        "references; forced ends are sentences that reached the length limit; aligned instances have as many "
+        "sentences as the source (systems without sentence alignment only).",
+        compare=False,
+    )
+
+
+def _translation_table(
+    rows: pd.DataFrame,
+    settings: ReportSettings,
+    metrics: Sequence[str],
+    *,
+    key: str,
+    title: str,
+    caption: str,
+    compare: bool = True,
+) -> Table | None:
+    if not metrics:
+        return None
+
+    def lookup(label: Label, column: str) -> PublishedNumber | None:
+        dataset, test, system = label
+        return published_number(settings, dataset, test, system, metric=column)
+
+    return build_grid(
+        rows,
+        settings,
+        by=["dataset", "test", "system"],
+        column="metric",
+        columns=metrics,
+        names=["Dataset", "Test", "System"],
+        lookup=lookup,
+        key=key,
+        title=title,
+        caption=caption,
+        digits=2,
+        compare=compare,
+    )
+
+
+def contrastive_table(summary: pd.DataFrame, settings: ReportSettings) -> Table | None:
+    """Systems by phenomena, with a row for guessing under each dataset."""
+    rows = name_suites(contrastive_scores(summary))
+    if rows.empty:
+        return None
+    columns = list(dict.fromkeys(rows["suite"]))
+    origins = {(row.dataset, row.suite): (row.test, row.phenomenon) for row in rows.itertuples()}
+
+    def lookup(label: Label, column: str) -> PublishedNumber | None:
+        dataset, system = label
+        if (dataset, column) not in origins:
+            return None
+        test, phenomenon = origins[dataset, column]
+        phenomenon = None if pd.isna(phenomenon) else phenomenon
+        return published_number(settings, dataset, test, system, metric=ACCURACY, phenomenon=phenomenon)
+
+    sizes = rows.drop_duplicates(["dataset", "suite"])
+    items = "; ".join(f"{row.dataset} {row.suite} {row.n}" for row in sizes.itertuples())
+    return build_grid(
+        rows,
+        settings,
+        by=["dataset", "system"],
+        column="suite",
+        columns=columns,
+        names=["Dataset", "System"],
+        lookup=lookup,
+        key="contrastive",
+        title="Contrastive accuracy",
+        caption="Percent of items whose right candidate scores strictly highest; mean and sample deviation over "
+        f"seeds. Items: {items}.",
+        digits=1,
+        chance=True,
+    )
+
+
+def split_table(summary: pd.DataFrame, settings: ReportSettings, *, by: str) -> Table | None:
+    """Contrastive accuracy by `distance` or by `kind`."""
+    rows = name_suites(contrastive_scores(summary, by=by))
+    if rows.empty:
+        return None
+    rows = rows.assign(**{by: rows[by].astype("string")})
+    columns = list(dict.fromkeys(rows[by]))
+    if by == "distance":
+        columns.sort(key=int)
+    words = {
+        "distance": "By sentences between what decides and what is decided.",
+        "kind": "By the finer classes of the items.",
+    }
+    return build_grid(
+        rows,
+        settings,
+        by=["dataset", "suite", "system"],
+        column=by,
+        columns=columns,
+        names=["Dataset", "Phenomenon", "System"],
+        lookup=lambda *_: None,
+        key=f"contrastive_by_{by}",
+        title=f"Contrastive accuracy by {by}",
+        caption=f"{words[by]} Percent; mean and sample deviation over seeds.",
+        digits=1,
+    )
+
+
+def name_suites(rows: pd.DataFrame) -> pd.DataFrame:
+    """Add a column `suite`: the phenomenon where that is unambiguous in its dataset, else test and phenomenon."""
+    phenomena = rows["phenomenon"].fillna(ALL)
+    pairs = pd.DataFrame({"dataset": rows["dataset"], "test": rows["test"], "phenomenon": phenomena})
+    tests = pairs.groupby(["dataset", "phenomenon"])["test"].transform("nunique") if len(pairs) else pairs["test"]
+    names = [
+        phenomenon if count == 1 else f"{test}: {phenomenon}"
+        for phenomenon, test, count in zip(phenomena, pairs["test"], tests, strict=True)
+    ]
+    return rows.assign(suite=pd.Series(names, index=rows.index, dtype="string"))

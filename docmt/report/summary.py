@@ -1,0 +1,46 @@
+"""Means and deviations over seeds."""
+
+import pandas as pd
+
+from docmt.evaluation.contrast import METRIC as ACCURACY
+from docmt.report.gathering import KEY
+
+GROUP = [name for name in KEY if name != "seed"]
+
+
+def summarise(scores: pd.DataFrame) -> pd.DataFrame:
+    """One row per score, over all seeds.
+
+    Args:
+        scores: the long table.
+
+    Returns:
+        The columns of `GROUP`, and mean, sd (sample deviation; missing for one seed), seeds (with a value), n, chance,
+        low and high (the interval of the score file for one seed, else mean ± sd).
+    """
+    table = scores.groupby(GROUP, sort=False, dropna=False, as_index=False).agg(
+        mean=("value", "mean"),
+        sd=("value", "std"),
+        seeds=("value", "count"),
+        n=("n", "max"),
+        chance=("chance", "mean"),
+        low=("low", "mean"),
+        high=("high", "mean"),
+    )
+    several = table["seeds"] > 1
+    table.loc[several, "low"] = table["mean"] - table["sd"]
+    table.loc[several, "high"] = table["mean"] + table["sd"]
+    return table
+
+
+def translation_scores(summary: pd.DataFrame) -> pd.DataFrame:
+    """The rows on translations."""
+    return summary[summary["metric"] != ACCURACY]
+
+
+def contrastive_scores(summary: pd.DataFrame, *, by: str | None = None) -> pd.DataFrame:
+    """The rows on contrastive test sets: over whole phenomena, or by `distance` or `kind`."""
+    rows = summary[summary["metric"] == ACCURACY]
+    if by is None:
+        return rows[rows["distance"].isna() & rows["kind"].isna()]
+    return rows[rows[by].notna()]
