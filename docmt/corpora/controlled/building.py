@@ -1,0 +1,373 @@
+"""Building a document sentence by sentence, with the memory of what later sentences depend on."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+
+from docmt.corpora.controlled import lexicon, sentences
+from docmt.corpora.controlled.german import GENDERS, Noun, Predicate
+from docmt.corpora.controlled.sentences import Sentence
+from docmt.corpora.controlled.settings import ControlledSettings, MoveWeights
+
+MAX_PRONOUN_DISTANCE = 5
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A sentence in its document.
+
+    Attributes:
+        sentence: what stands there.
+        tgt: the German rendering that the context demands.
+        phenomenon: `pronoun`, `deixis`, `cohesion` or `ellipsis` when the context decided the rendering, else None.
+        kind: what the sentence does, for counting.
+        antecedent: index of the sentence that decides the rendering, None when nothing does.
+        parent: index of the sentence to which it is attached in the discourse tree, -1 for the first.
+        relation, nuclearity: of that attachment; "NS": the parent is the nucleus, "SN": the parent is the satellite.
+    """
+
+    sentence: Sentence
+    tgt: str
+    phenomenon: str | None
+    kind: str
+    antecedent: int | None
+    parent: int
+    relation: str
+    nuclearity: str
+
+
+@dataclass(frozen=True)
+class Mention:
+    """Where something was last decided: the sentence, and the noun, sense or rendering that it decided for."""
+
+    index: int
+    value: object
+
+
+@dataclass(frozen=True)
+class Elided:
+    """The verb phrase that an elliptical sentence can repeat; `gender` is None without an object."""
+
+    predicate: Predicate
+    person: str
+    gender: str | None
+
+
+@dataclass
+class DocumentBuilder:
+    """A document in the making.
+
+    Attributes:
+        rng: the only source of chance.
+        weights: how often each kind of sentence comes.
+        reserved: noun classes and words that random sentences must leave alone (those of a suite's focus).
+        has_deixis: whether random sentences may fix or use the address.
+        has_ellipsis: whether random sentences may be elliptical.
+    """
+
+    rng: Random
+    weights: MoveWeights
+    reserved: frozenset[str] = frozenset()
+    has_deixis: bool = True
+    has_ellipsis: bool = True
+    placed: list[Placed] = field(default_factory=list)
+    nouns: dict[str, Mention] = field(default_factory=dict)
+    senses: dict[str, Mention] = field(default_factory=dict)
+    renderings: dict[str, Mention] = field(default_factory=dict)
+    address: Mention | None = None
+    elided: Elided | None = None
+    frontier: list[int] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.placed)
+
+    @property
+    def src(self) -> tuple[str, ...]:
+        """The source sentences."""
+        return tuple(placed.sentence.src for placed in self.placed)
+
+    @property
+    def tgt(self) -> tuple[str, ...]:
+        """The target sentences that the context demands."""
+        return tuple(placed.tgt for placed in self.placed)
+
+    # Adding given sentences
+
+    def _add(
+        self,
+        sentence: Sentence,
+        kind: str,
+        *,
+        relation: str,
+        nuclearity: str = "NS",
+        variant: str = "",
+        phenomenon: str | None = None,
+        antecedent: int | None = None,
+    ) -> None:
+        """Append a sentence and attach it on the right frontier of the tree: to its antecedent if that is still
+        open, else to the sentence before."""
+        index = len(self.placed)
+        self.elided = None
+        if not self.frontier:
+            parent = -1
+        elif antecedent is not None and antecedent in self.frontier and phenomenon != "deixis":
+            parent = antecedent
+            del self.frontier[self.frontier.index(parent) + 1 :]
+        else:
+            parent = self.frontier[-1]
+            if antecedent is None and self.placed[parent].kind == "filler":
+                # What only sets the scene is the satellite of what it prepares.
+                relation, nuclearity = "Background", "SN"
+                self.frontier.pop()
+        self.frontier.append(index)
+        self.placed.append(
+            Placed(
+                sentence=sentence,
+                tgt=sentence.variants[variant],
+                phenomenon=phenomenon,
+                kind=kind,
+                antecedent=antecedent,
+                parent=parent,
+                relation=relation,
+                nuclearity=nuclearity,
+            )
+        )
+
+    def _fresh(self, draw: Callable[..., Sentence], *arguments: object) -> Sentence:
+        """A sentence that the document does not hold yet, unless chance insists."""
+        for _ in range(10):
+            sentence = draw(self.rng, *arguments)
+            if all(placed.sentence.src != sentence.src for placed in self.placed):
+                break
+        return sentence
+
+    def add_filler(self) -> None:
+        """Add a sentence that decides nothing."""
+        self._add(self._fresh(sentences.filler), "filler", relation="Background")
+
+    def add_introduction(self, class_name: str, noun: Noun, *, plain: bool = False) -> None:
+        """Mention a noun, to which later pronouns can point."""
+        person = self.rng.choice(lexicon.PERSONS)
+        predicate = self.rng.choice(lexicon.TRANSITIVE)
+        self.add_transitive(class_name, noun, person=person, predicate=predicate, plain=plain)
+
+    def add_transitive(
+        self, class_name: str, noun: Noun, *, person: str, predicate: Predicate, plain: bool = False
+    ) -> None:
+        """Mention a noun as the object of a given verb."""
+        sentence = sentences.introduction(self.rng, noun, person=person, predicate=predicate, plain=plain)
+        self._add(sentence, "introduction", relation="Joint", nuclearity="NN")
+        self.nouns[class_name] = Mention(len(self) - 1, noun)
+        if len(sentence.edus) == 1:
+            self.elided = Elided(predicate, person, noun.gender)
+
+    def add_activity(self, predicate: Predicate, *, person: str) -> None:
+        """Add a sentence with an intransitive verb."""
+        self._add(sentences.activity(self.rng, predicate, person=person), "activity", relation="Joint", nuclearity="NN")
+        self.elided = Elided(predicate, person, None)
+
+    def add_pronoun(self, class_name: str, sentence: Sentence | None = None) -> None:
+        """Add a sentence whose pronoun points to the last mentioned noun of a class."""
+        mention = self.nouns[class_name]
+        self._add(
+            sentence or self._fresh(sentences.pronoun, class_name),
+            "pronoun",
+            relation="Elaboration",
+            variant=mention.value.gender,
+            phenomenon="pronoun",
+            antecedent=mention.index,
+        )
+
+    def add_greeting(self, address: str) -> None:
+        """Fix the address."""
+        self._add(sentences.greeting(self.rng, address), "greeting", relation="Joint", nuclearity="NN")
+        self.address = Mention(len(self) - 1, address)
+
+    def add_deixis(self, sentence: Sentence | None = None) -> None:
+        """Add a sentence with `you` or `your`."""
+        self._add(
+            sentence or self._fresh(sentences.deixis),
+            "deixis",
+            relation="Topic-Comment",
+            variant=self.address.value,
+            phenomenon="deixis",
+            antecedent=self.address.index,
+        )
+
+    def add_topic(self, word: str, sense: int) -> None:
+        """Decide the sense of an ambiguous word."""
+        self._add(sentences.topic(self.rng, word, sense), "topic", relation="Background")
+        self.senses[word] = Mention(len(self) - 1, sense)
+
+    def add_ambiguous(self, word: str, sentence: Sentence | None = None) -> None:
+        """Use an ambiguous word."""
+        mention = self.senses[word]
+        self._add(
+            sentence or self._fresh(sentences.ambiguous, word),
+            "ambiguous",
+            relation="Elaboration",
+            variant=str(mention.value),
+            phenomenon="cohesion",
+            antecedent=mention.index,
+        )
+
+    def add_consistent(self, word: str, *, rendering: int | None = None, sentence: Sentence | None = None) -> None:
+        """Use a word with two renderings: the first use decides (for `rendering`), later ones follow the last."""
+        sentence = sentence or self._fresh(sentences.consistent, word)
+        mention = self.renderings.get(word)
+        if mention is None:
+            self._add(sentence, "first rendering", relation="Joint", nuclearity="NN", variant=str(rendering))
+            self.renderings[word] = Mention(len(self) - 1, rendering)
+            return
+        self._add(
+            sentence,
+            "consistent",
+            relation="Elaboration",
+            variant=str(mention.value),
+            phenomenon="cohesion",
+            antecedent=mention.index,
+        )
+        self.renderings[word] = Mention(len(self) - 1, mention.value)
+
+    def add_ellipsis(self, sentence: Sentence | None = None) -> None:
+        """Add a sentence that repeats the verb phrase of the sentence before."""
+        elided = self.elided
+        if sentence is None:
+            person = self.rng.choice([name for name in lexicon.PERSONS if name != elided.person])
+            sentence = sentences.ellipsis(self.rng, person=person, verbs=(elided.predicate,), gender=elided.gender)
+        self._add(
+            sentence,
+            "ellipsis",
+            relation="Comparison",
+            nuclearity="NN",
+            variant=elided.predicate.verb,
+            phenomenon="ellipsis",
+            antecedent=len(self) - 1,
+        )
+
+    # Adding random sentences
+
+    def add_random(self, *, allowed: frozenset[str] | None = None) -> None:
+        """Add a sentence of a random kind among those that are possible now (and `allowed`)."""
+        options = {
+            kind: weight
+            for kind, weight in self._options().items()
+            if weight > 0 and (allowed is None or kind in allowed)
+        }
+        if not options:
+            options = {"filler": 1.0}
+        kind = self.rng.choices(list(options), weights=list(options.values()))[0]
+        getattr(self, f"_random_{kind}")()
+
+    def _options(self) -> dict[str, float]:
+        weights = self.weights
+        options = {"introduction": weights.introduction, "filler": weights.filler}
+        if self.pronoun_classes():
+            options["pronoun"] = weights.pronoun
+        if self.has_deixis and self.address:
+            options["deixis"] = weights.deixis
+        pending = self._open_words()
+        if pending or self._new_words(lexicon.AMBIGUOUS, self.senses):
+            options["ambiguous"] = weights.ambiguous * (3 if pending else 1)
+        if self._new_words(lexicon.SYNONYMS, self.renderings) or self._used_words():
+            options["consistent"] = weights.consistent * (3 if self._used_words() else 1)
+        if self.has_ellipsis:
+            options["ellipsis"] = weights.ellipsis * (3 if self.elided else 1)
+        return options
+
+    def pronoun_classes(self) -> dict[str, float]:
+        """Classes to which a pronoun can point now, with weights that favour what the discourse tree keeps open
+        and what lies further back."""
+        index = len(self)
+        found = {}
+        for name, mention in self.nouns.items():
+            distance = index - mention.index
+            if distance <= MAX_PRONOUN_DISTANCE and name not in self.reserved:
+                found[name] = distance * (20.0 if mention.index in self.frontier else 1.0)
+        return found
+
+    def _new_words(self, words: dict, known: dict[str, Mention]) -> list[str]:
+        return [word for word in words if word not in known and word not in self.reserved]
+
+    def _open_words(self) -> list[str]:
+        """Ambiguous words whose topic lies at most five sentences back."""
+        return [
+            word
+            for word, mention in self.senses.items()
+            if len(self) - mention.index <= 5 and word not in self.reserved
+        ]
+
+    def _used_words(self) -> list[str]:
+        return [word for word in self.renderings if word not in self.reserved]
+
+    def _random_filler(self) -> None:
+        self.add_filler()
+
+    def _random_introduction(self) -> None:
+        # At most one noun per class: the class alone tells the antecedent.
+        free = [name for name in lexicon.CLASSES if name not in self.reserved]
+        name = self.rng.choice([name for name in free if name not in self.nouns] or free)
+        mention = self.nouns.get(name)
+        noun = mention.value if mention else self.rng.choice(lexicon.CLASSES[name].nouns[self.rng.choice(GENDERS)])
+        self.add_introduction(name, noun)
+
+    def _random_pronoun(self) -> None:
+        classes = self.pronoun_classes()
+        self.add_pronoun(self.rng.choices(list(classes), weights=list(classes.values()))[0])
+
+    def _random_deixis(self) -> None:
+        self.add_deixis()
+
+    def _random_ambiguous(self) -> None:
+        pending = self._open_words()
+        new = self._new_words(lexicon.AMBIGUOUS, self.senses)
+        if pending and (not new or self.rng.random() < 0.8):
+            self.add_ambiguous(self.rng.choice(pending))
+        else:
+            self.add_topic(self.rng.choice(new), self.rng.randrange(2))
+
+    def _random_consistent(self) -> None:
+        used = self._used_words()
+        new = self._new_words(lexicon.SYNONYMS, self.renderings)
+        if used and (not new or self.rng.random() < 0.8):
+            self.add_consistent(self.rng.choice(used))
+        else:
+            self.add_consistent(self.rng.choice(new), rendering=self.rng.randrange(2))
+
+    def _random_ellipsis(self) -> None:
+        if self.elided:
+            self.add_ellipsis()
+        elif self.rng.random() < 0.5:
+            self.add_activity(self.rng.choice(lexicon.INTRANSITIVE), person=self.rng.choice(lexicon.PERSONS))
+        else:
+            self._random_introduction()
+
+
+def build_document(rng: Random, settings: ControlledSettings, n_sentences: int) -> DocumentBuilder:
+    """A document of the corpus: a greeting near its start, and at least the demanded numbers of pronouns and deixis."""
+    builder = DocumentBuilder(rng, settings.weights)
+    needed = 2 + settings.min_pronouns + settings.min_deictic
+    greeting_at = rng.randint(0, min(4, n_sentences - needed))
+    counts = {"pronoun": 0, "deixis": 0}
+    while len(builder) < n_sentences:
+        if len(builder) == greeting_at:
+            builder.add_greeting(rng.choice(sentences.ADDRESSES))
+            continue
+        missing = {
+            "pronoun": settings.min_pronouns - counts["pronoun"],
+            "deixis": settings.min_deictic - counts["deixis"],
+        }
+        required = sum(max(0, number) for number in missing.values())
+        required += len(builder) < greeting_at
+        has_antecedent = bool(builder.pronoun_classes())
+        # One sentence in reserve to mention a noun, should the last one go out of reach.
+        allowed = None
+        if n_sentences - len(builder) <= required + 1 and required:
+            allowed = {kind for kind, number in missing.items() if number > 0}
+            if missing["pronoun"] > 0 and not has_antecedent:
+                allowed = {"introduction"}
+        builder.add_random(allowed=allowed and frozenset(allowed))
+        kind = builder.placed[-1].kind
+        if kind in counts:
+            counts[kind] += 1
+    return builder

@@ -1,0 +1,167 @@
+"""Gold discourse of generated documents: EDUs, constituent RST trees and their dependency form."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from docmt.corpora.controlled.building import Placed
+from docmt.errors import UserError
+
+WORD = re.compile(r"Mrs?\.|\w+|[^\w\s]")
+
+
+def split_words(text: str) -> list[str]:
+    """English words, with punctuation split off (`Mr.` and `Mrs.` keep their full stop)."""
+    return WORD.findall(text)
+
+
+@dataclass
+class _Node:
+    """A constituent while the tree grows; `head` is the EDU at the end of the path of leftmost nuclei."""
+
+    head: int
+    children: tuple["_Node", "_Node"] | None = None
+    relation: str = ""
+    nuclearity: str = ""
+    parent: "_Node | None" = None
+
+    def as_json(self) -> dict[str, Any]:
+        if self.children is None:
+            return {"edu": self.head}
+        return {
+            "relation": self.relation,
+            "nuclearity": self.nuclearity,
+            "children": [child.as_json() for child in self.children],
+        }
+
+
+def _combine(left: _Node, right: _Node, relation: str, nuclearity: str) -> _Node:
+    head = right.head if nuclearity == "SN" else left.head
+    node = _Node(head, (left, right), relation, nuclearity)
+    left.parent = right.parent = node
+    return node
+
+
+def describe_discourse(document: str, placed: Sequence[Placed]) -> dict[str, Any]:
+    """The gold discourse of a document as it stands in `*.discourse.jsonl`.
+
+    Each sentence is a complete subtree. A sentence joins the tree on its right frontier: with the largest
+    constituent whose head is the sentence to which it is attached.
+    """
+    words, edus, leaves = [], [], []
+    root = None
+    for index, item in enumerate(placed):
+        sentence = item.sentence
+        parts = [split_words(edu) for edu in sentence.edus]
+        words.append([word for part in parts for word in part])
+        start, nodes = 0, []
+        for part in parts:
+            nodes.append(_Node(len(edus)))
+            edus.append({"sentence": index, "start": start, "end": start + len(part)})
+            start += len(part)
+        node = nodes[0] if len(nodes) == 1 else _combine(*nodes, sentence.relation, sentence.nuclearity)
+        leaves.append(next(leaf for leaf in nodes if leaf.head == node.head))
+        root = node if root is None else _attach(root, leaves[item.parent], node, item)
+    tree = root.as_json()
+    return {
+        "document": document,
+        "sentences": words,
+        "edus": edus,
+        "tree": tree,
+        "dependency": dependencies(tree, len(edus)),
+    }
+
+
+def _attach(root: _Node, leaf: _Node, node: _Node, item: Placed) -> _Node:
+    """Join `node` with the largest constituent that `leaf` heads; returns the new root."""
+    target = leaf
+    while target.parent is not None and target.parent.head == leaf.head:
+        target = target.parent
+    above = target.parent
+    joined = _combine(target, node, item.relation, item.nuclearity)
+    if above is None:
+        return joined
+    above.children = (above.children[0], joined)
+    joined.parent = above
+    return root
+
+
+def dependencies(tree: dict[str, Any], n_edus: int) -> list[dict[str, Any]]:
+    """The dependency form of a constituent tree, by the conversion of Li et al. (2014).
+
+    The head of a constituent is the head of its leftmost nucleus; the heads of the other children depend on it.
+
+    Returns one `{"head": EDU or -1, "relation": …}` per EDU. Raises UserError when the leaves of the tree are not
+    the EDUs 0 to n_edus − 1 in order.
+    """
+    if (leaves := list(_leaves(tree))) != list(range(n_edus)):
+        raise UserError(
+            f"discourse tree: its leaves are {leaves}, but they must be the EDUs 0 to {n_edus - 1} in order"
+        )
+    arcs: list[dict[str, Any]] = [{} for _ in range(n_edus)]
+    arcs[_convert(tree, arcs)] = {"head": -1, "relation": "root"}
+    return arcs
+
+
+def _leaves(tree: dict[str, Any]) -> Iterable[int]:
+    if "edu" in tree:
+        yield tree["edu"]
+        return
+    for child in tree["children"]:
+        yield from _leaves(child)
+
+
+def _convert(tree: dict[str, Any], arcs: list[dict[str, Any]]) -> int:
+    """Fill in the arcs below a constituent; returns its head."""
+    if "edu" in tree:
+        return tree["edu"]
+    heads = [_convert(child, arcs) for child in tree["children"]]
+    head = heads[tree["nuclearity"].index("N")]
+    for other in heads:
+        if other != head:
+            arcs[other] = {"head": head, "relation": tree["relation"]}
+    return head
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """How many pronouns have the EDU of their antecedent as a neighbour in the dependency tree, and in the text."""
+
+    n_pronouns: int
+    n_tree: int
+    n_text: int
+
+    @property
+    def tree_share(self) -> float:
+        """Share of pronouns whose antecedent is the parent or a child in the dependency tree."""
+        return self.n_tree / max(1, self.n_pronouns)
+
+    @property
+    def text_share(self) -> float:
+        """Share of pronouns whose antecedent is in the EDU before."""
+        return self.n_text / max(1, self.n_pronouns)
+
+
+def measure_neighbourhood(documents: Iterable[tuple[Sequence[Placed], dict[str, Any]]]) -> Neighbourhood:
+    """Count tree and text neighbours over documents, each with the discourse that describe_discourse made of it."""
+    n_pronouns = n_tree = n_text = 0
+    for placed, discourse in documents:
+        heads = [arc["head"] for arc in discourse["dependency"]]
+        main = main_edus(discourse, placed)
+        for index, item in enumerate(placed):
+            if item.phenomenon != "pronoun":
+                continue
+            here, there = main[index], main[item.antecedent]
+            n_pronouns += 1
+            n_tree += heads[here] == there or heads[there] == here
+            n_text += abs(here - there) == 1
+    return Neighbourhood(n_pronouns, n_tree, n_text)
+
+
+def main_edus(discourse: dict[str, Any], placed: Sequence[Placed]) -> list[int]:
+    """The EDU with the main clause of each sentence; it is there that nouns and pronouns stand."""
+    first: dict[int, int] = {}
+    for number, edu in enumerate(discourse["edus"]):
+        first.setdefault(edu["sentence"], number)
+    return [first[index] + (item.sentence.nuclearity == "SN") for index, item in enumerate(placed)]

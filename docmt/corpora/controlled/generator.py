@@ -1,0 +1,155 @@
+"""Writing the controlled corpus: three splits, their gold discourse, the contrastive suites and a manifest."""
+
+import logging
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from docmt.corpora.controlled.building import DocumentBuilder, Placed, build_document
+from docmt.corpora.controlled.discourse import describe_discourse, measure_neighbourhood, split_words
+from docmt.corpora.controlled.settings import ControlledSettings
+from docmt.corpora.controlled.suites import BUILDERS, Item, build_suite
+from docmt.corpora.documents import Document, write_documents
+from docmt.errors import UserError
+from docmt.files import write_json, write_jsonl
+from docmt.logs import progress
+from docmt.provenance import describe
+
+LOG = logging.getLogger(__name__)
+
+SRC_LANG, TGT_LANG = "en", "de"
+HELD_OUT = ("test", "dev")
+MAX_ATTEMPTS = 1000
+
+
+@dataclass(frozen=True)
+class Generated:
+    """A document of a split.
+
+    Attributes:
+        document: its text.
+        placed: its sentences with what decides them.
+        discourse: its gold discourse, as in `*.discourse.jsonl`.
+    """
+
+    document: Document
+    placed: tuple[Placed, ...]
+    discourse: dict[str, Any]
+
+
+def generate_corpus(settings: ControlledSettings, out: Path) -> None:
+    """Write the corpus into the folder `out`; the manifest comes last.
+
+    Files: `{train,dev,test}.{en,de}`, `{split}.documents.tsv`, `{split}.discourse.jsonl`, `suites/{suite}.jsonl`,
+    `suites/discourse/{suite}.jsonl`, `manifest.json`. No source document stands twice, in the splits or between
+    splits and suites. The same settings give the same bytes, the manifest's provenance apart.
+
+    Raises UserError when there are not as many different documents as the settings demand.
+    """
+    out = Path(out)
+    seen: set[tuple[str, ...]] = set()
+    suites = {name: build_suite(name, settings) for name in BUILDERS}
+    for items in suites.values():
+        seen.update(tuple(item["src"]) for item, _ in items)
+    # The held-out documents come first, so that they do not change with the size of the training split.
+    splits = {split: generate_split(settings, split, seen=seen) for split in (*HELD_OUT, "train")}
+    for split, documents in splits.items():
+        prefix = out / split
+        write_documents(prefix, (item.document for item in documents), src_lang=SRC_LANG, tgt_lang=TGT_LANG)
+        write_jsonl(Path(f"{prefix}.discourse.jsonl"), (item.discourse for item in documents))
+    for name, items in suites.items():
+        write_jsonl(out / "suites" / f"{name}.jsonl", (item for item, _ in items))
+        discourse = (describe_discourse(item["id"], builder.placed) for item, builder in items)
+        write_jsonl(out / "suites" / "discourse" / f"{name}.jsonl", discourse)
+    write_json(out / "manifest.json", describe_corpus(settings, splits, suites))
+    LOG.info("controlled corpus: %s", ", ".join(f"{len(splits[name])} {name} documents" for name in splits))
+
+
+def generate_split(settings: ControlledSettings, split: str, *, seen: set[tuple[str, ...]]) -> list[Generated]:
+    """The documents of a split, none of whose sources is in `seen`, to which they are added.
+
+    Each document has its own stream of random numbers, so document i does not depend on how many there are.
+    """
+    count = getattr(settings, f"n_{split}_documents")
+    documents = []
+    for number in progress(range(count), label=f"generate {split}", unit="documents"):
+        builder = _unseen_document(settings, f"{settings.seed}/{split}/{number}", seen)
+        seen.add(builder.src)
+        name = f"{split}-{number:06d}"
+        documents.append(
+            Generated(
+                Document(name, builder.src, builder.tgt),
+                tuple(builder.placed),
+                describe_discourse(name, builder.placed),
+            )
+        )
+    return documents
+
+
+def _unseen_document(settings: ControlledSettings, seed: str, seen: set[tuple[str, ...]]) -> DocumentBuilder:
+    rng = Random(seed)
+    for _ in range(MAX_ATTEMPTS):
+        # The shorter of two draws: short documents are more frequent.
+        lengths = [rng.randint(settings.min_sentences, settings.max_sentences) for _ in range(2)]
+        builder = build_document(rng, settings, min(lengths))
+        if builder.src not in seen:
+            return builder
+    raise UserError(
+        "controlled corpus: no new document after "
+        f"{MAX_ATTEMPTS} attempts: ask for fewer documents, or raise max_sentences"
+    )
+
+
+def describe_corpus(
+    settings: ControlledSettings, splits: dict[str, list[Generated]], suites: dict[str, list[Item]]
+) -> dict[str, Any]:
+    """The manifest: settings, counts, distances, vocabulary, provenance."""
+    return {
+        "provenance": describe(settings=settings.model_dump(), source="docmt's generator of controlled documents"),
+        "settings": settings.model_dump(),
+        "splits": {name: _describe_split(documents) for name, documents in splits.items()},
+        "suites": {name: _describe_suite(items) for name, items in suites.items()},
+    }
+
+
+def _describe_split(documents: list[Generated]) -> dict[str, Any]:
+    placed = [item for document in documents for item in document.placed]
+    distances: dict[str, Counter] = {}
+    for document in documents:
+        for index, item in enumerate(document.placed):
+            if item.phenomenon:
+                distances.setdefault(item.phenomenon, Counter())[index - item.antecedent] += 1
+    neighbourhood = measure_neighbourhood((item.placed, item.discourse) for item in documents)
+    return {
+        "n_documents": len(documents),
+        "n_sentences": len(placed),
+        "n_edus": sum(len(item.discourse["edus"]) for item in documents),
+        "sentences_by_kind": dict(Counter(item.kind for item in placed)),
+        "sentences_by_phenomenon": dict(Counter(item.phenomenon for item in placed if item.phenomenon)),
+        "distances": {name: dict(sorted(counts.items())) for name, counts in distances.items()},
+        "n_word_types": {
+            SRC_LANG: _count_types(sentence for item in documents for sentence in item.document.src),
+            TGT_LANG: _count_types(sentence for item in documents for sentence in item.document.tgt),
+        },
+        "pronouns": {
+            "n": neighbourhood.n_pronouns,
+            "antecedent_is_tree_neighbour": round(neighbourhood.tree_share, 4),
+            "antecedent_is_text_neighbour": round(neighbourhood.text_share, 4),
+        },
+    }
+
+
+def _describe_suite(items: list[Item]) -> dict[str, Any]:
+    return {
+        "n_items": len(items),
+        "n_groups": len({item["group"] for item, _ in items}),
+        "distances": dict(sorted(Counter(item["distance"] for item, _ in items).items())),
+        "kinds": dict(Counter(item["kind"] for item, _ in items if "kind" in item)),
+    }
+
+
+def _count_types(texts: Iterable[str]) -> int:
+    return len({word for text in set(texts) for word in split_words(text)})

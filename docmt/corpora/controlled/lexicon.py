@@ -1,0 +1,390 @@
+"""The words of the controlled corpus: one English form has one German form, apart from the four phenomena."""
+
+from dataclasses import dataclass
+
+from docmt.corpora.controlled.german import Clause, Noun, Phrase, Predicate
+
+
+@dataclass(frozen=True)
+class NounClass:
+    """Nouns that a set of predicates selects; two of each gender, so that the class says nothing about the gender.
+
+    Attributes:
+        nouns: by gender.
+        subjects: predicates that take a noun of this class, and of no other, as their subject.
+        objects: predicates that take a noun of this class, and of no other, as their object.
+    """
+
+    nouns: dict[str, tuple[Noun, ...]]
+    subjects: tuple[Predicate, ...]
+    objects: tuple[Predicate, ...]
+
+
+def _nouns(**genders: str) -> dict[str, tuple[Noun, ...]]:
+    return {
+        gender: tuple(Noun(*pair.split("/"), gender) for pair in pairs.split(", ")) for gender, pairs in genders.items()
+    }
+
+
+CLASSES = {
+    "food": NounClass(
+        _nouns(m="cake/Kuchen, cheese/Käse", f="soup/Suppe, tart/Torte", n="bread/Brot, omelette/Omelett"),
+        subjects=(
+            Predicate("tastes very good", "schmeckt", "sehr gut"),
+            Predicate("needs some more salt", "braucht", "noch etwas Salz"),
+        ),
+        objects=(
+            Predicate("eats {it} very slowly", "isst", "{it} sehr langsam"),
+            Predicate("serves {it} for dinner", "serviert", "{it} zum Abendessen"),
+        ),
+    ),
+    "garment": NounClass(
+        _nouns(m="coat/Mantel, skirt/Rock", f="jacket/Jacke, blouse/Bluse", n="dress/Kleid, shirt/Hemd"),
+        subjects=(
+            Predicate("is made of cotton", "besteht", "aus Baumwolle"),
+            Predicate("has long sleeves and buttons", "hat", "lange Ärmel und Knöpfe"),
+        ),
+        objects=(
+            Predicate("wears {it} at weddings", "trägt", "{it} auf Hochzeiten"),
+            Predicate("irons {it} very carefully", "bügelt", "{it} sehr sorgfältig"),
+        ),
+    ),
+    "machine": NounClass(
+        _nouns(
+            m="printer/Drucker, toaster/Toaster", f="pump/Pumpe, camera/Kamera", n="radio/Radio, microscope/Mikroskop"
+        ),
+        subjects=(
+            Predicate("has a technical fault", "hat", "einen technischen Fehler"),
+            Predicate("runs without a battery", "läuft", "ohne eine Batterie"),
+        ),
+        objects=(
+            Predicate("switches {it} off at night", "schaltet", "{it} nachts aus"),
+            Predicate("programs {it} for hours", "programmiert", "{it} stundenlang"),
+        ),
+    ),
+    "vehicle": NounClass(
+        _nouns(m="bus/Bus, train/Zug", f="ferry/Fähre, tram/Straßenbahn", n="boat/Boot, taxi/Taxi"),
+        subjects=(
+            Predicate("leaves in ten minutes", "fährt", "in zehn Minuten ab"),
+            Predicate("carries many passengers", "befördert", "viele Passagiere"),
+        ),
+        objects=(
+            Predicate("drives {it} to the city", "fährt", "{it} in die Stadt"),
+            Predicate("misses {it} by one minute", "verpasst", "{it} um eine Minute"),
+        ),
+    ),
+    "plant": NounClass(
+        _nouns(m="tree/Baum, bush/Busch", f="rose/Rose, tulip/Tulpe", n="violet/Veilchen, herb/Kraut"),
+        subjects=(
+            Predicate("grows very quickly here", "wächst", "hier sehr schnell"),
+            Predicate("has strong green leaves", "hat", "kräftige grüne Blätter"),
+        ),
+        objects=(
+            Predicate("waters {it} every evening", "gießt", "{it} jeden Abend"),
+            Predicate("fertilises {it} in March", "düngt", "{it} im März"),
+        ),
+    ),
+    "text": NounClass(
+        _nouns(m="novel/Roman, report/Bericht", f="newspaper/Zeitung, story/Geschichte", n="book/Buch, poem/Gedicht"),
+        subjects=(
+            Predicate("describes a long journey", "beschreibt", "eine lange Reise"),
+            Predicate("ends with a question", "endet", "mit einer Frage"),
+        ),
+        objects=(
+            Predicate("reads {it} to the children", "liest", "{it} den Kindern vor"),
+            Predicate("quotes {it} in every speech", "zitiert", "{it} in jeder Rede"),
+        ),
+    ),
+}
+
+CLASS_OF_NOUN = {
+    noun.english: name for name, group in CLASSES.items() for nouns in group.nouns.values() for noun in nouns
+}
+
+PERSONS = ("Anna", "Tom", "Lena", "Paul", "Emma", "Max")
+
+TRANSITIVE = (
+    Predicate("sees", "sieht", ""),
+    Predicate("likes", "mag", ""),
+    Predicate("knows", "kennt", ""),
+    Predicate("praises", "lobt", ""),
+    Predicate("admires", "bewundert", ""),
+    Predicate("needs", "braucht", ""),
+    Predicate("finds", "findet", ""),
+    Predicate("paints", "malt", ""),
+)
+
+INTRANSITIVE = (
+    Predicate("sings", "singt", ""),
+    Predicate("works", "arbeitet", ""),
+    Predicate("sleeps", "schläft", ""),
+    Predicate("dances", "tanzt", ""),
+    Predicate("waits", "wartet", ""),
+    Predicate("laughs", "lacht", ""),
+    Predicate("cooks", "kocht", ""),
+    Predicate("swims", "schwimmt", ""),
+)
+
+PLACES = (
+    Phrase("in the garden", "im Garten"),
+    Phrase("in the park", "im Park"),
+    Phrase("near the lake", "am See"),
+    Phrase("in the hotel", "im Hotel"),
+)
+
+ADJECTIVES = (Phrase("new", "neu"), Phrase("old", "alt"), Phrase("small", "klein"), Phrase("beautiful", "schön"))
+
+FRONTS = (
+    Phrase("perhaps", "vielleicht"),
+    Phrase("apparently", "offenbar"),
+    Phrase("of course", "natürlich"),
+    Phrase("sometimes", "manchmal"),
+)
+
+FILLERS = (
+    Clause(Phrase("the weather", "das Wetter"), Predicate("is quite nice", "ist", "recht schön")),
+    Clause(Phrase("the day", "der Tag"), Predicate("is rather long", "ist", "ziemlich lang")),
+    Clause(Phrase("the street", "die Straße"), Predicate("is almost empty", "ist", "fast leer")),
+    Clause(Phrase("the evening", "der Abend"), Predicate("is still warm", "ist", "noch warm")),
+    Clause(Phrase("everybody", "jeder"), Predicate("is very busy", "ist", "sehr beschäftigt")),
+    Clause(Phrase("the music", "die Musik"), Predicate("is too loud", "ist", "zu laut")),
+)
+
+CONJUNCTIONS = (
+    (Phrase("because", "weil"), "Explanation"),
+    (Phrase("although", "obwohl"), "Contrast"),
+    (Phrase("while", "während"), "Temporal"),
+)
+
+
+# Deixis: the register is fixed by a greeting.
+
+FIRST_NAMES = ("Julia", "Felix", "Nina", "Oskar")
+SURNAMES = ("Weber", "Klein", "Berger", "Vogel")
+GREETINGS = {
+    "du": (Phrase("hi", "hallo"), Phrase("hey", "hey")),
+    "Sie": (Phrase("good day", "guten Tag"), Phrase("good evening", "guten Abend")),
+}
+TITLES = (Phrase("Mr.", "Herr"), Phrase("Mrs.", "Frau"))
+GREETING_TAILS = (
+    Phrase("here is some news", "hier sind Neuigkeiten"),
+    Phrase("now I have some time", "jetzt habe ich etwas Zeit"),
+)
+
+
+@dataclass(frozen=True)
+class Address:
+    """A predicate whose subject is `you`; `verbs` maps the address to the finite German verb."""
+
+    english: str
+    verbs: dict[str, str]
+    rest: str
+
+
+STATEMENTS = (
+    Address("know this town very well", {"du": "kennst", "Sie": "kennen"}, "diese Stadt sehr gut"),
+    Address("speak very good German", {"du": "sprichst", "Sie": "sprechen"}, "sehr gutes Deutsch"),
+    Address("are always welcome here", {"du": "bist", "Sie": "sind"}, "hier immer willkommen"),
+    Address("have a very good idea", {"du": "hast", "Sie": "haben"}, "eine sehr gute Idee"),
+)
+QUESTIONS = (
+    Address("can you help me", {"du": "kannst", "Sie": "können"}, "mir helfen"),
+    Address("do you need more time", {"du": "brauchst", "Sie": "brauchen"}, "mehr Zeit"),
+    Address("do you understand the question", {"du": "verstehst", "Sie": "verstehen"}, "die Frage"),
+    Address("will you come tomorrow", {"du": "kommst", "Sie": "kommen"}, "morgen"),
+)
+YOU_OBJECT = (
+    (Phrase("I would like to thank you", "ich möchte {you} danken"), {"du": "dir", "Sie": "Ihnen"}),
+    (Phrase("I will write to you soon", "ich werde {you} bald schreiben"), {"du": "dir", "Sie": "Ihnen"}),
+    (Phrase("I have a question for you", "ich habe eine Frage an {you}"), {"du": "dich", "Sie": "Sie"}),
+    (Phrase("I will visit you in May", "ich werde {you} im Mai besuchen"), {"du": "dich", "Sie": "Sie"}),
+)
+KIN = (
+    Noun("brother", "Bruder", "m"),
+    Noun("father", "Vater", "m"),
+    Noun("sister", "Schwester", "f"),
+    Noun("mother", "Mutter", "f"),
+    Noun("child", "Kind", "n"),
+)
+KIN_PREDICATES = (
+    Predicate("lives in Berlin", "wohnt", "in Berlin"),
+    Predicate("comes from Vienna", "kommt", "aus Wien"),
+    Predicate("works in a hospital", "arbeitet", "in einem Krankenhaus"),
+)
+KIN_FRAMES = (
+    Phrase("I know your {kin} well", "ich kenne {kin} gut"),
+    Phrase("we will meet your {kin} today", "wir treffen heute {kin}"),
+)
+
+
+# Lexical cohesion: an ambiguous word, whose sense an earlier sentence decides.
+
+
+@dataclass(frozen=True)
+class Sense:
+    """One sense of an ambiguous word and the sentences that decide for it."""
+
+    noun: Noun
+    topics: tuple[Phrase, ...]
+
+
+def _sense(english: str, german: str, gender: str, *topics: str) -> Sense:
+    return Sense(Noun(english, german, gender), tuple(Phrase(*topic.split(" / ")) for topic in topics))
+
+
+AMBIGUOUS = {
+    senses[0].noun.english: senses
+    for senses in (
+        (
+            _sense(
+                "bank", "Bank", "f",
+                "we need some money / wir brauchen etwas Geld",
+                "the interest rate is high / der Zinssatz ist hoch",
+            ),
+            _sense(
+                "bank", "Ufer", "n",
+                "we walk along the river / wir gehen am Fluss entlang",
+                "the river is very wide / der Fluss ist sehr breit",
+            ),
+        ),
+        (
+            _sense(
+                "seal", "Robbe", "f",
+                "the sea is very cold / das Meer ist sehr kalt",
+                "the zoo opens very early / der Zoo öffnet sehr früh",
+            ),
+            _sense(
+                "seal", "Siegel", "n",
+                "the notary needs some wax / der Notar braucht etwas Wachs",
+                "the king ends the ceremony / der König beendet die Zeremonie",
+            ),
+        ),
+        (
+            _sense(
+                "bat", "Fledermaus", "f",
+                "the cave is very dark / die Höhle ist sehr dunkel",
+                "the owls are hunting again / die Eulen jagen wieder",
+            ),
+            _sense(
+                "bat", "Schläger", "m",
+                "the sports lesson starts soon / der Sportunterricht beginnt bald",
+                "the players are very tired / die Spieler sind sehr müde",
+            ),
+        ),
+        (
+            _sense(
+                "court", "Gericht", "n",
+                "the judge arrives very early / der Richter kommt sehr früh",
+                "the trial takes many days / der Prozess dauert viele Tage",
+            ),
+            _sense(
+                "court", "Platz", "m",
+                "the tennis teacher is late / der Tennislehrer ist spät dran",
+                "the tournament begins at noon / das Turnier beginnt am Mittag",
+            ),
+        ),
+        (
+            _sense(
+                "table", "Tisch", "m",
+                "the guests are very hungry / die Gäste sind sehr hungrig",
+                "the kitchen is very bright / die Küche ist sehr hell",
+            ),
+            _sense(
+                "table", "Tabelle", "f",
+                "the statistics are now complete / die Statistik ist jetzt vollständig",
+                "the numbers are quite reliable / die Zahlen sind recht zuverlässig",
+            ),
+        ),
+        (
+            _sense(
+                "key", "Schlüssel", "m",
+                "the front door is closed / die Haustür ist geschlossen",
+                "the cellar is always closed / der Keller ist immer geschlossen",
+            ),
+            _sense(
+                "key", "Taste", "f",
+                "the pianist plays too fast / der Pianist spielt zu schnell",
+                "the secretary types very fast / die Sekretärin tippt sehr schnell",
+            ),
+        ),
+        (
+            _sense(
+                "spring", "Quelle", "f",
+                "the hikers are very thirsty / die Wanderer sind sehr durstig",
+                "the valley has many streams / das Tal hat viele Bäche",
+            ),
+            _sense(
+                "spring", "Feder", "f",
+                "the watchmaker is very careful / der Uhrmacher ist sehr vorsichtig",
+                "the scales are not precise / die Waage ist nicht genau",
+            ),
+        ),
+        (
+            _sense(
+                "lock", "Schloss", "n",
+                "the thief comes at midnight / der Dieb kommt um Mitternacht",
+                "the burglars have no tools / die Einbrecher haben kein Werkzeug",
+            ),
+            _sense(
+                "lock", "Schleuse", "f",
+                "the canal is very narrow / der Kanal ist sehr schmal",
+                "the captain is rather nervous / der Kapitän ist ziemlich nervös",
+            ),
+        ),
+    )
+}  # fmt: skip
+
+AMBIGUOUS_FRAMES = (
+    ("nom", Phrase("{np} is really very small", "{np} ist wirklich sehr klein")),
+    ("nom", Phrase("{np} surprises many visitors", "{np} überrascht viele Besucher")),
+    ("acc", Phrase("we notice {np} at once", "wir bemerken {np} sofort")),
+    ("acc", Phrase("nobody describes {np} in detail", "niemand beschreibt {np} genau")),
+)
+
+
+# Lexical cohesion: two legitimate renderings, of which the first use in the target decides.
+
+
+@dataclass(frozen=True)
+class Synonyms:
+    """A word or name with two German renderings, all masculine, so that nothing else in the sentence changes."""
+
+    english: str
+    renderings: tuple[str, str]
+    is_name: bool = False
+
+    def german(self, rendering: int, case: str) -> str:
+        """The noun phrase in a case."""
+        word = self.renderings[rendering]
+        return word if self.is_name else f"{'der' if case == 'nom' else 'den'} {word}"
+
+
+SYNONYMS = {
+    entry.english: entry
+    for entry in (
+        Synonyms("the carpenter", ("Tischler", "Schreiner")),
+        Synonyms("the butcher", ("Metzger", "Fleischer")),
+        Synonyms("the plumber", ("Klempner", "Installateur")),
+        Synonyms("the chimney sweep", ("Schornsteinfeger", "Kaminkehrer")),
+        Synonyms("the physician", ("Arzt", "Mediziner")),
+        Synonyms("Henry", ("Henry", "Heinrich"), is_name=True),
+        Synonyms("George", ("George", "Georg"), is_name=True),
+        Synonyms("Charles", ("Charles", "Karl"), is_name=True),
+    )
+}
+
+SYNONYM_FRAMES = (
+    ("nom", Phrase("{np} has two adult sons", "{np} hat zwei erwachsene Söhne")),
+    ("nom", Phrase("{np} tells a good joke", "{np} erzählt einen guten Witz")),
+    ("acc", Phrase("we call {np} once more", "wir rufen {np} noch einmal an")),
+    ("acc", Phrase("the neighbours visit {np} again", "die Nachbarn besuchen {np} wieder")),
+)
+
+
+# Ellipsis: the verb comes from the sentence before.
+
+ELLIPSIS_FRAMES = (
+    Phrase("{who} surely does too", "{who} {verb} {it} sicher auch"),
+    Phrase("but {who} never does", "aber {who} {verb} {it} nie"),
+    Phrase("as always {who} does too", "wie immer {verb} {who} {it} auch"),
+)

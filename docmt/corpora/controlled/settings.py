@@ -1,0 +1,63 @@
+"""Settings of the controlled corpus."""
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from docmt.settings import Settings
+
+
+class MoveWeights(Settings):
+    """How often the generator takes each kind of sentence when more than one is possible (relative weights)."""
+
+    introduction: float = Field(default=2.0, gt=0)
+    """A sentence that brings in a noun to which a pronoun can point."""
+    pronoun: float = Field(default=4.0, gt=0)
+    """A sentence with `it`."""
+    deixis: float = Field(default=2.0, gt=0)
+    """A sentence with `you` or `your`."""
+    ambiguous: float = Field(default=1.5, ge=0)
+    """A sentence that decides the sense of an ambiguous word, or uses the word."""
+    consistent: float = Field(default=1.5, ge=0)
+    """A sentence with a word that has two legitimate renderings."""
+    ellipsis: float = Field(default=1.5, ge=0)
+    """An elliptical sentence, or one that can be continued by one."""
+    filler: float = Field(default=0.3, ge=0)
+    """A sentence that decides nothing and depends on nothing."""
+
+
+class ControlledSettings(Settings):
+    """The controlled corpus: how much of it, and from which seed. The defaults are the size of the demo."""
+
+    seed: int = Field(default=1, ge=0)
+    """Equal seeds (and settings) give equal files, byte for byte."""
+    n_train_documents: int = Field(default=3000, ge=1)
+    """Documents of the training split. The other splits and the suites do not depend on it."""
+    n_dev_documents: int = Field(default=150, ge=1)
+    """Documents of the development split."""
+    n_test_documents: int = Field(default=150, ge=1)
+    """Documents of the test split."""
+    n_suite_items: int = Field(default=300, ge=12, multiple_of=12)
+    """Items of each contrastive suite; a multiple of 12, so that all balance groups are whole."""
+    min_sentences: int = Field(default=6, ge=4)
+    """Sentences of the shortest documents."""
+    max_sentences: int = Field(default=20, ge=10, le=200)
+    """Sentences of the longest documents; at least 10, the least that the longest distance in a suite needs."""
+    min_pronouns: int = Field(default=2, ge=0)
+    """Each document has at least this many sentences with `it`."""
+    min_deictic: int = Field(default=2, ge=0)
+    """Each document has at least this many sentences with `you` or `your`."""
+    weights: MoveWeights = MoveWeights()
+    """The mixture of kinds of sentences."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.min_sentences > self.max_sentences:
+            raise ValueError(f"min_sentences {self.min_sentences} is above max_sentences {self.max_sentences}")
+        needed = 2 + self.min_pronouns + self.min_deictic
+        if self.min_sentences < needed:
+            raise ValueError(
+                f"min_sentences {self.min_sentences} is too small: min_pronouns {self.min_pronouns} and min_deictic "
+                f"{self.min_deictic} with a greeting and an introduction need {needed}"
+            )
+        return self

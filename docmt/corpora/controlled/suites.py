@@ -1,0 +1,265 @@
+"""Contrastive suites on which a model without context scores exactly one half, by construction.
+
+Items come in groups that share the focus sentence and the two renderings of it that the candidates offer; inside a
+group, the contexts demand each of the two equally often. The candidates of an item differ in the focus sentence
+only, which is the last one. So whatever a sentence model prefers, it is right in half of each group.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import combinations
+from random import Random
+from typing import Any
+
+from docmt.corpora.controlled import lexicon, sentences
+from docmt.corpora.controlled.building import DocumentBuilder
+from docmt.corpora.controlled.german import GENDERS
+from docmt.corpora.controlled.sentences import Sentence
+from docmt.corpora.controlled.settings import ControlledSettings
+
+MAX_DISTANCE = {"pronoun": 5, "deixis": 8, "cohesion": 5, "ellipsis": 1}
+
+Item = tuple[dict[str, Any], DocumentBuilder]
+
+
+def build_suite(name: str, settings: ControlledSettings) -> list[Item]:
+    """The items of a suite, each with its document (which ends with the focus sentence).
+
+    Args:
+        name: `pronoun`, `deixis`, `cohesion` or `ellipsis`.
+        settings: of the corpus; the suite depends on its seed, the number of items, the sentences of a document and
+            the weights only.
+    """
+    groups = BUILDERS[name](settings)
+    items: list[Item] = []
+    for group in groups:
+        for item, builder in group:
+            items.append(({"id": f"{name}-{len(items):05d}", **item}, builder))
+            if len(items) == settings.n_suite_items:
+                return items
+    raise RuntimeError("groups never end")
+
+
+def _item(
+    builder: DocumentBuilder, *, phenomenon: str, pair: tuple[str, str], right: str, group: str, kind: str | None = None
+) -> Item:
+    """The contrastive item of a document whose last sentence is the focus; the order of the pair is that of the
+    candidates."""
+    focus = builder.placed[-1]
+    before = list(builder.tgt[:-1])
+    item = {
+        "phenomenon": phenomenon,
+        "distance": len(builder) - 1 - focus.antecedent,
+        "src": list(builder.src),
+        "candidates": [[*before, focus.sentence.variants[key]] for key in pair],
+        "correct": pair.index(right),
+        "sentence": len(builder) - 1,
+        "group": group,
+    }
+    if kind:
+        item["kind"] = kind
+    return item, builder
+
+
+class _Plan:
+    """How long the parts of the documents of one group are: lead, what decides, between, focus."""
+
+    def __init__(self, rng: Random, settings: ControlledSettings, *, distance: int, fixed: int = 0) -> None:
+        """`fixed` sentences stand between the lead and what decides."""
+        rest = fixed + distance + 1
+        n_sentences = rng.randint(settings.min_sentences, min(settings.max_sentences, settings.min_sentences + 6))
+        self.n_lead = max(0, n_sentences - rest)
+        self.n_between = distance - 1
+
+
+def _add_random(builder: DocumentBuilder, count: int) -> None:
+    for _ in range(count):
+        builder.add_random()
+
+
+def _pronoun_groups(settings: ControlledSettings) -> Iterator[list[Item]]:
+    number = 0
+    classes = list(lexicon.CLASSES)
+    while True:
+        seed = f"{settings.seed}/suite/pronoun/{number}"
+        rng = Random(seed)
+        class_name = classes[number % len(classes)]
+        distance = 1 + number % MAX_DISTANCE["pronoun"]
+        focus = sentences.pronoun(rng, class_name)
+        for pair in combinations(GENDERS, 2):
+            yield [
+                _item(
+                    _pronoun_document(Random(seed), settings, class_name, focus, gender=right, distance=distance),
+                    phenomenon="pronoun",
+                    pair=pair,
+                    right=right,
+                    group=f"pronoun-{number}-{''.join(pair)}",
+                )
+                for right in pair
+            ]
+        number += 1
+
+
+def _pronoun_document(
+    rng: Random, settings: ControlledSettings, class_name: str, focus: Sentence, *, gender: str, distance: int
+) -> DocumentBuilder:
+    """Lead, antecedent, sentences between, focus. A noun of another class and gender stands between them, or, where
+    nothing is between, just before the antecedent."""
+    builder = DocumentBuilder(rng, settings.weights, reserved=frozenset({class_name}))
+    plan = _Plan(rng, settings, distance=distance, fixed=int(distance == 1))
+    other_gender = rng.choice([name for name in GENDERS if name != gender])
+    nouns = lexicon.CLASSES[class_name].nouns[gender]
+    _add_random(builder, plan.n_lead)
+    if distance == 1:
+        _add_distractor(builder, other_gender)
+    builder.add_introduction(class_name, rng.choice(nouns))
+    place = rng.randrange(plan.n_between) if plan.n_between else None
+    for position in range(plan.n_between):
+        if position == place:
+            _add_distractor(builder, other_gender)
+        else:
+            builder.add_random()
+    builder.add_pronoun(class_name, focus)
+    return builder
+
+
+def _add_distractor(builder: DocumentBuilder, gender: str) -> None:
+    """Mention a noun of a gender, of a class that is not reserved and has no noun of another gender so far."""
+    free = [name for name in lexicon.CLASSES if name not in builder.reserved]
+    fresh = [name for name in free if name not in builder.nouns]
+    known = [name for name in free if name in builder.nouns and builder.nouns[name].value.gender == gender]
+    if fresh:
+        name = builder.rng.choice(fresh)
+        builder.add_introduction(name, builder.rng.choice(lexicon.CLASSES[name].nouns[gender]))
+    elif known:
+        name = builder.rng.choice(known)
+        builder.add_introduction(name, builder.nouns[name].value)
+    else:
+        raise RuntimeError("every class has a noun of another gender")
+
+
+def _deixis_groups(settings: ControlledSettings) -> Iterator[list[Item]]:
+    number = 0
+    while True:
+        seed = f"{settings.seed}/suite/deixis/{number}"
+        distance = 1 + number % MAX_DISTANCE["deixis"]
+        focus = sentences.deixis(Random(f"{seed}/focus"))
+        yield [
+            _item(
+                _deixis_document(Random(seed), settings, focus, address=address, distance=distance),
+                phenomenon="deixis",
+                pair=sentences.ADDRESSES,
+                right=address,
+                group=f"deixis-{number}",
+            )
+            for address in sentences.ADDRESSES
+        ]
+        number += 1
+
+
+def _deixis_document(
+    rng: Random, settings: ControlledSettings, focus: Sentence, *, address: str, distance: int
+) -> DocumentBuilder:
+    """Lead, greeting, sentences between, focus, which is the only sentence with `you`."""
+    builder = DocumentBuilder(rng, settings.weights, has_deixis=False)
+    plan = _Plan(rng, settings, distance=distance)
+    _add_random(builder, min(plan.n_lead, max(4, settings.min_sentences - distance - 1)))
+    builder.add_greeting(address)
+    _add_random(builder, plan.n_between)
+    builder.add_deixis(focus)
+    return builder
+
+
+def _cohesion_groups(settings: ControlledSettings) -> Iterator[list[Item]]:
+    number = 0
+    kinds = (("ambiguous", list(lexicon.AMBIGUOUS)), ("consistent", list(lexicon.SYNONYMS)))
+    while True:
+        kind, words = kinds[number % 2]
+        count = number // 2
+        seed = f"{settings.seed}/suite/cohesion/{number}"
+        word = words[count % len(words)]
+        draw = sentences.ambiguous if kind == "ambiguous" else sentences.consistent
+        focus = draw(Random(f"{seed}/focus"), word)
+        yield [
+            _item(
+                _cohesion_document(
+                    Random(seed), settings, word, focus, choice=choice, distance=1 + count % MAX_DISTANCE["cohesion"]
+                ),
+                phenomenon="cohesion",
+                pair=("0", "1"),
+                right=str(choice),
+                group=f"cohesion-{number}",
+                kind=kind,
+            )
+            for choice in (0, 1)
+        ]
+        number += 1
+
+
+def _cohesion_document(
+    rng: Random, settings: ControlledSettings, word: str, focus: Sentence, *, choice: int, distance: int
+) -> DocumentBuilder:
+    """Lead, the sentence that decides the word, sentences between without it, focus."""
+    builder = DocumentBuilder(rng, settings.weights, reserved=frozenset({word}))
+    plan = _Plan(rng, settings, distance=distance)
+    _add_random(builder, plan.n_lead)
+    if word in lexicon.AMBIGUOUS:
+        builder.add_topic(word, choice)
+        _add_random(builder, plan.n_between)
+        builder.add_ambiguous(word, focus)
+    else:
+        builder.add_consistent(word, rendering=choice)
+        _add_random(builder, plan.n_between)
+        builder.add_consistent(word, sentence=focus)
+    return builder
+
+
+def _ellipsis_groups(settings: ControlledSettings) -> Iterator[list[Item]]:
+    number = 0
+    while True:
+        seed = f"{settings.seed}/suite/ellipsis/{number}"
+        rng = Random(f"{seed}/focus")
+        is_transitive = number % 2 == 0
+        verbs = tuple(rng.sample(lexicon.TRANSITIVE if is_transitive else lexicon.INTRANSITIVE, 2))
+        who, *others = rng.sample(lexicon.PERSONS, 3)
+        gender = rng.choice(GENDERS) if is_transitive else None
+        focus = sentences.ellipsis(rng, person=who, verbs=verbs, gender=gender)
+        yield [
+            _item(
+                _ellipsis_document(Random(seed), settings, focus, verbs=order, others=tuple(others), gender=gender),
+                phenomenon="ellipsis",
+                pair=(verbs[0].verb, verbs[1].verb),
+                right=order[0].verb,
+                group=f"ellipsis-{number}",
+            )
+            for order in (verbs, verbs[::-1])
+        ]
+        number += 1
+
+
+def _ellipsis_document(
+    rng: Random, settings: ControlledSettings, focus: Sentence, *, verbs: tuple, others: tuple, gender: str | None
+) -> DocumentBuilder:
+    """Lead, a distractor with the other verb, some sentences, the sentence that decides, focus."""
+    classes = rng.sample(list(lexicon.CLASSES), 2)
+    builder = DocumentBuilder(rng, settings.weights, reserved=frozenset(classes), has_ellipsis=False)
+    plan = _Plan(rng, settings, distance=1, fixed=1)
+    n_after = rng.randint(0, min(2, plan.n_lead))
+    _add_random(builder, plan.n_lead - n_after)
+    for step, verb in enumerate((verbs[1], verbs[0])):
+        if gender is None:
+            builder.add_activity(verb, person=others[step])
+        else:
+            nouns = lexicon.CLASSES[classes[step]].nouns[gender]
+            builder.add_transitive(classes[step], rng.choice(nouns), person=others[step], predicate=verb, plain=True)
+        if step == 0:
+            _add_random(builder, n_after)
+    builder.add_ellipsis(focus)
+    return builder
+
+
+BUILDERS: dict[str, Callable[[ControlledSettings], Iterator[list[Item]]]] = {
+    "pronoun": _pronoun_groups,
+    "deixis": _deixis_groups,
+    "cohesion": _cohesion_groups,
+    "ellipsis": _ellipsis_groups,
+}
