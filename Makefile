@@ -33,7 +33,7 @@ $(STAMP): requirements.lock pyproject.toml
 
 demo: $(STAMP)
 	snakemake --cores all --show-failed-logs
-	@docmt report show --scores results/report/scores.csv
+	@cat results/report/summary.txt
 
 test: $(STAMP)
 	pytest -m "not slow and not gpu"

@@ -4,7 +4,7 @@
 # Makes:  resources/corpora/{corpus}/{version}/                     files as fetched
 #         results/corpora/{corpus}/{src}-{tgt}/{split}.{lang}       one split of one corpus, with documents.tsv, counts.json
 #         results/corpora/{corpus}/{src}-{tgt}/suites/{suite}.jsonl contrastive test sets
-#         results/{dataset}/corpora/{src}-{tgt}/{split}.{lang}      the splits of a dataset, with documents.tsv
+#         results/{dataset}/corpora/{src}-{tgt}/{split}.{lang}      the splits of a dataset, with documents.tsv, counts.json
 #         results/{dataset}/corpora/overlap.json                    what training and test data share
 
 
@@ -166,6 +166,7 @@ rule combine_corpora:
         src="results/{dataset}/corpora/{src}-{tgt}/{split}.{src}",
         tgt="results/{dataset}/corpora/{src}-{tgt}/{split}.{tgt}",
         documents="results/{dataset}/corpora/{src}-{tgt}/{split}.documents.tsv",
+        counts="results/{dataset}/corpora/{src}-{tgt}/{split}.counts.json",
     log:
         "logs/combine_corpora/{dataset}_{src}-{tgt}_{split}.log",
     benchmark:

@@ -4,6 +4,7 @@
 #         results/{dataset}/instances/statistics.csv, results/{dataset}/corpora/overlap.json
 # Makes:  results/report/scores.csv                   the long table
 #         results/report/report.md, report.html       tables, curves and how each number was made
+#         results/report/summary.txt                  the main tables as plain text
 #         results/report/tables/, figures/
 
 
@@ -40,7 +41,9 @@ rule render:
         histories=plan.report.histories,
         statistics=plan.report.statistics,
         overlaps=plan.report.overlaps,
+        counts=plan.report.counts,
     output:
+        summary="results/report/summary.txt",
         markdown="results/report/report.md",
         html=report(
             "results/report/report.html",
@@ -67,7 +70,10 @@ rule render:
     params:
         settings=plan.report.settings,
         histories=plan.report.named_histories,
+        overlaps=plan.report.named_overlaps,
+        counts=plan.report.named_counts,
         fingerprint=plan.report.fingerprint,
     shell:
         "docmt report render --settings {params.settings:q} --scores {input.scores} --histories {params.histories}"
-        " --statistics {input.statistics} --overlaps {input.overlaps} --out results/report 2> {log}"
+        " --statistics {input.statistics} --overlaps {params.overlaps} --counts {params.counts}"
+        " --out results/report > {output.summary} 2> {log}"

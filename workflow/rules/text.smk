@@ -50,9 +50,10 @@ rule learn_truecaser:
         mem_mb=4000,
         runtime=60,
     params:
+        settings=plan.text.token_settings,
         fingerprint=plan.fingerprints.truecaser,
     shell:
-        "docmt text learn-truecaser --input {input} --out {output} 2> {log}"
+        "docmt text learn-truecaser --settings {params.settings:q} --input {input} --out {output} 2> {log}"
 
 
 rule truecase:
@@ -193,4 +194,4 @@ rule count_roundtrip:
         texts=plan.text.roundtrip_texts,
         fingerprint=plan.fingerprints.roundtrip,
     shell:
-        "docmt text roundtrip --pipeline {input.pipeline} --inputs {params.texts} --out {output} 2> {log}"
+        "docmt text roundtrip --pipeline {input.pipeline} --inputs {params.texts} --out {output} > {log} 2>&1"

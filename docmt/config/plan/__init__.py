@@ -27,7 +27,7 @@ class Plan:
         self.corpora = CorporaPlan(config)
         self.text = TextPlan(config)
         self.runs = RunsPlan(config)
-        self.report = ReportPlan(config, self.runs)
+        self.report = ReportPlan(config, self.runs, self.corpora)
 
     def names(self, section: str) -> str:
         """A regular expression of the names of a section's rows, to constrain a wildcard."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from docmt.config.fingerprints import Wildcards
 from docmt.config.plan.paths import as_argument, dataset_files, dataset_prefix, one_of
-from docmt.config.references import corpus_languages, source_files
+from docmt.config.references import CONTROLLED_LANGUAGES, source_files
 from docmt.config.schema import Config
 from docmt.corpora.catalogue import load_catalogue
 
@@ -74,7 +74,7 @@ class CorporaPlan:
     def members(self, wildcards: Wildcards) -> list[str]:
         """The prefixes of the corpora that make up a split of a dataset."""
         references = self.config.datasets[wildcards.dataset].parts()[wildcards.split]
-        return [self._corpus_prefix(reference) for reference in references]
+        return [self._corpus_prefix(wildcards.dataset, reference) for reference in references]
 
     def member_files(self, wildcards: Wildcards) -> list[str]:
         """The files behind `members`."""
@@ -114,11 +114,23 @@ class CorporaPlan:
 
     def _suite_path(self, dataset: str, suite: str) -> str:
         corpus, name = self.config.datasets[dataset].suite_reference(suite).split("/")
-        return f"results/corpora/{corpus}/{'-'.join(corpus_languages(self.config, corpus))}/suites/{name}.jsonl"
+        return f"results/corpora/{corpus}/{'-'.join(self.config.datasets[dataset].languages)}/suites/{name}.jsonl"
 
-    def _corpus_prefix(self, reference: str) -> str:
+    def _corpus_prefix(self, dataset: str, reference: str) -> str:
+        """A split of a corpus, read in the direction of the dataset; generated corpora have one direction."""
         corpus, split = reference.split("/")
-        return f"results/corpora/{corpus}/{'-'.join(corpus_languages(self.config, corpus))}/{split}"
+        is_generated = corpus in self.config.corpora.controlled
+        languages = CONTROLLED_LANGUAGES if is_generated else self.config.datasets[dataset].languages
+        return f"results/corpora/{corpus}/{'-'.join(languages)}/{split}"
+
+    def named_counts(self) -> dict[str, str]:
+        """The counts of all splits that are read from files, by dataset, corpus and split."""
+        counts = {}
+        for name, dataset in self.config.datasets.items():
+            for reference in dict.fromkeys(chain.from_iterable(dataset.parts().values())):
+                if reference.split("/")[0] not in self.config.corpora.controlled:
+                    counts[f"{name}/{reference}"] = f"{self._corpus_prefix(name, reference)}.counts.json"
+        return counts
 
     # Targets.
 

@@ -1,6 +1,7 @@
 """The plan of the report."""
 
 from docmt.config.fingerprints import Fingerprints, Place, Wildcards
+from docmt.config.plan.corpora import CorporaPlan
 from docmt.config.plan.paths import as_argument
 from docmt.config.plan.runs import RunsPlan
 from docmt.config.schema import Config
@@ -10,9 +11,10 @@ from docmt.provenance import fingerprint
 class ReportPlan:
     """Tables and pictures of all runs."""
 
-    def __init__(self, config: Config, runs: RunsPlan) -> None:
+    def __init__(self, config: Config, runs: RunsPlan, corpora: CorporaPlan) -> None:
         self.config = config
         self._runs = runs
+        self._corpora = corpora
         self._fingerprints = Fingerprints(config)
 
     def fingerprint(self, wildcards: Wildcards) -> str:
@@ -34,6 +36,18 @@ class ReportPlan:
         """`DATASET/SYSTEM/seedN=FILE` for the history of each run."""
         runs = self._runs.all
         return [f"{run.dataset}/{run.system}/seed{run.seed}={self._runs.run_folder(run)}/history.csv" for run in runs]
+
+    def counts(self, wildcards: Wildcards) -> list[str]:
+        """What was read of each corpus, and what was left out."""
+        return list(self._corpora.named_counts().values())
+
+    def named_counts(self, wildcards: Wildcards) -> list[str]:
+        """`DATASET/CORPUS/SPLIT=FILE` for the counts of each split read from files."""
+        return [f"{name}={file}" for name, file in self._corpora.named_counts().items()]
+
+    def named_overlaps(self, wildcards: Wildcards) -> list[str]:
+        """`DATASET=FILE` for the overlap of each dataset."""
+        return [f"{name}={file}" for name, file in zip(self.config.datasets, self.overlaps(wildcards), strict=True)]
 
     def statistics(self, wildcards: Wildcards) -> list[str]:
         """The statistics of each dataset's instances."""
