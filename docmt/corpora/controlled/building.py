@@ -10,6 +10,10 @@ from docmt.corpora.controlled.sentences import Sentence
 from docmt.corpora.controlled.settings import ControlledSettings, MoveWeights
 
 MAX_PRONOUN_DISTANCE = 5
+MAX_TOPIC_DISTANCE = 5
+MAX_WORDS = 2  # ambiguous words in a document, and words with two renderings
+CONTINUATION = 4.0  # how much likelier it is to take up what the document has prepared than to begin something
+OPEN_IN_TREE = 20.0  # how much likelier a pronoun points to what the discourse tree keeps open
 
 
 @dataclass(frozen=True)
@@ -266,13 +270,13 @@ class DocumentBuilder:
             options["pronoun"] = weights.pronoun
         if self.has_deixis and self.address:
             options["deixis"] = weights.deixis
-        pending = self._open_words()
+        pending, used = self._open_words(), self._used_words()
         if pending or self._new_words(lexicon.AMBIGUOUS, self.senses):
-            options["ambiguous"] = weights.ambiguous * (3 if pending else 1)
-        if self._new_words(lexicon.SYNONYMS, self.renderings) or self._used_words():
-            options["consistent"] = weights.consistent * (3 if self._used_words() else 1)
+            options["ambiguous"] = weights.ambiguous * (CONTINUATION if pending else 1)
+        if used or self._new_words(lexicon.SYNONYMS, self.renderings):
+            options["consistent"] = weights.consistent * (CONTINUATION if used else 1)
         if self.has_ellipsis:
-            options["ellipsis"] = weights.ellipsis * (3 if self.elided else 1)
+            options["ellipsis"] = weights.ellipsis * (CONTINUATION if self.elided else 1)
         return options
 
     def pronoun_classes(self) -> dict[str, float]:
@@ -283,18 +287,20 @@ class DocumentBuilder:
         for name, mention in self.nouns.items():
             distance = index - mention.index
             if distance <= MAX_PRONOUN_DISTANCE and name not in self.reserved:
-                found[name] = distance * (20.0 if mention.index in self.frontier else 1.0)
+                found[name] = distance * (OPEN_IN_TREE if mention.index in self.frontier else 1.0)
         return found
 
     def _new_words(self, words: dict, known: dict[str, Mention]) -> list[str]:
+        if len(known) >= MAX_WORDS:
+            return []
         return [word for word in words if word not in known and word not in self.reserved]
 
     def _open_words(self) -> list[str]:
-        """Ambiguous words whose topic lies at most five sentences back."""
+        """Ambiguous words whose topic is not too far back."""
         return [
             word
             for word, mention in self.senses.items()
-            if len(self) - mention.index <= 5 and word not in self.reserved
+            if len(self) - mention.index <= MAX_TOPIC_DISTANCE and word not in self.reserved
         ]
 
     def _used_words(self) -> list[str]:
@@ -321,7 +327,7 @@ class DocumentBuilder:
     def _random_ambiguous(self) -> None:
         pending = self._open_words()
         new = self._new_words(lexicon.AMBIGUOUS, self.senses)
-        if pending and (not new or self.rng.random() < 0.8):
+        if pending and (not new or self.rng.random() < 0.9):
             self.add_ambiguous(self.rng.choice(pending))
         else:
             self.add_topic(self.rng.choice(new), self.rng.randrange(2))
@@ -329,7 +335,7 @@ class DocumentBuilder:
     def _random_consistent(self) -> None:
         used = self._used_words()
         new = self._new_words(lexicon.SYNONYMS, self.renderings)
-        if used and (not new or self.rng.random() < 0.8):
+        if used and (not new or self.rng.random() < 0.9):
             self.add_consistent(self.rng.choice(used))
         else:
             self.add_consistent(self.rng.choice(new), rendering=self.rng.randrange(2))
