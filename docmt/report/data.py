@@ -198,7 +198,8 @@ def signature_table(scores: pd.DataFrame) -> Table:
         header=["Metric", "Signature"],
         rows=rows,
         values=values,
-        n_labels=2,
+        n_labels=1,
+        n_remarks=1,
     )
 
 

@@ -112,7 +112,7 @@ def learning_curves(histories: Sequence[History], styles: Styles) -> list[Pictur
         LOSSES,
         key="learning_curves",
         title="Learning curves",
-        caption="Loss per token in nats, with label smoothing as trained. Line: mean over seeds; band: lowest to "
+        caption="Loss per target token. Line: mean over seeds; band: lowest to "
         "highest seed; each seed alone is a thin line.",
         y_label="loss",
     )
@@ -210,14 +210,13 @@ def accuracy_bars(summary: pd.DataFrame, styles: Styles) -> list[Picture]:
             chances = members.groupby("suite")["chance"].mean().reindex(suites)
             for place, chance in enumerate(chances):
                 axes.plot([place - 0.5, place + 0.5], [chance, chance], color=INK, linestyle=(0, (4, 3)), linewidth=1)
-            axes.plot([], [], color=INK, linestyle=(0, (4, 3)), linewidth=1, label="guessing")
             axes.set(ylim=(0, 105), xlim=(-0.6, len(suites) - 0.4), ylabel="accuracy (%)")
             axes.set_xticks(range(len(suites)), [suite.replace("_", " ") for suite in suites])
             axes.grid(axis="x", visible=False)
             _add_legend(figure, [axes])
             caption = (
                 "Share of items whose right candidate scores strictly highest. Whiskers: 95 % Wilson interval of one "
-                "seed, or one deviation of several."
+                "seed, or one deviation of several. Dashed: guessing."
             )
             pictures.append(_finish(figure, f"contrastive_{dataset}", f"Contrastive accuracy: {dataset}", caption))
     return pictures

@@ -77,12 +77,11 @@ def build_grid(
     return Table(
         key=key,
         title=title,
-        caption=caption,
-        header=[*header, "Source"] if published else header,
+        caption=caption + _describe_published(grid, settings),
+        header=header,
         rows=shown,
         values=_values(grid, by, columns),
         n_labels=len(by),
-        n_remarks=1 if published else 0,
         best=frozenset(stressed),
         muted=frozenset(i for i, label in enumerate(grid) if label[-1] == GUESSING),
         breaks=breaks,
@@ -146,12 +145,22 @@ def _format_line(
         line.append(format_score(cell.mean, cell.sd, digits=digits))
         if name in published:
             line.append(format_score(cell.published.value if cell.published else NAN, digits=digits))
-    return [*line, _source(cells) or MISSING] if published else line
+    return line
 
 
-def _source(cells: dict[str, Cell]) -> str:
-    numbers = [cell.published for cell in cells.values() if cell.published]
-    return "; ".join(dict.fromkeys(f"{number.paper}, {number.table}: {number.label}" for number in numbers))
+def _source(number: PublishedNumber) -> str:
+    return f"{number.paper}, {number.table}, “{number.label}”"
+
+
+def _describe_published(grid: Grid, settings: ReportSettings) -> str:
+    """Which row of which published table stands beside which system of ours."""
+    pairs = dict.fromkeys(
+        f"{settings.labels.get(label[-1], label[-1])}: {_source(cell.published)}"
+        for label, cells in grid.items()
+        for cell in cells.values()
+        if cell.published
+    )
+    return f" Published beside {'; '.join(pairs)}." if pairs else ""
 
 
 def _values(grid: Grid, by: Sequence[str], columns: Sequence[str]) -> pd.DataFrame:
@@ -163,5 +172,6 @@ def _values(grid: Grid, by: Sequence[str], columns: Sequence[str]) -> pd.DataFra
             cell = cells[name]
             row |= {name: cell.mean, f"{name} sd": cell.sd, f"{name} seeds": cell.seeds, f"{name} n": cell.n}
             row[f"{name} published"] = cell.published.value if cell.published else None
-        rows.append(row | {"source": _source(cells) or None})
+        sources = dict.fromkeys(_source(cell.published) for cell in cells.values() if cell.published)
+        rows.append(row | {"source": "; ".join(sources) or None})
     return pd.DataFrame(rows).dropna(axis=1, how="all")

@@ -64,8 +64,13 @@ class Table:
     @property
     def alignments(self) -> list[str]:
         """`left` or `right` for each column."""
-        numbers = range(self.n_labels, len(self.header) - self.n_remarks)
-        return ["right" if i in numbers else "left" for i in range(len(self.header))]
+        return ["right" if kind == "number" else "left" for kind in self.kinds]
+
+    @property
+    def kinds(self) -> list[str]:
+        """`label`, `number` or `remark` for each column."""
+        n_numbers = len(self.header) - self.n_labels - self.n_remarks
+        return ["label"] * self.n_labels + ["number"] * n_numbers + ["remark"] * self.n_remarks
 
 
 def format_score(value: float, deviation: float | None = None, *, digits: int = 2) -> str:
