@@ -34,16 +34,19 @@ class TextPipeline:
             codes: content of a BPE codes file.
 
         Raises:
-            UserError: a language is unknown or stands twice, the codes are malformed, or the truecasers know words
-                although the settings say not to truecase.
+            UserError: a language is unknown or stands twice, the codes are malformed, or the truecasers were learnt
+                with another setting of `truecase`.
         """
         self.settings = settings
         self.src_lang, self.tgt_lang = map(check_language, languages)
         if self.src_lang == self.tgt_lang:
             raise UserError(f"source and target language are both {self.src_lang!r}: two languages are needed")
         self._truecasers = {lang: truecasers[lang] for lang in languages}
-        if not settings.truecase and any(truecaser.words for truecaser in truecasers.values()):
-            raise UserError("truecase is false, but the truecasers know words: learn them with the same --settings")
+        if any(settings.truecase != (truecaser.words is not None) for truecaser in self._truecasers.values()):
+            raise UserError(
+                f"truecase is {str(settings.truecase).lower()}, but the truecasers were learnt with another setting: "
+                "give `docmt text learn-truecaser` the same --settings"
+            )
         self._subwords = Subwords(codes)
 
     @classmethod
@@ -52,10 +55,11 @@ class TextPipeline:
         if not isinstance(values, dict) or values.get("format") != FORMAT:
             raise UserError(f"not a text pipeline of format {FORMAT}: make it with `docmt text pack`")
         try:
+            languages = (values["src_lang"], values["tgt_lang"])
             return cls(
                 TextSettings.load(values["settings"], where="pipeline.settings"),
-                languages=(values["src_lang"], values["tgt_lang"]),
-                truecasers={lang: Truecaser(words) for lang, words in values["truecasers"].items()},
+                languages=languages,
+                truecasers={lang: Truecaser(values["truecasers"].get(lang)) for lang in languages},
                 codes=values["codes"],
             )
         except (KeyError, AttributeError, TypeError) as error:
@@ -68,7 +72,11 @@ class TextPipeline:
             "src_lang": self.src_lang,
             "tgt_lang": self.tgt_lang,
             "settings": self.settings.model_dump(mode="json"),
-            "truecasers": {lang: sorted(truecaser.words) for lang, truecaser in self._truecasers.items()},
+            "truecasers": {
+                lang: sorted(truecaser.words)
+                for lang, truecaser in self._truecasers.items()
+                if truecaser.words is not None
+            },
             "codes": self._subwords.codes,
         }
 

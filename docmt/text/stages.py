@@ -69,10 +69,13 @@ def tokenise_line(line: str, *, lang: str, normalise: bool, lowercase: bool) -> 
 
 def learn_truecaser_file(source: Path, target: Path, *, settings: TextSettings) -> None:
     """Learn a truecaser on a tokenised file; one that changes nothing when the settings say not to truecase."""
-    lines = read_lines(source) if settings.truecase else []
-    sentences = (line.split(" ") for line in progress(lines, label="learn truecaser", unit="lines"))
-    truecaser = Truecaser.learn(sentences)
-    log.info("%d words are written in lower case inside sentences", len(truecaser.words))
+    lines = read_lines(source)
+    if not settings.truecase:
+        log.info("truecase is false: the truecaser changes nothing")
+        Truecaser(None).save(target)
+        return
+    truecaser = Truecaser.learn(line.split(" ") for line in progress(lines, label="learn truecaser", unit="lines"))
+    log.info("%d words are written in lower case inside sentences", len(truecaser.words or ()))
     truecaser.save(target)
 
 

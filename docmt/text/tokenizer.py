@@ -3,6 +3,7 @@
 import functools
 import logging
 import re
+from typing import Any
 
 from sacremoses import MosesPunctNormalizer, MosesTokenizer
 from sacremoses.tokenize import nonbreaking_prefixes
@@ -15,7 +16,7 @@ LANGUAGES = frozenset(nonbreaking_prefixes.available_langs.values())
 """Language codes that the Moses tokeniser has rules for, and `zh`."""
 
 _WHITE_SPACE = re.compile(r"\s+")
-_CONTROL = re.compile(r"[\x00-\x1f]")
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b]")
 
 
 def check_language(lang: str) -> str:
@@ -27,7 +28,7 @@ def check_language(lang: str) -> str:
 
 def clean(line: str) -> str:
     """A line as the tokeniser sees it: runs of white space (of any kind) become one blank, control characters go."""
-    return _CONTROL.sub("", _WHITE_SPACE.sub(" ", line)).strip()
+    return _WHITE_SPACE.sub(" ", _CONTROL.sub("", line)).strip()
 
 
 class Tokenizer:
@@ -116,7 +117,12 @@ class _Moses(MosesTokenizer):
 
 def _jieba_words(text: str) -> list[str]:
     """Chinese words without the blanks between them."""
-    import jieba
+    return [word for word in _jieba().cut(text) if word != " "]
+
+
+@functools.cache
+def _jieba() -> Any:
+    import jieba  # loads a dictionary for about a second: only where Chinese is read
 
     jieba.setLogLevel(logging.WARNING)
-    return [word for word in jieba.cut(text) if word != " "]
+    return jieba

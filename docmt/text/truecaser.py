@@ -1,9 +1,12 @@
 """Truecasing: the first word of a line as it is written inside sentences.
 
 Learning is that of Moses: count how each word is written where it does not start a sentence, keep the most frequent
-form. Applying is more careful than Moses: only the first word of a line is changed, and only when `restore_case`
-gives the original back. Moses also rewrites words in the middle ("HELP" becomes "help") and after every colon; that
-cannot be undone and would reach translations.
+form. Applying is more careful than Moses, so that `restore_case` always gives the original back:
+
+- Only the first word of a line is changed, and only from `The` to `the`. Moses also rewrites words in the middle
+  (`HELP` becomes `help`) and after every colon; that cannot be undone and would reach translations.
+- A line that begins in lower case, as subtitles and verses do, gets the token `▁` before it: without it, the way back
+  writes a capital.
 """
 
 from collections import Counter, defaultdict
@@ -28,11 +31,11 @@ class Truecaser:
     """The words that are written in lower case inside sentences.
 
     Attributes:
-        words: those words. An empty set changes nothing.
+        words: those words; None changes nothing, for text that is not truecased.
     """
 
-    def __init__(self, words: Iterable[str]) -> None:
-        self.words = frozenset(words)
+    def __init__(self, words: Iterable[str] | None) -> None:
+        self.words = None if words is None else frozenset(words)
 
     @classmethod
     def learn(cls, sentences: Iterable[list[str]]) -> Self:
@@ -48,29 +51,34 @@ class Truecaser:
     def load(cls, path: Path) -> Self:
         """Read a truecaser file. Raises UserError when it is none."""
         value: Any = read_json(path)
-        words = value.get("lower_case_words") if isinstance(value, dict) else None
-        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        words = value.get("lower_case_words", 0) if isinstance(value, dict) else 0
+        is_list = isinstance(words, list) and all(isinstance(word, str) for word in words)
+        if not (words is None or is_list):
             raise UserError(f"{path}: not a truecaser: make it with `docmt text learn-truecaser`")
         return cls(words)
 
     def save(self, path: Path) -> None:
-        """Write the words, sorted, as JSON."""
-        write_json(path, {"lower_case_words": sorted(self.words)})
+        """Write the words, sorted, as JSON; null when there are none by intent."""
+        write_json(path, {"lower_case_words": None if self.words is None else sorted(self.words)})
 
     def truecase(self, tokens: list[str]) -> list[str]:
-        """Write the first word in lower case when it is known in lower case and differs only in its first letter."""
+        """Truecase the tokens of a line; `restore_case` undoes it."""
         i = _first_word(tokens)
-        if i is None:
+        if i is None or self.words is None:
             return tokens
         left, core, right = split_marks(tokens[i])
+        if _capitalise(core) != core:
+            return [BLANK, *tokens]
         lower = core.lower()
-        if lower not in self.words or core == lower or _capitalise(lower) != core:
+        if lower not in self.words or _capitalise(lower) != core:
             return tokens
         return [*tokens[:i], JOINER * left + lower + JOINER * right, *tokens[i + 1 :]]
 
 
 def restore_case(tokens: list[str]) -> list[str]:
-    """Capitalise the first word of a line, unless it has capitals of its own (as `iPhone` has)."""
+    """Capitalise the first word of a line, unless it has capitals of its own (`iPhone`) or `▁` stands before it."""
+    if tokens and tokens[0] == BLANK:
+        return tokens[1:]
     i = _first_word(tokens)
     if i is None:
         return tokens
