@@ -1,5 +1,6 @@
 """Building a document sentence by sentence, with the memory of what later sentences depend on."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
@@ -7,9 +8,8 @@ from random import Random
 from docmt.corpora.controlled import lexicon, sentences
 from docmt.corpora.controlled.german import GENDERS, Noun, Predicate
 from docmt.corpora.controlled.sentences import Sentence
-from docmt.corpora.controlled.settings import ControlledSettings, MoveWeights
+from docmt.corpora.controlled.settings import MAX_PRONOUN_DISTANCE, ControlledSettings, MoveWeights
 
-MAX_PRONOUN_DISTANCE = 5
 MAX_TOPIC_DISTANCE = 5
 MAX_WORDS = 2  # ambiguous words in a document, and words with two renderings
 CONTINUATION = 4.0  # how much likelier it is to take up what the document has prepared than to begin something
@@ -352,28 +352,33 @@ class DocumentBuilder:
 def build_document(rng: Random, settings: ControlledSettings, n_sentences: int) -> DocumentBuilder:
     """A document of the corpus: a greeting near its start, and at least the demanded numbers of pronouns and deixis."""
     builder = DocumentBuilder(rng, settings.weights)
-    needed = 2 + settings.min_pronouns + settings.min_deictic
-    greeting_at = rng.randint(0, min(4, n_sentences - needed))
-    counts = {"pronoun": 0, "deixis": 0}
+    greeting_at = rng.randint(0, min(4, n_sentences - settings.least_sentences()))
+    missing = {"pronoun": settings.min_pronouns, "deixis": settings.min_deictic}
     while len(builder) < n_sentences:
         if len(builder) == greeting_at:
             builder.add_greeting(rng.choice(sentences.ADDRESSES))
             continue
-        missing = {
-            "pronoun": settings.min_pronouns - counts["pronoun"],
-            "deixis": settings.min_deictic - counts["deixis"],
-        }
-        required = sum(max(0, number) for number in missing.values())
-        required += len(builder) < greeting_at
-        has_antecedent = bool(builder.pronoun_classes())
-        # One sentence in reserve to mention a noun, should the last one go out of reach.
-        allowed = None
-        if n_sentences - len(builder) <= required + 1 and required:
-            allowed = {kind for kind, number in missing.items() if number > 0}
-            if missing["pronoun"] > 0 and not has_antecedent:
-                allowed = {"introduction"}
-        builder.add_random(allowed=allowed and frozenset(allowed))
+        n_free = n_sentences - len(builder) - (len(builder) < greeting_at)
+        builder.add_random(allowed=_still_needed(builder, missing, n_free))
         kind = builder.placed[-1].kind
-        if kind in counts:
-            counts[kind] += 1
+        if missing.get(kind, 0) > 0:
+            missing[kind] -= 1
     return builder
+
+
+def _still_needed(builder: DocumentBuilder, missing: dict[str, int], n_free: int) -> frozenset[str] | None:
+    """The kinds of sentences to which the next one is bound when `n_free` are left; None when all are allowed."""
+    n_pronouns, n_deictic = missing["pronoun"], missing["deixis"]
+    reach = max(
+        (mention.index + MAX_PRONOUN_DISTANCE + 1 - len(builder) for mention in builder.nouns.values()), default=0
+    )
+    n_introductions = max(0, math.ceil((n_pronouns - max(0, reach)) / MAX_PRONOUN_DISTANCE))
+    # One sentence is kept in reserve, because any other one also takes nouns out of reach.
+    if n_pronouns + n_deictic == 0 or n_free > n_pronouns + n_deictic + n_introductions + 1:
+        return None
+    if n_pronouns > 0 and reach < 1:
+        return frozenset({"introduction"})
+    needed = {kind for kind, number in missing.items() if number > 0}
+    if 0 < reach <= n_pronouns:
+        needed.discard("deixis")  # all sentences within reach are needed for pronouns
+    return frozenset(needed)

@@ -138,7 +138,7 @@ FRONTS = (
     Phrase("perhaps", "vielleicht"),
     Phrase("apparently", "offenbar"),
     Phrase("of course", "natürlich"),
-    Phrase("sometimes", "manchmal"),
+    Phrase("luckily", "zum Glück"),
 )
 
 FILLERS = (

@@ -1,10 +1,13 @@
 """Settings of the controlled corpus."""
 
+import math
 from typing import Self
 
 from pydantic import Field, model_validator
 
 from docmt.settings import Settings
+
+MAX_PRONOUN_DISTANCE = 5
 
 
 class MoveWeights(Settings):
@@ -54,10 +57,14 @@ class ControlledSettings(Settings):
     def _consistent(self) -> Self:
         if self.min_sentences > self.max_sentences:
             raise ValueError(f"min_sentences {self.min_sentences} is above max_sentences {self.max_sentences}")
-        needed = 2 + self.min_pronouns + self.min_deictic
-        if self.min_sentences < needed:
+        if self.min_sentences < (needed := self.least_sentences()):
             raise ValueError(
                 f"min_sentences {self.min_sentences} is too small: min_pronouns {self.min_pronouns} and min_deictic "
-                f"{self.min_deictic} with a greeting and an introduction need {needed}"
+                f"{self.min_deictic} with a greeting and the nouns for the pronouns need {needed}"
             )
         return self
+
+    def least_sentences(self) -> int:
+        """The shortest document that holds what is demanded: a noun serves at most MAX_PRONOUN_DISTANCE pronouns."""
+        n_introductions = max(1, math.ceil(self.min_pronouns / MAX_PRONOUN_DISTANCE))
+        return 1 + n_introductions + self.min_pronouns + self.min_deictic

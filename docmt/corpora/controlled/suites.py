@@ -104,37 +104,26 @@ def _pronoun_document(
 ) -> DocumentBuilder:
     """Lead, antecedent, sentences between, focus. A noun of another class and gender stands between them, or, where
     nothing is between, just before the antecedent."""
-    builder = DocumentBuilder(rng, settings.weights, reserved=frozenset({class_name}))
+    other_class = rng.choice([name for name in lexicon.CLASSES if name != class_name])
+    builder = DocumentBuilder(rng, settings.weights, reserved=frozenset({class_name, other_class}))
     plan = _Plan(rng, settings, distance=distance, fixed=int(distance == 1))
     other_gender = rng.choice([name for name in GENDERS if name != gender])
-    nouns = lexicon.CLASSES[class_name].nouns[gender]
+    nouns = lexicon.CLASSES[class_name].nouns
+    distractor = rng.choice(lexicon.CLASSES[other_class].nouns[other_gender])
     _add_random(builder, plan.n_lead)
     if distance == 1:
-        _add_distractor(builder, other_gender)
-    builder.add_introduction(class_name, rng.choice(nouns))
+        builder.add_introduction(other_class, distractor)
+    builder.add_introduction(class_name, rng.choice(nouns[gender]))
+    builder.elided = None  # an elliptical sentence would repeat the gender in German, nearer to the focus
     place = rng.randrange(plan.n_between) if plan.n_between else None
     for position in range(plan.n_between):
         if position == place:
-            _add_distractor(builder, other_gender)
+            builder.add_introduction(other_class, distractor)
+            builder.reserved = frozenset({class_name})
         else:
             builder.add_random()
     builder.add_pronoun(class_name, focus)
     return builder
-
-
-def _add_distractor(builder: DocumentBuilder, gender: str) -> None:
-    """Mention a noun of a gender, of a class that is not reserved and has no noun of another gender so far."""
-    free = [name for name in lexicon.CLASSES if name not in builder.reserved]
-    fresh = [name for name in free if name not in builder.nouns]
-    known = [name for name in free if name in builder.nouns and builder.nouns[name].value.gender == gender]
-    if fresh:
-        name = builder.rng.choice(fresh)
-        builder.add_introduction(name, builder.rng.choice(lexicon.CLASSES[name].nouns[gender]))
-    elif known:
-        name = builder.rng.choice(known)
-        builder.add_introduction(name, builder.nouns[name].value)
-    else:
-        raise RuntimeError("every class has a noun of another gender")
 
 
 def _deixis_groups(settings: ControlledSettings) -> Iterator[list[Item]]:

@@ -1,0 +1,458 @@
+"""The documents, the gold discourse and the suites of the controlled corpus."""
+
+import hashlib
+import json
+import re
+from collections import Counter, defaultdict
+
+import pytest
+
+from docmt.corpora.controlled import lexicon
+from docmt.corpora.controlled.discourse import dependencies, main_edus, measure_neighbourhood, split_words
+from docmt.corpora.controlled.generator import generate_corpus, generate_split
+from docmt.corpora.controlled.german import PRONOUN
+from docmt.corpora.controlled.settings import ControlledSettings
+from docmt.corpora.controlled.suites import BUILDERS, MAX_DISTANCE, build_suite
+from docmt.corpora.documents import read_documents
+from docmt.errors import UserError
+from docmt.files import read_json, read_jsonl
+
+SETTINGS = ControlledSettings(seed=7, n_train_documents=300, n_dev_documents=20, n_test_documents=20, n_suite_items=240)
+SPLITS = ("train", "dev", "test")
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("controlled")
+    generate_corpus(SETTINGS, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def train():
+    return generate_split(SETTINGS, "train", seen=set())
+
+
+@pytest.fixture(scope="module", params=list(BUILDERS))
+def suite(request, corpus):
+    return request.param, read_jsonl(corpus / "suites" / f"{request.param}.jsonl")
+
+
+def read_all(corpus, split):
+    return read_documents(corpus / split, src_lang="en", tgt_lang="de")
+
+
+# Files
+
+
+def test_same_seed_same_bytes_and_other_seed_other_bytes(corpus, tmp_path):
+    generate_corpus(SETTINGS, tmp_path / "again")
+    names = sorted(path.relative_to(corpus) for path in corpus.rglob("*") if path.is_file())
+    assert names == sorted(p.relative_to(tmp_path / "again") for p in (tmp_path / "again").rglob("*") if p.is_file())
+    for name in names:
+        if name.name != "manifest.json":
+            assert (corpus / name).read_bytes() == (tmp_path / "again" / name).read_bytes(), name
+    small = SETTINGS.model_copy(update={"seed": 8, "n_train_documents": 5})
+    generate_corpus(small, tmp_path / "other")
+    assert (corpus / "dev.en").read_bytes() != (tmp_path / "other" / "dev.en").read_bytes()
+
+
+def test_held_out_documents_do_not_depend_on_the_size_of_train(corpus, tmp_path):
+    generate_corpus(SETTINGS.model_copy(update={"n_train_documents": 11}), tmp_path)
+    for name in ("dev.en", "dev.de", "test.en", "suites/pronoun.jsonl"):
+        assert (corpus / name).read_bytes() == (tmp_path / name).read_bytes()
+    start = (corpus / "train.en").read_text(encoding="utf-8")
+    assert start.startswith((tmp_path / "train.en").read_text(encoding="utf-8"))
+
+
+def test_documents_have_the_right_number_and_length(corpus):
+    for split in SPLITS:
+        documents = read_all(corpus, split)
+        assert len(documents) == getattr(SETTINGS, f"n_{split}_documents")
+        assert all(SETTINGS.min_sentences <= len(d) <= SETTINGS.max_sentences for d in documents)
+    assert 9 < sum(map(len, documents)) / len(documents) < 12
+
+
+def test_no_document_stands_twice(corpus):
+    documents = [document.src for split in SPLITS for document in read_all(corpus, split)]
+    assert len(set(documents)) == len(documents)
+    items = {tuple(item["src"]) for name in BUILDERS for item in read_jsonl(corpus / "suites" / f"{name}.jsonl")}
+    assert not items & set(documents)
+
+
+def test_manifest_counts_what_the_files_hold(corpus):
+    manifest = read_json(corpus / "manifest.json")
+    assert manifest["settings"] == SETTINGS.model_dump()
+    assert manifest["provenance"]["fingerprint"]
+    for split in SPLITS:
+        documents, facts = read_all(corpus, split), manifest["splits"][split]
+        assert facts["n_documents"] == len(documents)
+        assert facts["n_sentences"] == sum(map(len, documents)) == sum(facts["sentences_by_kind"].values())
+        words = {word for document in documents for text in document.src for word in split_words(text)}
+        assert facts["n_word_types"]["en"] == len(words) < 500
+        for name, count in facts["sentences_by_phenomenon"].items():
+            assert sum(facts["distances"][name].values()) == count
+    for name in BUILDERS:
+        assert manifest["suites"][name]["n_items"] == SETTINGS.n_suite_items
+
+
+# What context decides
+
+
+def test_each_document_is_dense(train):
+    for item in train:
+        kinds = Counter(placed.kind for placed in item.placed)
+        assert kinds["pronoun"] >= SETTINGS.min_pronouns
+        assert kinds["deixis"] >= SETTINGS.min_deictic
+        assert kinds["greeting"] == 1
+    total = Counter(placed.phenomenon for item in train for placed in item.placed)
+    assert min(total[name] for name in MAX_DISTANCE) > 0.3 * len(train)
+
+
+def test_deciding_sentence_comes_before_and_pronouns_are_near(train):
+    for item in train:
+        for index, placed in enumerate(item.placed):
+            if placed.phenomenon:
+                assert placed.antecedent < index
+            if placed.phenomenon == "pronoun":
+                assert index - placed.antecedent <= 5
+            if placed.phenomenon == "ellipsis":
+                assert index - placed.antecedent == 1
+
+
+def test_a_document_has_one_noun_per_class(train):
+    for item in train:
+        nouns = defaultdict(set)
+        for word in (word for text in item.document.src for word in split_words(text)):
+            if word in lexicon.CLASS_OF_NOUN:
+                nouns[lexicon.CLASS_OF_NOUN[word]].add(word)
+        assert all(len(words) == 1 for words in nouns.values())
+
+
+def test_genders_of_pronouns_are_balanced_given_the_sentence(train):
+    genders = Counter()
+    for item in train:
+        genders.update(
+            next(key for key, text in placed.sentence.variants.items() if text == placed.tgt)
+            for placed in item.placed
+            if placed.phenomenon == "pronoun"
+        )
+    assert all(0.28 < genders[gender] / genders.total() < 0.39 for gender in "mfn")
+
+
+# Discourse
+
+
+def test_edus_cover_all_words_in_order(train):
+    for item in train:
+        spans = defaultdict(list)
+        for edu in item.discourse["edus"]:
+            spans[edu["sentence"]].append((edu["start"], edu["end"]))
+        assert len(item.discourse["sentences"]) == len(item.document)
+        for index, words in enumerate(item.discourse["sentences"]):
+            assert words == split_words(item.document.src[index])
+            ends = [0, *(end for _, end in spans[index])]
+            assert [start for start, _ in spans[index]] == ends[:-1] and ends[-1] == len(words)
+            assert all(start < end for start, end in spans[index])
+    assert any(len(item.discourse["edus"]) > len(item.document) for item in train)
+
+
+def leaves_of(tree):
+    return [tree["edu"]] if "edu" in tree else [leaf for child in tree["children"] for leaf in leaves_of(child)]
+
+
+def constituents(tree):
+    yield tree
+    for child in tree.get("children", ()):
+        yield from constituents(child)
+
+
+def test_trees_are_trees_and_sentences_are_subtrees(train):
+    for item in train:
+        edus, tree = item.discourse["edus"], item.discourse["tree"]
+        assert leaves_of(tree) == list(range(len(edus)))
+        spans = {tuple(leaves_of(node)) for node in constituents(tree)}
+        for index in range(len(item.document)):
+            assert tuple(k for k, edu in enumerate(edus) if edu["sentence"] == index) in spans
+        for node in constituents(tree):
+            if "children" in node:
+                assert len(node["children"]) == 2 and node["nuclearity"] in ("NS", "SN", "NN") and node["relation"]
+
+
+def head_of(tree):
+    """The head of a constituent, by walking down the leftmost nuclei."""
+    while "children" in tree:
+        tree = tree["children"][tree["nuclearity"].index("N")]
+    return tree["edu"]
+
+
+def test_dependencies_are_the_conversion_of_the_tree(train):
+    for item in train:
+        expected = {head_of(item.discourse["tree"]): (-1, "root")}
+        for node in constituents(item.discourse["tree"]):
+            for child in node.get("children", ()):
+                if head_of(child) != head_of(node):
+                    expected[head_of(child)] = (head_of(node), node["relation"])
+        found = [(arc["head"], arc["relation"]) for arc in item.discourse["dependency"]]
+        assert found == [expected[k] for k in range(len(found))]
+        for start in range(len(found)):
+            seen, edu = set(), start
+            while edu != -1:
+                assert edu not in seen
+                seen.add(edu)
+                edu = found[edu][0]
+
+
+def test_dependencies_of_a_tree_worked_out_by_hand():
+    leaf = [{"edu": k} for k in range(4)]
+    left = {"relation": "Background", "nuclearity": "SN", "children": [leaf[0], leaf[1]]}
+    right = {"relation": "Joint", "nuclearity": "NN", "children": [leaf[2], leaf[3]]}
+    tree = {"relation": "Elaboration", "nuclearity": "NS", "children": [left, right]}
+    assert dependencies(tree, 4) == [
+        {"head": 1, "relation": "Background"},
+        {"head": -1, "relation": "root"},
+        {"head": 1, "relation": "Elaboration"},
+        {"head": 2, "relation": "Joint"},
+    ]
+    assert dependencies({"edu": 0}, 1) == [{"head": -1, "relation": "root"}]
+    with pytest.raises(UserError, match="leaves"):
+        dependencies(tree, 5)
+
+
+def test_antecedent_is_a_tree_neighbour_far_more_often_than_a_text_neighbour(train):
+    measured = measure_neighbourhood((item.placed, item.discourse) for item in train)
+    assert measured.n_pronouns > 500
+    assert measured.tree_share > 0.85
+    assert measured.text_share < 0.3
+
+
+def test_nouns_and_pronouns_stand_in_the_main_edu(train):
+    for item in train:
+        main = main_edus(item.discourse, item.placed)
+        for index, placed in enumerate(item.placed):
+            edu = item.discourse["edus"][main[index]]
+            words = item.discourse["sentences"][index][edu["start"] : edu["end"]]
+            if placed.kind == "introduction":
+                assert set(words) & set(lexicon.CLASS_OF_NOUN)
+            if placed.kind == "pronoun":
+                assert {"it", "It"} & set(words)
+
+
+def test_suites_have_discourse_too(corpus):
+    for name in BUILDERS:
+        items = read_jsonl(corpus / "suites" / f"{name}.jsonl")
+        discourse = read_jsonl(corpus / "suites" / "discourse" / f"{name}.jsonl")
+        assert [row["document"] for row in discourse] == [item["id"] for item in items]
+        assert all(len(row["sentences"]) == len(item["src"]) for row, item in zip(discourse, items, strict=True))
+
+
+# Suites
+
+
+def test_items_keep_the_contract(suite):
+    name, items = suite
+    assert len(items) == SETTINGS.n_suite_items == len({item["id"] for item in items})
+    for item in items:
+        assert item["phenomenon"] == name
+        assert len(item["candidates"]) == 2 and item["correct"] in (0, 1)
+        assert all(len(candidate) == len(item["src"]) for candidate in item["candidates"])
+        differing = [k for k, pair in enumerate(zip(*item["candidates"], strict=True)) if len(set(pair)) > 1]
+        assert differing == [item["sentence"]] == [len(item["src"]) - 1]
+        assert SETTINGS.min_sentences <= len(item["src"]) <= SETTINGS.max_sentences
+
+
+def sentence_score(src, tgt, salt):
+    """An arbitrary preference of a model that sees one sentence pair at a time."""
+    digest = hashlib.sha256(f"{salt}|{src}|{tgt}".encode()).digest()
+    return int.from_bytes(digest[:6], "big") / 2**48
+
+
+@pytest.mark.parametrize("salt", range(5))
+def test_a_sentence_model_scores_exactly_one_half(suite, salt):
+    _, items = suite
+    right = 0
+    for item in items:
+        # Only the focus sentence differs, so sums over all sentences compare as its scores do.
+        scores = [
+            sentence_score(item["src"][item["sentence"]], candidate[item["sentence"]], salt)
+            for candidate in item["candidates"]
+        ]
+        right += scores[item["correct"]] > scores[1 - item["correct"]]
+    assert right * 2 == len(items)
+
+
+def test_groups_are_balanced(suite):
+    _, items = suite
+    groups = defaultdict(list)
+    for item in items:
+        groups[item["group"]].append(item)
+    for members in groups.values():
+        assert len({(item["src"][-1], *(c[-1] for c in item["candidates"])) for item in members}) == 1
+        assert Counter(item["correct"] for item in members) == {0: len(members) / 2, 1: len(members) / 2}
+
+
+def test_distances_are_even(suite):
+    name, items = suite
+    counts = Counter(item["distance"] for item in items)
+    assert set(counts) == set(range(1, MAX_DISTANCE[name] + 1))
+    assert max(counts.values()) - min(counts.values()) <= 6
+
+
+SUBJECT_OR_OBJECT = {
+    re.compile(r"\b" + predicate.english.replace("{it}", "it") + r"\b"): name
+    for name, group in lexicon.CLASSES.items()
+    for predicate in (*group.subjects, *group.objects)
+}
+
+
+def decide_pronoun(item):
+    """An oracle that reads the English and a dictionary: the last noun of the class that the predicate selects."""
+    focus = item["src"][-1].replace("It ", "it ")
+    name = next(name for pattern, name in SUBJECT_OR_OBJECT.items() if pattern.search(focus))
+    genders = {noun.english: gender for gender, nouns in lexicon.CLASSES[name].nouns.items() for noun in nouns}
+    index, gender = max(
+        (index, genders[word])
+        for index, text in enumerate(item["src"])
+        for word in split_words(text)
+        if word in genders
+    )
+    case = 0 if re.search(r"\bit (tastes|needs|is|has|runs|leaves|carries|grows|describes|ends)\b", focus) else 1
+    return index, PRONOUN[("nom", "acc")[case]][gender]
+
+
+def decide_deixis(item):
+    for index, text in enumerate(item["src"]):
+        if re.match(r"(Hi|Hey),", text):
+            return index, r"[Dd](u|ir|ich|eine?n?)"
+        if re.search(r"\bMrs?\.", text):
+            return index, r"(Sie|Ihnen|Ihre?n?)"
+    raise AssertionError(item)
+
+
+def decide_cohesion(item):
+    focus = item["src"][-1]
+    if item["kind"] == "ambiguous":
+        word = next(word for word in lexicon.AMBIGUOUS if re.search(rf"\b{word}\b", focus))
+        topics = {phrase.english: sense.noun.german for sense in lexicon.AMBIGUOUS[word] for phrase in sense.topics}
+        found = [
+            (k, topics[t[0].lower() + t[1:-1]]) for k, t in enumerate(item["src"]) if t[0].lower() + t[1:-1] in topics
+        ]
+        return found[-1]
+    entry = next(entry for word, entry in lexicon.SYNONYMS.items() if word.lower() in focus.lower())
+    uses = [k for k, text in enumerate(item["src"][:-1]) if entry.english.lower() in text.lower()]
+    words = split_words(item["candidates"][0][uses[-1]])
+    return uses[-1], next(rendering for rendering in entry.renderings if rendering in words)
+
+
+def decide_ellipsis(item):
+    verbs = {p.english: p.verb for p in (*lexicon.TRANSITIVE, *lexicon.INTRANSITIVE)}
+    words = split_words(item["src"][-2])
+    return len(item["src"]) - 2, next(verbs[word] for word in words if word in verbs)
+
+
+ORACLES = {
+    "pronoun": decide_pronoun,
+    "deixis": decide_deixis,
+    "cohesion": decide_cohesion,
+    "ellipsis": decide_ellipsis,
+}
+
+
+def test_an_oracle_with_context_is_always_right_and_distances_are_true(suite):
+    name, items = suite
+    for item in items:
+        index, answer = ORACLES[name](item)
+        flags = re.IGNORECASE if name == "pronoun" else 0
+        fits = [bool(re.search(rf"\b{answer}\b", candidate[-1], flags)) for candidate in item["candidates"]]
+        assert fits[item["correct"]] and not fits[1 - item["correct"]], item
+        assert item["distance"] == len(item["src"]) - 1 - index
+
+
+def test_pronoun_items_have_a_distractor_of_another_gender(corpus):
+    genders = {
+        noun.english: gender
+        for group in lexicon.CLASSES.values()
+        for gender, nouns in group.nouns.items()
+        for noun in nouns
+    }
+    for item in read_jsonl(corpus / "suites" / "pronoun.jsonl"):
+        start = len(item["src"]) - 1 - item["distance"]
+        words = [[word for word in split_words(text) if word in genders] for text in item["src"]]
+        own = genders[words[start][0]]
+        near = words[start + 1 :] if item["distance"] > 1 else words[start - 1 : start]
+        assert any(genders[word] != own for row in near for word in row), item
+
+
+def test_earlier_sentences_of_a_suite_keep_the_focus_secret(corpus):
+    for item in read_jsonl(corpus / "suites" / "deixis.jsonl"):
+        assert not re.search(r"\b[Yy]our?\b", " ".join(item["src"][:-1]))
+    for item in read_jsonl(corpus / "suites" / "ellipsis.jsonl"):
+        verbs = {p.english for p in (*lexicon.TRANSITIVE, *lexicon.INTRANSITIVE)}
+        earlier = {word for text in item["src"][:-2] for word in split_words(text)} & verbs
+        assert earlier, "the other verb stands earlier in the document"
+
+
+def test_suites_do_not_change_with_the_corpus(suite):
+    name, items = suite
+    other = SETTINGS.model_copy(update={"n_train_documents": 3})
+    assert [item for item, _ in build_suite(name, other)] == items
+
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"min_sentences": 12, "max_sentences": 11}, "min_sentences 12 is above max_sentences 11"),
+        ({"min_sentences": 6, "min_pronouns": 4}, "min_sentences 6 is too small: min_pronouns 4 and min_deictic 2"),
+        ({"min_sentences": 14, "min_pronouns": 6, "min_deictic": 6}, "need 15"),
+        ({"max_sentences": 9}, "max_sentences"),
+        ({"n_suite_items": 100}, "n_suite_items"),
+        ({"n_train_documents": 0}, "n_train_documents"),
+        ({"n_train_document": 10}, "did you mean 'n_train_documents'"),
+        ({"weights": {"pronouns": 1.0}}, "did you mean 'pronoun'"),
+        ({"weights": {"pronoun": 0.0}}, "weights.pronoun"),
+        ({"seed": "one"}, "seed"),
+    ],
+)
+def test_contradictory_settings_are_refused(values, message):
+    with pytest.raises(UserError) as caught:
+        ControlledSettings.load(values, where="corpora.controlled")
+    assert message in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"min_sentences": 10, "max_sentences": 10},
+        {"min_sentences": 30, "max_sentences": 40},
+        {"min_sentences": 4, "min_pronouns": 1, "min_deictic": 1},
+        {"min_pronouns": 0, "min_deictic": 0},
+        {"weights": {"ambiguous": 0.0, "consistent": 0.0, "ellipsis": 0.0, "filler": 0.0}},
+        {"min_sentences": 15, "min_pronouns": 6, "min_deictic": 6},
+        {"min_sentences": 9, "max_sentences": 10, "min_pronouns": 5, "min_deictic": 2},
+        {"min_sentences": 32, "max_sentences": 40, "min_pronouns": 20, "min_deictic": 7},
+    ],
+)
+def test_extreme_settings_still_make_whole_corpora(values, tmp_path):
+    sizes = {"n_train_documents": 30, "n_dev_documents": 2, "n_test_documents": 2, "n_suite_items": 60}
+    settings = ControlledSettings.load({**sizes, **values}, where="corpora.controlled")
+    generate_corpus(settings, tmp_path)
+    for document in read_all(tmp_path, "train"):
+        assert settings.min_sentences <= len(document) <= settings.max_sentences
+        text = " ".join(document.src)
+        assert len(re.findall(r"\b[Ii]t\b", text)) >= settings.min_pronouns
+        assert len(re.findall(r"\b[Yy]our?\b", text)) >= settings.min_deictic
+    assert json.loads((tmp_path / "manifest.json").read_text(encoding="utf-8"))["suites"]["pronoun"]["n_items"] == 60
+
+
+def test_more_documents_than_exist_are_refused():
+    settings = SETTINGS.model_copy(update={"n_dev_documents": 5})
+
+    class Everything(set):
+        def __contains__(self, _):
+            return True
+
+    with pytest.raises(UserError, match="fewer documents"):
+        generate_split(settings, "dev", seen=Everything())
