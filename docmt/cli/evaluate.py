@@ -122,8 +122,19 @@ def run_compare(options: argparse.Namespace) -> None:
     if options.out:
         with atomic_writer(options.out) as file:
             table.to_csv(file, index=False)
-    shown = table.drop(columns="signature").rename(columns={"p_value": "p"})
-    print(tabulate(shown, headers="keys", showindex=False, floatfmt=("", "", ".2f", "+.2f", ".4f"), missingval="–"))
+    lines = [
+        [
+            row.system,
+            row.metric,
+            f"{row.value:.2f}",
+            "–" if row.difference is None else f"{row.difference:+.2f}",
+            "–" if row.p_value is None else f"{row.p_value:.4f}",
+        ]
+        for row in rows
+    ]
+    header = ["system", "metric", "score", "difference", "p"]
+    sides = ["left", "left", "right", "right", "right"]
+    print(tabulate(lines, header, "simple", colalign=sides, disable_numparse=True))
     for signature in dict.fromkeys(table["signature"]):
         print(signature)
 

@@ -90,13 +90,15 @@ def compare_systems(
         baseline = results[metric][0].score
         for name, result in zip(results["System"], results[metric], strict=True):
             difference = None if result.p_value is None else result.score - baseline
+            # sacreBLEU counts trials of a strictly larger difference, so equal systems would get the smallest p.
+            p_value = 1.0 if difference == 0 else result.p_value
             rows.append(
                 Comparison(
                     system=name,
                     metric=f"{metric} ({unit})",
                     value=result.score,
                     difference=difference,
-                    p_value=result.p_value,
+                    p_value=p_value,
                     signature=f"{signatures[metric].format()}|segments:{unit}",
                 )
             )

@@ -112,7 +112,7 @@ def learning_curves(histories: Sequence[History], styles: Styles) -> list[Pictur
         LOSSES,
         key="learning_curves",
         title="Learning curves",
-        caption="Loss per target token. Line: mean over seeds; band: lowest to "
+        caption="Label-smoothed loss per target token, in nats. Line: mean over seeds; band: lowest to "
         "highest seed; each seed alone is a thin line.",
         y_label="loss",
     )

@@ -34,6 +34,7 @@ COLUMNS = [
 NEEDED = ("dataset", "system", "seed", "test", "metric", "value", "n", "signature")
 WHOLE_NUMBERS = ("seed", "n", "distance")
 NUMBERS = ("value", "low", "high", "chance")
+TYPES = {name: "Int64" if name in WHOLE_NUMBERS else "float64" if name in NUMBERS else "string" for name in COLUMNS}
 
 
 def gather_scores(paths: Sequence[Path]) -> pd.DataFrame:
@@ -53,7 +54,7 @@ def gather_scores(paths: Sequence[Path]) -> pd.DataFrame:
             rows.append(row)
     if not rows:
         raise UserError("no scores: the files given hold no row")
-    return _with_types(pd.DataFrame(rows).reindex(columns=COLUMNS))
+    return pd.DataFrame(rows).reindex(columns=COLUMNS).astype(TYPES)
 
 
 def _read_rows(path: Path) -> list[dict[str, Any]]:
@@ -67,7 +68,7 @@ def _read_rows(path: Path) -> list[dict[str, Any]]:
         "commit": provenance.get("commit"),
         "fingerprint": provenance.get("fingerprint"),
         "data": reference[:12] if reference else None,
-        "versions": "; ".join(f"{name} {version}" for name, version in versions.items() if version),
+        "versions": "; ".join(f"{name} {version}" for name, version in versions.items() if version) or None,
     }
     for number, row in enumerate(content["scores"], start=1):
         missing = next((key for key in NEEDED if key not in row), None)
@@ -84,21 +85,22 @@ def write_scores_table(path: Path, scores: pd.DataFrame) -> None:
 
 def read_scores_table(path: Path) -> pd.DataFrame:
     """Read `scores.csv`. Raises UserError when the file is not of that form."""
-    scores = read_table(path, needed=NEEDED)
+    scores = read_table(path, needed=NEEDED, words=[name for name, kind in TYPES.items() if kind == "string"])
     try:
-        return _with_types(scores.reindex(columns=COLUMNS))
+        return scores.reindex(columns=COLUMNS).astype(TYPES)
     except (TypeError, ValueError) as error:
         raise UserError(f"{path}: a column that must hold numbers does not ({error})") from None
 
 
-def read_table(path: Path, *, needed: Sequence[str]) -> pd.DataFrame:
-    """Read a CSV file in which only an empty cell is a missing value.
+def read_table(path: Path, *, needed: Sequence[str], words: Sequence[str] = ()) -> pd.DataFrame:
+    """Read a CSV file in which only an empty cell is a missing value, and the columns `words` stay as written.
 
     Raises UserError when it is missing, is not CSV, or lacks a column.
     """
     try:
-        # Names are data: a system may be called "NA" or "nan".
-        table = pd.read_csv(path, keep_default_na=False, na_values=[""], encoding="utf-8")
+        # Names are data: a system may be called "NA", and a commit may be made of digits only.
+        types = dict.fromkeys(words, "string")
+        table = pd.read_csv(path, keep_default_na=False, na_values=[""], encoding="utf-8", dtype=types)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
@@ -107,9 +109,3 @@ def read_table(path: Path, *, needed: Sequence[str]) -> pd.DataFrame:
     if missing:
         raise UserError(f"{path}: column {missing!r} is missing")
     return table
-
-
-def _with_types(scores: pd.DataFrame) -> pd.DataFrame:
-    types: dict[str, str] = {name: "Int64" for name in WHOLE_NUMBERS} | {name: "float64" for name in NUMBERS}
-    types |= {name: "string" for name in COLUMNS if name not in types}
-    return scores.astype(types)

@@ -50,7 +50,8 @@ def read_histories(arguments: Sequence[str]) -> list[History]:
 
 def read_statistics(paths: Sequence[Path]) -> pd.DataFrame:
     """Join the CSV files of `docmt instances statistics`. Raises UserError when one is of another form."""
-    tables = [read_table(path, needed=("dataset", "segmentation", "split")) for path in paths]
+    keys = ("dataset", "segmentation", "split")
+    tables = [read_table(path, needed=keys, words=keys) for path in paths]
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
 

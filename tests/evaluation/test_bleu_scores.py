@@ -1,0 +1,224 @@
+"""Scores of translations against an independent oracle, fixed numbers and ugly input."""
+
+import math
+import random
+from collections import Counter
+
+import pytest
+
+from docmt.evaluation.bleu import build_metric, score_hypotheses, word_tokenizer
+from docmt.evaluation.hypotheses import Hypothesis, join_segments
+from docmt.evaluation.settings import METRICS, EvaluationSettings
+
+SETTINGS = EvaluationSettings()
+REFERENCE = [
+    "Der Hund ist müde, und er schläft.",
+    "Sie sagte: „Komm her!“",
+    "",
+    "Das Haus steht am Fluss – seit 1999.",
+    "Wir kaufen es vielleicht.",
+    "Ende 🙂",
+]
+
+
+def make_hypotheses(sentences, lengths=(2, 2, 2), *, documents=("a", "a", "b"), aligned=True, **extra):
+    hypotheses, start = [], 0
+    for i, (length, document) in enumerate(zip(lengths, documents, strict=True)):
+        own = sentences[start : start + length] if aligned else sentences[i]
+        hypotheses.append(
+            Hypothesis(
+                instance=i,
+                document=document,
+                first_sentence=start,
+                n_sentences=length,
+                aligned=aligned,
+                sentences=own,
+                **extra,
+            )
+        )
+        start += length
+    return hypotheses
+
+
+def scores_by_metric(hypotheses, reference=REFERENCE, *, settings=SETTINGS, tgt_lang="de"):
+    rows = score_hypotheses(hypotheses, reference, settings=settings, tgt_lang=tgt_lang)
+    return {row["metric"]: row for row in rows}
+
+
+def multi_bleu(hypotheses, references):
+    """BLEU of words between blanks: the definition of Papineni et al., corpus level, four orders, no smoothing."""
+    right, total, n_hypothesis, n_reference = Counter(), Counter(), 0, 0
+    for hypothesis, reference in zip(hypotheses, references, strict=True):
+        ours, theirs = hypothesis.split(" ") if hypothesis else [], reference.split(" ") if reference else []
+        n_hypothesis, n_reference = n_hypothesis + len(ours), n_reference + len(theirs)
+        for order in range(1, 5):
+            grams = Counter(tuple(ours[i : i + order]) for i in range(len(ours) - order + 1))
+            known = Counter(tuple(theirs[i : i + order]) for i in range(len(theirs) - order + 1))
+            total[order] += sum(grams.values())
+            right[order] += sum((grams & known).values())
+    if not all(right[order] for order in range(1, 5)):
+        return 0.0
+    precision = math.exp(sum(math.log(right[order] / total[order]) for order in range(1, 5)) / 4)
+    return 100 * precision * (1.0 if n_hypothesis >= n_reference else math.exp(1 - n_reference / n_hypothesis))
+
+
+def test_perfect_translation_scores_hundred_in_every_metric():
+    rows = scores_by_metric(make_hypotheses(REFERENCE))
+    assert list(rows) == [*METRICS, "length ratio"]
+    assert all(row["value"] == pytest.approx(100) for row in rows.values())
+    assert {name: rows[name]["n"] for name in METRICS} == {
+        "s-BLEU": 6,
+        "d-BLEU (instances)": 3,
+        "d-BLEU (documents)": 2,
+        "tokenised s-BLEU": 6,
+        "tokenised d-BLEU (instances)": 3,
+        "chrF": 6,
+    }
+
+
+def test_fixed_numbers():
+    translation = [
+        "Der Hund ist müde und er schläft.",
+        "Sie sagte: „Komm!“",
+        "",
+        "Das Haus steht seit 1999 am Fluss.",
+        "Wir kaufen es.",
+        "Ende",
+    ]
+    rows = scores_by_metric(make_hypotheses(translation))
+    found = {name: rows[name]["value"] for name in METRICS}
+    assert found == pytest.approx(FIXED, abs=1e-6)
+
+
+# Printed by the `sacrebleu` command and, for the tokenised ones, by a Perl transcription of multi-bleu.perl.
+FIXED = {
+    "s-BLEU": 42.628701,
+    "d-BLEU (instances)": 48.809603,
+    "d-BLEU (documents)": 51.803550,
+    "tokenised s-BLEU": 46.237261,
+    "tokenised d-BLEU (instances)": 51.165759,
+    "chrF": 72.353873,
+}
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("unit", ["sentences", "instances"])
+def test_tokenised_scores_equal_multi_bleu(seed, unit):
+    rng = random.Random(seed)
+    words = [
+        "Der",
+        "Hund",
+        "(das",
+        "Haus)",
+        "schläft,",
+        "„gut“",
+        "3.5",
+        "U.S.",
+        "don't",
+        "&",
+        "a-b",
+        "x|y",
+        "ist\u00a0es.",
+    ]
+    reference = [" ".join(rng.choices(words, k=rng.randint(0, 14))) for _ in range(24)]
+    translation = [" ".join(w for w in line.split(" ") if rng.random() > 0.1 * (seed % 3)) for line in reference]
+    translation[seed] = ""
+    hypotheses = make_hypotheses(translation, (8, 4, 12))
+    name = {"sentences": "tokenised s-BLEU", "instances": "tokenised d-BLEU (instances)"}[unit]
+    tokenize = word_tokenizer(SETTINGS, "de")
+    tokens = [[tokenize(sentence) for sentence in hypothesis.sentences] for hypothesis in hypotheses]
+    pairs = join_segments(hypotheses, tokens, [tokenize(line) for line in reference], unit)
+    pairs = [[" ".join(segment.split()) for segment in side] for side in pairs]
+    assert scores_by_metric(hypotheses, reference)[name]["value"] == pytest.approx(multi_bleu(*pairs), abs=1e-9)
+
+
+def test_no_common_four_gram_is_zero_as_in_multi_bleu():
+    rows = scores_by_metric(make_hypotheses(["eins", "zwei", "", "Das Haus ja nein so", "", ""]))
+    assert rows["tokenised s-BLEU"]["value"] == 0
+    assert rows["s-BLEU"]["value"] > 0  # sacreBLEU smooths
+
+
+def test_empty_hypotheses_score_zero():
+    rows = scores_by_metric(make_hypotheses([""] * 6))
+    assert all(row["value"] == 0 for row in rows.values())
+
+
+def test_empty_reference_gives_no_error():
+    rows = scores_by_metric(make_hypotheses([""] * 6), [""] * 6)
+    assert math.isnan(rows["length ratio"]["value"])
+
+
+def test_unaligned_hypotheses_get_document_scores_only():
+    translations = [["Der Hund ist müde, und er schläft. Sie sagte: „Komm her!“"], REFERENCE[2:4], ["Ende"]]
+    rows = scores_by_metric(make_hypotheses(translations, aligned=False))
+    assert list(rows) == [
+        "d-BLEU (instances)",
+        "d-BLEU (documents)",
+        "tokenised d-BLEU (instances)",
+        "length ratio",
+        "aligned instances",
+    ]
+    assert (rows["aligned instances"]["value"], rows["aligned instances"]["n"]) == (pytest.approx(100 / 3), 3)
+
+
+def test_one_unaligned_instance_makes_all_unaligned():
+    hypotheses = make_hypotheses(REFERENCE)
+    hypotheses[1] = hypotheses[1].model_copy(update={"aligned": False})
+    assert "s-BLEU" not in scores_by_metric(hypotheses)
+
+
+def test_document_of_one_instance_has_equal_document_and_instance_scores():
+    rows = scores_by_metric(make_hypotheses(REFERENCE[::-1], documents=("a", "b", "c")))
+    assert rows["d-BLEU (instances)"]["value"] == rows["d-BLEU (documents)"]["value"]
+
+
+def test_forced_ends_are_a_share_of_sentences():
+    rows = scores_by_metric(make_hypotheses(REFERENCE, forced_ends=1))
+    assert (rows["forced ends"]["value"], rows["forced ends"]["n"]) == (50.0, 6)
+
+
+def test_signatures_name_tokeniser_case_and_segments():
+    rows = scores_by_metric(make_hypotheses(REFERENCE))
+    assert rows["s-BLEU"]["signature"].startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:")
+    assert rows["s-BLEU"]["signature"].endswith("segments:sentences")
+    assert "segments:instances|words:moses-de (sacremoses " in rows["tokenised d-BLEU (instances)"]["signature"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "lang", "part"),
+    [
+        ({}, "zh", "tok:zh"),
+        ({"lowercase": True}, "en", "case:lc"),
+        ({"bleu_tokenizer": "intl"}, "de", "tok:intl"),
+    ],
+)
+def test_settings_shape_the_signature(settings, lang, part):
+    rows = scores_by_metric(make_hypotheses(REFERENCE), settings=EvaluationSettings(**settings), tgt_lang=lang)
+    assert part in rows["s-BLEU"]["signature"]
+
+
+def test_chinese_words_are_found_by_jieba():
+    assert word_tokenizer(SETTINGS, "zh")("我来到北京清华大学").split() == ["我", "来到", "北京", "清华大学"]
+
+
+def test_lowercase_ignores_case():
+    upper = [line.upper().replace("SS", "ss") for line in REFERENCE]
+    lowered = scores_by_metric(make_hypotheses(upper), settings=EvaluationSettings(lowercase=True))
+    assert lowered["s-BLEU"]["value"] == pytest.approx(100)
+    assert scores_by_metric(make_hypotheses(upper))["s-BLEU"]["value"] < 60
+
+
+def test_only_chosen_metrics_are_computed():
+    rows = scores_by_metric(make_hypotheses(REFERENCE), settings=EvaluationSettings(metrics=["chrF"]))
+    assert list(rows) == ["chrF", "length ratio"]
+
+
+def test_equals_sacrebleu_by_its_own_function():
+    import sacrebleu
+
+    translation = [line.replace("er", "es") for line in REFERENCE]
+    value = scores_by_metric(make_hypotheses(translation))["s-BLEU"]["value"]
+    assert value == pytest.approx(sacrebleu.corpus_bleu(translation, [REFERENCE]).score)
+    assert build_metric("chrF", SETTINGS, "de").corpus_score(translation, [REFERENCE]).score == pytest.approx(
+        sacrebleu.corpus_chrf(translation, [REFERENCE]).score
+    )

@@ -1,0 +1,102 @@
+"""Contrastive accuracy by hand-counted cases."""
+
+import json
+
+import pytest
+
+from docmt.errors import UserError
+from docmt.evaluation.contrast import (
+    ContrastiveItem,
+    read_log_probabilities,
+    read_suite,
+    score_contrast,
+    wilson_interval,
+)
+
+
+def item(name, *, phenomenon="pronoun", distance=None, kind=None, n=2, correct=0):
+    return ContrastiveItem(name, phenomenon, distance, kind, n, correct)
+
+
+def test_overall_by_distance_and_by_kind():
+    items = [item("a", distance=1, kind="x"), item("b", distance=1), item("c", distance=10, kind="x", correct=1)]
+    rows = score_contrast(items, {"a": [-1.0, -2.0], "b": [-2.0, -1.0], "c": [-9.0, -3.0]})
+    found = [(row["phenomenon"], row["distance"], row["kind"], round(row["value"], 2), row["n"]) for row in rows]
+    assert found == [
+        ("pronoun", None, None, 66.67, 3),
+        ("pronoun", 1, None, 50.0, 2),
+        ("pronoun", 10, None, 100.0, 1),
+        ("pronoun", None, "x", 100.0, 2),
+    ]
+
+
+def test_several_phenomena_get_a_row_over_all():
+    items = [item("a"), item("b", phenomenon="deixis")]
+    rows = score_contrast(items, {"a": [1, 0], "b": [0, 1]})
+    assert [(row["phenomenon"], row["value"]) for row in rows] == [(None, 50.0), ("pronoun", 100.0), ("deixis", 0.0)]
+
+
+@pytest.mark.parametrize(
+    ("scores", "value"),
+    [
+        ([-1.0, -1.0, -5.0], 0.0),  # a tie is wrong
+        ([-1.0, -1.1, -1.2], 100.0),
+        ([-3.0, float("-inf"), -4.0], 100.0),
+        ([float("-inf"), float("-inf"), float("-inf")], 0.0),
+    ],
+)
+def test_right_candidate_must_be_strictly_highest(scores, value):
+    row = score_contrast([item("a", n=3)], {"a": scores})[0]
+    assert row["value"] == value and row["chance"] == pytest.approx(100 / 3)
+
+
+def test_wilson_interval_against_published_values():
+    # Newcombe 1998, Table I: 81 of 263 and 0 of 20.
+    assert wilson_interval(81, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
+    assert wilson_interval(0, 20) == pytest.approx((0.0, 0.1611), abs=5e-5)
+    assert wilson_interval(5, 5)[1] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("scores", "message"),
+    [
+        ({}, "lack item 'a'"),
+        ({"a": [1.0]}, "1 for 2 candidates"),
+        ({"a": [1.0, float("nan")]}, "not numbers"),
+        ({"a": [1.0, 0.0], "z": [1.0, 0.0]}, "item 'z'"),
+    ],
+)
+def test_scores_that_do_not_fit_are_refused(scores, message):
+    with pytest.raises(UserError, match=message):
+        score_contrast([item("a")], scores)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            {"id": "a", "phenomenon": "p", "candidates": [["x"]], "correct": 0},
+            "line 2: `correct` is 0, but there are 1",
+        ),
+        ({"id": "a", "phenomenon": "p", "candidates": [["x"], ["y"]], "correct": 2}, "`correct` is 2"),
+        ({"id": "first", "phenomenon": "p", "candidates": [["x"], ["y"]], "correct": 0}, "stands twice"),
+        ({"id": "a", "candidates": [], "correct": 0}, "'phenomenon' is missing"),
+        ([], "an object is needed"),
+    ],
+)
+def test_bad_suites_are_refused_with_their_line(tmp_path, line, message):
+    first = {"id": "first", "phenomenon": "p", "distance": 2, "candidates": [["x"], ["y"]], "correct": 1}
+    path = tmp_path / "suite.jsonl"
+    path.write_text(json.dumps(first) + "\n" + json.dumps(line) + "\n")
+    with pytest.raises(UserError, match=message):
+        read_suite(path)
+    path.write_text(json.dumps(first) + "\n")
+    assert read_suite(path) == [ContrastiveItem("first", "p", 2, None, 2, 1)]
+
+
+@pytest.mark.parametrize("content", ["[]", '{"items": [{"id": 1}]}', '{"items": [{"id": "a", "scores": ["x"]}]}', "3"])
+def test_other_json_is_no_log_probabilities(tmp_path, content):
+    path = tmp_path / "scores.json"
+    path.write_text(content)
+    with pytest.raises(UserError, match="not an output of `docmt decode contrast`"):
+        read_log_probabilities(path)

@@ -1,0 +1,106 @@
+"""`docmt evaluate`, from files to files."""
+
+import json
+
+import pytest
+
+from docmt.cli.main import main
+
+RUN = ["--run", "dataset=d", "system=s", "seed=3", "test=t"]
+
+
+@pytest.fixture
+def text(tmp_path):
+    lines = [f"Satz {i} ist , nun ja , ein ganz kurzer Satz ." for i in range(12)]
+    (tmp_path / "t.documents.tsv").write_text("document\tn_sentences\na\t5\nb\t7\n")
+    for lang in ("en", "de"):
+        (tmp_path / f"t.{lang}").write_text("".join(line + "\n" for line in lines))
+    return lines
+
+
+def write_hypotheses(path, lines, *, aligned=True):
+    rows = [
+        {"instance": i, "document": "ab"[i], "first_sentence": a, "n_sentences": b - a, "aligned": aligned,
+         "sentences": lines[a:b]}
+        for i, (a, b) in enumerate(((0, 5), (5, 12)))
+    ]  # fmt: skip
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def text_options(folder):
+    return ["--prefix", str(folder / "t"), "--src-lang", "en", "--tgt-lang", "de"]
+
+
+def test_bleu_writes_rows_with_run_and_provenance(tmp_path, text):
+    path = write_hypotheses(tmp_path / "h.jsonl", text)
+    options = ["--hypotheses", str(path), *text_options(tmp_path), *RUN, "fingerprint=abc", "--out"]
+    assert main(["evaluate", "bleu", *options, str(tmp_path / "s.json")]) == 0
+    content = json.loads((tmp_path / "s.json").read_text())
+    row = content["scores"][0]
+    assert row["metric"] == "s-BLEU" and row["value"] == pytest.approx(100) and row["n"] == 12
+    assert (row["dataset"], row["system"], row["seed"], row["test"]) == ("d", "s", 3, "t")
+    assert row["phenomenon"] is None and row["distance"] is None
+    assert content["provenance"]["fingerprint"] == "abc"
+    assert set(content["provenance"]["inputs"]) == {"hypotheses", "reference", "documents"}
+
+
+def test_contrast_keeps_the_provenance_of_decoding(tmp_path):
+    suite, scores = tmp_path / "suite.jsonl", tmp_path / "scores.json"
+    suite.write_text(json.dumps({"id": "a", "phenomenon": "p", "candidates": [["x"], ["y"]], "correct": 1}) + "\n")
+    scores.write_text(json.dumps({"items": [{"id": "a", "scores": [-2, -1]}], "provenance": {"commit": "c0ffee"}}))
+    options = ["--suite", str(suite), "--log-probabilities", str(scores), *RUN, "--out", str(tmp_path / "s.json")]
+    assert main(["evaluate", "contrast", *options]) == 0
+    content = json.loads((tmp_path / "s.json").read_text())
+    assert content["provenance"]["log_probabilities"] == {"commit": "c0ffee"}
+    assert content["scores"][0]["value"] == 100 and content["scores"][0]["test"] == "t"
+
+
+@pytest.mark.parametrize("test", ["bootstrap", "randomisation"])
+def test_compare_finds_the_worse_system(tmp_path, text, capsys, test):
+    good = write_hypotheses(tmp_path / "good.jsonl", text)
+    bad = write_hypotheses(tmp_path / "bad.jsonl", [line.replace("ganz kurzer", "sehr langer") for line in text])
+    same = write_hypotheses(tmp_path / "same.jsonl", text)
+    named = [f"good={good}", f"bad={bad}", f"same={same}"]
+    table = tmp_path / "table.csv"
+    options = [*text_options(tmp_path), "--test", test, "--samples", "200", "--out", str(table)]
+    assert main(["evaluate", "compare", "--hypotheses", *named, *options]) == 0
+    printed = capsys.readouterr().out
+    assert "BLEU (sentences)" in printed and "chrF2 (sentences)" in printed and "–" in printed
+    rows = {(row[0], row[1]): row for row in (line.split(",") for line in table.read_text().splitlines()[1:])}
+    assert float(rows["bad", "BLEU (sentences)"][3]) < -10
+    assert float(rows["bad", "BLEU (sentences)"][4]) < 0.05 < float(rows["same", "BLEU (sentences)"][4])
+
+
+def test_compare_falls_back_to_instances_and_documents(tmp_path, text, capsys):
+    one = write_hypotheses(tmp_path / "one.jsonl", text)
+    two = write_hypotheses(tmp_path / "two.jsonl", text, aligned=False)
+    options = [*text_options(tmp_path), "--samples", "20"]
+    assert main(["evaluate", "compare", "--hypotheses", str(one), str(two), *options]) == 0
+    assert "BLEU (instances)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("run", "message"),
+    [
+        (["dataset=d", "system=s", "seed=1"], "test=… is missing"),
+        (["dataset=d", "system=s", "seed=x", "test=t"], "seed=x: a whole number"),
+        (["dataset=d", "sytem=s", "seed=1", "test=t"], "did you mean 'system'?"),
+        (["dataset=d", "dataset=d", "system=s", "seed=1", "test=t"], "write dataset=VALUE once"),
+        (["dataset"], "write dataset=VALUE once"),
+    ],
+)
+def test_bad_run_keys_give_one_line_and_no_file(tmp_path, text, capsys, run, message):
+    path = write_hypotheses(tmp_path / "h.jsonl", text)
+    out = tmp_path / "s.json"
+    options = ["--hypotheses", str(path), *text_options(tmp_path), "--run", *run, "--out", str(out)]
+    assert main(["evaluate", "bleu", *options]) == 2
+    error = capsys.readouterr().err.strip()
+    assert message in error and "\n" not in error and not out.exists()
+
+
+def test_one_system_cannot_be_compared(tmp_path, text, capsys):
+    path = write_hypotheses(tmp_path / "h.jsonl", text)
+    assert main(["evaluate", "compare", "--hypotheses", str(path), *text_options(tmp_path)]) == 2
+    assert main(["evaluate", "compare", "--hypotheses", str(path), str(path), *text_options(tmp_path)]) == 2
+    assert "write NAME=FILE" in capsys.readouterr().err

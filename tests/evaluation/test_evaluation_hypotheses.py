@@ -1,0 +1,67 @@
+"""Reading hypotheses and references: what does not fit is refused, with file and line."""
+
+import json
+
+import pytest
+
+from docmt.corpora.documents import DocumentIndex
+from docmt.errors import UserError
+from docmt.evaluation.hypotheses import read_hypotheses, read_reference
+
+INDEX = DocumentIndex(("a", "b"), (3, 2))
+LINES = [
+    {"instance": 0, "document": "a", "first_sentence": 0, "n_sentences": 2, "aligned": True, "sentences": ["x", ""]},
+    {"instance": 1, "document": "a", "first_sentence": 2, "n_sentences": 1, "aligned": True, "sentences": ["y"]},
+    {"instance": 2, "document": "b", "first_sentence": 3, "n_sentences": 2, "aligned": True, "sentences": ["z", "w"]},
+]
+
+
+def write(path, lines):
+    path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def test_reads_what_decoding_writes(tmp_path):
+    lines = [line | {"score": -0.5, "forced_ends": 1} for line in LINES]
+    hypotheses = read_hypotheses(write(tmp_path / "h.jsonl", lines), INDEX)
+    assert [hypothesis.sentences for hypothesis in hypotheses] == [["x", ""], ["y"], ["z", "w"]]
+    assert [hypothesis.forced_ends for hypothesis in hypotheses] == [1, 1, 1]
+
+
+def test_line_separators_inside_sentences_are_text(tmp_path):
+    lines = [LINES[0] | {"sentences": ["a\u2028b", "c\u0085d\rd"]}, *LINES[1:]]
+    assert read_hypotheses(write(tmp_path / "h.jsonl", lines), INDEX)[0].sentences == ["a\u2028b", "c\u0085d\rd"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda lines: lines[:2], "ends after 3 sentences, but the split has 5"),
+        (lambda lines: lines[1:], "line 1 is instance 1, but instance 0 is due"),
+        (lambda lines: [lines[0], lines[2] | {"instance": 1}], "line 2 begins at sentence 3, but sentence 2 is due"),
+        (lambda lines: [*lines, lines[2] | {"instance": 3, "first_sentence": 5}], "line 4 ends after sentence 5"),
+        (lambda lines: [lines[0] | {"document": "c"}, *lines[1:]], "line 1 is of document 'c'"),
+        (lambda lines: [lines[0] | {"n_sentences": 4, "sentences": ["x"] * 4}, *lines[1:]], "belong to 'b'"),
+        (lambda lines: [*lines[:2], lines[2] | {"sentences": ["z"]}], "line 3: 1 sentences for 2 source sentences"),
+        (lambda lines: [lines[0] | {"sentences": "x"}, *lines[1:]], "line 1, key 'sentences'"),
+        (lambda lines: [{"instance": 0}], "line 1, key 'document': Field required"),
+        (lambda lines: [3], "line 1"),
+        (lambda lines: [], "ends after 0 sentences"),
+    ],
+)
+def test_misfits_are_refused_in_one_line(tmp_path, change, message):
+    path = write(tmp_path / "h.jsonl", change([dict(line) for line in LINES]))
+    with pytest.raises(UserError) as caught:
+        read_hypotheses(path, INDEX)
+    assert message in str(caught.value) and str(path) in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_reference_of_another_length_is_refused(tmp_path):
+    (tmp_path / "test.documents.tsv").write_text("document\tn_sentences\na\t3\n")
+    (tmp_path / "test.en").write_text("1\n2\n3\n")
+    (tmp_path / "test.de").write_text("1\n2\n")
+    with pytest.raises(UserError, match=r"test\.de: 2 lines, but .* counts 3 sentences; line 3 is the first"):
+        read_reference(tmp_path / "test", src_lang="en", tgt_lang="de")
+    (tmp_path / "test.de").write_text("1\n\n3\n")
+    index, lines = read_reference(tmp_path / "test", src_lang="en", tgt_lang="de")
+    assert (index.ids, lines) == (("a",), ["1", "", "3"])

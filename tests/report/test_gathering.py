@@ -1,0 +1,93 @@
+"""The long table: what goes in, what is refused, and that it reads back as written."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from docmt.errors import UserError
+from docmt.report.gathering import COLUMNS, gather_scores, read_scores_table, write_scores_table
+
+ROW = {
+    "dataset": "d",
+    "system": "s",
+    "seed": 1,
+    "test": "t",
+    "metric": "s-BLEU",
+    "value": 12.5,
+    "n": 3,
+    "phenomenon": None,
+    "distance": None,
+    "signature": "sig",
+}
+
+
+def write(path, *rows, **provenance):
+    path.write_text(json.dumps({"provenance": {"commit": "abc", **provenance}, "scores": list(rows)}))
+    return path
+
+
+def test_rows_of_all_files_with_provenance(tmp_path):
+    one = write(tmp_path / "1.json", ROW, fingerprint="f00", docmt="0.1", versions={"python": "3.11"})
+    two = write(tmp_path / "2.json", ROW | {"seed": 2, "distance": 4}, inputs={"reference": {"sha256": "a" * 64}})
+    table = gather_scores([one, two])
+    assert list(table.columns) == COLUMNS
+    assert table["seed"].tolist() == [1, 2]
+    assert table.loc[0, ["commit", "fingerprint", "versions"]].tolist() == ["abc", "f00", "docmt 0.1; python 3.11"]
+    assert table.loc[1, "data"] == "a" * 12 and table.loc[1, "distance"] == 4
+
+
+def test_reads_back_what_was_written(tmp_path):
+    names = ["NA", "nan", "a,b", 'q"q', "ü 🙂", "null"]
+    rows = [
+        ROW | {"system": name, "value": value} for name, value in zip(names, [1 / 3, None, 1e-9, 5, 6, 7], strict=True)
+    ]
+    path = write(tmp_path / "1.json", *rows, fingerprint="001234567890", inputs={"reference": {"sha256": "1e" * 32}})
+    table = gather_scores([path])
+    write_scores_table(tmp_path / "scores.csv", table)
+    again = read_scores_table(tmp_path / "scores.csv")
+    pd.testing.assert_frame_equal(table, again)
+    assert again.loc[0, ["fingerprint", "data"]].tolist() == ["001234567890", "1e1e1e1e1e1e"]
+    assert again["system"].tolist() == names and pd.isna(again["value"][1])
+
+
+def test_same_score_twice_is_refused_naming_both_files(tmp_path):
+    one, two = write(tmp_path / "1.json", ROW), write(tmp_path / "2.json", ROW | {"value": 9})
+    with pytest.raises(UserError) as caught:
+        gather_scores([one, two])
+    assert str(one) in str(caught.value) and str(two) in str(caught.value) and "metric s-BLEU" in str(caught.value)
+
+
+def test_rows_that_differ_in_kind_only_are_two(tmp_path):
+    path = write(tmp_path / "1.json", ROW | {"kind": "x"}, ROW | {"kind": "y"})
+    assert gather_scores([path])["kind"].tolist() == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{}", "key 'scores' is missing"),
+        ("[]", "not a score file"),
+        ('{"scores": [{"dataset": "d"}]}', "score 1 has no key 'system'"),
+        ('{"scores": []}', "no scores"),
+        ("{", "line 1 is not JSON"),
+    ],
+)
+def test_other_files_are_refused(tmp_path, content, message):
+    (tmp_path / "x.json").write_text(content)
+    with pytest.raises(UserError, match=message):
+        gather_scores([tmp_path / "x.json"])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a,b\n1,2\n", "column 'dataset' is missing"),
+        ("", "not a CSV table"),
+        ("dataset,system,seed,test,metric,value,n,signature\nd,s,1,t,m,many,3,x\n", "must hold numbers"),
+    ],
+)
+def test_other_tables_are_refused(tmp_path, content, message):
+    (tmp_path / "x.csv").write_text(content)
+    with pytest.raises(UserError, match=message):
+        read_scores_table(tmp_path / "x.csv")

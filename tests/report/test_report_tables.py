@@ -1,0 +1,160 @@
+"""Tables: means, deviations, gaps, published numbers, escapes."""
+
+import pandas as pd
+import pytest
+
+from docmt.report.data import counts_table, overlap_table, statistics_table
+from docmt.report.gathering import COLUMNS, TYPES
+from docmt.report.results import contrastive_table, further_table, main_table, split_table
+from docmt.report.settings import ReportSettings
+from docmt.report.summary import summarise
+from docmt.report.tables import Table, format_count, format_score, to_latex, to_markdown, to_text
+
+SETTINGS = ReportSettings()
+
+
+def long_table(*rows):
+    return pd.DataFrame(rows).reindex(columns=COLUMNS).astype(TYPES)
+
+
+def bleu(system, seed, value, *, metric="s-BLEU", dataset="d", test="t"):
+    return {"dataset": dataset, "system": system, "seed": seed, "test": test, "metric": metric, "value": value, "n": 9}
+
+
+def accuracy(system, value, *, phenomenon="pronoun", test="pronoun", seed=1, **keys):
+    row = bleu(system, seed, value, metric="contrastive accuracy", test=test)
+    return row | {"phenomenon": phenomenon, "low": value - 5, "high": value + 5, "chance": 50.0, **keys}
+
+
+def test_mean_and_sample_deviation_over_seeds():
+    table = main_table(summarise(long_table(bleu("a", 1, 10), bleu("a", 2, 12), bleu("b", 1, 11.5))), SETTINGS)
+    assert table.header == ["Dataset", "Test", "System", "Seeds", "s-BLEU"]
+    assert table.rows == [["d", "t", "a", "2", "11.00 ± 1.41"], ["", "", "b", "1", "11.50"]]
+    assert table.best == {(1, 4)}
+    assert table.values["s-BLEU sd"].tolist()[0] == pytest.approx(2**0.5)
+
+
+def test_missing_and_undefined_values_are_dashes():
+    rows = [bleu("a", 1, float("nan")), bleu("a", 2, 12.0), bleu("b", 1, 7, metric="chrF"), bleu("c", 1, float("nan"))]
+    table = main_table(summarise(long_table(*rows)), SETTINGS)
+    assert [row[2:] for row in table.rows] == [
+        ["a", "1", "12.00", "–"],
+        ["b", "1", "–", "7.00"],
+        ["c", "–", "–", "–"],
+    ]
+    assert table.best == frozenset()
+
+
+def test_no_translation_scores_no_table():
+    summary = summarise(long_table(accuracy("a", 60)))
+    assert main_table(summary, SETTINGS) is None and further_table(summary, SETTINGS) is None
+    assert contrastive_table(summarise(long_table(bleu("a", 1, 3))), SETTINGS) is None
+
+
+def test_published_numbers_stand_only_where_the_settings_say_so():
+    settings = ReportSettings(
+        published={"a": "g-transformer/transformer_sentence"}, datasets={"d/ted": "ted"}, labels={"a": "Sentence"}
+    )
+    rows = [bleu("a", 1, 20, test="ted"), bleu("b", 1, 21, test="ted"), bleu("a", 1, 22, test="other")]
+    table = main_table(summarise(long_table(*rows)), settings)
+    assert table.header[4:] == ["s-BLEU", "published"]
+    assert [row[2:] for row in table.rows] == [
+        ["Sentence", "1", "20.00", "24.82"],
+        ["b", "1", "21.00", "–"],
+        ["Sentence", "1", "22.00", "–"],
+    ]
+    assert "Sentence: Bao et al. (2021), Table 2, “Transformer on sent”" in table.caption
+    assert table.values["s-BLEU published"].tolist()[0] == 24.82
+
+
+def test_further_scores_hold_what_the_main_table_does_not():
+    table = further_table(summarise(long_table(bleu("a", 1, 3), bleu("a", 1, 98.5, metric="length ratio"))), SETTINGS)
+    assert table.header[4:] == ["length ratio"] and table.best == frozenset()
+
+
+def test_contrastive_table_ends_with_guessing():
+    rows = [accuracy("a", 50.25), accuracy("b", 90), accuracy("a", 51, phenomenon="deixis", test="deixis")]
+    table = contrastive_table(summarise(long_table(*rows)), SETTINGS)
+    assert table.header == ["Dataset", "System", "Seeds", "pronoun", "deixis"]
+    assert table.rows == [
+        ["d", "a", "1", "50.2", "51.0"],
+        ["", "b", "1", "90.0", "–"],
+        ["", "(guessing)", "–", "50.0", "50.0"],
+    ]
+    assert table.muted == {2} and table.best == {(1, 3)}
+
+
+def test_published_accuracy_by_phenomenon():
+    settings = ReportSettings(published={"a": "g-transformer/discourse_g_transformer"}, datasets={"d": "opensubtitles"})
+    table = contrastive_table(summarise(long_table(accuracy("a", 60, phenomenon="deixis", test="x"))), settings)
+    assert table.rows[0] == ["d", "a", "1", "60.0", "89.9"]
+
+
+def test_equal_phenomena_of_two_suites_keep_apart():
+    rows = [
+        accuracy("a", 60, test="one"),
+        accuracy("a", 70, test="two"),
+        accuracy("a", 65, phenomenon=None, test="two"),
+    ]
+    table = contrastive_table(summarise(long_table(*rows)), SETTINGS)
+    assert table.header[3:] == ["one: pronoun", "two: pronoun", "all"]
+
+
+def test_distances_are_ordered_as_numbers():
+    rows = [accuracy("a", 60 + d, distance=d) for d in (10, 2, 1)] + [accuracy("a", 61, kind="x")]
+    summary = summarise(long_table(accuracy("a", 60), *rows))
+    assert split_table(summary, SETTINGS, by="distance").header[4:] == ["1", "2", "10"]
+    assert split_table(summary, SETTINGS, by="kind").header[4:] == ["x"]
+    assert contrastive_table(summary, SETTINGS).rows[0][3] == "60.0"
+
+
+@pytest.mark.parametrize(
+    ("value", "deviation", "shown"),
+    [
+        (1.005, None, "1.00"),
+        (2, 0.5, "2.00 ± 0.50"),
+        (float("nan"), 1, "–"),
+        (3, float("nan"), "3.00"),
+        (pd.NA, None, "–"),
+    ],
+)
+def test_format_score(value, deviation, shown):
+    assert format_score(value, deviation) == shown
+
+
+def test_format_count():
+    assert [format_count(value) for value in (1234567, 18.25, 12.0, float("nan"), None)] == [
+        "1,234,567", "18.2", "12", "–", "–",
+    ]  # fmt: skip
+
+
+def test_names_are_escaped_in_every_form():
+    name = r"a_b & 50% {x} $y$ ^~\ <i> |#"
+    table = Table("k", "T_1", "C & D", ["System", "n"], [[name, "1 ± 2"]], pd.DataFrame(), n_labels=1, best={(0, 1)})
+    latex = to_latex(table)
+    assert (
+        r"a\_b \& 50\% \{x\} \$y\$ \textasciicircum{}\textasciitilde{}\textbackslash{} \textless{}i\textgreater{} "
+        r"\textbar{}\#"
+    ) in latex
+    assert r"\textbf{1 $\pm$ 2}" in latex and r"\caption{T\_1. C \& D}" in latex and r"\begin{tabular}{lr}" in latex
+    row = to_markdown(table).splitlines()[2]
+    assert r"\|#" in row and r"\<i\>" in row and "a_b" in row and "**1 ± 2**" in row
+    assert name in to_text(table)
+
+
+def test_statistics_with_the_published_row_beneath():
+    ours = {"dataset": "d", "segmentation": "doc", "split": "test_ted", "sentences": 2271, "tokens_per_instance": 428.0}
+    statistics = pd.DataFrame([ours, ours | {"split": "train", "tokens_per_instance": float("nan")}])
+    table = statistics_table(statistics, ReportSettings(datasets={"d/ted": "ted"}))
+    assert table.rows[0] == ["d", "doc", "test_ted", "2,271", "428"]
+    assert table.rows[1] == ["", "", "test, Bao et al. (2021), Table 1", "2,300", "429"]
+    assert table.rows[2] == ["", "", "train", "2,271", "–"] and table.muted == {1}
+
+
+def test_overlap_and_counts():
+    counts = {"documents": 23, "seen_pairs": 3, "seen_pairs_percent": 0.13, "seen_document_ids": ["x"]}
+    assert overlap_table([("d", "test_t", counts)]).rows == [["d", "test_t", "23", "3 (0.1 %)"]]
+    table = counts_table([("a", {"sentences": 9, "dropped": {"both empty": 2}, "inputs": {}}), ("b", {"sentences": 1})])
+    assert table.header == ["Data", "sentences", "dropped: both empty"]
+    assert table.rows == [["a", "9", "2"], ["b", "1", "–"]]
+    assert overlap_table([]) is None and counts_table([]) is None
