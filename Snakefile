@@ -52,39 +52,52 @@ rule all:
         "results/report/report.html",
 
 
+rule demo:
+    """The same by the name of the config that is taken when none is given."""
+    input:
+        "results/report/report.html",
+
+
 # One target per stage. One system or dataset alone: its scores.csv, see docs/workflow.md.
 
 
 rule corpora:
+    """The splits of all datasets as text, and their contrastive test sets."""
     input:
         plan.corpora.targets(),
 
 
 rule text:
+    """Subwords, vocabularies, and how much of the text comes back."""
     input:
         plan.text.targets(),
 
 
 rule instances:
+    """Instances in all segmentations that systems use, and their statistics."""
     input:
         plan.runs.instances_targets(),
 
 
 rule training:
+    """All models."""
     input:
         plan.runs.training_targets(),
 
 
 rule decoding:
+    """All translations and log probabilities."""
     input:
         plan.runs.decoding_targets(),
 
 
 rule evaluation:
+    """The scores of all runs."""
     input:
         plan.runs.scores(),
 
 
 rule report:
+    """Tables, pictures and the page."""
     input:
         "results/report/report.html",

@@ -4,6 +4,7 @@
 # Makes:  resources/corpora/{corpus}/{version}/                     files as fetched
 #         results/corpora/{corpus}/{src}-{tgt}/{split}.{lang}       one split of one corpus, with documents.tsv, counts.json
 #         results/corpora/{corpus}/{src}-{tgt}/suites/{suite}.jsonl contrastive test sets
+#         results/corpora/{corpus}/en-de/{split}.discourse.jsonl    gold EDUs and trees, of generated corpora only
 #         results/{dataset}/corpora/{src}-{tgt}/{split}.{lang}      the splits of a dataset, with documents.tsv, counts.json
 #         results/{dataset}/corpora/overlap.json                    what training and test data share
 
@@ -138,6 +139,10 @@ rule generate_corpus:
         suites=expand(
             "results/corpora/{{corpus}}/en-de/suites/{suite}.jsonl",
             suite=CONTROLLED_SUITES,
+        ),
+        discourse=expand(
+            "results/corpora/{{corpus}}/en-de/{split}.discourse.jsonl",
+            split=CONTROLLED_SPLITS,
         ),
     log:
         "logs/generate_corpus/{corpus}.log",

@@ -1,0 +1,131 @@
+"""The shape of the project: which package may import which, how long files are, and that lists of packages agree."""
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parents[1]
+STAGES = (
+    "corpora",
+    "text",
+    "discourse",
+    "instances",
+    "models",
+    "training",
+    "decoding",
+    "evaluation",
+    "report",
+    "config",
+    "cli",
+)
+"""A package imports only itself and what stands to its left; `config` and `cli` stand on top."""
+BASE = ("errors", "files", "logs", "provenance", "settings")
+"""Modules that every package may import."""
+MAX_LINES = 450
+
+MODULES = sorted((ROOT / "docmt").rglob("*.py"))
+SOURCES = [
+    file
+    for folder in ("docmt", "tests", "benchmarks", "workflow")
+    for suffix in ("*.py", "*.smk")
+    for file in sorted((ROOT / folder).rglob(suffix))
+]
+
+
+def imported(file):
+    """The first part below `docmt` of each import, at any depth of the file."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: imports are absolute"
+            names = [f"{node.module}.{alias.name}" if node.module == "docmt" else node.module for alias in node.names]
+        else:
+            continue
+        for name in names:
+            package, _, rest = name.partition(".")
+            if package == "docmt" and rest:
+                yield rest.split(".")[0]
+
+
+@pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_imports_go_one_way(file):
+    own = file.relative_to(ROOT / "docmt").parts[0].removesuffix(".py")
+    if own == "__init__":
+        allowed = set()
+    elif own in BASE:
+        allowed = {*BASE, "__version__"}
+    else:
+        allowed = {*BASE, *STAGES[: STAGES.index(own) + 1], "__version__"}
+    assert set(imported(file)) <= allowed
+
+
+def test_base_modules_import_no_cycle():
+    graph = {name: set(imported(ROOT / f"docmt/{name}.py")) & set(BASE) for name in BASE}
+    done = set()
+    while len(done) < len(graph):
+        ready = {name for name, needs in graph.items() if needs <= done} - done
+        assert ready, f"a circle among {sorted(set(graph) - done)}"
+        done |= ready
+
+
+@pytest.mark.parametrize("file", SOURCES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_files_stay_readable_in_one_sitting(file):
+    assert len(file.read_text(encoding="utf-8").splitlines()) <= MAX_LINES
+
+
+def test_planning_does_not_import_torch():
+    import subprocess
+    import sys
+
+    code = "import sys, docmt.config.plan, docmt.cli.config; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def project():
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def test_environment_is_in_step_with_pyproject():
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+    (pip,) = [part["pip"] for part in environment["dependencies"] if isinstance(part, dict)]
+    assert pip == project()["dependencies"]
+    assert f"python {project()['requires-python']}" in environment["dependencies"]
+
+
+def test_lock_holds_one_exact_version_of_each_package_that_pyproject_names():
+    lock = {}
+    for line in (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines():
+        name, equals, version = line.partition("==")
+        assert equals and re.fullmatch(r"[0-9][0-9a-z.]*", version), line
+        name = normal(name)
+        assert name not in lock, f"{name} stands twice"
+        lock[name] = version
+    extras = project()["optional-dependencies"].values()
+    for text in [*project()["dependencies"], *(line for extra in extras for line in extra)]:
+        requirement = Requirement(text)
+        assert requirement.specifier.contains(lock[normal(requirement.name)]), text
+    assert lock["torch"] == "2.13.0"
+
+
+def normal(name):
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_every_command_of_the_rules_exists():
+    from docmt.cli.main import build_parser
+
+    pattern = re.compile(r'"docmt ([a-z]+)(?: ([a-z-]+))?')
+    found = set()
+    for file in (ROOT / "workflow/rules").glob("*.smk"):
+        found |= set(pattern.findall(file.read_text(encoding="utf-8")))
+    assert len(found) >= 18
+    for group, command in found:
+        with pytest.raises(SystemExit) as ended:
+            build_parser(group).parse_args([word for word in (group, command, "--help") if word])
+        assert ended.value.code == 0

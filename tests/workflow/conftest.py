@@ -1,0 +1,90 @@
+"""A small study that is really run, once for all tests of the workflow."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from docmt.config.loading import merge, read_config_file
+from docmt.config.plan import Plan
+
+ROOT = Path(__file__).parents[2]
+SMOKE = ROOT / "config/examples/smoke.yaml"
+
+
+def snakemake(folder, *arguments, config=SMOKE):
+    """Run Snakemake on this repository in a folder of its own, with one config file or a list, or the demo's (None)."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("SNAKEMAKE", "DOCMT"))}
+    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment.get("PATH", "")])
+    command = [sys.executable, "-m", "snakemake", *arguments, "--snakefile", str(ROOT / "Snakefile")]
+    command += ["--directory", str(folder)]
+    if config is not None:
+        command += ["--configfile", *map(str, config if isinstance(config, list) else [config])]
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )
+
+
+@dataclass
+class Study:
+    """A study in a folder: what the smoke config says, with changes on top."""
+
+    folder: Path
+
+    def config(self, changes=None):
+        """A config file with changes on top."""
+        file = self.folder / "study.yaml"
+        file.write_text(yaml.safe_dump(merge(read_config_file(SMOKE), changes or {})), encoding="utf-8")
+        return file
+
+    def run(self, *arguments, changes=None):
+        """Run what is asked for."""
+        return snakemake(self.folder, "--cores", "2", "--show-failed-logs", *arguments, config=self.config(changes))
+
+    def jobs(self, changes=None):
+        """The jobs that would run: rule with the wildcards that matter, as `train sentence_transformer`."""
+        done = snakemake(self.folder, "--dry-run", config=self.config(changes))
+        assert done.returncode == 0, done.stderr
+        return set(read_jobs(done.stdout + done.stderr))
+
+    def plan(self, changes=None):
+        """The plan that the Snakefile sees."""
+        return Plan.load(merge(read_config_file(SMOKE), changes or {}), files=[])
+
+
+def read_jobs(text):
+    """Rule and the values of its wildcards, of each job in the messages of a dry run; the target rule is left out."""
+    rule = None
+    for line in text.splitlines():
+        if match := re.fullmatch(r"(?:local)?rule (\w+):", line):
+            if rule not in (None, "all"):
+                yield rule
+            rule = match[1]
+        elif match := re.fullmatch(r"    wildcards: (.*)", line):
+            values = dict(pair.split("=") for pair in match[1].split(", "))
+            yield " ".join([rule, *(value for key, value in values.items() if key not in ("dataset", "seed"))])
+            rule = None
+    if rule not in (None, "all"):
+        yield rule
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory):
+    """The smoke study, run to its end. Tests that change files take `study`, a copy."""
+    study = Study(tmp_path_factory.mktemp("finished"))
+    done = study.run()
+    assert done.returncode == 0, done.stderr[-5000:]
+    return study
+
+
+@pytest.fixture
+def study(finished, tmp_path):
+    """A copy of the finished study, times of files included."""
+    shutil.copytree(finished.folder, tmp_path / "study")
+    return Study(tmp_path / "study")

@@ -1,0 +1,137 @@
+"""A stage reruns only if its own inputs or settings changed; a failed job never leads to a mix of settings."""
+
+import csv
+import json
+from dataclasses import replace
+
+import pytest
+
+from docmt.config.fingerprints import Place
+
+SYSTEMS = ("sentence_transformer", "g_transformer_finetuned", "document_transformer")
+REPORT = {"gather", "render"}
+
+
+def of_run(system, *rules):
+    names = {
+        "train": f"train {system}",
+        "translate": f"translate {system} test_controlled",
+        "contrast": f"contrast {system} pronoun",
+        "evaluate_translation": f"evaluate_translation {system} test_controlled",
+        "evaluate_contrast": f"evaluate_contrast {system} pronoun",
+    }
+    return {names[rule] for rule in rules or names}
+
+
+FROM_BPE = {
+    "learn_bpe",
+    "learn_vocabulary",
+    "pack_pipeline",
+    *(f"apply_bpe {split} {lang}" for split in ("train", "dev", "test_controlled") for lang in ("en", "de")),
+    *(
+        f"build_instances {segmentation} {split}"
+        for segmentation in ("sentences", "documents")
+        for split in ("train", "dev", "test_controlled")
+    ),
+    "count_instances",
+    *(job for system in SYSTEMS for job in of_run(system)),
+    *REPORT,
+}
+NEW_SYSTEM = {
+    "segmentation": "documents",
+    "architecture": "concatenation",
+    "size": "tiny",
+    "recipe": "scratch",
+}
+
+CHANGES = {
+    "nothing": (None, set()),
+    "report title": ({"report": {"title": "Another"}}, {"render"}),
+    "label of a system": ({"report": {"labels": {"document_transformer": "D"}}}, {"render"}),
+    "mirror": ({"corpora": {"mirror": "elsewhere"}}, set()),
+    "unused recipe": ({"training": {"unused": {"max_steps": 5}}}, set()),
+    "unused segmentation": ({"instances": {"unused": {"max_tokens": 64}}}, set()),
+    "metrics": (
+        {"evaluation": {"metrics": ["s-BLEU"]}},
+        {job for system in SYSTEMS for job in of_run(system, "evaluate_translation")} | REPORT,
+    ),
+    "beam size": (
+        {"decoding": {"beam_size": 3}},
+        {job for system in SYSTEMS for job in of_run(system, "translate", "evaluate_translation")} | REPORT,
+    ),
+    "learning rate of one system": (
+        {"systems": {"document_transformer": {"training": {"learning_rate": 2.0e-3}}}},
+        of_run("document_transformer") | REPORT,
+    ),
+    "learning rate of a system that another starts from": (
+        {"systems": {"sentence_transformer": {"training": {"learning_rate": 2.0e-3}}}},
+        of_run("sentence_transformer") | of_run("g_transformer_finetuned") | REPORT,
+    ),
+    "size of one system": (
+        {"systems": {"document_transformer": {"model": {"encoder_layers": 3}}}},
+        of_run("document_transformer") | REPORT,
+    ),
+    "recipe": (
+        {"training": {"finetune": {"word_dropout": 0.1}}},
+        of_run("g_transformer_finetuned") | REPORT,
+    ),
+    "new system": ({"systems": {"concatenation": NEW_SYSTEM}}, of_run("concatenation") | REPORT),
+    "new suite": (
+        {"datasets": {"controlled": {"suites": ["controlled/pronoun", "controlled/deixis"]}}},
+        {f"{rule} {system} deixis" for rule in ("contrast", "evaluate_contrast") for system in SYSTEMS} | REPORT,
+    ),
+    "BPE merges": ({"text": {"bpe_merges": 80}}, FROM_BPE),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_change_reruns_exactly_what_depends_on_it(name, finished):
+    changes, expected = CHANGES[name]
+    assert finished.jobs(changes) == expected
+
+
+def test_another_corpus_reruns_all(finished):
+    everything = finished.jobs({"corpora": {"controlled": {"controlled": {"seed": 2}}}})
+    rules = {job.split()[0] for job in everything}
+    assert {"generate_corpus", "combine_corpora", "count_overlap", "tokenize", "truecase", "train", "render"} <= rules
+    assert everything >= FROM_BPE
+
+
+def test_a_failed_job_and_a_rerun_never_mix_two_settings(study):
+    """Two systems change; one training fails. Its old scores look up to date, but must not reach the report."""
+    row = {"training": {"learning_rate": 2.0e-3}}
+    changes = {"systems": {"g_transformer_finetuned": row, "document_transformer": row}}
+    checkpoints = study.folder / "results/controlled/runs/document_transformer/seed1/checkpoints"
+    aside = checkpoints.with_name("aside")
+    checkpoints.rename(aside)
+    checkpoints.write_text("a file where a folder is needed")
+
+    failed = study.run("--keep-going", changes=changes)
+    assert failed.returncode != 0
+    assert not (study.folder / "results/controlled/runs/document_transformer/seed1/model.pt").exists()
+    assert score_fingerprint(study, "document_transformer") == planned(study, "document_transformer")
+    assert score_fingerprint(study, "g_transformer_finetuned") == planned(study, "g_transformer_finetuned", changes)
+    assert report_fingerprints(study) == {planned(study, system) for system in SYSTEMS}
+
+    checkpoints.unlink()
+    aside.rename(checkpoints)
+    assert study.jobs(changes) == of_run("document_transformer") | REPORT
+    finished = study.run(changes=changes)
+    assert finished.returncode == 0, finished.stderr[-5000:]
+    assert report_fingerprints(study) == {planned(study, system, changes) for system in SYSTEMS}
+    assert study.jobs(changes) == set()
+
+
+def planned(study, system, changes=None):
+    place = Place(dataset="controlled", system=system, seed="1")
+    return study.plan(changes).fingerprints.scores(replace(place, split="test_controlled"))
+
+
+def score_fingerprint(study, system):
+    file = study.folder / f"results/controlled/runs/{system}/seed1/scores/test_controlled.json"
+    return json.loads(file.read_text(encoding="utf-8"))["provenance"]["fingerprint"]
+
+
+def report_fingerprints(study):
+    with open(study.folder / "results/report/scores.csv", encoding="utf-8", newline="") as file:
+        return {row["fingerprint"] for row in csv.DictReader(file) if row["test"] == "controlled"}

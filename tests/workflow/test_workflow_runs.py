@@ -1,0 +1,97 @@
+"""The workflow as a whole: every shipped config is planned, the smallest is run, mistakes are one clear line."""
+
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT, SMOKE, read_jobs, snakemake
+
+CONFIGS = [ROOT / "config/config.yaml", *sorted((ROOT / "config/examples").glob("*.yaml"))]
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda file: file.stem)
+def test_shipped_config_can_be_planned(config, tmp_path):
+    done = snakemake(tmp_path, "--dry-run", config=config)
+    assert done.returncode == 0, done.stderr
+    jobs = list(read_jobs(done.stdout + done.stderr))
+    assert {"train", "translate", "evaluate_translation", "gather", "render"} <= {job.split()[0] for job in jobs}
+
+
+def test_demo_is_the_config_that_is_taken_without_a_name(tmp_path):
+    done = snakemake(tmp_path, "--dry-run", config=None)
+    assert done.returncode == 0, done.stderr
+    by_name = snakemake(tmp_path, "--dry-run", config=ROOT / "config/config.yaml")
+    assert set(read_jobs(done.stdout + done.stderr)) == set(read_jobs(by_name.stdout + by_name.stderr))
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        *("all", "demo", "corpora", "text", "instances", "training", "decoding", "evaluation", "report"),
+        "results/controlled/scores.csv",
+        "results/controlled/runs/g_transformer_finetuned/scores.csv",
+    ],
+)
+def test_target_can_be_planned(target, tmp_path):
+    done = snakemake(tmp_path, "--dry-run", target)
+    assert done.returncode == 0, done.stderr
+    jobs = set(read_jobs(done.stdout + done.stderr))
+    assert jobs
+    if "g_transformer_finetuned" in target:
+        trained = {job for job in jobs if job.startswith("train ")}
+        assert trained == {"train sentence_transformer", "train g_transformer_finetuned"}
+
+
+def test_lint_is_clean():
+    command = [sys.executable, "-m", "snakemake", "--lint"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_run_makes_all_products(finished):
+    report = finished.folder / "results/report"
+    for name in ("scores.csv", "report.md", "report.html", "summary.txt"):
+        assert (report / name).stat().st_size > 100, name
+    assert list((report / "tables").glob("*.tex")) and list((report / "figures").glob("*.svg"))
+    run = finished.folder / "results/controlled/runs/g_transformer_finetuned/seed1"
+    assert (run / "model.pt").exists() and list((run / "checkpoints").iterdir())
+    assert not list(finished.folder.rglob("*.tok.*")), "tokens are temporary"
+    assert not [path for path in finished.folder.rglob(".*") if path.name.startswith(".report")], "a half-written file"
+
+
+def test_every_rule_leaves_a_log_and_a_benchmark(finished):
+    logs = {path.name for path in (finished.folder / "logs").iterdir()}
+    assert logs == {path.name for path in (finished.folder / "results/benchmarks").iterdir()}
+    assert {"generate_corpus", "train", "render"} <= logs
+
+
+def test_scores_of_one_system_are_a_target(finished):
+    target = "results/controlled/runs/document_transformer/scores.csv"
+    done = finished.run(target)
+    assert done.returncode == 0, done.stderr
+    lines = (finished.folder / target).read_text(encoding="utf-8").splitlines()
+    assert len(lines) > 2 and all("document_transformer" in line for line in lines[1:])
+
+
+def test_snakemake_report_is_made(finished):
+    done = finished.run("--report", "snakemake.html")
+    assert done.returncode == 0, done.stderr
+    assert (finished.folder / "snakemake.html").stat().st_size > 100_000
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("decoding: {beam_sise: 3}\n", "config.decoding.beam_sise: unknown key; did you mean 'beam_size'?"),
+        ("seeds: [1]\nseeds: [2]\n", "line 2: key 'seeds' stands twice"),
+        ("training: {scratch: {learning_rate: 1e-4}}\n", "write it with a point, as in 1.0e-4"),
+    ],
+)
+def test_mistake_in_the_config_is_named_without_a_traceback(text, words, tmp_path):
+    changes = tmp_path / "changes.yaml"
+    changes.write_text(text, encoding="utf-8")
+    done = snakemake(tmp_path, "--dry-run", config=[SMOKE, changes])
+    assert done.returncode != 0
+    messages = done.stdout + done.stderr
+    assert words in messages
+    assert "Traceback" not in messages and "site-packages" not in messages
