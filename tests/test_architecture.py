@@ -26,7 +26,8 @@ STAGES = (
 """A package imports only itself and what stands to its left; `config` and `cli` stand on top."""
 BASE = ("errors", "files", "logs", "provenance", "settings")
 """Modules that every package may import."""
-MAX_LINES = 450
+MAX_LINES = {"tests": 500}  # tables are long
+MAX_LINES_ELSEWHERE = 450
 
 MODULES = sorted((ROOT / "docmt").rglob("*.py"))
 SOURCES = [
@@ -76,7 +77,9 @@ def test_base_modules_import_no_cycle():
 
 @pytest.mark.parametrize("file", SOURCES, ids=lambda file: str(file.relative_to(ROOT)))
 def test_files_stay_readable_in_one_sitting(file):
-    assert len(file.read_text(encoding="utf-8").splitlines()) <= MAX_LINES
+    assert len(file.read_text(encoding="utf-8").splitlines()) <= MAX_LINES.get(
+        file.relative_to(ROOT).parts[0], MAX_LINES_ELSEWHERE
+    )
 
 
 def test_planning_does_not_import_torch():
@@ -120,7 +123,7 @@ def normal(name):
 def test_every_command_of_the_rules_exists():
     from docmt.cli.main import build_parser
 
-    pattern = re.compile(r'"docmt ([a-z]+)(?: ([a-z-]+))?')
+    pattern = re.compile(r'"docmt ([a-z]+)(?: ([a-z][a-z-]*))?')
     found = set()
     for file in (ROOT / "workflow/rules").glob("*.smk"):
         found |= set(pattern.findall(file.read_text(encoding="utf-8")))

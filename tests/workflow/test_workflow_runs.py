@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import ROOT, SMOKE, read_jobs, snakemake
+from conftest import ROOT, SMOKE, Study, read_jobs, snakemake
 
 CONFIGS = [ROOT / "config/config.yaml", *sorted((ROOT / "config/examples").glob("*.yaml"))]
 
@@ -40,6 +40,27 @@ def test_target_can_be_planned(target, tmp_path):
     if "g_transformer_finetuned" in target:
         trained = {job for job in jobs if job.startswith("train ")}
         assert trained == {"train sentence_transformer", "train g_transformer_finetuned"}
+
+
+def test_files_of_ones_own_are_read_and_joined(tmp_path):
+    (tmp_path / "talks.en").write_text("Hello .\n\nOne .\nTwo .\n", encoding="utf-8")
+    (tmp_path / "talks.de").write_text("Hallo .\n\nEins .\nZwei .\n", encoding="utf-8")
+    custom = {
+        "languages": ["en", "de"],
+        "format": {"reader": "blank_lines"},
+        "splits": {"all": {"files": {"en": "talks.en", "de": "talks.de"}}},
+    }
+    changes = {
+        "corpora": {"custom": {"talks": custom}},
+        "datasets": {"controlled": {"train": ["talks/all", "controlled/train"]}},
+    }
+    study = Study(tmp_path)
+    prefix = "results/controlled/corpora/en-de/train"
+    done = study.run(f"{prefix}.documents.tsv", changes=changes)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / f"{prefix}.en").read_text(encoding="utf-8").startswith("Hello .\nOne .\nTwo .\n")
+    index = (tmp_path / f"{prefix}.documents.tsv").read_text(encoding="utf-8").splitlines()
+    assert [line.split("\t")[1] for line in index[1:3]] == ["1", "2"]
 
 
 def test_lint_is_clean():

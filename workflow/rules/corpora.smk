@@ -1,7 +1,8 @@
 # Corpora: from the catalogue, from docmt's own generator or from files of one's own to the splits of a dataset.
 #
 # Reads:  what the config names under `corpora` and `datasets`.
-# Makes:  resources/corpora/{corpus}/{version}/                     files as fetched
+# Makes:  resources/corpora/{corpus}/{version}/{split}/             files as fetched; a folder for each split, so that
+#                                                                   jobs side by side never share a file
 #         results/corpora/{corpus}/{src}-{tgt}/{split}.{lang}       one split of one corpus, with documents.tsv, counts.json
 #         results/corpora/{corpus}/{src}-{tgt}/suites/{suite}.jsonl contrastive test sets
 #         results/corpora/{corpus}/en-de/{split}.discourse.jsonl    gold EDUs and trees, of generated corpora only
@@ -10,14 +11,14 @@
 
 
 rule fetch_corpus:
-    """Fetch the files of {wildcards.corpus}: from the mirror, or from the network."""
+    """Fetch the files of {wildcards.corpus} {wildcards.split}: from the mirror, or from the network."""
     output:
         # A mark, not the folder: Snakemake would delete a folder with its half-fetched files when the network fails.
-        touch("resources/corpora/{corpus}/{version}.fetched"),
+        touch("resources/corpora/{corpus}/{version}/{split}.fetched"),
     log:
-        "logs/fetch_corpus/{corpus}_{version}.log",
+        "logs/fetch_corpus/{corpus}_{version}_{split}.log",
     benchmark:
-        "results/benchmarks/fetch_corpus/{corpus}_{version}.tsv"
+        "results/benchmarks/fetch_corpus/{corpus}_{version}_{split}.tsv"
     wildcard_constraints:
         corpus=plan.corpora.catalogue_names(),
         version="[^/]+",
@@ -29,19 +30,17 @@ rule fetch_corpus:
         mem_mb=1000,
         runtime=120,
     params:
-        folder="resources/corpora/{corpus}/{version}",
-        splits=plan.corpora.fetched_splits,
+        folder="resources/corpora/{corpus}/{version}/{split}",
         mirror=plan.corpora.mirror,
     shell:
-        "docmt corpora fetch --corpus {wildcards.corpus} --splits {params.splits} {params.mirror}"
+        "docmt corpora fetch --corpus {wildcards.corpus} --splits {wildcards.split} {params.mirror}"
         " --out {params.folder} 2> {log}"
 
 
 rule read_corpus:
     """Read split {wildcards.split} of {wildcards.corpus} into aligned sentences of documents."""
     input:
-        # The fingerprint says which files are meant, so a mark made anew does not count as a change.
-        fetched=ancient(plan.corpora.fetched),
+        fetched=plan.corpora.fetched,
     output:
         src="results/corpora/{corpus}/{src}-{tgt}/{split}.{src}",
         tgt="results/corpora/{corpus}/{src}-{tgt}/{split}.{tgt}",
@@ -71,7 +70,7 @@ rule read_corpus:
 rule convert_suite:
     """Convert the contrastive test set {wildcards.suite} of {wildcards.corpus}."""
     input:
-        fetched=ancient(plan.corpora.fetched),
+        fetched=plan.corpora.fetched,
     output:
         "results/corpora/{corpus}/{src}-{tgt}/suites/{suite}.jsonl",
     log:

@@ -34,11 +34,12 @@ class Plan:
         return one_of(getattr(self.config, section))
 
     def splits(self) -> str:
-        """A regular expression of the names of all splits, of datasets and of the corpora behind them."""
+        """A regular expression of the names of all splits: of datasets, and of the corpora and suites behind them."""
         datasets = self.config.datasets.values()
         parts = [(name, references) for dataset in datasets for name, references in dataset.parts().items()]
         members = [reference.split("/")[1] for _, references in parts for reference in references]
-        return one_of(dict.fromkeys([*(name for name, _ in parts), *members]))
+        suites = [suite for dataset in datasets for suite in dataset.suite_names()]
+        return one_of(dict.fromkeys([*(name for name, _ in parts), *members, *suites]))
 
     @classmethod
     def load(cls, values: Mapping[str, Any], *, files: Iterable[Path]) -> "Plan":

@@ -34,24 +34,15 @@ class CorporaPlan:
 
     # One corpus.
 
-    def fetched(self, wildcards: Wildcards) -> str:
-        """The mark that the files of a corpus are there; they lie in the folder of the same name without suffix."""
-        return f"{self.folder(wildcards)}.fetched"
-
     def folder(self, wildcards: Wildcards) -> str:
-        """The folder of a corpus's files as fetched."""
+        """The folder with the files of a split, or of a contrastive test set, as fetched."""
         version = load_catalogue()[wildcards.corpus].corpus.version
-        return f"resources/corpora/{wildcards.corpus}/{re.sub(r'[^A-Za-z0-9_.-]+', '-', version)}"
+        split = getattr(wildcards, "split", None) or wildcards.suite
+        return f"resources/corpora/{wildcards.corpus}/{re.sub(r'[^A-Za-z0-9_.-]+', '-', version)}/{split}"
 
-    def fetched_splits(self, wildcards: Wildcards) -> list[str]:
-        """The splits of a corpus that the datasets need; other files of it are not fetched."""
-        references = [
-            reference
-            for dataset in self.config.datasets.values()
-            for reference in (*chain.from_iterable(dataset.parts().values()), *dataset.suites)
-        ]
-        pairs = [reference.split("/") for reference in references]
-        return sorted({split for corpus, split in pairs if corpus == wildcards.corpus})
+    def fetched(self, wildcards: Wildcards) -> str:
+        """The mark that all files are in `folder`."""
+        return f"{self.folder(wildcards)}.fetched"
 
     def mirror(self, wildcards: Wildcards, output: Any) -> str:
         """`--mirror DIR`, or nothing. As it asks for `output`, Snakemake does not fetch anew for another mirror."""
