@@ -79,7 +79,7 @@ def get_tokenizer(lang: str, *, normalise: bool = False, lowercase: bool = False
 
 
 def plain_tokens(tokens: list[str]) -> list[str]:
-    """Tokens without our marks: what Moses itself would have made, in its escapes."""
+    """Tokens without marks: those of Moses in its escapes, except that `@` and `▁` are escaped too."""
     return [split_marks(token)[1] for token in tokens if token != BLANK]
 
 

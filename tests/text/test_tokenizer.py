@@ -1,0 +1,120 @@
+import time
+
+import pytest
+from sacremoses import MosesTokenizer
+
+from docmt.errors import UserError
+from docmt.text.tokenizer import Tokenizer, clean, get_tokenizer, plain_tokens
+
+GOLDEN = [
+    ("en", "Don't, we'll see: it's John's.", "Don &apos;t , we &apos;ll see : it &apos;s John &apos;s ."),
+    ("en", "The dogs' tails.", "The dogs &apos; tails ."),
+    ("en", "Mr. Smith paid $1,234.56 (U.S.) in 1990.", "Mr. Smith paid $ 1,234.56 ( U.S. ) in 1990 ."),
+    ("en", 'He said: "A well-known one..."', "He said : &quot; A well-known one ... &quot;"),
+    ("en", "See https://example.org/a_b?c=1&d", "See https : / / example.org / a _ b ? c = 1 &amp; d"),
+    ("en", "Both <b> and | [x] & more", "Both &lt; b &gt; and &#124; &#91; x &#93; &amp; more"),
+    ("de", "Das ist z. B. Dr. Müllers „Haus“.", "Das ist z. B. Dr. Müllers „ Haus “ ."),
+    ("de", "Am 3. Oktober 1990 kostete es 2,50 €.", "Am 3. Oktober 1990 kostete es 2,50 € ."),
+    ("de", "Wie geht's, 10%?", "Wie geht &apos; s , 10 % ?"),
+    ("de", "Nord-Süd-Konflikt und/oder Über-Ich", "Nord-Süd-Konflikt und / oder Über-Ich"),
+    ("ru", "«Да», — сказал он, т. е. 5 руб.", "« Да » , — сказал он , т. е. 5 руб."),
+    ("ru", "В 2019 г. было так…", "В 2019 г. было так …"),
+]
+"""Language, text, and what Moses makes of it."""
+
+
+@pytest.mark.parametrize(("lang", "text", "expected"), GOLDEN)
+def test_tokens_without_marks_are_those_of_moses(lang, text, expected):
+    assert " ".join(MosesTokenizer(lang).tokenize(text)) == expected
+    tokenizer = get_tokenizer(lang)
+    assert " ".join(plain_tokens(tokenizer.tokenise(text))) == expected
+    assert tokenizer.detokenise(tokenizer.tokenise(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("lang", "text", "marked"),
+    [
+        ("en", "and/or", "and @/@ or"),
+        ("en", "A 10 % share", "A 10 ▁ % share"),
+        ("en", "it’s", "it @’@ s"),
+        ("de", "geht's", "geht @&apos;@ s"),
+        ("en", '"No," he said.', "&quot; No , &quot; he said ."),
+        ("en", 'a 5" pipe', "a 5 @&quot; pipe"),
+        ("en", "#1 or a@b.org", "#@ 1 or a @&#64;@ b.org"),
+        ("en", "a ▁ b @-@ c", "a &#9601; b &#64; @- @&#64; c"),
+        ("zh", "我买了iPhone 4手机。", "我 买 了 iPhone 4 手机 。"),
+        ("zh", "哦， 好！", "哦 ， ▁ 好 ！"),
+    ],
+)
+def test_marks_stand_only_where_a_detokeniser_would_guess_wrong(lang, text, marked):
+    tokenizer = get_tokenizer(lang)
+    assert " ".join(tokenizer.tokenise(text)) == marked
+    assert tokenizer.detokenise(marked.split(" ")) == text
+
+
+@pytest.mark.parametrize(
+    ("lang", "text"),
+    [
+        ("en", "Hello, world! (Really?) It's \"quoted\" text; $5 isn't much: 'tis."),
+        ("de", "Er sagte: „Guten Tag“, und ging (um 10 Uhr)."),
+        ("ru", "Он сказал: (да), и ушёл!"),
+        ("fr", "L'homme n'est pas ici (hier)."),
+    ],
+)
+def test_tokens_of_moses_without_marks_are_detokenised_too(lang, text):
+    assert get_tokenizer(lang).detokenise(MosesTokenizer(lang).tokenize(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("line", "cleaned"),
+    [
+        ("", ""),
+        (" \t\u3000\u2028\x85 ", ""),
+        ("a\xa0b\u2028c\x85d\re\x0bf\x1cg\tk", "a b c d e f g k"),
+        ("a\x00\x07b \x01 c", "ab c"),
+        ("\ufeffa\u200bb", "\ufeffa\u200bb"),
+    ],
+)
+def test_white_space_of_any_kind_becomes_one_blank(line, cleaned):
+    assert clean(line) == cleaned
+    for lang in ("en", "zh"):
+        tokens = get_tokenizer(lang).tokenise(line)
+        assert all(token.split() == [token] for token in tokens)
+        assert get_tokenizer(lang).detokenise(tokens) == cleaned
+
+
+@pytest.mark.parametrize("text", ["DOTMULTI", "x DOTDOTMULTI, y", "THISISPROTECTED000", "_ELLIPSIS_", "&lt;s&gt; <s>"])
+def test_internal_markers_of_the_library_may_stand_in_text(text):
+    tokenizer = get_tokenizer("en")
+    assert tokenizer.detokenise(tokenizer.tokenise(text)) == text
+
+
+def test_chinese_is_split_into_words_and_keeps_blanks_between_latin_words():
+    tokenizer = get_tokenizer("zh")
+    text = "北京大学的New York Times，3.5%。"
+    tokens = tokenizer.tokenise(text)
+    assert "北京大学" in tokens and "York" in tokens
+    assert tokenizer.detokenise(tokens) == text
+
+
+def test_normalising_and_lower_casing_are_what_the_way_back_gives():
+    tokenizer = Tokenizer("de", normalise=True, lowercase=True)
+    text = "„Ja“ – SAGTE  er…"
+    assert tokenizer.normalise(text) == '"ja" - sagte er...'
+    assert tokenizer.detokenise(tokenizer.tokenise(text)) == '"ja" - sagte er...'
+
+
+@pytest.mark.parametrize("lang", ["xx", "EN", "", "german", "eng"])
+def test_an_unknown_language_is_refused(lang):
+    with pytest.raises(UserError, match="language"):
+        Tokenizer(lang)
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("unit", ["word ", "a.b. ", '" ', "/", ". ", "é-é", "中"])
+def test_very_long_lines_take_little_time(lang, unit):
+    text = (unit * 10_000).strip()
+    tokenizer = get_tokenizer(lang)
+    start = time.perf_counter()
+    assert tokenizer.detokenise(tokenizer.tokenise(text)) == text
+    assert time.perf_counter() - start < 20
