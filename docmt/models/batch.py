@@ -16,9 +16,9 @@ from docmt.models.settings import ModelSettings
 from docmt.text.vocabulary import BOS, EOD
 
 
-@dataclass(frozen=True)
+@dataclass
 class Batch:
-    """What a model reads and must predict.
+    """What a model reads and must predict. (Not frozen: Fabric refuses to convert frozen dataclasses.)
 
     Attributes:
         src_tokens_S: int64, each sentence as `<s> w1 … wn </s>`.

@@ -1,0 +1,210 @@
+"""The same model computed the way the published code does it: padded batches and a full mask in every layer.
+
+It shares the weights of a docmt model, so that outputs and gradients can be compared and only the computing differs:
+training with dense B × T × T masks; decoding with caches of the whole prefix per hypothesis for local and global
+attention alike, grown by concatenation and reordered (source side included) at every step.
+
+Shape letters: B instances, T target tokens, S source tokens, M beam, R = B × M rows, H heads, K head width, D width.
+"""
+
+import math
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from docmt.decoding.incremental import parts
+from docmt.models.batch import Batch
+from docmt.models.layers import Attention, CombinedAttention, MultiHeadAttention
+from docmt.models.transformer import Transformer, sinusoids
+from docmt.text.vocabulary import BOS, EOD, EOS, MASK, PAD, UNK
+
+
+def tags_of(lengths: np.ndarray) -> Tensor:
+    """1, 1, …, 2, 2, …: the group tag of each token of one instance."""
+    return torch.from_numpy(np.repeat(np.arange(1, len(lengths) + 1), lengths))
+
+
+class DenseTransformer:
+    """Dense-mask computation of one docmt model."""
+
+    def __init__(self, model: Transformer) -> None:
+        self.model = model
+
+    def loss(self, batch: Batch, label_smoothing: float) -> Tensor:
+        """Summed label-smoothed loss of a batch of aligned instances, as `LossModule` gives it."""
+        layout = batch.layout
+        src, src_tags = self._padded(batch.src_tokens_S, layout.src_lengths_G, layout.sentences_B)
+        tgt, tgt_tags = self._padded(batch.tgt_inputs_N, layout.tgt_lengths_G, layout.sentences_B)
+        hidden = self._decode(tgt, tgt_tags, self._encode(src, src_tags), src_tags)
+        logits = self.model.logits(hidden[tgt_tags > 0])
+        return F.cross_entropy(
+            logits.float(), batch.tgt_labels_N, label_smoothing=label_smoothing, reduction="sum"
+        )
+
+    @staticmethod
+    def _padded(tokens: Tensor, lengths: np.ndarray, counts: np.ndarray) -> tuple[Tensor, Tensor]:
+        """[B, T] tokens and tags, 0 for padding."""
+        per_instance = np.split(lengths, np.cumsum(counts)[:-1])
+        tags = [tags_of(part) for part in per_instance]
+        pieces = tokens.split([len(tag) for tag in tags])
+        pad = torch.nn.utils.rnn.pad_sequence
+        return pad(pieces, batch_first=True), pad(tags, batch_first=True)
+
+    def _encode(self, src: Tensor, tags: Tensor) -> Tensor:
+        hidden = self._embed(src)
+        local, everything = tags[:, :, None] != tags[:, None], (tags == 0)[:, None].expand(-1, tags.shape[1], -1)
+        for layer in self.model.encoder:
+            hidden = layer.self_sublayer(hidden, self._attend(layer.self_attention, hidden, hidden, local, everything))
+            hidden = layer.feed_forward_sublayer(hidden, layer.feed_forward(hidden))
+        return hidden
+
+    def _decode(self, tgt: Tensor, tags: Tensor, memory: Tensor, src_tags: Tensor) -> Tensor:
+        hidden = self._embed(tgt)
+        future = torch.ones(tgt.shape[1], tgt.shape[1], dtype=torch.bool).triu(1)
+        self_local, self_global = (tags[:, :, None] != tags[:, None]) | future, future.expand(len(tgt), -1, -1)
+        cross_local = (tags[:, :, None] != src_tags[:, None]) & (tags > 0)[:, :, None]
+        cross_global = (src_tags == 0)[:, None].expand(-1, tgt.shape[1], -1)
+        for layer in self.model.decoder:
+            attended = self._attend(layer.self_attention, hidden, hidden, self_local, self_global)
+            hidden = layer.self_sublayer(hidden, attended)
+            attended = self._attend(layer.cross_attention, hidden, memory, cross_local, cross_global)
+            hidden = layer.cross_sublayer(hidden, attended)
+            hidden = layer.feed_forward_sublayer(hidden, layer.feed_forward(hidden))
+        return hidden
+
+    def _embed(self, tokens: Tensor) -> Tensor:
+        width = self.model.settings.width
+        hidden = self.model.embedding(tokens) * math.sqrt(width) + sinusoids(tokens.shape[1], width)[: tokens.shape[1]]
+        return F.dropout(hidden, self.model.settings.dropout, self.model.training)
+
+    def _attend(self, attention: Attention, query: Tensor, memory: Tensor, local: Tensor, everything: Tensor) -> Tensor:
+        outputs = [
+            self._one(part, query, memory, everything if part.pattern == "global" else local)
+            for part in parts(attention)
+        ]
+        return attention.combine(*outputs) if isinstance(attention, CombinedAttention) else outputs[0]
+
+    @staticmethod
+    def _one(part: MultiHeadAttention, query: Tensor, memory: Tensor, mask: Tensor) -> Tensor:
+        """Full QKᵀ, masked_fill, softmax, as fairseq's MultiheadAttention."""
+        width = query.shape[-1]
+        weights, biases = part.in_weight.split(width), part.in_bias.split(width)
+        q, k, v = (
+            F.linear(x, w, b).unflatten(-1, (part.heads, -1)).transpose(1, 2)
+            for x, w, b in zip((query, memory, memory), weights, biases, strict=True)
+        )
+        scores = torch.matmul(q * (q.shape[-1] ** -0.5), k.transpose(-1, -2))
+        scores = scores.masked_fill(mask[:, None], -torch.inf)
+        output = torch.matmul(scores.float().softmax(-1).to(scores.dtype), v)
+        return part.out(output.transpose(1, 2).flatten(2))
+
+
+class DenseDecoder:
+    """Beam search of one document with whole-prefix caches per hypothesis, as fairseq's generator keeps them."""
+
+    def __init__(self, model: Transformer, beam: int) -> None:
+        self.model, self.beam = model, beam
+
+    @torch.inference_mode()
+    def run(self, src_tokens: np.ndarray, src_lengths: np.ndarray, limits: np.ndarray) -> list[list[int]]:
+        """The best hypothesis: token ids of each sentence."""
+        model, beam = self.model, self.beam
+        dense = DenseTransformer(model)
+        self.src_tags = tags_of(src_lengths)[None]
+        memory = dense._encode(torch.from_numpy(src_tokens)[None], self.src_tags).expand(beam, -1, -1)
+        self.caches: dict[int, list[Tensor]] = {}
+        tokens = torch.full((beam, 1), BOS)
+        tags = torch.ones(beam, 1, dtype=torch.int64)
+        scores = torch.tensor([0.0] + [-torch.inf] * (beam - 1))
+        finished: list[tuple[float, list[int]]] = []
+        words = np.zeros(beam, dtype=int)
+        while len(finished) < beam and scores.isfinite().any():
+            log_probabilities = self._step(tokens, tags, memory).float().log_softmax(-1)
+            log_probabilities[:, [PAD, UNK, MASK, BOS, EOD]] = -torch.inf
+            for row in range(beam):
+                sentence = int(tags[row, -1]) - 1
+                if words[row] >= limits[sentence]:
+                    kept = log_probabilities[row, EOS].clone()
+                    log_probabilities[row] = -torch.inf
+                    log_probabilities[row, EOS] = kept
+                elif words[row] == 0:
+                    log_probabilities[row, EOS] = -torch.inf
+            best = (log_probabilities + scores[:, None]).flatten().topk(2 * beam)
+            n_symbols = log_probabilities.shape[1]
+            kept_rows, kept_tokens, kept_scores = [], [], []
+            for rank, (value, place) in enumerate(zip(best.values.tolist(), best.indices.tolist(), strict=True)):
+                row, token = divmod(place, n_symbols)
+                if token == EOS and int(tags[row, -1]) == len(src_lengths):
+                    if rank < beam and value > -math.inf:
+                        labels = [*tokens[row, 1:].tolist(), EOS]
+                        finished.append((value / len(labels), labels))
+                elif len(kept_rows) < beam:
+                    kept_rows.append(row)
+                    kept_tokens.append(token)
+                    kept_scores.append(value)
+            rows = torch.tensor(kept_rows)
+            chosen = torch.tensor(kept_tokens)
+            memory = self._reorder(rows, memory)
+            ended = chosen == EOS
+            tokens = torch.cat((tokens[rows], torch.where(ended, BOS, chosen)[:, None]), 1)
+            tags = torch.cat((tags[rows], (tags[rows, -1] + ended)[:, None]), 1)
+            words = np.where(ended.numpy(), 0, words[rows.numpy()] + 1)
+            scores = torch.tensor(kept_scores)
+        return _split(max(finished)[1])
+
+    def _step(self, tokens: Tensor, tags: Tensor, memory: Tensor) -> Tensor:
+        model = self.model
+        width = model.settings.width
+        hidden = model.embedding(tokens[:, -1:]) * math.sqrt(width)
+        hidden = hidden + sinusoids(tokens.shape[1], width)[tokens.shape[1] - 1].to(hidden.dtype)
+        self_mask = tags[:, -1:, None] != tags[:, None]
+        cross_mask = tags[:, -1:, None] != self.src_tags[:, None]
+        for layer in model.decoder:
+            attended = self._attend(layer.self_attention, hidden, hidden, self_mask, grows=True)
+            hidden = layer.self_sublayer(hidden, attended)
+            attended = self._attend(layer.cross_attention, hidden, memory, cross_mask, grows=False)
+            hidden = layer.cross_sublayer(hidden, attended)
+            hidden = layer.feed_forward_sublayer(hidden, layer.feed_forward(hidden))
+        return model.logits(hidden[:, -1])
+
+    def _attend(self, attention: Attention, query: Tensor, memory: Tensor, mask: Tensor, *, grows: bool) -> Tensor:
+        outputs = [self._one(part, query, memory, mask, grows=grows) for part in parts(attention)]
+        return attention.combine(*outputs) if isinstance(attention, CombinedAttention) else outputs[0]
+
+    def _one(self, part: MultiHeadAttention, query: Tensor, memory: Tensor, mask: Tensor, *, grows: bool) -> Tensor:
+        width = query.shape[-1]
+        weights, biases = part.in_weight.split(width), part.in_bias.split(width)
+        q = F.linear(query, weights[0], biases[0]).unflatten(-1, (part.heads, -1)).transpose(1, 2)
+        cached = self.caches.get(id(part))
+        if cached is None or grows:
+            new = [
+                F.linear(memory, w, b).unflatten(-1, (part.heads, -1)).transpose(1, 2)
+                for w, b in zip(weights[1:], biases[1:], strict=True)
+            ]
+            cached = new if cached is None else [torch.cat(pair, 2) for pair in zip(cached, new, strict=True)]
+            self.caches[id(part)] = cached
+        k, v = cached
+        scores = torch.matmul(q * (q.shape[-1] ** -0.5), k.transpose(-1, -2))
+        if part.pattern != "global":
+            scores = scores.masked_fill(mask[:, None], -torch.inf)
+        output = torch.matmul(scores.float().softmax(-1).to(scores.dtype), v)
+        return part.out(output.transpose(1, 2).flatten(2))
+
+    def _reorder(self, rows: Tensor, memory: Tensor) -> Tensor:
+        """All caches and the encoder's output follow the hypotheses, at every step."""
+        for key, cached in self.caches.items():
+            self.caches[key] = [tensor.index_select(0, rows) for tensor in cached]
+        return memory.index_select(0, rows)
+
+
+def _split(labels: list[int]) -> list[list[int]]:
+    """Token ids of each sentence; `labels` hold `<s>` inputs in place of the `</s>` that led to them."""
+    sentences: list[list[int]] = [[]]
+    for token in labels[:-1]:
+        if token == BOS:
+            sentences.append([])
+        else:
+            sentences[-1].append(token)
+    return sentences

@@ -1,0 +1,247 @@
+"""Training and decoding speed against the dense-mask computation of the same model, in one run and interleaved.
+
+    python benchmarks/speed.py --out results/benchmarks/speed.json
+
+For each size, precision and instance length: one training step (forward, backward, Adam) of both computations in turn,
+and beam-5 decoding of one document in turn; medians of the repetitions. The machine's own matrix-product rate is
+measured between them, so that speed can be given as a share of it.
+"""
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from dense import DenseDecoder, DenseTransformer
+
+from docmt.decoding.search import BeamSearch
+from docmt.decoding.settings import DecodingSettings
+from docmt.models.batch import Batch, pack
+from docmt.models.presets import ARCHITECTURES
+from docmt.models.settings import ModelSettings
+from docmt.models.transformer import Transformer
+from docmt.training.loss import LossModule
+
+SIZES = {
+    "4+4 of 256": {"encoder_layers": 4, "decoder_layers": 4, "width": 256, "heads": 4, "feed_forward_width": 1024},
+    "6+6 of 512": {"encoder_layers": 6, "decoder_layers": 6, "width": 512, "heads": 8, "feed_forward_width": 2048},
+}
+N_SYMBOLS = 8000
+SENTENCE_TOKENS = 26
+"""Mean tokens of a sentence, marks included: 512-token instances of the papers hold 10 to 18 sentences."""
+
+
+def make_document(n_tokens: int, generator: np.random.Generator) -> list[np.ndarray]:
+    """Random sentences of varied length that fill an instance."""
+    sentences = []
+    left = n_tokens
+    while left > 0:
+        length = min(int(generator.gamma(6, SENTENCE_TOKENS / 6)) + 4, left)
+        length = left if left - length < 4 else length
+        words = generator.integers(6, N_SYMBOLS, length - 2)
+        sentences.append(np.concatenate(([1], words, [2])))
+        left -= length
+    return sentences
+
+
+def make_batch(n_tokens: int, n_instances: int, settings: ModelSettings, seed: int) -> Batch:
+    """Instances whose source and target have the same sentence lengths."""
+    generator = np.random.default_rng(seed)
+    documents = [make_document(n_tokens, generator) for _ in range(n_instances)]
+    sentences = [sentence for document in documents for sentence in document]
+    tokens, lengths = np.concatenate(sentences), np.array([len(sentence) for sentence in sentences])
+    return pack(tokens, lengths, tokens, lengths, np.array([len(d) for d in documents]), settings=settings)
+
+
+def median_times(functions: dict[str, Callable[[], object]], repetitions: int) -> dict[str, list[float]]:
+    """Seconds of each function, called in turn after one warm-up call each."""
+    times: dict[str, list[float]] = {name: [] for name in functions}
+    for repetition in range(repetitions + 1):
+        for name, function in functions.items():
+            started = time.perf_counter()
+            function()
+            if repetition:
+                times[name].append(time.perf_counter() - started)
+    return times
+
+
+def matmul_rate(dtype: torch.dtype) -> float:
+    """FLOP/s of a large matrix product."""
+    a, b = torch.randn(2048, 2048, dtype=dtype), torch.randn(2048, 2048, dtype=dtype)
+    a @ b
+    started = time.perf_counter()
+    for _ in range(3):
+        a @ b
+    return 3 * 2 * 2048**3 / (time.perf_counter() - started)
+
+
+def training_flops(model: Transformer, batch: Batch) -> float:
+    """Floating-point operations of the matrix products of one step, as our computation does them (× 3 for backward)."""
+    settings = model.settings
+    width, inner = settings.width, settings.feed_forward_width
+    n_src, n_tgt = len(batch.src_tokens_S), len(batch.tgt_inputs_N)
+    total = 2.0 * n_tgt * width * model.embedding.num_embeddings
+    for slot, layers in (("encoder", model.encoder), ("decoder", model.decoder)):
+        n = n_src if slot == "encoder" else n_tgt
+        for layer in layers:
+            total += 4 * n * width * inner
+            total += _attention_flops(layer.self_attention, batch, slot, n, n, width)
+            if slot == "decoder":
+                total += _attention_flops(layer.cross_attention, batch, "cross", n, n_src, width)
+    return 3 * total
+
+
+def _attention_flops(attention: torch.nn.Module, batch: Batch, slot: str, n: int, m: int, width: int) -> float:
+    from docmt.decoding.incremental import parts
+
+    total = 4.0 * n * width * width if len(parts(attention)) == 2 else 0.0
+    for part in parts(attention):
+        grouping = batch.layout.grouping(slot, part.pattern)
+        pairs = float((grouping.query_lengths_G * grouping.key_lengths_G).sum())
+        total += 4 * (n + m) * width * width + 4 * pairs * width
+    return total
+
+
+def bench_training(size: str, dtype: str, n_tokens: int, *, repetitions: int, architecture: str) -> dict:
+    """Milliseconds of a training step of both computations, and what follows from them."""
+    settings = ModelSettings.load(SIZES[size] | {"dropout": 0.1} | ARCHITECTURES[architecture], where="model")
+    torch.manual_seed(0)
+    model = Transformer(settings, N_SYMBOLS)
+    n_instances = max(1, 4096 // n_tokens)
+    batch = make_batch(n_tokens, n_instances, settings, seed=n_tokens)
+    dense, module = DenseTransformer(model), LossModule(model, 0.1)
+    optimizer = torch.optim.Adam(model.parameters(), fused=True)
+
+    def step(loss: Callable[[], torch.Tensor]) -> None:
+        with torch.autocast("cpu", torch.bfloat16, enabled=dtype == "bfloat16"):
+            value = loss()
+        value.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    functions = {"dense": lambda: step(lambda: dense.loss(batch, 0.1)), "ragged": lambda: step(lambda: module(batch))}
+    rate = matmul_rate(getattr(torch, dtype))
+    times = median_times(functions, repetitions)
+    medians = {name: statistics.median(values) for name, values in times.items()}
+    flops = training_flops(model, batch)
+    return {
+        "what": "training",
+        "size": size,
+        "dtype": dtype,
+        "tokens": n_tokens,
+        "instances": n_instances,
+        "dense_ms": 1e3 * medians["dense"],
+        "ragged_ms": 1e3 * medians["ragged"],
+        "speed_up": statistics.median(a / b for a, b in zip(times["dense"], times["ragged"], strict=True)),
+        "tokens_per_second": 2 * n_tokens * n_instances / medians["ragged"],
+        "share_of_matmul_rate": flops / medians["ragged"] / rate,
+        "matmul_gflops": rate / 1e9,
+    }
+
+
+def bench_decoding(size: str, dtype: str, n_tokens: int, *, repetitions: int) -> dict:
+    """Seconds of beam-5 decoding of one document with both computations.
+
+    The weights are random, so a hypothesis ends each sentence at its limit: 1.0 × source length for both.
+    """
+    settings = ModelSettings.load(SIZES[size] | {"dropout": 0.0} | ARCHITECTURES["g_transformer"], where="model")
+    torch.manual_seed(0)
+    model = Transformer(settings, N_SYMBOLS).eval().to(getattr(torch, dtype))
+    document = make_document(n_tokens, np.random.default_rng(n_tokens))
+    tokens, lengths = np.concatenate(document), np.array([len(sentence) for sentence in document])
+    decoding = DecodingSettings(max_length_ratio=1.0, max_length_offset=1)
+    outputs: dict[str, list[list[int]]] = {}
+
+    def ragged() -> None:
+        search = BeamSearch(model, tokens, lengths, np.array([len(document)]), decoding)
+        outputs["ragged"] = search.run()[0][0].sentences
+
+    def dense() -> None:
+        outputs["dense"] = DenseDecoder(model, 5).run(tokens, lengths, lengths - 2 + 1)
+
+    times = median_times({"dense": dense, "ragged": ragged}, repetitions)
+    medians = {name: statistics.median(values) for name, values in times.items()}
+    return {
+        "what": "decoding",
+        "size": size,
+        "dtype": dtype,
+        "tokens": n_tokens,
+        "dense_s": medians["dense"],
+        "ragged_s": medians["ragged"],
+        "speed_up": statistics.median(a / b for a, b in zip(times["dense"], times["ragged"], strict=True)),
+        "steps_per_second": sum(len(s) + 1 for s in outputs["ragged"]) / medians["ragged"],
+        "same_output": outputs["dense"] == outputs["ragged"],
+    }
+
+
+def bench_memory(n_tokens: int) -> list[dict]:
+    """Peak memory of a process that makes three training steps of one instance, dense and ragged."""
+    rows = []
+    for kind in ("dense", "ragged", "none"):
+        command = [sys.executable, __file__, "--memory-of", kind, "--tokens", str(n_tokens)]
+        output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        rows.append({"what": "memory", "kind": kind, "tokens": n_tokens, "peak_mib": int(output) / 1024})
+    return rows
+
+
+def _use_memory(kind: str, n_tokens: int) -> None:
+    settings = ModelSettings.load(SIZES["4+4 of 256"] | ARCHITECTURES["g_transformer"], where="model")
+    model = Transformer(settings, N_SYMBOLS)
+    batch = make_batch(n_tokens, 1, settings, seed=1)
+    losses = {"dense": DenseTransformer(model).loss, "ragged": lambda b, e: LossModule(model, e)(b)}
+    for _ in range(3 if kind != "none" else 0):
+        losses[kind](batch, 0.1).backward()
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+
+def main() -> None:
+    """Run the grid and print one JSON object per line as it goes."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--sizes", nargs="+", default=list(SIZES), choices=list(SIZES))
+    parser.add_argument("--dtypes", nargs="+", default=["float32", "bfloat16"])
+    parser.add_argument("--tokens", nargs="+", type=int, default=[512, 1024, 2048, 4096])
+    parser.add_argument("--what", nargs="+", default=["training", "decoding", "flat", "memory"])
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--out", type=Path, help="JSON file to write")
+    parser.add_argument("--memory-of", choices=("dense", "ragged", "none"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    if options.memory_of:
+        _use_memory(options.memory_of, options.tokens[0])
+        return
+    rows: list[dict] = []
+
+    def note(row: dict) -> None:
+        rows.append(row)
+        print(json.dumps(row), flush=True)
+        if options.out:
+            options.out.parent.mkdir(parents=True, exist_ok=True)
+            options.out.write_text(json.dumps(rows, indent=1) + "\n")
+
+    n = options.repetitions
+    for size in options.sizes:
+        for dtype in options.dtypes:
+            for tokens in options.tokens:
+                if "training" in options.what:
+                    note(bench_training(size, dtype, tokens, repetitions=n, architecture="g_transformer"))
+                if "decoding" in options.what and tokens <= 1024:
+                    note(bench_decoding(size, dtype, tokens, repetitions=max(1, n // 2)))
+    if "flat" in options.what:
+        for tokens in options.tokens:
+            row = bench_training("4+4 of 256", "float32", tokens, repetitions=n, architecture="g_transformer_only_group")
+            note(row | {"what": "group only"})
+    if "memory" in options.what:
+        for row in bench_memory(4096):
+            note(row)
+
+
+if __name__ == "__main__":
+    main()
