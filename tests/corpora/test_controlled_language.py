@@ -173,7 +173,10 @@ def test_one_english_sentence_has_one_german_rendering_per_choice():
         lambda: sentences.activity(rng, rng.choice(lexicon.INTRANSITIVE), person="Tom"),
         lambda: sentences.introduction(
             rng,
-            rng.choice(lexicon.CLASSES[rng.choice(list(lexicon.CLASSES))].nouns[rng.choice(GENDERS)]),
+            [
+                rng.choice(lexicon.CLASSES[name].nouns[rng.choice(GENDERS)])
+                for name in rng.sample(list(lexicon.CLASSES), rng.choice((1, 2)))
+            ],
             person=rng.choice(lexicon.PERSONS),
             predicate=rng.choice(lexicon.TRANSITIVE),
         ),

@@ -13,6 +13,8 @@ from docmt.corpora.controlled.settings import MAX_PRONOUN_DISTANCE, ControlledSe
 MAX_TOPIC_DISTANCE = 5
 MAX_WORDS = 2  # ambiguous words in a document, and words with two renderings
 CONTINUATION = 4.0  # how much likelier it is to take up what the document has prepared than to begin something
+EARLIER = 3.0  # how much likelier a pronoun points to a noun of an earlier sentence than to those mentioned last
+PAIRS = 0.6  # share of introductions with two nouns, between which only the class decides
 OPEN_IN_TREE = 20.0  # how much likelier a pronoun points to what the discourse tree keeps open
 
 
@@ -149,20 +151,24 @@ class DocumentBuilder:
         """Add a sentence that decides nothing."""
         self._add(self._fresh(sentences.filler), "filler", relation="Background")
 
-    def add_introduction(self, class_name: str, noun: Noun, *, plain: bool = False) -> None:
-        """Mention a noun, to which later pronouns can point."""
-        person = self.rng.choice(lexicon.PERSONS)
-        predicate = self.rng.choice(lexicon.TRANSITIVE)
-        self.add_transitive(class_name, noun, person=person, predicate=predicate, plain=plain)
-
-    def add_transitive(
-        self, class_name: str, noun: Noun, *, person: str, predicate: Predicate, plain: bool = False
+    def add_introduction(
+        self,
+        nouns: dict[str, Noun],
+        *,
+        person: str | None = None,
+        predicate: Predicate | None = None,
+        plain: bool = False,
     ) -> None:
-        """Mention a noun as the object of a given verb."""
-        sentence = sentences.introduction(self.rng, noun, person=person, predicate=predicate, plain=plain)
+        """Mention one noun or two (by class), to which later pronouns can point."""
+        person = person or self.rng.choice(lexicon.PERSONS)
+        predicate = predicate or self.rng.choice(lexicon.TRANSITIVE)
+        sentence = sentences.introduction(
+            self.rng, tuple(nouns.values()), person=person, predicate=predicate, plain=plain
+        )
         self._add(sentence, "introduction", relation="Joint", nuclearity="NN")
-        self.nouns[class_name] = Mention(len(self) - 1, noun)
-        if len(sentence.edus) == 1:
+        for class_name, noun in nouns.items():
+            self.nouns[class_name] = Mention(len(self) - 1, noun)
+        if len(sentence.edus) == len(nouns) == 1:
             self.elided = Elided(predicate, person, noun.gender)
 
     def add_activity(self, predicate: Predicate, *, person: str) -> None:
@@ -255,7 +261,7 @@ class DocumentBuilder:
         """Add a sentence of a random kind among those that are possible now (and `allowed`)."""
         options = {
             kind: weight
-            for kind, weight in self._options().items()
+            for kind, weight in self._options(n_choices=2 if allowed is None else 1).items()
             if weight > 0 and (allowed is None or kind in allowed)
         }
         if not options:
@@ -263,10 +269,11 @@ class DocumentBuilder:
         kind = self.rng.choices(list(options), weights=list(options.values()))[0]
         getattr(self, f"_random_{kind}")()
 
-    def _options(self) -> dict[str, float]:
+    def _options(self, *, n_choices: int) -> dict[str, float]:
+        """Weights of the kinds that are possible; a pronoun needs `n_choices` nouns to which it could point."""
         weights = self.weights
         options = {"introduction": weights.introduction, "filler": weights.filler}
-        if self.pronoun_classes():
+        if len(self.pronoun_classes()) >= n_choices:
             options["pronoun"] = weights.pronoun
         if self.has_deixis and self.address:
             options["deixis"] = weights.deixis
@@ -281,13 +288,15 @@ class DocumentBuilder:
 
     def pronoun_classes(self) -> dict[str, float]:
         """Classes to which a pronoun can point now, with weights that favour what the discourse tree keeps open
-        and what lies further back."""
+        and what lies further back: the noun mentioned last must not be a good guess."""
         index = len(self)
+        last = max((mention.index for mention in self.nouns.values()), default=-1)
         found = {}
         for name, mention in self.nouns.items():
             distance = index - mention.index
             if distance <= MAX_PRONOUN_DISTANCE and name not in self.reserved:
-                found[name] = distance * (OPEN_IN_TREE if mention.index in self.frontier else 1.0)
+                weight = OPEN_IN_TREE if mention.index in self.frontier else 1.0
+                found[name] = weight * distance * (EARLIER if mention.index < last else 1.0)
         return found
 
     def _new_words(self, words: dict, known: dict[str, Mention]) -> list[str]:
@@ -312,10 +321,16 @@ class DocumentBuilder:
     def _random_introduction(self) -> None:
         # At most one noun per class: the class alone tells the antecedent.
         free = [name for name in lexicon.CLASSES if name not in self.reserved]
-        name = self.rng.choice([name for name in free if name not in self.nouns] or free)
-        mention = self.nouns.get(name)
-        noun = mention.value if mention else self.rng.choice(lexicon.CLASSES[name].nouns[self.rng.choice(GENDERS)])
-        self.add_introduction(name, noun)
+        fresh = [name for name in free if name not in self.nouns]
+        n_nouns = 2 if not self.nouns or self.rng.random() < PAIRS else 1
+        names = self.rng.sample(fresh if len(fresh) >= n_nouns else free, n_nouns)
+        genders = self.rng.sample(GENDERS, n_nouns)
+        self.add_introduction({name: self._noun(name, gender) for name, gender in zip(names, genders, strict=True)})
+
+    def _noun(self, class_name: str, gender: str) -> Noun:
+        """The noun that the document has for a class, or a new one of the given gender."""
+        mention = self.nouns.get(class_name)
+        return mention.value if mention else self.rng.choice(lexicon.CLASSES[class_name].nouns[gender])
 
     def _random_pronoun(self) -> None:
         classes = self.pronoun_classes()

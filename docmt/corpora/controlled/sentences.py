@@ -1,5 +1,6 @@
 """Rendering of the kinds of sentences in both languages, with all the German variants that context chooses from."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -78,24 +79,35 @@ def filler(rng: Random) -> Sentence:
     return _plain(clause.english(english), clause.main(german))
 
 
-def introduction(rng: Random, noun: Noun, *, person: str, predicate: Predicate, plain: bool = False) -> Sentence:
-    """A sentence that mentions a noun as the object of a verb that goes with every noun.
+def introduction(
+    rng: Random, nouns: Sequence[Noun], *, person: str, predicate: Predicate, plain: bool = False
+) -> Sentence:
+    """A sentence that mentions one or two nouns as the object of a verb that goes with every noun.
 
     With `plain` it has one EDU, so that an elliptical sentence can follow.
     """
-    definite = rng.random() < 0.6
-    adjective = rng.choice(lexicon.ADJECTIVES) if rng.random() < 0.4 else None
-    english = english_noun_phrase(noun, definite=definite, adjective=adjective)
-    german = german_noun_phrase(noun, "acc", definite=definite, adjective=adjective)
+    phrases, is_bare = [], True
+    for noun in nouns:
+        definite = rng.random() < 0.6
+        adjective = rng.choice(lexicon.ADJECTIVES) if rng.random() < 0.4 else None
+        is_bare = is_bare and adjective is None
+        phrases.append(
+            Phrase(
+                english_noun_phrase(noun, definite=definite, adjective=adjective),
+                german_noun_phrase(noun, "acc", definite=definite, adjective=adjective),
+            )
+        )
+    english = " and ".join(phrase.english for phrase in phrases)
+    german = " und ".join(phrase.german for phrase in phrases)
     who = Phrase(person, person)
     clause = Clause(who, Predicate(join(predicate.english, english), predicate.verb, join(predicate.rest, german)))
     shape = rng.random()
     if not plain and shape < 0.2:
         return with_subordinate(rng, clause, rng.choice(lexicon.FILLERS))
-    if not plain and shape < 0.35 and adjective is None:
+    if not plain and shape < 0.35 and is_bare and len(nouns) == 1:
         quality = rng.choice(lexicon.ADJECTIVES)
         edus = (capitalise(clause.english()) + ",", f"which is quite {quality.english}.")
-        text = f"{capitalise(clause.main())}, {RELATIVE[noun.gender]} recht {quality.german} ist."
+        text = f"{capitalise(clause.main())}, {RELATIVE[nouns[0].gender]} recht {quality.german} ist."
         return Sentence(edus, {"": text}, "Elaboration", "NS")
     front_en, front_de = _front_pair(_front(rng))
     return _plain(clause.english(front_en), clause.main(front_de))

@@ -112,13 +112,13 @@ def _pronoun_document(
     distractor = rng.choice(lexicon.CLASSES[other_class].nouns[other_gender])
     _add_random(builder, plan.n_lead)
     if distance == 1:
-        builder.add_introduction(other_class, distractor)
-    builder.add_introduction(class_name, rng.choice(nouns[gender]))
+        builder.add_introduction({other_class: distractor})
+    builder.add_introduction({class_name: rng.choice(nouns[gender])})
     builder.elided = None  # an elliptical sentence would repeat the gender in German, nearer to the focus
     place = rng.randrange(plan.n_between) if plan.n_between else None
     for position in range(plan.n_between):
         if position == place:
-            builder.add_introduction(other_class, distractor)
+            builder.add_introduction({other_class: distractor})
             builder.reserved = frozenset({class_name})
         else:
             builder.add_random()
@@ -239,7 +239,8 @@ def _ellipsis_document(
             builder.add_activity(verb, person=others[step])
         else:
             nouns = lexicon.CLASSES[classes[step]].nouns[gender]
-            builder.add_transitive(classes[step], rng.choice(nouns), person=others[step], predicate=verb, plain=True)
+            noun = {classes[step]: rng.choice(nouns)}
+            builder.add_introduction(noun, person=others[step], predicate=verb, plain=True)
         if step == 0:
             _add_random(builder, n_after)
     builder.add_ellipsis(focus)
