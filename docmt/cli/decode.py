@@ -61,7 +61,8 @@ def run_translate(options: argparse.Namespace) -> None:
 def run_contrast(options: argparse.Namespace) -> None:
     """Score the candidates of a contrastive test set."""
     device = choose_device(options)
-    from docmt.decoding.contrast import TargetScorer, read_suite, score_suite
+    from docmt.corpora.contrastive import read_suite
+    from docmt.decoding.contrast import TargetScorer, score_suite
     from docmt.decoding.settings import DecodingSettings
     from docmt.files import write_json
     from docmt.models.model_file import load_model

@@ -79,7 +79,8 @@ def run_bleu(options: argparse.Namespace) -> None:
 
 def run_contrast(options: argparse.Namespace) -> None:
     """Score one run on one contrastive test set."""
-    from docmt.evaluation.contrast import read_log_probabilities, read_suite, score_contrast
+    from docmt.corpora.contrastive import read_suite
+    from docmt.evaluation.contrast import read_log_probabilities, score_contrast
     from docmt.evaluation.rows import parse_run, write_scores
 
     run = parse_run(options.run_keys)

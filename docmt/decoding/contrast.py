@@ -3,17 +3,15 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 
+from docmt.corpora.contrastive import ContrastiveItem
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import prepare_model
-from docmt.errors import UserError
-from docmt.files import read_jsonl
 from docmt.instances.segmentation import split_document
 from docmt.instances.settings import InstancesSettings
 from docmt.logs import progress
@@ -105,28 +103,11 @@ def instance_log_probabilities(model: Transformer, batch: Batch) -> np.ndarray:
     return -np.diff(np.concatenate(([0.0], np.cumsum(losses)))[np.concatenate(([0], ends))])
 
 
-def read_suite(path: Path) -> list[dict[str, Any]]:
-    """Read a contrastive test set (docs/files.md).
-
-    Raises UserError that names the first bad item: no candidates, counts of sentences that differ, a wrong index.
-    """
-    items = read_jsonl(path)
-    for number, item in enumerate(items, start=1):
-        try:
-            counts = {len(candidate) for candidate in item["candidates"]}
-            is_good = counts == {len(item["src"])} and 0 <= item["correct"] < len(item["candidates"]) and item["id"]
-        except (KeyError, TypeError) as error:
-            raise UserError(f"{path}: line {number}: {error} is missing or of a wrong type") from None
-        if not is_good:
-            raise UserError(f"{path}: line {number}: every candidate needs {len(item['src'])} sentences, as src has")
-    return items
-
-
-def score_suite(items: Sequence[dict[str, Any]], scorer: TargetScorer) -> list[dict[str, Any]]:
+def score_suite(items: Sequence[ContrastiveItem], scorer: TargetScorer) -> list[dict[str, Any]]:
     """`{"id", "scores"}` of each item: log probabilities of its candidates."""
-    flat = [(item["src"], candidate) for item in items for candidate in item["candidates"]]
+    flat = [(item.src, candidate) for item in items for candidate in item.candidates]
     scores = iter(scorer.score(flat))
-    return [{"id": item["id"], "scores": [next(scores) for _ in item["candidates"]]} for item in items]
+    return [{"id": item.id, "scores": [next(scores) for _ in item.candidates]} for item in items]
 
 
 def _fill(pairs: Sequence[Pair], max_tokens: int) -> Iterator[list[Pair]]:

@@ -2,62 +2,16 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
+from docmt.corpora.contrastive import ContrastiveItem
 from docmt.errors import UserError
-from docmt.files import read_json, read_jsonl
+from docmt.files import read_json
 
 METRIC = "contrastive accuracy"
 SIGNATURE = "the right candidate scores strictly highest|score:log probability of the whole target|interval:Wilson 95 %"
-
-
-@dataclass(frozen=True)
-class ContrastiveItem:
-    """What scoring needs to know of an item.
-
-    Attributes:
-        id: unique in the suite.
-        phenomenon: what it tests.
-        distance: sentences between what decides and what is decided, or None.
-        kind: a finer class inside the phenomenon, or None.
-        n_candidates: how many target documents stand to choice, at least two.
-        correct: index of the right one.
-    """
-
-    id: str
-    phenomenon: str
-    distance: int | None
-    kind: str | None
-    n_candidates: int
-    correct: int
-
-
-def read_suite(path: Path) -> list[ContrastiveItem]:
-    """Read the items of a suite. Raises UserError that names the file and the first bad line."""
-    items = []
-    seen = set()
-    for line, value in enumerate(read_jsonl(path), start=1):
-        where = f"{path}: line {line}"
-        if not isinstance(value, dict):
-            raise UserError(f"{where}: an object is needed (docs/files.md)")
-        missing = next((key for key in ("id", "phenomenon", "candidates", "correct") if key not in value), None)
-        if missing:
-            raise UserError(f"{where}: key {missing!r} is missing")
-        name, n_candidates, correct = value["id"], len(value["candidates"]), value["correct"]
-        if name in seen:
-            raise UserError(f"{where}: item {name!r} stands twice")
-        seen.add(name)
-        if n_candidates < 2 or not (isinstance(correct, int) and 0 <= correct < n_candidates):
-            raise UserError(f"{where}: `correct` is {correct!r}, but there are {n_candidates} candidates")
-        items.append(
-            ContrastiveItem(name, value["phenomenon"], value.get("distance"), value.get("kind"), n_candidates, correct)
-        )
-    if not items:
-        raise UserError(f"{path}: empty, there is nothing to score")
-    return items
 
 
 def read_log_probabilities(path: Path) -> tuple[dict[str, list[float]], dict[str, Any]]:
@@ -116,8 +70,8 @@ def is_right(item: ContrastiveItem, scores: Mapping[str, Sequence[float]]) -> bo
     if item.id not in scores:
         raise UserError(f"log probabilities lack item {item.id!r} of the suite: score the suite again")
     values = scores[item.id]
-    if len(values) != item.n_candidates:
-        raise UserError(f"log probabilities of item {item.id!r}: {len(values)} for {item.n_candidates} candidates")
+    if len(values) != len(item.candidates):
+        raise UserError(f"log probabilities of item {item.id!r}: {len(values)} for {len(item.candidates)} candidates")
     if any(math.isnan(value) for value in values):
         raise UserError(f"log probabilities of item {item.id!r} are not numbers (NaN): the model is broken")
     others = [value for i, value in enumerate(values) if i != item.correct]
@@ -153,6 +107,6 @@ def _row(
         "kind": kind,
         "low": 100 * low,
         "high": 100 * high,
-        "chance": 100 * sum(1 / item.n_candidates for item, _ in results) / n,
+        "chance": 100 * sum(1 / len(item.candidates) for item, _ in results) / n,
         "signature": SIGNATURE,
     }

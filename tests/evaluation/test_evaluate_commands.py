@@ -47,7 +47,8 @@ def test_bleu_writes_rows_with_run_and_provenance(tmp_path, text):
 
 def test_contrast_keeps_the_provenance_of_decoding(tmp_path):
     suite, scores = tmp_path / "suite.jsonl", tmp_path / "scores.json"
-    suite.write_text(json.dumps({"id": "a", "phenomenon": "p", "candidates": [["x"], ["y"]], "correct": 1}) + "\n")
+    item = {"id": "a", "phenomenon": "p", "src": ["s"], "candidates": [["x"], ["y"]], "correct": 1}
+    suite.write_text(json.dumps(item) + "\n")
     scores.write_text(json.dumps({"items": [{"id": "a", "scores": [-2, -1]}], "provenance": {"commit": "c0ffee"}}))
     options = ["--suite", str(suite), "--log-probabilities", str(scores), *RUN, "--out", str(tmp_path / "s.json")]
     assert main(["evaluate", "contrast", *options]) == 0

@@ -1,0 +1,79 @@
+"""Contrastive test sets as files (docs/files.md)."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from docmt.errors import UserError
+from docmt.files import read_jsonl
+
+KEYS = ("id", "phenomenon", "src", "candidates", "correct")
+
+
+@dataclass(frozen=True)
+class ContrastiveItem:
+    """A source document and target documents of which one is right.
+
+    Attributes:
+        id: unique in the suite.
+        phenomenon: what it tests.
+        src: source sentences.
+        candidates: at least two target documents, each with as many sentences as `src`.
+        correct: index of the right candidate.
+        distance: sentences between what decides and what is decided, or None.
+        kind: a finer class inside the phenomenon, or None.
+    """
+
+    id: str
+    phenomenon: str
+    src: tuple[str, ...]
+    candidates: tuple[tuple[str, ...], ...]
+    correct: int
+    distance: int | None = None
+    kind: str | None = None
+
+
+def read_suite(path: Path) -> list[ContrastiveItem]:
+    """Read the items of a suite. Raises UserError that names the file and the first bad line."""
+    items: list[ContrastiveItem] = []
+    seen = set()
+    for line, value in enumerate(read_jsonl(path), start=1):
+        item = _read_item(value, f"{path}: line {line}")
+        if item.id in seen:
+            raise UserError(f"{path}: line {line}: item {item.id!r} stands twice")
+        seen.add(item.id)
+        items.append(item)
+    if not items:
+        raise UserError(f"{path}: empty, there is nothing to score")
+    return items
+
+
+def _read_item(value: Any, where: str) -> ContrastiveItem:
+    if not isinstance(value, dict):
+        raise UserError(f"{where}: an object is needed (docs/files.md)")
+    missing = next((key for key in KEYS if key not in value), None)
+    if missing:
+        raise UserError(f"{where}: key {missing!r} is missing")
+    src, candidates, correct = value["src"], value["candidates"], value["correct"]
+    if not _is_document(src):
+        raise UserError(f"{where}: `src` must be a list of at least one sentence")
+    if not isinstance(candidates, list) or not all(map(_is_document, candidates)):
+        raise UserError(f"{where}: `candidates` must be a list of lists of sentences")
+    if len(candidates) < 2 or not (isinstance(correct, int) and 0 <= correct < len(candidates)):
+        raise UserError(f"{where}: `correct` is {correct!r}, but there are {len(candidates)} candidates")
+    count = next((len(candidate) for candidate in candidates if len(candidate) != len(src)), None)
+    if count is not None:
+        raise UserError(f"{where}: a candidate has {count} sentences, but src has {len(src)}")
+    return ContrastiveItem(
+        id=value["id"],
+        phenomenon=value["phenomenon"],
+        src=tuple(src),
+        candidates=tuple(map(tuple, candidates)),
+        correct=correct,
+        distance=value.get("distance"),
+        kind=value.get("kind"),
+    )
+
+
+def _is_document(value: Any) -> bool:
+    return isinstance(value, list) and len(value) > 0 and all(isinstance(sentence, str) for sentence in value)
