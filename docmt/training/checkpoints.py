@@ -1,7 +1,7 @@
 """Checkpoints that survive a kill at any moment.
 
-A checkpoint `step-N.pt` counts only with its checksum beside it, which is written last. The two newest are kept, and
-the best weights that either of them refers to (`best-N.pt`).
+A checkpoint `step-N.pt` counts only with the note `step-N.json` beside it, which is written last and holds its checksum
+and the update of the best weights (`best-N.pt`) that belong to it. The two newest are kept, and their best weights.
 """
 
 import io
@@ -12,7 +12,8 @@ from typing import Any
 
 import torch
 
-from docmt.files import atomic_path, atomic_writer, sha256_file
+from docmt.errors import UserError
+from docmt.files import atomic_path, read_json, sha256_file, write_json
 
 log = logging.getLogger(__name__)
 
@@ -28,8 +29,8 @@ class CheckpointFolder:
 
     def save(self, step: int, state: dict[str, Any]) -> None:
         """Write the state after update `step`; `state["best_step"]` says which best weights belong to it."""
-        self._write(f"step-{step:09d}", state)
-        self._prune()
+        self._write(f"step-{step:09d}", state, best_step=state["best_step"])
+        self._prune(step)
 
     def save_best(self, step: int, weights: dict[str, Any]) -> None:
         """Write the weights after update `step` as the best so far."""
@@ -40,12 +41,13 @@ class CheckpointFolder:
         for step in reversed(self._steps("step")):
             if max_step is not None and step > max_step:
                 continue
-            state = self._read(f"step-{step:09d}")
+            name = f"step-{step:09d}"
+            state = self._read(name)
             if state is None:
                 continue
             if state["best_step"] is None or self._is_valid(f"best-{state['best_step']:09d}"):
                 return state
-            log.warning("%s: its best weights are missing or damaged, passed over", self._path(f"step-{step:09d}"))
+            log.warning("%s: its best weights are missing or damaged, passed over", self._path(name))
         return None
 
     def load_best(self, step: int) -> dict[str, Any]:
@@ -58,18 +60,24 @@ class CheckpointFolder:
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}.pt"
 
-    def _write(self, name: str, content: dict[str, Any]) -> None:
+    def _write(self, name: str, content: dict[str, Any], **facts: Any) -> None:
         path = self._path(name)
         with atomic_path(path) as temporary:
             torch.save(content, temporary)
             checksum = sha256_file(temporary)
-        with atomic_writer(path.with_suffix(".sha256")) as file:
-            file.write(checksum + "\n")
+        write_json(path.with_suffix(".json"), {"sha256": checksum, **facts})
+
+    def _note(self, name: str) -> dict[str, Any]:
+        """The note beside a file; empty when there is none."""
+        try:
+            note = read_json(self._path(name).with_suffix(".json"))
+        except UserError:
+            return {}
+        return note if isinstance(note, dict) else {}
 
     def _is_valid(self, name: str) -> bool:
-        path = self._path(name)
         try:
-            return path.with_suffix(".sha256").read_text().strip() == sha256_file(path)
+            return self._note(name).get("sha256") == sha256_file(self._path(name))
         except OSError:
             return False
 
@@ -83,17 +91,18 @@ class CheckpointFolder:
         names = (re.fullmatch(rf"{kind}-(\d+)\.pt", path.name) for path in self.folder.iterdir())
         return sorted(int(match[1]) for match in names if match)
 
-    def _prune(self) -> None:
-        kept = self._steps("step")[-N_KEPT:]
-        for step in self._steps("step")[:-N_KEPT]:
-            self._remove(f"step-{step:09d}")
-        # Best weights newer than the second newest checkpoint may belong to it; older ones only when it says so.
-        states = [torch.load(self._path(f"step-{s:09d}"), weights_only=True, mmap=True) for s in kept]
-        needed = {state["best_step"] for state in states}
-        for step in self._steps("best"):
-            if step not in needed and step < kept[-1]:
-                self._remove(f"best-{step:09d}")
+    def _prune(self, step: int) -> None:
+        """Keep the two newest checkpoints up to `step`, later ones of a longer training, and their best weights."""
+        steps = self._steps("step")
+        past = [number for number in steps if number <= step]
+        for number in past[:-N_KEPT]:
+            self._remove(f"step-{number:09d}")
+        kept = [number for number in steps if number not in past[:-N_KEPT]]
+        needed = {self._note(f"step-{number:09d}").get("best_step") for number in kept}
+        for number in self._steps("best"):
+            if number not in needed and number < step:
+                self._remove(f"best-{number:09d}")
 
     def _remove(self, name: str) -> None:
-        self._path(name).with_suffix(".sha256").unlink(missing_ok=True)
+        self._path(name).with_suffix(".json").unlink(missing_ok=True)
         self._path(name).unlink(missing_ok=True)
