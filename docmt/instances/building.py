@@ -41,8 +41,10 @@ def build_instances(
         src, tgt: subwords of each sentence, index.n_sentences each.
 
     Raises:
-        UserError: no document is left after the choice of documents.
+        UserError: there is no document, or none is left after the choice of documents.
     """
+    if not index.n_sentences:
+        raise UserError("there is no sentence to make instances of: the text is empty")
     src_tokens, src_offsets = encode_sentences(src, vocabulary)
     tgt_tokens, tgt_offsets = encode_sentences(tgt, vocabulary)
     costs = sentence_costs(np.diff(src_offsets) - N_MARKS, np.diff(tgt_offsets) - N_MARKS)
@@ -56,16 +58,18 @@ def build_instances(
         "tgt_unknown_tokens": int((tgt_tokens == UNK).sum()),
     }
     keep = _choose(documents, document_tokens(costs, index.lengths), settings)
+    if not len(keep):
+        raise UserError(
+            f"no instance is left: min_document_tokens {settings.min_document_tokens} is above every document"
+        )
     counts["instances_left_out"] = len(documents) - len(keep)
     if len(keep) < len(documents):
-        rows = np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in keep]) if len(keep) else np.array([], int)
+        rows = np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in keep])
         src_tokens, src_offsets = _take(src_tokens, src_offsets, rows)
         tgt_tokens, tgt_offsets = _take(tgt_tokens, tgt_offsets, rows)
         costs = costs[rows]
         offsets = np.concatenate(([0], np.cumsum(np.diff(offsets)[keep])))
         documents = documents[keep]
-    if not len(documents):
-        raise UserError("no instance is left: the text is empty, or min_document_tokens is above every document")
     counts |= {
         "documents": len(np.unique(documents)),
         "sentences": int(offsets[-1]),
@@ -95,7 +99,9 @@ def build_from_files(
     built = build_instances(*sides, index, Vocabulary.load(vocabulary), settings)
     built.manifest["provenance"] = describe(settings=settings.model_dump())
     counts = built.manifest["counts"]
-    log.info("%d sentences of %d documents make %d instances", *(counts[k] for k in ("sentences", "documents", "instances")))
+    log.info(
+        "%d sentences of %d documents make %d instances", *(counts[k] for k in ("sentences", "documents", "instances"))
+    )
     if counts["sentences_over_limit"]:
         log.warning("%d sentences are longer than %d tokens", counts["sentences_over_limit"], settings.max_tokens)
     return built
@@ -116,4 +122,4 @@ def _take(tokens: np.ndarray, offsets: np.ndarray, rows: np.ndarray) -> tuple[np
     """Only some sentences."""
     parts = [tokens[offsets[row] : offsets[row + 1]] for row in rows]
     lengths = np.diff(offsets)[rows]
-    return (np.concatenate(parts) if parts else tokens[:0]), np.concatenate(([0], np.cumsum(lengths)))
+    return np.concatenate(parts), np.concatenate(([0], np.cumsum(lengths)))

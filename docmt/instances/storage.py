@@ -84,6 +84,8 @@ def load_instances(folder: Path, *, verify: bool = True) -> InstanceSet:
     """
     folder = Path(folder)
     manifest = read_json(folder / "manifest.json")
+    if not isinstance(manifest, dict) or "counts" not in manifest:
+        raise UserError(f"{folder / 'manifest.json'}: not a manifest of instances: build the instances again")
     arrays = {}
     for name, dtype in ARRAYS.items():
         path = folder / f"{name}.npy"
@@ -91,8 +93,22 @@ def load_instances(folder: Path, *, verify: bool = True) -> InstanceSet:
             if verify and sha256_file(path) != manifest["sha256"][name]:
                 raise UserError(f"{path}: checksum differs from {folder / 'manifest.json'}: build the instances again")
             arrays[name] = np.load(path, mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, EOFError, ValueError, KeyError) as error:
             raise UserError(f"{path}: cannot be read ({error}): build the instances again") from None
         if arrays[name].dtype != dtype:
             raise UserError(f"{path}: has dtype {arrays[name].dtype}, not {np.dtype(dtype)}")
+    _check_offsets(folder, arrays)
     return InstanceSet(**arrays, manifest=manifest)
+
+
+def _check_offsets(folder: Path, arrays: dict[str, np.ndarray]) -> None:
+    """Refuse arrays of different builds: offsets end where the array that they point into ends."""
+    pairs = [
+        (arrays["src_offsets"][-1], len(arrays["src_tokens"])),
+        (arrays["tgt_offsets"][-1], len(arrays["tgt_tokens"])),
+        (len(arrays["src_offsets"]), len(arrays["tgt_offsets"])),
+        (arrays["instances"][-1], len(arrays["src_offsets"]) - 1),
+        (len(arrays["documents"]), len(arrays["instances"]) - 1),
+    ]
+    if any(found != needed for found, needed in pairs):
+        raise UserError(f"{folder}: its arrays do not fit each other: build the instances again")

@@ -19,14 +19,15 @@ def copy_weights(model: Transformer, weights: dict[str, Tensor]) -> set[str]:
         The names of the parameters that were copied.
 
     Raises:
-        UserError: a shape differs (another size or vocabulary), or nothing fits.
+        UserError: a shape differs (another size or vocabulary), or one model has layers that the other lacks.
     """
-    copied = set()
+    copied, used = set(), set()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            source = next((weights[other] for other in _sources(name) if other in weights), None)
-            if source is None:
+            other = next((other for other in _sources(name) if other in weights), None)
+            if other is None:
                 continue
+            source = weights[other]
             if source.shape != parameter.shape:
                 raise UserError(
                     f"init: {name} has shape {list(source.shape)} there and {list(parameter.shape)} here: "
@@ -34,10 +35,12 @@ def copy_weights(model: Transformer, weights: dict[str, Tensor]) -> set[str]:
                 )
             parameter.copy_(source)
             copied.add(name)
+            used.add(other)
     fresh = {name for name, _ in model.named_parameters()} - copied
-    foreign = sorted(name for name in fresh if ".global_." not in name and ".gate." not in name)
-    if foreign:
-        raise UserError(f"init: the other model has no {foreign[0]}: layers and attention must correspond")
+    for names, what in ((fresh, "lacks"), (set(weights) - used, "has beside this one")):
+        foreign = sorted(name for name in names if ".global_." not in name and ".gate." not in name)
+        if foreign:
+            raise UserError(f"init: the other model {what} {foreign[0]}: layers and attention must correspond")
     return copied
 
 

@@ -15,6 +15,7 @@ from docmt.text.pipeline import TextPipeline
 from docmt.text.vocabulary import Vocabulary
 
 FORMAT = 1
+KEYS = ("model", "weights", "vocabulary", "pipeline", "segmentation", "provenance")
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def load_content(path: Path) -> dict[str, Any]:
     except Exception as error:  # torch raises many kinds for damaged or foreign files
         reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
         raise UserError(f"{path}: not a docmt model file ({reason})") from None
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
+    if not isinstance(content, dict) or content.get("format") != FORMAT or not set(KEYS) <= set(content):
         raise UserError(f"{path}: not a docmt model file of format {FORMAT}: train the model again")
     return content
 
@@ -73,6 +74,10 @@ def load_model(path: Path) -> TrainedModel:
     vocabulary = Vocabulary.from_symbols(content["vocabulary"])
     settings = ModelSettings.load(content["model"], where=f"{path}: model")
     model = Transformer(settings, len(vocabulary))
-    model.load_state_dict(content["weights"])
+    try:
+        model.load_state_dict(content["weights"])
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(f"{path}: weights and settings do not fit each other ({reason}): train it again") from None
     pipeline = TextPipeline.from_dict(content["pipeline"])
     return TrainedModel(model.eval(), vocabulary, pipeline, content["segmentation"], content["provenance"])

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from functools import partial
+from statistics import fmean
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ KINDS = ("cross", "encoder", "decoder")
 
 
 class EntropyMeter:
-    """Measures every attention of a model while it is used, as a context manager.
+    """Measures every attention of a model while it is used, as a context manager that can be entered repeatedly.
 
     The entropy in bits of each query's weights, averaged over heads first as the paper's code does, then over queries,
     then over the attention modules of a kind (a combined attention counts as two).
@@ -23,16 +24,14 @@ class EntropyMeter:
 
     def __init__(self, model: Transformer) -> None:
         self.model = model
-        self.sums: dict[str, list[list[float]]] = defaultdict(list)
+        self.sums: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(lambda: [0.0, 0.0]))
 
     def __enter__(self) -> "EntropyMeter":
         self.handles = []
         for name, module in self.model.named_modules():
             if isinstance(module, MultiHeadAttention):
                 kind = "cross" if "cross_attention" in name else name.split(".")[0]
-                totals = [0.0, 0.0]
-                self.sums[kind].append(totals)
-                hook = partial(self._measure, totals)
+                hook = partial(self._measure, self.sums[kind][name])
                 self.handles.append(module.register_forward_pre_hook(hook))
         return self
 
@@ -51,7 +50,4 @@ class EntropyMeter:
 
     def entropies(self) -> dict[str, float]:
         """Bits, for `cross`, `encoder` and `decoder`."""
-        return {
-            kind: sum(total / count for total, count in self.sums[kind] if count) / max(len(self.sums[kind]), 1)
-            for kind in KINDS
-        }
+        return {kind: fmean(total / count for total, count in self.sums[kind].values()) for kind in KINDS}

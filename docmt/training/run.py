@@ -7,7 +7,7 @@ import torch
 from lightning.fabric import Fabric
 
 from docmt.errors import UserError
-from docmt.files import read_json, sha256_file
+from docmt.files import sha256_file
 from docmt.instances.storage import load_instances
 from docmt.models.initialise import copy_weights
 from docmt.models.model_file import TrainedModel, load_content, save_model
@@ -54,8 +54,16 @@ def train(
     Raises:
         UserError: a file does not fit, or training diverged.
     """
+    if seed < 0:
+        raise UserError(f"seed {seed}: must not be negative")
     vocabulary = Vocabulary.load(vocabulary_file)
+    pipeline = TextPipeline.load(pipeline_file)
     train_set, dev_set = load_instances(train_folder), load_instances(dev_folder)
+    for folder, instance_set in ((train_folder, train_set), (dev_folder, dev_set)):
+        if max(instance_set.src_tokens.max(), instance_set.tgt_tokens.max()) >= len(vocabulary):
+            raise UserError(
+                f"{folder}: has tokens beyond the {len(vocabulary)} of {vocabulary_file}: build it with that one"
+            )
     torch.manual_seed(seed)
     model = Transformer(settings.model, len(vocabulary))
     pretrained: set[str] = set()
@@ -99,14 +107,15 @@ def train(
         seconds=round(trainer.state.seconds, 1),
         device=str(fabric.device),
     )
-    pipeline = TextPipeline.from_dict(read_json(pipeline_file))
     segmentation = train_set.manifest.get("provenance", {}).get("settings", {})
     save_model(out, TrainedModel(model, vocabulary, pipeline, segmentation, provenance))
     trainer.write_history(history)
 
 
 def _fabric(precision: str, accelerator: str) -> Fabric:
-    """One device; bfloat16 by default on a GPU."""
-    is_gpu = accelerator in ("auto", "gpu", "cuda") and torch.cuda.is_available()
+    """One device; bfloat16 by default on a GPU. Raises UserError when a GPU is asked for and there is none."""
+    is_gpu = accelerator != "cpu" and torch.cuda.is_available()
+    if accelerator == "gpu" and not is_gpu:
+        raise UserError("--accelerator gpu: no GPU is visible here; use --accelerator cpu")
     use_bfloat16 = precision == "bfloat16" or (precision == "auto" and is_gpu)
     return Fabric(accelerator=accelerator, devices=1, precision="bf16-mixed" if use_bfloat16 else "32-true")

@@ -236,6 +236,8 @@ class Trainer:
                     sums = self.raw_module.validate(batch)
                 smoothed, plain, count = smoothed + sums[0], plain + sums[1], count + sums[2]
         loss = smoothed / count
+        if not math.isfinite(loss):
+            raise UserError(f"training: validation loss is {loss} after update {state.step}: lower learning_rate")
         entropies = {f"entropy_{kind}": value for kind, value in meter.entropies().items()}
         measured = {"dev_loss": loss, "dev_nll": plain / count, **entropies}
         if not state.history or state.history[-1]["step"] != state.step:
