@@ -1,0 +1,55 @@
+"""`docmt instances`."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from docmt.cli.main import main
+from docmt.instances.storage import load_instances
+
+
+def build_arguments(study, out, **changes):
+    folder = study.folder
+    values = {
+        "settings": "{}",
+        "src": folder / "train.bpe.en",
+        "tgt": folder / "train.bpe.de",
+        "documents": folder / "train.documents.tsv",
+        "vocabulary": folder / "vocabulary.txt",
+        "out": out,
+    } | changes
+    return ["instances", "build", *(str(part) for name, value in values.items() for part in (f"--{name}", value))]
+
+
+def test_build_and_statistics(study_files, tmp_path):
+    settings = tmp_path / "settings.json"
+    settings.write_text(json.dumps({"max_sentences": 2}))
+    assert main(build_arguments(study_files, tmp_path / "pairs", settings=f"@{settings}")) == 0
+    assert max(load_instances(tmp_path / "pairs").n_sentences()) == 2
+    folders = [f"tiny/pairs/train={tmp_path / 'pairs'}", f"tiny/documents/train={study_files.instances()}"]
+    assert main(["instances", "statistics", "--folders", *folders, "--out", str(tmp_path / "table.csv")]) == 0
+    table = pd.read_csv(tmp_path / "table.csv")
+    assert list(table["segmentation"]) == ["pairs", "documents"]
+    assert list(table["sentences"]) == [20, 20] and list(table["documents"]) == [8, 8]
+    assert list(table["instances"]) == [12, 8]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"settings": '{"max_token": 3}'}, "instances.max_token: unknown key; did you mean 'max_tokens'?"),
+        ({"settings": "{"}, "not JSON"),
+        ({"src": "missing.en"}, "missing.en: no such file"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(study_files, tmp_path, capsys, changes, message):
+    assert main(build_arguments(study_files, tmp_path / "out", **changes)) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert line.startswith("docmt: error: ") and message in line
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_of_another_form_is_refused(tmp_path, capsys):
+    assert main(["instances", "statistics", "--folders", "x=y", "--out", str(tmp_path / "table.csv")]) == 2
+    assert "DATASET/SEGMENTATION/SPLIT=FOLDER" in capsys.readouterr().err

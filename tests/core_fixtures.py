@@ -1,0 +1,148 @@
+"""What the tests of instances, models, training and decoding share: a tiny corpus and tiny models."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from docmt.corpora.documents import DocumentIndex, write_index
+from docmt.files import write_lines
+from docmt.instances.building import build_from_files
+from docmt.instances.settings import InstancesSettings
+from docmt.instances.storage import save_instances
+from docmt.models.batch import Batch, pack
+from docmt.models.presets import ARCHITECTURES
+from docmt.models.settings import ModelSettings
+from docmt.models.transformer import Transformer
+from docmt.text.pipeline import TextPipeline
+from docmt.text.settings import TextSettings
+from docmt.text.subwords import learn_codes
+from docmt.text.truecaser import Truecaser
+from docmt.text.vocabulary import BOS, EOS, N_SPECIALS, Vocabulary
+
+torch.set_num_threads(1)
+
+SIZE = {
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "width": 16,
+    "heads": 2,
+    "feed_forward_width": 24,
+    "dropout": 0.0,
+}
+N_SYMBOLS = 24
+
+WORDS = {"the": "das", "a": "ein", "dog": "Tier", "house": "Haus", "child": "Kind", "sees": "sieht", "wants": "will"}
+DOCUMENTS = [
+    ["the dog sees the house", "a child wants the dog", "the child sees"],
+    ["a house", "the dog wants a child"],
+    ["the child sees a dog", "the child wants the house", "a dog sees a house", "the house"],
+    ["a dog"],
+    ["the house sees the child", "a dog wants"],
+    ["the child wants a house", "a child", "the dog sees"],
+    ["a child sees the dog", "the dog wants the house"],
+    ["a house wants a dog", "the child", "a dog sees the child"],
+]
+
+
+def translate(sentence: str) -> str:
+    """Word by word: something that a tiny model learns at once."""
+    return " ".join(WORDS[word] for word in sentence.split())
+
+
+def model_settings(architecture: str = "g_transformer", **values) -> ModelSettings:
+    """The settings of a tiny model."""
+    upper = values.pop("upper_layers", 1)
+    preset = dict(ARCHITECTURES[architecture])
+    for name in ("encoder_attention", "decoder_attention", "cross_attention"):
+        preset[name] = preset[name] | {"upper_layers": upper}
+    return ModelSettings.load(SIZE | preset | values, where="test")
+
+
+def make_model(architecture: str = "g_transformer", *, seed: int = 0, n_symbols: int = N_SYMBOLS, **values):
+    """A tiny model in evaluation mode; its weights are enlarged so that attention is far from uniform."""
+    torch.manual_seed(seed)
+    model = Transformer(model_settings(architecture, **values), n_symbols).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(2.0)
+    return model
+
+
+def random_sentence(generator: np.random.Generator, n_words: int, n_symbols: int = N_SYMBOLS) -> np.ndarray:
+    """`<s> w1 … wn </s>`."""
+    return np.array([BOS, *generator.integers(N_SPECIALS, n_symbols, n_words), EOS])
+
+
+def make_batch(settings: ModelSettings, documents: list[tuple[list[np.ndarray], list[np.ndarray]]]) -> Batch:
+    """Pack (source sentences, target sentences) documents."""
+    src = [sentence for document in documents for sentence in document[0]]
+    tgt = [sentence for document in documents for sentence in document[1]]
+    return pack(
+        np.concatenate(src),
+        np.array([len(sentence) for sentence in src]),
+        np.concatenate(tgt),
+        np.array([len(sentence) for sentence in tgt]),
+        np.array([len(document[0]) for document in documents]),
+        settings=settings,
+    )
+
+
+def random_documents(counts, *, seed: int = 0, longest: int = 7, n_symbols: int = N_SYMBOLS):
+    """Documents of so many sentences, with empty and one-word sentences among them."""
+    generator = np.random.default_rng(seed)
+
+    def side(count):
+        return [random_sentence(generator, int(generator.integers(0, longest)), n_symbols) for _ in range(count)]
+
+    return [(side(count), side(count)) for count in counts]
+
+
+@dataclass(frozen=True)
+class Study:
+    """Files as the workflow makes them, of the tiny corpus."""
+
+    folder: Path
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return Vocabulary.load(self.folder / "vocabulary.txt")
+
+    @property
+    def pipeline(self) -> TextPipeline:
+        return TextPipeline.load(self.folder / "pipeline.json")
+
+    def instances(self, name: str = "documents") -> Path:
+        """The folder of instances of a segmentation: `documents` or `sentences`."""
+        return self.folder / "instances" / name
+
+
+def make_study(folder: Path) -> Study:
+    """Text pipeline, vocabulary and instances of the tiny corpus."""
+    lines = {
+        "en": [sentence for document in DOCUMENTS for sentence in document],
+        "de": [translate(sentence) for document in DOCUMENTS for sentence in document],
+    }
+    codes = learn_codes([*lines["en"], *lines["de"]], merges=60, min_frequency=1)
+    truecasers = {lang: Truecaser(None) for lang in lines}
+    pipeline = TextPipeline(
+        TextSettings(truecase=False, bpe_merges=60), languages=("en", "de"), truecasers=truecasers, codes=codes
+    )
+    pipeline.save(folder / "pipeline.json")
+    subwords = {lang: [pipeline.prepare(line, lang=lang) for line in lines[lang]] for lang in lines}
+    Vocabulary.from_sentences([*subwords["en"], *subwords["de"]]).save(folder / "vocabulary.txt")
+    for lang, sentences in subwords.items():
+        write_lines(folder / f"train.bpe.{lang}", map(" ".join, sentences))
+    index = DocumentIndex(tuple(f"d{i}" for i in range(len(DOCUMENTS))), tuple(map(len, DOCUMENTS)))
+    write_index(folder / "train.documents.tsv", index)
+    for name, values in (("documents", {"max_tokens": 512}), ("sentences", {"max_sentences": 1})):
+        built = build_from_files(
+            src=folder / "train.bpe.en",
+            tgt=folder / "train.bpe.de",
+            documents=folder / "train.documents.tsv",
+            vocabulary=folder / "vocabulary.txt",
+            settings=InstancesSettings(**values),
+        )
+        save_instances(folder / "instances" / name, built)
+    return Study(folder)

@@ -1,0 +1,213 @@
+"""From subword text to arrays on disk and back."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from docmt.corpora.documents import DocumentIndex
+from docmt.errors import UserError
+from docmt.instances.building import build_from_files, build_instances
+from docmt.instances.settings import InstancesSettings
+from docmt.instances.statistics import instance_statistics
+from docmt.instances.storage import ARRAYS, load_instances, save_instances
+from docmt.text.vocabulary import BOS, EOS, UNK, Vocabulary
+
+WORDS = ["a", "b", "c", "d@@", "e"]
+VOCABULARY = Vocabulary.from_symbols(WORDS)
+SENTENCES = st.lists(st.sampled_from([*WORDS, "unknown", "<s>"]), max_size=9)
+PAIRS = st.lists(st.tuples(SENTENCES, SENTENCES), min_size=1, max_size=6)
+
+
+def build(documents, **values):
+    """Instances of documents of (source, target) sentences."""
+    src = [pair[0] for document in documents for pair in document]
+    tgt = [pair[1] for document in documents for pair in document]
+    index = DocumentIndex(tuple(f"doc{i}" for i in range(len(documents))), tuple(map(len, documents)))
+    return build_instances(src, tgt, index, VOCABULARY, InstancesSettings(**values))
+
+
+def repeated(*lengths):
+    """A document of sentences of so many words on both sides."""
+    return [(["a"] * length, ["b"] * length) for length in lengths]
+
+
+@settings(deadline=None)
+@given(st.lists(PAIRS, min_size=1, max_size=5), st.integers(8, 40), st.none() | st.integers(1, 4))
+def test_all_sentences_come_back_in_order_with_their_documents(documents, max_tokens, max_sentences):
+    built = build(documents, max_tokens=max_tokens, max_sentences=max_sentences)
+    for side, place in (("src", 0), ("tgt", 1)):
+        found = [[] for _ in documents]
+        for instance in range(len(built)):
+            found[built.documents[instance]] += [ids.tolist() for ids in built.sentences(instance, side)]
+        expected = [[[BOS, *VOCABULARY.encode(pair[place]), EOS] for pair in document] for document in documents]
+        assert found == expected
+    counts = built.manifest["counts"]
+    costs = [max(map(len, pair)) + 2 for document in documents for pair in document]
+    assert counts["tokens"] == sum(costs)
+    assert counts["sentences"] == counts["sentences_read"] == len(costs) == built.n_sentences().sum()
+    assert counts["instances"] == counts["instances_split"] == len(built)
+    assert counts["documents"] == counts["documents_read"] == len(documents)
+    assert counts["sentences_over_limit"] == sum(cost > max_tokens for cost in costs)
+    assert counts["instances_left_out"] == 0
+    assert counts["longest_instance_tokens"] <= max(max_tokens, *costs)
+    assert (built.n_tokens() <= max(max_tokens, *costs)).all()
+
+
+def test_unknown_words_and_spellings_of_marks_are_counted():
+    built = build([[(["unknown", "<s>", "a"], ["b", "x"])]])
+    assert built.sentences(0, "src")[0].tolist() == [BOS, UNK, UNK, VOCABULARY.encode(["a"])[0], EOS]
+    counts = built.manifest["counts"]
+    assert (counts["src_unknown_tokens"], counts["tgt_unknown_tokens"]) == (2, 1)
+
+
+def test_a_document_of_10000_tokens_and_a_sentence_of_as_many():
+    long = build([repeated(*[8] * 1000), repeated(9998, 1)], max_tokens=512)
+    assert long.n_sentences().tolist() == [51] * 19 + [31, 1, 1]
+    assert long.manifest["counts"]["sentences_over_limit"] == 1
+    assert long.manifest["counts"]["longest_instance_tokens"] == 10_000
+
+
+def test_short_documents_are_left_out_and_counted():
+    documents = [repeated(3), repeated(5, 5), repeated(10), repeated(2, 2, 2)]
+    built = build(documents, min_document_tokens=12)
+    assert built.documents.tolist() == [1, 2, 3]
+    assert [len(ids) for ids in built.sentences(1, "src")] == [12]
+    counts = built.manifest["counts"]
+    assert (counts["documents"], counts["documents_read"], counts["instances_left_out"]) == (3, 4, 1)
+    assert (counts["sentences"], counts["sentences_read"], counts["tokens"]) == (6, 7, 14 + 12 + 12)
+
+
+def test_a_limit_above_every_document_is_refused():
+    with pytest.raises(UserError, match="min_document_tokens 100"):
+        build([repeated(3)], min_document_tokens=100)
+
+
+def test_a_subset_keeps_order_and_follows_its_seed():
+    documents = [repeated(*range(i, i + 3)) for i in range(1, 30)]
+    whole = build(documents, max_sentences=1)
+    subsets = [build(documents, max_sentences=1, subset=20, subset_seed=seed) for seed in (1, 1, 2)]
+    for subset in subsets:
+        assert len(subset) == 20 and subset.manifest["counts"]["instances_left_out"] == len(whole) - 20
+        assert (np.diff(subset.documents) >= 0).all()
+    texts = [[tuple(s.sentences(i, "src")[0].tolist()) for i in range(20)] for s in subsets]
+    assert texts[0] == texts[1] != texts[2]
+    originals = [(whole.documents[i], len(whole.sentences(i, "src")[0])) for i in range(len(whole))]
+    chosen = iter(originals)
+    assert all((d, len(t)) in chosen for d, t in zip(subsets[0].documents, texts[0], strict=True))
+    assert len(build(documents, subset=1000)) == len(build(documents))
+
+
+def test_no_document_is_refused():
+    with pytest.raises(UserError, match="text is empty"):
+        build([])
+
+
+# Files
+
+
+def write_files(folder, *, src="a b\n\nc\n", tgt="b\nd@@ e\n\n", index="document\tn_sentences\nx\t2\ny\t1\n"):
+    (folder / "t.src").write_text(src, "utf-8")
+    (folder / "t.tgt").write_text(tgt, "utf-8")
+    (folder / "t.tsv").write_text(index, "utf-8")
+    VOCABULARY.save(folder / "vocabulary.txt")
+    names = {"src": "t.src", "tgt": "t.tgt", "documents": "t.tsv", "vocabulary": "vocabulary.txt"}
+    return {name: folder / file for name, file in names.items()} | {"settings": InstancesSettings()}
+
+
+def test_round_trip_through_files(tmp_path):
+    built = build_from_files(**write_files(tmp_path))
+    save_instances(tmp_path / "out", built)
+    loaded = load_instances(tmp_path / "out")
+    for name, dtype in ARRAYS.items():
+        assert np.array_equal(getattr(loaded, name), getattr(built, name)), name
+        assert getattr(loaded, name).dtype == dtype
+    assert loaded.manifest["document_ids"] == ["x", "y"]
+    assert loaded.manifest["provenance"]["settings"]["max_tokens"] == 512
+    # An empty sentence is a sentence, on both sides.
+    assert [ids.tolist() for ids in loaded.sentences(0, "src")][1] == [BOS, EOS]
+    assert [ids.tolist() for ids in loaded.sentences(1, "tgt")] == [[BOS, EOS]]
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
+
+
+def test_building_again_replaces_the_folder(tmp_path):
+    files = write_files(tmp_path)
+    for settings_ in (InstancesSettings(), InstancesSettings(max_sentences=1)):
+        save_instances(tmp_path / "out", build_from_files(**(files | {"settings": settings_})))
+    assert len(load_instances(tmp_path / "out")) == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"src": "a\nb\n"}, r"t\.src: 2 lines, but .*t\.tsv counts 3"),
+        ({"tgt": "a\nb\nc\nd\n"}, r"t\.tgt: 4 lines, but"),
+        ({"index": "document\tn_sentences\n"}, "counts 0"),
+        ({"index": "x\t3\n"}, "line 1 must be"),
+        ({"src": "", "tgt": "", "index": "document\tn_sentences\n"}, "text is empty"),
+    ],
+)
+def test_files_that_do_not_fit_are_refused(tmp_path, change, message):
+    with pytest.raises(UserError, match=message):
+        build_from_files(**write_files(tmp_path, **change))
+
+
+def test_bytes_that_are_not_utf8_are_refused_with_their_line(tmp_path):
+    files = write_files(tmp_path)
+    files["src"].write_bytes(b"a\n\xff\nc\n")
+    with pytest.raises(UserError, match=r"t\.src: line 2 is not UTF-8"):
+        build_from_files(**files)
+
+
+def saved(folder):
+    built = build([repeated(3, 4), repeated(5)])
+    save_instances(folder, built)
+    return folder
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_a_damaged_array_is_named(tmp_path, name):
+    path = saved(tmp_path / "out") / f"{name}.npy"
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(UserError, match=rf"{name}\.npy: checksum differs"):
+        load_instances(tmp_path / "out")
+
+
+@pytest.mark.parametrize("verify", [True, False])
+@pytest.mark.parametrize("damage", ["missing", "empty", "cut", "text"])
+def test_a_broken_file_is_named_with_and_without_checksums(tmp_path, verify, damage):
+    path = saved(tmp_path / "out") / "src_offsets.npy"
+    data = path.read_bytes()
+    path.unlink()
+    if damage != "missing":
+        path.write_bytes({"empty": b"", "cut": data[:-8], "text": b"no array at all, just some text"}[damage])
+    with pytest.raises(UserError, match=r"src_offsets\.npy|do not fit"):
+        load_instances(tmp_path / "out", verify=verify)
+
+
+def test_arrays_of_another_build_are_refused(tmp_path):
+    saved(tmp_path / "out")
+    save_instances(tmp_path / "other", build([repeated(7, 7, 7)]))
+    (tmp_path / "other" / "tgt_tokens.npy").rename(tmp_path / "out" / "tgt_tokens.npy")
+    with pytest.raises(UserError, match="do not fit each other"):
+        load_instances(tmp_path / "out", verify=False)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"counts": {}}'])
+def test_a_broken_manifest_is_refused(tmp_path, content):
+    (saved(tmp_path / "out") / "manifest.json").write_text(content)
+    with pytest.raises(UserError, match="out"):
+        load_instances(tmp_path / "out")
+
+
+def test_statistics_are_those_of_table_1():
+    built = build([repeated(8, 8, 8), repeated(18)], max_tokens=20)
+    row = instance_statistics(built)
+    assert row["sentences"] == 4 and row["documents"] == 2 and row["instances"] == 3
+    assert row["sentences_per_instance"] == 1.33 and row["tokens_per_instance"] == 16.7
+    assert row["longest_instance_tokens"] == 20 and row["sentences_over_limit"] == 0
+    json.dumps(row)
