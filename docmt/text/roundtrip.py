@@ -77,6 +77,8 @@ def find_cause(line: str, restored: str) -> str:
     for cause, characters in _SAMES.items():
         if changed <= set(characters):
             return cause
+    if changed <= set(",.").union(*_SAMES.values()):
+        return "punctuation of several kinds"
     if not any(map(str.isprintable, changed)):
         return "control characters"
     return "other"

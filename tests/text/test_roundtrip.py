@@ -26,6 +26,8 @@ from docmt.text.truecaser import Truecaser
         ("„a“ ‘b’", "\"a\" 'b'", "quotes"),
         ("a–b — c", "a-b - c", "dashes"),
         ("well…", "well...", "ellipses"),
+        ("„a“ – b", '"a" - b', "punctuation of several kinds"),
+        ('"a", b', '"a," b', "punctuation of several kinds"),
         ("a\x07b", "ab", "control characters"),
         ("ab", "ac", "other"),
         ("ab", "", "other"),
