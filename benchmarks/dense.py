@@ -39,9 +39,7 @@ class DenseTransformer:
         tgt, tgt_tags = self._padded(batch.tgt_inputs_N, layout.tgt_lengths_G, layout.sentences_B)
         hidden = self._decode(tgt, tgt_tags, self._encode(src, src_tags), src_tags)
         logits = self.model.logits(hidden[tgt_tags > 0])
-        return F.cross_entropy(
-            logits.float(), batch.tgt_labels_N, label_smoothing=label_smoothing, reduction="sum"
-        )
+        return F.cross_entropy(logits.float(), batch.tgt_labels_N, label_smoothing=label_smoothing, reduction="sum")
 
     @staticmethod
     def _padded(tokens: Tensor, lengths: np.ndarray, counts: np.ndarray) -> tuple[Tensor, Tensor]:

@@ -236,7 +236,9 @@ def main() -> None:
                     note(bench_decoding(size, dtype, tokens, repetitions=max(1, n // 2)))
     if "flat" in options.what:
         for tokens in options.tokens:
-            row = bench_training("4+4 of 256", "float32", tokens, repetitions=n, architecture="g_transformer_only_group")
+            row = bench_training(
+                "4+4 of 256", "float32", tokens, repetitions=n, architecture="g_transformer_only_group"
+            )
             note(row | {"what": "group only"})
     if "memory" in options.what:
         for row in bench_memory(4096):

@@ -5,8 +5,8 @@ Group and window attention forget the columns that no row sees any more. Global 
 a document have in common to a part that is stored, read and never reordered once per document instead of once per
 hypothesis; beams soon agree on their past, so only a short tail is ever copied.
 
-Shape letters: B documents, M beam, R = B × M rows, H heads, K head width, C columns, W visible columns, L longest source
-sentence (or window), S longest source instance.
+Shape letters: B documents, M beam, R = B × M rows, H heads, K head width, C columns, W visible columns, L longest
+source sentence (or window), S longest source instance.
 """
 
 import numpy as np

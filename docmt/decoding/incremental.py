@@ -1,7 +1,7 @@
 """The decoder one step at a time, with caches.
 
-Shape letters: B documents, M beam, R = B × M rows, D width, H heads, K head width, V vocabulary, S packed source tokens,
-G source sentences of the batch.
+Shape letters: B documents, M beam, R = B × M rows, D width, H heads, K head width, V vocabulary, S packed source
+tokens, G source sentences of the batch.
 """
 
 import math
@@ -30,7 +30,8 @@ def parts(attention: Attention) -> list[MultiHeadAttention]:
 class LayerState:
     """The caches of one decoder layer, and its projections put together so that each step has fewer products.
 
-    Queries are scaled beforehand by 1/√K.
+    Queries are scaled beforehand by 1/√K. Caches hold float32 when a CPU computes in bfloat16: its products of many
+    small matrices are several times slower than float32 ones.
     """
 
     def __init__(self, layer: DecoderLayer, caches: list[SelfCache], memories: list[Memory]) -> None:
@@ -43,6 +44,7 @@ class LayerState:
         self.self_bias = torch.cat([_scale_query(part.in_bias, width, scale) for part in self_parts])
         self.cross_weight = torch.cat([part.in_weight[:width] * scale for part in cross_parts])
         self.cross_bias = torch.cat([part.in_bias[:width] * scale for part in cross_parts])
+        self.dtype, self.cache_dtype = self.self_weight.dtype, cache_dtype(self.self_weight)
 
     def step(self, hidden_RD: Tensor, step: "Step") -> Tensor:
         """[R, D] → [R, D]."""
@@ -54,7 +56,7 @@ class LayerState:
     def _self_attention(self, hidden_RD: Tensor, step: "Step") -> Tensor:
         attention = self.layer.self_attention
         projected = F.linear(hidden_RD, self.self_weight, self.self_bias)
-        projected = projected.unflatten(1, (len(self.caches), 3, self.heads, -1))
+        projected = projected.unflatten(1, (len(self.caches), 3, self.heads, -1)).to(self.cache_dtype)
         outputs = []
         for number, (cache, part) in enumerate(zip(self.caches, parts(attention), strict=True)):
             query, key, value = projected[:, number].unbind(1)
@@ -62,20 +64,20 @@ class LayerState:
                 attended = cache.attend(query, key, value)
             else:
                 attended = cache.attend(query, key, value, step.bias_RW)
-            outputs.append(part.out(attended))
+            outputs.append(part.out(attended.to(self.dtype)))
         return attention.combine(*outputs) if isinstance(attention, CombinedAttention) else outputs[0]
 
     def _cross_attention(self, hidden_RD: Tensor, step: "Step") -> Tensor:
         attention = self.layer.cross_attention
         projected = F.linear(hidden_RD, self.cross_weight, self.cross_bias)
-        queries = projected.unflatten(1, (len(self.memories), self.heads, -1)).unbind(1)
+        queries = projected.unflatten(1, (len(self.memories), self.heads, -1)).to(self.cache_dtype).unbind(1)
         outputs = []
         for query, memory, part in zip(queries, self.memories, parts(attention), strict=True):
             if isinstance(memory, SentenceMemory):
                 attended = memory.attend(query, step.sentences_R)
             else:
                 attended = memory.attend(query)
-            outputs.append(part.out(attended))
+            outputs.append(part.out(attended.to(self.dtype)))
         return attention.combine(*outputs) if isinstance(attention, CombinedAttention) else outputs[0]
 
 
@@ -105,6 +107,7 @@ class IncrementalDecoder:
         self.model, self.layout, self.beam = model, layout, beam
         self.n_documents = len(layout.sentences_B)
         self.memory_SD = model.encode(src_tokens_S, layout)
+        self.cache_like = torch.empty((), dtype=cache_dtype(self.memory_SD), device=self.memory_SD.device)
         self.layers = [self._layer_state(layer) for layer in model.decoder]
         self.start_columns_R = np.zeros(self.n_documents * beam, dtype=np.int64)
         self.first_column = self.n_columns = 0
@@ -128,7 +131,7 @@ class IncrementalDecoder:
         hidden_RD = model.embedding(tokens_R) * math.sqrt(model.settings.width)
         hidden_RD = hidden_RD + table[torch.from_numpy(positions_R)].to(hidden_RD.dtype)
         self._forget_columns(starts_R)
-        step = Step(sentences_R, self._local_bias(starts_R, hidden_RD))
+        step = Step(sentences_R, self._local_bias(starts_R, self.cache_like))
         for state in self.layers:
             hidden_RD = state.step(hidden_RD, step)
         self.n_columns += 1
@@ -198,9 +201,9 @@ class IncrementalDecoder:
         for part in parts(layer.self_attention):
             width = part.out.out_features // part.heads
             if part.pattern == "global":
-                cache = GlobalCache(self.n_documents, self.beam, part.heads, width, like=self.memory_SD)
+                cache = GlobalCache(self.n_documents, self.beam, part.heads, width, like=self.cache_like)
             else:
-                cache = LocalCache(self.n_documents * self.beam, part.heads, width, like=self.memory_SD)
+                cache = LocalCache(self.n_documents * self.beam, part.heads, width, like=self.cache_like)
             caches.append(cache)
         return LayerState(layer, caches, [self._memory(part) for part in parts(layer.cross_attention)])
 
@@ -215,11 +218,16 @@ class IncrementalDecoder:
         rows[inside] = grouping.key_rows
         index = torch.from_numpy(rows.ravel()).to(keys_SHK.device)
         padded = torch.stack((keys_SHK[index], values_SHK[index])).unflatten(1, (len(lengths), longest))
-        keys_values = padded.transpose(2, 3).contiguous()
+        keys_values = padded.transpose(2, 3).to(self.cache_like.dtype).contiguous()
         lengths_tensor = torch.from_numpy(lengths).to(keys_SHK.device)
         if part.pattern == "global":
             return DocumentMemory(keys_values, lengths_tensor, self.beam)
         return SentenceMemory(keys_values, lengths_tensor)
+
+
+def cache_dtype(like: Tensor) -> torch.dtype:
+    """The dtype in which keys, values and attention are kept for a model that computes in the dtype of `like`."""
+    return like.dtype if like.is_cuda else torch.float32
 
 
 def _scale_query(parameter: Tensor, width: int, scale: float) -> Tensor:

@@ -101,13 +101,19 @@ class BeamSearch:
         self.window = model.settings.window_sentences if uses_window else 0
         self.device = next(model.parameters()).device
         n_targets = len(sentences_B) if self.is_free else len(src_lengths_G)
-        layout = Layout(
-            src_lengths_G, np.ones(n_targets), sentences_B, settings=model.settings, device=self.device
-        )
+        layout = Layout(src_lengths_G, np.ones(n_targets), sentences_B, settings=model.settings, device=self.device)
+        self.forbidden_V = self._forbidden_symbols(model.embedding.num_embeddings)
         tokens = torch.from_numpy(np.asarray(src_tokens, dtype=np.int64)).to(self.device)
         self.decoder = IncrementalDecoder(model, tokens, layout, self.beam)
         self._set_limits(src_lengths_G, sentences_B)
         self.finished: list[list[Hypothesis]] = [[] for _ in sentences_B]
+
+    def _forbidden_symbols(self, n_symbols: int) -> Tensor:
+        """[V], −inf for what never comes next, 0 for the rest."""
+        never = [PAD, UNK, MASK] if self.is_free else [PAD, UNK, MASK, BOS, EOD]
+        forbidden_V = torch.zeros(n_symbols)
+        forbidden_V[never] = -torch.inf
+        return forbidden_V.to(self.device)
 
     def _set_limits(self, src_lengths_G: np.ndarray, sentences_B: np.ndarray) -> None:
         """The documents of the batch, and how many words each target sentence (or free stream) may have."""
@@ -131,7 +137,13 @@ class BeamSearch:
         scores = np.full((len(self.documents), self.beam), -np.inf)
         scores[:, 0] = 0
         self.rows = _Rows(
-            scores.ravel(), zeros, zeros.copy(), zeros.copy(), zeros.copy(), zeros.copy(), np.zeros((n_rows, n_starts), int)
+            scores.ravel(),
+            zeros,
+            zeros.copy(),
+            zeros.copy(),
+            zeros.copy(),
+            zeros.copy(),
+            np.zeros((n_rows, n_starts), int),
         )
         self.trace = _Trace()
         self.tokens = np.full(n_rows, BOS)
@@ -149,7 +161,7 @@ class BeamSearch:
         first_visible = np.maximum(rows.sentence - self.window, 0)
         starts_R = np.take_along_axis(rows.starts, first_visible[:, None], 1)[:, 0]
         logits = self.decoder.step(torch.from_numpy(self.tokens).to(self.device), rows.position, source_R, starts_R)
-        log_probabilities = logits.log_softmax(-1)
+        log_probabilities = logits.log_softmax(-1).add_(self.forbidden_V)
         is_forced = self._forbid(log_probabilities)
         scores, parents, tokens = self._candidates(log_probabilities)
         self._choose(scores, parents, tokens, is_forced)
@@ -158,7 +170,6 @@ class BeamSearch:
         """Rule out, in place, what may not come next; returns which rows must end by the length limit."""
         rows = self.rows
         minus_infinity = -torch.inf
-        log_probabilities[:, [PAD, UNK, MASK]] = minus_infinity
         document_R = np.repeat(self.documents, self.beam)
         if self.is_free:
             after_end = torch.from_numpy(self.tokens == EOS).to(self.device)
@@ -171,7 +182,6 @@ class BeamSearch:
             self._leave_only(log_probabilities, must_end & (self.tokens != EOS), EOS)
             self._leave_only(log_probabilities, must_end & (self.tokens == EOS), EOD)
             return must_end & (self.tokens != EOS)
-        log_probabilities[:, [BOS, EOD]] = minus_infinity
         limit = self.limits[self.first_sentence_B[document_R] + rows.sentence]
         must_end = rows.words >= limit
         self._leave_only(log_probabilities, must_end, EOS)
@@ -199,7 +209,7 @@ class BeamSearch:
 
     def _choose(self, scores: np.ndarray, parents: np.ndarray, tokens: np.ndarray, is_forced: np.ndarray) -> None:
         """Put finished hypotheses aside and go on with the best M others of each document."""
-        n_documents, n_candidates = scores.shape
+        n_documents = len(scores)
         parents = parents + self.beam * np.arange(n_documents)[:, None]
         sentence = self.rows.sentence[parents]
         if self.is_free:

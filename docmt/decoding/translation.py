@@ -152,5 +152,3 @@ def _fit(sentences: list[str], count: int) -> list[str]:
     if len(sentences) == count:
         return sentences
     return [" ".join(filter(None, sentences)), *[""] * (count - 1)]
-
-

@@ -55,8 +55,8 @@ class Padding:
 
     Attributes:
         rows_P: int64, the packed row in each padded row; padding repeats row 0. None when packed = padded.
-        places_N: int64, the padded row of each packed row, the way back; None when packed = padded, or when a packed row
-            has no single place (keys that several groups see).
+        places_N: int64, the padded row of each packed row, the way back; None when packed = padded, or when a packed
+            row has no single place (keys that several groups see).
     """
 
     rows_P: Tensor | None
@@ -79,7 +79,7 @@ class Grouping:
     key_lengths_G: np.ndarray
     key_rows: np.ndarray
     is_causal: bool
-    device: torch.device = torch.device("cpu")
+    device: torch.device
 
     @classmethod
     def of_ranges(
@@ -183,9 +183,7 @@ def _bucket_groups(query_lengths: np.ndarray, key_lengths: np.ndarray) -> list[n
     return [np.array(sorted(bucket)) for bucket in buckets]
 
 
-def _make_bucket(
-    query_lengths: np.ndarray, key_lengths: np.ndarray, is_causal: bool, device: torch.device
-) -> Bucket:
+def _make_bucket(query_lengths: np.ndarray, key_lengths: np.ndarray, is_causal: bool, device: torch.device) -> Bucket:
     n, m = int(query_lengths.max()), int(key_lengths.max())
     is_full = bool((query_lengths == n).all() and (key_lengths == m).all())
     if is_full and (not is_causal or n == m):

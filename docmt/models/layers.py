@@ -143,9 +143,7 @@ class DecoderLayer(nn.Module):
         self.feed_forward = FeedForward(width, inner_width)
         self.feed_forward_sublayer = Sublayer(width, dropout)
 
-    def forward(
-        self, hidden_ND: Tensor, memory_SD: Tensor, groupings: Groupings, cross_groupings: Groupings
-    ) -> Tensor:
+    def forward(self, hidden_ND: Tensor, memory_SD: Tensor, groupings: Groupings, cross_groupings: Groupings) -> Tensor:
         """[N, D] → [N, D]."""
         hidden_ND = self.self_sublayer(hidden_ND, self.self_attention(hidden_ND, None, groupings))
         cross_ND = self.cross_attention(hidden_ND, memory_SD, cross_groupings)

@@ -22,7 +22,7 @@ except ImportError:  # an older torch: the padded path serves every device
     varlen_attn = None
 
 EXPLICIT_MAX_KEYS = 512
-"""Below this many keys, explicit matrix products beat the fused CPU kernel in bfloat16 (measured; docs/performance.md)."""
+"""Up to this many keys, explicit products beat the fused CPU kernel in bfloat16 (measured, see docs/performance.md)."""
 
 
 def ragged_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping) -> Tensor:
