@@ -108,9 +108,7 @@ def read_documents(prefix: Path, *, src_lang: str, tgt_lang: str) -> list[Docume
         if len(lines) != index.n_sentences:
             raise UserError(f"{path}: {len(lines)} lines, but {index_path(prefix)} counts {index.n_sentences}")
         sides.append(index.split(lines))
-    return [
-        Document(name, tuple(src), tuple(tgt)) for name, src, tgt in zip(index.ids, *sides, strict=True)
-    ]
+    return [Document(name, tuple(src), tuple(tgt)) for name, src, tgt in zip(index.ids, *sides, strict=True)]
 
 
 def write_documents(prefix: Path, documents: Iterable[Document], *, src_lang: str, tgt_lang: str) -> None:
