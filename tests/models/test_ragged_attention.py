@@ -1,0 +1,288 @@
+"""Ragged attention against the dense formula: outputs and gradients."""
+
+import inspect
+import math
+
+import numpy as np
+import pytest
+import torch
+from core_fixtures import model_settings
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from docmt.models import ragged
+from docmt.models.grouping import Grouping, expand_ranges
+from docmt.models.layers import CombinedAttention, MultiHeadAttention
+from docmt.models.layout import Layout
+from docmt.models.ragged import attention_entropy, dense_attention, padded_attention, ragged_attention, varlen_attention
+
+HEADS, HEAD_WIDTH = 2, 4
+SLOTS = [(slot, pattern) for slot in ("encoder", "decoder", "cross") for pattern in ("group", "window", "global")]
+
+LENGTHS = st.integers(1, 12) | st.just(1) | st.integers(30, 60)
+INSTANCES = st.lists(st.lists(st.tuples(LENGTHS, LENGTHS), min_size=1, max_size=6), min_size=1, max_size=4)
+
+
+def make_layout(instances, window=2):
+    """A layout of instances, each a list of (source, target) lengths."""
+    pairs = [pair for instance in instances for pair in instance]
+    return Layout(
+        np.array([pair[0] for pair in pairs]),
+        np.array([pair[1] for pair in pairs]),
+        np.array([len(instance) for instance in instances]),
+        settings=model_settings(window_sentences=window),
+    )
+
+
+def rows(n, seed):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(n, HEADS, HEAD_WIDTH, generator=generator).requires_grad_()
+
+
+def make_inputs(layout, slot):
+    n = int((layout.src_lengths_G if slot == "encoder" else layout.tgt_lengths_G).sum())
+    m = int((layout.tgt_lengths_G if slot == "decoder" else layout.src_lengths_G).sum())
+    return rows(n, 1), rows(m, 2), rows(m, 3)
+
+
+def literal_attention(query_NHK, key_MHK, value_MHK, layout, slot, pattern):
+    """Eq. 6 and 7 as written: tags, M = 0 or γ = −1e8, softmax(QKᵀ/√d + M)V; the tags of a window are a range."""
+    src_tags = np.repeat(np.arange(len(layout.src_lengths_G)), layout.src_lengths_G)
+    tgt_tags = np.repeat(np.arange(len(layout.tgt_lengths_G)), layout.tgt_lengths_G)
+    query_tags = src_tags if slot == "encoder" else tgt_tags
+    key_tags = tgt_tags if slot == "decoder" else src_tags
+    instance_of = np.repeat(np.arange(len(layout.sentences_B)), layout.sentences_B)
+    distance = query_tags[:, None] - key_tags[None]
+    same_instance = instance_of[query_tags][:, None] == instance_of[key_tags][None]
+    visible = {
+        "group": distance == 0,
+        "window": (distance >= 0) & (distance <= layout.settings.window_sentences) & same_instance,
+        "global": same_instance,
+    }[pattern]
+    if slot == "decoder":
+        visible = visible & np.tri(len(query_tags), dtype=bool)
+    mask = torch.where(torch.from_numpy(visible), 0.0, -1e8)
+    outputs = []
+    for head in range(query_NHK.shape[1]):
+        scores = query_NHK[:, head] @ key_MHK[:, head].T / math.sqrt(query_NHK.shape[2])
+        outputs.append((scores + mask).softmax(-1) @ value_MHK[:, head])
+    return torch.stack(outputs, 1)
+
+
+def assert_close(found, expected, tolerance=1e-5):
+    """Equal up to the tolerance, relative to the largest entry when that is above 1."""
+    scale = max(1.0, float(expected.detach().abs().max()))
+    torch.testing.assert_close(found, expected, atol=tolerance * scale, rtol=0)
+
+
+def assert_equal_with_gradients(found, expected, inputs):
+    direction = torch.randn(found.shape, generator=torch.Generator().manual_seed(4))
+    assert_close(found, expected)
+    gradients = torch.autograd.grad((found * direction).sum(), inputs)
+    for gradient, wanted in zip(gradients, torch.autograd.grad((expected * direction).sum(), inputs), strict=True):
+        assert_close(gradient, wanted)
+
+
+@pytest.mark.parametrize(("slot", "pattern"), SLOTS)
+@settings(max_examples=25, deadline=None)
+@given(instances=INSTANCES, window=st.integers(0, 3))
+def test_buckets_equal_the_literal_formula(slot, pattern, instances, window):
+    layout = make_layout(instances, window)
+    inputs = make_inputs(layout, slot)
+    grouping = layout.grouping(slot, pattern)
+    literal = literal_attention(*inputs, layout, slot, pattern)
+    assert_equal_with_gradients(padded_attention(*inputs, grouping), literal, inputs)
+    assert_close(dense_attention(*inputs, grouping), literal)
+
+
+UGLY = {
+    "one token": [[(1, 1)]],
+    "one sentence": [[(9, 7)]],
+    "only one-token sentences": [[(1, 1)] * 5, [(1, 1)]],
+    "no padding at all": [[(4, 4)] * 3],
+    "very long among short": [[(1, 1), (300, 280), (2, 3)], [(1, 2)]],
+    "many groups, several buckets": [[(length, 80 - length) for length in range(1, 80)]],
+    "source and target far apart": [[(1, 40), (40, 1)], [(50, 1)]],
+}
+
+
+@pytest.mark.parametrize(("slot", "pattern"), SLOTS)
+@pytest.mark.parametrize("name", UGLY)
+def test_buckets_equal_the_literal_formula_on_ugly_layouts(slot, pattern, name):
+    layout = make_layout(UGLY[name])
+    inputs = make_inputs(layout, slot)
+    literal = literal_attention(*inputs, layout, slot, pattern)
+    assert_equal_with_gradients(ragged_attention(*inputs, layout.grouping(slot, pattern)), literal, inputs)
+
+
+GROUPS = st.lists(st.tuples(st.integers(0, 9), st.lists(st.integers(0, 14), min_size=1, max_size=9)), min_size=1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(GROUPS.filter(lambda groups: any(n for n, _ in groups)), st.booleans())
+def test_any_list_of_keys_equals_the_dense_mask(groups, is_causal):
+    """Keys in any order, seen by several groups or by none; groups without queries."""
+    groups = [(min(n, len(set(keys))) if is_causal else n, sorted(set(keys))) for n, keys in groups]
+    grouping = Grouping(
+        np.array([n for n, _ in groups]),
+        np.array([len(keys) for _, keys in groups]),
+        np.concatenate([keys for _, keys in groups]),
+        is_causal,
+        torch.device("cpu"),
+    )
+    inputs = rows(grouping.n_queries, 1), rows(15, 2), rows(15, 3)
+    assert_equal_with_gradients(padded_attention(*inputs, grouping), dense_attention(*inputs, grouping), inputs)
+
+
+def test_expand_ranges():
+    assert expand_ranges(np.array([5, 0, 7]), np.array([2, 0, 3])).tolist() == [5, 6, 7, 8, 9]
+    assert expand_ranges(np.array([], int), np.array([], int)).tolist() == []
+
+
+def project(part, query_ND, memory_MD):
+    """Q, K, V and output map of one multi-head attention from its stored weights, head by head."""
+    width = query_ND.shape[1]
+    q, k, v = (
+        (x @ weight.T + bias).unflatten(1, (part.heads, -1))
+        for x, weight, bias in zip(
+            (query_ND, memory_MD, memory_MD), part.in_weight.split(width), part.in_bias.split(width), strict=True
+        )
+    )
+    return q, k, v, lambda x: x.flatten(1) @ part.out.weight.T + part.out.bias
+
+
+@pytest.mark.parametrize("slot", ["encoder", "decoder", "cross"])
+def test_combined_attention_is_equation_10(slot):
+    torch.manual_seed(5)
+    attention = CombinedAttention(8, HEADS)
+    with torch.no_grad():
+        for parameter in attention.parameters():
+            parameter.normal_(std=0.3)
+    layout = make_layout([[(3, 4), (1, 1), (6, 2)], [(2, 5)]])
+    query_ND, memory_MD, _ = (tensor.flatten(1) for tensor in make_inputs(layout, slot))
+    memory = query_ND if slot != "cross" else memory_MD
+    outputs = {}
+    for part, pattern in ((attention.group, "group"), (attention.global_, "global")):
+        q, k, v, out = project(part, query_ND, memory)
+        outputs[pattern] = out(literal_attention(q, k, v, layout, slot, pattern))
+    both = torch.cat((outputs["group"], outputs["global"]), 1)
+    gate = torch.sigmoid(both @ attention.gate.weight.T + attention.gate.bias)
+    expected = outputs["group"] * gate + outputs["global"] * (1 - gate)
+    found = attention(query_ND, memory_MD if slot == "cross" else None, lambda pattern: layout.grouping(slot, pattern))
+    assert_equal_with_gradients(found, expected, list(attention.parameters()))
+
+
+@pytest.mark.parametrize(("slot", "pattern"), SLOTS)
+def test_bfloat16_is_finite_and_close(slot, pattern):
+    layout = make_layout([*UGLY["many groups, several buckets"], *UGLY["one token"], [(700, 650), (1, 1)]])
+    inputs = [tensor.detach() for tensor in make_inputs(layout, slot)]
+    halves = [tensor.bfloat16().requires_grad_() for tensor in inputs]
+    grouping = layout.grouping(slot, pattern)
+    output = ragged_attention(*halves, grouping)
+    output.float().square().sum().backward()
+    assert output.dtype == torch.bfloat16
+    assert all(tensor.grad.isfinite().all() for tensor in halves)
+    torch.testing.assert_close(output.float(), ragged_attention(*inputs, grouping), atol=0.1, rtol=0)
+
+
+def test_huge_scores_stay_finite():
+    layout = make_layout([[(5, 5), (1, 1)]])
+    inputs = [tensor.detach() * 1e4 for tensor in make_inputs(layout, "decoder")]
+    for pattern in ("group", "global"):
+        assert ragged_attention(*inputs, layout.grouping("decoder", pattern)).isfinite().all()
+
+
+# Entropy
+
+
+@pytest.mark.parametrize(("slot", "pattern"), SLOTS)
+def test_entropy_is_that_of_the_weights_averaged_over_heads(slot, pattern):
+    layout = make_layout([[(3, 4), (1, 1), (6, 2)], [(2, 5)]])
+    query, key, _ = make_inputs(layout, slot)
+    grouping = layout.grouping(slot, pattern)
+    mask = grouping.dense_mask(len(key))
+    scores = torch.einsum("nhk,mhk->hnm", query, key) / math.sqrt(HEAD_WIDTH)
+    weights = scores.masked_fill(~mask, -torch.inf).softmax(-1).mean(0)
+    expected = -(weights * weights.clamp_min(1e-30).log2()).sum(-1)
+    torch.testing.assert_close(attention_entropy(query, key, grouping), expected.detach(), atol=1e-5, rtol=1e-5)
+
+
+def test_uniform_attention_over_n_keys_has_log2_n_bits():
+    layout = make_layout([[(8, 3), (2, 4), (1, 1)], [(5, 2)]])
+    query, key, _ = make_inputs(layout, "cross")
+    for pattern, keys in (("group", [8] * 3 + [2] * 4 + [1] + [5] * 2), ("global", [11] * 8 + [5] * 2)):
+        entropy = attention_entropy(query.detach() * 0, key, layout.grouping("cross", pattern))
+        torch.testing.assert_close(entropy, torch.tensor(keys, dtype=torch.float).log2())
+
+
+# Variable-length flash attention
+
+
+def test_torch_offers_what_the_varlen_path_calls():
+    if ragged.varlen_attn is None:
+        pytest.skip("this torch has no variable-length attention")
+    parameters = inspect.signature(ragged.varlen_attn).parameters
+    assert list(parameters)[:7] == ["query", "key", "value", "cu_seq_q", "cu_seq_k", "max_q", "max_k"]
+    assert "window_size" in parameters
+
+
+@pytest.mark.parametrize(("slot", "pattern"), SLOTS)
+def test_varlen_path_hands_over_the_right_ranges(monkeypatch, slot, pattern):
+    """The kernel replaced by a loop that does what its documentation says; window (−1, 0) is causal at the end."""
+
+    def loop(query, key, value, query_offsets, key_offsets, max_q, max_k, *, window_size):
+        assert query_offsets.dtype == key_offsets.dtype == torch.int32
+        assert query.is_contiguous() and key.is_contiguous() and value.is_contiguous()
+        spans = [list(zip(o[:-1].tolist(), o[1:].tolist(), strict=True)) for o in (query_offsets, key_offsets)]
+        assert (max_q, max_k) == tuple(max(b - a for a, b in span) for span in spans)
+        outputs = []
+        for (a, b), (c, d) in zip(*spans, strict=True):
+            scores = torch.einsum("nhk,mhk->hnm", query[a:b], key[c:d]) / math.sqrt(query.shape[2])
+            if window_size == (-1, 0):
+                hidden = ~torch.ones(b - a, d - c, dtype=torch.bool).tril(d - c - (b - a))
+                scores = scores.masked_fill(hidden, -torch.inf)
+            outputs.append(torch.einsum("hnm,mhk->nhk", scores.softmax(-1), value[c:d]))
+        return torch.cat(outputs)
+
+    monkeypatch.setattr(ragged, "varlen_attn", loop)
+    layout = make_layout([[(3, 4), (1, 1), (6, 2), (2, 2)], [(2, 5)]])
+    inputs = make_inputs(layout, slot)
+    found = varlen_attention(*inputs, layout.grouping(slot, pattern))
+    assert_equal_with_gradients(found, literal_attention(*inputs, layout, slot, pattern), inputs)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("slot", "pattern"), SLOTS)
+def test_varlen_path_on_a_gpu_equals_the_dense_formula(slot, pattern):
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    instances = [[(3, 4), (1, 1), (60, 20), (2, 2)], [(200, 150)]]
+    pairs = [pair for instance in instances for pair in instance]
+    layout = Layout(
+        np.array([a for a, _ in pairs]),
+        np.array([b for _, b in pairs]),
+        np.array([len(i) for i in instances]),
+        settings=model_settings(),
+        device="cuda",
+    )
+    grouping = layout.grouping(slot, pattern)
+    n = grouping.n_queries
+    m = int((layout.tgt_lengths_G if slot == "decoder" else layout.src_lengths_G).sum())
+    inputs = [torch.randn(size, 4, 32, device="cuda", dtype=torch.bfloat16) for size in (n, m, m)]
+    inputs = [tensor.requires_grad_() for tensor in inputs]
+    floats = [tensor.detach().float().requires_grad_() for tensor in inputs]
+    found, expected = ragged_attention(*inputs, grouping), dense_attention(*floats, grouping)
+    torch.testing.assert_close(found.float(), expected, atol=2e-2, rtol=2e-2)
+    found.float().square().sum().backward()
+    expected.square().sum().backward()
+    for half, single in zip(inputs, floats, strict=True):
+        torch.testing.assert_close(half.grad.float(), single.grad, atol=5e-2, rtol=5e-2)
+
+
+def test_a_multi_head_attention_starts_as_the_paper_code_does():
+    torch.manual_seed(0)
+    attention = MultiHeadAttention(64, 4, "group")
+    bound = 2**-0.5 * math.sqrt(6 / 128)  # Xavier with gain 1/√2, for each of the three maps
+    for part in attention.in_weight.split(64):
+        assert 0.95 * bound < part.abs().max() <= bound
+    assert not attention.in_bias.any() and not attention.out.bias.any()
