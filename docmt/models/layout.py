@@ -3,7 +3,6 @@
 Shape letters: N packed target tokens, S packed source tokens, G sentences of the batch, B instances.
 """
 
-from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -43,7 +42,7 @@ class Layout:
         self.sentences_B = np.asarray(sentences_B, dtype=np.int64)
         is_free = settings.target_stream == "free"
         self.tgt_sentences_B = np.ones_like(self.sentences_B) if is_free else self.sentences_B
-        self.grouping = cache(self._grouping)
+        self._groupings: dict[tuple[Slot, Pattern], Grouping] = {}
 
     def positions(self, side: Literal["src", "tgt"]) -> Tensor:
         """int64 [S] or [N], the position of each token in its instance or sentence, from 0."""
@@ -61,8 +60,13 @@ class Layout:
         lengths, sentences = self._sides(side)
         return np.add.reduceat(lengths, np.cumsum(sentences) - sentences)
 
-    def _grouping(self, slot: Slot, pattern: Pattern) -> Grouping:
+    def grouping(self, slot: Slot, pattern: Pattern) -> Grouping:
         """The grouping of an attention; `combined` is not one, it asks for `group` and `global`."""
+        if (slot, pattern) not in self._groupings:
+            self._groupings[slot, pattern] = self._make_grouping(slot, pattern)
+        return self._groupings[slot, pattern]
+
+    def _make_grouping(self, slot: Slot, pattern: Pattern) -> Grouping:
         query_side = "src" if slot == "encoder" else "tgt"
         key_side = "tgt" if slot == "decoder" else "src"
         is_causal = slot == "decoder"
