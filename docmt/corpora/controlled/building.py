@@ -12,7 +12,7 @@ from docmt.corpora.controlled.settings import MAX_PRONOUN_DISTANCE, ControlledSe
 
 MAX_TOPIC_DISTANCE = 5
 MAX_WORDS = 2  # ambiguous words in a document, and words with two renderings
-CONTINUATION = 4.0  # how much likelier it is to take up what the document has prepared than to begin something
+CONTINUATION = 8.0  # how much likelier it is to take up what the document has prepared than to begin something
 EARLIER = 3.0  # how much likelier a pronoun points to a noun of an earlier sentence than to those mentioned last
 PAIRS = 0.6  # share of introductions with two nouns, between which only the class decides
 OPEN_IN_TREE = 20.0  # how much likelier a pronoun points to what the discourse tree keeps open

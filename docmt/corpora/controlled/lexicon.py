@@ -26,6 +26,7 @@ def _nouns(**genders: str) -> dict[str, tuple[Noun, ...]]:
     }
 
 
+# Few classes with few predicates, so that a small model finds the link from predicate to noun within minutes.
 CLASSES = {
     "food": NounClass(
         _nouns(m="cake/Kuchen, cheese/Käse", f="soup/Suppe, tart/Torte", n="bread/Brot, omelette/Omelett"),
@@ -33,21 +34,7 @@ CLASSES = {
             Predicate("tastes very good", "schmeckt", "sehr gut"),
             Predicate("needs some more salt", "braucht", "noch etwas Salz"),
         ),
-        objects=(
-            Predicate("eats {it} very slowly", "isst", "{it} sehr langsam"),
-            Predicate("serves {it} for dinner", "serviert", "{it} zum Abendessen"),
-        ),
-    ),
-    "garment": NounClass(
-        _nouns(m="coat/Mantel, skirt/Rock", f="jacket/Jacke, blouse/Bluse", n="dress/Kleid, shirt/Hemd"),
-        subjects=(
-            Predicate("is made of cotton", "besteht", "aus Baumwolle"),
-            Predicate("has long sleeves and buttons", "hat", "lange Ärmel und Knöpfe"),
-        ),
-        objects=(
-            Predicate("wears {it} at weddings", "trägt", "{it} auf Hochzeiten"),
-            Predicate("irons {it} very carefully", "bügelt", "{it} sehr sorgfältig"),
-        ),
+        objects=(Predicate("eats {it} very slowly", "isst", "{it} sehr langsam"),),
     ),
     "machine": NounClass(
         _nouns(
@@ -57,10 +44,7 @@ CLASSES = {
             Predicate("has a technical fault", "hat", "einen technischen Fehler"),
             Predicate("runs without a battery", "läuft", "ohne eine Batterie"),
         ),
-        objects=(
-            Predicate("switches {it} off at night", "schaltet", "{it} nachts aus"),
-            Predicate("programs {it} for hours", "programmiert", "{it} stundenlang"),
-        ),
+        objects=(Predicate("switches {it} off at night", "schaltet", "{it} nachts aus"),),
     ),
     "vehicle": NounClass(
         _nouns(m="bus/Bus, train/Zug", f="ferry/Fähre, tram/Straßenbahn", n="boat/Boot, taxi/Taxi"),
@@ -68,10 +52,7 @@ CLASSES = {
             Predicate("leaves in ten minutes", "fährt", "in zehn Minuten ab"),
             Predicate("carries many passengers", "befördert", "viele Passagiere"),
         ),
-        objects=(
-            Predicate("drives {it} to the city", "fährt", "{it} in die Stadt"),
-            Predicate("misses {it} by one minute", "verpasst", "{it} um eine Minute"),
-        ),
+        objects=(Predicate("drives {it} to the city", "fährt", "{it} in die Stadt"),),
     ),
     "plant": NounClass(
         _nouns(m="tree/Baum, bush/Busch", f="rose/Rose, tulip/Tulpe", n="violet/Veilchen, herb/Kraut"),
@@ -79,21 +60,7 @@ CLASSES = {
             Predicate("grows very quickly here", "wächst", "hier sehr schnell"),
             Predicate("has strong green leaves", "hat", "kräftige grüne Blätter"),
         ),
-        objects=(
-            Predicate("waters {it} every evening", "gießt", "{it} jeden Abend"),
-            Predicate("fertilises {it} in March", "düngt", "{it} im März"),
-        ),
-    ),
-    "text": NounClass(
-        _nouns(m="novel/Roman, report/Bericht", f="newspaper/Zeitung, story/Geschichte", n="book/Buch, poem/Gedicht"),
-        subjects=(
-            Predicate("describes a long journey", "beschreibt", "eine lange Reise"),
-            Predicate("ends with a question", "endet", "mit einer Frage"),
-        ),
-        objects=(
-            Predicate("reads {it} to the children", "liest", "{it} den Kindern vor"),
-            Predicate("quotes {it} in every speech", "zitiert", "{it} in jeder Rede"),
-        ),
+        objects=(Predicate("waters {it} every evening", "gießt", "{it} jeden Abend"),),
     ),
 }
 
