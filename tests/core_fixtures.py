@@ -61,13 +61,19 @@ def model_settings(architecture: str = "g_transformer", **values) -> ModelSettin
 
 
 def make_model(architecture: str = "g_transformer", *, seed: int = 0, n_symbols: int = N_SYMBOLS, **values):
-    """A tiny model in evaluation mode; its weights are enlarged so that attention is far from uniform."""
+    """A tiny model in evaluation mode; its matrices are enlarged so that attention is far from uniform."""
     torch.manual_seed(seed)
     model = Transformer(model_settings(architecture, **values), n_symbols).eval()
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.mul_(2.0)
+            parameter.mul_(2.0 if parameter.dim() > 1 else 1.0)
     return model
+
+
+def assert_close(found: torch.Tensor, expected: torch.Tensor, tolerance: float = 1e-5) -> None:
+    """Equal up to the tolerance, which is relative to the largest entry when that is above 1."""
+    scale = max(1.0, float(expected.detach().abs().max()))
+    torch.testing.assert_close(found, expected, atol=tolerance * scale, rtol=0)
 
 
 def random_sentence(generator: np.random.Generator, n_words: int, n_symbols: int = N_SYMBOLS) -> np.ndarray:

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from core_fixtures import model_settings
+from core_fixtures import assert_close, model_settings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -67,12 +67,6 @@ def literal_attention(query_NHK, key_MHK, value_MHK, layout, slot, pattern):
         scores = query_NHK[:, head] @ key_MHK[:, head].T / math.sqrt(query_NHK.shape[2])
         outputs.append((scores + mask).softmax(-1) @ value_MHK[:, head])
     return torch.stack(outputs, 1)
-
-
-def assert_close(found, expected, tolerance=1e-5):
-    """Equal up to the tolerance, relative to the largest entry when that is above 1."""
-    scale = max(1.0, float(expected.detach().abs().max()))
-    torch.testing.assert_close(found, expected, atol=tolerance * scale, rtol=0)
 
 
 def assert_equal_with_gradients(found, expected, inputs):

@@ -1,0 +1,132 @@
+"""Whole models: against the dense-mask computation, packed against one by one, and in bfloat16."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from core_fixtures import assert_close, make_batch, make_model, random_documents
+
+from docmt.models.presets import ARCHITECTURES
+from docmt.models.transformer import sinusoids
+from docmt.training.loss import LossModule
+
+COUNTS = (1, 4, 7, 2, 1)
+DENSE = ("g_transformer", "g_transformer_no_target_context", "g_transformer_no_language_locality")
+DENSE += ("g_transformer_only_group", "g_transformer_only_global")
+
+
+@pytest.fixture(scope="module")
+def dense_transformer():
+    """The computation of the published code, of `benchmarks/`."""
+    path = Path(__file__).parents[2] / "benchmarks/dense.py"
+    spec = importlib.util.spec_from_file_location("dense", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.DenseTransformer
+
+
+def states(model, batch):
+    return model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+
+
+def gradients(model, loss):
+    return torch.autograd.grad(loss, list(model.parameters()))
+
+
+@pytest.mark.parametrize("architecture", DENSE)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_loss_and_gradients_equal_the_dense_mask(dense_transformer, architecture, seed):
+    model = make_model(architecture, seed=seed)
+    batch = make_batch(model.settings, random_documents(COUNTS, seed=seed))
+    ours, theirs = LossModule(model, 0.1)(batch), dense_transformer(model).loss(batch, 0.1)
+    assert_close(ours, theirs)
+    for found, expected in zip(gradients(model, ours), gradients(model, theirs), strict=True):
+        assert_close(found, expected)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_a_packed_batch_equals_its_documents_one_by_one(architecture):
+    model = make_model(architecture)
+    documents = random_documents(COUNTS)
+    packed = states(model, make_batch(model.settings, documents))
+    alone = torch.cat([states(model, make_batch(model.settings, [document])) for document in documents])
+    assert_close(packed, alone)
+
+
+def test_the_sentence_model_sees_no_document():
+    """Documents packed whole give what the same sentences give as instances of their own."""
+    model = make_model("sentence_transformer")
+    documents = random_documents(COUNTS)
+    sentences = [([src], [tgt]) for document in documents for src, tgt in zip(*document, strict=True)]
+    batches = [make_batch(model.settings, items) for items in (documents, sentences)]
+    assert_close(*(states(model, batch) for batch in batches), 1e-6)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_bfloat16_never_gives_nan(architecture):
+    model = make_model(architecture, n_symbols=24).bfloat16()
+    batch = make_batch(model.settings, [*random_documents(COUNTS), *random_documents((30,), longest=40, seed=1)])
+    loss = LossModule(model, 0.1)(batch)
+    assert loss.isfinite()
+    assert all(gradient.isfinite().all() for gradient in gradients(model, loss))
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_every_parameter_gets_a_gradient(architecture):
+    model = make_model(architecture)
+    loss = LossModule(model, 0.1)(make_batch(model.settings, random_documents(COUNTS)))
+    for (name, _), gradient in zip(model.named_parameters(), gradients(model, loss), strict=True):
+        assert gradient.any(), name
+
+
+# Batches
+
+
+def test_an_aligned_batch_predicts_the_next_token_of_each_sentence():
+    src, tgt = [np.array([1, 9, 2]), np.array([1, 2])], [np.array([1, 7, 8, 2]), np.array([1, 2])]
+    batch = make_batch(make_model().settings, [(src, tgt)])
+    assert batch.src_tokens_S.tolist() == [1, 9, 2, 1, 2]
+    assert batch.tgt_inputs_N.tolist() == [1, 7, 8, 1]
+    assert batch.tgt_labels_N.tolist() == [7, 8, 2, 2]
+    assert batch.is_word_or_end().all()
+
+
+def test_a_free_batch_is_one_stream_per_instance_that_ends_itself():
+    src = [np.array([1, 9, 2]), np.array([1, 2])]
+    tgt = [np.array([1, 7, 8, 2]), np.array([1, 2])]
+    batch = make_batch(make_model("document_transformer").settings, [(src, tgt), (src[1:], tgt[:1])])
+    assert batch.tgt_inputs_N.tolist() == [1, 7, 8, 2, 1, 2, 1, 7, 8, 2]
+    assert batch.tgt_labels_N.tolist() == [7, 8, 2, 1, 2, 5, 7, 8, 2, 5]
+    assert batch.tgt_labels_N[batch.is_word_or_end()].tolist() == [7, 8, 2, 2, 7, 8, 2]
+    assert batch.layout.tgt_lengths_G.tolist() == [6, 4]
+
+
+# Positions
+
+
+@pytest.mark.parametrize(
+    ("architecture", "src", "tgt"),
+    [
+        ("g_transformer", [0, 1, 2, 3, 4, 0, 1], [0, 1, 2, 3, 0]),
+        ("sentence_transformer", [0, 1, 2, 0, 1, 0, 1], [0, 1, 2, 0, 0]),
+        ("document_transformer", [0, 1, 2, 3, 4, 0, 1], [0, 1, 2, 3, 4, 5, 0, 1]),
+    ],
+)
+def test_positions_run_through_the_instance_or_the_sentence(architecture, src, tgt):
+    empty = np.array([1, 2])
+    documents = [([np.array([1, 9, 2]), empty], [np.array([1, 7, 8, 2]), empty]), ([empty], [empty])]
+    layout = make_batch(make_model(architecture).settings, documents).layout
+    assert layout.positions("src").tolist() == src and layout.positions("tgt").tolist() == tgt
+
+
+def test_sinusoids_are_those_of_the_original_transformer():
+    table = sinusoids(3000, 8)
+    assert len(table) >= 3000
+    position, i = 2777, 2
+    rate = 10000 ** -(i / 3)
+    assert table[position, i] == pytest.approx(np.sin(position * rate), abs=1e-3)
+    assert table[position, 4 + i] == pytest.approx(np.cos(position * rate), abs=1e-3)
+    assert table[0].tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
+    assert torch.equal(sinusoids(2, 8)[:2], table[:2])

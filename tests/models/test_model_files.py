@@ -1,0 +1,162 @@
+"""Model files, and starting a model from another one."""
+
+import pickle
+
+import pytest
+import torch
+from core_fixtures import make_model, model_settings
+
+from docmt.errors import UserError
+from docmt.models.initialise import copy_weights
+from docmt.models.model_file import TrainedModel, load_content, load_model, save_model
+from docmt.models.transformer import Transformer
+
+
+@pytest.fixture
+def trained(study_files):
+    model = make_model("g_transformer", n_symbols=len(study_files.vocabulary))
+    return TrainedModel(model, study_files.vocabulary, study_files.pipeline, {"max_tokens": 512}, {"seed": 3})
+
+
+def test_a_model_comes_back_whole(trained, tmp_path):
+    path = tmp_path / "folder" / "model.pt"
+    save_model(path, trained)
+    loaded = load_model(path)
+    weights, expected = loaded.model.state_dict(), trained.model.state_dict()
+    assert list(weights) == list(expected)
+    assert all(torch.equal(weights[name], expected[name]) for name in expected)
+    assert not loaded.model.training
+    assert loaded.model.settings == trained.model.settings
+    assert loaded.vocabulary.symbols == trained.vocabulary.symbols
+    assert loaded.pipeline.to_dict() == trained.pipeline.to_dict()
+    assert (loaded.segmentation, loaded.provenance) == ({"max_tokens": 512}, {"seed": 3})
+    assert [file.name for file in path.parent.iterdir()] == ["model.pt"]
+
+
+class Evil:
+    def __reduce__(self):
+        return print, ("code that ran",)
+
+
+def damaged(path, kind):
+    data = path.read_bytes()
+    if kind == "missing":
+        path.unlink()
+    elif kind == "cut":
+        path.write_bytes(data[: len(data) // 2])
+    elif kind == "empty":
+        path.write_bytes(b"")
+    elif kind == "text":
+        path.write_text("not a model")
+    elif kind == "pickle that runs code":
+        path.write_bytes(pickle.dumps(Evil(), protocol=2))
+    elif kind == "another torch file":
+        torch.save({"weights": torch.zeros(3)}, path)
+    elif kind == "a bare tensor":
+        torch.save(torch.zeros(3), path)
+    else:
+        content = torch.load(path, weights_only=True)
+        if kind == "another format":
+            content["format"] = 99
+        elif kind == "a missing key":
+            del content["pipeline"]
+        elif kind == "weights of another model":
+            content["weights"] = {"x": torch.zeros(1)}
+        elif kind == "settings of another model":
+            content["model"]["width"] = 32
+        torch.save(content, path)
+
+
+KINDS = ("missing", "cut", "empty", "text", "pickle that runs code", "another torch file", "a bare tensor")
+KINDS += ("another format", "a missing key", "weights of another model", "settings of another model")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_other_files_are_refused_in_one_line(trained, tmp_path, capsys, kind):
+    path = tmp_path / "model.pt"
+    save_model(path, trained)
+    damaged(path, kind)
+    with pytest.raises(UserError, match=r"model\.pt") as caught:
+        load_model(path)
+    assert len(str(caught.value)) < 500
+    assert "code that ran" not in capsys.readouterr().out
+
+
+def test_a_folder_is_no_model(tmp_path):
+    with pytest.raises(UserError, match="is a folder"):
+        load_content(tmp_path)
+
+
+# Initialising
+
+
+def fresh(architecture, **values):
+    torch.manual_seed(99)
+    return Transformer(model_settings(architecture, **values), 24)
+
+
+def names(model):
+    return {name for name, _ in model.named_parameters()}
+
+
+def test_group_attention_takes_the_sentence_model_and_the_rest_starts_fresh():
+    sentence = make_model("sentence_transformer")
+    weights = sentence.state_dict()
+    model, untouched = fresh("g_transformer"), fresh("g_transformer").state_dict()
+    copied = copy_weights(model, weights)
+    assert names(model) - copied == {name for name in names(model) if ".global_." in name or ".gate." in name}
+    for name, parameter in model.named_parameters():
+        if name in copied:
+            assert torch.equal(parameter, weights[name.replace("_attention.group.", "_attention.")]), name
+        else:
+            assert torch.equal(parameter, untouched[name]), name
+
+
+@pytest.mark.parametrize("architecture", ["document_transformer", "concatenation", "g_transformer_only_global"])
+def test_a_model_of_one_pattern_takes_everything(architecture):
+    weights = make_model("sentence_transformer").state_dict()
+    model = fresh(architecture)
+    assert copy_weights(model, weights) == names(model)
+    assert all(torch.equal(parameter, weights[name]) for name, parameter in model.named_parameters())
+
+
+def test_a_g_transformer_takes_a_g_transformer_with_its_global_attention():
+    other = make_model("g_transformer")
+    model = fresh("g_transformer")
+    assert copy_weights(model, other.state_dict()) == names(model)
+    assert all(torch.equal(p, other.state_dict()[name]) for name, p in model.named_parameters())
+
+
+def test_more_combined_layers_keep_what_is_there():
+    other = make_model("g_transformer", upper_layers=1)
+    model = fresh("g_transformer", upper_layers=2)
+    copied = copy_weights(model, other.state_dict())
+    assert "encoder.1.self_attention.gate.weight" in copied
+    assert "encoder.0.self_attention.group.in_weight" in copied
+    assert "encoder.0.self_attention.global_.in_weight" not in copied
+
+
+def test_the_way_back_drops_global_attention():
+    other = make_model("g_transformer")
+    model = fresh("sentence_transformer")
+    assert copy_weights(model, other.state_dict()) == names(model)
+    assert torch.equal(model.encoder[1].self_attention.in_weight, other.encoder[1].self_attention.group.in_weight)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"width": 32}, "has shape"),
+        ({"feed_forward_width": 32}, "feed_forward.inner.weight has shape"),
+        ({"encoder_layers": 3}, "lacks encoder.2"),
+        ({"decoder_layers": 1}, "has beside this one decoder.1"),
+    ],
+)
+def test_models_of_another_size_are_refused(values, message):
+    with pytest.raises(UserError, match=message):
+        copy_weights(fresh("g_transformer", **values), make_model("sentence_transformer").state_dict())
+
+
+def test_another_vocabulary_size_is_refused():
+    with pytest.raises(UserError, match="embedding.weight has shape"):
+        copy_weights(fresh("g_transformer"), make_model("sentence_transformer", n_symbols=25).state_dict())

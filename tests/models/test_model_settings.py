@@ -1,0 +1,71 @@
+"""Presets, numbers of parameters, and contradictory settings."""
+
+import pytest
+import torch
+
+from docmt.errors import UserError
+from docmt.models.presets import ARCHITECTURES, SIZES
+from docmt.models.settings import AttentionSettings, ModelSettings
+from docmt.models.transformer import Transformer
+
+
+def load(size, architecture, **values):
+    return ModelSettings.load(SIZES[size] | ARCHITECTURES[architecture] | values, where="model")
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("size", SIZES)
+def test_number_of_parameters(size, architecture):
+    """Counted by hand: what the formulas of the paper need, and one shared table of embeddings."""
+    settings = load(size, architecture)
+    n_symbols = 30_000
+    with torch.device("meta"):
+        model = Transformer(settings, n_symbols)
+    d, f = settings.width, settings.feed_forward_width
+    attention, gate, norm = 4 * (d * d + d), 2 * d * d + d, 2 * d
+    feed_forward = 2 * d * f + d + f
+    expected = n_symbols * d
+    expected += settings.encoder_layers * (attention + feed_forward + 2 * norm)
+    expected += settings.decoder_layers * (2 * attention + feed_forward + 3 * norm)
+    attentions = (settings.encoder_attention, settings.decoder_attention, settings.cross_attention)
+    expected += sum(a.upper_layers for a in attentions if a.upper == "combined") * (attention + gate)
+    assert sum(parameter.numel() for parameter in model.parameters()) == expected
+
+
+@pytest.mark.parametrize(
+    ("size", "layers", "width", "heads", "inner"),
+    [("base", 6, 512, 8, 2048), ("big", 6, 1024, 16, 4096), ("large", 12, 1024, 16, 4096)],
+)
+def test_sizes_are_those_of_the_paper(size, layers, width, heads, inner):
+    settings = load(size, "g_transformer")
+    assert (settings.encoder_layers, settings.decoder_layers) == (layers, layers)
+    assert (settings.width, settings.heads, settings.feed_forward_width) == (width, heads, inner)
+    assert settings.dropout == 0.3
+    assert settings.encoder_attention.upper_layers == settings.cross_attention.upper_layers == 2
+
+
+def test_upper_layers_are_counted_from_the_top():
+    attention = AttentionSettings(lower="group", upper="combined", upper_layers=2)
+    assert [attention.pattern(i, 5) for i in range(5)] == ["group"] * 3 + ["combined"] * 2
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"width": 100}, "width 100 must be a multiple of 2 × heads"),
+        ({"encoder_layers": 1}, "encoder_attention.upper_layers 2 is more than encoder_layers 1"),
+        ({"decoder_layers": 1}, "decoder_attention.upper_layers 2 is more than decoder_layers 1"),
+        ({"target_stream": "free"}, "encoder_attention must be global"),
+        ({"dropout": 1.0}, "dropout"),
+        ({"with": 3}, "did you mean 'width'"),
+        ({"encoder_attention": {"lower": "local"}}, "encoder_attention.lower"),
+        ({"encoder_attention": {"uper": "group"}}, "did you mean 'upper'"),
+        ({"positions": "document"}, "positions"),
+        ({"window_sentences": -1}, "window_sentences"),
+        ({"width": "512"}, "without quotation marks"),
+    ],
+)
+def test_bad_settings_are_named(values, message):
+    with pytest.raises(UserError, match=message) as caught:
+        load("tiny", "g_transformer", **values)
+    assert "\n" not in str(caught.value) and str(caught.value).startswith("model")

@@ -1,0 +1,228 @@
+"""What influences what, measured by gradients: isolation of sentences, and each ablation of the papers."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from core_fixtures import make_batch, make_model, random_sentence
+
+N = 5
+"""Sentences of the test document."""
+GENERATOR = np.random.default_rng(3)
+DOCUMENT = tuple(
+    [random_sentence(GENERATOR, length) for length in lengths] for lengths in ((3, 1, 0, 4, 2), (2, 0, 3, 1, 4))
+)
+
+OWN = np.eye(N, dtype=bool)
+ALL = np.ones((N, N), dtype=bool)
+PAST = np.tri(N, dtype=bool)
+ONE_BACK = OWN | np.eye(N, k=-1, dtype=bool)
+
+
+def tags(lengths):
+    return np.repeat(np.arange(len(lengths)), lengths)
+
+
+def sides(model, batch):
+    """The sentence of each source token and of each decoder input."""
+    src = tags([len(sentence) for sentence in DOCUMENT[0]])
+    drop = 0 if model.settings.target_stream == "free" else 1
+    return src, tags([len(sentence) - drop for sentence in DOCUMENT[1]])
+
+
+def influence(outputs_ND, inputs_MD, output_tags, input_tags):
+    """bool [sentences, sentences], whether an output of a sentence depends on an input of a sentence."""
+    seen = np.zeros((N, N), dtype=bool)
+    direction = torch.randn(outputs_ND.shape, generator=torch.Generator().manual_seed(1))
+    for sentence in range(N):
+        chosen = torch.from_numpy(output_tags == sentence)
+        (gradient,) = torch.autograd.grad((outputs_ND * direction)[chosen].sum(), inputs_MD, retain_graph=True)
+        np.logical_or.at(seen[sentence], input_tags, gradient.any(1).numpy())
+    return seen
+
+
+def model_influence(model):
+    """Of source and target sentences on the decoder states of each target sentence."""
+    batch = make_batch(model.settings, [DOCUMENT])
+    leaves = []
+    embed = model.embed
+
+    def embed_as_leaf(*arguments):
+        leaves.append(embed(*arguments).detach().requires_grad_())
+        return leaves[-1]
+
+    model.embed = embed_as_leaf
+    states = model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+    src_tags, tgt_tags = sides(model, batch)
+    return influence(states, leaves[0], tgt_tags, src_tags), influence(states, leaves[1], tgt_tags, tgt_tags)
+
+
+WHOLE = {
+    # architecture: (source sentences seen, target sentences seen)
+    "sentence_transformer": (OWN, OWN),
+    "document_transformer": (ALL, PAST),
+    "g_transformer": (ALL, PAST),
+    "g_transformer_no_target_context": (ALL, OWN),
+    "g_transformer_no_context": (OWN, OWN),
+    "g_transformer_no_language_locality": (ALL, PAST),
+    "g_transformer_no_locality": (ALL, PAST),
+    "g_transformer_only_group": (OWN, OWN),
+    "g_transformer_only_global": (ALL, PAST),
+}
+
+
+@pytest.mark.parametrize("architecture", WHOLE)
+def test_which_sentences_a_model_sees(architecture):
+    src, tgt = model_influence(make_model(architecture))
+    assert np.array_equal(src, WHOLE[architecture][0]) and np.array_equal(tgt, WHOLE[architecture][1])
+
+
+@pytest.mark.parametrize(("window", "layers", "reach"), [(0, 1, 0), (1, 1, 1), (2, 1, 2), (1, 2, 2), (4, 1, 4)])
+def test_concatenation_reaches_back_one_window_per_layer(window, layers, reach):
+    values = {"encoder_layers": 1, "decoder_layers": layers, "window_sentences": window}
+    values |= {"encoder_attention": {"lower": "group", "upper": "group", "upper_layers": 0}}
+    _, tgt = model_influence(make_model("concatenation", **values))
+    assert np.array_equal(tgt, PAST & ~np.tri(N, k=-reach - 1, dtype=bool))
+
+
+def test_a_window_of_the_whole_document_is_global_attention():
+    values = {name: {"lower": "global", "upper": "global"} for name in ("encoder_attention", "cross_attention")}
+    models = [
+        make_model("concatenation", window_sentences=9),
+        make_model("concatenation", window_sentences=9, **values),
+    ]
+    batches = [make_batch(model.settings, [DOCUMENT]) for model in models]
+    encoded = [m.encode(b.src_tokens_S, b.layout) for m, b in zip(models, batches, strict=True)]
+    # A window never looks ahead, so only the last sentence sees the same.
+    assert not torch.allclose(encoded[0], encoded[1])
+    last = len(DOCUMENT[0][-1])
+    one_layer = [
+        m.encoder[0](m.embed(b.src_tokens_S, b.layout.positions("src")), partial(b.layout.grouping, "encoder"))
+        for m, b in zip(models, batches, strict=True)
+    ]
+    torch.testing.assert_close(one_layer[0][-last:], one_layer[1][-last:], atol=1e-6, rtol=0)
+
+
+# Each attention of each layer
+
+COMBINED = "combined"
+LAYERS = {
+    # architecture: pattern of (encoder, decoder, cross) in lower and upper layers
+    "sentence_transformer": (("group",) * 3, ("group",) * 3),
+    "document_transformer": (("global",) * 3, ("global",) * 3),
+    "concatenation": (("window",) * 3, ("window",) * 3),
+    "g_transformer": (("group",) * 3, (COMBINED,) * 3),
+    "g_transformer_no_target_context": (("group",) * 3, (COMBINED, "group", COMBINED)),
+    "g_transformer_no_context": (("group",) * 3, ("group",) * 3),
+    "g_transformer_no_language_locality": (("global", "global", "group"), ("global", "global", COMBINED)),
+    "g_transformer_no_locality": (("global",) * 3, ("global",) * 3),
+    "g_transformer_only_group": (("group",) * 3, ("group",) * 3),
+    "g_transformer_only_global": (("group",) * 3, ("global",) * 3),
+}
+VISIBLE = {"group": OWN, "window": ONE_BACK, "global": ALL, COMBINED: ALL}
+
+
+def attention_influence(model, slot, layer):
+    """Of key sentences on the output of one attention."""
+    batch = make_batch(model.settings, [DOCUMENT])
+    src_tags, tgt_tags = sides(model, batch)
+    query_tags = src_tags if slot == "encoder" else tgt_tags
+    key_tags = tgt_tags if slot == "decoder" else src_tags
+    module = model.encoder[layer].self_attention if slot == "encoder" else model.decoder[layer].self_attention
+    if slot == "cross":
+        module = model.decoder[layer].cross_attention
+    generator = torch.Generator().manual_seed(2)
+    query = torch.randn(len(query_tags), 16, generator=generator).requires_grad_()
+    memory = torch.randn(len(key_tags), 16, generator=generator).requires_grad_() if slot == "cross" else None
+    output = module(query, memory, partial(batch.layout.grouping, slot))
+    return influence(output, query if memory is None else memory, query_tags, key_tags)
+
+
+@pytest.mark.parametrize("upper_layers", [0, 1, 2, 3])
+@pytest.mark.parametrize("architecture", LAYERS)
+def test_each_attention_sees_what_its_preset_says(architecture, upper_layers):
+    """Also the study of the number of combined layers: K = 1, 2, 3 by `upper_layers`."""
+    model = make_model(architecture, encoder_layers=3, decoder_layers=3, upper_layers=upper_layers, window_sentences=1)
+    for layer in range(3):
+        patterns = LAYERS[architecture][layer >= 3 - upper_layers]
+        for slot, pattern in zip(("encoder", "decoder", "cross"), patterns, strict=True):
+            expected = VISIBLE[pattern] & PAST if slot == "decoder" else VISIBLE[pattern]
+            found = attention_influence(model, slot, layer)
+            assert np.array_equal(found, expected), (layer, slot)
+
+
+def test_only_combined_attention_has_a_gate_and_two_sets_of_parameters():
+    names = {name for name, _ in make_model("g_transformer", upper_layers=1).named_parameters()}
+    gated = {name.rsplit(".gate", 1)[0] for name in names if ".gate." in name}
+    assert gated == {"encoder.1.self_attention", "decoder.1.self_attention", "decoder.1.cross_attention"}
+    assert all(
+        any(name.startswith(f"{module}.{part}.") for name in names) for module in gated for part in ("group", "global_")
+    )
+    assert not any(".gate." in name for name, _ in make_model("g_transformer_only_global").named_parameters())
+
+
+@pytest.mark.parametrize("architecture", ["g_transformer", "g_transformer_no_target_context"])
+def test_combined_layers_of_the_three_attentions_are_set_separately(architecture):
+    values = {
+        "encoder_attention": {"lower": "group", "upper": "combined", "upper_layers": 2},
+        "decoder_attention": {"lower": "group", "upper": "combined", "upper_layers": 0},
+        "cross_attention": {"lower": "group", "upper": "combined", "upper_layers": 1},
+    }
+    model = make_model(architecture, encoder_layers=3, decoder_layers=3, **values)
+    found = [
+        sum(attention_influence(model, slot, layer).sum() > N for layer in range(3))
+        for slot in ("encoder", "decoder", "cross")
+    ]
+    assert found == [2, 0, 1]
+
+
+# Isolation: another token in one sentence
+
+
+def change(document, side, sentence, place):
+    changed = tuple([array.copy() for array in sentences] for sentences in document)
+    token = changed[side][sentence][place]
+    changed[side][sentence][place] = token + 1 if token < 20 else token - 1
+    return changed
+
+
+def encode(model, document):
+    batch = make_batch(model.settings, [document])
+    return model.encode(batch.src_tokens_S, batch.layout)
+
+
+def decode(model, document):
+    batch = make_batch(model.settings, [document])
+    return model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+
+
+def changed_sentences(one, other, token_tags):
+    return {int(tag) for tag in token_tags[(one != other).any(1).numpy()]}
+
+
+@pytest.mark.parametrize(
+    ("architecture", "expected"), [("g_transformer_only_group", {3}), ("g_transformer", {0, 1, 2, 3, 4})]
+)
+def test_a_source_token_changes_its_sentence_alone_without_global_layers(architecture, expected):
+    model = make_model(architecture)
+    src_tags, _ = sides(model, None)
+    other = change(DOCUMENT, 0, 3, 2)
+    assert changed_sentences(encode(model, DOCUMENT), encode(model, other), src_tags) == expected
+    # Below the combined layers nothing else changes, bit by bit.
+    model.encoder = model.encoder[:1]
+    assert changed_sentences(encode(model, DOCUMENT), encode(model, other), src_tags) == {3}
+
+
+@pytest.mark.parametrize(
+    ("architecture", "expected"),
+    [("g_transformer_only_group", {2}), ("g_transformer", {2, 3, 4}), ("document_transformer", {2, 3, 4})],
+)
+def test_a_target_token_changes_only_what_follows(architecture, expected):
+    model = make_model(architecture)
+    _, tgt_tags = sides(model, None)
+    one, other = decode(model, DOCUMENT), decode(model, change(DOCUMENT, 1, 2, 2))
+    assert changed_sentences(one, other, tgt_tags) == expected
+    first_of_sentence = int(np.argmax(tgt_tags == 2))
+    assert torch.equal(one[: first_of_sentence + 2], other[: first_of_sentence + 2])
+    assert not torch.equal(one[first_of_sentence + 2], other[first_of_sentence + 2])
