@@ -158,5 +158,5 @@ def test_models_of_another_size_are_refused(values, message):
 
 
 def test_another_vocabulary_size_is_refused():
-    with pytest.raises(UserError, match="embedding.weight has shape"):
+    with pytest.raises(UserError, match=r"embedding\.weight has shape"):
         copy_weights(fresh("g_transformer"), make_model("sentence_transformer", n_symbols=25).state_dict())

@@ -1,0 +1,191 @@
+"""Order of batches, word dropout, loss and learning rates."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from core_fixtures import make_batch, make_model, random_documents
+from hypothesis import given
+from hypothesis import strategies as st
+
+from docmt.errors import UserError
+from docmt.instances.storage import load_instances
+from docmt.text.vocabulary import MASK, N_SPECIALS
+from docmt.training.batches import drop_words, fill_batches, training_batches, validation_batches
+from docmt.training.entropy import EntropyMeter
+from docmt.training.loss import LossModule
+from docmt.training.optimizer import build_optimizer, schedule, set_learning_rate
+from docmt.training.settings import TrainingSettings
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=40), st.integers(1, 120), st.integers(0, 5))
+def test_batches_hold_every_instance_once_in_order_and_no_more_tokens_than_allowed(costs, max_tokens, seed):
+    tokens = np.array(costs)
+    order = np.random.default_rng(seed).permutation(len(tokens))
+    batches = fill_batches(order, tokens, max_tokens)
+    assert np.concatenate(batches).tolist() == order.tolist()
+    assert all(tokens[batch].sum() <= max_tokens or len(batch) == 1 for batch in batches)
+    for batch, following in zip(batches, batches[1:], strict=False):
+        assert tokens[batch].sum() + tokens[following[0]] > max_tokens
+
+
+def test_the_order_is_a_function_of_seed_and_epoch(study_files):
+    instance_set = load_instances(study_files.instances("sentences"))
+
+    def order(seed, epoch):
+        batches = training_batches(instance_set, max_tokens=30, seed=seed, epoch=epoch)
+        assert sorted(np.concatenate(batches)) == list(range(len(instance_set)))
+        return [batch.tolist() for batch in batches]
+
+    assert order(1, 0) == order(1, 0)
+    assert len({str(order(seed, epoch)) for seed in (1, 2) for epoch in (0, 1, 2)}) == 6
+    batches = validation_batches(instance_set, max_tokens=30)
+    assert np.concatenate(batches).tolist() == list(range(len(instance_set)))
+
+
+# Word dropout
+
+
+def long_batch(architecture="g_transformer"):
+    documents = random_documents((30, 20), longest=40)
+    return make_batch(make_model(architecture).settings, documents)
+
+
+@pytest.mark.parametrize("architecture", ["g_transformer", "document_transformer"])
+def test_word_dropout_masks_words_alone_on_both_sides(architecture):
+    batch = long_batch(architecture)
+    dropped = drop_words(batch, probability=0.3, seed=(1, 2, 3, 0))
+    for name in ("src_tokens_S", "tgt_inputs_N"):
+        before, after = getattr(batch, name), getattr(dropped, name)
+        changed = before != after
+        assert (after[changed] == MASK).all() and (before[changed] >= N_SPECIALS).all()
+        share = float(changed.sum() / (before >= N_SPECIALS).sum())
+        assert share == pytest.approx(0.3, abs=0.06)
+    assert torch.equal(dropped.tgt_labels_N, batch.tgt_labels_N)
+    assert dropped.layout is batch.layout
+
+
+def test_word_dropout_is_a_function_of_its_seed():
+    def masked(*seed):
+        dropped = drop_words(long_batch(), probability=0.3, seed=seed)
+        return tuple((dropped.src_tokens_S == MASK).tolist()), tuple((dropped.tgt_inputs_N == MASK).tolist())
+
+    torch.manual_seed(1)
+    first = masked(1, 0, 0, 0)
+    torch.manual_seed(2)
+    assert masked(1, 0, 0, 0) == first
+    others = [masked(2, 0, 0, 0), masked(1, 1, 0, 0), masked(1, 0, 1, 0), masked(1, 0, 0, 1)]
+    assert len({first, *others}) == 5
+
+
+def test_no_word_dropout_leaves_the_batch_alone():
+    batch = long_batch()
+    assert drop_words(batch, probability=0.0, seed=(1,)) is batch
+
+
+# Loss
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("architecture", ["g_transformer", "document_transformer"])
+@torch.no_grad()
+def test_loss_is_label_smoothed_cross_entropy(architecture, smoothing):
+    """(1 − ε)·(−log p(label)) + ε·(mean of −log p over the vocabulary), summed over labels."""
+    model = make_model(architecture)
+    batch = make_batch(model.settings, random_documents((3, 1)))
+    module = LossModule(model, smoothing)
+    logits = model.logits(model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout))
+    scores = -logits.double().log_softmax(-1)
+    of_label = scores.gather(1, batch.tgt_labels_N[:, None])[:, 0]
+    each = (1 - smoothing) * of_label + smoothing * scores.mean(1)
+    assert float(module(batch)) == pytest.approx(float(each.sum()), rel=1e-5)
+    # Validation counts words and `</s>`, which all target streams have.
+    chosen = batch.is_word_or_end()
+    smoothed, plain, count = module.validate(batch)
+    assert count == int(chosen.sum()) <= len(each)
+    assert smoothed == pytest.approx(float(each[chosen].sum()), rel=1e-5)
+    assert plain == pytest.approx(float(of_label[chosen].sum()), rel=1e-5)
+
+
+# Learning rates
+
+
+@pytest.mark.parametrize(
+    ("step", "warmup", "share"),
+    [(1, 4000, 1 / 4000), (2000, 4000, 0.5), (4000, 4000, 1.0), (16000, 4000, 0.5), (1, 0, 1.0), (4, 0, 0.5)],
+)
+def test_schedule_warms_up_and_falls_with_the_inverse_square_root(step, warmup, share):
+    assert schedule(step, warmup) == pytest.approx(share)
+
+
+def test_fresh_and_copied_parameters_have_their_own_rates():
+    model = make_model("g_transformer")
+    copied = {name for name, _ in model.named_parameters() if ".global_." not in name and ".gate." not in name}
+    settings = TrainingSettings(warmup_steps=10)
+    optimizer = build_optimizer(model, copied, settings)
+    peaks = {id(p): group["peak"] for group in optimizer.param_groups for p in group["params"]}
+    for name, parameter in model.named_parameters():
+        assert peaks[id(parameter)] == (1e-4 if name in copied else 5e-4), name
+    assert len(peaks) == len(list(model.parameters()))
+    assert set_learning_rate(optimizer, 5, 10) == pytest.approx(2.5e-4)
+    assert [group["lr"] for group in optimizer.param_groups] == pytest.approx([2.5e-4, 0.5e-4])
+    assert optimizer.defaults["betas"] == (0.9, 0.98) and optimizer.defaults["eps"] == 1e-8
+    assert len(build_optimizer(model, set(), settings).param_groups) == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"max_steps": None, "max_epochs": None, "patience": None}, "training would never end"),
+        ({"learning_rate": 0.0}, "learning_rate"),
+        ({"learning_rate": "1e-4"}, "write it with a point"),
+        ({"warmup": 10}, "did you mean 'warmup_steps'"),
+        ({"word_dropout": 1.0}, "word_dropout"),
+        ({"precision": "fp16"}, "precision"),
+    ],
+)
+def test_bad_recipes_are_named(values, message):
+    with pytest.raises(UserError, match=message):
+        TrainingSettings.load(values, where="training")
+
+
+# Entropy of whole models
+
+
+def test_a_model_that_attends_uniformly_has_the_entropies_of_its_groups():
+    model = make_model("g_transformer", upper_layers=0)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "in_weight" in name:
+                parameter[: len(parameter) // 3] = 0  # all queries are zero
+    documents = [random_documents((3, 2), seed=seed) for seed in (1, 2)]
+    meter = EntropyMeter(model)
+    src, tgt = [], []
+    for pair in documents:
+        batch = make_batch(model.settings, pair)
+        with meter:
+            model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+        src += batch.layout.src_lengths_G.tolist()
+        tgt += batch.layout.tgt_lengths_G.tolist()
+    model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)  # not measured
+    found = meter.entropies()
+    assert found["encoder"] == pytest.approx(sum(n * math.log2(n) for n in src) / sum(src), rel=1e-5)
+    assert found["cross"] == pytest.approx(sum(t * math.log2(s) for s, t in zip(src, tgt, strict=True)) / sum(tgt))
+    causal = sum(math.log2(i) for n in tgt for i in range(1, n + 1))
+    assert found["decoder"] == pytest.approx(causal / sum(tgt), rel=1e-5)
+
+
+def test_combined_attention_counts_as_two():
+    """Uniform attention again: the mean over the modules of a kind, group and global apart."""
+    model = make_model("g_transformer", upper_layers=1)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "in_weight" in name:
+                parameter[: len(parameter) // 3] = 0
+    batch = make_batch(model.settings, random_documents((3,)))
+    with EntropyMeter(model) as meter:
+        model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+    lengths = batch.layout.src_lengths_G.tolist()
+    local = sum(n * math.log2(n) for n in lengths) / sum(lengths)
+    assert meter.entropies()["encoder"] == pytest.approx((2 * local + math.log2(sum(lengths))) / 3, rel=1e-5)
