@@ -28,7 +28,7 @@ DICTIONARY = {
     "m": "Kuchen Käse Drucker Toaster Bus Zug Baum Busch Schläger Platz Tisch Schlüssel",
     "f": "Suppe Torte Pumpe Kamera Fähre Straßenbahn Rose Tulpe Bank Robbe Fledermaus "
     "Tabelle Taste Quelle Feder Schleuse",
-    "n": "Brot Omelett Radio Mikroskop Boot Taxi Veilchen Kraut Ufer Siegel Gericht Schloss",
+    "n": "Steak Omelett Radio Mikroskop Boot Taxi Veilchen Kraut Ufer Siegel Gericht Schloss",
 }
 GENDER_OF = {word: gender for gender, words in DICTIONARY.items() for word in words.split()}
 

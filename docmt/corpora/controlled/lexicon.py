@@ -29,7 +29,7 @@ def _nouns(**genders: str) -> dict[str, tuple[Noun, ...]]:
 # Few classes with few predicates, so that a small model finds the link from predicate to noun within minutes.
 CLASSES = {
     "food": NounClass(
-        _nouns(m="cake/Kuchen, cheese/Käse", f="soup/Suppe, tart/Torte", n="bread/Brot, omelette/Omelett"),
+        _nouns(m="cake/Kuchen, cheese/Käse", f="soup/Suppe, tart/Torte", n="steak/Steak, omelette/Omelett"),
         subjects=(
             Predicate("tastes very good", "schmeckt", "sehr gut"),
             Predicate("needs some more salt", "braucht", "noch etwas Salz"),

@@ -23,7 +23,7 @@ class MoveWeights(Settings):
     """A sentence that decides the sense of an ambiguous word, or uses the word."""
     consistent: float = Field(default=1.0, ge=0)
     """A sentence with a word that has two legitimate renderings."""
-    ellipsis: float = Field(default=2.5, ge=0)
+    ellipsis: float = Field(default=3.5, ge=0)
     """An elliptical sentence, or one that can be continued by one."""
     filler: float = Field(default=0.2, ge=0)
     """A sentence that decides nothing and depends on nothing."""
