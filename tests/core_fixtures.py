@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import torch
 
 from docmt.corpora.documents import DocumentIndex, write_index
@@ -12,6 +13,7 @@ from docmt.instances.building import build_from_files
 from docmt.instances.settings import InstancesSettings
 from docmt.instances.storage import save_instances
 from docmt.models.batch import Batch, pack
+from docmt.models.model_file import load_model
 from docmt.models.presets import ARCHITECTURES
 from docmt.models.settings import ModelSettings
 from docmt.models.transformer import Transformer
@@ -20,6 +22,8 @@ from docmt.text.settings import TextSettings
 from docmt.text.subwords import learn_codes
 from docmt.text.truecaser import Truecaser
 from docmt.text.vocabulary import BOS, EOS, N_SPECIALS, Vocabulary
+from docmt.training.run import RunSettings, train
+from docmt.training.settings import TrainingSettings
 
 torch.set_num_threads(1)
 
@@ -32,6 +36,20 @@ SIZE = {
     "dropout": 0.0,
 }
 N_SYMBOLS = 24
+
+RECIPE = {
+    "learning_rate": 3e-3,
+    "warmup_steps": 10,
+    "label_smoothing": 0.1,
+    "word_dropout": 0.1,
+    "max_batch_tokens": 60,
+    "max_steps": 12,
+    "patience": None,
+    "validate_every_steps": 4,
+    "log_every_steps": 2,
+    "checkpoint_every_steps": 2,
+    "precision": "float32",
+}
 
 WORDS = {"the": "das", "a": "ein", "dog": "Tier", "house": "Haus", "child": "Kind", "sees": "sieht", "wants": "will"}
 DOCUMENTS = [
@@ -152,3 +170,34 @@ def make_study(folder: Path) -> Study:
         )
         save_instances(folder / "instances" / name, built)
     return Study(folder)
+
+
+def run_training(study: Study, folder: Path, *, architecture="g_transformer", segmentation="documents", **options):
+    """Train in `folder` and return the trained model and its history; `model` and `training` change the settings."""
+    model = model_settings(architecture, **({"dropout": 0.1} | options.pop("model", {})))
+    training = TrainingSettings.load(RECIPE | options.pop("training", {}), where="training")
+    arguments = {
+        "train_folder": study.instances(segmentation),
+        "dev_folder": study.instances(segmentation),
+        "vocabulary_file": study.folder / "vocabulary.txt",
+        "pipeline_file": study.folder / "pipeline.json",
+        "init": None,
+        "seed": 1,
+        "checkpoints": folder / "checkpoints",
+        "history": folder / "history.csv",
+        "out": folder / "model.pt",
+        "accelerator": "cpu",
+    }
+    train(RunSettings(model=model, training=training), **(arguments | options))
+    return load_model(folder / "model.pt"), pd.read_csv(folder / "history.csv")
+
+
+def assert_same_training(one, other) -> None:
+    """The same weights bit by bit, and the same history but for times."""
+    weights, expected = one[0].model.state_dict(), other[0].model.state_dict()
+    assert list(weights) == list(expected)
+    different = [name for name in weights if not torch.equal(weights[name], expected[name])]
+    assert not different
+    assert one[0].provenance["best_step"] == other[0].provenance["best_step"]
+    histories = [history.drop(columns=["seconds", "tokens_per_second"]) for _, history in (one, other)]
+    pd.testing.assert_frame_equal(*histories, check_exact=True)

@@ -241,9 +241,8 @@ class Trainer:
         entropies = {f"entropy_{kind}": value for kind, value in meter.entropies().items()}
         measured = {"dev_loss": loss, "dev_nll": plain / count, **entropies}
         if not state.history or state.history[-1]["step"] != state.step:
-            state.history.append({"step": state.step, "epoch": state.epoch, "tokens": state.tokens})
-            state.history[-1]["seconds"] = round(state.seconds, 3)
-        state.history[-1] |= measured
+            state.history.append({"step": state.step, "tokens": state.tokens, "seconds": round(state.seconds, 3)})
+        state.history[-1] |= {"epoch": state.epoch, **measured}
         state.validated_step = state.step
         if state.best_loss is None or loss < state.best_loss:
             state.best_loss, state.best_step, state.validations_without_gain = loss, state.step, 0

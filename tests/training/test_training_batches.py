@@ -1,5 +1,6 @@
 """Order of batches, word dropout, loss and learning rates."""
 
+import itertools
 import math
 
 import numpy as np
@@ -26,7 +27,7 @@ def test_batches_hold_every_instance_once_in_order_and_no_more_tokens_than_allow
     batches = fill_batches(order, tokens, max_tokens)
     assert np.concatenate(batches).tolist() == order.tolist()
     assert all(tokens[batch].sum() <= max_tokens or len(batch) == 1 for batch in batches)
-    for batch, following in zip(batches, batches[1:], strict=False):
+    for batch, following in itertools.pairwise(batches):
         assert tokens[batch].sum() + tokens[following[0]] > max_tokens
 
 

@@ -1,0 +1,262 @@
+"""Killed and resumed equals uninterrupted, bit by bit; damaged and foreign checkpoints are not used."""
+
+import json
+import logging
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pandas as pd
+import pytest
+import torch
+from core_fixtures import RECIPE, assert_same_training, model_settings, run_training
+
+from docmt.models.model_file import load_model
+from docmt.training.checkpoints import CheckpointFolder
+from docmt.training.trainer import Interrupted, Trainer
+
+
+@pytest.fixture(scope="module")
+def whole(study_files, tmp_path_factory):
+    """An uninterrupted training."""
+    return run_training(study_files, tmp_path_factory.mktemp("whole"))
+
+
+def checkpoint_folder(folder):
+    (found,) = (folder / "checkpoints").iterdir()
+    return found
+
+
+def step_files(folder):
+    return sorted(path.name for path in checkpoint_folder(folder).glob("step-*.pt"))
+
+
+@pytest.fixture
+def stop_at(monkeypatch):
+    """Makes the next training get a signal, or an exception, during some update."""
+
+    def arrange(step, event):
+        update = Trainer._update
+
+        def update_and_stop(trainer, groups):
+            if trainer.state.step + 1 == step:
+                event()
+            update(trainer, groups)
+
+        monkeypatch.setattr(Trainer, "_update", update_and_stop)
+
+    yield arrange
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
+@pytest.mark.parametrize("step", [1, 5, 8, 11])
+def test_a_signal_saves_and_the_next_call_goes_on(study_files, tmp_path, whole, stop_at, monkeypatch, number, step):
+    handler = signal.getsignal(number)
+    stop_at(step, lambda: os.kill(os.getpid(), number))
+    with pytest.raises(Interrupted) as interruption:
+        run_training(study_files, tmp_path)
+    assert interruption.value.signal_number == number and signal.getsignal(number) is handler
+    assert step_files(tmp_path)[-1] == f"step-{step:09d}.pt"
+    assert not (tmp_path / "model.pt").exists()
+    monkeypatch.undo()
+    assert_same_training(run_training(study_files, tmp_path), whole)
+
+
+def test_a_signal_in_the_last_update_does_not_matter(study_files, tmp_path, whole, stop_at):
+    stop_at(12, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    assert_same_training(run_training(study_files, tmp_path), whole)
+
+
+@pytest.mark.parametrize("step", [2, 3, 5, 9, 12])
+def test_a_crash_goes_back_to_the_newest_checkpoint(study_files, tmp_path, whole, stop_at, monkeypatch, step):
+    def crash():
+        raise MemoryError
+
+    stop_at(step, crash)
+    with pytest.raises(MemoryError):
+        run_training(study_files, tmp_path)
+    monkeypatch.undo()
+    assert_same_training(run_training(study_files, tmp_path), whole)
+
+
+def test_many_interruptions_in_a_row(study_files, tmp_path, whole, stop_at, monkeypatch):
+    for step in range(1, 12):
+        stop_at(step, lambda: os.kill(os.getpid(), signal.SIGTERM))
+        with pytest.raises(Interrupted):
+            run_training(study_files, tmp_path)
+        monkeypatch.undo()
+    assert_same_training(run_training(study_files, tmp_path), whole)
+
+
+def test_a_signal_at_the_end_of_an_epoch(study_files, tmp_path, stop_at, monkeypatch):
+    recipe = {"validate_every_steps": None, "max_epochs": 3, "max_steps": None, "max_batch_tokens": 70}
+    expected = run_training(study_files, tmp_path / "whole", training=recipe)
+    last_of_epoch = int(expected[1].loc[expected[1]["dev_loss"].notna(), "step"].iloc[0])
+    stop_at(last_of_epoch, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    with pytest.raises(Interrupted):
+        run_training(study_files, tmp_path / "cut", training=recipe)
+    monkeypatch.undo()
+    assert_same_training(run_training(study_files, tmp_path / "cut", training=recipe), expected)
+
+
+# Limits
+
+
+def test_raising_max_steps_goes_on(study_files, tmp_path, whole, caplog):
+    caplog.set_level(logging.INFO)
+    run_training(study_files, tmp_path, training={"max_steps": 8})
+    assert_same_training(run_training(study_files, tmp_path), whole)
+    assert "resumed after update 8" in caplog.text
+
+
+def test_lowering_max_steps_gives_the_shorter_training(study_files, tmp_path, whole):
+    expected = run_training(study_files, tmp_path / "short", training={"max_steps": 8})
+    for steps in (12, 8, 12):  # the first long one leaves checkpoints 10 and 12 alone
+        found = run_training(study_files, tmp_path / "long", training={"max_steps": steps})
+        assert_same_training(found, whole if steps == 12 else expected)
+
+
+def test_a_finished_training_is_not_repeated(study_files, tmp_path, whole, monkeypatch):
+    run_training(study_files, tmp_path)
+    monkeypatch.setattr(Trainer, "_update", None)
+    assert_same_training(run_training(study_files, tmp_path), whole)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"training": {"learning_rate": 1e-3}}, {"model": {"dropout": 0.2}}, {"seed": 2}, {"segmentation": "sentences"}],
+)
+def test_changed_settings_data_or_seed_never_resume(study_files, tmp_path, caplog, change):
+    caplog.set_level(logging.INFO)
+    run_training(study_files, tmp_path, training={"max_steps": 4})
+    change["training"] = {"max_steps": 4} | change.get("training", {})
+    run_training(study_files, tmp_path, **change)
+    assert "resumed" not in caplog.text
+    assert len(list((tmp_path / "checkpoints").iterdir())) == 2
+
+
+# Damage
+
+
+def spoil(path, kind):
+    data = bytearray(path.read_bytes())
+    if kind == "bit":
+        data[len(data) // 2] ^= 1
+    elif kind == "cut":
+        del data[len(data) // 2 :]
+    elif kind == "empty":
+        data.clear()
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("kind", ["bit", "cut", "empty"])
+def test_a_damaged_checkpoint_gives_way_to_the_one_before(study_files, tmp_path, whole, caplog, kind):
+    run_training(study_files, tmp_path, training={"max_steps": 8})
+    folder = checkpoint_folder(tmp_path)
+    spoil(folder / "step-000000008.pt", kind)
+    assert_same_training(run_training(study_files, tmp_path), whole)
+    assert "step-000000008.pt is damaged or unfinished, passed over" in caplog.text
+
+
+@pytest.mark.parametrize("content", [None, "", "[]", '{"sha256": 1}'])
+def test_a_checkpoint_without_its_note_does_not_count(study_files, tmp_path, whole, content):
+    run_training(study_files, tmp_path, training={"max_steps": 8})
+    note = checkpoint_folder(tmp_path) / "step-000000008.json"
+    note.unlink() if content is None else note.write_text(content)
+    assert_same_training(run_training(study_files, tmp_path), whole)
+
+
+def test_damaged_best_weights_take_their_checkpoints_with_them(study_files, tmp_path, whole, caplog):
+    run_training(study_files, tmp_path, training={"max_steps": 8})
+    best = max(checkpoint_folder(tmp_path).glob("best-*.pt"))
+    spoil(best, "cut")
+    assert_same_training(run_training(study_files, tmp_path), whole)
+    assert "best weights are missing or damaged" in caplog.text
+
+
+def test_when_everything_is_damaged_training_starts_anew(study_files, tmp_path, whole):
+    run_training(study_files, tmp_path)
+    for path in checkpoint_folder(tmp_path).glob("*.pt"):
+        spoil(path, "bit")
+    assert_same_training(run_training(study_files, tmp_path), whole)
+
+
+def test_pruning_keeps_two_checkpoints_and_their_best_weights(tmp_path):
+    folder = CheckpointFolder(tmp_path)
+    for step, best in ((10, 10), (20, 10), (30, 10), (40, 40), (50, 40), (60, 40)):
+        if best == step:
+            folder.save_best(step, {"weight": torch.tensor(step)})
+        folder.save(step, {"best_step": best})
+        names = {path.name.split(".")[0] for path in tmp_path.iterdir()}
+        steps = sorted(name for name in names if name.startswith("step"))
+        assert steps == [f"step-{n:09d}" for n in (step - 10, step) if n > 0]
+        bests = {name for name in names if name.startswith("best")}
+        assert f"best-{best:09d}" in bests
+        assert (f"best-{10:09d}" in bests) == (step <= 40)
+        assert folder.load_newest()["best_step"] == best
+        assert int(folder.load_best(best)["weight"]) == best
+    assert not list(tmp_path.glob(".*"))
+
+
+# The command, killed
+
+
+def command(study, folder, recipe):
+    model = model_settings("g_transformer", dropout=0.1).model_dump()
+    settings = {"model": model, "training": RECIPE | recipe}
+    values = {
+        "settings": json.dumps(settings),
+        "train": study.instances(),
+        "dev": study.instances(),
+        "vocabulary": study.folder / "vocabulary.txt",
+        "pipeline": study.folder / "pipeline.json",
+        "checkpoints": folder / "checkpoints",
+        "history": folder / "history.csv",
+        "out": folder / "model.pt",
+        "accelerator": "cpu",
+    }
+    options = [str(part) for name, value in values.items() for part in (f"--{name}", value)]
+    return [sys.executable, "-m", "docmt.cli.main", "train", *options]
+
+
+def run_until_killed(arguments, folder, number, wait):
+    """Start the command and send a signal some time after it has written a new checkpoint; its exit code."""
+
+    def newest():
+        return max((folder / "checkpoints").glob("*/step-*.json"), default=None)
+
+    before = newest()
+    process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while process.poll() is None and newest() == before and time.monotonic() < deadline:
+        time.sleep(0.005)
+    time.sleep(wait)
+    process.send_signal(number)
+    _, messages = process.communicate(timeout=120)
+    return process.returncode, messages
+
+
+KILLS = [
+    pytest.param((signal.SIGKILL, signal.SIGTERM), id="once each"),
+    pytest.param((signal.SIGKILL,) * 5 + (signal.SIGTERM,) * 2, id="seven times", marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize("signals", KILLS)
+def test_the_command_killed_at_random_moments_equals_an_uninterrupted_training(study_files, tmp_path, signals):
+    recipe = {"max_steps": 100 * len(signals), "max_batch_tokens": 40}
+    whole = run_training(study_files, tmp_path / "whole", training=recipe)
+    killed = tmp_path / "killed"
+    killed.mkdir()
+    arguments = command(study_files, killed, recipe)
+    generator = random.Random(5)
+    for number in signals:
+        code, messages = run_until_killed(arguments, killed, number, generator.uniform(0, 0.3))
+        assert code == (-signal.SIGKILL if number == signal.SIGKILL else 128 + signal.SIGTERM), messages
+        assert not (killed / "model.pt").exists() and not (killed / "history.csv").exists()
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "resumed after update" in done.stderr, done.stderr
+    assert_same_training((load_model(killed / "model.pt"), pd.read_csv(killed / "history.csv")), whole)

@@ -1,0 +1,159 @@
+"""The training loop as a whole, in one process."""
+
+import logging
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from core_fixtures import RECIPE, make_model, model_settings, run_training
+from lightning.fabric import Fabric
+
+from docmt.errors import UserError
+from docmt.instances.storage import load_instances
+from docmt.models.model_file import TrainedModel, save_model
+from docmt.models.presets import ARCHITECTURES
+from docmt.models.transformer import Transformer
+from docmt.text.vocabulary import MASK, Vocabulary
+from docmt.training.settings import TrainingSettings
+from docmt.training.state import HISTORY_COLUMNS
+from docmt.training.trainer import Trainer
+
+
+def test_history_has_a_row_per_logging_step_and_validation(study_files, tmp_path):
+    trained, history = run_training(study_files, tmp_path, training={"log_every_steps": 3})
+    assert tuple(history.columns) == HISTORY_COLUMNS
+    assert history["step"].tolist() == [3, 4, 6, 8, 9, 12]
+    logged, validated = history["step"] % 3 == 0, history["step"] % 4 == 0
+    for column in ("train_loss", "learning_rate", "gradient_norm", "tokens_per_second"):
+        assert history[column].notna().equals(logged), column
+    for column in ("dev_loss", "dev_nll", "entropy_cross", "entropy_encoder", "entropy_decoder"):
+        assert history[column].notna().equals(validated), column
+    assert (history[["step", "tokens", "seconds"]].diff().dropna() >= 0).all(axis=None)
+    assert history["learning_rate"].dropna().tolist() == pytest.approx([9e-4, 18e-4, 27e-4, 3e-3 * (10 / 12) ** 0.5])
+    # Entropies in bits of at most 3 sentences of a few subwords.
+    assert history["entropy_cross"].dropna().between(0.5, 5).all()
+    best = history.loc[history["dev_loss"].idxmin()]
+    assert trained.provenance["best_step"] == best["step"] and trained.provenance["steps"] == 12
+    assert trained.segmentation["max_tokens"] == 512
+    assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_every_architecture_trains(study_files, tmp_path, architecture):
+    _, history = run_training(study_files, tmp_path, architecture=architecture, training={"max_steps": 8})
+    losses = history["dev_loss"].dropna()
+    assert losses.iloc[-1] < losses.iloc[0]
+
+
+def test_bfloat16_trains_on_a_cpu(study_files, tmp_path):
+    trained, history = run_training(study_files, tmp_path, training={"precision": "bfloat16"})
+    losses = history["dev_loss"].dropna()
+    assert losses.iloc[-1] < losses.iloc[0]
+    assert all(tensor.dtype == torch.float32 for tensor in trained.model.state_dict().values())
+
+
+def test_equal_seeds_give_equal_models_and_other_seeds_others(study_files, tmp_path):
+    weights = []
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        trained, _ = run_training(study_files, tmp_path / name, seed=seed, training={"max_steps": 3})
+        weights.append(trained.model.embedding.weight)
+    assert torch.equal(weights[0], weights[1]) and not torch.equal(weights[0], weights[2])
+
+
+def test_accumulated_batches_equal_one_large_batch(study_files, tmp_path):
+    """Without dropout, losses and gradient norms of every update are those of the large batch."""
+    values = {"word_dropout": 0.0, "log_every_steps": 1, "max_steps": 5}
+    histories = []
+    for name, sizes in (("large", (10_000, 1)), ("small", (20, 100))):
+        recipe = values | dict(zip(("max_batch_tokens", "accumulation_steps"), sizes, strict=True))
+        _, history = run_training(study_files, tmp_path / name, training=recipe, model={"dropout": 0.0})
+        histories.append(history[["step", "tokens", "train_loss", "gradient_norm"]])
+    pd.testing.assert_frame_equal(*histories, rtol=1e-4)
+
+
+def test_patience_stops_and_the_best_weights_are_kept(study_files, tmp_path):
+    recipe = {"learning_rate": 1e-12, "patience": 3, "validate_every_steps": 2, "max_steps": 100}
+    trained, history = run_training(study_files, tmp_path, training=recipe)
+    assert history["step"].max() == 2 + 3 * 2
+    assert trained.provenance["best_step"] == 2
+
+
+def test_epochs_end_a_training_and_are_validated_when_no_step_says_so(study_files, tmp_path):
+    recipe = {"max_steps": None, "max_epochs": 2, "validate_every_steps": None, "max_batch_tokens": 1000}
+    _, history = run_training(study_files, tmp_path, training=recipe)
+    assert history["epoch"].tolist() == [1, 2]
+    assert history["dev_loss"].notna().all()
+
+
+def test_word_dropout_ends_after_its_epochs(study_files, tmp_path):
+    instance_set = load_instances(study_files.instances())
+    settings = TrainingSettings.load(RECIPE | {"word_dropout": 0.5, "word_dropout_epochs": 2}, where="t")
+    model = Transformer(model_settings(), len(study_files.vocabulary))
+    fabric = Fabric(accelerator="cpu", devices=1)
+    trainer = Trainer(
+        model, set(), train=instance_set, dev=instance_set, settings=settings, seed=1, folder=tmp_path, fabric=fabric
+    )
+    is_masked = []
+    for epoch in range(4):
+        trainer.state.epoch = epoch
+        batch = trainer._training_batch(np.arange(8), 0)
+        is_masked.append(bool((batch.src_tokens_S == MASK).any() and (batch.tgt_inputs_N == MASK).any()))
+    assert is_masked == [True, True, False, False]
+
+
+@pytest.mark.parametrize("steps", [1, 12])
+def test_divergence_is_an_error_that_says_what_to_do(study_files, tmp_path, steps):
+    recipe = {"learning_rate": 1e30, "warmup_steps": 0, "max_steps": steps}
+    with pytest.raises(UserError, match="lower learning_rate"):
+        run_training(study_files, tmp_path, training=recipe)
+    assert not (tmp_path / "model.pt").exists()
+
+
+# Starting from another model
+
+
+def test_a_document_model_starts_from_a_sentence_model(study_files, tmp_path, caplog):
+    sentence, _ = run_training(
+        study_files, tmp_path / "s", architecture="sentence_transformer", segmentation="sentences"
+    )
+    caplog.set_level(logging.INFO)
+    recipe = {"max_steps": 1, "learning_rate": 1e-12, "pretrained_learning_rate": 1e-12}
+    trained, _ = run_training(study_files, tmp_path / "d", init=tmp_path / "s/model.pt", training=recipe)
+    assert "parameters come from" in caplog.text
+    before = sentence.model.encoder[1].self_attention.in_weight
+    torch.testing.assert_close(trained.model.encoder[1].self_attention.group.in_weight, before, atol=1e-9, rtol=0)
+    assert trained.provenance["init"] and not sentence.provenance["init"]
+
+
+def test_a_model_with_another_vocabulary_is_refused(study_files, tmp_path):
+    other = Vocabulary.from_symbols(["x", "y"])
+    model = make_model("sentence_transformer", n_symbols=len(other))
+    save_model(tmp_path / "other.pt", TrainedModel(model, other, study_files.pipeline, {}, {}))
+    with pytest.raises(UserError, match=r"other\.pt: has another vocabulary"):
+        run_training(study_files, tmp_path, init=tmp_path / "other.pt")
+
+
+def test_instances_of_another_vocabulary_are_refused(study_files, tmp_path):
+    Vocabulary.from_symbols(["x", "y"]).save(tmp_path / "vocabulary.txt")
+    with pytest.raises(UserError, match="has tokens beyond the 8 of"):
+        run_training(study_files, tmp_path, vocabulary_file=tmp_path / "vocabulary.txt")
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("pipeline_file", "missing.json", r"missing\.json: no such file"),
+        ("train_folder", "missing", r"missing/manifest\.json: no such file"),
+        ("vocabulary_file", "missing.txt", "no such file"),
+        ("init", "missing.pt", "no such file"),
+        ("seed", -1, "must not be negative"),
+        ("accelerator", "gpu", "no GPU is visible"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_trained(study_files, tmp_path, monkeypatch, option, value, message):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    value = tmp_path / value if isinstance(value, str) and option != "accelerator" else value
+    with pytest.raises(UserError, match=message):
+        run_training(study_files, tmp_path, **{option: value})
+    assert not (tmp_path / "checkpoints").exists()
