@@ -7,6 +7,7 @@ Shape letters: N packed queries, M packed keys, H heads, K head width, P padded 
 padded queries and keys.
 """
 
+import inspect
 import math
 from typing import Any
 
@@ -18,8 +19,10 @@ from docmt.models.grouping import Bucket, Grouping, Padding
 
 try:
     from torch.nn.attention.varlen import varlen_attn
+
+    HAS_VARLEN = "window_size" in inspect.signature(varlen_attn).parameters
 except ImportError:  # an older torch: the padded path serves every device
-    varlen_attn = None
+    HAS_VARLEN = False
 
 EXPLICIT_MAX_KEYS = 512
 """Up to this many keys, explicit products beat the fused CPU kernel in bfloat16 (measured, see docs/performance.md)."""
@@ -35,7 +38,7 @@ def ragged_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grou
     Returns:
         [N, H, K]. Rows of groups without queries do not exist; every group with queries has at least one key.
     """
-    if query_NHK.is_cuda and varlen_attn is not None and query_NHK.dtype in (torch.float16, torch.bfloat16):
+    if query_NHK.is_cuda and HAS_VARLEN and query_NHK.dtype in (torch.float16, torch.bfloat16):
         return varlen_attention(query_NHK, key_MHK, value_MHK, grouping)
     return padded_attention(query_NHK, key_MHK, value_MHK, grouping)
 
