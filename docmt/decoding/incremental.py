@@ -14,6 +14,7 @@ from torch import Tensor
 from docmt.decoding.caches import DocumentMemory, GlobalCache, LocalCache, SentenceMemory
 from docmt.models.layers import Attention, CombinedAttention, DecoderLayer, MultiHeadAttention
 from docmt.models.layout import Layout
+from docmt.models.settings import Pattern
 from docmt.models.transformer import Transformer, sinusoids
 
 SelfCache = LocalCache | GlobalCache
@@ -63,7 +64,7 @@ class LayerState:
             if isinstance(cache, GlobalCache):
                 attended = cache.attend(query, key, value)
             else:
-                attended = cache.attend(query, key, value, step.bias_RW)
+                attended = cache.attend(query, key, value, step.biases_RW[part.pattern])
             outputs.append(part.out(attended.to(self.dtype)))
         return attention.combine(*outputs) if isinstance(attention, CombinedAttention) else outputs[0]
 
@@ -86,11 +87,12 @@ class Step:
 
     Attributes:
         sentences_R: int64 array, the source sentence (numbered over the batch) that each row translates.
-        bias_RW: 0 or −inf over the columns of the local caches; None when every row sees them all.
+        biases_RW: of each local pattern, 0 or −inf over the columns of the local caches; None when every row sees them
+            all.
     """
 
-    def __init__(self, sentences_R: np.ndarray, bias_RW: Tensor | None) -> None:
-        self.sentences_R, self.bias_RW = sentences_R, bias_RW
+    def __init__(self, sentences_R: np.ndarray, biases_RW: dict[Pattern, Tensor | None]) -> None:
+        self.sentences_R, self.biases_RW = sentences_R, biases_RW
 
 
 class IncrementalDecoder:
@@ -109,19 +111,21 @@ class IncrementalDecoder:
         self.memory_SD = model.encode(src_tokens_S, layout)
         self.cache_like = torch.empty((), dtype=cache_dtype(self.memory_SD), device=self.memory_SD.device)
         self.layers = [self._layer_state(layer) for layer in model.decoder]
-        self.start_columns_R = np.zeros(self.n_documents * beam, dtype=np.int64)
         self.first_column = self.n_columns = 0
         self.ancestors_RC = np.empty((self.n_documents * beam, 0), dtype=np.int64)
-        self.has_global = any(isinstance(cache, GlobalCache) for state in self.layers for cache in state.caches)
+        patterns = {part.pattern for layer in model.decoder for part in parts(layer.self_attention)}
+        self.has_global, self.local_patterns = "global" in patterns, patterns - {"global"}
 
-    def step(self, tokens_R: Tensor, positions_R: np.ndarray, sentences_R: np.ndarray, starts_R: np.ndarray) -> Tensor:
+    def step(
+        self, tokens_R: Tensor, positions_R: np.ndarray, sentences_R: np.ndarray, starts_R: dict[Pattern, np.ndarray]
+    ) -> Tensor:
         """Feed one token per row.
 
         Args:
             tokens_R: int64.
             positions_R: position of each token for its embedding.
             sentences_R: source sentence of each row, numbered over the batch.
-            starts_R: the first step (from 0) that each row's local attention sees.
+            starts_R: for each of `local_patterns` the first step (from 0) that each row sees.
 
         Returns:
             Logits, float32 [R, V].
@@ -131,7 +135,7 @@ class IncrementalDecoder:
         hidden_RD = model.embedding(tokens_R) * math.sqrt(model.settings.width)
         hidden_RD = hidden_RD + table[torch.from_numpy(positions_R)].to(hidden_RD.dtype)
         self._forget_columns(starts_R)
-        step = Step(sentences_R, self._local_bias(starts_R, self.cache_like))
+        step = Step(sentences_R, {pattern: self._local_bias(starts) for pattern, starts in starts_R.items()})
         for state in self.layers:
             hidden_RD = state.step(hidden_RD, step)
         self.n_columns += 1
@@ -179,22 +183,22 @@ class IncrementalDecoder:
                     cache.share(count)
             self.ancestors_RC = self.ancestors_RC[:, count:]
 
-    def _forget_columns(self, starts_R: np.ndarray) -> None:
+    def _forget_columns(self, starts_R: dict[Pattern, np.ndarray]) -> None:
         """Drop the local columns that no row sees any more."""
-        count = int(starts_R.min()) - self.first_column
+        count = min((int(starts.min()) for starts in starts_R.values()), default=0) - self.first_column
         if count >= 16:
             for cache in self._caches():
                 if isinstance(cache, LocalCache):
                     cache.drop_first(count)
             self.first_column += count
 
-    def _local_bias(self, starts_R: np.ndarray, like: Tensor) -> Tensor | None:
+    def _local_bias(self, starts_R: np.ndarray) -> Tensor | None:
         """0 where a row sees a local column, −inf elsewhere; this step's column included."""
         if int(starts_R.max()) <= self.first_column:
             return None
         columns = np.arange(self.first_column, self.n_columns + 1)
-        hidden = torch.from_numpy(columns < starts_R[:, None]).to(like.device)
-        return torch.zeros(hidden.shape, device=like.device, dtype=like.dtype).masked_fill_(hidden, -torch.inf)
+        hidden = torch.from_numpy(columns < starts_R[:, None]).to(self.cache_like.device)
+        return self.cache_like.new_zeros(hidden.shape).masked_fill_(hidden, -torch.inf)
 
     def _layer_state(self, layer: DecoderLayer) -> LayerState:
         caches: list[SelfCache] = []

@@ -17,6 +17,7 @@ from torch import Tensor
 from docmt.decoding.incremental import IncrementalDecoder
 from docmt.decoding.settings import DecodingSettings
 from docmt.models.layout import Layout
+from docmt.models.settings import Pattern
 from docmt.models.transformer import Transformer
 from docmt.text.vocabulary import BOS, EOD, EOS, MASK, PAD, UNK
 
@@ -97,8 +98,7 @@ class BeamSearch:
         self.beam = settings.beam_size
         self.is_free = model.settings.target_stream == "free"
         self.restarts_positions = model.settings.positions == "sentence"
-        uses_window = "window" in {model.settings.decoder_attention.lower, model.settings.decoder_attention.upper}
-        self.window = model.settings.window_sentences if uses_window else 0
+        self.sentences_before = {"group": 0, "window": model.settings.window_sentences}
         self.device = next(model.parameters()).device
         n_targets = len(sentences_B) if self.is_free else len(src_lengths_G)
         layout = Layout(src_lengths_G, np.ones(n_targets), sentences_B, settings=model.settings, device=self.device)
@@ -158,13 +158,17 @@ class BeamSearch:
         rows = self.rows
         document_R = np.repeat(np.arange(len(self.documents)), self.beam)
         source_R = document_R if self.is_free else self.first_sentence_B[self.documents][document_R] + rows.sentence
-        first_visible = np.maximum(rows.sentence - self.window, 0)
-        starts_R = np.take_along_axis(rows.starts, first_visible[:, None], 1)[:, 0]
+        starts_R = {pattern: self._starts(pattern) for pattern in self.decoder.local_patterns}
         logits = self.decoder.step(torch.from_numpy(self.tokens).to(self.device), rows.position, source_R, starts_R)
         log_probabilities = logits.log_softmax(-1).add_(self.forbidden_V)
         is_forced = self._forbid(log_probabilities)
         scores, parents, tokens = self._candidates(log_probabilities)
         self._choose(scores, parents, tokens, is_forced)
+
+    def _starts(self, pattern: Pattern) -> np.ndarray:
+        """int64 [R], the first step that a local pattern sees."""
+        first_visible = np.maximum(self.rows.sentence - self.sentences_before[pattern], 0)
+        return np.take_along_axis(self.rows.starts, first_visible[:, None], 1)[:, 0]
 
     def _forbid(self, log_probabilities: Tensor) -> np.ndarray:
         """Rule out, in place, what may not come next; returns which rows must end by the length limit."""
