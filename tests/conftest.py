@@ -7,3 +7,20 @@ def study_files(tmp_path_factory):
     from core_fixtures import make_study  # torch takes seconds, and most tests do without it
 
     return make_study(tmp_path_factory.mktemp("study"))
+
+
+@pytest.fixture(scope="session")
+def overfitted(study_files, tmp_path_factory):
+    """Model files that know the tiny corpus by heart, by architecture; trained when first asked for."""
+    from core_fixtures import OVERFIT, run_training
+
+    folder = tmp_path_factory.mktemp("overfitted")
+
+    def train(architecture):
+        path = folder / architecture / "model.pt"
+        if not path.exists():
+            segmentation = "sentences" if architecture == "sentence_transformer" else "documents"
+            run_training(study_files, path.parent, architecture=architecture, segmentation=segmentation, **OVERFIT)
+        return path
+
+    return train

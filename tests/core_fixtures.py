@@ -51,6 +51,20 @@ RECIPE = {
     "precision": "float32",
 }
 
+OVERFIT = {
+    "model": {"width": 32, "feed_forward_width": 64, "dropout": 0.0},
+    "training": {
+        "learning_rate": 5e-3,
+        "warmup_steps": 20,
+        "label_smoothing": 0.0,
+        "word_dropout": 0.0,
+        "max_batch_tokens": 200,
+        "max_steps": 120,
+        "validate_every_steps": 40,
+        "checkpoint_every_steps": 40,
+    },
+}
+
 WORDS = {"the": "das", "a": "ein", "dog": "Tier", "house": "Haus", "child": "Kind", "sees": "sieht", "wants": "will"}
 DOCUMENTS = [
     ["the dog sees the house", "a child wants the dog", "the child sees"],

@@ -3,7 +3,8 @@
 One search runs from the first to the last sentence of an instance. A hypothesis's group tag is the number of sentences
 it has ended, so its group attention follows the source sentence by sentence; with an aligned target stream `</s>` leads
 straight on to the `<s>` of the next sentence, and the last `</s>` ends the hypothesis: there are as many target as
-source sentences by construction. Unlike the published code, a `</s>` forced by the length limit pays its probability.
+source sentences by construction. Unlike the published code, a `</s>` forced by the length limit pays its probability, and
+a search with M finished hypotheses goes on as long as a running one is better.
 
 Shape letters: B documents, M beam, R = B × M rows, C = 2 × M candidates per document, V vocabulary.
 """
@@ -149,9 +150,7 @@ class BeamSearch:
         self.tokens = np.full(n_rows, BOS)
         while len(self.documents):
             self._step()
-        for hypotheses in self.finished:
-            hypotheses.sort(key=lambda hypothesis: -hypothesis.score)
-        return self.finished
+        return [sorted(found, key=lambda hypothesis: -hypothesis.score)[: self.beam] for found in self.finished]
 
     def _step(self) -> None:
         """Feed the newest tokens, choose the next ones."""
@@ -230,29 +229,40 @@ class BeamSearch:
             pad = ((0, 0), (0, self.beam - scores.shape[1]))
             scores = np.pad(scores, pad, constant_values=-np.inf)
             parents, tokens = np.pad(parents, pad, mode="edge"), np.pad(tokens, pad, mode="edge")
-        is_done = np.array([len(self.finished[d]) >= self.beam for d in self.documents]) | ~np.isfinite(scores).any(1)
+        is_done = self._is_done(scores)
         scores[is_done] = -np.inf
         self._advance(scores.ravel(), parents.ravel(), tokens.ravel(), is_forced)
         self._drop_documents(is_done)
 
+    def _is_done(self, scores: np.ndarray) -> np.ndarray:
+        """bool [B], documents with M finished hypotheses of which the best beats the best running one, or none running.
+
+        M finished ones alone would not do: a model that is sure of its translation leaves only bad hypotheses beside it
+        in the beam, and when those are shorter they would fill the list before the good one ends.
+        """
+        running = scores.max(1) / (self.rows.labels[0] + 1) ** self.settings.length_penalty
+        best = [
+            max(hypothesis.score for hypothesis in finished) if len(finished) >= self.beam else -np.inf
+            for finished in (self.finished[document] for document in self.documents)
+        ]
+        return (running <= best) | ~np.isfinite(running)
+
     def _finish(self, number: int, row: int, log_probability: float, is_forced: np.ndarray) -> None:
         """Keep a finished hypothesis of the document in place `number` of the batch."""
-        document = self.documents[number]
-        if len(self.finished[document]) >= self.beam:
+        finished = self.finished[self.documents[number]]
+        score = log_probability / (self.rows.labels[row] + 1) ** self.settings.length_penalty
+        if len(finished) >= self.beam and score <= max(hypothesis.score for hypothesis in finished):
             return
-        labels = self.trace.read(row)
-        n_labels = len(labels) + 1
         sentences: list[list[int]] = [[]]
-        for token in labels:
+        for token in self.trace.read(row):
             if token == EOS:
                 sentences.append([])
             elif token != BOS:
                 sentences[-1].append(token)
         if self.is_free:
             sentences.pop()
-        score = log_probability / n_labels**self.settings.length_penalty
         forced = int(self.rows.forced[row] + is_forced[row])
-        self.finished[document].append(Hypothesis(sentences, float(log_probability), float(score), forced))
+        finished.append(Hypothesis(sentences, float(log_probability), float(score), forced))
 
     def _advance(self, scores: np.ndarray, parents: np.ndarray, tokens: np.ndarray, is_forced: np.ndarray) -> None:
         """Make the chosen continuations the running hypotheses."""

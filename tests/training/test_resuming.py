@@ -247,7 +247,7 @@ KILLS = [
 
 @pytest.mark.parametrize("signals", KILLS)
 def test_the_command_killed_at_random_moments_equals_an_uninterrupted_training(study_files, tmp_path, signals):
-    recipe = {"max_steps": 100 * len(signals), "max_batch_tokens": 40}
+    recipe = {"max_steps": 60 * len(signals), "max_batch_tokens": 40}
     whole = run_training(study_files, tmp_path / "whole", training=recipe)
     killed = tmp_path / "killed"
     killed.mkdir()

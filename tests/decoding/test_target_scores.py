@@ -1,0 +1,110 @@
+"""Log probabilities of given translations."""
+
+import pytest
+import torch
+from core_fixtures import DOCUMENTS, make_model, translate
+
+from docmt.corpora.contrastive import ContrastiveItem
+from docmt.decoding.contrast import TargetScorer, score_suite
+from docmt.decoding.settings import DecodingSettings
+from docmt.models.batch import pack
+from docmt.models.model_file import TrainedModel, load_model
+from docmt.text.vocabulary import BOS, EOS
+
+TARGETS = [[translate(sentence) for sentence in document] for document in DOCUMENTS]
+CANDIDATES = [*zip(DOCUMENTS, TARGETS, strict=True), *zip(DOCUMENTS, DOCUMENTS, strict=True)]
+
+
+def untrained(study, architecture, **segmentation):
+    model = make_model(architecture, n_symbols=len(study.vocabulary))
+    return TrainedModel(model, study.vocabulary, study.pipeline, segmentation, {})
+
+
+def scorer(trained, **values):
+    return TargetScorer(trained, DecodingSettings(**values))
+
+
+@torch.no_grad()
+def directly(trained, src, tgt):
+    """The sum of log p(label) over the labels of one instance, label by label."""
+    pipeline, vocabulary = trained.pipeline, trained.vocabulary
+
+    def encode(sentences, lang):
+        return [[BOS, *vocabulary.encode(pipeline.prepare(s, lang=lang)), EOS] for s in sentences]
+
+    def flat(sentences):
+        return torch.tensor(sum(sentences, [])).numpy(), torch.tensor([len(s) for s in sentences]).numpy()
+
+    settings = trained.model.settings
+    batch = pack(
+        *flat(encode(src, "en")), *flat(encode(tgt, "de")), torch.tensor([len(src)]).numpy(), settings=settings
+    )
+    states = trained.model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+    scores = trained.model.logits(states).double().log_softmax(-1)
+    return sum(float(scores[row, label]) for row, label in enumerate(batch.tgt_labels_N.tolist()))
+
+
+@pytest.mark.parametrize("architecture", ["g_transformer", "document_transformer", "sentence_transformer"])
+@pytest.mark.parametrize("max_batch_tokens", [1, 40, 4096])
+def test_scores_are_sums_of_teacher_forced_log_probabilities(study_files, architecture, max_batch_tokens):
+    trained = untrained(study_files, architecture)
+    found = scorer(trained, max_batch_tokens=max_batch_tokens).score(CANDIDATES)
+    assert found == pytest.approx([directly(trained, src, tgt) for src, tgt in CANDIDATES], rel=1e-4)
+
+
+@pytest.mark.parametrize("limits", [{"max_sentences": 1}, {"max_sentences": 2}, {"max_tokens": 14}])
+def test_long_candidates_are_split_as_in_training(study_files, limits):
+    """Other settings of the segmentation (subsets, short documents left out) do not count."""
+    trained = untrained(study_files, "g_transformer", subset=5, min_document_tokens=10_000, **limits)
+    found = scorer(trained).score(CANDIDATES)
+
+    def pieces(src, tgt):
+        if "max_sentences" in limits:
+            size = limits["max_sentences"]
+            return [(src[i : i + size], tgt[i : i + size]) for i in range(0, len(src), size)]
+        parts, total = [], 0
+        for pair in zip(src, tgt, strict=True):
+            cost = max(len(trained.pipeline.prepare(s, lang=lang)) for s, lang in zip(pair, ("en", "de"), strict=True))
+            if not parts or total + cost + 2 > limits["max_tokens"]:
+                parts.append(([], []))
+                total = 0
+            parts[-1][0].append(pair[0])
+            parts[-1][1].append(pair[1])
+            total += cost + 2
+        return parts
+
+    expected = [sum(directly(trained, *part) for part in pieces(src, tgt)) for src, tgt in CANDIDATES]
+    assert any(len(pieces(src, tgt)) > 1 for src, tgt in CANDIDATES)
+    assert found == pytest.approx(expected, rel=1e-4)
+
+
+def test_empty_sentences_score_their_end(study_files):
+    trained = untrained(study_files, "g_transformer")
+    documents = (["", "the dog", ""], ["", "das Tier", ""])
+    assert scorer(trained).score([documents]) == pytest.approx([directly(trained, *documents)], rel=1e-4)
+
+
+@pytest.mark.parametrize("architecture", ["g_transformer", "document_transformer", "sentence_transformer"])
+def test_a_trained_model_prefers_the_right_translation(overfitted, architecture):
+    trained = load_model(overfitted(architecture))
+    items = [
+        ContrastiveItem(f"i{i}", "order", tuple(src), (tuple(reversed(tgt)), tuple(tgt), tuple(src)), 1)
+        for i, (src, tgt) in enumerate(zip(DOCUMENTS, TARGETS, strict=True))
+        if len(src) > 1
+    ]
+    results = score_suite(items, scorer(trained))
+    assert [row["id"] for row in results] == [item.id for item in items]
+    for row in results:
+        assert len(row["scores"]) == 3 and max(row["scores"]) == row["scores"][1]
+
+
+def test_the_sentence_model_has_no_context(overfitted):
+    """Exchanging whole sentence pairs leaves its score of the document as it is."""
+    trained = load_model(overfitted("sentence_transformer"))
+    assert trained.segmentation["max_sentences"] == 1
+    documents = [(src[::step], tgt[::step]) for step in (1, -1) for src, tgt in [(DOCUMENTS[0], TARGETS[0])]]
+    scores = scorer(trained).score(documents)
+    assert scores[0] == pytest.approx(scores[1], rel=1e-5)
+    context = load_model(overfitted("g_transformer"))
+    scores = scorer(context).score(documents)
+    assert scores[0] != pytest.approx(scores[1], rel=1e-2)
