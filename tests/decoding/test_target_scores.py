@@ -1,5 +1,6 @@
 """Log probabilities of given translations."""
 
+import numpy as np
 import pytest
 import torch
 from core_fixtures import DOCUMENTS, make_model, translate
@@ -32,12 +33,15 @@ def directly(trained, src, tgt):
     def encode(sentences, lang):
         return [[BOS, *vocabulary.encode(pipeline.prepare(s, lang=lang)), EOS] for s in sentences]
 
-    def flat(sentences):
-        return torch.tensor(sum(sentences, [])).numpy(), torch.tensor([len(s) for s in sentences]).numpy()
-
-    settings = trained.model.settings
+    src_ids, tgt_ids = encode(src, "en"), encode(tgt, "de")
+    lengths = [np.array([len(ids) for ids in side]) for side in (src_ids, tgt_ids)]
     batch = pack(
-        *flat(encode(src, "en")), *flat(encode(tgt, "de")), torch.tensor([len(src)]).numpy(), settings=settings
+        np.concatenate(src_ids),
+        lengths[0],
+        np.concatenate(tgt_ids),
+        lengths[1],
+        np.array([len(src)]),
+        settings=trained.model.settings,
     )
     states = trained.model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
     scores = trained.model.logits(states).double().log_softmax(-1)

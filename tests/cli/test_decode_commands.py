@@ -1,0 +1,74 @@
+"""`docmt decode`."""
+
+import json
+
+import pytest
+from core_fixtures import DOCUMENTS, translate
+
+from docmt.cli.main import main
+from docmt.files import read_json, read_jsonl, write_jsonl
+
+
+@pytest.fixture(scope="module")
+def model(overfitted):
+    return overfitted("g_transformer")
+
+
+def test_translate_writes_one_row_per_instance(study_files, model, tmp_path):
+    options = ["--model", str(model), "--instances", str(study_files.instances()), "--out", str(tmp_path / "h.jsonl")]
+    assert main(["decode", "translate", *options]) == 0
+    rows = read_jsonl(tmp_path / "h.jsonl")
+    keys = {"instance", "document", "first_sentence", "n_sentences", "aligned", "sentences", "score", "forced_ends"}
+    assert all(set(row) == keys for row in rows)
+    assert [row["sentences"] for row in rows] == [[translate(s) for s in document] for document in DOCUMENTS]
+
+
+def suite(path):
+    items = [
+        {
+            "id": f"item{i}",
+            "phenomenon": "p",
+            "src": document,
+            "candidates": [document, [translate(sentence) for sentence in document]],
+            "correct": 1,
+        }
+        for i, document in enumerate(DOCUMENTS)
+    ]
+    write_jsonl(path, items)
+    return path
+
+
+def test_contrast_goes_on_to_an_accuracy(model, tmp_path):
+    path, scores, rows = suite(tmp_path / "suite.jsonl"), tmp_path / "scores.json", tmp_path / "rows.json"
+    assert main(["decode", "contrast", "--model", str(model), "--suite", str(path), "--out", str(scores)]) == 0
+    content = read_json(scores)
+    assert [item["id"] for item in content["items"]] == [f"item{i}" for i in range(8)]
+    assert content["provenance"]["model"]["best_step"] > 0
+    run = ["dataset=d", "system=s", "seed=1", "test=t"]
+    options = ["--suite", str(path), "--log-probabilities", str(scores), "--run", *run, "--out", str(rows)]
+    assert main(["evaluate", "contrast", *options]) == 0
+    assert read_json(rows)["scores"][0]["value"] == 100.0
+
+
+@pytest.mark.parametrize(
+    ("item", "message"),
+    [
+        ({"candidates": [["x"]], "correct": 0}, "line 1: `correct` is 0, but there are 1 candidates"),
+        ({"candidates": [["x", "y"], ["z"]]}, "a candidate has 2 sentences, but src has 1"),
+        ({"src": []}, "at least one sentence"),
+    ],
+)
+def test_a_bad_suite_is_one_line_and_leaves_nothing(model, tmp_path, capsys, item, message):
+    good = {"id": "a", "phenomenon": "p", "src": ["s"], "candidates": [["x"], ["y"]], "correct": 1}
+    path = tmp_path / "suite.jsonl"
+    path.write_text(json.dumps(good | item) + "\n")
+    assert main(["decode", "contrast", "--model", str(model), "--suite", str(path), "--out", str(tmp_path / "o")]) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert line.startswith("docmt: error: ") and message in line
+    assert [file.name for file in tmp_path.iterdir()] == ["suite.jsonl"]
+
+
+def test_missing_instances_are_one_line(model, tmp_path, capsys):
+    options = ["--model", str(model), "--instances", str(tmp_path / "none"), "--out", str(tmp_path / "h.jsonl")]
+    assert main(["decode", "translate", *options]) == 2
+    assert "no such file" in capsys.readouterr().err and list(tmp_path.iterdir()) == []

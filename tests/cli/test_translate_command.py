@@ -1,0 +1,118 @@
+"""`docmt translate`: one line out for each line in."""
+
+import io
+import sys
+
+import pytest
+from core_fixtures import DOCUMENTS, translate
+
+from docmt.cli.main import main
+from docmt.cli.translate import split_at_blanks
+
+
+@pytest.fixture(scope="module")
+def model(overfitted):
+    return str(overfitted("g_transformer"))
+
+
+@pytest.fixture
+def translate_bytes(model, monkeypatch, capsys):
+    """Run the command on bytes from standard input; exit code, output and messages."""
+
+    def run(data, *options):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data), encoding="ascii"))
+        code = main(["translate", "--model", model, "--device", "cpu", *options])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+TEXT = "\n\n".join("\n".join(document) for document in DOCUMENTS) + "\n"
+TRANSLATION = "\n\n".join("\n".join(map(translate, document)) for document in DOCUMENTS) + "\n"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda text: text, id="plain"),
+        pytest.param(lambda text: text.rstrip("\n"), id="no line end at the end"),
+        pytest.param(lambda text: text.replace("\n", "\r\n"), id="CRLF"),
+        pytest.param(lambda text: "\ufeff" + text, id="byte order mark"),
+        pytest.param(lambda text: text.replace("\n\n", "\n \t\n"), id="blank lines with white space"),
+        pytest.param(lambda text: text.replace("the dog", "  the   dog "), id="more blanks"),
+    ],
+)
+def test_documents_are_translated_line_by_line(translate_bytes, change):
+    code, output, _ = translate_bytes(change(TEXT).encode())
+    assert code == 0 and output == TRANSLATION
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\n", "\n\n\n", "\n\nthe dog\n\n\n", "a dog\n \n\nthe house", "\u2028\n\u00a0\nthe dog\n"]
+)
+def test_blank_lines_stay_where_they_are(translate_bytes, text):
+    code, output, _ = translate_bytes(text.encode())
+    lines = text.split("\n")[: None if not text.endswith("\n") and text else -1]
+    assert code == 0
+    assert [bool(line) for line in output.split("\n")[:-1]] == [bool(line.strip()) for line in lines]
+
+
+def test_only_a_newline_ends_a_line(translate_bytes):
+    code, output, _ = translate_bytes("the dog\u2028a\x0bhouse\x85x\rthe child\n".encode())
+    assert code == 0 and output.count("\n") == 1
+
+
+def test_files_in_and_out(model, tmp_path, capsys):
+    (tmp_path / "in.txt").write_bytes(b"\xef\xbb\xbf" + TEXT.replace("\n", "\r\n").encode())
+    options = ["--model", model, "--input", str(tmp_path / "in.txt"), "--output", str(tmp_path / "out.txt")]
+    assert main(["translate", *options, "--settings", '{"beam_size": 2}']) == 0
+    assert (tmp_path / "out.txt").read_bytes().decode() == TRANSLATION
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--settings", '{"beams": 2}'], "did you mean 'beam_size'"),
+        (["--settings", "@missing.json"], "missing.json: no such file"),
+        (["--input", "missing.txt"], "missing.txt: no such file"),
+    ],
+)
+def test_bad_options_are_one_line(translate_bytes, tmp_path, options, message):
+    code, output, errors = translate_bytes(b"the dog\n", *options, "--output", str(tmp_path / "out.txt"))
+    assert code == 2 and output == ""
+    (line,) = errors.strip().splitlines()
+    assert line.startswith("docmt: error: ") and message in line
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_text_that_is_not_utf8_is_one_line(translate_bytes, model, tmp_path, capsys):
+    code, output, errors = translate_bytes(b"the dog\n\xff\xfe\n")
+    assert (code, output) == (2, "") and "standard input: byte 8 is not UTF-8" in errors
+    assert len(errors.strip().splitlines()) == 1
+    (tmp_path / "in.txt").write_bytes(b"the dog\n\xff\xfe\n")
+    assert main(["translate", "--model", model, "--input", str(tmp_path / "in.txt")]) == 2
+    assert "in.txt: line 2 is not UTF-8" in capsys.readouterr().err
+
+
+def test_a_missing_or_foreign_model_is_one_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    (tmp_path / "text.pt").write_text("no model")
+    for path, message in ((tmp_path / "none.pt", "no such file"), (tmp_path / "text.pt", "not a docmt model file")):
+        assert main(["translate", "--model", str(path)]) == 2
+        (line,) = capsys.readouterr().err.strip().splitlines()
+        assert message in line
+
+
+def test_a_gpu_that_is_not_there_is_one_line(translate_bytes, monkeypatch):
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    code, _, errors = translate_bytes(b"the dog\n", "--device", "cuda")
+    assert code == 2 and "no GPU is visible" in errors
+
+
+def test_runs_of_lines_are_documents():
+    assert split_at_blanks(["a", "b", "", " ", "c", ""]) == [[0, 1], [4]]
+    assert split_at_blanks([]) == split_at_blanks([""]) == []
