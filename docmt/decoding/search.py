@@ -3,8 +3,8 @@
 One search runs from the first to the last sentence of an instance. A hypothesis's group tag is the number of sentences
 it has ended, so its group attention follows the source sentence by sentence; with an aligned target stream `</s>` leads
 straight on to the `<s>` of the next sentence, and the last `</s>` ends the hypothesis: there are as many target as
-source sentences by construction. Unlike in the published code, a `</s>` forced by the length limit pays its probability,
-and a search with M finished hypotheses goes on as long as a running one is better.
+source sentences by construction. Unlike in the published code, a `</s>` forced by the length limit pays its
+probability, and a search with M finished hypotheses goes on as long as a running one is better.
 
 Shape letters: B documents, M beam, R = B × M rows, C = 2 × M candidates per document, V vocabulary.
 """

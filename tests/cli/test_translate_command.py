@@ -53,7 +53,7 @@ def test_documents_are_translated_line_by_line(translate_bytes, change):
 )
 def test_blank_lines_stay_where_they_are(translate_bytes, text):
     code, output, _ = translate_bytes(text.encode())
-    lines = text.split("\n")[: None if not text.endswith("\n") and text else -1]
+    lines = text.removesuffix("\n").split("\n") if text else []
     assert code == 0
     assert [bool(line) for line in output.split("\n")[:-1]] == [bool(line.strip()) for line in lines]
 
