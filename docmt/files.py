@@ -85,9 +85,8 @@ def atomic_path(path: Path) -> Iterator[Path]:
 @contextlib.contextmanager
 def atomic_writer(path: Path) -> Iterator[IO[str]]:
     """A text file open for writing (UTF-8, "\\n" line ends) that appears under `path` only when it is whole."""
-    with atomic_path(path) as temporary:
-        with open(temporary, "w", encoding="utf-8", newline="\n") as file:
-            yield file
+    with atomic_path(path) as temporary, open(temporary, "w", encoding="utf-8", newline="\n") as file:
+        yield file
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
