@@ -109,8 +109,10 @@ def _attention_flops(attention: torch.nn.Module, batch: Batch, slot: str, n: int
     return total
 
 
-def bench_training(size: str, dtype: str, n_tokens: int, *, repetitions: int, architecture: str) -> dict:
-    """Milliseconds of a training step of both computations, and what follows from them."""
+def bench_training(
+    size: str, dtype: str, n_tokens: int, *, repetitions: int, architecture: str, with_dense: bool = True
+) -> dict:
+    """Milliseconds of a training step of both computations (or of ours alone), and what follows from them."""
     settings = ModelSettings.load(SIZES[size] | {"dropout": 0.1} | ARCHITECTURES[architecture], where="model")
     torch.manual_seed(0)
     model = Transformer(settings, N_SYMBOLS)
@@ -126,24 +128,27 @@ def bench_training(size: str, dtype: str, n_tokens: int, *, repetitions: int, ar
         optimizer.step()
         optimizer.zero_grad()
 
-    functions = {"dense": lambda: step(lambda: dense.loss(batch, 0.1)), "ragged": lambda: step(lambda: module(batch))}
+    functions = {"ragged": lambda: step(lambda: module(batch))}
+    if with_dense:
+        functions["dense"] = lambda: step(lambda: dense.loss(batch, 0.1))
     rate = matmul_rate(getattr(torch, dtype))
     times = median_times(functions, repetitions)
-    medians = {name: statistics.median(values) for name, values in times.items()}
-    flops = training_flops(model, batch)
-    return {
+    seconds = statistics.median(times["ragged"])
+    row = {
         "what": "training",
         "size": size,
         "dtype": dtype,
         "tokens": n_tokens,
         "instances": n_instances,
-        "dense_ms": 1e3 * medians["dense"],
-        "ragged_ms": 1e3 * medians["ragged"],
-        "speed_up": statistics.median(a / b for a, b in zip(times["dense"], times["ragged"], strict=True)),
-        "tokens_per_second": 2 * n_tokens * n_instances / medians["ragged"],
-        "share_of_matmul_rate": flops / medians["ragged"] / rate,
+        "ragged_ms": 1e3 * seconds,
+        "tokens_per_second": 2 * n_tokens * n_instances / seconds,
+        "share_of_matmul_rate": training_flops(model, batch) / seconds / rate,
         "matmul_gflops": rate / 1e9,
     }
+    if with_dense:
+        ratios = [a / b for a, b in zip(times["dense"], times["ragged"], strict=True)]
+        row |= {"dense_ms": 1e3 * statistics.median(times["dense"]), "speed_up": statistics.median(ratios)}
+    return row
 
 
 def bench_decoding(size: str, dtype: str, n_tokens: int, *, repetitions: int) -> dict:
@@ -237,7 +242,12 @@ def main() -> None:
     if "flat" in options.what:
         for tokens in options.tokens:
             row = bench_training(
-                "4+4 of 256", "float32", tokens, repetitions=n, architecture="g_transformer_only_group"
+                "4+4 of 256",
+                "float32",
+                tokens,
+                repetitions=n,
+                architecture="g_transformer_only_group",
+                with_dense=False,
             )
             note(row | {"what": "group only"})
     if "memory" in options.what:

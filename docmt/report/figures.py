@@ -17,6 +17,8 @@ from docmt.report.sources import History
 from docmt.report.summary import contrastive_scores
 
 INK = "#1b1f24"
+LEGEND_CHARACTERS = 110
+
 STYLE = {
     "font.size": 9,
     "axes.titlesize": 10,
@@ -260,7 +262,8 @@ def _add_legend(figure: Figure, panels: Sequence[Axes]) -> None:
     entries = {
         label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
-    columns = min(len(entries), 4)
+    # About so many characters fit under the panels; 8 more go to each entry's line and margins.
+    columns = max(1, min(len(entries), LEGEND_CHARACTERS // (max(map(len, entries), default=0) + 8)))
     figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=columns)
 
 

@@ -27,6 +27,8 @@ rule train:
         "../../environment.yml"
     # One thread each: small models on a CPU train faster side by side than each on many threads.
     threads: 1
+    # Trainings are the longest jobs and others wait for them.
+    priority: 10
     resources:
         mem_mb=16000,
         runtime=1440,
