@@ -23,12 +23,12 @@ rule train:
         "logs/train/{dataset}_{system}_seed{seed}.log",
     benchmark:
         "results/benchmarks/train/{dataset}_{system}_seed{seed}.tsv"
+    # Trainings are the longest jobs and others wait for them.
+    priority: 10
     conda:
         "../../environment.yml"
     # One thread each: small models on a CPU train faster side by side than each on many threads.
     threads: 1
-    # Trainings are the longest jobs and others wait for them.
-    priority: 10
     resources:
         mem_mb=16000,
         runtime=1440,
