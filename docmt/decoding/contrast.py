@@ -12,8 +12,6 @@ import torch.nn.functional as F
 from docmt.corpora.contrastive import ContrastiveItem
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import prepare_model
-from docmt.instances.segmentation import split_document
-from docmt.instances.settings import InstancesSettings
 from docmt.logs import progress
 from docmt.models.batch import Batch, pack
 from docmt.models.model_file import TrainedModel
@@ -64,14 +62,9 @@ class TargetScorer:
         pipeline = self.trained.pipeline
         src_ids = [self.encode(sentence, pipeline.src_lang) for sentence in src]
         tgt_ids = [self.encode(sentence, pipeline.tgt_lang) for sentence in tgt]
-        segmentation = self.trained.segmentation
-        limits = InstancesSettings.load(
-            {key: segmentation[key] for key in ("max_tokens", "max_sentences") if key in segmentation},
-            where="model: segmentation",
-        )
         costs = [max(len(a), len(b)) for a, b in zip(src_ids, tgt_ids, strict=True)]
         start = 0
-        for count in split_document(costs, max_tokens=limits.max_tokens, max_sentences=limits.max_sentences):
+        for count in self.trained.split(costs):
             yield Pair(number, src_ids[start : start + count], tgt_ids[start : start + count])
             start += count
 

@@ -10,8 +10,6 @@ import torch
 
 from docmt.decoding.search import BeamSearch, Hypothesis
 from docmt.decoding.settings import DecodingSettings
-from docmt.instances.segmentation import split_document
-from docmt.instances.settings import InstancesSettings
 from docmt.instances.storage import InstanceSet
 from docmt.logs import progress
 from docmt.models.model_file import TrainedModel
@@ -108,13 +106,9 @@ class Translator:
     def _split(self, document: Sequence[str]) -> Iterator[Source]:
         """The instances of a document, by its source side alone."""
         sentences = [encode_source(sentence, self.trained) for sentence in document]
-        limits = InstancesSettings.load(
-            {k: v for k, v in self.trained.segmentation.items() if k in ("max_tokens", "max_sentences")},
-            where="model: segmentation",
-        )
         costs = [len(sentence) for sentence in sentences]
         start = 0
-        for count in split_document(costs, max_tokens=limits.max_tokens, max_sentences=limits.max_sentences):
+        for count in self.trained.split(costs):
             yield Source(sentences[start : start + count])
             start += count
 

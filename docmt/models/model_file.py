@@ -1,6 +1,7 @@
 """The model file: weights, settings, vocabulary, text pipeline and provenance in one file."""
 
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ import torch
 
 from docmt.errors import UserError
 from docmt.files import atomic_path, read_bytes
+from docmt.instances.segmentation import split_document
+from docmt.instances.settings import InstancesSettings
 from docmt.models.settings import ModelSettings
 from docmt.models.transformer import Transformer
 from docmt.text.pipeline import TextPipeline
@@ -35,6 +38,18 @@ class TrainedModel:
     pipeline: TextPipeline
     segmentation: dict[str, Any]
     provenance: dict[str, Any]
+
+    def split(self, costs: Sequence[int]) -> list[int]:
+        """Sentences of each instance of a document, by the limits that the model was trained with.
+
+        Args:
+            costs: tokens of each sentence, marks included.
+        """
+        limits = InstancesSettings.load(
+            {key: self.segmentation[key] for key in ("max_tokens", "max_sentences") if key in self.segmentation},
+            where="model: segmentation",
+        )
+        return split_document(costs, max_tokens=limits.max_tokens, max_sentences=limits.max_sentences)
 
 
 def save_model(path: Path, trained: TrainedModel) -> None:
