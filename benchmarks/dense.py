@@ -2,7 +2,9 @@
 
 It shares the weights of a docmt model, so that outputs and gradients can be compared and only the computing differs:
 training with dense B × T × T masks; decoding with caches of the whole prefix per hypothesis for local and global
-attention alike, grown by concatenation and reordered (source side included) at every step.
+attention alike, grown by concatenation and reordered (source side included) at every step. The published code also
+averages the weights of every attention over its heads and takes their entropy, in training and in decoding, unless
+told otherwise: `with_entropies` does so too.
 
 Shape letters: B instances, T target tokens, S source tokens, M beam, R = B × M rows, H heads, K head width, D width.
 """
@@ -29,8 +31,8 @@ def tags_of(lengths: np.ndarray) -> Tensor:
 class DenseTransformer:
     """Dense-mask computation of one docmt model."""
 
-    def __init__(self, model: Transformer) -> None:
-        self.model = model
+    def __init__(self, model: Transformer, *, with_entropies: bool = False) -> None:
+        self.model, self.with_entropies = model, with_entropies
 
     def loss(self, batch: Batch, label_smoothing: float) -> Tensor:
         """Summed label-smoothed loss of a batch of aligned instances, as `LossModule` gives it."""
@@ -84,8 +86,7 @@ class DenseTransformer:
         ]
         return attention.combine(*outputs) if isinstance(attention, CombinedAttention) else outputs[0]
 
-    @staticmethod
-    def _one(part: MultiHeadAttention, query: Tensor, memory: Tensor, mask: Tensor) -> Tensor:
+    def _one(self, part: MultiHeadAttention, query: Tensor, memory: Tensor, mask: Tensor) -> Tensor:
         """Full QKᵀ, masked_fill, softmax, as fairseq's MultiheadAttention."""
         width = query.shape[-1]
         weights, biases = part.in_weight.split(width), part.in_bias.split(width)
@@ -95,15 +96,25 @@ class DenseTransformer:
         )
         scores = torch.matmul(q * (q.shape[-1] ** -0.5), k.transpose(-1, -2))
         scores = scores.masked_fill(mask[:, None], -torch.inf)
-        output = torch.matmul(scores.float().softmax(-1).to(scores.dtype), v)
+        weights = scores.float().softmax(-1)
+        if self.with_entropies:
+            mean_entropy(weights)
+        output = torch.matmul(weights.to(scores.dtype), v)
         return part.out(output.transpose(1, 2).flatten(2))
+
+
+@torch.no_grad()
+def mean_entropy(weights: Tensor) -> Tensor:
+    """Entropy of the weights averaged over heads, mean over queries; weights are [R, H, queries, keys]."""
+    averaged = weights.mean(1)
+    return -(averaged * averaged.clamp_min(1e-9).log()).sum(-1).mean()
 
 
 class DenseDecoder:
     """Beam search of one document with whole-prefix caches per hypothesis, as fairseq's generator keeps them."""
 
-    def __init__(self, model: Transformer, beam: int) -> None:
-        self.model, self.beam = model, beam
+    def __init__(self, model: Transformer, beam: int, *, with_entropies: bool = False) -> None:
+        self.model, self.beam, self.with_entropies = model, beam, with_entropies
 
     @torch.inference_mode()
     def run(self, src_tokens: np.ndarray, src_lengths: np.ndarray, limits: np.ndarray) -> list[list[int]]:
@@ -187,7 +198,10 @@ class DenseDecoder:
         scores = torch.matmul(q * (q.shape[-1] ** -0.5), k.transpose(-1, -2))
         if part.pattern != "global":
             scores = scores.masked_fill(mask[:, None], -torch.inf)
-        output = torch.matmul(scores.float().softmax(-1).to(scores.dtype), v)
+        attended = scores.float().softmax(-1)
+        if self.with_entropies:
+            mean_entropy(attended)
+        output = torch.matmul(attended.to(scores.dtype), v)
         return part.out(output.transpose(1, 2).flatten(2))
 
     def _reorder(self, rows: Tensor, memory: Tensor) -> Tensor:

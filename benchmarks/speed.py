@@ -2,7 +2,7 @@
 
     python benchmarks/speed.py --out results/benchmarks/speed.json
 
-For each size, precision and instance length: one training step (forward, backward, Adam) of both computations in turn,
+For each size, precision and instance length: one training step (forward, backward, Adam) of each computation in turn,
 and beam-5 decoding of one document in turn; medians of the repetitions. The machine's own matrix-product rate is
 measured between them, so that speed can be given as a share of it.
 """
@@ -118,7 +118,8 @@ def bench_training(
     model = Transformer(settings, N_SYMBOLS)
     n_instances = max(1, 4096 // n_tokens)
     batch = make_batch(n_tokens, n_instances, settings, seed=n_tokens)
-    dense, module = DenseTransformer(model), LossModule(model, 0.1)
+    dense, published = DenseTransformer(model), DenseTransformer(model, with_entropies=True)
+    module = LossModule(model, 0.1)
     optimizer = torch.optim.Adam(model.parameters(), fused=True)
 
     def step(loss: Callable[[], torch.Tensor]) -> None:
@@ -131,6 +132,7 @@ def bench_training(
     functions = {"ragged": lambda: step(lambda: module(batch))}
     if with_dense:
         functions["dense"] = lambda: step(lambda: dense.loss(batch, 0.1))
+        functions["published"] = lambda: step(lambda: published.loss(batch, 0.1))
     rate = matmul_rate(getattr(torch, dtype))
     times = median_times(functions, repetitions)
     seconds = statistics.median(times["ragged"])
@@ -146,8 +148,9 @@ def bench_training(
         "matmul_gflops": rate / 1e9,
     }
     if with_dense:
-        ratios = [a / b for a, b in zip(times["dense"], times["ragged"], strict=True)]
-        row |= {"dense_ms": 1e3 * statistics.median(times["dense"]), "speed_up": statistics.median(ratios)}
+        for name in ("dense", "published"):
+            ratios = [a / b for a, b in zip(times[name], times["ragged"], strict=True)]
+            row |= {f"{name}_ms": 1e3 * statistics.median(times[name]), f"{name}_speed_up": statistics.median(ratios)}
     return row
 
 
@@ -171,16 +174,24 @@ def bench_decoding(size: str, dtype: str, n_tokens: int, *, repetitions: int) ->
     def dense() -> None:
         outputs["dense"] = DenseDecoder(model, 5).run(tokens, lengths, lengths - 2 + 1)
 
-    times = median_times({"dense": dense, "ragged": ragged}, repetitions)
+    def published() -> None:
+        DenseDecoder(model, 5, with_entropies=True).run(tokens, lengths, lengths - 2 + 1)
+
+    times = median_times({"dense": dense, "ragged": ragged, "published": published}, repetitions)
     medians = {name: statistics.median(values) for name, values in times.items()}
+    ratios = {
+        f"{name}_speed_up": statistics.median(a / b for a, b in zip(times[name], times["ragged"], strict=True))
+        for name in ("dense", "published")
+    }
     return {
         "what": "decoding",
         "size": size,
         "dtype": dtype,
         "tokens": n_tokens,
         "dense_s": medians["dense"],
+        "published_s": medians["published"],
         "ragged_s": medians["ragged"],
-        "speed_up": statistics.median(a / b for a, b in zip(times["dense"], times["ragged"], strict=True)),
+        **ratios,
         "steps_per_second": sum(len(s) + 1 for s in outputs["ragged"]) / medians["ragged"],
         "same_output": outputs["dense"] == outputs["ragged"],
     }
@@ -212,6 +223,7 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", default=list(SIZES), choices=list(SIZES))
     parser.add_argument("--dtypes", nargs="+", default=["float32", "bfloat16"])
     parser.add_argument("--tokens", nargs="+", type=int, default=[512, 1024, 2048, 4096])
+    parser.add_argument("--decoding-tokens", nargs="+", type=int, default=[512, 1024])
     parser.add_argument("--what", nargs="+", default=["training", "decoding", "flat", "memory"])
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
@@ -237,7 +249,7 @@ def main() -> None:
             for tokens in options.tokens:
                 if "training" in options.what:
                     note(bench_training(size, dtype, tokens, repetitions=n, architecture="g_transformer"))
-                if "decoding" in options.what and tokens <= 1024:
+                if "decoding" in options.what and tokens in options.decoding_tokens:
                     note(bench_decoding(size, dtype, tokens, repetitions=max(1, n // 2)))
     if "flat" in options.what:
         for tokens in options.tokens:

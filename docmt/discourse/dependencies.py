@@ -1,0 +1,119 @@
+"""Dependency RST trees: conversion from constituents, checks, merging to sentences.
+
+Conversion (Li et al. 2014): the head of a constituent is the head of its leftmost nucleus; the heads of all other
+children depend on it. Binary trees are flattened first, because the further nuclei of a list all depend on the first
+one, not each on the one before.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from docmt.discourse.trees import Node, check_cover, flatten
+from docmt.errors import UserError
+
+ROOT = "root"
+NO_HEAD = -1
+
+
+@dataclass(frozen=True)
+class DependencyTree:
+    """One head per unit (EDU or sentence).
+
+    Attributes:
+        heads: the head of each unit, −1 for the root.
+        relations: the relation of each unit to its head, `root` for the root.
+    """
+
+    heads: tuple[int, ...]
+    relations: tuple[str, ...]
+
+
+def to_dependencies(tree: Node, n_edus: int) -> DependencyTree:
+    """Convert a constituent tree (n-ary or binary).
+
+    Raises UserError when its leaves are not the EDUs 0 to n_edus − 1 in order.
+    """
+    check_cover(tree, n_edus)
+    heads, relations = [NO_HEAD] * n_edus, [ROOT] * n_edus
+
+    def attach(node: Node, below: list[int]) -> int:
+        if node.is_leaf:
+            return node.first
+        first = node.nuclearity.index("N")
+        for place, (head, relation) in enumerate(zip(below, node.relations, strict=True)):
+            if place != first:
+                heads[head], relations[head] = below[first], relation
+        return below[first]
+
+    flatten(tree).fold(attach)
+    return DependencyTree(tuple(heads), tuple(relations))
+
+
+def check_dependencies(heads: Sequence[int], *, where: str) -> None:
+    """Raise UserError unless the heads form one tree: one root, heads in range, no cycle."""
+    roots = [unit for unit, head in enumerate(heads) if head == NO_HEAD]
+    if any(not NO_HEAD <= head < len(heads) for head in heads):
+        raise UserError(f"{where}: a head is outside the {len(heads)} units")
+    if len(roots) > 1:
+        raise UserError(f"{where}: units {roots[0] + 1} and {roots[1] + 1} are both roots; a tree has one root")
+    state = [0] * len(heads)
+    for start in range(len(heads)):
+        unit, path = start, []
+        while unit != NO_HEAD and state[unit] == 0:
+            state[unit] = 1
+            path.append(unit)
+            unit = heads[unit]
+        if unit != NO_HEAD and state[unit] == 1:
+            raise UserError(f"{where}: unit {unit + 1} depends on itself by way of its heads (a cycle)")
+        for done in path:
+            state[done] = 2
+    if heads and not roots:
+        raise UserError(f"{where}: no unit is the root")
+
+
+def depths(heads: Sequence[int]) -> np.ndarray:
+    """int64, steps from each unit to its root."""
+    depth = np.full(len(heads), -1, dtype=np.int64)
+    for start in range(len(heads)):
+        path, unit = [], start
+        while unit != NO_HEAD and depth[unit] < 0:
+            path.append(unit)
+            unit = heads[unit]
+        base = -1 if unit == NO_HEAD else int(depth[unit])
+        for steps, done in enumerate(reversed(path), start=1):
+            depth[done] = base + steps
+    return depth
+
+
+def merge_to_sentences(heads: Sequence[int], sentence_of: Sequence[int], n_sentences: int) -> tuple[int, ...]:
+    """The tree of sentences (RST-Transformer §2.2, Figure 3): the source tree with the EDUs of each sentence merged.
+
+    A sentence takes the arc of its highest EDU (smallest depth, leftmost on ties). That EDU's head is one step higher
+    and in another sentence, so a sentence's smallest depth is always larger than that of its head: there is no cycle,
+    and only the sentence of the root has no head. This holds for every tree, also where EDUs of one sentence have heads
+    in several others.
+
+    Args:
+        heads: of the EDUs of a tree, −1 for the root.
+        sentence_of: the sentence of each EDU; every sentence has at least one.
+
+    Returns the head of each sentence, −1 for the root.
+    """
+    highest = [NO_HEAD] * n_sentences
+    depth = depths(heads)
+    for edu, sentence in enumerate(sentence_of):
+        if highest[sentence] == NO_HEAD or depth[edu] < depth[highest[sentence]]:
+            highest[sentence] = edu
+    return tuple(NO_HEAD if heads[edu] == NO_HEAD else sentence_of[heads[edu]] for edu in highest)
+
+
+def cut_heads(heads: np.ndarray, first: int, last: int) -> np.ndarray:
+    """The heads of units first to last − 1, numbered from `first`.
+
+    A unit whose head lies outside the cut becomes a root of it: it still sees itself and its children. So a document's
+    tree becomes a forest in each instance.
+    """
+    inside = np.asarray(heads[first:last], dtype=np.int64) - first
+    return np.where((inside < 0) | (inside >= last - first), NO_HEAD, inside)

@@ -1,0 +1,162 @@
+"""The discourse of a document: its words, EDUs and trees, one JSON object per line (see docs/files.md)."""
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from docmt.discourse.dependencies import DependencyTree, check_dependencies, to_dependencies
+from docmt.discourse.trees import Node, check_cover, from_json, to_json
+from docmt.errors import UserError
+from docmt.files import read_jsonl, write_jsonl
+
+
+@dataclass(frozen=True, slots=True)
+class Edu:
+    """Words `start` to `end` − 1 of a sentence; an empty sentence has one EDU without words."""
+
+    sentence: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class DiscourseDocument:
+    """The EDUs and trees of one document.
+
+    Attributes:
+        id: of the document.
+        sentences: words of each sentence, without blanks.
+        edus: in order; those of a sentence cover its words without gap or overlap.
+        tree: constituents over the EDUs; None where only EDUs are known, or only the dependency tree.
+        paragraphs: first sentence of each paragraph; None where paragraphs are not known.
+        arcs: the dependency tree as given with the document; None where it follows from `tree`.
+    """
+
+    id: str
+    sentences: tuple[tuple[str, ...], ...]
+    edus: tuple[Edu, ...]
+    tree: Node | None = None
+    paragraphs: tuple[int, ...] | None = None
+    arcs: DependencyTree | None = None
+
+    def __post_init__(self) -> None:
+        """Raises UserError when EDUs, trees and sentences do not fit each other."""
+        where = f"discourse of {self.id!r}"
+        check_edus(self.edus, [len(words) for words in self.sentences], where=where)
+        try:
+            if self.tree is not None:
+                check_cover(self.tree, len(self.edus))
+        except UserError as error:
+            raise UserError(f"{where}: {error}") from None
+        if self.arcs is not None:
+            if len(self.arcs.heads) != len(self.edus):
+                raise UserError(f"{where}: {len(self.arcs.heads)} heads for {len(self.edus)} EDUs")
+            check_dependencies(self.arcs.heads, where=where)
+        if self.paragraphs is not None and (
+            list(self.paragraphs) != sorted(set(self.paragraphs))
+            or (self.paragraphs[:1] != (0,) and self.sentences)
+            or max(self.paragraphs, default=0) >= max(1, len(self.sentences))
+        ):
+            raise UserError(f"{where}: paragraphs must be rising numbers of sentences, from 0")
+
+    @cached_property
+    def dependencies(self) -> DependencyTree:
+        """The dependency tree. Raises UserError when the document has no tree."""
+        if self.arcs is not None:
+            return self.arcs
+        if self.tree is None:
+            raise UserError(f"discourse of {self.id!r}: it has EDUs but no tree: parse it first")
+        return to_dependencies(self.tree, len(self.edus))
+
+    def edu_words(self, edu: int) -> tuple[str, ...]:
+        """The words of an EDU."""
+        place = self.edus[edu]
+        return self.sentences[place.sentence][place.start : place.end]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        value: dict[str, Any] = {
+            "document": self.id,
+            "sentences": [list(words) for words in self.sentences],
+            "edus": [{"sentence": edu.sentence, "start": edu.start, "end": edu.end} for edu in self.edus],
+            "tree": to_json(self.tree) if self.tree else None,
+            "dependency": None,
+        }
+        if self.tree is not None or self.arcs is not None:
+            arcs = zip(self.dependencies.heads, self.dependencies.relations, strict=True)
+            value["dependency"] = [{"head": head, "relation": relation} for head, relation in arcs]
+        if self.paragraphs is not None:
+            value["paragraphs"] = list(self.paragraphs)
+        return value
+
+    @classmethod
+    def from_json(cls, value: Any) -> "DiscourseDocument":
+        """The inverse of `to_json`. Raises UserError when the value does not hold a document's discourse."""
+        try:
+            tree = from_json(value["tree"]) if value.get("tree") else None
+            arcs = None
+            if given := value.get("dependency"):
+                arcs = DependencyTree(tuple(arc["head"] for arc in given), tuple(arc["relation"] for arc in given))
+            return cls(
+                value["document"],
+                tuple(map(tuple, value["sentences"])),
+                tuple(Edu(edu["sentence"], edu["start"], edu["end"]) for edu in value["edus"]),
+                tree,
+                tuple(value["paragraphs"]) if value.get("paragraphs") is not None else None,
+                arcs,
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise UserError(f"not the discourse of a document in the form of docs/files.md ({error!r})") from None
+
+
+def check_edus(edus: Iterable[Edu], lengths: list[int], *, where: str) -> None:
+    """Raise UserError unless the EDUs cover the words of all sentences in order, without gap or overlap."""
+    ends = [0] * len(lengths)
+    counts = [0] * len(lengths)
+    before = 0
+    for number, edu in enumerate(edus, start=1):
+        if not before <= edu.sentence < len(lengths):
+            raise UserError(f"{where}: EDU {number} stands in sentence {edu.sentence + 1}, out of order or range")
+        if edu.start != ends[edu.sentence] or edu.end < edu.start or (edu.end == edu.start and lengths[edu.sentence]):
+            raise UserError(
+                f"{where}: EDU {number} is words {edu.start} to {edu.end} of sentence {edu.sentence + 1}, but the EDUs "
+                "of a sentence must cover it without gap or overlap"
+            )
+        before, ends[edu.sentence] = edu.sentence, edu.end
+        counts[edu.sentence] += 1
+    for sentence, (end, length, count) in enumerate(zip(ends, lengths, counts, strict=True), start=1):
+        if end != length or not count:
+            raise UserError(f"{where}: the EDUs cover {end} of the {length} words of sentence {sentence}")
+
+
+def edus_of_starts(starts: Iterable[Iterable[int]], lengths: Iterable[int]) -> tuple[Edu, ...]:
+    """EDUs from the inner starts of each sentence: the words, other than the first, at which an EDU begins."""
+    edus = []
+    for sentence, (inner, length) in enumerate(zip(starts, lengths, strict=True)):
+        bounds = [0, *sorted(inner), length]
+        edus += [Edu(sentence, start, end) for start, end in itertools.pairwise(bounds)]
+    return tuple(edus)
+
+
+def read_discourse(path: Path) -> list[DiscourseDocument]:
+    """Read `*.discourse.jsonl`. Raises UserError that names the line when one is malformed."""
+    documents = []
+    for number, value in enumerate(read_jsonl(path), start=1):
+        try:
+            documents.append(DiscourseDocument.from_json(value))
+        except UserError as error:
+            raise UserError(f"{path}: line {number}: {error}") from None
+    return documents
+
+
+def write_discourse(path: Path, documents: Iterable[DiscourseDocument]) -> None:
+    """Write `*.discourse.jsonl`; documents are taken one at a time."""
+    write_jsonl(path, _values(documents))
+
+
+def _values(documents: Iterable[DiscourseDocument]) -> Iterator[dict[str, Any]]:
+    for document in documents:
+        yield document.to_json()

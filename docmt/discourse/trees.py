@@ -1,0 +1,202 @@
+"""Constituent RST trees over the EDUs of a document.
+
+Nothing here recurses: the tree of a long document can be deeper than Python's stack.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from docmt.errors import UserError
+
+SPAN = "span"
+"""The relation of a nucleus to its parent when satellites, not other nuclei, stand beside it."""
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """A constituent: one EDU, or children side by side.
+
+    Attributes:
+        first, last: its EDUs, from 0, both included.
+        children: none for an EDU, else two or more.
+        nuclearity: one letter per child, `N` or `S`; at least one `N`.
+        relations: one per child, its relation to this node; `span` for a nucleus that only satellites stand beside.
+    """
+
+    first: int
+    last: int
+    children: tuple["Node", ...] = ()
+    nuclearity: str = ""
+    relations: tuple[str, ...] = ()
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether it is one EDU."""
+        return not self.children
+
+    @property
+    def is_multinuclear(self) -> bool:
+        """Whether it has two or more nuclei."""
+        return self.nuclearity.count("N") > 1
+
+    @property
+    def relation(self) -> str:
+        """The relation between the children: that of the first child that has one of its own; `span` for a leaf."""
+        return next((relation for relation in self.relations if relation != SPAN), SPAN)
+
+    def postorder(self) -> Iterator["Node"]:
+        """All nodes, children before parents, from left to right."""
+        stack: list[tuple[Node, bool]] = [(self, False)]
+        while stack:
+            node, is_open = stack.pop()
+            if is_open or node.is_leaf:
+                yield node
+                continue
+            stack.append((node, True))
+            stack.extend((child, False) for child in reversed(node.children))
+
+    def fold(self, function: Callable[["Node", list[Value]], Value]) -> Value:
+        """Compute a value bottom-up: `function(node, values of its children)`."""
+        values: list[Value] = []
+        for node in self.postorder():
+            n = len(node.children)
+            below = values[len(values) - n :]
+            del values[len(values) - n :]
+            values.append(function(node, below))
+        return values[0]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Node) and _flat(self) == _flat(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(_flat(self)))
+
+
+def _flat(node: Node) -> list[tuple]:
+    return [(part.first, part.last, part.nuclearity, part.relations) for part in node.postorder()]
+
+
+def leaf(edu: int) -> Node:
+    """The constituent of one EDU."""
+    return Node(edu, edu)
+
+
+def join(children: Sequence[Node], nuclearity: str, relations: Sequence[str]) -> Node:
+    """Put neighbouring constituents together.
+
+    Raises UserError when there are fewer than two, they do not follow one another, or letters and relations do not fit.
+    """
+    where = f"discourse tree: node over EDUs {children[0].first + 1} to {children[-1].last + 1}" if children else ""
+    if len(children) < 2:
+        raise UserError(f"{where or 'discourse tree'}: a node needs two or more children, not {len(children)}")
+    if any(left.last + 1 != right.first for left, right in itertools.pairwise(children)):
+        raise UserError(f"{where}: its children do not follow one another without gap or overlap")
+    if len(nuclearity) != len(children) or set(nuclearity) - {"N", "S"} or "N" not in nuclearity:
+        raise UserError(f"{where}: nuclearity {nuclearity!r} must be one N or S per child, with at least one N")
+    if len(relations) != len(children):
+        raise UserError(f"{where}: {len(relations)} relations for {len(children)} children")
+    return Node(children[0].first, children[-1].last, tuple(children), nuclearity, tuple(relations))
+
+
+def join_pair(left: Node, right: Node, nuclearity: str, relation: str) -> Node:
+    """Two neighbours under one relation, which stands at the satellite or, if both are nuclei, at both."""
+    names = tuple(relation if nuclearity == "NN" or letter == "S" else SPAN for letter in nuclearity)
+    return join((left, right), nuclearity, names)
+
+
+def check_cover(tree: Node, n_edus: int) -> None:
+    """Raise UserError unless the leaves are the EDUs 0 to n_edus − 1 in order."""
+    leaves = [node.first for node in tree.postorder() if node.is_leaf]
+    if leaves != list(range(n_edus)):
+        raise UserError(
+            f"discourse tree: it covers {len(leaves)} EDUs from {leaves[0] + 1} to {leaves[-1] + 1}, "
+            f"but the document has EDUs 1 to {n_edus}"
+        )
+
+
+def binarise(tree: Node) -> Node:
+    """The same tree with two children per node.
+
+    Nuclei are joined first, right-branching under their own relation; then the satellites, the nearest first, those
+    on the right before those on the left. So every EDU keeps its head in the dependency form.
+    """
+
+    def combine(node: Node, children: list[Node]) -> Node:
+        if len(children) < 3:
+            return Node(node.first, node.last, tuple(children), node.nuclearity, node.relations)
+        nuclei = [i for i, letter in enumerate(node.nuclearity) if letter == "N"]
+        core, start, end = children[nuclei[-1]], nuclei[-1], nuclei[-1]
+        for i in reversed(range(nuclei[0], nuclei[-1])):
+            is_nucleus = node.nuclearity[i] == "N"
+            core = join_pair(children[i], core, "NN" if is_nucleus else "SN", node.relations[i])
+            start = i
+        for i in range(end + 1, len(children)):
+            core = join_pair(core, children[i], "NS", node.relations[i])
+        for i in reversed(range(start)):
+            core = join_pair(children[i], core, "SN", node.relations[i])
+        return core
+
+    return tree.fold(combine)
+
+
+def flatten(tree: Node) -> Node:
+    """Undo the binarising of multinuclear nodes: a last child of the same relation gives its children to its parent."""
+
+    def combine(node: Node, children: list[Node]) -> Node:
+        if node.is_leaf:
+            return node
+        last = children[-1]
+        is_chain = set(node.nuclearity) == {"N"} == set(last.nuclearity) and last.relation == node.relation
+        if is_chain:
+            merged = (*children[:-1], *last.children)
+            return Node(node.first, node.last, merged, "N" * len(merged), (node.relation,) * len(merged))
+        return Node(node.first, node.last, tuple(children), node.nuclearity, node.relations)
+
+    return tree.fold(combine)
+
+
+def to_json(tree: Node) -> dict[str, Any]:
+    """Plain values: `{"edu": n}`, or `nuclearity`, `relation` (one, or a list of one per child) and `children`."""
+
+    def describe(node: Node, children: list[dict[str, Any]]) -> dict[str, Any]:
+        if node.is_leaf:
+            return {"edu": node.first}
+        is_plain = node.relations == join_names(node.nuclearity, node.relation)
+        relation: Any = node.relation if is_plain else list(node.relations)
+        return {"relation": relation, "nuclearity": node.nuclearity, "children": children}
+
+    return tree.fold(describe)
+
+
+def join_names(nuclearity: str, relation: str) -> tuple[str, ...]:
+    """The relation of each child when all share one name."""
+    is_multinuclear = nuclearity.count("N") > 1
+    return tuple(relation if letter == "S" or is_multinuclear else SPAN for letter in nuclearity)
+
+
+def from_json(value: Any) -> Node:
+    """The inverse of `to_json`. Raises UserError when the value is no tree."""
+    done: list[Node] = []
+    stack: list[tuple[Any, bool]] = [(value, False)]
+    try:
+        while stack:
+            item, is_open = stack.pop()
+            if "edu" in item:
+                done.append(leaf(int(item["edu"])))
+            elif not is_open:
+                stack.append((item, True))
+                stack.extend((child, False) for child in reversed(item["children"]))
+            else:
+                n = len(item["children"])
+                children = done[len(done) - n :]
+                del done[len(done) - n :]
+                relation, nuclearity = item["relation"], item["nuclearity"]
+                names = join_names(nuclearity, relation) if isinstance(relation, str) else tuple(relation)
+                done.append(join(children, nuclearity, names))
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(f"discourse tree: not a tree in the form of docs/files.md ({error!r})") from None
+    return done[0]
