@@ -14,6 +14,7 @@ from docmt.logs import set_up_logging
 GROUPS = {
     "corpora": "fetch, read, generate and check corpora",
     "text": "normalise, tokenise, truecase, BPE, and the way back",
+    "discourse": "discourse treebanks, EDUs and trees",
     "instances": "split documents into instances of whole sentences",
     "train": "train a model",
     "decode": "translate instances, score given targets",

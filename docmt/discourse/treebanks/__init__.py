@@ -1,0 +1,1 @@
+"""Discourse treebanks: their file formats, and the treebanks that docmt reads (docs/treebanks.md)."""

@@ -1,0 +1,116 @@
+"""Constituent trees in brackets (`.dis`), the format of the RST Discourse Treebank.
+
+( Root (span 1 2)
+  ( Nucleus (leaf 1) (rel2par span) (text _!Although it rained ,_!) )
+  ( Satellite (leaf 2) (rel2par concession) (text _!we went out ._!) )
+)
+"""
+
+import re
+from dataclasses import dataclass, field
+
+from docmt.discourse.trees import SPAN, Node, join, leaf
+from docmt.errors import UserError
+
+TOKENS = re.compile(
+    r"""\s+ | //TT_ERR
+    | (?P<open>\(\s*(?P<role>Root|Nucleus|Satellite)\b)
+    | (?P<span>\(\s*span\s+(?P<first>\d+)\s+(?P<last>\d+)\s*\))
+    | (?P<leaf>\(\s*leaf\s+(?P<edu>\d+)\s*\))
+    | (?P<relation>\(\s*rel2par\s+(?P<name>[^\s()]+)\s*\))
+    | (?P<text>\(\s*text\s+_!(?P<words>.*?)_!\s*\))
+    | (?P<close>\))""",
+    re.VERBOSE | re.DOTALL,
+)
+"""`//TT_ERR` is a mark of the RST-DT's annotation tool that was left in some of its files."""
+
+
+@dataclass(frozen=True)
+class RstFile:
+    """A constituent tree and the text of its EDUs, as annotated."""
+
+    tree: Node
+    texts: tuple[str, ...]
+
+
+@dataclass
+class _Part:
+    """A bracket that is still open."""
+
+    role: str
+    line: int
+    bounds: tuple[int, int] | None = None
+    is_leaf: bool = False
+    relation: str = SPAN
+    text: str | None = None
+    nodes: list[Node] = field(default_factory=list)
+    below: list["_Part"] = field(default_factory=list)
+
+
+def parse_brackets(text: str, *, where: str) -> RstFile:
+    """Read a `.dis` file.
+
+    Raises UserError that names the line when brackets, spans, leaves and texts do not make one tree.
+    """
+    texts: dict[int, str] = {}
+    top = _Part("", 1)
+    stack = [top]
+    position, line = 0, 1
+    while position < len(text):
+        match = TOKENS.match(text, position)
+        if match is None:
+            raise UserError(f"{where}: line {line}: not understood: {text[position : position + 30]!r}")
+        part = stack[-1]
+        if match["open"]:
+            stack.append(_Part(match["role"], line))
+        elif part is top and match.lastgroup is not None:
+            raise UserError(f"{where}: line {line}: {match[0]!r} stands outside the tree")
+        elif match["span"]:
+            part.bounds = int(match["first"]), int(match["last"])
+        elif match["leaf"]:
+            part.bounds, part.is_leaf = (int(match["edu"]),) * 2, True
+        elif match["relation"]:
+            part.relation = match["name"]
+        elif match["text"]:
+            part.text = match["words"]
+        elif match["close"]:
+            stack.pop()
+            stack[-1].nodes.append(_close(part, texts, where=f"{where}: line {part.line}"))
+            stack[-1].below.append(part)
+        line += match[0].count("\n")
+        position = match.end()
+    if len(stack) > 1:
+        raise UserError(f"{where}: the bracket of line {stack[-1].line} is never closed")
+    if [part.role for part in top.below] != ["Root"]:
+        raise UserError(f"{where}: it needs one Root, it has {len(top.below)} trees")
+    tree = top.nodes[0]
+    if tree.first != 0 or sorted(texts) != list(range(tree.last + 1)):
+        raise UserError(f"{where}: the leaves must be EDUs 1 to n, each once; they are {_numbers(texts)}")
+    return RstFile(tree, tuple(texts[edu] for edu in range(tree.last + 1)))
+
+
+def _close(part: _Part, texts: dict[int, str], *, where: str) -> Node:
+    if part.bounds is None:
+        raise UserError(f"{where}: {part.role} has neither (span …) nor (leaf …)")
+    first, last = part.bounds[0] - 1, part.bounds[1] - 1
+    if part.is_leaf:
+        if part.nodes or part.text is None:
+            raise UserError(f"{where}: leaf {first + 1} must have a text and no children")
+        if first in texts:
+            raise UserError(f"{where}: leaf {first + 1} is there twice")
+        texts[first] = part.text
+        return leaf(first)
+    letters = "".join(child.role[0] for child in part.below)
+    try:
+        node = join(part.nodes, letters, [child.relation for child in part.below])
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
+    if (node.first, node.last) != (first, last):
+        raise UserError(f"{where}: span {first + 1} {last + 1} has children {node.first + 1} to {node.last + 1}")
+    return node
+
+
+def _numbers(texts: dict[int, str]) -> str:
+    found = sorted(edu + 1 for edu in texts)
+    missing = sorted(set(range(1, found[-1] + 1)) - set(found)) if found else []
+    return f"{len(found)} up to {found[-1]}" + (f" without {missing[0]}" if missing else "") if found else "none"

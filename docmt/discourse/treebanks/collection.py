@@ -1,0 +1,96 @@
+"""A treebank as read: documents by split, what was left out and why, and how it is written."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from docmt.discourse.documents import DiscourseDocument, write_discourse
+from docmt.discourse.treebanks.conllu import SyntaxSentence
+from docmt.errors import UserError
+from docmt.files import write_json, write_jsonl
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class TreebankDocument:
+    """A document; `syntax` is empty where the treebank has none."""
+
+    discourse: DiscourseDocument
+    syntax: tuple[SyntaxSentence, ...] = ()
+
+
+@dataclass
+class LeftOut:
+    """Documents that are not used, by reason."""
+
+    documents: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, reason: str, name: str) -> None:
+        """Note a document."""
+        self.documents.setdefault(reason, []).append(name)
+
+
+@dataclass
+class Treebank:
+    """Documents by split."""
+
+    name: str
+    splits: dict[str, list[TreebankDocument]]
+    left_out: LeftOut = field(default_factory=LeftOut)
+    notes: dict[str, int] = field(default_factory=dict)
+    """Counts of what was met and mended or passed over while reading."""
+
+    def counts(self) -> dict[str, Any]:
+        """What there is in each split, and what is not there and why."""
+        return {
+            "treebank": self.name,
+            "splits": {split: _counts(documents) for split, documents in self.splits.items()},
+            "left_out": self.left_out.documents,
+            "notes": self.notes,
+        }
+
+
+def write_treebank(folder: Path, treebank: Treebank) -> None:
+    """Write `{split}.discourse.jsonl`, `{split}.syntax.jsonl` where there is syntax, and `counts.json`."""
+    for split, documents in treebank.splits.items():
+        write_discourse(folder / f"{split}.discourse.jsonl", (document.discourse for document in documents))
+        if any(document.syntax for document in documents):
+            write_jsonl(folder / f"{split}.syntax.jsonl", (_syntax_values(document) for document in documents))
+    write_json(folder / "counts.json", treebank.counts())
+    for reason, names in treebank.left_out.documents.items():
+        logger.warning("%s: %d documents left out (%s)", treebank.name, len(names), reason)
+
+
+def check_texts(document: DiscourseDocument, texts: Sequence[str], *, where: str) -> None:
+    """Raise UserError unless each EDU has the characters, blanks aside, of the text that stands in the tree's file."""
+    for edu, text in enumerate(texts):
+        words = "".join(document.edu_words(edu))
+        if words != "".join(text.split()):
+            raise UserError(
+                f"{where}: EDU {edu + 1} is {text!r}, but the words of the document are "
+                f"{' '.join(document.edu_words(edu))!r}: the files are not of the same version"
+            )
+
+
+def _counts(documents: list[TreebankDocument]) -> dict[str, int]:
+    parts = [document.discourse for document in documents]
+    return {
+        "documents": len(parts),
+        "paragraphs": sum(len(part.paragraphs or ()) for part in parts),
+        "sentences": sum(len(part.sentences) for part in parts),
+        "tokens": sum(len(words) for part in parts for words in part.sentences),
+        "edus": sum(len(part.edus) for part in parts),
+    }
+
+
+def _syntax_values(document: TreebankDocument) -> dict[str, Any]:
+    return {
+        "document": document.discourse.id,
+        "sentences": [
+            {"pos": list(sentence.pos), "heads": list(sentence.heads), "relations": list(sentence.relations)}
+            for sentence in document.syntax
+        ],
+    }

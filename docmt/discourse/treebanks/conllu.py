@@ -1,0 +1,83 @@
+"""CoNLL-U with discourse marks: words, syntax, paragraphs and EDU starts.
+
+Lines of multiword tokens (`3-4`) and of ellipsis (`8.1`) are not words and are passed over. `# newpar` opens a
+paragraph; `Discourse=` in MISC stands at the first word of every EDU.
+"""
+
+from dataclasses import dataclass
+
+from docmt.discourse.treebanks.archives import TreebankFile
+from docmt.errors import UserError
+
+N_COLUMNS = 10
+
+
+@dataclass(frozen=True)
+class SyntaxSentence:
+    """A sentence of a treebank.
+
+    Attributes:
+        words: forms.
+        pos: language-specific tag (XPOS) of each word.
+        heads: index of the head of each word, −1 for the root.
+        relations: of each word to its head.
+        edu_starts: words at which an EDU begins.
+        opens_paragraph: whether a paragraph begins here.
+    """
+
+    words: tuple[str, ...]
+    pos: tuple[str, ...]
+    heads: tuple[int, ...]
+    relations: tuple[str, ...]
+    edu_starts: tuple[int, ...]
+    opens_paragraph: bool
+
+
+def read_conllu(file: TreebankFile) -> list[SyntaxSentence]:
+    """The sentences of a document.
+
+    Raises UserError that names the line when a line is malformed, or a head is outside its sentence.
+    """
+    sentences: list[SyntaxSentence] = []
+    rows: list[list[str]] = []
+    opens = False
+    for number, line in enumerate([*file.text.split("\n"), ""], start=1):
+        where = f"{file.where}: line {number}"
+        line = line.removesuffix("\r")
+        if line.startswith("#"):
+            opens = opens or line[1:].strip().partition(" ")[0] == "newpar"
+        elif line:
+            columns = line.split("\t")
+            if len(columns) != N_COLUMNS:
+                raise UserError(f"{where} has {len(columns)} columns, CoNLL-U has {N_COLUMNS}")
+            if "-" in columns[0] or "." in columns[0]:
+                continue
+            if columns[0] != str(len(rows) + 1):
+                raise UserError(f"{where}: word {columns[0]} where word {len(rows) + 1} should be")
+            rows.append(columns)
+        elif rows:
+            sentences.append(_sentence(rows, opens_paragraph=opens, where=where))
+            rows, opens = [], False
+    if not sentences:
+        raise UserError(f"{file.where}: no sentence")
+    return sentences
+
+
+def _sentence(rows: list[list[str]], *, opens_paragraph: bool, where: str) -> SyntaxSentence:
+    heads = []
+    for row in rows:
+        if not row[6].isdecimal() or int(row[6]) > len(rows):
+            raise UserError(f"{where}: the sentence before: head {row[6]!r} of {row[1]!r} is no word of it")
+        heads.append(int(row[6]) - 1)
+    return SyntaxSentence(
+        words=tuple(row[1] for row in rows),
+        pos=tuple(row[4] for row in rows),
+        heads=tuple(heads),
+        relations=tuple(row[7] for row in rows),
+        edu_starts=tuple(i for i, row in enumerate(rows) if _has_mark(row[9])),
+        opens_paragraph=opens_paragraph,
+    )
+
+
+def _has_mark(misc: str) -> bool:
+    return any(part.startswith("Discourse=") for part in misc.split("|"))

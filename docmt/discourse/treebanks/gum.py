@@ -1,0 +1,93 @@
+"""GUM, the Georgetown University Multilayer corpus (Zeldes 2017; RST trees: Zeldes et al. 2024), English.
+
+Words, sentences, paragraphs and EDUs are those of the CoNLL-U files, trees those of the binary `.dis` files. The official
+splits are those of `splits.md`; its test2 (the GENTLE documents) is another corpus with a licence of its own.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from docmt.discourse.documents import DiscourseDocument, edus_of_starts
+from docmt.discourse.treebanks.archives import TreebankFile, by_name, read_files
+from docmt.discourse.treebanks.brackets import parse_brackets
+from docmt.discourse.treebanks.collection import LeftOut, Treebank, TreebankDocument, check_texts
+from docmt.discourse.treebanks.conllu import SyntaxSentence, read_conllu
+from docmt.errors import UserError
+from docmt.files import read_lines
+
+SPLITS = ("train", "dev", "test")
+
+
+def read_gum(folder: Path) -> Treebank:
+    """Read the documents of all splits.
+
+    Args:
+        folder: with `dep_conllu.tar.gz` and `lisp_binary.tar.gz` or their files in plain folders, and `splits.md`.
+
+    Raises UserError that names file and place when a file is missing or malformed, or tree and words do not fit.
+    """
+    names = read_splits(folder / "splits.md")
+    syntax = by_name(read_files(folder, archive="dep_conllu", suffix=".conllu"))
+    trees = by_name(read_files(folder, archive="lisp_binary", suffix=".dis"))
+    left_out = LeftOut()
+    splits: dict[str, list[TreebankDocument]] = {split: [] for split in SPLITS}
+    for split, documents in names.items():
+        for name in documents:
+            if split not in SPLITS:
+                left_out.add(f"split {split} is the GENTLE corpus, which has its own licence", name)
+            elif name not in syntax and name.startswith("GUM_reddit_"):
+                left_out.add("reddit: its text may not be passed on and is not in the files", name)
+            elif name not in syntax:
+                left_out.add("listed in splits.md, but not in the files", name)
+            else:
+                sentences = read_conllu(syntax[name])
+                if _is_masked(sentences):
+                    left_out.add("its words are masked by underscores", name)
+                elif name not in trees:
+                    raise UserError(f"{syntax[name].where}: this document has no .dis file")
+                else:
+                    splits[split].append(gum_document(name, sentences, trees[name]))
+    for name in sorted(set(syntax) - {name for documents in names.values() for name in documents}):
+        left_out.add("in the files, but not listed in splits.md", name)
+    return Treebank("gum", splits, left_out)
+
+
+def read_splits(path: Path) -> dict[str, list[str]]:
+    """The documents of each split, in the order of `splits.md`."""
+    splits: dict[str, list[str]] = {}
+    names: list[str] | None = None
+    for line in read_lines(path):
+        if line.startswith("## "):
+            names = splits.setdefault(line[3:].strip(), [])
+        elif line.strip().startswith("* ") and names is not None:
+            names.append(line.strip()[2:].strip())
+    if missing := [split for split in SPLITS if not splits.get(split)]:
+        raise UserError(f"{path}: no documents under the heading '## {missing[0]}'")
+    return splits
+
+
+def gum_document(name: str, sentences: list[SyntaxSentence], tree_file: TreebankFile) -> TreebankDocument:
+    """One document from its sentences and its tree."""
+    rst = parse_brackets(tree_file.text, where=tree_file.where)
+    for number, sentence in enumerate(sentences, start=1):
+        if sentence.edu_starts[:1] != (0,):
+            raise UserError(
+                f"{name}: sentence {number} does not begin an EDU: its CoNLL-U file has no Discourse= there"
+            )
+    inner = (sentence.edu_starts[1:] for sentence in sentences)
+    edus = edus_of_starts(inner, (len(sentence.words) for sentence in sentences))
+    if len(edus) != len(rst.texts):
+        raise UserError(f"{tree_file.where}: a tree over {len(rst.texts)} EDUs, but the CoNLL-U file has {len(edus)}")
+    document = DiscourseDocument(
+        id=name,
+        sentences=tuple(sentence.words for sentence in sentences),
+        edus=edus,
+        tree=rst.tree,
+        paragraphs=tuple(i for i, sentence in enumerate(sentences) if sentence.opens_paragraph or i == 0),
+    )
+    check_texts(document, rst.texts, where=tree_file.where)
+    return TreebankDocument(document, tuple(sentences))
+
+
+def _is_masked(sentences: Iterable[SyntaxSentence]) -> bool:
+    return not any(word.strip("_") for sentence in sentences for word in sentence.words)
