@@ -1,0 +1,70 @@
+"""Where sentences and paragraphs stand in a document, seen from its EDUs."""
+
+import bisect
+from collections.abc import Sequence
+
+from docmt.discourse.documents import DiscourseDocument
+
+SAME_SENTENCE, SAME_PARAGRAPH, ABOVE, UNKNOWN, NOTHING = range(5)
+"""Levels of the boundary between two neighbours; UNKNOWN: different sentences, paragraphs not known; NOTHING: no pair."""
+N_LEVELS = 5
+
+
+class Units:
+    """Neighbouring EDUs in groups (sentences or paragraphs).
+
+    Attributes:
+        of: the group of each EDU.
+        first, last: the first and the last EDU of each EDU's group.
+        n: how many groups there are.
+    """
+
+    def __init__(self, of: Sequence[int]) -> None:
+        self.of = list(of)
+        n_edus = len(self.of)
+        self.first, self.last = list(range(n_edus)), list(range(n_edus))
+        for edu in range(1, n_edus):
+            if self.of[edu] == self.of[edu - 1]:
+                self.first[edu] = self.first[edu - 1]
+        for edu in reversed(range(n_edus - 1)):
+            if self.of[edu] == self.of[edu + 1]:
+                self.last[edu] = self.last[edu + 1]
+        self.n = self.of[-1] + 1 if self.of else 0
+
+
+class Layout:
+    """Sentences, paragraphs and lengths of a document.
+
+    Attributes:
+        n_edus: of the document.
+        sentences: EDUs by sentence.
+        paragraphs: EDUs by paragraph; None where paragraphs are not known.
+        sentence_paragraph: the paragraph of each sentence; None likewise.
+        paragraph_first, paragraph_last: the first and last sentence of each sentence's paragraph; None likewise.
+        word_offsets: words before each EDU, then the number of all words.
+    """
+
+    def __init__(self, document: DiscourseDocument) -> None:
+        self.n_edus = len(document.edus)
+        self.sentences = Units([edu.sentence for edu in document.edus])
+        self.word_offsets = [0]
+        for edu in document.edus:
+            self.word_offsets.append(self.word_offsets[-1] + edu.end - edu.start)
+        self.paragraphs: Units | None = None
+        self.sentence_paragraph: list[int] | None = None
+        if document.paragraphs is not None:
+            starts = document.paragraphs
+            n_sentences = len(document.sentences)
+            of = [bisect.bisect_right(starts, sentence) - 1 for sentence in range(n_sentences)]
+            self.sentence_paragraph = of
+            grouped = Units(of)
+            self.paragraph_first, self.paragraph_last = grouped.first, grouped.last
+            self.paragraphs = Units([of[edu.sentence] for edu in document.edus])
+
+    def level(self, left: int, right: int) -> int:
+        """The level of the boundary between two EDUs (or of a span, from its first and last EDU)."""
+        if self.sentences.of[left] == self.sentences.of[right]:
+            return SAME_SENTENCE
+        if self.paragraphs is None:
+            return UNKNOWN
+        return SAME_PARAGRAPH if self.paragraphs.of[left] == self.paragraphs.of[right] else ABOVE

@@ -1,0 +1,205 @@
+"""The transition system of StageDP (Wang et al. 2017, §3.1): a stack, a queue, Shift and three Reduce actions.
+
+A document of n EDUs takes 2n − 1 steps. Relations are no part of it; a second stage names them on the finished tree.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from docmt.discourse.parsing.layout import Layout, Units
+from docmt.discourse.trees import Node, join_pair, leaf
+
+SHIFT, NN, NS, SN = range(4)
+N_ACTIONS = 4
+FORMS = ("", "NN", "NS", "SN")
+"""Nuclearity of the node that an action makes; an EDU, which Shift makes, has none."""
+
+
+class State:
+    """The stack and the queue of one document; the lists run from the bottom of the stack to its top.
+
+    Attributes:
+        firsts, lasts: the first and the last EDU of each span on the stack.
+        nuclei: its nucleus EDU: that of its left nucleus.
+        forms: the action that made it.
+        next: the EDU at the front of the queue; n_edus when the queue is empty.
+        actions: all actions so far.
+    """
+
+    __slots__ = ("actions", "firsts", "forms", "lasts", "n_edus", "next", "nuclei")
+
+    def __init__(self, n_edus: int) -> None:
+        self.n_edus = n_edus
+        self.next = 0
+        self.firsts: list[int] = []
+        self.lasts: list[int] = []
+        self.nuclei: list[int] = []
+        self.forms: list[int] = []
+        self.actions: list[int] = []
+
+    @property
+    def is_final(self) -> bool:
+        """Whether one span covers all EDUs."""
+        return self.next == self.n_edus and len(self.firsts) <= 1
+
+    def copy(self) -> "State":
+        """An independent state."""
+        other = State(self.n_edus)
+        other.next = self.next
+        other.firsts, other.lasts = self.firsts[:], self.lasts[:]
+        other.nuclei, other.forms, other.actions = self.nuclei[:], self.forms[:], self.actions[:]
+        return other
+
+    def apply(self, action: int) -> None:
+        """Take a step. The action must be possible."""
+        if action == SHIFT:
+            self.firsts.append(self.next)
+            self.lasts.append(self.next)
+            self.nuclei.append(self.next)
+            self.next += 1
+            self.forms.append(SHIFT)
+        else:
+            self.firsts.pop()
+            self.lasts[-2:] = self.lasts[-1:]
+            nucleus = self.nuclei.pop()
+            if action == SN:
+                self.nuclei[-1] = nucleus
+            self.forms[-2:] = [action]
+        self.actions.append(action)
+
+
+class Constraint:
+    """Which actions keep every sentence (and every paragraph) one complete subtree.
+
+    Some action is always allowed until the state is final: when a unit must be closed before the next one begins, it
+    is the top of the stack that needs a Reduce within the unit, and when a Reduce would reach out of an unfinished unit,
+    the rest of the unit is still in the queue.
+    """
+
+    def __init__(self, layout: Layout, *, sentences: bool, paragraphs: bool) -> None:
+        self.units: list[Units] = []
+        if sentences:
+            self.units.append(layout.sentences)
+        if paragraphs and layout.paragraphs is not None:
+            self.units.append(layout.paragraphs)
+
+    def allows(self, state: State) -> tuple[bool, bool]:
+        """Whether Shift and Reduce are allowed, for a state that is not final."""
+        can_shift, can_reduce = possible(state)
+        if not state.firsts:
+            return can_shift, can_reduce
+        first, last = state.firsts[-1], state.lasts[-1]
+        for units in self.units:
+            if can_shift and units.of[state.next] != units.of[last] and first > units.first[last]:
+                can_shift = False
+            if can_reduce and units.of[first - 1] != units.of[first] and last < units.last[last]:
+                can_reduce = False
+        return can_shift, can_reduce
+
+
+def possible(state: State) -> tuple[bool, bool]:
+    """Whether Shift and Reduce are possible at all."""
+    return state.next < state.n_edus, len(state.firsts) >= 2
+
+
+def gold_actions(tree: Node) -> list[int]:
+    """The actions that build a binary tree: its nodes, children first."""
+    return [FORMS.index(node.nuclearity) for node in tree.postorder()]
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """An internal node of a tree, as the second stage sees it.
+
+    Attributes:
+        left, right: first EDU, last EDU, nucleus EDU of the two children.
+        left_form, right_form, form: the actions that made the children and the node.
+        parent: the index of its parent among the merges; −1 for the root.
+        is_left: whether it is its parent's left child.
+        height: steps down to its deepest EDU.
+    """
+
+    left: tuple[int, int, int]
+    right: tuple[int, int, int]
+    left_form: int
+    right_form: int
+    form: int
+    parent: int
+    is_left: bool
+    height: int
+
+
+def merges(actions: Sequence[int]) -> list[Merge]:
+    """The internal nodes of the tree that the actions build, children before parents."""
+    stack: list[tuple[tuple[int, int, int], int, int, int]] = []  # span, form, height, index of the merge
+    found: list[tuple] = []
+    parents: list[tuple[int, bool]] = []
+    edu = 0
+    for action in actions:
+        if action == SHIFT:
+            stack.append(((edu, edu, edu), SHIFT, 0, -1))
+            edu += 1
+            continue
+        right, left = stack.pop(), stack.pop()
+        for child, is_left in ((left, True), (right, False)):
+            if child[3] >= 0:
+                parents[child[3]] = (len(found), is_left)
+        height = 1 + max(left[2], right[2])
+        nucleus = (right if action == SN else left)[0][2]
+        stack.append(((left[0][0], right[0][1], nucleus), action, height, len(found)))
+        found.append((left[0], right[0], left[1], right[1], action, height))
+        parents.append((-1, False))
+    return [Merge(*part[:5], *place, part[5]) for part, place in zip(found, parents, strict=True)]
+
+
+def build_tree(actions: Sequence[int], relations: Sequence[str]) -> Node | None:
+    """The tree of the actions, with the relation of each merge; None for a document without EDUs."""
+    stack: list[Node] = []
+    names = iter(relations)
+    edu = 0
+    for action in actions:
+        if action == SHIFT:
+            stack.append(leaf(edu))
+            edu += 1
+        else:
+            right, left = stack.pop(), stack.pop()
+            stack.append(join_pair(left, right, FORMS[action], next(names)))
+    return stack[0] if stack else None
+
+
+Scorer = Callable[[list[State], list[int]], Sequence[Sequence[float]]]
+"""From states and the numbers of their documents to one score per action."""
+
+
+def parse_greedily(constraints: Sequence[Constraint], lengths: Sequence[int], score: Scorer) -> tuple[list[State], int]:
+    """Parse documents in lock-step, so that the classifier sees many states at once.
+
+    Args:
+        constraints: of each document.
+        lengths: its EDUs.
+        score: the classifier.
+
+    Returns the final states, and how often a constraint overruled the classifier.
+    """
+    states = [State(n_edus) for n_edus in lengths]
+    n_enforced = 0
+    active = [number for number, state in enumerate(states) if not state.is_final]
+    while active:
+        open_states = [states[number] for number in active]
+        for number, state, scores in zip(active, open_states, score(open_states, active), strict=True):
+            action, is_enforced = best_action(state, constraints[number], scores)
+            state.apply(action)
+            n_enforced += is_enforced
+        active = [number for number in active if not states[number].is_final]
+    return states, n_enforced
+
+
+def best_action(state: State, constraint: Constraint, scores: Sequence[float]) -> tuple[int, bool]:
+    """The best allowed action, and whether a better one was possible but not allowed."""
+    reduce_action = max((NN, NS, SN), key=scores.__getitem__)
+    wants_shift = scores[SHIFT] >= scores[reduce_action]
+    can_shift, can_reduce = possible(state)
+    wish = wants_shift if can_shift and can_reduce else can_shift
+    can_shift, can_reduce = constraint.allows(state)
+    choice = wants_shift if can_shift and can_reduce else can_shift
+    return (SHIFT if choice else reduce_action), choice != wish
