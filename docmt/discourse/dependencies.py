@@ -1,8 +1,8 @@
 """Dependency RST trees: conversion from constituents, checks, merging to sentences.
 
 Conversion (Li et al. 2014): the head of a constituent is the head of its leftmost nucleus; the heads of all other
-children depend on it. Binary trees are flattened first, because the further nuclei of a list all depend on the first
-one, not each on the one before.
+children depend on it. Binary trees are flattened first (`restore_nary`), because the further nuclei of a list all
+depend on the first one, not each on the one before.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from docmt.discourse.trees import Node, check_cover, flatten
+from docmt.discourse.trees import Node, check_cover, restore_nary
 from docmt.errors import UserError
 
 ROOT = "root"
@@ -31,7 +31,15 @@ class DependencyTree:
 
 
 def to_dependencies(tree: Node, n_edus: int) -> DependencyTree:
-    """Convert a constituent tree (n-ary or binary).
+    """Convert a constituent tree, n-ary or binary; a binary one is flattened first.
+
+    Raises UserError when its leaves are not the EDUs 0 to n_edus − 1 in order.
+    """
+    return nary_to_dependencies(restore_nary(tree), n_edus)
+
+
+def nary_to_dependencies(tree: Node, n_edus: int) -> DependencyTree:
+    """Convert a tree that is known not to be binarised, even if no node happens to have three children.
 
     Raises UserError when its leaves are not the EDUs 0 to n_edus − 1 in order.
     """
@@ -47,7 +55,7 @@ def to_dependencies(tree: Node, n_edus: int) -> DependencyTree:
                 heads[head], relations[head] = below[first], relation
         return below[first]
 
-    flatten(tree).fold(attach)
+    tree.fold(attach)
     return DependencyTree(tuple(heads), tuple(relations))
 
 

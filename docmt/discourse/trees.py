@@ -159,6 +159,16 @@ def flatten(tree: Node) -> Node:
     return tree.fold(combine)
 
 
+def restore_nary(tree: Node) -> Node:
+    """The n-ary tree that is meant: a binary tree flattened, any other as it is.
+
+    A list within a list under the same relation cannot be told from a binarised list in a binary tree, but it is what
+    it seems in a tree with some node of three or more children.
+    """
+    is_binary = all(len(node.children) <= 2 for node in tree.postorder())
+    return flatten(tree) if is_binary else tree
+
+
 def to_json(tree: Node) -> dict[str, Any]:
     """Plain values: `{"edu": n}`, or `nuclearity`, `relation` (one, or a list of one per child) and `children`."""
 

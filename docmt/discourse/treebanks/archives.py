@@ -25,7 +25,7 @@ class TreebankFile:
 
 
 def read_files(folder: Path, *, archive: str, suffix: str) -> list[TreebankFile]:
-    """The files with a suffix, sorted by path: of `archive`.tar.gz or `archive`.tar, else of all folders below `folder`.
+    """The files with a suffix, sorted by path: of `archive`.tar.gz or `archive`.tar, else of folders below `folder`.
 
     Archives are read in memory and never unpacked. Raises UserError when there is no such file, or one cannot be read.
     """

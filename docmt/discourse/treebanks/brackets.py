@@ -9,6 +9,7 @@
 import re
 from dataclasses import dataclass, field
 
+from docmt.discourse.treebanks.rstfile import RstFile
 from docmt.discourse.trees import SPAN, Node, join, leaf
 from docmt.errors import UserError
 
@@ -23,14 +24,6 @@ TOKENS = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 """`//TT_ERR` is a mark of the RST-DT's annotation tool that was left in some of its files."""
-
-
-@dataclass(frozen=True)
-class RstFile:
-    """A constituent tree and the text of its EDUs, as annotated."""
-
-    tree: Node
-    texts: tuple[str, ...]
 
 
 @dataclass
@@ -87,6 +80,38 @@ def parse_brackets(text: str, *, where: str) -> RstFile:
     if tree.first != 0 or sorted(texts) != list(range(tree.last + 1)):
         raise UserError(f"{where}: the leaves must be EDUs 1 to n, each once; they are {_numbers(texts)}")
     return RstFile(tree, tuple(texts[edu] for edu in range(tree.last + 1)))
+
+
+def format_brackets(rst: RstFile) -> str:
+    """The content of a `.dis` file; `parse_brackets` gives the same tree and texts back.
+
+    Raises UserError when an EDU holds the mark that ends a text.
+    """
+    for edu, text in enumerate(rst.texts, start=1):
+        if re.search(r"_!\s*\)", text):
+            raise UserError(f"EDU {edu} cannot be written as .dis: it holds the mark that ends a text: {text!r}")
+    lines = []
+    stack: list[tuple[int, str, Node | None]] = [(0, "Root", rst.tree)]
+    while stack:
+        depth, head, node = stack.pop()
+        indent = "  " * depth
+        if node is None:
+            lines.append(f"{indent})")
+        elif node.is_leaf:
+            role, _, relation = head.partition(" ")
+            parts = [role, f"(leaf {node.first + 1})", *filter(None, [relation]), f"(text _!{rst.texts[node.first]}_!)"]
+            lines.append(f"{indent}( {' '.join(parts)} )")
+        else:
+            role, _, relation = head.partition(" ")
+            span = f"(span {node.first + 1} {node.last + 1})"
+            lines.append(" ".join([f"{indent}( {role} {span}", *filter(None, [relation])]))
+            stack.append((depth, "", None))
+            children = zip(node.children, node.nuclearity, node.relations, strict=True)
+            stack.extend(
+                (depth + 1, f"{'Nucleus' if letter == 'N' else 'Satellite'} (rel2par {relation})", child)
+                for child, letter, relation in reversed(list(children))
+            )
+    return "\n".join(lines) + "\n"
 
 
 def _close(part: _Part, texts: dict[int, str], *, where: str) -> Node:

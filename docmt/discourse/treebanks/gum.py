@@ -1,7 +1,7 @@
 """GUM, the Georgetown University Multilayer corpus (Zeldes 2017; RST trees: Zeldes et al. 2024), English.
 
-Words, sentences, paragraphs and EDUs are those of the CoNLL-U files, trees those of the binary `.dis` files. The official
-splits are those of `splits.md`; its test2 (the GENTLE documents) is another corpus with a licence of its own.
+Words, sentences, paragraphs and EDUs are those of the CoNLL-U files, trees those of the binary `.dis` files. The
+official splits are those of `splits.md`; its test2 (the GENTLE documents) is another corpus with its own licence.
 """
 
 from collections.abc import Iterable
@@ -71,9 +71,7 @@ def gum_document(name: str, sentences: list[SyntaxSentence], tree_file: Treebank
     rst = parse_brackets(tree_file.text, where=tree_file.where)
     for number, sentence in enumerate(sentences, start=1):
         if sentence.edu_starts[:1] != (0,):
-            raise UserError(
-                f"{name}: sentence {number} does not begin an EDU: its CoNLL-U file has no Discourse= there"
-            )
+            raise UserError(f"{name}: sentence {number} does not begin an EDU: no Discourse= there in its CoNLL-U")
     inner = (sentence.edu_starts[1:] for sentence in sentences)
     edus = edus_of_starts(inner, (len(sentence.words) for sentence in sentences))
     if len(edus) != len(rst.texts):

@@ -1,0 +1,200 @@
+"""Constituent trees of RSTTool and rstWeb (`.rs3`, `.rs4`).
+
+A flat list of segments (EDUs) and groups; each names its parent and its relation to it. `span` stands between a
+nucleus and the group over it and its satellites; a relation of type `multinuc` between a nucleus and its multinuclear
+group; any other between a satellite and its nucleus. Secondary edges and signals of `.rs4` are no part of the tree: the
+edges are counted, the signals not looked at.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from xml.etree.ElementTree import Element, ParseError
+
+from defusedxml import DefusedXmlException
+from defusedxml.ElementTree import fromstring
+
+from docmt.discourse.treebanks.rstfile import RstFile
+from docmt.discourse.trees import SPAN, Node, join, leaf
+from docmt.errors import UserError
+from docmt.settings import nearest
+
+MULTINUCLEAR = "multinuc"
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A contiguous constituent with its place in the one above."""
+
+    node: Node
+    letter: str
+    relation: str
+
+
+@dataclass
+class _Element:
+    """A segment or a group."""
+
+    name: str
+    parent: str | None
+    relation: str
+    is_multinuclear_group: bool
+    edu: int | None = None
+    nuclei: list["_Element"] = field(default_factory=list)
+    satellites: list["_Element"] = field(default_factory=list)
+
+
+def parse_rs3(text: str, *, where: str) -> RstFile:
+    """Read an `.rs3` or `.rs4` file as an n-ary tree.
+
+    All satellites of one nucleus stand beside it in one node. A satellite between the nuclei of its own group is a
+    child of that group. Where an edge still crosses another, the part that is cut off hangs at the next constituent
+    above in which it leaves no gap, as a satellite; these are counted.
+
+    Raises UserError that names the element when the file is no XML, declares a document type (entities could fill the
+    memory), a parent or relation is unknown, or the elements do not make one tree.
+    """
+    try:
+        root = fromstring(text, forbid_dtd=True)
+    except ParseError as error:
+        raise UserError(f"{where}: not XML ({error})") from None
+    except DefusedXmlException:
+        raise UserError(f"{where}: declares a document type or entities, which are not read: remove them") from None
+    texts: list[str] = []
+    elements = _elements(root, texts, where=where)
+    top = _link(elements, _relation_types(root), where=where)
+    order = _below_first(top)
+    if len(order) != len(elements):
+        reached = {element.name for element in order}
+        lost = next(name for name in elements if name not in reached)
+        raise UserError(f"{where}: element {lost} is part of a cycle of parents")
+    tree, n_lifted = _build(order, where=where)
+    if (tree.first, tree.last) != (0, len(texts) - 1):
+        raise UserError(f"{where}: the tree covers EDUs {tree.first + 1} to {tree.last + 1} of {len(texts)}")
+    n_secondary = sum(1 for _ in root.iter("secedge"))
+    return RstFile(tree, tuple(texts), is_nary=True, n_secondary_edges=n_secondary, n_lifted=n_lifted)
+
+
+def _relation_types(root: Element) -> dict[str, set[str]]:
+    types: dict[str, set[str]] = defaultdict(set)
+    for relation in root.iter("rel"):
+        types[relation.get("name", "")].add(relation.get("type", ""))
+    return types
+
+
+def _elements(root: Element, texts: list[str], *, where: str) -> dict[str, _Element]:
+    elements: dict[str, _Element] = {}
+    body = root.find("body")
+    for item in body if body is not None else ():
+        if item.tag not in ("segment", "group"):
+            continue
+        name = item.get("id")
+        if name is None or name in elements:
+            raise UserError(f"{where}: {item.tag} {name!r} has no id, or one that is there twice")
+        is_group = item.tag == "group" and item.get("type") == MULTINUCLEAR
+        element = _Element(name, item.get("parent"), item.get("relname", SPAN), is_group)
+        if item.tag == "segment":
+            element.edu = len(texts)
+            texts.append(" ".join("".join(item.itertext()).split()))
+        elements[name] = element
+    if not texts:
+        raise UserError(f"{where}: it has no segments")
+    return elements
+
+
+def _link(elements: dict[str, _Element], types: dict[str, set[str]], *, where: str) -> _Element:
+    """Hang each element at its parent; returns the one without a parent."""
+    tops = []
+    for element in elements.values():
+        if element.parent is None:
+            tops.append(element)
+            continue
+        parent = elements.get(element.parent)
+        if parent is None:
+            raise UserError(f"{where}: element {element.name} has the parent {element.parent}, which is not there")
+        if element.relation != SPAN and element.relation not in types:
+            hint = nearest(element.relation, list(types))
+            raise UserError(f"{where}: element {element.name}: unknown relation {element.relation!r}; {hint}")
+        is_nucleus = element.relation == SPAN or (
+            parent.is_multinuclear_group and MULTINUCLEAR in types[element.relation]
+        )
+        if is_nucleus and parent.edu is not None:
+            raise UserError(f"{where}: element {element.name} is a nucleus of segment {parent.name}: it needs a group")
+        if is_nucleus and parent.nuclei and not parent.is_multinuclear_group:
+            raise UserError(
+                f"{where}: span group {parent.name} has two nuclei, {parent.nuclei[0].name} and {element.name}"
+            )
+        (parent.nuclei if is_nucleus else parent.satellites).append(element)
+    if len(tops) != 1:
+        names = " and ".join(element.name for element in tops[:2])
+        problem = (
+            f"elements {names} both have no parent: a tree has one root" if tops else "no root, so there is a cycle"
+        )
+        raise UserError(f"{where}: {problem}")
+    for element in elements.values():
+        if element.edu is None and not element.nuclei:
+            raise UserError(f"{where}: group {element.name} has no nucleus")
+    return tops[0]
+
+
+def _below_first(top: _Element) -> list[_Element]:
+    """The elements below `top` and itself, children before parents."""
+    order, stack = [], [top]
+    while stack:
+        element = stack.pop()
+        order.append(element)
+        stack += element.nuclei
+        stack += element.satellites
+    return order[::-1]
+
+
+def _build(order: list[_Element], *, where: str) -> tuple[Node, int]:
+    """The tree of the last element, and how many constituents were lifted."""
+    done: dict[str, tuple[Node, list[_Part]]] = {}
+    n_lifted = 0
+
+    def take(elements: Iterable[_Element], letter: str) -> list[_Part]:
+        parts = []
+        for element in elements:
+            node, cut_off = done.pop(element.name)
+            parts += [_Part(node, letter, element.relation), *cut_off]
+        return parts
+
+    for element in order:
+        satellites = take(element.satellites, "S")
+        if element.edu is not None:
+            node, cut_off = leaf(element.edu), []
+        else:
+            parts = take(element.nuclei, "N")
+            ends = [edu for part in parts for edu in (part.node.first, part.node.last)]
+            inside = [part for part in satellites if min(ends) < part.node.first < max(ends)]
+            satellites = [part for part in satellites if part not in inside]
+            node, cut_off = _join_around_head([*parts, *inside])
+            n_lifted += len(cut_off)
+        if satellites or cut_off:
+            node, cut_off = _join_around_head([_Part(node, "N", SPAN), *satellites, *cut_off])
+            n_lifted += len(cut_off)
+        done[element.name] = node, cut_off
+    tree, cut_off = done.pop(order[-1].name)
+    if cut_off:
+        raise UserError(f"{where}: EDU {cut_off[0].node.first + 1} has no place in the tree")
+    return tree, n_lifted
+
+
+def _join_around_head(parts: list[_Part]) -> tuple[Node, list[_Part]]:
+    """Join the parts that touch one another around the first nucleus; returns also the parts that are cut off."""
+    head = min((part for part in parts if part.letter == "N"), key=lambda part: part.node.first)
+    parts = sorted(parts, key=lambda part: part.node.first)
+    start = end = parts.index(head)
+    while start > 0 and parts[start - 1].node.last + 1 == parts[start].node.first:
+        start -= 1
+    while end + 1 < len(parts) and parts[end].node.last + 1 == parts[end + 1].node.first:
+        end += 1
+    run = parts[start : end + 1]
+    cut_off = [_Part(part.node, "S", part.relation) for part in (*parts[:start], *parts[end + 1 :])]
+    if len(run) == 1:
+        return head.node, cut_off
+    letters = "".join(part.letter for part in run)
+    alone = letters.count("N") == 1
+    relations = [SPAN if alone and part.letter == "N" else part.relation for part in run]
+    return join([part.node for part in run], letters, relations), cut_off
