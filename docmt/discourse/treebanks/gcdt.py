@@ -1,0 +1,46 @@
+"""GCDT, the Georgetown Chinese Discourse Treebank (Peng et al. 2022).
+
+Words and sentences are those of the tokenised files (one sentence per line), EDUs and trees those of the binary `.dis`
+files, splits the folders. Paragraphs are not marked.
+"""
+
+import html
+from pathlib import Path
+
+from docmt.discourse.treebanks.archives import TreebankFile, by_name, read_files
+from docmt.discourse.treebanks.brackets import parse_brackets
+from docmt.discourse.treebanks.collection import Treebank, TreebankDocument
+from docmt.discourse.treebanks.placing import place_tree
+from docmt.discourse.treebanks.rstfile import RstFile
+from docmt.errors import UserError
+
+SPLITS = ("train", "dev", "test")
+
+
+def read_gcdt(folder: Path) -> Treebank:
+    """Read the documents of all splits, in the order of their names.
+
+    Args:
+        folder: with `dis.tar.gz` and `tokenized.tar.gz`, or their files in plain folders; below them one folder per
+            split.
+
+    Raises UserError that names file and place when a file is missing or malformed, or tree and words do not fit.
+    """
+    treebank = Treebank("gcdt", {split: [] for split in SPLITS})
+    words = by_name(read_files(folder, archive="tokenized", suffix=".txt"))
+    trees = by_name(read_files(folder, archive="dis", suffix=".dis"))
+    if lonely := sorted(set(words) ^ set(trees)):
+        raise UserError(f"{folder}: document {lonely[0]} has only one of the two files, words (.txt) and tree (.dis)")
+    for name, file in sorted(trees.items()):
+        if file.folder not in treebank.splits or words[name].folder != file.folder:
+            raise UserError(f"{file.where}: must stand in a folder train, dev or test, beside its words")
+        treebank.splits[file.folder].append(_document(name, words[name], file))
+    return treebank
+
+
+def _document(name: str, words: TreebankFile, tree: TreebankFile) -> TreebankDocument:
+    sentences = [line.split() for line in words.text.split("\n") if line.strip()]
+    rst = parse_brackets(tree.text, where=tree.where)
+    # the .dis files hold the character references of the XML that they were made from
+    rst = RstFile(rst.tree, tuple(html.unescape(text) for text in rst.texts))
+    return TreebankDocument(place_tree(name, sentences, rst, where=tree.where))

@@ -1,0 +1,127 @@
+"""RST-DT, the RST Discourse Treebank (Carlson et al. 2002; LDC2002T07, licensed).
+
+Each document is a `.dis` file; `NAME.edus` beside it holds one EDU per line, `NAME.out` or `NAME.txt` the running text,
+with a blank line between paragraphs and each sentence on a line of its own. Texts are split into words here, one EDU at
+a time.
+
+Where there is no running text, a sentence ends with an EDU that ends in a full stop, question or exclamation mark, or
+at the mark `<P>`, which ends a paragraph.
+"""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+from docmt.discourse.documents import DiscourseDocument, Edu
+from docmt.discourse.treebanks.archives import TreebankFile, by_name, read_files
+from docmt.discourse.treebanks.brackets import parse_brackets
+from docmt.discourse.treebanks.collection import Treebank, TreebankDocument
+from docmt.discourse.trees import Node
+from docmt.errors import UserError
+from docmt.text.spacing import unescape
+from docmt.text.tokenizer import get_tokenizer, plain_tokens
+
+FOLDERS = {"TRAINING": "train", "TEST": "test"}
+DEV_EVERY = 10
+"""The treebank has no dev split: the last of every ten training documents, in the order of their names, makes one."""
+PARAGRAPH = "<P>"
+SENTENCE_END = re.compile(r"""[.?!]['"’”)\]]*$""")
+SENTENCE, PARAGRAPH_LEVEL = 1, 2
+
+
+def read_rst_dt(folder: Path) -> Treebank:
+    """Read the documents of the folders TRAINING and TEST.
+
+    Raises UserError that names file and place when a file is missing or malformed, or tree, EDUs and text do not fit.
+    """
+    trees = by_name(read_files(folder, archive="rst_dt", suffix=".dis"))
+    edus = _beside(folder, ".edus")
+    texts = _beside(folder, ".txt") | _beside(folder, ".out")
+    notes: Counter[str] = Counter()
+    treebank = Treebank("rst_dt", {"train": [], "dev": [], "test": []})
+    for file in (trees[name] for name in sorted(trees)):
+        split = FOLDERS.get(file.folder)
+        if split is None:
+            treebank.left_out.add("in neither of the folders TRAINING and TEST", file.name)
+            continue
+        name = file.name.removesuffix(".out")
+        text = texts.get(name)
+        document = _document(name, file, edus.get(name), text, notes)
+        treebank.splits[split].append(TreebankDocument(document))
+    train = treebank.splits["train"]
+    treebank.splits["dev"] = train[DEV_EVERY - 1 :: DEV_EVERY]
+    del train[DEV_EVERY - 1 :: DEV_EVERY]
+    treebank.notes.update(notes)
+    return treebank
+
+
+def _beside(folder: Path, suffix: str) -> dict[str, TreebankFile]:
+    try:
+        files = read_files(folder, archive="rst_dt", suffix=suffix)
+    except UserError:
+        return {}
+    return {file.name.removesuffix(".out"): file for file in files}
+
+
+def _document(
+    name: str, tree: TreebankFile, edus: TreebankFile | None, text: TreebankFile | None, notes: Counter[str]
+) -> DiscourseDocument:
+    rst = parse_brackets(tree.text, where=tree.where)
+    parts = [part.replace(PARAGRAPH, " ") for part in rst.texts]
+    if edus is not None:
+        lines = [line for line in edus.text.split("\n") if line.strip()]
+        for number, (line, part) in enumerate(zip(lines, parts, strict=False), start=1):
+            if _characters(line.replace(PARAGRAPH, " ")) != _characters(part):
+                raise UserError(f"{edus.where}: line {number} is {line!r}, but EDU {number} of the tree is {part!r}")
+        if len(lines) != len(parts):
+            raise UserError(f"{edus.where}: {len(lines)} EDUs, but the tree has {len(parts)}")
+    if text is None:
+        ends = [PARAGRAPH_LEVEL * (PARAGRAPH in part) or bool(SENTENCE_END.search(part.strip())) for part in rst.texts]
+        notes["documents whose sentences were guessed from the ends of EDUs"] += 1
+    else:
+        ends = _ends(parts, text, notes)
+    return _assemble(name, parts, ends, rst.tree)
+
+
+def _ends(parts: list[str], text: TreebankFile, notes: Counter[str]) -> list[int]:
+    """Whether a sentence (1) or a paragraph (2) ends after each EDU, by the lines of the running text."""
+    levels: dict[int, int] = {}
+    position, characters = 0, []
+    for line in text.text.split("\n"):
+        if not line.strip():
+            levels[position] = PARAGRAPH_LEVEL
+            continue
+        characters.append(_characters(line))
+        position += len(characters[-1])
+        levels[position] = SENTENCE
+    if "".join(characters) != "".join(map(_characters, parts)):
+        raise UserError(
+            f"{text.where}: not the text of the EDUs: take the file of the same edition, or remove it to have "
+            "sentences end where EDUs end in . ? or !"
+        )
+    ends, position = [], 0
+    for part in parts:
+        position += len(_characters(part))
+        ends.append(levels.pop(position, 0))
+    levels.pop(0, None)
+    notes["line ends inside an EDU, which are no ends of sentences"] += len(levels)
+    return ends
+
+
+def _assemble(name: str, parts: list[str], ends: list[int], tree: Node) -> DiscourseDocument:
+    tokenizer = get_tokenizer("en")
+    sentences: list[list[str]] = [[]]
+    edus, paragraphs = [], [0]
+    for number, (part, end) in enumerate(zip(parts, ends, strict=True), start=1):
+        words = [unescape(token) for token in plain_tokens(tokenizer.tokenise(part))]
+        edus.append(Edu(len(sentences) - 1, len(sentences[-1]), len(sentences[-1]) + len(words)))
+        sentences[-1] += words
+        if end and number < len(parts):
+            if end == PARAGRAPH_LEVEL:
+                paragraphs.append(len(sentences))
+            sentences.append([])
+    return DiscourseDocument(name, tuple(map(tuple, sentences)), tuple(edus), tree, tuple(paragraphs))
+
+
+def _characters(text: str) -> str:
+    return "".join(text.split())
