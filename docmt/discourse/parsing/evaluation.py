@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from docmt.discourse.dependencies import NO_HEAD, merge_to_sentences
+from docmt.discourse.dependencies import NO_HEAD, ROOT, merge_to_sentences
 from docmt.discourse.documents import DiscourseDocument
 from docmt.discourse.parsing.layout import ABOVE, SAME_PARAGRAPH, SAME_SENTENCE, UNKNOWN, Layout
-from docmt.discourse.trees import Node, binarise
+from docmt.discourse.trees import SPAN, Node, binarise
 from docmt.errors import UserError
 
 KINDS = ("S", "N", "R", "F")
@@ -79,13 +79,13 @@ class Scores:
     def _internal_nodes(self, tree: Node, places: list[Position]) -> tuple[list[Any], ...]:
         """The internal nodes four times: by span, with nuclearity, with relation, with both."""
         nodes = [node for node in tree.postorder() if not node.is_leaf]
-        labels = [(_span(node, places), node.nuclearity, self.coarse(node.relation)) for node in nodes]
+        labels = [(_span(node, places), node.nuclearity, self._coarse(node.relation)) for node in nodes]
         return _by_kind(labels)
 
     def _all_nodes(self, tree: Node, places: list[Position]) -> tuple[list[Any], ...]:
         """All nodes but the root, as `_internal_nodes`."""
         labels = [
-            (_span(child, places), letter, self.coarse(relation))
+            (_span(child, places), letter, self._coarse(relation))
             for node in tree.postorder()
             for child, letter, relation in zip(node.children, node.nuclearity, node.relations, strict=True)
         ]
@@ -103,9 +103,12 @@ class Scores:
     def _arcs(self, document: DiscourseDocument, places: list[Position]) -> list[tuple[Position, Any, str]]:
         tree = document.dependencies
         return [
-            (place, places[head] if head != NO_HEAD else None, self.coarse(relation))
+            (place, places[head] if head != NO_HEAD else None, self._coarse(relation))
             for place, head, relation in zip(places, tree.heads, tree.relations, strict=True)
         ]
+
+    def _coarse(self, relation: str) -> str:
+        return relation if relation in (SPAN, ROOT) else self.coarse(relation)
 
     def report(self) -> dict[str, Any]:
         """Percentages: F1 of original Parseval and RST-Parseval, span recall by level, UAS and LAS, and counts.

@@ -1,0 +1,143 @@
+"""Named features of the linear parser, after StageDP (Wang et al. 2017, §3.2–3.3), without Brown clusters.
+
+Beside the structural templates there are words at the edges of spans, their parts of speech, and, inside a sentence,
+the dependencies between two spans. Every feature also stands conjoined with the level of the boundary.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from docmt.discourse.documents import DiscourseDocument
+from docmt.discourse.parsing.layout import NOTHING, SAME_SENTENCE
+from docmt.discourse.parsing.structure import (
+    MERGE_TEMPLATES,
+    STATE_TEMPLATES,
+    Sketch,
+    state_values,
+)
+from docmt.discourse.parsing.syntax import DocumentSyntax
+from docmt.discourse.parsing.transitions import Merge, State
+
+NO_WORD = "-"
+
+
+class LexicalSketch(Sketch):
+    """A document with the words of each EDU, and what its syntax says of them where it is known.
+
+    Attributes:
+        words, pos: of each EDU, lower-cased words and parts of speech; `pos` is empty without syntax.
+        outward: of each EDU, the features of its words whose head lies outside it.
+        links: of each EDU, the EDUs in which heads of its words lie, with the relation of the first such word.
+    """
+
+    def __init__(self, document: DiscourseDocument, syntax: DocumentSyntax | None) -> None:
+        super().__init__(document)
+        self.words = [[word.lower() for word in document.edu_words(edu)] for edu in range(self.layout.n_edus)]
+        self.pos: list[Sequence[str]] = []
+        self.outward: list[list[str]] = [[] for _ in document.edus]
+        self.links: list[dict[int, str]] = [{} for _ in document.edus]
+        if syntax is not None:
+            self._add_syntax(document, syntax)
+
+    def _add_syntax(self, document: DiscourseDocument, syntax: DocumentSyntax) -> None:
+        edu_at = {
+            (edu.sentence, word): number
+            for number, edu in enumerate(document.edus)
+            for word in range(edu.start, edu.end)
+        }
+        for number, edu in enumerate(document.edus):
+            sentence = syntax[edu.sentence]
+            self.pos.append(sentence.pos[edu.start : edu.end])
+            for word in range(edu.start, edu.end):
+                head = sentence.heads[word]
+                if edu.start <= head < edu.end:
+                    continue
+                label, tag = sentence.relations[word], sentence.pos[word]
+                form = self.words[number][word - edu.start]
+                self.outward[number] += [f"word={form}", f"pos={tag}", f"label={label}"]
+                if head >= 0:
+                    self.links[number].setdefault(edu_at[edu.sentence, head], label)
+
+    def link(self, left: tuple[int, int], right: tuple[int, int]) -> str:
+        """Whether a word of one span depends on a word of the other, and how. Spans are first and last EDU."""
+        for name, (first, last), (head_first, head_last) in (("left", left, right), ("right", right, left)):
+            for edu in range(first, last + 1):
+                for head, label in self.links[edu].items():
+                    if head_first <= head <= head_last:
+                        return f"{name} {label}"
+        return "none"
+
+
+def state_features(sketch: LexicalSketch, state: State) -> list[str]:
+    """The features of a state; one that stands twice counts twice."""
+    values = state_values(sketch, state)
+    features = [name + value for name, value in zip(_state_names(), map(str, values), strict=True)]
+    spans: list[tuple[str, int, int, int] | None] = [
+        ("s1", state.firsts[-1], state.lasts[-1], state.nuclei[-1]) if state.firsts else None,
+        ("s2", state.firsts[-2], state.lasts[-2], state.nuclei[-2]) if len(state.firsts) > 1 else None,
+        ("q1", state.next, state.next, state.next) if state.next < state.n_edus else None,
+    ]
+    for span in spans:
+        if span is not None:
+            features += _span_features(sketch, *span)
+    s1, s2, q1 = spans
+    features += _pair_features(sketch, "s2 s1", s2, s1)
+    features += _pair_features(sketch, "s1 q1", s1, q1)
+    boundary = values[-2] if len(state.firsts) > 1 else NOTHING
+    return features + [f"{boundary}|{feature}" for feature in features]
+
+
+def merge_features(sketch: LexicalSketch, values: Sequence[int], merge: Merge) -> list[str]:
+    """The features of an internal node.
+
+    Args:
+        values: its structural values.
+    """
+    features = [name + value for name, value in zip(_merge_names(), map(str, values), strict=True)]
+    left, right = ("left", *merge.left), ("right", *merge.right)
+    features += _span_features(sketch, *left)
+    features += _span_features(sketch, *right)
+    features += _pair_features(sketch, "pair", left, right)
+    return features + [f"{merge.form}|{feature}" for feature in features]
+
+
+@lru_cache(maxsize=1)
+def _state_names() -> tuple[str, ...]:
+    return tuple(f"{name}=" for name, _ in STATE_TEMPLATES)
+
+
+@lru_cache(maxsize=1)
+def _merge_names() -> tuple[str, ...]:
+    return tuple(f"{name}=" for name, _ in MERGE_TEMPLATES)
+
+
+def _span_features(sketch: LexicalSketch, name: str, first: int, last: int, nucleus: int) -> list[str]:
+    """Words and parts of speech at both ends of a span, and those by which its nucleus EDU hangs on others."""
+    features = []
+    for kind, rows in (("word", sketch.words), ("pos", sketch.pos)):
+        if rows:
+            start, end = rows[first], rows[last]
+            features += [
+                f"{name} first {kind}={start[0] if start else NO_WORD}",
+                f"{name} last {kind}={end[-1] if end else NO_WORD}",
+                f"{name} first two {kind}={' '.join(start[:2])}",
+                f"{name} last two {kind}={' '.join(end[-2:])}",
+            ]
+    return features + [f"{name} nucleus {feature}" for feature in sketch.outward[nucleus]]
+
+
+def _pair_features(
+    sketch: LexicalSketch, name: str, left: tuple[str, int, int, int] | None, right: tuple[str, int, int, int] | None
+) -> list[str]:
+    """First words of two spans together, and the dependency between them when they stand in one sentence."""
+    if left is None or right is None:
+        return []
+    features = []
+    for kind, rows in (("word", sketch.words), ("pos", sketch.pos)):
+        if rows:
+            words = [(rows[part[1]] or [NO_WORD])[0] for part in (left, right)]
+            features.append(f"{name} first {kind}={' '.join(words)}")
+    if sketch.pos and sketch.layout.level(left[1], right[2]) == SAME_SENTENCE:
+        link = sketch.link((left[1], left[2]), (right[1], right[2]))
+        features += [f"{name} link={link}", f"{name} direction={link.split()[0]}"]
+    return features

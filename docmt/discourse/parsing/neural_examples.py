@@ -1,0 +1,167 @@
+"""What the neural parser reads of documents, states and nodes, as arrays; and gold trees as training examples.
+
+Shapes: E EDUs, W words of a sentence, D width of a word state, I = 3 D, Q states or nodes, L slots, F features.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from docmt.discourse.documents import DiscourseDocument
+from docmt.discourse.parsing.structure import Sketch, merge_values, state_values
+from docmt.discourse.parsing.transitions import Merge, State, gold_actions, merges
+from docmt.discourse.trees import Node
+
+NO_EDU = -1
+
+
+def pool(document: DiscourseDocument, states: Sequence[Tensor]) -> Tensor:
+    """EDU vectors from word states: first word, last word, mean.
+
+    Args:
+        states: of each sentence, [W, D].
+
+    Returns float32 [E, I]; zeros for EDUs without words.
+    """
+    rows = []
+    for edu in document.edus:
+        words_WD = states[edu.sentence][edu.start : edu.end].float()
+        if not len(words_WD):
+            rows.append(torch.zeros(3 * states[edu.sentence].shape[-1]))
+        else:
+            rows.append(torch.cat([words_WD[0], words_WD[-1], words_WD.mean(0)]))
+    return torch.stack(rows)
+
+
+def state_slots(sketch: Sketch, state: State) -> list[int]:
+    """The EDUs that speak for a state: first, last and nucleus EDU of the two upper spans, last and nucleus EDU of the
+    third, the queue's first EDU, the last one of its sentence, the first one after that; −1 where there is none."""
+    slots = [NO_EDU] * 11
+    n_stack = len(state.firsts)
+    if n_stack:
+        slots[0:3] = state.firsts[-1], state.lasts[-1], state.nuclei[-1]
+    if n_stack > 1:
+        slots[3:6] = state.firsts[-2], state.lasts[-2], state.nuclei[-2]
+    if n_stack > 2:
+        slots[6:8] = state.lasts[-3], state.nuclei[-3]
+    if state.next < state.n_edus:
+        end = sketch.layout.sentences.last[state.next]
+        slots[8:10] = state.next, end
+        if end + 1 < state.n_edus:
+            slots[10] = end + 1
+    return slots
+
+
+def merge_slots(merge: Merge) -> list[int]:
+    """The EDUs that speak for a node: first, last and nucleus EDU of both children."""
+    return [*merge.left, *merge.right]
+
+
+def merge_rows(sketch: Sketch, nodes: Sequence[Merge]) -> list[list[int]]:
+    """Structural values of all nodes of a tree."""
+    depths = [0] * len(nodes)
+    for number in reversed(range(len(nodes))):
+        if (parent := nodes[number].parent) >= 0:
+            depths[number] = depths[parent] + 1
+    return [
+        merge_values(sketch, node, nodes[node.parent] if node.parent >= 0 else None, depth)
+        for node, depth in zip(nodes, depths, strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """States or nodes with the right answers.
+
+    Attributes:
+        slots_QL: int64, EDUs of the document; −1 for none.
+        values_QF: int16, structural values; one array with paragraphs and one without.
+        labels_Q: int64, the right classes.
+    """
+
+    slots_QL: np.ndarray
+    values_QF: tuple[np.ndarray, np.ndarray]
+    labels_Q: np.ndarray
+
+
+@dataclass(frozen=True)
+class Example:
+    """A training document.
+
+    Attributes:
+        inputs_EI: pooled word states.
+        steps: every state on the way to its tree.
+        nodes: every internal node of its tree, with its relation.
+    """
+
+    inputs_EI: Tensor
+    steps: Decisions
+    nodes: Decisions
+
+
+def make_example(
+    document: DiscourseDocument, tree: Node, states: Sequence[Tensor], relations: Sequence[str]
+) -> Example:
+    """Replay the oracle on a document.
+
+    Args:
+        tree: its binary tree with coarse relations.
+        states: word states of its sentences.
+        relations: the names of the classes; all of the tree's are among them.
+    """
+    actions = gold_actions(tree)
+    nodes = merges(actions)
+    names = [node.relation for node in tree.postorder() if not node.is_leaf]
+    step_values, node_values, slots = [], [], []
+    for variant in (document, replace(document, paragraphs=None)):
+        sketch, state = Sketch(variant), State(len(document.edus))
+        rows, slots = [], []
+        for action in actions:
+            rows.append(state_values(sketch, state))
+            slots.append(state_slots(sketch, state))
+            state.apply(action)
+        step_values.append(np.array(rows, dtype=np.int16))
+        node_values.append(np.array(merge_rows(sketch, nodes), dtype=np.int16))
+    return Example(
+        pool(document, states),
+        Decisions(np.array(slots), (step_values[0], step_values[1]), np.array(actions)),
+        Decisions(
+            np.array([merge_slots(node) for node in nodes]),
+            (node_values[0], node_values[1]),
+            np.array([relations.index(name) for name in names]),
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Decisions of several documents, in the form that `SpanClassifier` takes."""
+
+    slots_QL: Tensor
+    values_QF: Tensor
+    documents_Q: Tensor
+    labels_Q: Tensor
+
+
+def collate(decisions: Sequence[Decisions], lengths: Sequence[int], hidden: Sequence[bool]) -> Batch:
+    """Put the decisions of documents together.
+
+    Args:
+        lengths: EDUs of each document.
+        hidden: whether its paragraphs are hidden.
+    """
+    offsets = np.cumsum([0, *lengths])
+    slots = [
+        np.where(part.slots_QL == NO_EDU, offsets[-1], part.slots_QL + offset)
+        for part, offset in zip(decisions, offsets[:-1], strict=True)
+    ]
+    values = [part.values_QF[int(hide)] for part, hide in zip(decisions, hidden, strict=True)]
+    numbers = [np.full(len(part.labels_Q), number) for number, part in enumerate(decisions)]
+    return Batch(*(_tensor(parts) for parts in (slots, values, numbers, [part.labels_Q for part in decisions])))
+
+
+def _tensor(parts: Iterable[np.ndarray]) -> Tensor:
+    return torch.from_numpy(np.concatenate(list(parts)).astype(np.int64))

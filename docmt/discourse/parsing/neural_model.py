@@ -1,0 +1,134 @@
+"""The network of the neural parser: EDUs in the light of their document, and two classifiers over spans of them.
+
+Shapes: E EDUs of all documents of a batch, I input width of an EDU, R width of an encoded EDU, H hidden width,
+Q states or nodes to classify, L slots (places of a state that hold an EDU), F features, C classes, B documents,
+T most EDUs of a document.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
+
+from docmt.discourse.parsing.layout import N_LEVELS
+from docmt.discourse.parsing.neural_settings import NeuralSettings
+from docmt.discourse.parsing.structure import MERGE_TEMPLATES, STATE_TEMPLATES
+from docmt.discourse.parsing.transitions import N_ACTIONS
+
+STATE_SLOTS = 11
+MERGE_SLOTS = 6
+
+
+class EduEncoder(nn.Module):
+    """EDU vectors from pooled word states: a projection, and a BiLSTM over the document's EDUs."""
+
+    def __init__(self, n_inputs: int, settings: NeuralSettings) -> None:
+        super().__init__()
+        self.drop_input = nn.Dropout(settings.input_dropout)
+        self.project = nn.Linear(n_inputs, settings.edu_width)
+        self.recurrent = nn.LSTM(settings.edu_width, settings.document_width, bidirectional=True, batch_first=True)
+        self.drop_output = nn.Dropout(settings.hidden_dropout)
+        self.width = settings.edu_width + 2 * settings.document_width
+
+    def forward(self, inputs_EI: Tensor, lengths: Sequence[int]) -> Tensor:
+        """Encode the EDUs of documents that stand one after the other.
+
+        Args:
+            inputs_EI: pooled word states.
+            lengths: EDUs of each document; none is 0.
+
+        Returns encoded EDUs, [E, R].
+        """
+        edus_ER = torch.tanh(self.project(self.drop_input(inputs_EI)))
+        padded_BTR = pad_sequence(list(edus_ER.split(list(lengths))), batch_first=True)
+        packed = pack_padded_sequence(
+            padded_BTR, torch.tensor(lengths), batch_first=True, enforce_sorted=False
+        )
+        context_BTR, _ = pad_packed_sequence(self.recurrent(packed)[0], batch_first=True)
+        context_ER = torch.cat([context_BTR[i, :length] for i, length in enumerate(lengths)])
+        return self.drop_output(torch.cat([edus_ER, context_ER], dim=-1))
+
+
+class SpanClassifier(nn.Module):
+    """Scores from the EDUs that stand in the slots of a state (or node), and its structural features.
+
+    What a slot contributes is a linear map of its EDU, so it is computed once per EDU and slot (`cache`), and a state
+    only adds up rows. Features are conjoined with the boundary levels: the last `n_gates` templates.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        n_slots: int,
+        templates: Sequence[tuple[str, int]],
+        *,
+        n_gates: int,
+        n_classes: int,
+        settings: NeuralSettings,
+    ) -> None:
+        super().__init__()
+        sizes = torch.tensor([size for _, size in templates])
+        self.total, self.n_gates, self.n_slots = int(sizes.sum()), n_gates, n_slots
+        self.register_buffer("offsets_F", sizes.cumsum(0) - sizes, persistent=False)
+        self.slots = nn.Linear(width, n_slots * settings.hidden_width)
+        self.document = nn.Linear(width, settings.hidden_width)
+        self.features = nn.Parameter(torch.empty(self.total * (1 + n_gates * N_LEVELS), settings.feature_width))
+        self.widen = nn.Linear(settings.feature_width, settings.hidden_width, bias=False)
+        self.norm = nn.LayerNorm(settings.hidden_width)
+        self.drop = nn.Dropout(settings.hidden_dropout)
+        self.feature_dropout = settings.feature_dropout
+        self.hidden = nn.Linear(settings.hidden_width, settings.hidden_width)
+        self.out = nn.Linear(settings.hidden_width, n_classes)
+        nn.init.normal_(self.features, std=0.05)
+
+    def cache(self, edus_ER: Tensor, lengths: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """What each EDU contributes in each slot, [(E + 1) · L, H] (the last L rows, of no EDU, are 0), and what each
+        document does, [B, H]."""
+        slots_EJ = functional.pad(self.slots(edus_ER), (0, 0, 0, 1))
+        means_BR = torch.stack([part.mean(0) for part in edus_ER.split(list(lengths))])
+        return slots_EJ.view(slots_EJ.shape[0] * self.n_slots, -1), self.document(means_BR)
+
+    def forward(self, cache: tuple[Tensor, Tensor], slots_QL: Tensor, values_QF: Tensor, documents_Q: Tensor) -> Tensor:
+        """Class scores, [Q, C].
+
+        Args:
+            cache: from `cache`.
+            slots_QL: int64, the EDU in each slot; E where there is none.
+            values_QF: int64, the value of each template.
+            documents_Q: int64, the document of each state.
+        """
+        rows_QL = slots_QL * self.n_slots + torch.arange(self.n_slots)
+        spans_QH = functional.embedding_bag(rows_QL, cache[0], mode="sum")
+        hidden_QH = spans_QH + self.widen(self._features(values_QF)) + cache[1][documents_Q]
+        hidden_QH = self.drop(torch.relu(self.norm(hidden_QH)))
+        return self.out(self.drop(torch.relu(self.hidden(hidden_QH))))
+
+    def _features(self, values_QF: Tensor) -> Tensor:
+        plain_QF = values_QF + self.offsets_F
+        rows = [plain_QF]
+        for gate in range(self.n_gates):
+            levels_Q1 = values_QF[:, -1 - gate :][:, :1]
+            rows.append(plain_QF + self.total * (1 + gate * N_LEVELS + levels_Q1))
+        rows_QK = torch.cat(rows, dim=1)
+        if not (self.training and self.feature_dropout):
+            return functional.embedding_bag(rows_QK, self.features, mode="sum")
+        keep = 1 - self.feature_dropout
+        weights_QK = torch.empty(rows_QK.shape).bernoulli_(keep) / keep
+        return functional.embedding_bag(rows_QK, self.features, mode="sum", per_sample_weights=weights_QK)
+
+
+class ParserNetwork(nn.Module):
+    """One member of the ensemble: encoder, classifier of actions, classifier of relations."""
+
+    def __init__(self, n_inputs: int, n_relations: int, settings: NeuralSettings) -> None:
+        super().__init__()
+        self.encoder = EduEncoder(n_inputs, settings)
+        width = self.encoder.width
+        self.actions = SpanClassifier(
+            width, STATE_SLOTS, STATE_TEMPLATES, n_gates=2, n_classes=N_ACTIONS, settings=settings
+        )
+        self.relations = SpanClassifier(
+            width, MERGE_SLOTS, MERGE_TEMPLATES, n_gates=1, n_classes=n_relations, settings=settings
+        )

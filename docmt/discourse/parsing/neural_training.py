@@ -1,0 +1,89 @@
+"""Training the neural parser's networks on gold trees."""
+
+import copy
+import logging
+import random
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from docmt.discourse.parsing.neural_examples import Example, collate
+from docmt.discourse.parsing.neural_model import ParserNetwork
+from docmt.discourse.parsing.neural_settings import NeuralSettings
+
+log = logging.getLogger(__name__)
+
+
+def train_member(examples: Sequence[Example], n_relations: int, settings: NeuralSettings, *, seed: int) -> ParserNetwork:
+    """Train one network.
+
+    Args:
+        examples: with two EDUs or more each.
+        n_relations: classes of the relation classifier.
+        seed: of the weights, the order of documents and the dropout.
+
+    Returns the network with the averaged weights, in evaluation mode.
+    """
+    chance = random.Random(seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = ParserNetwork(examples[0].inputs_EI.shape[1], n_relations, settings).train()
+        average = copy.deepcopy(network).eval()
+        optimiser = torch.optim.AdamW(
+            network.parameters(),
+            lr=settings.learning_rate,
+            weight_decay=settings.weight_decay,
+            betas=(0.9, 0.98),
+            fused=True,
+        )
+        n_updates = settings.epochs * -(-len(examples) // settings.documents_per_batch)
+        update = 0
+        for epoch in range(1, settings.epochs + 1):
+            order = list(range(len(examples)))
+            chance.shuffle(order)
+            total = 0.0
+            for start in range(0, len(order), settings.documents_per_batch):
+                chosen = [examples[number] for number in order[start : start + settings.documents_per_batch]]
+                hidden = [chance.random() < settings.paragraph_dropout for _ in chosen]
+                optimiser.param_groups[0]["lr"] = _rate(settings.learning_rate, update, n_updates)
+                loss = _loss(network, chosen, hidden, settings.label_smoothing)
+                optimiser.zero_grad()
+                loss.backward()
+                nn.utils.clip_grad_norm_(network.parameters(), 5.0)
+                optimiser.step()
+                update += 1
+                _follow(average, network, min(settings.average_decay, update / (update + 10)))
+                total += loss.item()
+            log.info("parser, seed %d: epoch %d of %d, loss %.1f", seed, epoch, settings.epochs, total)
+    return average
+
+
+def _rate(highest: float, update: int, n_updates: int) -> float:
+    """A short warm-up, then a linear fall to 0."""
+    warmup = max(1, n_updates // 20)
+    return highest * min((update + 1) / warmup, (n_updates - update) / max(1, n_updates - warmup))
+
+
+def _loss(network: ParserNetwork, chosen: Sequence[Example], hidden: Sequence[bool], smoothing: float) -> Tensor:
+    """Mean cross-entropy of actions plus that of relations, a scalar."""
+    lengths = [len(example.inputs_EI) for example in chosen]
+    edus_ER = network.encoder(torch.cat([example.inputs_EI for example in chosen]), lengths)
+    loss = torch.zeros(())
+    for classifier, parts in (
+        (network.actions, [example.steps for example in chosen]),
+        (network.relations, [example.nodes for example in chosen]),
+    ):
+        batch = collate(parts, lengths, hidden)
+        scores_QC = classifier(
+            classifier.cache(edus_ER, lengths), batch.slots_QL, batch.values_QF, batch.documents_Q
+        )
+        loss = loss + functional.cross_entropy(scores_QC, batch.labels_Q, label_smoothing=smoothing)
+    return loss
+
+
+@torch.no_grad()
+def _follow(average: nn.Module, network: nn.Module, decay: float) -> None:
+    for kept, new in zip(average.parameters(), network.parameters(), strict=True):
+        kept.lerp_(new, 1 - decay)

@@ -1,0 +1,32 @@
+"""Gold trees as the parsers learn them: binary, with coarse relations."""
+
+from collections.abc import Callable, Iterable
+
+from docmt.discourse.documents import DiscourseDocument
+from docmt.discourse.trees import SPAN, Node, binarise
+from docmt.errors import UserError
+
+
+def coarsen(tree: Node, coarse: Callable[[str], str]) -> Node:
+    """The same tree with other names for its relations."""
+
+    def rename(node: Node, children: list[Node]) -> Node:
+        names = tuple(name if name == SPAN else coarse(name) for name in node.relations)
+        return Node(node.first, node.last, tuple(children), node.nuclearity, names)
+
+    return tree.fold(rename)
+
+
+def training_tree(document: DiscourseDocument, coarse: Callable[[str], str]) -> Node:
+    """The binary tree of a document, with coarse relations. Raises UserError when it has none."""
+    if document.tree is None:
+        raise UserError(f"parser training: document {document.id!r} has no tree: train on gold trees")
+    return binarise(coarsen(document.tree, coarse))
+
+
+def relation_names(trees: Iterable[Node]) -> tuple[str, ...]:
+    """All relations of the trees, sorted. Raises UserError when there are none."""
+    names = {node.relation for tree in trees for node in tree.postorder() if not node.is_leaf}
+    if not names:
+        raise UserError("parser training: no document has two EDUs or more, so there is nothing to learn")
+    return tuple(sorted(names))
