@@ -122,21 +122,26 @@ def binarise(tree: Node) -> Node:
     """The same tree with two children per node.
 
     Nuclei are joined first, right-branching under their own relation; then the satellites, the nearest first, those
-    on the right before those on the left. So every EDU keeps its head in the dependency form.
+    on the right before those on the left. Where satellites stand between nuclei, all up to the last of these is
+    joined from the left. So every EDU keeps its head in the dependency form, if the nuclei of a node share a relation.
     """
 
     def combine(node: Node, children: list[Node]) -> Node:
         if len(children) < 3:
             return Node(node.first, node.last, tuple(children), node.nuclearity, node.relations)
-        nuclei = [i for i, letter in enumerate(node.nuclearity) if letter == "N"]
-        core, start, end = children[nuclei[-1]], nuclei[-1], nuclei[-1]
-        for i in reversed(range(nuclei[0], nuclei[-1])):
-            is_nucleus = node.nuclearity[i] == "N"
-            core = join_pair(children[i], core, "NN" if is_nucleus else "SN", node.relations[i])
-            start = i
-        for i in range(end + 1, len(children)):
+        first, last = node.nuclearity.index("N"), node.nuclearity.rindex("N")
+        between = max(node.nuclearity.rfind("S", first, last), first)
+        core = children[first]
+        for i in range(first + 1, between + 1):
+            core = join_pair(core, children[i], "N" + node.nuclearity[i], node.relations[i])
+        if between < last:
+            further = children[last]
+            for i in reversed(range(between + 1, last)):
+                further = join_pair(children[i], further, "NN", node.relations[i])
+            core = join_pair(core, further, "NN", node.relations[last])
+        for i in range(last + 1, len(children)):
             core = join_pair(core, children[i], "NS", node.relations[i])
-        for i in reversed(range(start)):
+        for i in reversed(range(first)):
             core = join_pair(children[i], core, "SN", node.relations[i])
         return core
 

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from docmt.discourse.documents import DiscourseDocument, write_discourse
+from docmt.discourse.relations import Inventory
 from docmt.discourse.treebanks.conllu import SyntaxSentence
+from docmt.discourse.trees import SPAN, Node
 from docmt.errors import UserError
 from docmt.files import write_json, write_jsonl
 
@@ -75,11 +77,23 @@ def check_texts(document: DiscourseDocument, texts: Sequence[str], *, where: str
             )
 
 
-def _counts(documents: list[TreebankDocument]) -> dict[str, int]:
+def check_relations(tree: Node, inventory: Inventory, *, where: str) -> None:
+    """Raise UserError that names the first EDUs whose relation is not in the inventory."""
+    for node in tree.postorder():
+        for child, relation in zip(node.children, node.relations, strict=True):
+            try:
+                if relation != SPAN:
+                    inventory.coarse(relation)
+            except UserError as error:
+                raise UserError(f"{where}: EDUs {child.first + 1} to {child.last + 1}: {error}") from None
+
+
+def _counts(documents: list[TreebankDocument]) -> dict[str, int | None]:
     parts = [document.discourse for document in documents]
+    paragraphs = [part.paragraphs for part in parts]
     return {
         "documents": len(parts),
-        "paragraphs": sum(len(part.paragraphs or ()) for part in parts),
+        "paragraphs": sum(map(len, paragraphs)) if None not in paragraphs else None,
         "sentences": sum(len(part.sentences) for part in parts),
         "tokens": sum(len(words) for part in parts for words in part.sentences),
         "edus": sum(len(part.edus) for part in parts),

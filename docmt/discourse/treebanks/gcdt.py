@@ -7,9 +7,10 @@ files, splits the folders. Paragraphs are not marked.
 import html
 from pathlib import Path
 
+from docmt.discourse.relations import load_inventory
 from docmt.discourse.treebanks.archives import TreebankFile, by_name, read_files
 from docmt.discourse.treebanks.brackets import parse_brackets
-from docmt.discourse.treebanks.collection import Treebank, TreebankDocument
+from docmt.discourse.treebanks.collection import Treebank, TreebankDocument, check_relations
 from docmt.discourse.treebanks.placing import place_tree
 from docmt.discourse.treebanks.rstfile import RstFile
 from docmt.errors import UserError
@@ -41,6 +42,7 @@ def read_gcdt(folder: Path) -> Treebank:
 def _document(name: str, words: TreebankFile, tree: TreebankFile) -> TreebankDocument:
     sentences = [line.split() for line in words.text.split("\n") if line.strip()]
     rst = parse_brackets(tree.text, where=tree.where)
+    check_relations(rst.tree, load_inventory("gcdt"), where=tree.where)
     # the .dis files hold the character references of the XML that they were made from
     rst = RstFile(rst.tree, tuple(html.unescape(text) for text in rst.texts))
     return TreebankDocument(place_tree(name, sentences, rst, where=tree.where))

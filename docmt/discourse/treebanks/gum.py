@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from docmt.discourse.documents import DiscourseDocument, edus_of_starts
+from docmt.discourse.relations import load_inventory
 from docmt.discourse.treebanks.archives import TreebankFile, by_name, read_files
 from docmt.discourse.treebanks.brackets import parse_brackets
-from docmt.discourse.treebanks.collection import LeftOut, Treebank, TreebankDocument, check_texts
+from docmt.discourse.treebanks.collection import LeftOut, Treebank, TreebankDocument, check_relations, check_texts
 from docmt.discourse.treebanks.conllu import SyntaxSentence, read_conllu
 from docmt.errors import UserError
 from docmt.files import read_lines
@@ -69,6 +70,7 @@ def read_splits(path: Path) -> dict[str, list[str]]:
 def gum_document(name: str, sentences: list[SyntaxSentence], tree_file: TreebankFile) -> TreebankDocument:
     """One document from its sentences and its tree."""
     rst = parse_brackets(tree_file.text, where=tree_file.where)
+    check_relations(rst.tree, load_inventory("gum"), where=tree_file.where)
     for number, sentence in enumerate(sentences, start=1):
         if sentence.edu_starts[:1] != (0,):
             raise UserError(f"{name}: sentence {number} does not begin an EDU: no Discourse= there in its CoNLL-U")

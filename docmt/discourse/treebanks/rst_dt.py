@@ -13,9 +13,10 @@ from collections import Counter
 from pathlib import Path
 
 from docmt.discourse.documents import DiscourseDocument, Edu
+from docmt.discourse.relations import load_inventory
 from docmt.discourse.treebanks.archives import TreebankFile, by_name, read_files
 from docmt.discourse.treebanks.brackets import parse_brackets
-from docmt.discourse.treebanks.collection import Treebank, TreebankDocument
+from docmt.discourse.treebanks.collection import Treebank, TreebankDocument, check_relations
 from docmt.discourse.trees import Node
 from docmt.errors import UserError
 from docmt.text.spacing import unescape
@@ -67,6 +68,7 @@ def _document(
     name: str, tree: TreebankFile, edus: TreebankFile | None, text: TreebankFile | None, notes: Counter[str]
 ) -> DiscourseDocument:
     rst = parse_brackets(tree.text, where=tree.where)
+    check_relations(rst.tree, load_inventory("rst_dt"), where=tree.where)
     parts = [part.replace(PARAGRAPH, " ") for part in rst.texts]
     if edus is not None:
         lines = [line for line in edus.text.split("\n") if line.strip()]
