@@ -1,0 +1,1 @@
+"""Finding elementary discourse units (EDUs): a trainable segmenter after Wang et al. (2018)."""

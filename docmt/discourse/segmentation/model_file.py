@@ -1,0 +1,76 @@
+"""The trained segmenter as one file: settings, vocabulary, weights, scores on the development set, provenance."""
+
+import io
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from docmt.discourse.segmentation.network import SegmenterNetwork
+from docmt.discourse.segmentation.settings import SegmenterSettings
+from docmt.discourse.segmentation.vocabulary import Vocabulary
+from docmt.errors import UserError
+from docmt.files import atomic_path, read_bytes
+
+FORMAT = 1
+KIND = "EDU segmenter"
+KEYS = ("settings", "vocabulary", "weights", "scores", "provenance")
+
+
+@dataclass(frozen=True)
+class TrainedSegmenter:
+    """All that segmenting needs.
+
+    Attributes:
+        network: on the CPU, in evaluation mode.
+        settings, vocabulary: what it was made with.
+        scores: on the development set, and how training went.
+        provenance: where it comes from.
+    """
+
+    network: SegmenterNetwork
+    settings: SegmenterSettings
+    vocabulary: Vocabulary
+    scores: dict[str, Any] = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+
+def save_segmenter(path: Path, trained: TrainedSegmenter) -> None:
+    """Write a model file; it appears only when it is whole."""
+    content = {
+        "format": FORMAT,
+        "kind": KIND,
+        "settings": trained.settings.model_dump(),
+        "vocabulary": trained.vocabulary.to_dict(),
+        "weights": trained.network.state_dict(),
+        "scores": trained.scores,
+        "provenance": trained.provenance,
+    }
+    with atomic_path(path) as temporary:
+        torch.save(content, temporary)
+
+
+def load_segmenter(path: Path) -> TrainedSegmenter:
+    """Read a model file: tensors and plain values only, nothing that could run code.
+
+    Raises UserError when it is missing, damaged, of another kind or format, or its parts do not fit each other.
+    """
+    data = io.BytesIO(read_bytes(path))
+    try:
+        content = torch.load(data, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch raises many kinds for damaged or foreign files
+        reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
+        raise UserError(f"{path}: not a segmenter ({reason})") from None
+    is_ours = isinstance(content, dict) and content.get("kind") == KIND and content.get("format") == FORMAT
+    if not is_ours or not set(KEYS) <= set(content):
+        raise UserError(f"{path}: not a segmenter of format {FORMAT}: train it with `docmt discourse train-segmenter`")
+    settings = SegmenterSettings.load(content["settings"], where=f"{path}: settings")
+    vocabulary = Vocabulary.from_dict(content["vocabulary"])
+    network = SegmenterNetwork(settings.network, vocabulary)
+    try:
+        network.load_state_dict(content["weights"])
+    except (RuntimeError, TypeError, AttributeError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(f"{path}: weights and settings do not fit each other ({reason}): train it again") from None
+    return TrainedSegmenter(network.eval(), settings, vocabulary, content["scores"], content["provenance"])

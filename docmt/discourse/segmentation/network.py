@@ -1,0 +1,218 @@
+"""The network of the EDU segmenter.
+
+Wang, Li and Yang (2018), "Toward fast and accurate neural discourse segmentation", with character convolutions in place
+of pretrained vectors, and with losses on syntax in training.
+
+Shapes: B sentences, T words of the longest, U word types, C characters of a type, D width, L labels.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from docmt.discourse.segmentation.crf import LinearChainCrf
+from docmt.discourse.segmentation.settings import NetworkSettings
+from docmt.discourse.segmentation.vocabulary import N_SPECIAL, PADDING, SHAPES, UNKNOWN, Vocabulary, WordTypes
+
+INSIDE, START = 0, 1
+"""Labels of words: START is the first word of an EDU, except of the first one of a sentence."""
+IMPOSSIBLE = -1e4
+"""A score that no label survives, and that stays finite."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Sentences padded to the longest.
+
+    Attributes:
+        index_BT: int64, the type of each word; of no account behind the end of a sentence.
+        lengths_B: int64, words of each sentence, one at least.
+    """
+
+    index_BT: Tensor
+    lengths_B: Tensor
+
+    @classmethod
+    def pad(cls, sentences: Sequence[Sequence[int]]) -> "Batch":
+        """Sentences as the numbers of their word types; the first number of a sentence fills its row."""
+        lengths = [len(numbers) for numbers in sentences]
+        longest = max(lengths)
+        rows = [[*numbers, *numbers[:1] * (longest - len(numbers))] for numbers in sentences]
+        return cls(torch.tensor(rows), torch.tensor(lengths))
+
+    @property
+    def mask_BT(self) -> Tensor:
+        """bool, true for the words of each sentence."""
+        return torch.arange(self.index_BT.shape[1]) < self.lengths_B[:, None]
+
+
+@dataclass(frozen=True)
+class States:
+    """float32 [B, T, D]: the output of the lower and of the upper BiLSTM."""
+
+    lower_BTD: Tensor
+    upper_BTD: Tensor
+
+
+class LockedDropout(nn.Module):
+    """Dropout with one mask for all words of a sentence (Gal and Ghahramani 2016)."""
+
+    def __init__(self, rate: float) -> None:
+        super().__init__()
+        self.rate = rate
+
+    def forward(self, x_BTD: Tensor) -> Tensor:
+        if not self.training or not self.rate:
+            return x_BTD
+        keep = 1 - self.rate
+        return x_BTD * (torch.rand(x_BTD.shape[0], 1, x_BTD.shape[2]) < keep) / keep
+
+
+class WordEncoder(nn.Module):
+    """A word as its embedding, a convolution over its characters (width 3, largest value), and its shape."""
+
+    def __init__(self, settings: NetworkSettings, vocabulary: Vocabulary) -> None:
+        super().__init__()
+        n_words, n_characters = len(vocabulary.words) + N_SPECIAL, len(vocabulary.characters) + N_SPECIAL
+        self.words = nn.Embedding(n_words, settings.word_width)
+        self.characters = nn.Embedding(n_characters, settings.character_width, padding_idx=PADDING)
+        self.convolution = nn.Conv1d(settings.character_width, settings.character_filters, kernel_size=3, padding=1)
+        self.shapes = nn.Embedding(len(SHAPES), settings.shape_width)
+        self.width = settings.word_width + settings.character_filters + settings.shape_width
+        self.word_dropout = 0.0
+        for table in (self.words, self.characters, self.shapes):
+            nn.init.uniform_(table.weight, -0.3, 0.3)
+        with torch.no_grad():
+            self.characters.weight[PADDING] = 0
+
+    def forward(self, types: WordTypes) -> Tensor:
+        """float32 [U, D]."""
+        words_U = types.words_U
+        if self.training and self.word_dropout:
+            words_U = words_U.masked_fill(torch.rand(words_U.shape) < self.word_dropout, UNKNOWN)
+        n_used = max(1, int((types.characters_UC != PADDING).sum(1).max()))
+        characters_UC = types.characters_UC[:, :n_used]
+        found_UDC = self.convolution(self.characters(characters_UC).transpose(1, 2)).relu()
+        found_UD = (found_UDC * (characters_UC != PADDING)[:, None]).amax(dim=2)
+        return torch.cat([self.words(words_U), found_UD, self.shapes(types.shapes_U)], dim=1)
+
+
+class BiLstm(nn.Module):
+    """A BiLSTM over padded sentences; what stands behind a sentence's end does not touch it."""
+
+    def __init__(self, in_width: int, width: int) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(in_width, width, batch_first=True, bidirectional=True)
+        self.width = 2 * width
+        for name, parameter in self.lstm.named_parameters():
+            if name.startswith("weight_hh"):
+                for gate in parameter.data.chunk(4):
+                    nn.init.orthogonal_(gate)
+            elif name.startswith("weight_ih"):
+                nn.init.xavier_uniform_(parameter)
+            else:
+                nn.init.zeros_(parameter)
+        for name in ("bias_ih_l0", "bias_ih_l0_reverse"):
+            getattr(self.lstm, name).data[width : 2 * width] = 1  # remember at first
+
+    def forward(self, x_BTD: Tensor, lengths_B: Tensor) -> Tensor:
+        packed = pack_padded_sequence(x_BTD, lengths_B, batch_first=True, enforce_sorted=False)
+        return pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=x_BTD.shape[1])[0]
+
+
+class RestrictedAttention(nn.Module):
+    """Attention to the words at most `window` away (Wang et al. 2018, §3.3).
+
+    The score of words i and j is w1·h_i + w2·h_j + w3·(h_i * h_j). Sentences are short: all pairs in one product and a
+    mask are faster than gathering the windows.
+    """
+
+    def __init__(self, width: int, window: int) -> None:
+        super().__init__()
+        self.window = window
+        self.query = nn.Linear(width, 1)
+        self.key = nn.Linear(width, 1, bias=False)
+        self.product_D = nn.Parameter(torch.empty(width).uniform_(-1, 1) / width**0.5)
+
+    def forward(self, h_BTD: Tensor, mask_BT: Tensor) -> Tensor:
+        """float32 [B, T, D]: for each word, the mean of the words it sees, weighted by the softmax of the scores."""
+        scores_BTT = (h_BTD * self.product_D) @ h_BTD.transpose(1, 2)
+        scores_BTT = scores_BTT + self.query(h_BTD) + self.key(h_BTD).transpose(1, 2)
+        place_T = torch.arange(h_BTD.shape[1])
+        near_TT = (place_T[:, None] - place_T).abs() <= self.window
+        scores_BTT = scores_BTT.masked_fill(~(near_TT & mask_BT[:, None, :]), IMPOSSIBLE)
+        return scores_BTT.softmax(dim=2) @ h_BTD
+
+
+class HeadAttention(nn.Module):
+    """Scores of each word as the head of each other (Dozat and Manning 2017); column T is the root."""
+
+    def __init__(self, in_width: int, width: int) -> None:
+        super().__init__()
+        self.dependent = nn.Linear(in_width, width)
+        self.head = nn.Linear(in_width, width)
+        self.bilinear_DD = nn.Parameter(torch.zeros(width, width))
+        self.prior = nn.Linear(width, 1)
+        self.root_D = nn.Parameter(torch.zeros(width))
+
+    def forward(self, states_BTD: Tensor, mask_BT: Tensor) -> Tensor:
+        """float32 [B, T, T + 1]."""
+        dependents_BTD = self.dependent(states_BTD).relu()
+        heads_BTD = self.head(states_BTD).relu()
+        n = len(heads_BTD)
+        heads_BTD = torch.cat([heads_BTD, self.root_D.expand(n, 1, -1)], dim=1)
+        scores_BTT = dependents_BTD @ self.bilinear_DD @ heads_BTD.transpose(1, 2) + self.prior(heads_BTD).mT
+        open_BT = torch.cat([mask_BT, torch.ones(n, 1, dtype=torch.bool)], dim=1)
+        return scores_BTT.masked_fill(~open_BT[:, None], IMPOSSIBLE)
+
+
+class AuxiliaryHeads(nn.Module):
+    """What is learnt beside the segmentation: part of speech, relation, head, and the phrase that opens at a word."""
+
+    def __init__(self, lower_width: int, upper_width: int, *, head_width: int, vocabulary: Vocabulary) -> None:
+        super().__init__()
+        self.pos = nn.Linear(lower_width, len(vocabulary.pos))
+        self.relation = nn.Linear(upper_width, len(vocabulary.relations))
+        self.opening = nn.Linear(upper_width, len(vocabulary.openings))
+        self.head = HeadAttention(upper_width, head_width)
+
+
+class SegmenterNetwork(nn.Module):
+    """Words → BiLSTM → restricted attention → BiLSTM → CRF."""
+
+    def __init__(self, settings: NetworkSettings, vocabulary: Vocabulary) -> None:
+        super().__init__()
+        self.encoder = WordEncoder(settings, vocabulary)
+        self.lower = BiLstm(self.encoder.width, settings.lower_width)
+        self.attention = RestrictedAttention(self.lower.width, settings.attention_window)
+        self.upper = BiLstm(2 * self.lower.width, settings.upper_width)
+        self.output = nn.Linear(self.upper.width, 2)
+        self.crf = LinearChainCrf(2)
+        self.auxiliary = None
+        if vocabulary.pos:
+            self.auxiliary = AuxiliaryHeads(
+                self.lower.width, self.upper.width, head_width=settings.head_width, vocabulary=vocabulary
+            )
+        self.dropout = LockedDropout(0.0)
+
+    def set_dropout(self, *, dropout: float, word_dropout: float) -> None:
+        """What is dropped in training mode."""
+        self.dropout.rate, self.encoder.word_dropout = dropout, word_dropout
+
+    def states(self, encoded_BTD: Tensor, batch: Batch) -> States:
+        """Run both BiLSTMs on encoded words."""
+        x_BTD = self.dropout(encoded_BTD)
+        lower_BTD = self.dropout(self.lower(x_BTD, batch.lengths_B))
+        seen_BTD = self.attention(lower_BTD, batch.mask_BT)
+        upper_BTD = self.upper(torch.cat([lower_BTD, seen_BTD], dim=2), batch.lengths_B)
+        return States(lower_BTD, self.dropout(upper_BTD))
+
+    def emissions(self, states: States) -> Tensor:
+        """float32 [B, T, 2]. The first word of a sentence has no choice: that it starts an EDU needs no label."""
+        scores_BTL = self.output(states.upper_BTD)
+        closed_TL = torch.zeros(scores_BTL.shape[1:])
+        closed_TL[0, START] = IMPOSSIBLE
+        return scores_BTL + closed_TL

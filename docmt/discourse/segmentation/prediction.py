@@ -1,0 +1,165 @@
+"""Segmenting sentences with a trained network.
+
+Shapes: B sentences, T words of the longest, U word types, D width, L labels.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from docmt.discourse.dependencies import NO_HEAD
+from docmt.discourse.segmentation.examples import split_batches
+from docmt.discourse.segmentation.model_file import TrainedSegmenter, load_segmenter
+from docmt.discourse.segmentation.network import START, Batch, States
+from docmt.discourse.segmentation.vocabulary import WordTypes, number_types
+from docmt.errors import UserError
+
+MAX_BATCH_WORDS = 2048
+MAX_BATCH_TYPES = 1024
+WINDOW_WORDS = 200
+"""A sentence of more than `WINDOW_WORDS + 2 * CONTEXT_WORDS` words is read in windows of so many words …"""
+CONTEXT_WORDS = 50
+"""… with so many more on both sides, whose own results are not used. So time and memory grow with its length only."""
+
+
+@dataclass(frozen=True)
+class WordSyntax:
+    """What the auxiliary heads say of a sentence.
+
+    Attributes:
+        pos, relations: names, one per word.
+        heads: the most probable head of each word (from 0, −1 for the root), each chosen by itself: there may be
+            cycles or several roots.
+    """
+
+    pos: tuple[str, ...]
+    relations: tuple[str, ...]
+    heads: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A sentence as the network reads it.
+
+    Attributes:
+        starts: the words other than the first at which an EDU begins.
+        states_TD: float32, the output of the upper BiLSTM, one row per word.
+    """
+
+    starts: list[int]
+    states_TD: Tensor
+
+
+@dataclass(frozen=True)
+class _Window:
+    """Words `start` to `end` − 1 of a sentence, of which `core_start` to `core_end` − 1 are wanted."""
+
+    sentence: int
+    start: int
+    end: int
+    core_start: int
+    core_end: int
+
+    @property
+    def core(self) -> slice:
+        """The wanted words, counted from the first word of the window."""
+        return slice(self.core_start - self.start, self.core_end - self.start)
+
+
+class Segmenter:
+    """A trained segmenter. Sentences in, one result for each out, in order; a result depends on its sentence only."""
+
+    def __init__(self, trained: TrainedSegmenter) -> None:
+        self.trained = trained
+        self._network = trained.network.eval()
+
+    @classmethod
+    def load(cls, path: Path) -> "Segmenter":
+        """Read a model file. Raises UserError when it is none."""
+        return cls(load_segmenter(path))
+
+    @property
+    def width(self) -> int:
+        """The width of the states."""
+        return self._network.upper.width
+
+    def segment(self, sentences: Sequence[Sequence[str]]) -> list[list[int]]:
+        """For each sentence (its words), the words other than the first at which an EDU begins; from 0, rising."""
+        starts: list[list[int]] = [[] for _ in sentences]
+        for windows, batch, states in self._run(sentences):
+            self._add_starts(starts, windows, batch, states)
+        return list(map(sorted, starts))
+
+    def states(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
+        """The output of the upper BiLSTM: float32 [words, width] for each sentence, on the CPU, without gradient."""
+        return [reading.states_TD for reading in self.read(sentences)]
+
+    def read(self, sentences: Sequence[Sequence[str]]) -> list[Reading]:
+        """EDU starts and states in one pass."""
+        starts: list[list[int]] = [[] for _ in sentences]
+        states: list[Tensor] = [torch.empty(len(words), self.width) for words in sentences]
+        for windows, batch, found in self._run(sentences):
+            self._add_starts(starts, windows, batch, found)
+            for window, states_TD in zip(windows, found.upper_BTD, strict=True):
+                states[window.sentence][window.core_start : window.core_end] = states_TD[window.core]
+        return [Reading(sorted(found), states_TD) for found, states_TD in zip(starts, states, strict=True)]
+
+    def aux_predictions(self, sentences: Sequence[Sequence[str]]) -> list[WordSyntax]:
+        """Part of speech, relation and head of every word.
+
+        Raises UserError when the segmenter was trained without syntax.
+        """
+        heads = self._network.auxiliary
+        if heads is None:
+            raise UserError("this segmenter was trained without syntax: it knows no parts of speech and no heads")
+        vocabulary = self.trained.vocabulary
+        pos, relations, links = ([[""] * len(words) for words in sentences] for _ in range(3))
+        for windows, batch, states in self._run(sentences):
+            with torch.no_grad():
+                pos_BT = heads.pos(states.lower_BTD).argmax(2).tolist()
+                relations_BT = heads.relation(states.upper_BTD).argmax(2).tolist()
+                heads_BT = heads.head(states.upper_BTD, batch.mask_BT).argmax(2).tolist()
+            root = batch.index_BT.shape[1]
+            for row, window in enumerate(windows):
+                core = slice(window.core_start, window.core_end)
+                pos[window.sentence][core] = [vocabulary.pos[i] for i in pos_BT[row][window.core]]
+                relations[window.sentence][core] = [vocabulary.relations[i] for i in relations_BT[row][window.core]]
+                found = (NO_HEAD if i == root else i + window.start for i in heads_BT[row][window.core])
+                links[window.sentence][core] = found
+        return [WordSyntax(*map(tuple, lists)) for lists in zip(pos, relations, links, strict=True)]
+
+    def _add_starts(self, starts: list[list[int]], windows: list[_Window], batch: Batch, states: States) -> None:
+        """Add the starts of a batch's windows to those of their sentences, which are in any order."""
+        with torch.no_grad():
+            labels_BT = self._network.crf.viterbi(self._network.emissions(states), batch.lengths_B)
+        for window, labels_T in zip(windows, labels_BT, strict=True):
+            found = (labels_T[window.core] == START).nonzero()[:, 0] + window.core_start
+            starts[window.sentence] += found.tolist()
+
+    def _run(self, sentences: Sequence[Sequence[str]]) -> Iterator[tuple[list[_Window], Batch, States]]:
+        """The states of all windows, in batches of similar length; empty sentences have no window."""
+        names, words = number_types(sentences)
+        types = WordTypes.encode(names, self.trained.vocabulary)
+        windows = [window for number, sentence in enumerate(words) for window in _windows(number, len(sentence))]
+        lengths = [window.end - window.start for window in windows]
+        order = sorted(range(len(windows)), key=lambda i: (lengths[i], i))
+        with torch.no_grad():  # not inference mode: a parser may train on the states
+            encoded_UD = torch.cat([self._network.encoder(part) for part in types.split(MAX_BATCH_TYPES)])
+        for chosen in split_batches(order, lengths, MAX_BATCH_WORDS):
+            batch = Batch.pad([words[windows[i].sentence][windows[i].start : windows[i].end] for i in chosen])
+            with torch.no_grad():
+                states = self._network.states(encoded_UD[batch.index_BT], batch)
+            yield [windows[i] for i in chosen], batch, states
+
+
+def _windows(sentence: int, n_words: int) -> Iterator[_Window]:
+    if n_words <= WINDOW_WORDS + 2 * CONTEXT_WORDS:
+        if n_words:
+            yield _Window(sentence, 0, n_words, 0, n_words)
+        return
+    for core in range(0, n_words, WINDOW_WORDS):
+        end = min(n_words, core + WINDOW_WORDS)
+        yield _Window(sentence, max(0, core - CONTEXT_WORDS), min(n_words, end + CONTEXT_WORDS), core, end)

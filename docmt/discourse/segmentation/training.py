@@ -1,0 +1,189 @@
+"""Training of the segmenter.
+
+Shapes: B sentences, T words of the longest, N words with a target, L labels.
+"""
+
+import copy
+import logging
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from docmt.discourse.segmentation.evaluation import score_starts
+from docmt.discourse.segmentation.examples import IGNORED, Example, ExampleSet, Targets, read_examples
+from docmt.discourse.segmentation.model_file import TrainedSegmenter, save_segmenter
+from docmt.discourse.segmentation.network import Batch, SegmenterNetwork
+from docmt.discourse.segmentation.prediction import Segmenter
+from docmt.discourse.segmentation.settings import AuxiliaryWeights, SegmenterSettings, TrainingSettings
+from docmt.discourse.segmentation.vocabulary import Vocabulary, WordTypes
+from docmt.files import sha256_file
+from docmt.logs import progress
+from docmt.provenance import describe
+
+log = logging.getLogger(__name__)
+
+LAST_LEARNING_RATE = 0.01
+"""What is left of the learning rate at the last update."""
+
+
+def train_files(*, train: Path, dev: Path, settings: SegmenterSettings, seed: int, out: Path) -> TrainedSegmenter:
+    """Train on `TRAIN.discourse.jsonl` (and `.syntax.jsonl`), choose the epoch on `DEV.discourse.jsonl`, and save.
+
+    Raises UserError when a file is missing or malformed.
+    """
+    trained = train_segmenter(read_examples(train), read_examples(dev), settings=settings, seed=seed)
+    names = [Path(f"{prefix}{suffix}") for prefix in (train, dev) for suffix in (".discourse.jsonl", ".syntax.jsonl")]
+    data = {path.name: sha256_file(path) for path in names if path.exists()}
+    provenance = describe(settings=settings.model_dump(), seed=seed, data=data)
+    trained = TrainedSegmenter(trained.network, settings, trained.vocabulary, trained.scores, provenance)
+    save_segmenter(out, trained)
+    return trained
+
+
+def train_segmenter(
+    train: Sequence[Example], dev: Sequence[Example], *, settings: SegmenterSettings, seed: int
+) -> TrainedSegmenter:
+    """Train from scratch; equal seeds give equal weights.
+
+    Returns the running average of the weights at the end of the epoch with the highest F1 inside sentences of `dev`
+    (the earlier one of equals), with the scores of all epochs.
+    """
+    vocabulary = learn_vocabulary(train, settings.training)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = SegmenterNetwork(settings.network, vocabulary)
+        return _Training(network, ExampleSet(train, vocabulary), settings, vocabulary).run(dev, seed)
+
+
+def learn_vocabulary(train: Sequence[Example], settings: TrainingSettings) -> Vocabulary:
+    """Words and characters of the training sentences, and their syntactic labels in order of the alphabet."""
+    known = Vocabulary.learn((example.words for example in train), min_word_count=settings.min_word_count)
+    trees = [example.syntax for example in train if example.syntax is not None]
+    pos, relations, openings = (
+        tuple(sorted({label for tree in trees for label in getattr(tree, name)}))
+        for name in ("pos", "relations", "openings")
+    )
+    return Vocabulary(known.words, known.characters, pos, relations, openings)
+
+
+def losses(network: SegmenterNetwork, types: WordTypes, batch: Batch, targets: Targets) -> dict[str, Tensor]:
+    """The mean loss per word of each task: `edus`, and `pos`, `relation`, `head`, `opening` where there is syntax."""
+    states = network.states(network.encoder(types)[batch.index_BT], batch)
+    mask_BT = batch.mask_BT
+    likelihood_B = network.crf.log_likelihood(network.emissions(states), targets.labels_BT, mask_BT)
+    found = {"edus": -likelihood_B.sum() / batch.lengths_B.sum()}
+    heads = network.auxiliary
+    if heads is not None and bool((targets.heads_BT != IGNORED).any()):
+        found["pos"] = _word_loss(heads.pos(states.lower_BTD), targets.pos_BT)
+        found["relation"] = _word_loss(heads.relation(states.upper_BTD), targets.relations_BT)
+        found["head"] = _word_loss(heads.head(states.upper_BTD, mask_BT), targets.heads_BT)
+        found["opening"] = _word_loss(heads.opening(states.upper_BTD), targets.openings_BT)
+    return found
+
+
+def _word_loss(scores_BTL: Tensor, targets_BT: Tensor) -> Tensor:
+    return cross_entropy(scores_BTL.flatten(0, 1), targets_BT.flatten(), ignore_index=IGNORED)
+
+
+def total_loss(parts: dict[str, Tensor], weights: AuxiliaryWeights) -> Tensor:
+    """The weighted sum."""
+    return sum((getattr(weights, name) * part for name, part in parts.items() if name != "edus"), parts["edus"])
+
+
+class AveragedWeights:
+    """An exponential moving average of a network's weights, in a network of its own."""
+
+    def __init__(self, network: SegmenterNetwork, decay: float) -> None:
+        self.network = copy.deepcopy(network).eval()
+        self._decay = decay
+        self._updates = 0
+
+    @torch.no_grad()
+    def update(self, network: nn.Module) -> None:
+        """Move towards the network; the first updates count more, so that the start is forgotten."""
+        self._updates += 1
+        decay = min(self._decay, (1 + self._updates) / (10 + self._updates))
+        for average, current in zip(self.network.parameters(), network.parameters(), strict=True):
+            average.lerp_(current, 1 - decay)
+
+
+@dataclass
+class _Training:
+    network: SegmenterNetwork
+    examples: ExampleSet
+    settings: SegmenterSettings
+    vocabulary: Vocabulary
+
+    def run(self, dev: Sequence[Example], seed: int) -> TrainedSegmenter:
+        recipe = self.settings.training
+        self.network.set_dropout(dropout=recipe.dropout, word_dropout=recipe.word_dropout)
+        average = AveragedWeights(self.network, recipe.average_decay)
+        generator = np.random.default_rng(seed)
+        epochs = [list(self.examples.shuffled_batches(recipe.max_batch_words, generator)) for _ in range(recipe.epochs)]
+        optimizer = torch.optim.AdamW(
+            self.network.parameters(), lr=recipe.learning_rate, betas=(0.9, 0.98), weight_decay=recipe.weight_decay
+        )
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, _schedule(recipe.warmup_steps, sum(map(len, epochs))))
+        history: list[dict[str, Any]] = []
+        best: dict[str, Tensor] = {}
+        best_f1 = -1.0
+        for epoch, batches in enumerate(epochs, start=1):
+            means = self._epoch(batches, optimizer, schedule, average, label=f"epoch {epoch}")
+            scores = self._score(average.network, dev)
+            history.append({"epoch": epoch, "losses": means, **scores})
+            parts = " ".join(f"{name} {value:.4f}" for name, value in means.items())
+            f1_all, f1_inside = scores["all"]["f1"], scores["inside"]["f1"]
+            log.info("epoch %d of %d: %s; dev F1 %.2f, inside %.2f", epoch, recipe.epochs, parts, f1_all, f1_inside)
+            if f1_inside > best_f1:
+                best_f1, best = f1_inside, {k: v.clone() for k, v in average.network.state_dict().items()}
+        average.network.load_state_dict(best)
+        chosen = max(history, key=lambda row: row["inside"]["f1"])
+        found = {"epoch": chosen["epoch"], "all": chosen["all"], "inside": chosen["inside"], "history": history}
+        return TrainedSegmenter(average.network, self.settings, self.vocabulary, found)
+
+    def _epoch(
+        self,
+        batches: list[list[int]],
+        optimizer: torch.optim.Optimizer,
+        schedule: torch.optim.lr_scheduler.LRScheduler,
+        average: AveragedWeights,
+        *,
+        label: str,
+    ) -> dict[str, float]:
+        """One pass. Returns the mean of each loss over the batches."""
+        recipe = self.settings.training
+        self.network.train()
+        sums: dict[str, float] = {}
+        for chosen in progress(batches, label=label, unit="batches", total=len(batches)):
+            parts = losses(self.network, *self.examples.batch(chosen))
+            optimizer.zero_grad()
+            total_loss(parts, recipe.auxiliary).backward()
+            nn.utils.clip_grad_norm_(self.network.parameters(), recipe.max_gradient_norm)
+            optimizer.step()
+            schedule.step()
+            average.update(self.network)
+            for name, part in parts.items():
+                sums[name] = sums.get(name, 0.0) + part.item()
+        return {name: value / len(batches) for name, value in sums.items()}
+
+    def _score(self, network: SegmenterNetwork, dev: Sequence[Example]) -> dict[str, Any]:
+        segmenter = Segmenter(TrainedSegmenter(network, self.settings, self.vocabulary))
+        found = segmenter.segment([example.words for example in dev])
+        return score_starts(found, [example.starts for example in dev], n_sentences=len(dev))
+
+
+def _schedule(warmup_steps: int, n_steps: int):
+    def rate(step: int) -> float:
+        if step < warmup_steps:
+            return (step + 1) / (warmup_steps + 1)
+        share = (step - warmup_steps) / max(1, n_steps - warmup_steps)
+        return LAST_LEARNING_RATE + (1 - LAST_LEARNING_RATE) * (1 + math.cos(math.pi * min(1.0, share))) / 2
+
+    return rate

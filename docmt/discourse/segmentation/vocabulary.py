@@ -1,0 +1,145 @@
+"""Words as numbers: word and character vocabularies, word shapes, label inventories.
+
+Shapes: U word types, C characters of a type.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from docmt.errors import UserError
+
+PADDING, UNKNOWN = 0, 1
+"""Numbers of words and characters start behind these two."""
+N_SPECIAL = 2
+MAX_CHARACTERS = 24
+"""Of a longer word, the convolution sees the first 16 and the last 8 characters."""
+_HEAD_CHARACTERS = 16
+
+SHAPES = ("lower", "initial", "upper", "mixed", "digits", "alphanumeric", "punctuation", "caseless")
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What a segmenter knows by name; positions are numbers.
+
+    Attributes:
+        words: lower-cased words.
+        characters: single characters.
+        pos, relations, openings: labels of the auxiliary losses; empty when the training data had no syntax.
+    """
+
+    words: tuple[str, ...]
+    characters: tuple[str, ...]
+    pos: tuple[str, ...] = ()
+    relations: tuple[str, ...] = ()
+    openings: tuple[str, ...] = ()
+
+    @classmethod
+    def learn(cls, sentences: Iterable[Sequence[str]], *, min_word_count: int) -> "Vocabulary":
+        """Count words and characters; the most frequent first, equal ones in order of code points."""
+        words, characters = Counter(), Counter()
+        for sentence in sentences:
+            words.update(word.lower() for word in sentence)
+            characters.update(character for word in sentence for character in word)
+        return cls(_ordered(words, min_word_count), _ordered(characters, 1))
+
+    @classmethod
+    def from_dict(cls, value: dict[str, Any]) -> "Vocabulary":
+        """The inverse of `to_dict`. Raises UserError when a list is missing or holds something else than text."""
+        try:
+            lists = {name: tuple(value[name]) for name in cls.__dataclass_fields__}
+        except (KeyError, TypeError) as error:
+            raise UserError(f"segmenter: its vocabulary is damaged ({error!r}): train it again") from None
+        if not all(isinstance(item, str) for items in lists.values() for item in items):
+            raise UserError("segmenter: its vocabulary is damaged (not text): train it again")
+        return cls(**lists)
+
+    def to_dict(self) -> dict[str, list[str]]:
+        """Plain values."""
+        return {name: list(items) for name, items in asdict(self).items()}
+
+    @cached_property
+    def word_numbers(self) -> dict[str, int]:
+        return {word: number for number, word in enumerate(self.words, start=N_SPECIAL)}
+
+    @cached_property
+    def character_numbers(self) -> dict[str, int]:
+        return {character: number for number, character in enumerate(self.characters, start=N_SPECIAL)}
+
+
+def _ordered(counts: Counter, minimum: int) -> tuple[str, ...]:
+    kept = (item for item, count in counts.items() if count >= minimum)
+    return tuple(sorted(kept, key=lambda item: (-counts[item], item)))
+
+
+@dataclass(frozen=True)
+class WordTypes:
+    """The word forms of some sentences, each encoded once.
+
+    Attributes:
+        words_U, shapes_U: int64, numbers of the lower-cased word and of its shape.
+        characters_UC: int64, numbers of its characters, padded on the right.
+    """
+
+    words_U: Tensor
+    shapes_U: Tensor
+    characters_UC: Tensor
+
+    def split(self, n_types: int) -> Iterator["WordTypes"]:
+        """Parts of at most so many types; one empty part when there is none."""
+        parts = (self.words_U.split(n_types), self.shapes_U.split(n_types), self.characters_UC.split(n_types))
+        for part in zip(*parts, strict=True):
+            yield WordTypes(*part)
+
+    def select(self, used_U: Tensor) -> "WordTypes":
+        """The types of these numbers."""
+        return WordTypes(self.words_U[used_U], self.shapes_U[used_U], self.characters_UC[used_U])
+
+    @classmethod
+    def encode(cls, words: Sequence[str], vocabulary: Vocabulary) -> "WordTypes":
+        """Number word forms and their characters."""
+        number, character_number = vocabulary.word_numbers, vocabulary.character_numbers
+        rows = []
+        for word in words:
+            if len(word) > MAX_CHARACTERS:
+                word = word[:_HEAD_CHARACTERS] + word[_HEAD_CHARACTERS - MAX_CHARACTERS :]
+            row = [character_number.get(character, UNKNOWN) for character in word]
+            rows.append(row + [PADDING] * (MAX_CHARACTERS - len(row)))
+        return cls(
+            torch.tensor([number.get(word.lower(), UNKNOWN) for word in words], dtype=torch.int64),
+            torch.tensor([word_shape(word) for word in words], dtype=torch.int64),
+            torch.tensor(rows, dtype=torch.int64).view(len(words), MAX_CHARACTERS),
+        )
+
+
+def number_types(sentences: Iterable[Sequence[str]]) -> tuple[list[str], list[list[int]]]:
+    """The different word forms in order of appearance, and the sentences as their numbers."""
+    numbers: dict[str, int] = {}
+    encoded = [[numbers.setdefault(word, len(numbers)) for word in sentence] for sentence in sentences]
+    return list(numbers), encoded
+
+
+def word_shape(word: str) -> int:
+    """The shape of a word, as a position in `SHAPES`."""
+    if word.isalpha():
+        if word.islower():
+            name = "lower"
+        elif word.isupper():
+            name = "upper" if len(word) > 1 else "initial"
+        elif word.lower() == word.upper():
+            name = "caseless"
+        else:
+            name = "initial" if word[:1].isupper() and word[1:].islower() else "mixed"
+    elif not any(map(str.isalnum, word)):
+        name = "punctuation"
+    elif not any(map(str.isalpha, word)):
+        name = "digits"
+    else:
+        name = "alphanumeric" if any(map(str.isdigit, word)) else "mixed"
+    return SHAPES.index(name)
