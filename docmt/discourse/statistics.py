@@ -1,0 +1,144 @@
+"""Statistics of the EDUs and trees of a file, gathered one document at a time."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from docmt.discourse.dependencies import NO_HEAD, DependencyTree, depths, merge_to_sentences
+from docmt.discourse.documents import DiscourseDocument
+from docmt.discourse.trees import Node, binarise
+
+
+@dataclass
+class DiscourseStatistics:
+    """Sums over the documents seen so far; memory does not grow with their number.
+
+    `row` and `relation_rows` turn the sums into tables; docs/discourse-statistics.md says what each column means.
+    """
+
+    sums: Counter[str] = field(default_factory=Counter)
+    maxima: dict[str, int] = field(default_factory=dict)
+    relations: Counter[str] = field(default_factory=Counter)
+    relations_between: Counter[str] = field(default_factory=Counter)
+
+    def add(self, document: DiscourseDocument) -> None:
+        """Count one document, with whatever trees it has."""
+        n_edus, n_sentences = len(document.edus), len(document.sentences)
+        sentence_of = np.fromiter((edu.sentence for edu in document.edus), dtype=np.int64, count=n_edus)
+        edus_per_sentence = np.bincount(sentence_of, minlength=n_sentences)
+        self.sums.update(
+            documents=1,
+            sentences=n_sentences,
+            words=sum(map(len, document.sentences)),
+            edus=n_edus,
+            one_edu_sentences=int((edus_per_sentence == 1).sum()),
+        )
+        self._raise_maximum("edus", n_edus)
+        if document.tree is not None:
+            self._add_constituents(document.tree, edus_per_sentence)
+        if document.tree is not None or document.arcs is not None:
+            self._add_dependencies(document.dependencies, sentence_of, n_sentences)
+
+    def _add_constituents(self, tree: Node, edus_per_sentence: np.ndarray) -> None:
+        """Depth, and which sentences are constituents, of the binary tree: so n-ary and binary files compare."""
+        tree = binarise(tree)
+        depth = tree.fold(lambda node, below: 1 + max(below) if below else 0)
+        spans = {(node.first, node.last) for node in tree.postorder()}
+        ends = np.cumsum(edus_per_sentence)
+        is_whole = np.array(
+            [span in spans for span in zip((ends - edus_per_sentence).tolist(), (ends - 1).tolist(), strict=True)]
+        )
+        has_several = edus_per_sentence > 1
+        self.sums.update(
+            constituent_documents=1,
+            constituent_depth=depth,
+            constituent_sentences=len(is_whole),
+            whole_sentences=int(is_whole.sum()),
+            several_edu_sentences=int(has_several.sum()),
+            whole_several_edu_sentences=int((is_whole & has_several).sum()),
+        )
+        self._raise_maximum("constituent_depth", depth)
+
+    def _add_dependencies(self, tree: DependencyTree, sentence_of: np.ndarray, n_sentences: int) -> None:
+        heads = np.array(tree.heads, dtype=np.int64)
+        depth = int(depths(tree.heads).max())
+        has_head = heads != NO_HEAD
+        distance = np.abs(np.where(has_head, sentence_of[heads], sentence_of) - sentence_of)
+        is_external = (distance > 0) | ~has_head
+        n_external = np.bincount(sentence_of[is_external], minlength=n_sentences)
+        merged = np.array(merge_to_sentences(tree.heads, sentence_of.tolist(), n_sentences), dtype=np.int64)
+        self.sums.update(
+            dependency_documents=1,
+            dependency_sentences=n_sentences,
+            dependency_depth=depth,
+            several_head_sentences=int((n_external > 1).sum()),
+            arcs=int(has_head.sum()),
+            arcs_between=int((distance > 0).sum()),
+            distance_between=int(distance.sum()),
+            sentence_arcs=int((merged != NO_HEAD).sum()),
+            # The first sentence has no sentence before it; its "before" would be NO_HEAD, which a root has as head.
+            chain_arcs=int((merged[1:] == np.arange(n_sentences - 1)).sum()),
+        )
+        self._raise_maximum("dependency_depth", depth)
+        self.relations.update(name for name, head in zip(tree.relations, tree.heads, strict=True) if head != NO_HEAD)
+        self.relations_between.update(tree.relations[edu] for edu in np.flatnonzero(distance))
+
+    def _raise_maximum(self, name: str, value: int) -> None:
+        self.maxima[name] = max(value, self.maxima.get(name, 0))
+
+    def _mean(self, part: str, whole: str, digits: int = 2) -> float | None:
+        return round(self.sums[part] / self.sums[whole], digits) if self.sums[whole] else None
+
+    def _percent(self, part: str, whole: str) -> float | None:
+        return round(100 * self.sums[part] / self.sums[whole], 2) if self.sums[whole] else None
+
+    def row(self) -> dict[str, int | float | None]:
+        """One row of the table; None where there is nothing to divide by, such as constituents in a file of arcs."""
+        return {
+            "documents": self.sums["documents"],
+            "documents_without_tree": self.sums["documents"] - self.sums["dependency_documents"],
+            "sentences": self.sums["sentences"],
+            "words": self.sums["words"],
+            "edus": self.sums["edus"],
+            "words_per_edu": self._mean("words", "edus"),
+            "edus_per_sentence": self._mean("edus", "sentences"),
+            "edus_per_document": self._mean("edus", "documents"),
+            "max_edus_per_document": self.maxima.get("edus"),
+            "one_edu_sentences_percent": self._percent("one_edu_sentences", "sentences"),
+            "dependency_depth": self._mean("dependency_depth", "dependency_documents"),
+            "max_dependency_depth": self.maxima.get("dependency_depth"),
+            "constituent_depth": self._mean("constituent_depth", "constituent_documents"),
+            "max_constituent_depth": self.maxima.get("constituent_depth"),
+            "whole_sentences_percent": self._percent("whole_sentences", "constituent_sentences"),
+            "whole_several_edu_sentences_percent": self._percent(
+                "whole_several_edu_sentences", "several_edu_sentences"
+            ),
+            "several_head_sentences_percent": self._percent("several_head_sentences", "dependency_sentences"),
+            "arcs_between_sentences_percent": self._percent("arcs_between", "arcs"),
+            "distance_between_sentences": self._mean("distance_between", "arcs_between"),
+            "chain_percent": self._percent("chain_arcs", "sentence_arcs"),
+        }
+
+    def relation_rows(self) -> list[dict[str, Any]]:
+        """One row per relation of the dependency tree, the most frequent first; the root is not counted."""
+        total = self.relations.total()
+        return [
+            {
+                "relation": name,
+                "arcs": count,
+                "percent": round(100 * count / total, 2),
+                "between_sentences_percent": round(100 * self.relations_between[name] / count, 2),
+            }
+            for name, count in sorted(self.relations.items(), key=lambda item: (-item[1], item[0]))
+        ]
+
+
+def gather_statistics(documents: Iterable[DiscourseDocument]) -> DiscourseStatistics:
+    """The statistics of all documents, which are taken one at a time."""
+    statistics = DiscourseStatistics()
+    for document in documents:
+        statistics.add(document)
+    return statistics
