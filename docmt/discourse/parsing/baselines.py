@@ -4,14 +4,22 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from docmt.discourse.dependencies import NO_HEAD, ROOT, DependencyTree
 from docmt.discourse.documents import DiscourseDocument
 from docmt.discourse.parsing.layout import Layout
 from docmt.discourse.trees import Node, join, join_pair, leaf
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 CHAIN = "chain"
+RELATION = "elaboration"
+"""The relation of every arc and node, known to all inventories."""
+
+WordStates = Sequence[Sequence["Tensor"]]
+"""For each document and sentence, the word states of the segmenter, [words, width]."""
 
 
 class Parser(Protocol):
@@ -28,8 +36,15 @@ class Parser(Protocol):
         """The document with a tree; a tree that it had is replaced."""
         ...
 
-    def parse_batch(self, documents: Sequence[DiscourseDocument]) -> list[DiscourseDocument]:
-        """Several documents, each as `parse` would do it."""
+    def parse_batch(
+        self, documents: Sequence[DiscourseDocument], states: WordStates | None = None
+    ) -> list[DiscourseDocument]:
+        """Several documents, each as `parse` would do it.
+
+        Args:
+            states: of the documents' words, where the caller has them from the parser's own segmenter; most parsers
+                have no use for them.
+        """
         ...
 
 
@@ -37,7 +52,7 @@ class Parser(Protocol):
 class Chain:
     """Every EDU depends on the one before it: a dependency tree without constituents."""
 
-    relation: str
+    relation: str = RELATION
     counts: Counter[str] = field(default_factory=Counter)
 
     def parse(self, document: DiscourseDocument) -> DiscourseDocument:
@@ -47,7 +62,9 @@ class Chain:
         arcs = DependencyTree((NO_HEAD, *range(n_edus - 1))[:n_edus], (ROOT, *[self.relation] * (n_edus - 1))[:n_edus])
         return replace(document, tree=None, arcs=arcs)
 
-    def parse_batch(self, documents: Sequence[DiscourseDocument]) -> list[DiscourseDocument]:
+    def parse_batch(
+        self, documents: Sequence[DiscourseDocument], states: WordStates | None = None
+    ) -> list[DiscourseDocument]:
         """Each document by itself."""
         return [self.parse(document) for document in documents]
 
@@ -62,7 +79,7 @@ class Shape:
     """
 
     build: Callable[[Layout, str], Node]
-    relation: str
+    relation: str = RELATION
     counts: Counter[str] = field(default_factory=Counter)
 
     def parse(self, document: DiscourseDocument) -> DiscourseDocument:
@@ -71,7 +88,9 @@ class Shape:
         tree = self.build(Layout(document), self.relation) if document.edus else None
         return replace(document, tree=tree, arcs=None)
 
-    def parse_batch(self, documents: Sequence[DiscourseDocument]) -> list[DiscourseDocument]:
+    def parse_batch(
+        self, documents: Sequence[DiscourseDocument], states: WordStates | None = None
+    ) -> list[DiscourseDocument]:
         """Each document by itself."""
         return [self.parse(document) for document in documents]
 
@@ -134,6 +153,6 @@ BASELINES = (CHAIN, *SHAPES)
 """Names of all baselines."""
 
 
-def baseline(name: str, *, relation: str) -> Parser:
+def baseline(name: str) -> Parser:
     """The baseline of a name of `BASELINES`."""
-    return Chain(relation) if name == CHAIN else Shape(SHAPES[name], relation)
+    return Chain() if name == CHAIN else Shape(SHAPES[name])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from docmt.discourse.documents import DiscourseDocument
 
 SAME_SENTENCE, SAME_PARAGRAPH, ABOVE, UNKNOWN, NOTHING = range(5)
-"""Levels of the boundary between two neighbours; UNKNOWN: different sentences, paragraphs not known; NOTHING: no pair."""
+"""Levels of a boundary. UNKNOWN: different sentences, paragraphs not known; NOTHING: there are no two neighbours."""
 N_LEVELS = 5
 
 

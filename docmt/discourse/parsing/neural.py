@@ -4,17 +4,105 @@ Shapes: E EDUs of all documents of a batch, Q states, C classes, B documents.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from docmt.discourse.documents import DiscourseDocument
+from docmt.discourse.parsing.baselines import WordStates
 from docmt.discourse.parsing.neural_examples import merge_rows, merge_slots, pool, state_slots
 from docmt.discourse.parsing.neural_model import ParserNetwork, SpanClassifier
 from docmt.discourse.parsing.structure import Sketch, state_values
 from docmt.discourse.parsing.transitions import Constraint, State, build_tree, merges, parse_greedily
+from docmt.discourse.trees import Node
+
+MAX_BATCH_EDUS = 4000
+"""Documents are parsed side by side up to so many EDUs."""
+
+
+class StateSource(Protocol):
+    """What the neural parser needs of a segmenter."""
+
+    def states(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
+        """Word states of each sentence, float32 [words, width]."""
+
+
+@dataclass
+class NeuralParser:
+    """Networks that read the word states of one segmenter.
+
+    Attributes:
+        networks: the ensemble.
+        relations: names of the relation classes.
+        segmenter: whose states they were trained on.
+        sentence_constraint, paragraph_constraint: whether every sentence, every paragraph becomes one subtree.
+        counts: see `Parser`.
+    """
+
+    networks: Sequence[ParserNetwork]
+    relations: Sequence[str]
+    segmenter: StateSource
+    sentence_constraint: bool = True
+    paragraph_constraint: bool = False
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def parse(self, document: DiscourseDocument) -> DiscourseDocument:
+        """The document with a tree."""
+        return self.parse_batch([document])[0]
+
+    def parse_batch(
+        self, documents: Sequence[DiscourseDocument], states: WordStates | None = None
+    ) -> list[DiscourseDocument]:
+        """The documents with trees; many at a time are faster than one."""
+        if states is None:
+            states = word_states(self.segmenter, documents)
+        parsed: list[DiscourseDocument] = []
+        for chosen in _groups([len(document.edus) for document in documents]):
+            with torch.no_grad():
+                parsed += self._parse_group([documents[i] for i in chosen], [states[i] for i in chosen])
+        return parsed
+
+    def _parse_group(self, documents: list[DiscourseDocument], states: WordStates) -> list[DiscourseDocument]:
+        """Parse documents side by side; those without EDUs have no tree."""
+        full = [number for number, document in enumerate(documents) if document.edus]
+        trees: dict[int, Node] = {}
+        if full:
+            inputs = [pool(documents[number], states[number]) for number in full]
+            found, n_enforced = greedy_trees(
+                self.networks,
+                self.relations,
+                [documents[number] for number in full],
+                inputs,
+                sentence_constraint=self.sentence_constraint,
+                paragraph_constraint=self.paragraph_constraint,
+            )
+            trees = dict(zip(full, found, strict=True))
+            self.counts["enforced"] += n_enforced
+        self.counts.update(documents=len(documents), edus=sum(len(document.edus) for document in documents))
+        return [replace(document, tree=trees.get(number), arcs=None) for number, document in enumerate(documents)]
+
+
+def word_states(segmenter: StateSource, documents: Sequence[DiscourseDocument]) -> list[list[Tensor]]:
+    """The word states of the sentences of documents."""
+    states = iter(segmenter.states([words for document in documents for words in document.sentences]))
+    return [[next(states) for _ in document.sentences] for document in documents]
+
+
+def _groups(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Runs of documents of at most `MAX_BATCH_EDUS` EDUs, or one longer document."""
+    group: list[int] = []
+    size = 0
+    for number, length in enumerate(lengths):
+        if group and size + length > MAX_BATCH_EDUS:
+            yield group
+            group, size = [], 0
+        group.append(number)
+        size += length
+    if group:
+        yield group
 
 
 @dataclass(frozen=True)
@@ -33,7 +121,7 @@ def greedy_trees(
     *,
     sentence_constraint: bool,
     paragraph_constraint: bool,
-) -> tuple[list[DiscourseDocument], int]:
+) -> tuple[list[Node], int]:
     """Parse documents in lock-step.
 
     Args:
@@ -42,7 +130,7 @@ def greedy_trees(
         documents: with one EDU or more each.
         inputs: pooled word states of each document, [its EDUs, I].
 
-    Returns the documents with trees, and how often a constraint overruled the networks.
+    Returns the trees, and how often a constraint overruled the networks.
     """
     lengths = [len(document.edus) for document in documents]
     offsets = torch.tensor([0, *lengths]).cumsum(0).tolist()
@@ -79,13 +167,12 @@ def greedy_trees(
             _Cached(network.relations, network.relations.cache(edus_ER, lengths))
             for network, edus_ER in zip(networks, encoded, strict=True)
         ]
-        for number, best in zip(numbers, _average(classifiers, slots, values, numbers).argmax(-1).tolist(), strict=True):
+        for number, best in zip(
+            numbers, _average(classifiers, slots, values, numbers).argmax(-1).tolist(), strict=True
+        ):
             names[number].append(relations[best])
-    parsed = [
-        replace(document, tree=build_tree(state.actions, part), arcs=None)
-        for document, state, part in zip(documents, states, names, strict=True)
-    ]
-    return parsed, n_enforced
+    trees = [build_tree(state.actions, part) for state, part in zip(states, names, strict=True)]
+    return trees, n_enforced
 
 
 def _placed(slots: list[int], offset: int, none: int) -> list[int]:

@@ -43,9 +43,7 @@ class EduEncoder(nn.Module):
         """
         edus_ER = torch.tanh(self.project(self.drop_input(inputs_EI)))
         padded_BTR = pad_sequence(list(edus_ER.split(list(lengths))), batch_first=True)
-        packed = pack_padded_sequence(
-            padded_BTR, torch.tensor(lengths), batch_first=True, enforce_sorted=False
-        )
+        packed = pack_padded_sequence(padded_BTR, torch.tensor(lengths), batch_first=True, enforce_sorted=False)
         context_BTR, _ = pad_packed_sequence(self.recurrent(packed)[0], batch_first=True)
         context_ER = torch.cat([context_BTR[i, :length] for i, length in enumerate(lengths)])
         return self.drop_output(torch.cat([edus_ER, context_ER], dim=-1))

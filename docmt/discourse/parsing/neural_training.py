@@ -16,7 +16,9 @@ from docmt.discourse.parsing.neural_settings import NeuralSettings
 log = logging.getLogger(__name__)
 
 
-def train_member(examples: Sequence[Example], n_relations: int, settings: NeuralSettings, *, seed: int) -> ParserNetwork:
+def train_member(
+    examples: Sequence[Example], n_relations: int, settings: NeuralSettings, *, seed: int
+) -> ParserNetwork:
     """Train one network.
 
     Args:
@@ -76,9 +78,7 @@ def _loss(network: ParserNetwork, chosen: Sequence[Example], hidden: Sequence[bo
         (network.relations, [example.nodes for example in chosen]),
     ):
         batch = collate(parts, lengths, hidden)
-        scores_QC = classifier(
-            classifier.cache(edus_ER, lengths), batch.slots_QL, batch.values_QF, batch.documents_Q
-        )
+        scores_QC = classifier(classifier.cache(edus_ER, lengths), batch.slots_QL, batch.values_QF, batch.documents_Q)
         loss = loss + functional.cross_entropy(scores_QC, batch.labels_Q, label_smoothing=smoothing)
     return loss
 

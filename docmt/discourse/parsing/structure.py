@@ -1,4 +1,4 @@
-"""Features that name no word: positions, sizes, forms, boundaries, punctuation. Each is a small number of a fixed range.
+"""Features that name no word: positions, sizes, forms, boundaries, punctuation; all small numbers of fixed ranges.
 
 A template has a name and a size; its value is in [0, size). `state_values` describes a state of the transition system,
 `merge_values` an internal node of the finished tree. The last two templates of each kind are boundary levels, with
@@ -13,7 +13,7 @@ from docmt.discourse.parsing.transitions import N_ACTIONS, Merge, State
 
 BUCKETS = 8
 NO_BUCKET = BUCKETS
-"""Buckets of counts: 0, 1, 2–3, 4–7, … 64 and more; the further value stands for what does not exist or is not known."""
+"""Buckets of counts: 0, 1, 2–3, 4–7, … 64 and more; one more for what does not exist or is not known."""
 ENDINGS = {
     ".": 1,
     "。": 1,

@@ -71,9 +71,9 @@ class State:
 class Constraint:
     """Which actions keep every sentence (and every paragraph) one complete subtree.
 
-    Some action is always allowed until the state is final: when a unit must be closed before the next one begins, it
-    is the top of the stack that needs a Reduce within the unit, and when a Reduce would reach out of an unfinished unit,
-    the rest of the unit is still in the queue.
+    Some action is always allowed until the state is final: when a unit must be closed before the next one begins, the
+    two upper spans stand in it and can be joined; when a Reduce would reach out of an unfinished unit, the rest of the
+    unit is still in the queue.
     """
 
     def __init__(self, layout: Layout, *, sentences: bool, paragraphs: bool) -> None:
@@ -152,8 +152,8 @@ def merges(actions: Sequence[int]) -> list[Merge]:
     return [Merge(*part[:5], *place, part[5]) for part, place in zip(found, parents, strict=True)]
 
 
-def build_tree(actions: Sequence[int], relations: Sequence[str]) -> Node | None:
-    """The tree of the actions, with the relation of each merge; None for a document without EDUs."""
+def build_tree(actions: Sequence[int], relations: Sequence[str]) -> Node:
+    """The tree of the actions, with the relation of each merge."""
     stack: list[Node] = []
     names = iter(relations)
     edu = 0
@@ -164,7 +164,7 @@ def build_tree(actions: Sequence[int], relations: Sequence[str]) -> Node | None:
         else:
             right, left = stack.pop(), stack.pop()
             stack.append(join_pair(left, right, FORMS[action], next(names)))
-    return stack[0] if stack else None
+    return stack[0]
 
 
 Scorer = Callable[[list[State], list[int]], Sequence[Sequence[float]]]

@@ -1,0 +1,174 @@
+"""The linear parser: two stages of linear classifiers, after StageDP (Wang et al. 2017)."""
+
+import itertools
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from docmt.discourse.documents import DiscourseDocument
+from docmt.discourse.parsing.baselines import WordStates
+from docmt.discourse.parsing.layout import ABOVE, SAME_PARAGRAPH, SAME_SENTENCE, UNKNOWN
+from docmt.discourse.parsing.linear_features import LexicalSketch, merge_features, state_features
+from docmt.discourse.parsing.linear_model import Instances, LinearClassifier, fit
+from docmt.discourse.parsing.linear_settings import LinearSettings
+from docmt.discourse.parsing.neural_examples import merge_rows
+from docmt.discourse.parsing.syntax import DocumentSyntax, WordSyntax, check_syntax
+from docmt.discourse.parsing.transitions import (
+    FORMS,
+    Constraint,
+    State,
+    build_tree,
+    gold_actions,
+    merges,
+    parse_greedily,
+)  # fmt: skip
+from docmt.discourse.trees import Node
+
+LEVELS = {SAME_SENTENCE: "sentence", SAME_PARAGRAPH: "paragraph", ABOVE: "document", UNKNOWN: "text"}
+"""Names of the relation classifiers; `text` is for nodes above sentences where paragraphs are not known."""
+SHIFT_NAME = "shift"
+ACTION_NAMES = (SHIFT_NAME, *FORMS[1:])
+
+SyntaxSource = Callable[[Sequence[DiscourseDocument]], Sequence[DocumentSyntax | None]]
+
+
+def no_syntax(documents: Sequence[DiscourseDocument]) -> list[None]:
+    """Syntax that is not known."""
+    return [None] * len(documents)
+
+
+class SyntaxPredictor(Protocol):
+    """What the linear parser can use of a segmenter."""
+
+    def aux_predictions(self, sentences: Sequence[Sequence[str]]) -> Sequence[Any]:
+        """For each sentence, an object with `pos`, `heads` and `relations` of its words."""
+
+
+@dataclass(frozen=True)
+class SegmenterSyntax:
+    """Syntax as a segmenter predicts it."""
+
+    segmenter: SyntaxPredictor
+
+    def __call__(self, documents: Sequence[DiscourseDocument]) -> list[DocumentSyntax]:
+        """The syntax of documents."""
+        sentences = [words for document in documents for words in document.sentences]
+        found = iter(self.segmenter.aux_predictions(sentences))
+        return [
+            tuple(WordSyntax(part.pos, part.heads, part.relations) for part in itertools.islice(found, length))
+            for length in (len(document.sentences) for document in documents)
+        ]
+
+
+@dataclass
+class LinearParser:
+    """Structure and nuclearity by one classifier, relations by one classifier for each level.
+
+    Attributes:
+        actions: classes are `ACTION_NAMES`.
+        relations: by the names of `LEVELS`.
+        syntax: gives the syntax of documents, as in training.
+        constraint: whether every sentence, every paragraph becomes one subtree.
+        counts: see `Parser`.
+    """
+
+    actions: LinearClassifier
+    relations: dict[str, LinearClassifier]
+    syntax: SyntaxSource = no_syntax
+    sentence_constraint: bool = True
+    paragraph_constraint: bool = False
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def parse(self, document: DiscourseDocument) -> DiscourseDocument:
+        """The document with a tree."""
+        return self.parse_batch([document])[0]
+
+    def parse_batch(
+        self, documents: Sequence[DiscourseDocument], states: WordStates | None = None
+    ) -> list[DiscourseDocument]:
+        """Each document by itself."""
+        return [
+            self._parse(document, syntax) for document, syntax in zip(documents, self.syntax(documents), strict=True)
+        ]
+
+    def _parse(self, document: DiscourseDocument, syntax: DocumentSyntax | None) -> DiscourseDocument:
+        if syntax is not None:
+            check_syntax(document, syntax)
+        sketch = LexicalSketch(document, syntax)
+        constraint = Constraint(sketch.layout, sentences=self.sentence_constraint, paragraphs=self.paragraph_constraint)
+        columns = [self.actions.classes.index(name) if name in self.actions.classes else None for name in ACTION_NAMES]
+
+        def score(states: list[State], _: list[int]) -> list[list[float]]:
+            scores = self.actions.scores(state_features(sketch, states[0])).tolist()
+            return [[-1e9 if column is None else scores[column] for column in columns]]
+
+        states, n_enforced = parse_greedily([constraint], [len(document.edus)], score)
+        nodes = merges(states[0].actions)
+        names = []
+        for node, values in zip(nodes, merge_rows(sketch, nodes), strict=True):
+            classifier = self.relations[LEVELS[sketch.layout.level(node.left[0], node.right[1])]]
+            names.append(classifier.classes[classifier.scores(merge_features(sketch, values, node)).argmax()])
+        self.counts.update(documents=1, edus=len(document.edus), enforced=n_enforced)
+        tree = build_tree(states[0].actions, names) if document.edus else None
+        return replace(document, tree=tree, arcs=None)
+
+
+def train_linear(
+    documents: Sequence[DiscourseDocument],
+    trees: Sequence[Node],
+    syntax: Sequence[DocumentSyntax | None],
+    settings: LinearSettings,
+    *,
+    seed: int,
+) -> LinearParser:
+    """Train both stages.
+
+    Args:
+        trees: binary with coarse relations, one per document.
+        syntax: of each document, where it is to be used.
+        seed: chooses the documents whose paragraphs are hidden.
+
+    A level that no training node has shares the classifier of the nearest level that has nodes.
+    """
+    chance = random.Random(seed)
+    steps = Instances()
+    nodes_of = {name: Instances() for name in LEVELS.values()}
+    for document, tree, words in zip(documents, trees, syntax, strict=True):
+        actions = gold_actions(tree)
+        is_hidden = chance.random() < settings.paragraph_dropout
+        sketch = LexicalSketch(replace(document, paragraphs=None) if is_hidden else document, words)
+        state = State(len(document.edus))
+        for action in actions:
+            steps.add(state_features(sketch, state), ACTION_NAMES[action])
+            state.apply(action)
+        relations = [node.relation for node in tree.postorder() if not node.is_leaf]
+        variants = [LexicalSketch(replace(document, paragraphs=None), words)]
+        if document.paragraphs is not None:
+            variants.append(LexicalSketch(document, words))
+        for variant in variants:
+            _add_nodes(nodes_of, variant, actions, relations, is_repeated=variant is not variants[0])
+    fitted = {name: fit(nodes, settings) for name, nodes in nodes_of.items() if nodes.labels}
+    names = list(LEVELS.values())
+    for place, name in enumerate(names):
+        if name not in fitted:
+            nearest = min(fitted, key=lambda other: abs(names.index(other) - place))
+            fitted[name] = fitted[nearest]
+    return LinearParser(fit(steps, settings), fitted)
+
+
+def _add_nodes(
+    nodes_of: dict[str, Instances],
+    sketch: LexicalSketch,
+    actions: Sequence[int],
+    relations: Sequence[str],
+    *,
+    is_repeated: bool,
+) -> None:
+    """Add the nodes of a tree to the instances of their levels; nodes inside sentences only the first time."""
+    nodes = merges(actions)
+    for node, values, relation in zip(nodes, merge_rows(sketch, nodes), relations, strict=True):
+        level = sketch.layout.level(node.left[0], node.right[1])
+        if level != SAME_SENTENCE or not is_repeated:
+            nodes_of[LEVELS[level]].add(merge_features(sketch, values, node), relation)

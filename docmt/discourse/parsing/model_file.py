@@ -1,0 +1,148 @@
+"""The trained parser as one file: settings, classes, weights, the segmenter that it reads, scores, provenance."""
+
+import hashlib
+import io
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from docmt.discourse.parsing.baselines import Parser
+from docmt.discourse.parsing.linear import LEVELS, LinearParser, SegmenterSyntax
+from docmt.discourse.parsing.linear_model import LinearClassifier
+from docmt.discourse.parsing.neural import NeuralParser
+from docmt.discourse.parsing.neural_model import ParserNetwork
+from docmt.discourse.parsing.settings import ParserSettings
+from docmt.discourse.segmentation.model_file import load_segmenter
+from docmt.discourse.segmentation.prediction import Segmenter
+from docmt.errors import UserError
+from docmt.files import atomic_path, read_bytes
+
+FORMAT = 1
+KIND = "RST parser"
+KEYS = ("settings", "relations", "parts", "segmenter", "scores", "provenance")
+
+
+@dataclass(frozen=True)
+class TrainedParser:
+    """All that parsing needs.
+
+    Attributes:
+        parser: linear or neural.
+        settings: what it was made with.
+        segmenter: the bytes of the file of the segmenter that it reads; None when it reads none.
+        scores: on the development set.
+        provenance: where it comes from.
+    """
+
+    parser: NeuralParser | LinearParser
+    settings: ParserSettings
+    segmenter: bytes | None = None
+    scores: dict[str, Any] = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+
+def save_parser(path: Path, trained: TrainedParser) -> None:
+    """Write a model file; it appears only when it is whole."""
+    parser = trained.parser
+    if isinstance(parser, NeuralParser):
+        relations, parts = list(parser.relations), [network.state_dict() for network in parser.networks]
+    else:
+        names = [name for name in LEVELS.values() if name in parser.relations]
+        relations, parts = names, [parser.actions.to_dict(), *(parser.relations[name].to_dict() for name in names)]
+    content = {
+        "format": FORMAT,
+        "kind": KIND,
+        "settings": trained.settings.model_dump(),
+        "relations": relations,
+        "parts": parts,
+        "segmenter": _to_tensor(trained.segmenter) if trained.segmenter is not None else None,
+        "scores": trained.scores,
+        "provenance": trained.provenance,
+    }
+    with atomic_path(path) as temporary:
+        torch.save(content, temporary)
+
+
+def load_trained(path: Path) -> TrainedParser:
+    """Read a model file: tensors and plain values only, nothing that could run code.
+
+    Raises UserError when it is missing, damaged, of another kind or format, or its parts do not fit each other.
+    """
+    data = io.BytesIO(read_bytes(path))
+    try:
+        content = torch.load(data, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch raises many kinds for damaged or foreign files
+        reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
+        raise UserError(f"{path}: not a parser ({reason})") from None
+    is_ours = isinstance(content, dict) and content.get("kind") == KIND and content.get("format") == FORMAT
+    if not is_ours or not set(KEYS) <= set(content):
+        raise UserError(f"{path}: not a parser of format {FORMAT}: train it with `docmt discourse train-parser`")
+    settings = ParserSettings.load(content["settings"], where=f"{path}: settings")
+    data = content["segmenter"].numpy().tobytes() if content["segmenter"] is not None else None
+    segmenter = read_segmenter(data) if data is not None else None
+    try:
+        build = _build_neural if settings.kind == "neural" else _build_linear
+        parser = build(settings, content["relations"], content["parts"], segmenter)
+    except (RuntimeError, TypeError, AttributeError, KeyError, ValueError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(f"{path}: weights and settings do not fit each other ({reason}): train it again") from None
+    return TrainedParser(parser, settings, data, content["scores"], content["provenance"])
+
+
+def read_segmenter(data: bytes) -> Segmenter:
+    """The segmenter of the bytes of its file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "segmenter.pt"
+        path.write_bytes(data)
+        return Segmenter(load_segmenter(path))
+
+
+def _to_tensor(data: bytes) -> torch.Tensor:
+    return torch.frombuffer(bytearray(data), dtype=torch.uint8)
+
+
+def _build_neural(
+    settings: ParserSettings, relations: Sequence[str], parts: Sequence[dict[str, Any]], segmenter: Segmenter | None
+) -> Parser:
+    if segmenter is None:
+        raise ValueError("it lacks the segmenter whose word states it reads")
+    networks = []
+    for weights in parts:
+        network = ParserNetwork(3 * segmenter.width, len(relations), settings.neural)
+        network.load_state_dict(weights)
+        networks.append(network.eval())
+    if not networks:
+        raise ValueError("it has no networks")
+    return NeuralParser(
+        networks,
+        tuple(relations),
+        segmenter,
+        sentence_constraint=settings.sentence_constraint,
+        paragraph_constraint=settings.paragraph_constraint,
+    )
+
+
+def _build_linear(
+    settings: ParserSettings, levels: Sequence[str], parts: Sequence[dict[str, Any]], segmenter: Segmenter | None
+) -> Parser:
+    actions, *relations = map(LinearClassifier.from_dict, parts)
+    parser = LinearParser(
+        actions,
+        {name: relations[levels.index(name)] for name in LEVELS.values()},
+        sentence_constraint=settings.sentence_constraint,
+        paragraph_constraint=settings.paragraph_constraint,
+    )
+    if settings.linear.syntax == "segmenter":
+        if segmenter is None:
+            raise ValueError("it lacks the segmenter whose syntax it reads")
+        parser.syntax = SegmenterSyntax(segmenter)
+    return parser
+
+
+def digest(data: bytes) -> str:
+    """The SHA-256 of a segmenter's file, in hexadecimal: names the segmenter in provenance."""
+    return hashlib.sha256(data).hexdigest()
