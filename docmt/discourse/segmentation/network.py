@@ -78,15 +78,13 @@ class WordEncoder(nn.Module):
         super().__init__()
         n_words, n_characters = len(vocabulary.words) + N_SPECIAL, len(vocabulary.characters) + N_SPECIAL
         self.words = nn.Embedding(n_words, settings.word_width)
-        self.characters = nn.Embedding(n_characters, settings.character_width, padding_idx=PADDING)
+        self.characters = nn.Embedding(n_characters, settings.character_width)
         self.convolution = nn.Conv1d(settings.character_width, settings.character_filters, kernel_size=3, padding=1)
         self.shapes = nn.Embedding(len(SHAPES), settings.shape_width)
         self.width = settings.word_width + settings.character_filters + settings.shape_width
         self.word_dropout = 0.0
         for table in (self.words, self.characters, self.shapes):
             nn.init.uniform_(table.weight, -0.3, 0.3)
-        with torch.no_grad():
-            self.characters.weight[PADDING] = 0
 
     def forward(self, types: WordTypes) -> Tensor:
         """float32 [U, D]."""
@@ -95,8 +93,9 @@ class WordEncoder(nn.Module):
             words_U = words_U.masked_fill(torch.rand(words_U.shape) < self.word_dropout, UNKNOWN)
         n_used = max(1, int((types.characters_UC != PADDING).sum(1).max()))
         characters_UC = types.characters_UC[:, :n_used]
-        found_UDC = self.convolution(self.characters(characters_UC).transpose(1, 2)).relu()
-        found_UD = (found_UDC * (characters_UC != PADDING)[:, None]).amax(dim=2)
+        is_used_U1C = (characters_UC != PADDING)[:, None]
+        found_UDC = self.convolution(self.characters(characters_UC).transpose(1, 2) * is_used_U1C)
+        found_UD = (found_UDC.relu() * is_used_U1C).amax(dim=2)
         return torch.cat([self.words(words_U), found_UD, self.shapes(types.shapes_U)], dim=1)
 
 

@@ -144,6 +144,8 @@ class Segmenter:
         names, words = number_types(sentences)
         types = WordTypes.encode(names, self.trained.vocabulary)
         windows = [window for number, sentence in enumerate(words) for window in _windows(number, len(sentence))]
+        if not windows:
+            return
         lengths = [window.end - window.start for window in windows]
         order = sorted(range(len(windows)), key=lambda i: (lengths[i], i))
         with torch.no_grad():  # not inference mode: a parser may train on the states

@@ -92,7 +92,7 @@ class WordTypes:
     characters_UC: Tensor
 
     def split(self, n_types: int) -> Iterator["WordTypes"]:
-        """Parts of at most so many types; one empty part when there is none."""
+        """Parts of at most so many types."""
         parts = (self.words_U.split(n_types), self.shapes_U.split(n_types), self.characters_UC.split(n_types))
         for part in zip(*parts, strict=True):
             yield WordTypes(*part)

@@ -1,0 +1,107 @@
+"""Parts of the network against plain formulas."""
+
+import pytest
+import torch
+from segmenter_fixtures import EXAMPLES, tiny_settings
+
+from docmt.discourse.segmentation.examples import ExampleSet
+from docmt.discourse.segmentation.network import BiLstm, HeadAttention, LockedDropout, RestrictedAttention
+from docmt.discourse.segmentation.network import SegmenterNetwork
+from docmt.discourse.segmentation.training import learn_vocabulary, losses, total_loss
+from docmt.discourse.segmentation.vocabulary import SHAPES, Vocabulary, WordTypes, word_shape
+
+
+@pytest.mark.parametrize("window", [0, 1, 5])
+def test_restricted_attention_equals_the_formula_word_by_word(window):
+    torch.manual_seed(3)
+    attention = RestrictedAttention(6, window)
+    lengths = [9, 1, 4]
+    h_BTD = torch.randn(3, 9, 6)
+    mask_BT = torch.arange(9) < torch.tensor(lengths)[:, None]
+    found_BTD = attention(h_BTD, mask_BT)
+    w1, w2, w3 = attention.query.weight[0], attention.key.weight[0], attention.product_D
+    for row, length in enumerate(lengths):
+        for i in range(length):
+            seen = [j for j in range(length) if abs(i - j) <= window]
+            h = h_BTD[row]
+            scores = torch.stack([w1 @ h[i] + w2 @ h[j] + w3 @ (h[i] * h[j]) + attention.query.bias[0] for j in seen])
+            expected_D = scores.softmax(0) @ h[seen]
+            torch.testing.assert_close(found_BTD[row, i], expected_D)
+
+
+def test_bilstm_does_not_see_what_stands_behind_the_end():
+    torch.manual_seed(3)
+    lstm = BiLstm(4, 5)
+    x_BTD = torch.randn(2, 6, 4)
+    lengths_B = torch.tensor([3, 6])
+    whole_BTD = lstm(x_BTD, lengths_B)
+    alone_TD = lstm(x_BTD[:1, :3], lengths_B[:1])[0]
+    torch.testing.assert_close(whole_BTD[0, :3], alone_TD)
+    assert whole_BTD.shape == (2, 6, 10)
+
+
+def test_no_word_takes_its_head_behind_the_end():
+    torch.manual_seed(3)
+    attention = HeadAttention(5, 4)
+    torch.nn.init.normal_(attention.bilinear_DD)
+    mask_BT = torch.tensor([[True, True, False], [True, True, True]])
+    chances_BTT = attention(torch.randn(2, 3, 5), mask_BT).softmax(2)
+    assert chances_BTT.shape == (2, 3, 4)
+    assert chances_BTT[0, :, 2].max() == 0 and chances_BTT[0, :, 3].min() > 0
+
+
+def test_locked_dropout_drops_the_same_for_all_words():
+    dropout = LockedDropout(0.5)
+    x_BTD = dropout(torch.ones(4, 7, 10))
+    assert (x_BTD == x_BTD[:, :1]).all() and set(x_BTD.unique().tolist()) == {0.0, 2.0}
+    assert (dropout.eval()(torch.ones(1, 2, 3)) == 1).all()
+
+
+@pytest.mark.parametrize("with_syntax", [True, False])
+def test_every_parameter_gets_a_gradient(with_syntax):
+    examples = EXAMPLES if with_syntax else [type(e)(e.words, e.starts) for e in EXAMPLES]
+    settings = tiny_settings()
+    vocabulary = learn_vocabulary(examples, settings.training)
+    network = SegmenterNetwork(settings.network, vocabulary)
+    parts = losses(network, *ExampleSet(examples, vocabulary).batch(range(5)))
+    assert set(parts) == ({"edus", "pos", "relation", "head", "opening"} if with_syntax else {"edus"})
+    total_loss(parts, settings.training.auxiliary).backward()
+    missing = {name for name, parameter in network.named_parameters() if parameter.grad is None}
+    assert not missing
+
+
+def test_the_weights_of_the_losses_count():
+    weights = tiny_settings(auxiliary={"pos": 2.0, "relation": 0.0, "head": 0.5, "opening": 0.0}).training.auxiliary
+    parts = {name: torch.tensor(value) for name, value in zip(("edus", "pos", "head"), (1.0, 3.0, 5.0), strict=True)}
+    assert total_loss(parts, weights).item() == 1 + 2 * 3 + 0.5 * 5
+
+
+def test_word_shapes():
+    shapes = {
+        "lower": "house",
+        "initial": "House",
+        "upper": "NATO",
+        "mixed": "iPhone",
+        "digits": "1,000",
+        "alphanumeric": "B2B",
+        "punctuation": "...",
+        "caseless": "房子",
+    }
+    assert tuple(shapes) == SHAPES
+    assert {name: SHAPES[word_shape(word)] for name, word in shapes.items()} == {name: name for name in shapes}
+    assert SHAPES[word_shape("A")] == "initial" and SHAPES[word_shape("n't")] == "mixed"
+
+
+def test_vocabulary_is_in_order_of_counts_then_letters():
+    vocabulary = Vocabulary.learn([["b", "A", "a", "c", "b", "d"]], min_word_count=2)
+    assert vocabulary.words == ("a", "b")
+    assert vocabulary.characters == ("b", "A", "a", "c", "d")
+    assert Vocabulary.from_dict(vocabulary.to_dict()) == vocabulary
+
+
+def test_long_words_keep_their_beginning_and_their_end():
+    vocabulary = Vocabulary.learn([["abcdefghijklmnopqrstuvwxyz"]], min_word_count=1)
+    types = WordTypes.encode(["abcdefghijklmnopqrstuvwxyz", "z", ""], vocabulary)
+    names = [("", "", *vocabulary.characters)[number] for number in types.characters_UC[0].tolist()]
+    assert "".join(names) == "abcdefghijklmnopstuvwxyz"
+    assert types.characters_UC[1].tolist() == [vocabulary.character_numbers["z"]] + [0] * 23
