@@ -22,7 +22,7 @@ from docmt.settings import nearest
 MULTINUCLEAR = "multinuc"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Part:
     """A contiguous constituent with its place in the one above."""
 
@@ -151,7 +151,7 @@ def _below_first(top: _Element) -> list[_Element]:
 def _build(order: list[_Element], *, where: str) -> tuple[Node, int]:
     """The tree of the last element, and how many constituents were lifted."""
     done: dict[str, tuple[Node, list[_Part]]] = {}
-    n_lifted = 0
+    lifted: set[tuple[int, int]] = set()
 
     def take(elements: Iterable[_Element], letter: str) -> list[_Part]:
         parts = []
@@ -170,15 +170,15 @@ def _build(order: list[_Element], *, where: str) -> tuple[Node, int]:
             inside = [part for part in satellites if min(ends) < part.node.first < max(ends)]
             satellites = [part for part in satellites if part not in inside]
             node, cut_off = _join_around_head([*parts, *inside])
-            n_lifted += len(cut_off)
+            lifted.update((part.node.first, part.node.last) for part in cut_off)
         if satellites or cut_off:
             node, cut_off = _join_around_head([_Part(node, "N", SPAN), *satellites, *cut_off])
-            n_lifted += len(cut_off)
+        lifted.update((part.node.first, part.node.last) for part in cut_off)
         done[element.name] = node, cut_off
     tree, cut_off = done.pop(order[-1].name)
     if cut_off:
         raise UserError(f"{where}: EDU {cut_off[0].node.first + 1} has no place in the tree")
-    return tree, n_lifted
+    return tree, len(lifted)
 
 
 def _join_around_head(parts: list[_Part]) -> tuple[Node, list[_Part]]:

@@ -1,0 +1,69 @@
+"""Relation inventories."""
+
+import re
+from importlib import resources
+
+import pytest
+
+from docmt.corpora.controlled import lexicon
+from docmt.discourse.relations import inventory_names, load_inventory
+from docmt.errors import UserError
+
+
+@pytest.mark.parametrize(
+    "name, n_classes, same_unit",
+    [("gum", 15, "same-unit"), ("gcdt", 15, "same-unit"), ("rst_dt", 18, "Same-Unit"), ("controlled", 8, None)],
+)
+def test_inventories(name, n_classes, same_unit):
+    inventory = load_inventory(name)
+    assert len(inventory.classes) == n_classes
+    assert inventory.classes == tuple(sorted(inventory.classes))
+    assert inventory.same_unit == same_unit
+    assert same_unit is None or same_unit in inventory.classes
+    assert set(inventory.class_of.values()) == set(inventory.classes)
+
+
+@pytest.mark.parametrize("name", ["gum", "gcdt"])
+def test_gum_has_32_fine_relations(name):
+    assert sum("-" in relation for relation in load_inventory(name).class_of) == 32
+
+
+def test_gum_classes_are_the_prefixes():
+    inventory = load_inventory("gum")
+    for fine, coarse in inventory.class_of.items():
+        assert coarse == ("same-unit" if fine == "same-unit" else fine.split("-")[0])
+
+
+@pytest.mark.parametrize(
+    "fine, coarse",
+    [
+        ("elaboration-object-attribute-e", "Elaboration"),
+        ("evaluation-s-e", "Evaluation"),
+        ("consequence-n", "Cause"),
+        ("Same-Unit", "Same-Unit"),
+        ("List", "Joint"),
+        ("TextualOrganization", "Textual-Organization"),
+        ("Question-Answer", "Topic-Comment"),
+        ("circumstance", "Background"),
+        ("Temporal-Same-Time", "Temporal"),
+        ("Elaboration", "Elaboration"),
+    ],
+)
+def test_rst_dt_suffixes_and_case_do_not_matter(fine, coarse):
+    assert load_inventory("rst_dt").coarse(fine) == coarse
+
+
+def test_unknown_names_are_answered_with_the_nearest():
+    with pytest.raises(UserError, match="relation 'causal-cuase' is not one of gum; did you mean 'causal-cause'"):
+        load_inventory("gum").coarse("causal-cuase")
+    with pytest.raises(UserError, match="relation inventory 'gumm' is not known; did you mean 'gum'"):
+        load_inventory("gumm")
+    assert inventory_names() == ["controlled", "gcdt", "gum", "rst_dt"]
+
+
+def test_relations_of_the_controlled_corpus_are_all_there():
+    inventory = load_inventory("controlled")
+    text = (resources.files("docmt.corpora.controlled") / "building.py").read_text(encoding="utf-8")
+    used = {*re.findall(r'relation="([^"]+)"', text), *(relation for _, relation in lexicon.CONJUNCTIONS)}
+    assert len(used) >= 7
+    assert {inventory.coarse(relation) for relation in used} == used

@@ -1,0 +1,143 @@
+"""The formats of RSTTool and rstWeb (`.rs3`, `.rs4`)."""
+
+import pytest
+
+from docmt.discourse.dependencies import NO_HEAD
+from docmt.discourse.treebanks.rs3 import parse_rs3
+from docmt.discourse.treebanks.rsd import rsd_of_tree
+from docmt.discourse.trees import SPAN, join, join_pair, leaf
+from docmt.errors import UserError
+
+RELATIONS = {"elaboration": "rst", "cause": "rst", "list": "multinuc", "same-unit": "multinuc", "both": "rst"}
+
+
+def rs3(*rows, more=""):
+    """A file from rows `id, kind (text, `span` or `multinuc`), parent, relation`."""
+    rels = "".join(f'<rel name="{name}" type="{kind}"/>' for name, kind in RELATIONS.items())
+    body = ""
+    for name, kind, *above in rows:
+        place = f'parent="{above[0]}" relname="{above[1]}"' if above else ""
+        if kind in ("span", "multinuc"):
+            body += f'<group id="{name}" type="{kind}" {place}/>'
+        else:
+            body += f'<segment id="{name}" {place}>{kind}</segment>'
+    rels += '<rel name="both" type="multinuc"/>'
+    return f"<rst><header><relations>{rels}</relations></header><body>{body}{more}</body></rst>"
+
+
+def parse(*rows, more=""):
+    return parse_rs3(rs3(*rows, more=more), where="a.rs3")
+
+
+def test_several_satellites_on_both_sides_stand_in_one_node():
+    found = parse(
+        (1, "a", 2, "cause"),
+        (2, "b &amp; c", 9, SPAN),
+        (3, "d", 2, "elaboration"),
+        (4, "e", 2, "cause"),
+        (9, "span"),
+    )
+    assert found.texts == ("a", "b & c", "d", "e")
+    assert found.tree == join([leaf(i) for i in range(4)], "SNSS", ("cause", SPAN, "elaboration", "cause"))
+    assert found.is_nary
+
+
+def test_list_with_a_satellite_of_the_whole_and_one_of_a_member():
+    found = parse(
+        (1, "a", 7, "list"),
+        (2, "b", 8, SPAN),
+        (3, "c", 2, "elaboration"),
+        (4, "d", 7, "list"),
+        (5, "e", 7, "cause"),
+        (6, "span"),
+        (7, "multinuc", 6, SPAN),
+        (8, "span", 7, "list"),
+    )
+    member = join_pair(leaf(1), leaf(2), "NS", "elaboration")
+    items = join([leaf(0), member, leaf(3)], "NNN", ("list",) * 3)
+    assert found.tree == join_pair(items, leaf(4), "NS", "cause")
+
+
+def test_relation_of_both_types_is_multinuclear_only_in_a_group():
+    found = parse((1, "a", 9, "both"), (2, "b", 9, "both"), (3, "c", 1, "both"), (9, "multinuc"))
+    # EDU 3 is cut off from EDU 1 by EDU 2
+    assert found.tree == join([leaf(0), leaf(1), leaf(2)], "NNS", ("both",) * 3)
+    assert found.n_lifted == 1
+
+
+def test_groups_over_one_element_vanish():
+    found = parse(
+        (1, "a", 7, SPAN), (2, "b", 1, "cause"), (7, "span", 8, "list"), (8, "multinuc", 9, SPAN), (9, "span")
+    )
+    assert found.tree == join_pair(leaf(0), leaf(1), "NS", "cause")
+
+
+def test_one_segment():
+    assert parse((1, "a")).tree == leaf(0)
+    assert parse((1, "a", 2, SPAN), (2, "span")).tree == leaf(0)
+
+
+def test_unit_interrupted_by_a_satellite_of_its_group():
+    """A satellite of the group that stands between its parts is a child of the group."""
+    found = parse((1, "he", 9, "same-unit"), (2, "who", 9, "elaboration"), (3, "ran", 9, "same-unit"), (9, "multinuc"))
+    assert found.tree == join([leaf(0), leaf(1), leaf(2)], "NSN", ("same-unit", "elaboration", "same-unit"))
+    rsd = rsd_of_tree(found)
+    assert rsd.arcs.heads == (NO_HEAD, 0, 0)
+    assert rsd.is_nucleus == (False, False, True)
+    assert found.n_lifted == 0
+
+
+def test_edges_that_cross_are_lifted_and_counted():
+    """EDU 2 depends on EDU 4 across the parts of a unit (1, 3): the right part hangs higher, and every EDU is kept."""
+    found = parse(
+        (1, "he", 8, "same-unit"),
+        (2, "as", 4, "cause"),
+        (3, "ran", 8, "same-unit"),
+        (4, "fell", 9, SPAN),
+        (8, "multinuc", 4, "elaboration"),
+        (9, "span"),
+    )
+    assert found.n_lifted == 1
+    assert found.tree == join([leaf(i) for i in range(4)], "SSSN", ("elaboration", "cause", "same-unit", SPAN))
+    assert rsd_of_tree(found).arcs.heads == (3, 3, 3, NO_HEAD)
+
+
+def test_secondary_edges_are_counted_and_signals_passed_over():
+    more = '<secedges><secedge id="1-2" source="1" target="2" relname="cause"/></secedges><signals><signal/></signals>'
+    found = parse((1, "a", 9, SPAN), (2, "b", 1, "cause"), (9, "span"), more=more)
+    assert (found.n_secondary_edges, found.tree) == (1, join_pair(leaf(0), leaf(1), "NS", "cause"))
+
+
+@pytest.mark.parametrize(
+    "rows, message",
+    [
+        ([], "it has no segments"),
+        ([(1, "a"), (2, "b")], "elements 1 and 2 both have no parent"),
+        ([(1, "a", 2, "cause"), (2, "b", 1, "cause")], "no root, so there is a cycle"),
+        ([(1, "a", 2, "cause"), (2, "b", 1, "cause"), (3, "c")], "is part of a cycle of parents"),
+        ([(1, "a", 7, "cause"), (2, "b")], "element 1 has the parent 7, which is not there"),
+        ([(1, "a", 2, "cuase"), (2, "b")], "element 1: unknown relation 'cuase'; did you mean 'cause'"),
+        ([(1, "a", 2, SPAN), (2, "b")], "element 1 is a nucleus of segment 2: it needs a group"),
+        ([(1, "a", 9, SPAN), (2, "b", 9, SPAN), (9, "span")], "span group 9 has two nuclei, 1 and 2"),
+        ([(1, "a", 9, "cause"), (9, "span")], "group 9 has no nucleus"),
+        ([(1, "a"), (1, "b")], "there twice"),
+    ],
+)
+def test_elements_that_make_no_tree_are_named(rows, message):
+    with pytest.raises(UserError, match=f"a.rs3: .*{message}"):
+        parse(*rows)
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("<rst><body>", "not XML"),
+        ("", "not XML"),
+        ('<!DOCTYPE rst [<!ENTITY a "b">]><rst><body/></rst>', "document type or entities"),
+        ("<!DOCTYPE rst><rst><body/></rst>", "document type or entities"),
+        ("<rst/>", "no segments"),
+    ],
+)
+def test_files_that_are_not_read(text, message):
+    with pytest.raises(UserError, match=f"a.rs3: .*{message}"):
+        parse_rs3(text, where="a.rs3")

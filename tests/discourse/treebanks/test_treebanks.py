@@ -1,0 +1,258 @@
+"""GUM, GCDT and RST-DT: hand-made miniatures; the real ones where DOCMT_MIRROR has them."""
+
+import json
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+from miniatures import DIS, RS4, RSD, conllu, gum_archives, splits_md, write_archive
+
+from docmt.cli.main import main
+from docmt.discourse.documents import Edu, read_discourse
+from docmt.discourse.treebanks.checking import check_conversion
+from docmt.discourse.treebanks.gcdt import read_gcdt
+from docmt.discourse.treebanks.gum import read_gum
+from docmt.discourse.treebanks.placing import place_edus, place_tree
+from docmt.discourse.treebanks.rs3 import parse_rs3
+from docmt.discourse.treebanks.rsd import parse_rsd
+from docmt.discourse.treebanks.rst_dt import read_rst_dt
+from docmt.errors import UserError
+
+MIRROR = os.environ.get("DOCMT_MIRROR")
+mirror = pytest.mark.skipif(not MIRROR, reason="DOCMT_MIRROR is not set")
+WORDS = (("We", "left", "because", "it", "rained", "."), ("Sad", "!"))
+EDUS = (Edu(0, 0, 2), Edu(0, 2, 6), Edu(1, 0, 2))
+
+
+def test_gum_is_read_from_archives_and_what_is_left_out_is_named(tmp_path, capsys):
+    folder = gum_archives(tmp_path / "gum")
+    before = sorted(folder.iterdir())
+    assert main(["discourse", "treebank", "--format", "gum", "--files", str(folder), "--out", str(tmp_path / "o")]) == 0
+    assert sorted(folder.iterdir()) == before
+    (document,) = read_discourse(tmp_path / "o/train.discourse.jsonl")
+    assert (document.id, document.sentences, document.edus) == ("GUM_news_a", WORDS, EDUS)
+    assert document.paragraphs == (0, 1)
+    assert document.dependencies.heads == (-1, 0, 0)
+    syntax = json.loads((tmp_path / "o/train.syntax.jsonl").read_text(encoding="utf-8"))
+    assert syntax["document"] == "GUM_news_a"
+    assert syntax["sentences"][1] == {"pos": ["TAG", "TAG"], "heads": [-1, 0], "relations": ["dep", "dep"]}
+    counts = json.loads((tmp_path / "o/counts.json").read_text(encoding="utf-8"))
+    assert counts["splits"]["dev"] == {"documents": 1, "paragraphs": 2, "sentences": 2, "tokens": 8, "edus": 3}
+    assert sorted(name for names in counts["left_out"].values() for name in names) == [
+        "GENTLE_e",
+        "GUM_bio_gone",
+        "GUM_news_unlisted",
+        "GUM_reddit_b",
+    ]
+
+
+def test_gum_from_plain_folders_is_the_same(tmp_path):
+    archives = gum_archives(tmp_path / "a")
+    plain = tmp_path / "b"
+    for path in archives.glob("*.tar.gz"):
+        with tarfile.open(path) as archive:
+            archive.extractall(plain, filter="data")
+    (plain / "splits.md").write_bytes((archives / "splits.md").read_bytes())
+    ours, theirs = read_gum(plain), read_gum(archives)
+    assert ours.counts() == theirs.counts()
+    assert ours.splits == theirs.splits
+
+
+def test_masked_documents_are_left_out(tmp_path):
+    masked = "\n".join("\t".join("___" if i == 1 else part for i, part in enumerate(line.split("\t")))
+                       for line in conllu().split("\n"))  # fmt: skip
+    treebank = read_gum(gum_archives(tmp_path, conllu=masked))
+    assert treebank.splits["train"] == []
+    assert treebank.left_out.documents["its words are masked by underscores"] == [
+        "GUM_news_a",
+        "GUM_news_c",
+        "GUM_news_d",
+    ]
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"dis": DIS.replace("We left", "We went")}, r"lisp_binary\.tar\.gz:.*GUM_news_a\.dis: EDU 1 is 'We went'"),
+        ({"dis": DIS.replace("causal-cause", "causal-cuase")}, r"GUM_news_a\.dis: EDUs 2 to 2: .*'causal-cause'"),
+        ({"dis": "( Root (leaf 1) (text _!We left_!) )"}, r"a tree over 1 EDUs, but the CoNLL-U file has 3"),
+        ({"dis": DIS[:-2]}, "never closed"),
+        ({"conllu": conllu("We left *because")}, "GUM_news_a: sentence 1 does not begin an EDU"),
+    ],
+)
+def test_files_that_do_not_fit_are_named(tmp_path, changes, message):
+    with pytest.raises(UserError, match=message):
+        read_gum(gum_archives(tmp_path, **changes))
+
+
+def test_missing_or_broken_files_are_named(tmp_path, capsys):
+    folder = gum_archives(tmp_path / "gum")
+    (folder / "lisp_binary.tar.gz").write_bytes(b"no archive")
+    with pytest.raises(UserError, match=r"lisp_binary\.tar\.gz: cannot be read"):
+        read_gum(folder)
+    (folder / "lisp_binary.tar.gz").unlink()
+    with pytest.raises(UserError, match=r"no \.dis files: it needs lisp_binary\.tar\.gz"):
+        read_gum(folder)
+    (folder / "splits.md").write_text(splits_md(train=["GUM_news_a"], dev=[]), encoding="utf-8")
+    assert main(["discourse", "treebank", "--format", "gum", "--files", str(folder), "--out", str(tmp_path / "o")]) == 2
+    assert "no documents under the heading '## dev'" in capsys.readouterr().err
+    write_archive(folder / "dep_conllu.tar.gz", {"a/x.conllu": conllu(), "b/x.conllu": conllu()})
+    (folder / "splits.md").write_text(splits_md(train="x", dev="x", test="x"), encoding="utf-8")
+    with pytest.raises(UserError, match="holds the same document"):
+        read_gum(folder)
+
+
+def test_conversion_is_compared_and_printed(tmp_path, capsys):
+    folder = gum_archives(tmp_path)
+    assert main(["discourse", "check-conversion", "--files", str(folder)]) == 0
+    assert capsys.readouterr().out.count("heads and relations 100.000% of 12 EDUs; 4 of 4 documents") == 2
+    found = check_conversion(gum_archives(tmp_path, rsd=RSD.replace("1\tevaluation", "2\tevaluation")))
+    assert (found["rs4"].n_edus, found["rs4"].n_heads, found["rs4"].n_equal_documents) == (12, 8, 0)
+    assert found["dis"].different[0] == "GUM_news_a: EDU 3"
+    with pytest.raises(UserError, match=r"over 3 EDUs, but its \.rsd has 2"):
+        check_conversion(gum_archives(tmp_path, rsd=RSD[: RSD.index("3\tSad")]))
+
+
+# GCDT
+
+
+def gcdt(folder, words="我们 走 了 因为 下雨 。\nR & D\n"):
+    dis = DIS.replace("We left", "我们 走 了").replace("because it rained .", "因为 下雨 。")
+    for split, name in (("train", "x"), ("dev", "y"), ("test", "z")):
+        for kind, suffix, text in (
+            ("dis", "dis", dis.replace("Sad !", "R &amp; D")),
+            ("tokenized", "txt", words),
+        ):
+            path = folder / kind / split / f"{name}.{suffix}"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_gcdt_words_come_from_the_tokenised_files(tmp_path):
+    treebank = read_gcdt(gcdt(tmp_path))
+    document = treebank.splits["dev"][0].discourse
+    assert document.id == "y"
+    assert document.sentences == (("我们", "走", "了", "因为", "下雨", "。"), ("R", "&", "D"))
+    assert document.edus == (Edu(0, 0, 3), Edu(0, 3, 6), Edu(1, 0, 3))
+    assert treebank.counts()["splits"]["test"]["paragraphs"] is None
+
+
+def test_gcdt_names_files_that_do_not_fit(tmp_path):
+    with pytest.raises(UserError, match=r"x\.dis: EDU 3 .* is not the document's text|y\.dis|EDU 2"):
+        read_gcdt(gcdt(tmp_path, words="我们 走 了 因为 下雪 。\nR & D\n"))
+    (gcdt(tmp_path) / "tokenized/train/x.txt").unlink()
+    with pytest.raises(UserError, match="document x has only one of the two files"):
+        read_gcdt(tmp_path)
+
+
+# trees laid over words
+
+
+@pytest.mark.parametrize(
+    "texts, message",
+    [
+        (["We left because", "it rained . Sad", "!"], "EDU 2 .* crosses the end of sentence 1"),
+        (["We le", "ft because it rained .", "Sad !"], "EDU 1 .* ends inside the word 'left'"),
+        (["We left", "because it snowed .", "Sad !"], "EDU 2 .* does not go on with 'rained'"),
+        (["We left", "because it rained ."], "its EDUs end before 'Sad' in sentence 2"),
+        (["We left", "because it rained .", "Sad !", "x"], "EDU 4 .* not the document's text"),
+        (["We left", "because it rained .", "", "Sad !"], "EDU 3 is empty"),
+    ],
+)
+def test_edus_that_do_not_cover_the_text_are_named(texts, message):
+    with pytest.raises(UserError, match=f"here: .*{message}"):
+        place_edus(texts, WORDS, where="here")
+
+
+def test_trees_of_every_format_are_placed():
+    rs3 = parse_rs3(RS4, where="a")
+    rsd = parse_rsd(RSD, where="a")
+    for annotated in (rs3, rsd):
+        document = place_tree("d", WORDS, annotated, where="a", paragraphs=(0,))
+        assert document.edus == EDUS
+        assert document.dependencies.heads == (-1, 0, 0)
+    assert document.tree is None
+
+
+# RST-DT
+
+
+def rst_dt(folder, *, text="We left\nbecause it rained.\n\nSad!\n", edus="We left\n    because it rained.\nSad!\n"):
+    dis = DIS.replace("rained .", "rained.<P>").replace("Sad !", "Sad!").replace("causal-cause", "Consequence-s-e")
+    dis = dis.replace("evaluation-comment", "comment")
+    names = [("TRAINING", f"wsj_06{i:02}") for i in range(11)] + [("TEST", "wsj_1100"), ("OTHER", "wsj_2000")]
+    for place, name in names:
+        (folder / place).mkdir(parents=True, exist_ok=True)
+        for suffix, content in ((".out.dis", dis), (".out.edus", edus), (".out", text)):
+            if content is not None:
+                (folder / place / f"{name}{suffix}").write_text(content, encoding="utf-8")
+    return folder
+
+
+def test_rst_dt_sentences_and_paragraphs_come_from_the_running_text(tmp_path):
+    treebank = read_rst_dt(rst_dt(tmp_path))
+    assert {split: len(documents) for split, documents in treebank.splits.items()} == {"train": 10, "dev": 1, "test": 1}
+    assert treebank.splits["dev"][0].discourse.id == "wsj_0609"
+    document = treebank.splits["test"][0].discourse
+    assert document.id == "wsj_1100"
+    assert document.sentences == (("We", "left"), ("because", "it", "rained", "."), ("Sad", "!"))
+    assert document.paragraphs == (0, 2)
+    assert treebank.left_out.documents == {"in neither of the folders TRAINING and TEST": ["wsj_2000.out"]}
+
+
+def test_rst_dt_line_ends_inside_an_edu_are_no_ends_of_sentences(tmp_path):
+    treebank = read_rst_dt(rst_dt(tmp_path, text="\n\nWe left because\nit rained.\n\n\nSad!"))
+    document = treebank.splits["test"][0].discourse
+    assert document.sentences == WORDS
+    assert treebank.notes["line ends inside an EDU, which are no ends of sentences"] == 12
+
+
+def test_rst_dt_without_text_ends_sentences_at_full_stops_and_paragraph_marks(tmp_path):
+    treebank = read_rst_dt(rst_dt(tmp_path, text=None, edus=None))
+    document = treebank.splits["test"][0].discourse
+    assert document.sentences == WORDS
+    assert document.paragraphs == (0, 1)
+    assert treebank.notes["documents whose sentences were guessed from the ends of EDUs"] == 12
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"edus": "We left\nbecause it snowed.\nSad!\n"}, r"wsj_0600\.out\.edus: line 2 is 'because it snowed\.'"),
+        ({"edus": "We left\nbecause it rained.\n"}, r"wsj_0600\.out\.edus: 2 EDUs, but the tree has 3"),
+        ({"text": "Another text."}, r"wsj_0600\.out: not the text of the EDUs"),
+    ],
+)
+def test_rst_dt_names_files_that_do_not_fit(tmp_path, changes, message):
+    with pytest.raises(UserError, match=message):
+        read_rst_dt(rst_dt(tmp_path, **changes))
+
+
+# the real treebanks
+
+
+@mirror
+def test_real_gum_counts():
+    splits = read_gum(Path(MIRROR) / "gum").counts()["splits"]
+    found = {split: [row[key] for key in ("documents", "sentences", "tokens", "edus")] for split, row in splits.items()}
+    assert found == {
+        "train": [177, 10224, 177410, 23013],
+        "dev": [30, 1575, 28119, 3634],
+        "test": [30, 1464, 28397, 3518],
+    }
+
+
+@mirror
+def test_real_conversion_equals_the_published_trees():
+    found = check_conversion(Path(MIRROR) / "gum")
+    assert found["rs4"].n_arcs == found["rs4"].n_edus == 30165
+    assert found["dis"].n_arcs / found["dis"].n_edus >= 0.99
+
+
+@mirror
+def test_real_gcdt_counts():
+    splits = read_gcdt(Path(MIRROR) / "gcdt").counts()["splits"]
+    found = {split: [row[key] for key in ("documents", "sentences", "edus")] for split, row in splits.items()}
+    assert found == {"train": [40, 2026, 7480], "dev": [5, 331, 1145], "test": [5, 335, 1092]}
