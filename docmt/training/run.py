@@ -113,9 +113,18 @@ def train(
 
 
 def _fabric(precision: str, accelerator: str) -> Fabric:
-    """One device; bfloat16 by default on a GPU. Raises UserError when a GPU is asked for and there is none."""
+    """One device in a precision. Raises UserError when a GPU is asked for and there is none."""
     is_gpu = accelerator != "cpu" and torch.cuda.is_available()
     if accelerator == "gpu" and not is_gpu:
         raise UserError("--accelerator gpu: no GPU is visible here; use --accelerator cpu")
-    use_bfloat16 = precision == "bfloat16" or (precision == "auto" and is_gpu)
+    has_bfloat16 = is_gpu or cpu_has_bfloat16()
+    if precision == "bfloat16" and not has_bfloat16:
+        log.warning("this CPU has no instructions for bfloat16: precision float32 or fastest is many times faster here")
+    use_bfloat16 = {"auto": is_gpu, "fastest": has_bfloat16, "bfloat16": True, "float32": False}[precision]
     return Fabric(accelerator=accelerator, devices=1, precision="bf16-mixed" if use_bfloat16 else "32-true")
+
+
+def cpu_has_bfloat16() -> bool:
+    """Whether this CPU multiplies bfloat16 matrices itself (AVX-512 BF16 or AMX) instead of emulating it."""
+    probes = (getattr(torch.cpu, name, None) for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"))
+    return any(probe is not None and probe() for probe in probes)

@@ -46,8 +46,8 @@ class TrainingSettings(Settings):
     """Updates between rows of the history."""
     checkpoint_every_steps: int = Field(500, ge=1)
     """Updates between checkpoints, besides those at each validation."""
-    precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """`auto` is bfloat16 on a GPU and float32 on a CPU."""
+    precision: Literal["auto", "fastest", "float32", "bfloat16"] = "auto"
+    """`auto` is bfloat16 on a GPU and float32 on a CPU; `fastest` is bfloat16 also on CPUs with instructions for it."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
