@@ -1,11 +1,13 @@
 """The formats of RSTTool and rstWeb (`.rs3`, `.rs4`)."""
 
+import random
+
 import pytest
 
-from docmt.discourse.dependencies import NO_HEAD
+from docmt.discourse.dependencies import NO_HEAD, check_dependencies
 from docmt.discourse.treebanks.rs3 import parse_rs3
 from docmt.discourse.treebanks.rsd import rsd_of_tree
-from docmt.discourse.trees import SPAN, join, join_pair, leaf
+from docmt.discourse.trees import SPAN, binarise, check_cover, join, join_pair, leaf
 from docmt.errors import UserError
 
 RELATIONS = {"elaboration": "rst", "cause": "rst", "list": "multinuc", "same-unit": "multinuc", "both": "rst"}
@@ -141,3 +143,29 @@ def test_elements_that_make_no_tree_are_named(rows, message):
 def test_files_that_are_not_read(text, message):
     with pytest.raises(UserError, match=f"a.rs3: .*{message}"):
         parse_rs3(text, where="a.rs3")
+
+
+def random_rows(rng, n_segments):
+    """Segments and groups joined at random, without regard to their order: most of the edges cross."""
+    above, kinds, free = {}, {}, list(range(n_segments))
+    while len(free) > 1:
+        rng.shuffle(free)
+        group = 100 + len(kinds)
+        kinds[group] = rng.choice(["span", "multinuc"])
+        first, *others = [free.pop() for _ in range(rng.randint(1, min(3, len(free))))]
+        above[first] = (group, SPAN if kinds[group] == "span" else "list")
+        for other in others:
+            choice = [(first, "cause"), (group, "cause"), (group, "list" if kinds[group] == "multinuc" else "cause")]
+            above[other] = rng.choice(choice)
+        free.append(group)
+    return [(name, kinds.get(name, "word"), *above.get(name, ())) for name in (*range(n_segments), *kinds)]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_every_edu_has_its_place_however_edges_cross(seed):
+    rng = random.Random(seed)
+    n_segments = rng.randint(1, 10)
+    found = parse(*random_rows(rng, n_segments))
+    check_cover(found.tree, n_segments)
+    check_cover(binarise(found.tree), n_segments)
+    check_dependencies(rsd_of_tree(found).arcs.heads, where="random")
