@@ -117,9 +117,7 @@ class FileSyntax:
         return [known[document.id] for document in documents]
 
 
-def _train_neural(
-    training: TrainingData, segmenter: Segmenter, settings: ParserSettings, *, seed: int
-) -> NeuralParser:
+def _train_neural(training: TrainingData, segmenter: Segmenter, settings: ParserSettings, *, seed: int) -> NeuralParser:
     relations = relation_names(training.trees)
     states = word_states(segmenter, training.documents)
     examples = [
