@@ -17,6 +17,27 @@ ARRAYS = {
     "instances": np.int64,
     "documents": np.int32,
 }
+TREE_ARRAYS = {"edu_offsets": np.int64, "sentence_edus": np.int64, "edu_heads": np.int64, "sentence_heads": np.int64}
+
+
+@dataclass(frozen=True)
+class InstanceTrees:
+    """EDUs of the source sentences and the trees over them, cut to instances.
+
+    A head is −1 for a root, and where it lies outside the instance.
+
+    Attributes:
+        edu_offsets: int64 [EDUs + 1]; EDU e is src_tokens[edu_offsets[e] : edu_offsets[e + 1]]. The marks `<s>` and
+            `</s>` belong to the first and the last EDU of their sentence.
+        sentence_edus: int64 [sentences + 1], EDU offsets.
+        edu_heads: int64 [EDUs], row of the head EDU.
+        sentence_heads: int64 [sentences], row of the head sentence in the tree of sentences.
+    """
+
+    edu_offsets: np.ndarray
+    sentence_edus: np.ndarray
+    edu_heads: np.ndarray
+    sentence_heads: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -29,6 +50,7 @@ class InstanceSet:
         instances: int64 [instances + 1], sentence offsets.
         documents: int32 [instances].
         manifest: counts, settings, document ids, provenance.
+        trees: discourse trees of the source side, when they were built.
     """
 
     src_tokens: np.ndarray
@@ -38,6 +60,7 @@ class InstanceSet:
     instances: np.ndarray
     documents: np.ndarray
     manifest: dict[str, Any]
+    trees: InstanceTrees | None = None
 
     def __len__(self) -> int:
         return len(self.instances) - 1
@@ -63,12 +86,15 @@ class InstanceSet:
 
 def save_instances(folder: Path, instance_set: InstanceSet) -> None:
     """Write the arrays and the manifest, which records each array's checksum."""
+    arrays = {name: getattr(instance_set, name).astype(dtype) for name, dtype in ARRAYS.items()}
+    if instance_set.trees is not None:
+        arrays |= {name: getattr(instance_set.trees, name).astype(dtype) for name, dtype in TREE_ARRAYS.items()}
     with atomic_path(folder) as temporary:
         temporary.mkdir()
         checksums = {}
-        for name, dtype in ARRAYS.items():
+        for name, array in arrays.items():
             path = temporary / f"{name}.npy"
-            np.save(path, getattr(instance_set, name).astype(dtype))
+            np.save(path, array)
             checksums[name] = sha256_file(path)
         write_json(temporary / "manifest.json", instance_set.manifest | {"sha256": checksums})
 
@@ -86,8 +112,19 @@ def load_instances(folder: Path, *, verify: bool = True) -> InstanceSet:
     manifest = read_json(folder / "manifest.json")
     if not isinstance(manifest, dict) or "counts" not in manifest:
         raise UserError(f"{folder / 'manifest.json'}: not a manifest of instances: build the instances again")
+    arrays = _load_arrays(folder, manifest, ARRAYS, verify=verify)
+    _check_offsets(folder, arrays)
+    trees = None
+    if "edu_offsets" in manifest.get("sha256", {}):
+        trees = InstanceTrees(**_load_arrays(folder, manifest, TREE_ARRAYS, verify=verify))
+        _check_trees(folder, trees, arrays)
+    return InstanceSet(**arrays, manifest=manifest, trees=trees)
+
+
+def _load_arrays(folder: Path, manifest: dict[str, Any], dtypes: dict[str, type], *, verify: bool) -> dict:
+    """Memory-mapped arrays by name. Raises UserError when one is missing, damaged or of another type."""
     arrays = {}
-    for name, dtype in ARRAYS.items():
+    for name, dtype in dtypes.items():
         path = folder / f"{name}.npy"
         try:
             if verify and sha256_file(path) != manifest["sha256"][name]:
@@ -97,8 +134,7 @@ def load_instances(folder: Path, *, verify: bool = True) -> InstanceSet:
             raise UserError(f"{path}: cannot be read ({error}): build the instances again") from None
         if arrays[name].dtype != dtype:
             raise UserError(f"{path}: has dtype {arrays[name].dtype}, not {np.dtype(dtype)}")
-    _check_offsets(folder, arrays)
-    return InstanceSet(**arrays, manifest=manifest)
+    return arrays
 
 
 def _check_offsets(folder: Path, arrays: dict[str, np.ndarray]) -> None:
@@ -112,3 +148,35 @@ def _check_offsets(folder: Path, arrays: dict[str, np.ndarray]) -> None:
     ]
     if any(found != needed for found, needed in pairs):
         raise UserError(f"{folder}: its arrays do not fit each other: build the instances again")
+
+
+def _check_trees(folder: Path, trees: InstanceTrees, arrays: dict[str, np.ndarray]) -> None:
+    """Refuse trees of other sentences, EDUs that do not cover the text, and heads outside the instance."""
+    n_edus, n_sentences = len(trees.edu_heads), len(trees.sentence_heads)
+    fits = (
+        len(trees.edu_offsets) == n_edus + 1
+        and n_sentences + 1 == len(trees.sentence_edus) == len(arrays["src_offsets"])
+        and trees.sentence_edus[0] == 0
+        and trees.sentence_edus[-1] == n_edus
+        and bool((np.diff(trees.sentence_edus) > 0).all())
+        and bool((np.diff(trees.edu_offsets) >= 0).all())
+        and np.array_equal(trees.edu_offsets[trees.sentence_edus], arrays["src_offsets"])
+    )
+    if not fits:
+        raise UserError(f"{folder}: EDUs do not cover the source sentences: build the instances with trees again")
+    instance_of_sentence = np.repeat(np.arange(len(arrays["documents"])), np.diff(arrays["instances"]))
+    instance_of_edu = np.repeat(instance_of_sentence, np.diff(trees.sentence_edus))
+    for what, heads, instance_of in (
+        ("EDU", trees.edu_heads, instance_of_edu),
+        ("sentence", trees.sentence_heads, instance_of_sentence),
+    ):
+        children = np.flatnonzero(heads != -1)
+        parents = heads[children]
+        is_bad = (parents < 0) | (parents >= len(heads)) | (parents == children)
+        is_bad |= instance_of[np.where(is_bad, 0, parents)] != instance_of[children]
+        if is_bad.any():
+            child = int(children[is_bad.argmax()])
+            raise UserError(
+                f"{folder}: the head of {what} {child} is {heads[child]}, which is not another {what} of its instance: "
+                "build the instances with trees again"
+            )

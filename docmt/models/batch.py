@@ -10,9 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from docmt.discourse.dependencies import NO_HEAD
 from docmt.instances.storage import InstanceSet
 from docmt.models.layout import Layout
 from docmt.models.settings import ModelSettings
+from docmt.models.trees import BatchTrees
 from docmt.text.vocabulary import BOS, EOD
 
 
@@ -45,10 +47,13 @@ class Batch:
 def collate(
     instance_set: InstanceSet, instances: Sequence[int], settings: ModelSettings, *, device: torch.device | str = "cpu"
 ) -> Batch:
-    """Pack instances into one batch."""
+    """Pack instances into one batch; with their trees when the model reads them and there are any."""
     src_tokens, src_lengths, counts = _gather(instance_set, instances, "src")
     tgt_tokens, tgt_lengths, _ = _gather(instance_set, instances, "tgt")
-    return pack(src_tokens, src_lengths, tgt_tokens, tgt_lengths, counts, settings=settings, device=device)
+    trees = None
+    if settings.needs_trees and instance_set.trees is not None:
+        trees = BatchTrees.join([_instance_trees(instance_set, i) for i in instances])
+    return pack(src_tokens, src_lengths, tgt_tokens, tgt_lengths, counts, settings=settings, trees=trees, device=device)
 
 
 def pack(
@@ -59,6 +64,7 @@ def pack(
     counts: np.ndarray,
     *,
     settings: ModelSettings,
+    trees: BatchTrees | None = None,
     device: torch.device | str = "cpu",
 ) -> Batch:
     """Make a batch from packed sentences with both marks.
@@ -67,6 +73,7 @@ def pack(
         src_tokens, tgt_tokens: integer arrays of all sentences, `<s> … </s>` each.
         src_lengths, tgt_lengths: tokens of each sentence.
         counts: sentences of each instance.
+        trees: of the source side.
     """
     ends = np.cumsum(tgt_lengths)
     if settings.target_stream == "free":
@@ -81,7 +88,7 @@ def pack(
         is_label = np.ones(len(tgt_tokens), dtype=bool)
         is_label[ends - tgt_lengths] = False
         inputs, labels, lengths = tgt_tokens[is_input], tgt_tokens[is_label], tgt_lengths - 1
-    layout = Layout(src_lengths, lengths, counts, settings=settings, device=device)
+    layout = Layout(src_lengths, lengths, counts, settings=settings, trees=trees, device=device)
     tensors = (torch.from_numpy(np.asarray(array, dtype=np.int64)).to(device) for array in (src_tokens, inputs, labels))
     return Batch(*tensors, layout)
 
@@ -94,4 +101,18 @@ def _gather(instance_set: InstanceSet, instances: Sequence[int], side: str) -> t
         np.concatenate([tokens[offsets[first] : offsets[last]] for first, last in spans]),
         np.concatenate([np.diff(offsets[first : last + 1]) for first, last in spans]),
         np.array([last - first for first, last in spans], dtype=np.int64),
+    )
+
+
+def _instance_trees(instance_set: InstanceSet, instance: int) -> BatchTrees:
+    """The trees of one instance, its heads as rows in the instance."""
+    trees = instance_set.trees
+    sentences = slice(instance_set.instances[instance], instance_set.instances[instance + 1])
+    first, last = trees.sentence_edus[sentences.start], trees.sentence_edus[sentences.stop]
+    edu_heads, sentence_heads = trees.edu_heads[first:last], trees.sentence_heads[sentences]
+    return BatchTrees.of_instance(
+        edu_lengths=np.diff(trees.edu_offsets[first : last + 1]),
+        edu_heads=np.where(edu_heads < 0, NO_HEAD, edu_heads - first),
+        edu_counts=np.diff(trees.sentence_edus[sentences.start : sentences.stop + 1]),
+        sentence_heads=np.where(sentence_heads < 0, NO_HEAD, sentence_heads - sentences.start),
     )

@@ -1,6 +1,6 @@
 """The layout of a batch: where sentences and instances lie in the packed tokens, and the groupings that follow.
 
-Shape letters: N packed target tokens, S packed source tokens, G sentences of the batch, B instances.
+Shape letters: N packed target tokens, S packed source tokens, G sentences of the batch, B instances, E EDUs.
 """
 
 from typing import Literal
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from docmt.models.grouping import Grouping, expand_ranges
 from docmt.models.settings import ModelSettings, Pattern
+from docmt.models.trees import BatchTrees, related_grouping, unit_groups
 
 Slot = Literal["encoder", "decoder", "cross"]
 
@@ -23,6 +24,7 @@ class Layout:
         tgt_lengths_G: int64 array, decoder inputs of each target sentence; in a free stream one length per instance.
         sentences_B: int64 array, source sentences of each instance.
         settings: of the model; says what `window` means, how positions run and whether the target stream is free.
+        trees: discourse trees, for RST attention; None leaves every instance open, so that it sees all.
         device: where index tensors go.
     """
 
@@ -33,9 +35,10 @@ class Layout:
         sentences_B: np.ndarray,
         *,
         settings: ModelSettings,
+        trees: BatchTrees | None = None,
         device: torch.device | str = "cpu",
     ) -> None:
-        self.settings = settings
+        self.settings, self.trees = settings, trees
         self.device = torch.device(device)
         self.src_lengths_G = np.asarray(src_lengths_G, dtype=np.int64)
         self.tgt_lengths_G = np.asarray(tgt_lengths_G, dtype=np.int64)
@@ -43,6 +46,18 @@ class Layout:
         is_free = settings.target_stream == "free"
         self.tgt_sentences_B = np.ones_like(self.sentences_B) if is_free else self.sentences_B
         self._groupings: dict[tuple[Slot, Pattern], Grouping] = {}
+
+    def opened(self, open_B: np.ndarray) -> "Layout":
+        """The same layout with more instances open to RST attention; bool [B]."""
+        trees = None if self.trees is None else self.trees.opened(open_B)
+        return Layout(
+            self.src_lengths_G,
+            self.tgt_lengths_G,
+            self.sentences_B,
+            settings=self.settings,
+            trees=trees,
+            device=self.device,
+        )
 
     def positions(self, side: Literal["src", "tgt"]) -> Tensor:
         """int64 [S] or [N], the position of each token in its instance or sentence, from 0."""
@@ -61,12 +76,22 @@ class Layout:
         return np.add.reduceat(lengths, np.cumsum(sentences) - sentences)
 
     def grouping(self, slot: Slot, pattern: Pattern) -> Grouping:
-        """The grouping of an attention; `combined` is not one, it asks for `group` and `global`."""
+        """The grouping of an attention; fusions have none, they ask for those of their parts."""
         if (slot, pattern) not in self._groupings:
             self._groupings[slot, pattern] = self._make_grouping(slot, pattern)
         return self._groupings[slot, pattern]
 
+    def sentence_groups(self, pattern: Pattern) -> np.ndarray:
+        """The group of each target sentence in decoder self-attention and cross-attention; int64 [G]."""
+        if pattern in ("group", "window"):
+            return np.arange(len(self.src_lengths_G))
+        if pattern == "rst" and self.trees is not None:
+            return unit_groups(self.sentences_B, self.trees.open_B)
+        return np.repeat(np.arange(len(self.sentences_B)), self.sentences_B)
+
     def _make_grouping(self, slot: Slot, pattern: Pattern) -> Grouping:
+        if pattern == "rst":
+            return self._rst_grouping(slot)
         query_side = "src" if slot == "encoder" else "tgt"
         key_side = "tgt" if slot == "decoder" else "src"
         is_causal = slot == "decoder"
@@ -81,6 +106,26 @@ class Layout:
                 starts = starts[self._window_first_sentences()]
                 keys = ends - starts
         return Grouping.of_ranges(queries, starts, keys, is_causal=is_causal, device=self.device)
+
+    def _rst_grouping(self, slot: Slot) -> Grouping:
+        trees = self.trees
+        if trees is None:
+            return self.grouping(slot, "global")
+        if slot == "encoder":
+            heads, units = trees.edu_heads_E, trees.edus_B(self.sentences_B)
+            queries = keys = trees.edu_lengths_E
+        else:
+            heads, units = trees.sentence_heads_G, self.sentences_B
+            queries = self.tgt_lengths_G
+            keys = self.tgt_lengths_G if slot == "decoder" else self.src_lengths_G
+        return related_grouping(
+            heads,
+            unit_groups(units, trees.open_B),
+            query_lengths_U=queries,
+            key_lengths_U=keys,
+            is_causal=slot == "decoder",
+            device=self.device,
+        )
 
     def _window_first_sentences(self) -> np.ndarray:
         """For each sentence the first one of its window, never before its instance."""

@@ -6,14 +6,17 @@ from pydantic import Field, model_validator
 
 from docmt.settings import Settings
 
-Pattern = Literal["group", "window", "global", "combined"]
+Pattern = Literal["group", "window", "global", "rst", "combined", "rst_serial", "rst_parallel", "rst_mix"]
 
 
 class AttentionSettings(Settings):
     """What one of the three attentions sees, in the lower and in the upper layers.
 
     `group`: the same sentence; `window`: the same sentence and the `window_sentences` before it; `global`: the whole
-    instance; `combined`: group and global attention, summed by a gate (G-Transformer, Eq. 10).
+    instance; `rst`: the same and the directly related EDUs or, in the decoder and to the source, sentences
+    (RST-Transformer, Eq. 7). Two attentions together: `combined`, group and global, summed by a gate (G-Transformer,
+    Eq. 10); `rst_serial`, rst after group; `rst_parallel`, group and rst, summed by a gate; `rst_mix`, group and the
+    rst after it, summed by a gate (RST-Transformer, Eq. 8–13).
     """
 
     lower: Pattern = "global"
@@ -55,6 +58,16 @@ class ModelSettings(Settings):
     """Whether positions run through the instance or start anew in each sentence."""
     target_stream: Literal["aligned", "free"] = "aligned"
     """`aligned`: one target sentence per source sentence by construction; `free`: one stream that ends itself."""
+
+    @property
+    def needs_trees(self) -> bool:
+        """Whether an attention reads discourse trees."""
+        attentions = (self.encoder_attention, self.decoder_attention, self.cross_attention)
+        return any(
+            pattern.startswith("rst")
+            for attention in attentions
+            for pattern in (attention.lower, attention.upper if attention.upper_layers else attention.lower)
+        )
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -1,0 +1,128 @@
+"""Discourse trees of a batch, and the groupings of RST attention that follow from them.
+
+A unit is an EDU (encoder) or a sentence (decoder and cross-attention). A group of queries is a unit, which sees itself
+and the units that it is directly related to, its parent and its children (RST-Transformer, Eq. 7). In an open instance
+all units form one group, so each sees all: that is global attention.
+
+Shape letters: B instances, G sentences of the batch, E EDUs, U units, P pairs of a group and a unit that it sees.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from docmt.discourse.dependencies import NO_HEAD
+from docmt.models.grouping import Grouping, expand_ranges
+
+
+@dataclass(frozen=True)
+class BatchTrees:
+    """The trees of the instances of a batch.
+
+    Attributes:
+        edu_lengths_E: int64, source tokens of each EDU; marks belong to the first and the last EDU of their sentence.
+        edu_heads_E: int64, the row of each EDU's head in the batch, in the same instance; −1 for none.
+        edu_counts_G: int64, EDUs of each sentence, at least 1.
+        sentence_heads_G: int64, the same as `edu_heads_E` for the tree of sentences.
+        open_B: bool, instances whose units see everything (dropped trees, decoding without a tree).
+    """
+
+    edu_lengths_E: np.ndarray
+    edu_heads_E: np.ndarray
+    edu_counts_G: np.ndarray
+    sentence_heads_G: np.ndarray
+    open_B: np.ndarray
+
+    @classmethod
+    def of_instance(
+        cls, *, edu_lengths: np.ndarray, edu_heads: np.ndarray, edu_counts: np.ndarray, sentence_heads: np.ndarray
+    ) -> "BatchTrees":
+        """A batch of one closed instance; heads are rows in the instance."""
+        arrays = (np.asarray(array, dtype=np.int64) for array in (edu_lengths, edu_heads, edu_counts, sentence_heads))
+        return cls(*arrays, np.zeros(1, dtype=bool))
+
+    @classmethod
+    def of_open_instance(cls, src_lengths: np.ndarray) -> "BatchTrees":
+        """A batch of one instance that has no tree, of sentences of so many source tokens."""
+        lengths = np.asarray(src_lengths, dtype=np.int64)
+        heads = np.full(len(lengths), NO_HEAD)
+        return cls(lengths, heads, np.ones(len(lengths), dtype=np.int64), heads, np.ones(1, dtype=bool))
+
+    @classmethod
+    def join(cls, batches: Sequence["BatchTrees"]) -> "BatchTrees":
+        """All instances of some batches in one."""
+        return cls(
+            np.concatenate([trees.edu_lengths_E for trees in batches]),
+            _number_through([trees.edu_heads_E for trees in batches]),
+            np.concatenate([trees.edu_counts_G for trees in batches]),
+            _number_through([trees.sentence_heads_G for trees in batches]),
+            np.concatenate([trees.open_B for trees in batches]),
+        )
+
+    def opened(self, open_B: np.ndarray) -> "BatchTrees":
+        """The same trees, with more instances open."""
+        return replace(self, open_B=self.open_B | open_B)
+
+    def edus_B(self, sentences_B: np.ndarray) -> np.ndarray:
+        """EDUs of each instance; int64."""
+        return np.add.reduceat(self.edu_counts_G, np.cumsum(sentences_B) - sentences_B)
+
+
+def unit_groups(units_B: np.ndarray, open_B: np.ndarray) -> np.ndarray:
+    """The group of each unit: one of its own, or in open instances one for all; int64 [U].
+
+    Args:
+        units_B: units of each instance, at least 1.
+        open_B: bool.
+    """
+    starts_group = np.repeat(~open_B, units_B)
+    starts_group[np.cumsum(units_B) - units_B] = True
+    return np.cumsum(starts_group) - 1
+
+
+def related_grouping(
+    heads_U: np.ndarray,
+    groups_U: np.ndarray,
+    *,
+    query_lengths_U: np.ndarray,
+    key_lengths_U: np.ndarray,
+    is_causal: bool,
+    device: torch.device,
+) -> Grouping:
+    """Each group sees its own units and those that they are related to, in packed order (RST-Transformer, Eq. 7).
+
+    Args:
+        heads_U: int64, the unit that is each unit's head, or −1.
+        groups_U: int64, from `unit_groups`.
+        query_lengths_U, key_lengths_U: int64, queries and keys of each unit.
+        is_causal: of the related units only earlier ones are seen, and of the own group only what is not ahead.
+    """
+    n_units = len(heads_U)
+    children = np.flatnonzero(heads_U >= 0)
+    parents, own = heads_U[children], np.arange(n_units)
+    queries, keys = np.concatenate((own, children, parents)), np.concatenate((own, parents, children))
+    if is_causal:
+        is_past = keys <= queries
+        queries, keys = queries[is_past], keys[is_past]
+    # Sorted and without repetition: the keys of a group are in packed order, so its own units are the last past ones.
+    pairs_P = np.unique(groups_U[queries] * n_units + keys)
+    groups_P, keys_P = np.divmod(pairs_P, n_units)
+    key_starts_U = np.cumsum(key_lengths_U) - key_lengths_U
+    lengths_P = key_lengths_U[keys_P]
+    return Grouping(
+        np.add.reduceat(query_lengths_U, np.flatnonzero(np.diff(groups_U, prepend=-1))),
+        np.add.reduceat(lengths_P, np.flatnonzero(np.diff(groups_P, prepend=-1))),
+        expand_ranges(key_starts_U[keys_P], lengths_P),
+        is_causal,
+        device,
+    )
+
+
+def _number_through(heads: Sequence[np.ndarray]) -> np.ndarray:
+    """Heads of several batches as rows of all of them."""
+    starts = np.cumsum([0, *(len(part) for part in heads[:-1])])
+    return np.concatenate(
+        [np.where(part < 0, NO_HEAD, part + start) for part, start in zip(heads, starts, strict=True)]
+    )
