@@ -19,7 +19,10 @@ LEVEL_WIDTH, LEADER, MARK_SIZE = 21.0, 26.0, 8.5
 GOOD_WIDTH = 700.0
 LABEL_ROOMS = (200.0, 90.0, 55.0, LEVEL_WIDTH)
 """Room kept free for a relation before the next constituent begins; the widest is taken that fits GOOD_WIDTH."""
-LEGEND = "N nucleus, S satellite; double lines join nuclei; a line goes on to its nucleus; one colour per step from the root."
+LEGEND = (
+    "N nucleus, S satellite; double lines join nuclei; a line goes on to its nucleus; "
+    "one colour per step from the root."
+)
 
 
 @dataclass(frozen=True, slots=True)
