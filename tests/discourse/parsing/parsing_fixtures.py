@@ -1,0 +1,74 @@
+"""Random documents with trees, and a stand-in for a segmenter."""
+
+import itertools
+import random
+import zlib
+
+import torch
+
+from docmt.discourse.documents import DiscourseDocument, edus_of_starts
+from docmt.discourse.trees import join, join_names, leaf
+
+WORDS = ("but", "We", "went", "home", "because", "rain", "fell", ",", ".", "?", "Then", "42", "(", ")", "和")
+RELATIONS = ("joint-list", "elaboration-additional", "causal-cause")
+COARSE = ("causal", "elaboration", "joint")
+
+
+def coarse(relation):
+    return relation.partition("-")[0]
+
+
+def random_document(seed, *, n_sentences=None, with_tree=True, paragraphs=None):
+    """A document with empty sentences, one-word EDUs and, for some seeds, paragraphs."""
+    chance = random.Random(seed)
+    n_sentences = n_sentences if n_sentences is not None else chance.randint(1, 7)
+    sentences = [tuple(chance.choices(WORDS, k=chance.choice((0, 1, 2, 5, 9)))) for _ in range(n_sentences)]
+    starts = [[i for i in range(1, len(words)) if chance.random() < 0.35] for words in sentences]
+    edus = edus_of_starts(starts, map(len, sentences))
+    if paragraphs is None:
+        paragraphs = chance.random() < 0.6
+    first = tuple(i for i in range(n_sentences) if i == 0 or chance.random() < 0.4) if paragraphs else None
+    tree = random_tree(chance, len(edus)) if with_tree else None
+    return DiscourseDocument(f"document-{seed}", tuple(sentences), edus, tree, first)
+
+
+def random_tree(chance, n_edus, *, most_children=3):
+    """Any tree over EDUs, n-ary, without regard to sentences."""
+    nodes = [leaf(edu) for edu in range(n_edus)]
+    while len(nodes) > 1:
+        n = chance.randint(2, min(most_children, len(nodes)))
+        at = chance.randint(0, len(nodes) - n)
+        letters = "".join(chance.choice("NS") for _ in range(n))
+        letters = letters if "N" in letters else "N" + letters[1:]
+        relation = chance.choice(RELATIONS)
+        nodes[at : at + n] = [join(nodes[at : at + n], letters, join_names(letters, relation))]
+    return nodes[0]
+
+
+def complete_units(tree, unit_of):
+    """Whether every run of EDUs of one unit is exactly covered by one node."""
+    spans = {(node.first, node.last) for node in tree.postorder()}
+    groups = [list(group) for _, group in itertools.groupby(range(len(unit_of)), key=unit_of.__getitem__)]
+    return all((group[0], group[-1]) in spans for group in groups)
+
+
+class StandInSegmenter:
+    """Word states that depend on the word only, and the same syntax for every sentence."""
+
+    width = 6
+
+    def states(self, sentences):
+        return [torch.stack([_state(word) for word in words]) if words else torch.zeros(0, 6) for words in sentences]
+
+    def aux_predictions(self, sentences):
+        from docmt.discourse.parsing.syntax import WordSyntax
+
+        return [
+            WordSyntax(tuple(word[:1] for word in words), tuple(range(-1, len(words) - 1)), ("dep",) * len(words))
+            for words in sentences
+        ]
+
+
+def _state(word):
+    generator = torch.Generator().manual_seed(zlib.crc32(word.encode()))
+    return torch.randn(6, generator=generator)

@@ -1,0 +1,126 @@
+"""The transition system: oracle, constraints, greedy search."""
+
+import random
+
+import pytest
+from parsing_fixtures import complete_units, random_document, random_tree
+
+from docmt.discourse.documents import DiscourseDocument, edus_of_starts
+from docmt.discourse.parsing.layout import ABOVE, SAME_PARAGRAPH, SAME_SENTENCE, UNKNOWN, Layout
+from docmt.discourse.parsing.transitions import (
+    NN,
+    NS,
+    SHIFT,
+    SN,
+    Constraint,
+    State,
+    best_action,
+    build_tree,
+    gold_actions,
+    merges,
+    parse_greedily,
+)
+from docmt.discourse.trees import binarise, check_cover
+
+
+def chance_scores(chance):
+    return lambda states, numbers: [[chance.gauss(0, 1) for _ in range(4)] for _ in states]
+
+
+def search(documents, scores, *, sentences=True, paragraphs=False):
+    constraints = [Constraint(Layout(document), sentences=sentences, paragraphs=paragraphs) for document in documents]
+    return parse_greedily(constraints, [len(document.edus) for document in documents], scores)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_oracle_replays_every_tree(seed):
+    chance = random.Random(seed)
+    tree = binarise(random_tree(chance, chance.randint(1, 30)))
+    actions = gold_actions(tree)
+    state = State(tree.last + 1)
+    for action in actions:
+        assert not state.is_final
+        state.apply(action)
+    assert state.is_final
+    relations = [node.relation for node in tree.postorder() if not node.is_leaf]
+    assert build_tree(actions, relations) == tree
+
+
+def test_spans_know_their_nuclei_forms_and_parents():
+    actions = [SHIFT, SHIFT, SN, SHIFT, SHIFT, NS, NN]
+    state = State(4)
+    for action in actions[:-1]:
+        state.apply(action)
+    assert (state.firsts, state.lasts, state.nuclei, state.forms) == ([0, 2], [1, 3], [1, 2], [SN, NS])
+    first, second, root = merges(actions)
+    assert (first.parent, first.is_left, second.parent, second.is_left, root.parent) == (2, True, 2, False, -1)
+    assert (root.left, root.right, root.height) == ((0, 1, 1), (2, 3, 2), 2)
+    assert (root.left_form, root.right_form, root.form) == (SN, NS, NN)
+
+
+@pytest.mark.parametrize("paragraphs", [False, True])
+@pytest.mark.parametrize("seed", range(60))
+def test_any_classifier_reaches_a_tree_with_complete_sentences(seed, paragraphs):
+    document = random_document(seed, with_tree=False)
+    (state,), _ = search([document], chance_scores(random.Random(seed)), paragraphs=paragraphs)
+    assert len(state.actions) == 2 * len(document.edus) - 1
+    tree = build_tree(state.actions, ["joint"] * (len(document.edus) - 1))
+    check_cover(tree, len(document.edus))
+    layout = Layout(document)
+    assert complete_units(tree, layout.sentences.of)
+    if paragraphs and layout.paragraphs is not None:
+        assert complete_units(tree, layout.paragraphs.of)
+
+
+def test_without_constraint_any_tree_is_possible_and_nothing_is_enforced():
+    documents = [random_document(seed, with_tree=False) for seed in range(30)]
+    states, n_enforced = search(documents, chance_scores(random.Random(0)), sentences=False)
+    assert n_enforced == 0
+    assert not all(
+        complete_units(build_tree(state.actions, ["joint"] * 99), Layout(document).sentences.of)
+        for state, document in zip(states, documents, strict=True)
+    )
+
+
+def test_enforced_steps_are_those_at_which_the_classifier_wished_another():
+    document = DiscourseDocument("d", (("a", "b"), ("c", "d")), edus_of_starts([[1], [1]], [2, 2]))
+    always_shift = search([document], lambda states, _: [[1.0, 0.0, 0.0, 0.0] for _ in states])
+    always_reduce = search([document], lambda states, _: [[0.0, 0.0, 1.0, 0.0] for _ in states])
+    assert always_shift[1] == 1  # the first sentence had to be closed
+    assert always_shift[0][0].actions == [SHIFT, SHIFT, NN, SHIFT, SHIFT, NN, NN]
+    assert always_reduce[1] == 1  # the second sentence had to be finished before joining it to the first
+    assert always_reduce[0][0].actions == [SHIFT, SHIFT, NS, SHIFT, SHIFT, NS, NS]
+
+
+def test_a_step_that_is_not_possible_at_all_does_not_count_as_enforced():
+    document = DiscourseDocument("d", (("a",),), edus_of_starts([[]], [1]))
+    constraint = Constraint(Layout(document), sentences=True, paragraphs=False)
+    assert best_action(State(1), constraint, [0.0, 9.0, 9.0, 9.0]) == (SHIFT, False)
+
+
+def test_side_by_side_is_one_by_one():
+    documents = [random_document(seed, with_tree=False) for seed in range(12)]
+
+    def scores(states, _):
+        return [[random.Random(f"{state.actions}{action}").random() for action in range(4)] for state in states]
+
+    together, n_together = search(documents, scores)
+    alone = [search([document], scores) for document in documents]
+    assert [state.actions for state in together] == [states[0].actions for states, _ in alone]
+    assert n_together == sum(n for _, n in alone)
+
+
+def test_documents_of_one_edu_and_of_none():
+    one = DiscourseDocument("one", ((),), edus_of_starts([[]], [0]))
+    none = DiscourseDocument("none", (), ())
+    (first, second), n_enforced = search([one, none], chance_scores(random.Random(1)))
+    assert (first.actions, second.actions, n_enforced) == ([SHIFT], [], 0)
+
+
+def test_levels_of_boundaries():
+    words = (("a", "b"), ("c",), ("d",))
+    edus = edus_of_starts([[1], [], []], [2, 1, 1])
+    layout = Layout(DiscourseDocument("d", words, edus, paragraphs=(0, 2)))
+    assert [layout.level(0, 1), layout.level(1, 2), layout.level(2, 3)] == [SAME_SENTENCE, SAME_PARAGRAPH, ABOVE]
+    assert Layout(DiscourseDocument("d", words, edus)).level(1, 2) == UNKNOWN
+    assert layout.word_offsets == [0, 1, 2, 3, 4]
