@@ -38,6 +38,7 @@ wildcard_constraints:
 
 include: "workflow/rules/corpora.smk"
 include: "workflow/rules/text.smk"
+include: "workflow/rules/discourse.smk"
 include: "workflow/rules/instances.smk"
 include: "workflow/rules/training.smk"
 include: "workflow/rules/decoding.smk"
@@ -71,6 +72,12 @@ rule text:
     """Subwords, vocabularies, and how much of the text comes back."""
     input:
         plan.text.targets(),
+
+
+rule discourse:
+    """The trees that systems read, their statistics, and the scores of the segmenters and parsers behind them."""
+    input:
+        plan.discourse.targets(),
 
 
 rule instances:

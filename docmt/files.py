@@ -43,10 +43,15 @@ def read_text(path: Path) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise UserError(
-            f"{path}: line {line} is not UTF-8 (byte 0x{data[error.start]:02x}): convert the file, "
-            "for example with `iconv -f LATIN1 -t UTF-8`"
-        ) from None
+        raise UserError(not_utf8(path, line, data[error.start])) from None
+
+
+def not_utf8(path: Path, line: int, byte: int) -> str:
+    """What to say of a line that is not UTF-8."""
+    return (
+        f"{path}: line {line} is not UTF-8 (byte 0x{byte:02x}): convert the file, "
+        "for example with `iconv -f LATIN1 -t UTF-8`"
+    )
 
 
 def read_lines(path: Path) -> list[str]:
@@ -59,6 +64,25 @@ def read_lines(path: Path) -> list[str]:
     if lines[-1] == "":
         lines.pop()
     return lines
+
+
+def iterate_lines(path: Path) -> Iterator[str]:
+    """As `read_lines`, one line at a time. A file that ends in `.gz` is read whole."""
+    path = Path(path)
+    if path.suffix == ".gz":
+        yield from read_lines(path)
+        return
+    try:
+        with open(path, "rb") as file:
+            for number, data in enumerate(file, start=1):
+                try:
+                    yield data.removesuffix(b"\n").removeprefix(BYTE_ORDER_MARK if number == 1 else b"").decode()
+                except UnicodeDecodeError as error:
+                    raise UserError(not_utf8(path, number, data[error.start])) from None
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise UserError(f"{path}: is a folder, a file is needed") from None
 
 
 @contextlib.contextmanager
@@ -118,13 +142,16 @@ def write_json(path: Path, value: Any) -> None:
 
 def read_jsonl(path: Path) -> list[Any]:
     """Parse one JSON value per line. Raises UserError that names the first bad line."""
-    values = []
-    for number, line in enumerate(read_lines(path), start=1):
+    return list(iterate_jsonl(path))
+
+
+def iterate_jsonl(path: Path) -> Iterator[Any]:
+    """As `read_jsonl`, one value at a time: for files that should not lie in memory whole."""
+    for number, line in enumerate(iterate_lines(path), start=1):
         try:
-            values.append(json.loads(line))
+            yield json.loads(line)
         except json.JSONDecodeError as error:
             raise UserError(f"{path}: line {number} is not JSON ({error.msg})") from None
-    return values
 
 
 def write_jsonl(path: Path, values: Iterable[Any]) -> None:

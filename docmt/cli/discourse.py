@@ -1,15 +1,19 @@
-"""`docmt discourse`: discourse treebanks."""
+"""`docmt discourse`: treebanks, segmenters, parsers, and the trees of a text."""
 
 import argparse
 from pathlib import Path
 
+from docmt.cli.discourse_annotation import add_annotation_commands
+from docmt.cli.discourse_parser import add_parser_commands
+from docmt.cli.discourse_pictures import add_picture_commands
+from docmt.cli.discourse_segmenter import add_segmenter_commands
 from docmt.cli.main import HelpFormatter
 
 FORMATS = ("gum", "gcdt", "rst_dt")
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
-    """Add `treebank` and `check-conversion`."""
+    """Add all commands; those of segmenters, parsers, texts and pictures stand in modules of their own."""
     commands = parser.add_subparsers(dest="subcommand", required=True, metavar="COMMAND")
     summary = "read a treebank and write its splits"
     treebank = commands.add_parser("treebank", help=summary, description=summary, formatter_class=HelpFormatter)
@@ -21,6 +25,10 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     check = commands.add_parser("check-conversion", help=summary, description=summary, formatter_class=HelpFormatter)
     check.add_argument("--files", type=Path, required=True, help="folder with the files of GUM as fetched")
     check.set_defaults(run=run_check_conversion)
+    add_segmenter_commands(commands)
+    add_parser_commands(commands)
+    add_annotation_commands(commands)
+    add_picture_commands(commands)
 
 
 def run_treebank(options: argparse.Namespace) -> None:

@@ -15,6 +15,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     build.add_argument("--tgt", type=Path, required=True, help="target subwords, one sentence per line")
     build.add_argument("--documents", type=Path, required=True, help="document index (.documents.tsv)")
     build.add_argument("--vocabulary", type=Path, required=True, help="vocabulary file")
+    build.add_argument("--discourse", type=Path, nargs="+", default=[], help="trees of the source documents")
     build.add_argument("--out", type=Path, required=True, help="folder to make")
     build.set_defaults(run=run_build)
     statistics = commands.add_parser("statistics", help="count instances", formatter_class=HelpFormatter)
@@ -35,6 +36,7 @@ def run_build(options: argparse.Namespace) -> None:
         documents=options.documents,
         vocabulary=options.vocabulary,
         settings=InstancesSettings.from_argument(options.settings, where="instances"),
+        discourse=options.discourse,
     )
     save_instances(options.out, instance_set)
 

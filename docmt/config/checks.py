@@ -1,9 +1,17 @@
 """Checks across the sections of a config: references, contradictions, cycles. Each error names its keys."""
 
+from docmt.config.discourse_checks import check_discourse, check_trees
 from docmt.config.references import check_reference, check_suite
 from docmt.config.rows import DatasetSettings, SystemSettings
 from docmt.config.schema import Config
-from docmt.config.systems import list_runs, look_up, model_settings, text_settings, training_settings
+from docmt.config.systems import (
+    decoding_settings,
+    list_runs,
+    look_up,
+    model_settings,
+    text_settings,
+    training_settings,
+)
 from docmt.errors import UserError
 
 SHARED_SHAPE = ("width", "heads", "feed_forward_width")
@@ -15,6 +23,7 @@ def check_config(config: Config) -> None:
     _check_seeds(config)
     for name, dataset in config.datasets.items():
         _check_dataset(config, name, dataset)
+    check_discourse(config)
     for name, system in config.systems.items():
         _check_system(config, name, system)
     for name in config.systems:
@@ -61,6 +70,11 @@ def _check_system(config: Config, name: str, system: SystemSettings) -> None:
     for dataset in system.datasets or []:
         look_up(config.datasets, dataset, where=f"{where}.datasets", what="dataset")
     segmentation = look_up(config.instances, system.segmentation, where=f"{where}.segmentation", what="segmentation")
+    decoding_settings(config, name)
+    check_trees(config, name)
+    if system.model_of is not None:
+        _check_owner(config, name, system.model_of)
+        return
     model_settings(config, name)
     training = training_settings(config, name)
     if training.max_batch_tokens < segmentation.max_tokens and segmentation.max_sentences != 1:
@@ -68,6 +82,26 @@ def _check_system(config: Config, name: str, system: SystemSettings) -> None:
             f"{where}: max_batch_tokens {training.max_batch_tokens} (recipe {system.recipe!r}) is less than "
             f"instances.{system.segmentation}.max_tokens {segmentation.max_tokens}: a batch could not hold an instance"
         )
+
+
+def _check_owner(config: Config, name: str, owner: str) -> None:
+    """The models that a system takes from another one must be there."""
+    where = f"config.systems.{name}.model_of"
+    if look_up(config.systems, owner, where=where, what="system").model_of is not None:
+        raise UserError(f"{where}: {owner!r} trains no models itself; name {config.systems[owner].model_of!r}")
+    _check_runs_of(config, name, owner, where=where)
+
+
+def _check_runs_of(config: Config, name: str, origin: str, *, where: str) -> None:
+    """Each run of a system needs the run of `origin` with the same dataset and seed."""
+    runs = list_runs(config)
+    have = {(run.dataset, run.seed) for run in runs if run.system == origin}
+    for run in runs:
+        if run.system == name and (run.dataset, run.seed) not in have:
+            raise UserError(
+                f"{where}: {origin!r} has no run on dataset {run.dataset!r} with seed {run.seed}; "
+                f"see datasets and seeds of both"
+            )
 
 
 def _check_init(config: Config, name: str) -> None:
@@ -82,14 +116,9 @@ def _check_init(config: Config, name: str) -> None:
             raise UserError(f"{where}.init: systems are initialised in a circle: {' ← '.join([*chain, origin])}")
         look_up(config.systems, origin, where=f"config.systems.{chain[-1]}.init", what="system")
         chain.append(origin)
-    runs = list_runs(config)
-    have = {(run.dataset, run.seed) for run in runs if run.system == system.init}
-    for run in runs:
-        if run.system == name and (run.dataset, run.seed) not in have:
-            raise UserError(
-                f"{where}.init: {system.init!r} has no run on dataset {run.dataset!r} with seed {run.seed}; "
-                f"see datasets and seeds of both"
-            )
+    if config.systems[system.init].model_of is not None:
+        raise UserError(f"{where}.init: {system.init!r} trains no models itself; name the system that does")
+    _check_runs_of(config, name, system.init, where=f"{where}.init")
     mine, theirs = model_settings(config, name), model_settings(config, system.init)
     for key in SHARED_SHAPE:
         if getattr(mine, key) != getattr(theirs, key):

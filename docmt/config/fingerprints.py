@@ -9,13 +9,21 @@ from typing import Any, Protocol
 
 from docmt.config.references import corpus_kind, readable_corpus
 from docmt.config.schema import Config
-from docmt.config.systems import dataset_segmentations, model_settings, text_settings, training_settings
+from docmt.config.systems import (
+    dataset_segmentations,
+    decoding_settings,
+    model_owner,
+    model_settings,
+    text_settings,
+    training_settings,
+)
 from docmt.corpora.catalogue import load_catalogue
 from docmt.provenance import fingerprint
 
 VERSIONS = {
     "corpora": 1,
     "text": 1,
+    "discourse": 1,
     "instances": 1,
     "training": 1,
     "decoding": 1,
@@ -35,6 +43,10 @@ class Wildcards(Protocol):
     segmentation: str
     system: str
     seed: str
+    treebank: str
+    segmenter: str
+    parser: str
+    trees: str
 
 
 @dataclass(frozen=True)
@@ -48,6 +60,10 @@ class Place:
     segmentation: str = ""
     system: str = ""
     seed: str = ""
+    treebank: str = ""
+    segmenter: str = ""
+    parser: str = ""
+    trees: str = ""
 
 
 TEXT_KEYS_OF_BPE = ("bpe_merges", "bpe_min_frequency")
@@ -61,7 +77,7 @@ def token_settings(config: Config, dataset: str) -> dict[str, Any]:
 
 def split_instances_settings(config: Config, segmentation: str, split: str) -> dict[str, Any]:
     """The settings of one split's instances: choosing among documents is for training only."""
-    settings = config.instances[segmentation]
+    settings = config.instances[segmentation].instances()
     if split != "train":
         settings = settings.model_copy(update={"min_document_tokens": None, "subset": None, "subset_seed": 1})
     return settings.model_dump(mode="json")
@@ -134,10 +150,56 @@ class Fingerprints:
         upstream = [self.dataset_split(self._at(wildcards, split=split)) for split in splits]
         return self._join("text", self.bpe(wildcards), upstream)
 
+    def treebank(self, wildcards: Wildcards) -> str:
+        """A treebank as documents with trees."""
+        name = wildcards.treebank
+        if name in self.config.corpora.controlled:
+            return self.corpus(Place(corpus=name, split="train"))
+        entry = load_catalogue()[name]
+        checks = [file.check for file in entry.family.files.values()]
+        return self._join("discourse", name, entry.corpus.version, checks)
+
+    def segmenter(self, wildcards: Wildcards) -> str:
+        """A trained segmenter."""
+        row = self.config.discourse.segmenters[wildcards.segmenter]
+        what = row.model_dump(mode="json")
+        return self._join("discourse", what, self.treebank(Place(treebank=row.treebank)))
+
+    def parser(self, wildcards: Wildcards) -> str:
+        """A trained parser, with the segmenter that it reads."""
+        row = self.config.discourse.parsers[wildcards.parser]
+        what = row.model_dump(mode="json", exclude={"segmenter"})
+        upstream = self.segmenter(Place(segmenter=row.segmenter)) if row.segmenter else None
+        return self._join("discourse", what, self.treebank(Place(treebank=row.treebank)), upstream)
+
+    def trees(self, wildcards: Wildcards) -> str:
+        """Trees of a split of a dataset. The number of shards does not matter to them."""
+        return self._join("discourse", self._tree_source(wildcards.trees), self.dataset_split(wildcards))
+
+    def suite_trees(self, wildcards: Wildcards) -> str:
+        """Trees of a contrastive set."""
+        return self._join("discourse", self._tree_source(wildcards.trees), self.suite(wildcards))
+
+    def tree_statistics(self, wildcards: Wildcards) -> str:
+        """Counts of the trees of all splits of a dataset."""
+        splits = self.config.datasets[wildcards.dataset].parts()
+        return self._join("discourse", [self.trees(self._at(wildcards, split=split)) for split in splits])
+
+    def _tree_source(self, trees: str) -> Any:
+        row = self.config.discourse.trees[trees]
+        segmenter = self.segmenter(Place(segmenter=row.segmenter)) if row.segmenter else None
+        parser: str | None = row.parser
+        if parser in self.config.discourse.parsers:
+            parser = self.parser(Place(parser=parser))
+        return [segmenter, parser, row.gold, row.files]
+
     def instances(self, wildcards: Wildcards) -> str:
-        """Instances of a split in one segmentation."""
+        """Instances of a split in one segmentation, with trees where it names some."""
         settings = split_instances_settings(self.config, wildcards.segmentation, wildcards.split)
-        return self._join("instances", settings, self.subwords(wildcards))
+        parts = [settings, self.subwords(wildcards)]
+        if trees := self.config.instances[wildcards.segmentation].trees:
+            parts.append(self.trees(self._at(wildcards, trees=trees)))
+        return self._join("instances", *parts)
 
     def statistics(self, wildcards: Wildcards) -> str:
         """Counts of all instances of a dataset."""
@@ -151,12 +213,13 @@ class Fingerprints:
 
     def model(self, wildcards: Wildcards) -> str:
         """The trained model of a run, with the model that it was initialised from."""
-        row = self.config.systems[wildcards.system]
+        owner = model_owner(self.config, wildcards.system)
+        row = self.config.systems[owner]
         place = self._at(wildcards, segmentation=row.segmentation)
         return self._join(
             "training",
-            model_settings(self.config, wildcards.system).model_dump(mode="json"),
-            training_settings(self.config, wildcards.system).model_dump(mode="json"),
+            model_settings(self.config, owner).model_dump(mode="json"),
+            training_settings(self.config, owner).model_dump(mode="json"),
             int(wildcards.seed),
             [self.instances(replace(place, split=split)) for split in ("train", "dev")],
             self.model(replace(place, system=row.init)) if row.init else None,
@@ -166,11 +229,16 @@ class Fingerprints:
         """Translations of a split by a run."""
         segmentation = self.config.systems[wildcards.system].segmentation
         test = self.instances(self._at(wildcards, segmentation=segmentation))
-        return self._join("decoding", self.config.decoding.model_dump(mode="json"), self.model(wildcards), test)
+        settings = decoding_settings(self.config, wildcards.system).model_dump(mode="json")
+        return self._join("decoding", settings, self.model(wildcards), test)
 
     def probabilities(self, wildcards: Wildcards) -> str:
         """Log probabilities of a contrastive set by a run. The beam does not matter to them."""
-        return self._join("decoding", self.model(wildcards), self.suite(wildcards))
+        parts = [self.model(wildcards), self.suite(wildcards)]
+        segmentation = self.config.systems[wildcards.system].segmentation
+        if trees := self.config.instances[segmentation].trees:
+            parts.append(self.suite_trees(self._at(wildcards, trees=trees)))
+        return self._join("decoding", *parts)
 
     def scores(self, wildcards: Wildcards) -> str:
         """Scores of a run on a split."""

@@ -1,46 +1,13 @@
 """The rows of a study: corpora, datasets and systems."""
 
-import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import Field, model_validator
 
+from docmt.config.names import Language, Name, SplitReference
 from docmt.corpora.catalogue import ReadableCorpus
 from docmt.corpora.controlled.settings import ControlledSettings
 from docmt.settings import Settings
-
-NAME = r"[A-Za-z0-9][A-Za-z0-9_-]*"
-RESERVED = ("benchmarks", "corpora", "report")
-
-
-def _name(name: str) -> str:
-    if not re.fullmatch(NAME, name):
-        raise ValueError("a name is made of letters, digits, '_' and '-', for it becomes part of paths")
-    return name
-
-
-def _dataset_name(name: str) -> str:
-    if name in RESERVED:
-        raise ValueError(f"this name is taken by a folder of the results ({', '.join(RESERVED)})")
-    return _name(name)
-
-
-def _split_reference(reference: str) -> str:
-    if not re.fullmatch(rf"{NAME}/{NAME}", reference):
-        raise ValueError("write CORPUS/SPLIT")
-    return reference
-
-
-def _language(code: str) -> str:
-    if not re.fullmatch(r"[a-z]{2,3}", code):
-        raise ValueError("a language is a code of two or three small letters, such as en")
-    return code
-
-
-Name = Annotated[str, AfterValidator(_name)]
-DatasetName = Annotated[str, AfterValidator(_dataset_name)]
-SplitReference = Annotated[str, AfterValidator(_split_reference)]
-Language = Annotated[str, AfterValidator(_language)]
 
 
 class CorporaSettings(Settings):
@@ -96,18 +63,32 @@ class SystemSettings(Settings):
     datasets: list[str] | None = None
     """Datasets it is trained on; null means all."""
     segmentation: str
-    """How documents become instances: a name in section `instances`."""
-    architecture: str
-    """What each attention sees: a name in `docmt config presets`."""
+    """How documents become instances, and with which trees: a name in section `instances`."""
+    model_of: Name | None = None
+    """System whose models this one takes instead of training its own: to decode them otherwise."""
+    architecture: str | None = None
+    """What each attention sees: a name in `docmt config presets`. Needed unless `model_of` is given."""
     size: str = "base"
     """Layers and widths: a name in `docmt config presets`."""
     model: dict[str, Any] = {}
     """Keys of the model's settings, put over those of size and architecture."""
-    recipe: str
-    """How it is trained: a name in section `training`."""
+    recipe: str | None = None
+    """How it is trained: a name in section `training`. Needed unless `model_of` is given."""
     training: dict[str, Any] = {}
     """Keys of the training settings, put over those of the recipe."""
     init: str | None = None
     """System whose model of the same dataset and seed gives the first parameters; null starts from scratch."""
     seeds: list[int] | None = Field(None, min_length=1)
     """Seeds of this system; null takes the study's `seeds`."""
+    decoding: dict[str, Any] = {}
+    """Keys of section `decoding` that differ for this system."""
+
+    @model_validator(mode="after")
+    def _check_origin(self) -> Self:
+        missing = [key for key in ("architecture", "recipe") if getattr(self, key) is None]
+        if self.model_of is None and missing:
+            raise ValueError(f"{missing[0]} is missing: give it, or model_of to take the models of another system")
+        own = self.model_fields_set & {"architecture", "recipe", "size", "model", "training", "init"}
+        if self.model_of is not None and own:
+            raise ValueError(f"model_of takes the models of {self.model_of!r} as they are; leave out {sorted(own)[0]}")
+        return self

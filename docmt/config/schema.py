@@ -4,10 +4,11 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from docmt.config.rows import CorporaSettings, DatasetName, DatasetSettings, Name, SystemSettings
+from docmt.config.discourse import DiscourseSettings, SegmentationRow
+from docmt.config.names import DatasetName, Name
+from docmt.config.rows import CorporaSettings, DatasetSettings, SystemSettings
 from docmt.decoding.settings import DecodingSettings
 from docmt.evaluation.settings import EvaluationSettings
-from docmt.instances.settings import InstancesSettings
 from docmt.report.settings import ReportSettings
 from docmt.settings import Settings
 from docmt.text.settings import TextSettings
@@ -21,7 +22,9 @@ class Config(Settings):
     """Where documents come from."""
     text: TextSettings = TextSettings()
     """From text to subwords."""
-    instances: dict[Name, InstancesSettings] = Field(min_length=1)
+    discourse: DiscourseSettings = DiscourseSettings()
+    """EDUs and trees."""
+    instances: dict[Name, SegmentationRow] = Field(min_length=1)
     """Segmentations by name."""
     training: dict[Name, TrainingSettings] = Field(min_length=1)
     """Recipes by name."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from docmt.config.schema import Config
+from docmt.decoding.settings import DecodingSettings
 from docmt.errors import UserError
 from docmt.models.presets import ARCHITECTURES, SIZES
 from docmt.models.settings import ModelSettings
@@ -37,8 +38,14 @@ def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
+def model_owner(config: Config, system: str) -> str:
+    """The system that trains the models which a system decodes with: itself, unless it names another as `model_of`."""
+    return config.systems[system].model_of or system
+
+
 def model_settings(config: Config, system: str) -> ModelSettings:
     """The settings of a system's model: size, then architecture, then the row's own keys."""
+    system = model_owner(config, system)
     row = config.systems[system]
     where = f"config.systems.{system}"
     size = look_up(SIZES, row.size, where=f"{where}.size", what="size")
@@ -48,10 +55,17 @@ def model_settings(config: Config, system: str) -> ModelSettings:
 
 def training_settings(config: Config, system: str) -> TrainingSettings:
     """The settings of a system's training: the recipe, then the row's own keys."""
+    system = model_owner(config, system)
     row = config.systems[system]
     where = f"config.systems.{system}"
     recipe = look_up(config.training, row.recipe, where=f"{where}.recipe", what="recipe")
     return TrainingSettings.load(merge(recipe.model_dump(), row.training), where=f"{where}.training")
+
+
+def decoding_settings(config: Config, system: str) -> DecodingSettings:
+    """The settings of a system's decoding: section `decoding`, then the row's own keys."""
+    over = config.systems[system].decoding
+    return DecodingSettings.load(merge(config.decoding.model_dump(), over), where=f"config.systems.{system}.decoding")
 
 
 def text_settings(config: Config, dataset: str) -> TextSettings:

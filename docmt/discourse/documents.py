@@ -10,7 +10,7 @@ from typing import Any
 from docmt.discourse.dependencies import DependencyTree, check_dependencies, to_dependencies
 from docmt.discourse.trees import Node, check_cover, from_json, to_json
 from docmt.errors import UserError
-from docmt.files import read_jsonl, write_jsonl
+from docmt.files import iterate_jsonl, write_jsonl
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,15 +141,21 @@ def edus_of_starts(starts: Iterable[Iterable[int]], lengths: Iterable[int]) -> t
     return tuple(edus)
 
 
-def read_discourse(path: Path) -> list[DiscourseDocument]:
-    """Read `*.discourse.jsonl`. Raises UserError that names the line when one is malformed."""
-    documents = []
-    for number, value in enumerate(read_jsonl(path), start=1):
+def iterate_discourse(path: Path) -> Iterator[DiscourseDocument]:
+    """The documents of `*.discourse.jsonl`, one at a time.
+
+    Raises UserError that names the line when one is malformed.
+    """
+    for number, value in enumerate(iterate_jsonl(path), start=1):
         try:
-            documents.append(DiscourseDocument.from_json(value))
+            yield DiscourseDocument.from_json(value)
         except UserError as error:
             raise UserError(f"{path}: line {number}: {error}") from None
-    return documents
+
+
+def read_discourse(path: Path) -> list[DiscourseDocument]:
+    """All documents of `*.discourse.jsonl`. Raises UserError as `iterate_discourse` does."""
+    return list(iterate_discourse(path))
 
 
 def write_discourse(path: Path, documents: Iterable[DiscourseDocument]) -> None:

@@ -2,16 +2,19 @@
 
 import logging
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
 from docmt.corpora.documents import DocumentIndex, read_index
+from docmt.discourse.documents import iterate_discourse
 from docmt.errors import UserError
 from docmt.files import read_lines
 from docmt.instances.segmentation import N_MARKS, document_tokens, sentence_costs, split_documents
 from docmt.instances.settings import InstancesSettings
 from docmt.instances.storage import InstanceSet
+from docmt.instances.trees import PlacedTrees, join_trees, place_trees
 from docmt.provenance import describe
 from docmt.text.vocabulary import BOS, EOS, UNK, Vocabulary
 
@@ -34,11 +37,14 @@ def build_instances(
     index: DocumentIndex,
     vocabulary: Vocabulary,
     settings: InstancesSettings,
+    *,
+    trees: Sequence[PlacedTrees] | None = None,
 ) -> InstanceSet:
     """Encode and split aligned documents.
 
     Args:
         src, tgt: subwords of each sentence, index.n_sentences each.
+        trees: of each document, for models that read them.
 
     Raises:
         UserError: there is no document, or none is left after the choice of documents.
@@ -63,6 +69,12 @@ def build_instances(
             f"no instance is left: min_document_tokens {settings.min_document_tokens} is above every document"
         )
     counts["instances_left_out"] = len(documents) - len(keep)
+    instance_trees = None
+    if trees is not None:
+        numbers = np.full(len(documents), -1, dtype=np.int64)
+        numbers[keep] = np.arange(len(keep))
+        instance_trees, tree_counts = join_trees(trees, np.repeat(numbers, np.diff(offsets)))
+        counts |= tree_counts
     if len(keep) < len(documents):
         rows = np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in keep])
         src_tokens, src_offsets = _take(src_tokens, src_offsets, rows)
@@ -78,16 +90,23 @@ def build_instances(
         "longest_instance_tokens": int(np.add.reduceat(costs, offsets[:-1]).max()),
     }
     manifest = {"counts": counts, "document_ids": list(index.ids)}
-    return InstanceSet(src_tokens, src_offsets, tgt_tokens, tgt_offsets, offsets, documents, manifest)
+    return InstanceSet(src_tokens, src_offsets, tgt_tokens, tgt_offsets, offsets, documents, manifest, instance_trees)
 
 
 def build_from_files(
-    *, src: Path, tgt: Path, documents: Path, vocabulary: Path, settings: InstancesSettings
+    *,
+    src: Path,
+    tgt: Path,
+    documents: Path,
+    vocabulary: Path,
+    settings: InstancesSettings,
+    discourse: Sequence[Path] = (),
 ) -> InstanceSet:
-    """As `build_instances`, from `{split}.bpe.{lang}` files, the document index and the vocabulary.
+    """As `build_instances`, from `{split}.bpe.{lang}` files, the document index, the vocabulary and the trees.
 
     Raises:
-        UserError: a file is missing, or the numbers of lines differ from the document index.
+        UserError: a file is missing, the numbers of lines differ from the document index, or the trees are those of
+            other documents.
     """
     index = read_index(documents)
     sides = []
@@ -96,7 +115,8 @@ def build_from_files(
         if len(lines) != index.n_sentences:
             raise UserError(f"{path}: {len(lines)} lines, but {documents} counts {index.n_sentences} sentences")
         sides.append([line.split() for line in lines])
-    built = build_instances(*sides, index, Vocabulary.load(vocabulary), settings)
+    trees = read_trees(discourse, sides[0], index) if discourse else None
+    built = build_instances(*sides, index, Vocabulary.load(vocabulary), settings, trees=trees)
     built.manifest["provenance"] = describe(settings=settings.model_dump())
     counts = built.manifest["counts"]
     log.info(
@@ -105,6 +125,28 @@ def build_from_files(
     if counts["sentences_over_limit"]:
         log.warning("%d sentences are longer than %d tokens", counts["sentences_over_limit"], settings.max_tokens)
     return built
+
+
+def read_trees(files: Sequence[Path], src: list[list[str]], index: DocumentIndex) -> list[PlacedTrees]:
+    """The trees of `*.discourse.jsonl` files, one after the other, over the subwords of all documents.
+
+    Raises UserError when the files hold other documents, or in another order.
+    """
+    placed = []
+    path = " ".join(map(str, files))
+    found = chain.from_iterable(map(iterate_discourse, files))
+    for name, sentences in zip(index.ids, index.split(src), strict=True):
+        document = next(found, None)
+        if document is None or document.id != name:
+            there = f"{document.id!r}" if document else "none"
+            raise UserError(f"{path}: document {len(placed) + 1} should be {name!r}, but it is {there}: parse the text")
+        try:
+            placed.append(place_trees(document, sentences))
+        except UserError as error:
+            raise UserError(f"{path}: {error}") from None
+    if (document := next(found, None)) is not None:
+        raise UserError(f"{path}: holds {document.id!r} beyond the {len(index.ids)} documents of the text")
+    return placed
 
 
 def _choose(documents: np.ndarray, tokens: np.ndarray, settings: InstancesSettings) -> np.ndarray:

@@ -143,6 +143,10 @@ rule generate_corpus:
             "results/corpora/{{corpus}}/en-de/{split}.discourse.jsonl",
             split=CONTROLLED_SPLITS,
         ),
+        suite_discourse=expand(
+            "results/corpora/{{corpus}}/en-de/suites/discourse/{suite}.jsonl",
+            suite=CONTROLLED_SUITES,
+        ),
     log:
         "logs/generate_corpus/{corpus}.log",
     benchmark:

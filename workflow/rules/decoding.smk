@@ -3,6 +3,7 @@
 # Reads:  results/{dataset}/runs/{system}/seed{seed}/model.pt
 #         results/{dataset}/instances/{segmentation}/{split}/
 #         results/corpora/{corpus}/{src}-{tgt}/suites/{suite}.jsonl
+#         results/{dataset}/discourse/{trees}/suite_{suite}.discourse.jsonl, for systems that read trees
 # Makes:  results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl           hypotheses
 #         results/{dataset}/runs/{system}/seed{seed}/decoding/suite_{suite}.json      log probabilities
 
@@ -10,7 +11,7 @@
 rule translate:
     """Translate {wildcards.dataset} {wildcards.split} with {wildcards.system}, seed {wildcards.seed}."""
     input:
-        model="results/{dataset}/runs/{system}/seed{seed}/model.pt",
+        model=plan.runs.model,
         instances=plan.runs.test_instances,
     output:
         "results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl",
@@ -36,8 +37,9 @@ rule translate:
 rule contrast:
     """Score the candidates of suite {wildcards.suite} with {wildcards.system}, seed {wildcards.seed}."""
     input:
-        model="results/{dataset}/runs/{system}/seed{seed}/model.pt",
+        model=plan.runs.model,
         suite=plan.corpora.suite,
+        trees=plan.discourse.trees_of_suite,
     output:
         "results/{dataset}/runs/{system}/seed{seed}/decoding/suite_{suite}.json",
     log:
@@ -53,7 +55,8 @@ rule contrast:
         gpu=1,
     params:
         settings=plan.runs.contrast_settings,
+        trees=plan.discourse.trees_option,
         fingerprint=plan.fingerprints.probabilities,
     shell:
         "docmt decode contrast --settings {params.settings:q} --model {input.model} --suite {input.suite}"
-        " --threads {threads} --out {output} 2> {log}"
+        " {params.trees} --threads {threads} --out {output} 2> {log}"

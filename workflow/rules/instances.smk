@@ -2,6 +2,7 @@
 #
 # Reads:  results/{dataset}/text/{split}.bpe.{lang}, vocabulary.txt
 #         results/{dataset}/corpora/{src}-{tgt}/{split}.documents.tsv
+#         results/{dataset}/discourse/{trees}/{split}.{shard}-of-{n}.discourse.jsonl, where a segmentation names trees
 # Makes:  results/{dataset}/instances/{segmentation}/{split}/     arrays and manifest.json
 #         results/{dataset}/instances/statistics.csv
 
@@ -13,6 +14,7 @@ rule build_instances:
         tgt=plan.text.subwords_tgt,
         documents=plan.runs.documents,
         vocabulary="results/{dataset}/text/vocabulary.txt",
+        trees=plan.discourse.trees_of_split,
     output:
         directory("results/{dataset}/instances/{segmentation}/{split}"),
     log:
@@ -27,10 +29,11 @@ rule build_instances:
         runtime=60,
     params:
         settings=plan.runs.instances_settings,
+        trees=plan.discourse.trees_option,
         fingerprint=plan.fingerprints.instances,
     shell:
         "docmt instances build --settings {params.settings:q} --src {input.src} --tgt {input.tgt}"
-        " --documents {input.documents} --vocabulary {input.vocabulary} --out {output} 2> {log}"
+        " --documents {input.documents} --vocabulary {input.vocabulary} {params.trees} --out {output} 2> {log}"
 
 
 rule count_instances:

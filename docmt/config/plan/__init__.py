@@ -11,6 +11,7 @@ from typing import Any
 from docmt.config.fingerprints import Fingerprints
 from docmt.config.loading import load_config, read_config_file
 from docmt.config.plan.corpora import CorporaPlan
+from docmt.config.plan.discourse import DiscoursePlan
 from docmt.config.plan.paths import one_of
 from docmt.config.plan.report import ReportPlan
 from docmt.config.plan.runs import RunsPlan
@@ -26,6 +27,7 @@ class Plan:
         self.fingerprints = Fingerprints(config)
         self.corpora = CorporaPlan(config)
         self.text = TextPlan(config)
+        self.discourse = DiscoursePlan(config, self.corpora)
         self.runs = RunsPlan(config)
         self.report = ReportPlan(config, self.runs, self.corpora)
 

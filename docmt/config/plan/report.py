@@ -30,11 +30,11 @@ class ReportPlan:
 
     def histories(self, wildcards: Wildcards) -> list[str]:
         """The histories of all runs."""
-        return [f"{self._runs.run_folder(run)}/history.csv" for run in self._runs.all]
+        return [f"{self._runs.run_folder(run)}/history.csv" for run in self._runs.trained()]
 
     def named_histories(self, wildcards: Wildcards) -> list[str]:
         """`DATASET/SYSTEM/seedN=FILE` for the history of each run."""
-        runs = self._runs.all
+        runs = self._runs.trained()
         return [f"{run.dataset}/{run.system}/seed{run.seed}={self._runs.run_folder(run)}/history.csv" for run in runs]
 
     def counts(self, wildcards: Wildcards) -> list[str]:

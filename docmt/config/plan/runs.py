@@ -6,7 +6,15 @@ from typing import Any
 from docmt.config.fingerprints import Fingerprints, Place, Wildcards, split_instances_settings
 from docmt.config.plan.paths import as_argument, dataset_files, dataset_prefix
 from docmt.config.schema import Config
-from docmt.config.systems import Run, dataset_segmentations, list_runs, model_settings, training_settings
+from docmt.config.systems import (
+    Run,
+    dataset_segmentations,
+    decoding_settings,
+    list_runs,
+    model_owner,
+    model_settings,
+    training_settings,
+)
 from docmt.provenance import fingerprint
 
 
@@ -82,11 +90,20 @@ class RunsPlan:
         segmentation = self.config.systems[wildcards.system].segmentation
         return f"results/{wildcards.dataset}/instances/{segmentation}/{split}"
 
+    def trained(self) -> list[Run]:
+        """The runs that train a model of their own."""
+        return [run for run in self.all if model_owner(self.config, run.system) == run.system]
+
     def training_targets(self) -> list[str]:
         """All models."""
-        return [f"{self.run_folder(run)}/model.pt" for run in self.all]
+        return [f"{self.run_folder(run)}/model.pt" for run in self.trained()]
 
     # Decoding.
+
+    def model(self, wildcards: Wildcards) -> str:
+        """The model of a run: its own, or that of the system it names."""
+        owner = model_owner(self.config, wildcards.system)
+        return f"{self.run_folder(Run(wildcards.dataset, owner, int(wildcards.seed)))}/model.pt"
 
     def test_instances(self, wildcards: Wildcards) -> str:
         """The instances of a test split, cut as for the training of the run."""
@@ -94,11 +111,12 @@ class RunsPlan:
 
     def decoding_settings(self, wildcards: Wildcards) -> str:
         """The settings of beam search."""
-        return as_argument(self.config.decoding.model_dump(mode="json"))
+        return as_argument(decoding_settings(self.config, wildcards.system).model_dump(mode="json"))
 
     def contrast_settings(self, wildcards: Wildcards) -> str:
         """The settings of scoring given targets: beam and lengths play no part."""
-        return as_argument(self.config.decoding.model_dump(mode="json", include={"max_batch_tokens", "precision"}))
+        settings = decoding_settings(self.config, wildcards.system)
+        return as_argument(settings.model_dump(mode="json", include={"max_batch_tokens", "precision"}))
 
     def decoding_targets(self) -> list[str]:
         """All hypotheses and log probabilities."""

@@ -1,0 +1,86 @@
+"""The rows of section `discourse`: segmenters, parsers, and the trees that models read."""
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from docmt.config.names import Name
+from docmt.discourse.parsing.settings import ParserSettings
+from docmt.discourse.segmentation.settings import SegmenterSettings
+from docmt.instances.settings import InstancesSettings
+from docmt.settings import Settings
+
+PLAIN_PARSERS = ("chain", "right_branching", "flat")
+"""Parsers that need no training: controls."""
+TREEBANKS = {"gum": "gum", "gcdt": "gcdt", "rst-dt": "rst_dt"}
+"""Corpora of the catalogue that are treebanks, and the name of their format."""
+
+
+class SegmenterRow(Settings):
+    """A segmenter to train."""
+
+    treebank: str
+    """`gum`, `gcdt`, `rst-dt`, or a row of corpora.controlled (other documents than those translated)."""
+    settings: SegmenterSettings = SegmenterSettings()
+    """The network and its training."""
+    seed: int = Field(1, ge=0)
+    """Seed of its training."""
+
+
+class ParserRow(Settings):
+    """A parser to train."""
+
+    treebank: str
+    """As for segmenters."""
+    segmenter: Name | None = None
+    """Row of discourse.segmenters whose states the neural parser reads; null for the linear one without it."""
+    settings: ParserSettings = ParserSettings()
+    """The classifier and its training."""
+    seed: int = Field(1, ge=0)
+    """Seed of its training."""
+
+
+class TreesRow(Settings):
+    """Where the trees of the source documents come from: a segmenter and a parser, gold, or files made elsewhere."""
+
+    segmenter: Name | None = None
+    """Row of discourse.segmenters."""
+    parser: Name | None = None
+    """Row of discourse.parsers, or `chain`, `right_branching` or `flat`: controls that need no training."""
+    gold: bool = False
+    """The trees that a generated corpus comes with."""
+    files: dict[str, str] = {}
+    """Files made elsewhere, by `DATASET/train`, `DATASET/dev`, `DATASET/test_NAME` or `DATASET/suite_NAME`."""
+    n_shards: int = Field(1, ge=1)
+    """Jobs into which the documents of each training split are divided."""
+
+    @model_validator(mode="after")
+    def _check_source(self) -> Self:
+        given = [bool(self.segmenter or self.parser), self.gold, bool(self.files)]
+        if sum(given) != 1 or (given[0] and not (self.segmenter and self.parser)):
+            raise ValueError(
+                "trees come from segmenter and parser, or from gold: true, or from files: give one of them"
+            )
+        return self
+
+
+class DiscourseSettings(Settings):
+    """EDUs and RST trees of the source documents, for systems that read them."""
+
+    segmenters: dict[Name, SegmenterRow] = {}
+    """EDU segmenters to train, by name."""
+    parsers: dict[Name, ParserRow] = {}
+    """RST parsers to train, by name."""
+    trees: dict[Name, TreesRow] = {}
+    """Trees, by the names that rows of `instances` take."""
+
+
+class SegmentationRow(InstancesSettings):
+    """How documents become instances, and with which trees."""
+
+    trees: Name | None = None
+    """Row of discourse.trees; null where no system reads trees, or to decode without them."""
+
+    def instances(self) -> InstancesSettings:
+        """Without the name of the trees: what `docmt instances build` takes."""
+        return InstancesSettings(**self.model_dump(exclude={"trees"}))

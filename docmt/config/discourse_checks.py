@@ -1,0 +1,75 @@
+"""Checks of section `discourse`, and of the systems that read trees. Each error names its keys."""
+
+from docmt.config.discourse import PLAIN_PARSERS, TREEBANKS, TreesRow
+from docmt.config.schema import Config
+from docmt.config.systems import look_up, model_settings
+from docmt.errors import UserError
+from docmt.settings import nearest
+
+
+def check_discourse(config: Config) -> None:
+    """Raises UserError when rows of `discourse` do not fit one another."""
+    section = config.discourse
+    for name, segmenter in section.segmenters.items():
+        _check_treebank(config, segmenter.treebank, where=f"config.discourse.segmenters.{name}.treebank")
+    for name, parser in section.parsers.items():
+        where = f"config.discourse.parsers.{name}"
+        if name in PLAIN_PARSERS:
+            raise UserError(f"{where}: this name is taken by a parser that needs no training; choose another")
+        _check_treebank(config, parser.treebank, where=f"{where}.treebank")
+        if parser.segmenter is not None:
+            look_up(section.segmenters, parser.segmenter, where=f"{where}.segmenter", what="segmenter")
+    for name, trees in section.trees.items():
+        _check_trees_row(config, trees, where=f"config.discourse.trees.{name}")
+    for name, segmentation in config.instances.items():
+        if segmentation.trees is not None:
+            look_up(section.trees, segmentation.trees, where=f"config.instances.{name}.trees", what="trees")
+
+
+def check_trees(config: Config, system: str) -> None:
+    """Raises UserError when a system that is trained to read trees gets none, or gets them from nowhere."""
+    row = config.systems[system]
+    segmentation = config.instances[row.segmentation]
+    if segmentation.trees is None:
+        if row.model_of is None and model_settings(config, system).reads_trees:
+            raise UserError(
+                f"config.systems.{system}: architecture {row.architecture!r} reads trees, but "
+                f"instances.{row.segmentation} names none; give it `trees`"
+            )
+        return
+    trees = config.discourse.trees[segmentation.trees]
+    where = f"config.discourse.trees.{segmentation.trees}"
+    for dataset in row.datasets or config.datasets:
+        _check_dataset(config, dataset, trees, where=where)
+
+
+def _check_dataset(config: Config, dataset: str, trees: TreesRow, *, where: str) -> None:
+    row = config.datasets[dataset]
+    references = [reference for part in row.parts().values() for reference in part] + row.suites
+    if trees.gold:
+        for reference in references:
+            if reference.split("/")[0] not in config.corpora.controlled:
+                raise UserError(f"{where}.gold: {reference!r} of dataset {dataset!r} is not generated: no gold trees")
+        if row.src_lang != "en":
+            raise UserError(
+                f"{where}.gold: generated corpora have trees of English, but {dataset!r} has {row.src_lang}"
+            )
+    if trees.files:
+        needed = [f"{dataset}/{name}" for name in (*row.parts(), *(f"suite_{suite}" for suite in row.suite_names()))]
+        for name in needed:
+            if name not in trees.files:
+                raise UserError(f"{where}.files: {name!r} is missing; {nearest(name, list(trees.files))}")
+
+
+def _check_treebank(config: Config, treebank: str, *, where: str) -> None:
+    known = [*TREEBANKS, *config.corpora.controlled]
+    if treebank not in known:
+        raise UserError(f"{where}: no treebank {treebank!r}; {nearest(treebank, known)}")
+
+
+def _check_trees_row(config: Config, trees: TreesRow, *, where: str) -> None:
+    if trees.segmenter is not None:
+        look_up(config.discourse.segmenters, trees.segmenter, where=f"{where}.segmenter", what="segmenter")
+    if trees.parser is not None and trees.parser not in PLAIN_PARSERS:
+        known = dict.fromkeys([*config.discourse.parsers, *PLAIN_PARSERS])
+        look_up(known, trees.parser, where=f"{where}.parser", what="parser")

@@ -1,0 +1,39 @@
+"""Names and references in a config: what they may look like."""
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+NAME = r"[A-Za-z0-9][A-Za-z0-9_-]*"
+RESERVED = ("benchmarks", "corpora", "discourse", "report", "treebanks")
+
+
+def _name(name: str) -> str:
+    if not re.fullmatch(NAME, name):
+        raise ValueError("a name is made of letters, digits, '_' and '-', for it becomes part of paths")
+    return name
+
+
+def _dataset_name(name: str) -> str:
+    if name in RESERVED:
+        raise ValueError(f"this name is taken by a folder of the results ({', '.join(RESERVED)})")
+    return _name(name)
+
+
+def _split_reference(reference: str) -> str:
+    if not re.fullmatch(rf"{NAME}/{NAME}", reference):
+        raise ValueError("write CORPUS/SPLIT")
+    return reference
+
+
+def _language(code: str) -> str:
+    if not re.fullmatch(r"[a-z]{2,3}", code):
+        raise ValueError("a language is a code of two or three small letters, such as en")
+    return code
+
+
+Name = Annotated[str, AfterValidator(_name)]
+DatasetName = Annotated[str, AfterValidator(_dataset_name)]
+SplitReference = Annotated[str, AfterValidator(_split_reference)]
+Language = Annotated[str, AfterValidator(_language)]

@@ -1,0 +1,235 @@
+"""The plan of the discourse stage."""
+
+import re
+from typing import Any
+
+from docmt.config.discourse import TREEBANKS, TreesRow
+from docmt.config.fingerprints import Wildcards
+from docmt.config.plan.corpora import CorporaPlan
+from docmt.config.plan.paths import as_argument, dataset_prefix, one_of
+from docmt.config.schema import Config
+from docmt.config.systems import list_runs
+from docmt.corpora.catalogue import load_catalogue
+
+
+class DiscoursePlan:
+    """Treebanks, segmenters, parsers, and the trees of each dataset."""
+
+    def __init__(self, config: Config, corpora: CorporaPlan) -> None:
+        self.config = config
+        self._corpora = corpora
+
+    # Constraints of wildcards.
+
+    def treebanks(self) -> str:
+        """Treebanks of the catalogue."""
+        return one_of(TREEBANKS)
+
+    def names(self, section: str) -> str:
+        """Rows of a section of `discourse`."""
+        return one_of(getattr(self.config.discourse, section))
+
+    def annotated(self) -> str:
+        """Trees that a segmenter and a parser of ours make."""
+        return one_of(name for name, row in self.config.discourse.trees.items() if row.segmenter)
+
+    def gold(self) -> str:
+        """Trees that a generated corpus comes with."""
+        return one_of(name for name, row in self.config.discourse.trees.items() if row.gold)
+
+    # Treebanks.
+
+    def treebank_folder(self, wildcards: Wildcards) -> str:
+        """The folder with the files of a treebank as fetched."""
+        version = load_catalogue()[wildcards.treebank].corpus.version
+        return f"resources/corpora/{wildcards.treebank}/{re.sub(r'[^A-Za-z0-9_.-]+', '-', version)}/all"
+
+    def treebank_fetched(self, wildcards: Wildcards) -> str:
+        """The mark that all files are there."""
+        return f"{self.treebank_folder(wildcards)}.fetched"
+
+    def treebank_format(self, wildcards: Wildcards) -> str:
+        """The name of its format."""
+        return TREEBANKS[wildcards.treebank]
+
+    # Segmenters and parsers.
+
+    def segmenter_settings(self, wildcards: Wildcards) -> str:
+        """The settings of a segmenter."""
+        return as_argument(self.config.discourse.segmenters[wildcards.segmenter].settings.model_dump(mode="json"))
+
+    def segmenter_treebank(self, wildcards: Wildcards) -> list[str]:
+        """The files a segmenter is trained on."""
+        return self._treebank_files(self.config.discourse.segmenters[wildcards.segmenter].treebank)
+
+    def segmenter_prefix(self, wildcards: Wildcards) -> str:
+        """The folder of these files."""
+        return self._treebank_prefix(self.config.discourse.segmenters[wildcards.segmenter].treebank)
+
+    def segmenter_seed(self, wildcards: Wildcards) -> int:
+        """The seed of a segmenter."""
+        return self.config.discourse.segmenters[wildcards.segmenter].seed
+
+    def parser_settings(self, wildcards: Wildcards) -> str:
+        """The settings of a parser."""
+        return as_argument(self.config.discourse.parsers[wildcards.parser].settings.model_dump(mode="json"))
+
+    def parser_treebank(self, wildcards: Wildcards) -> list[str]:
+        """The files a parser is trained on."""
+        return self._treebank_files(self.config.discourse.parsers[wildcards.parser].treebank)
+
+    def parser_prefix(self, wildcards: Wildcards) -> str:
+        """The folder of these files."""
+        return self._treebank_prefix(self.config.discourse.parsers[wildcards.parser].treebank)
+
+    def parser_seed(self, wildcards: Wildcards) -> int:
+        """The seed of a parser."""
+        return self.config.discourse.parsers[wildcards.parser].seed
+
+    def parser_segmenter(self, wildcards: Wildcards) -> list[str]:
+        """The segmenter whose states a parser reads: one, or none."""
+        name = self.config.discourse.parsers[wildcards.parser].segmenter
+        return [self._segmenter(name)] if name else []
+
+    def segmenter_option(self, wildcards: Wildcards, input: Any) -> str:
+        """`--segmenter MODEL`, or nothing."""
+        return f"--segmenter {input.segmenter}" if input.segmenter else ""
+
+    def _treebank_prefix(self, treebank: str) -> str:
+        if treebank in self.config.corpora.controlled:
+            return f"results/corpora/{treebank}/en-de"
+        return f"results/treebanks/{treebank}"
+
+    def _treebank_files(self, treebank: str) -> list[str]:
+        return [f"{self._treebank_prefix(treebank)}/{split}.discourse.jsonl" for split in ("train", "dev", "test")]
+
+    @staticmethod
+    def _segmenter(name: str) -> str:
+        return f"results/discourse/segmenters/{name}/segmenter.pt"
+
+    # Trees.
+
+    def models(self, wildcards: Wildcards) -> list[str]:
+        """The segmenter and, when it is a trained one, the parser of some trees."""
+        row = self._row(wildcards)
+        files = [self._segmenter(row.segmenter)]
+        if row.parser in self.config.discourse.parsers:
+            files += [f"results/discourse/parsers/{row.parser}/parser.pt"]
+        return files
+
+    def model_options(self, wildcards: Wildcards) -> str:
+        """`--segmenter MODEL --parser MODEL-or-name`."""
+        files = self.models(wildcards)
+        return f"--segmenter {files[0]} --parser {files[1] if len(files) > 1 else self._row(wildcards).parser}"
+
+    def text(self, wildcards: Wildcards) -> str:
+        """The source text of a split."""
+        prefix = dataset_prefix(self.config, wildcards.dataset, wildcards.split)
+        return f"{prefix}.{self.config.datasets[wildcards.dataset].src_lang}"
+
+    def documents(self, wildcards: Wildcards) -> str:
+        """The document index of a split."""
+        return f"{dataset_prefix(self.config, wildcards.dataset, wildcards.split)}.documents.tsv"
+
+    def src_lang(self, wildcards: Wildcards) -> str:
+        """The source language of a dataset."""
+        return self.config.datasets[wildcards.dataset].src_lang
+
+    def n_shards(self, wildcards: Wildcards) -> int:
+        """Jobs that a split is divided into."""
+        return self._row(wildcards).n_shards if wildcards.split == "train" else 1
+
+    def gold_files(self, wildcards: Wildcards) -> list[str]:
+        """The gold trees of the corpora behind a split."""
+        return [f"{prefix}.discourse.jsonl" for prefix in self._corpora.members(wildcards)]
+
+    def trees_of_split(self, wildcards: Wildcards) -> list[str]:
+        """The trees that the instances of a segmentation take: the files of all shards, or none."""
+        trees = self.config.instances[wildcards.segmentation].trees
+        return self.tree_files(wildcards.dataset, trees, wildcards.split) if trees else []
+
+    def trees_option(self, wildcards: Wildcards, input: Any) -> str:
+        """`--discourse FILE …`, or nothing."""
+        return f"--discourse {' '.join(input.trees)}" if input.trees else ""
+
+    def trees_of_suite(self, wildcards: Wildcards) -> list[str]:
+        """The trees of a contrastive set for a system: one file, or none."""
+        trees = self.config.instances[self.config.systems[wildcards.system].segmentation].trees
+        return self._suite_files(wildcards.dataset, trees, wildcards.suite) if trees else []
+
+    def tree_files(self, dataset: str, trees: str, split: str) -> list[str]:
+        """The files that hold the trees of a split, in order."""
+        row = self.config.discourse.trees[trees]
+        if row.files:
+            return [row.files[f"{dataset}/{split}"]]
+        folder = f"results/{dataset}/discourse/{trees}"
+        n_shards = row.n_shards if row.segmenter and split == "train" else 1
+        return [f"{folder}/{split}.{shard}-of-{n_shards}.discourse.jsonl" for shard in range(1, n_shards + 1)]
+
+    def _suite_files(self, dataset: str, trees: str, suite: str) -> list[str]:
+        row = self.config.discourse.trees[trees]
+        if row.files:
+            return [row.files[f"{dataset}/suite_{suite}"]]
+        if row.gold:
+            corpus, name = self.config.datasets[dataset].suite_reference(suite).split("/")
+            return [f"results/corpora/{corpus}/en-de/suites/discourse/{name}.jsonl"]
+        return [f"results/{dataset}/discourse/{trees}/suite_{suite}.discourse.jsonl"]
+
+    def _row(self, wildcards: Wildcards) -> TreesRow:
+        return self.config.discourse.trees[wildcards.trees]
+
+    # Statistics and targets.
+
+    def used(self) -> list[tuple[str, str]]:
+        """Datasets with the trees that their systems read."""
+        pairs = {}
+        for run in list_runs(self.config):
+            if trees := self.config.instances[self.config.systems[run.system].segmentation].trees:
+                pairs[run.dataset, trees] = None
+        return list(pairs)
+
+    def statistics_files(self, wildcards: Wildcards) -> list[str]:
+        """The trees of all splits of a dataset."""
+        splits = self.config.datasets[wildcards.dataset].parts()
+        return [file for split in splits for file in self.tree_files(wildcards.dataset, wildcards.trees, split)]
+
+    def named_statistics_files(self, wildcards: Wildcards) -> list[str]:
+        """`DATASET/TREES/SPLIT=FILE` of each; shards have names of their own."""
+        named = []
+        for split in self.config.datasets[wildcards.dataset].parts():
+            files = self.tree_files(wildcards.dataset, wildcards.trees, split)
+            for number, file in enumerate(files, start=1):
+                shard = f".{number}" if len(files) > 1 else ""
+                named.append(f"{wildcards.dataset}/{wildcards.trees}/{split}{shard}={file}")
+        return named
+
+    def statistics(self) -> list[str]:
+        """The statistics of all trees that systems read."""
+        return [f"results/{dataset}/discourse/{trees}/statistics.csv" for dataset, trees in self.used()]
+
+    def evaluations(self) -> list[str]:
+        """The evaluations of the segmenters and parsers behind these trees."""
+        files: dict[str, None] = {}
+        for _, trees in self.used():
+            row = self.config.discourse.trees[trees]
+            if row.segmenter:
+                files[f"results/discourse/segmenters/{row.segmenter}/evaluation.json"] = None
+            if row.parser in self.config.discourse.parsers:
+                files[f"results/discourse/parsers/{row.parser}/evaluation.json"] = None
+        return list(files)
+
+    def targets(self) -> list[str]:
+        """All that the stage makes."""
+        files = [
+            file
+            for dataset, trees in self.used()
+            for split in self.config.datasets[dataset].parts()
+            for file in self.tree_files(dataset, trees, split)
+        ]
+        files += [
+            file
+            for dataset, trees in self.used()
+            for suite in self.config.datasets[dataset].suite_names()
+            for file in self._suite_files(dataset, trees, suite)
+        ]
+        return [*files, *self.statistics(), *self.evaluations()]

@@ -1,0 +1,197 @@
+"""EDUs and trees of a document laid over its subwords.
+
+The words of a discourse file and the tokens of the text stage may differ (tokeniser, escapes, case, marks for blanks),
+but both are the characters of the same sentence: EDU boundaries are carried over by the count of characters that are
+not blanks. So trees do not depend on BPE, and nothing is lost on the way.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+import numpy as np
+
+from docmt.discourse.dependencies import NO_HEAD, cut_heads, merge_to_sentences
+from docmt.discourse.documents import DiscourseDocument
+from docmt.errors import UserError
+from docmt.instances.storage import InstanceTrees
+from docmt.text.spacing import BLANK, split_marks, unescape
+from docmt.text.subwords import SEPARATOR
+
+MIN_LIKENESS = 0.5
+"""Sentences of which less is equal are not the same sentence after normalisation but another one."""
+
+
+@dataclass(frozen=True)
+class PlacedTrees:
+    """The EDUs and trees of consecutive sentences of a document, over their subwords.
+
+    Attributes:
+        edu_lengths: int64 [EDUs], subwords of each EDU; the marks belong to the first and last of a sentence.
+        edu_counts: int64 [sentences], EDUs of each sentence.
+        edu_heads: int64 [EDUs], the head of each EDU among these, −1 for a root or where the head is elsewhere.
+        sentence_heads: int64 [sentences], the same for the merged tree of sentences.
+        n_inexact: sentences whose characters differ from those of the discourse file.
+    """
+
+    edu_lengths: np.ndarray
+    edu_counts: np.ndarray
+    edu_heads: np.ndarray
+    sentence_heads: np.ndarray
+    n_inexact: int = 0
+
+    def cut(self, first: int, last: int) -> "PlacedTrees":
+        """Sentences first to last − 1 alone; a unit whose head is not among them becomes a root."""
+        ends = np.concatenate(([0], np.cumsum(self.edu_counts)))
+        start, end = int(ends[first]), int(ends[last])
+        return PlacedTrees(
+            self.edu_lengths[start:end],
+            self.edu_counts[first:last],
+            cut_heads(self.edu_heads, start, end),
+            cut_heads(self.sentence_heads, first, last),
+        )
+
+
+def place_trees(document: DiscourseDocument, sentences: Sequence[Sequence[str]]) -> PlacedTrees:
+    """Lay the EDUs of a document over the subwords of its sentences (without marks).
+
+    Raises UserError when the document has other sentences, or no tree.
+    """
+    where = f"discourse of {document.id!r}"
+    if len(sentences) != len(document.sentences):
+        raise UserError(
+            f"{where}: it has {len(document.sentences)} sentences, but the text has {len(sentences)}: "
+            "the trees are those of another document"
+        )
+    edus_of: list[list[int]] = [[] for _ in sentences]
+    for edu in document.edus:
+        edus_of[edu.sentence].append(edu.start)
+    lengths: list[int] = []
+    n_inexact = 0
+    for number, (subwords, words, starts) in enumerate(zip(sentences, document.sentences, edus_of, strict=True)):
+        try:
+            bounds, is_exact = _place_sentence(subwords, words, starts)
+        except ValueError:
+            raise UserError(
+                f"{where}: sentence {number + 1} is {' '.join(words)[:60]!r} there, but another one in the text: "
+                "the trees are those of another document"
+            ) from None
+        n_inexact += not is_exact
+        sizes = np.diff([*bounds, len(subwords)])
+        sizes[0] += 1
+        sizes[-1] += 1
+        lengths += sizes.tolist()
+    heads = document.dependencies.heads
+    sentence_of = [edu.sentence for edu in document.edus]
+    return PlacedTrees(
+        np.array(lengths, dtype=np.int64),
+        np.array([len(edus) for edus in edus_of], dtype=np.int64),
+        np.array(heads, dtype=np.int64),
+        np.array(merge_to_sentences(heads, sentence_of, len(sentences)), dtype=np.int64),
+        n_inexact,
+    )
+
+
+def _place_sentence(subwords: Sequence[str], words: Sequence[str], starts: Sequence[int]) -> tuple[list[int], bool]:
+    """The subword at which each EDU begins, and whether all characters were equal.
+
+    A boundary inside a token moves to that token's end, so that it never falls inside a word. Raises ValueError when
+    the words are not those of the subwords.
+    """
+    offsets, text = _token_offsets(subwords)
+    word_text = "".join(words)
+    word_offsets = np.cumsum([0, *map(len, words)])
+    positions = word_offsets[list(starts)]
+    is_exact = word_text == text or (len(word_text) == len(text) and word_text.lower() == text.lower())
+    if not is_exact:
+        positions = _carry_over(word_text.lower(), text.lower(), positions)
+    token_starts = np.array([offset for offset, _ in offsets], dtype=np.int64)
+    first_subwords = np.array([subword for _, subword in offsets] + [len(subwords)], dtype=np.int64)
+    return [0, *first_subwords[np.searchsorted(token_starts, positions[1:], side="left")].tolist()], is_exact
+
+
+def _token_offsets(subwords: Sequence[str]) -> tuple[list[tuple[int, int]], str]:
+    """For each token its first character and its first subword; and the characters of all tokens without blanks."""
+    offsets: list[tuple[int, int]] = []
+    pieces: list[str] = []
+    n_characters, open_token, first = 0, "", 0
+    for number, subword in enumerate(subwords):
+        if not open_token:
+            first = number
+        open_token += subword.removesuffix(SEPARATOR)
+        if subword.endswith(SEPARATOR) and number + 1 < len(subwords):
+            continue
+        offsets.append((n_characters, first))
+        plain = "" if open_token == BLANK else unescape(split_marks(open_token)[1])
+        pieces.append(plain)
+        n_characters += len(plain)
+        open_token = ""
+    return offsets, "".join(pieces)
+
+
+def _carry_over(old: str, new: str, positions: np.ndarray) -> np.ndarray:
+    """Positions in one text as positions in the other, by their common parts.
+
+    Normalisation changes single characters (quotes, dots). Raises ValueError when too little is common.
+    """
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    if matcher.ratio() < MIN_LIKENESS:
+        raise ValueError("other text")
+    blocks = matcher.get_matching_blocks()
+    old_points = [point for block in blocks for point in (block.a, block.a + block.size)]
+    new_points = [point for block in blocks for point in (block.b, block.b + block.size)]
+    return np.rint(np.interp(positions, old_points, new_points)).astype(np.int64)
+
+
+def join_trees(placed: Sequence[PlacedTrees], instance_of: np.ndarray) -> tuple[InstanceTrees, dict[str, int]]:
+    """The trees of all documents in one, cut to instances, and counts.
+
+    Args:
+        placed: one per document, in order.
+        instance_of: int64 [sentences of all documents], rising; −1 for sentences that are left out.
+
+    Returns the trees of the sentences that stay, and counts: `edus`, `edges_cut` (arcs of which one end is in another
+    instance), `sentence_edges_cut` and `sentences_carried_over_inexactly`.
+    """
+    edu_counts = np.concatenate([trees.edu_counts for trees in placed])
+    lengths = np.concatenate([trees.edu_lengths for trees in placed])
+    edu_heads = _stack([trees.edu_heads for trees in placed])
+    sentence_heads = _stack([trees.sentence_heads for trees in placed])
+    edu_instances = np.repeat(instance_of, edu_counts)
+    kept_heads, edges_cut = _keep(edu_heads, edu_instances)
+    kept_sentence_heads, sentence_edges_cut = _keep(sentence_heads, instance_of)
+    kept = instance_of >= 0
+    trees = InstanceTrees(
+        edu_offsets=_offsets(lengths[edu_instances >= 0]),
+        sentence_edus=_offsets(edu_counts[kept]),
+        edu_heads=kept_heads,
+        sentence_heads=kept_sentence_heads,
+    )
+    counts = {
+        "edus": len(kept_heads),
+        "edges_cut": edges_cut,
+        "sentence_edges_cut": sentence_edges_cut,
+        "sentences_carried_over_inexactly": sum(trees.n_inexact for trees in placed),
+    }
+    return trees, counts
+
+
+def _stack(heads: Sequence[np.ndarray]) -> np.ndarray:
+    """Heads of several trees, numbered through."""
+    starts = np.cumsum([0, *(len(part) for part in heads[:-1])])
+    return np.concatenate(
+        [np.where(part < 0, NO_HEAD, part + start) for part, start in zip(heads, starts, strict=True)]
+    )
+
+
+def _keep(heads: np.ndarray, instances: np.ndarray) -> tuple[np.ndarray, int]:
+    """The heads of the units that stay, renumbered, −1 where unit and head are in different instances; and how many."""
+    has_head = heads >= 0
+    is_cut = has_head & (instances[heads] != instances)
+    rows = np.cumsum(instances >= 0) - 1
+    renumbered = np.where(has_head & ~is_cut, rows[heads], NO_HEAD)
+    return renumbered[instances >= 0], int((is_cut & (instances >= 0)).sum())
+
+
+def _offsets(lengths: np.ndarray) -> np.ndarray:
+    return np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)

@@ -1,0 +1,168 @@
+"""EDUs and trees over subwords: boundaries, cuts, and what must be refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+from docmt.corpora.documents import DocumentIndex
+from docmt.discourse.dependencies import DependencyTree
+from docmt.discourse.documents import DiscourseDocument, Edu, edus_of_starts, write_discourse
+from docmt.errors import UserError
+from docmt.instances.building import build_instances, read_trees
+from docmt.instances.settings import InstancesSettings
+from docmt.instances.storage import load_instances, save_instances
+from docmt.instances.trees import place_trees
+from docmt.text.vocabulary import Vocabulary
+
+
+def document(sentences, starts, heads, name="d"):
+    words = tuple(tuple(sentence.split()) for sentence in sentences)
+    edus = edus_of_starts(starts, [len(sentence) for sentence in words])
+    relations = tuple("root" if head < 0 else "elaboration" for head in heads)
+    return DiscourseDocument(name, words, edus, arcs=DependencyTree(tuple(heads), relations))
+
+
+@pytest.mark.parametrize(
+    ("words", "starts", "subwords", "lengths"),
+    [
+        ("He left because it rained .", [2], "he le@@ ft be@@ cau@@ se it rain@@ ed .", [4, 8]),
+        ("a b", [], "a b", [4]),
+        ("", [], "", [2]),
+        # Escapes, marks for blanks and a token that stands for nothing.
+        ("Tom & I 10 % yes", [3], "tom &amp; I 10 ▁ % yes", [4, 5]),
+        ("and / or", [1], "and @/@ or", [2, 3]),
+        ("&amp", [], "&amp;@@ amp", [4]),
+        # The discourse file has finer words: a boundary inside a token moves to its end.
+        ("do n't go", [1], "don't go", [2, 2]),
+        # It has coarser ones.
+        ("it's here", [1], "it &apos;s here", [3, 2]),
+        # Three EDUs inside one token: those in the middle have no subword.
+        ("a b c d", [1, 2], "abc d", [2, 0, 2]),
+    ],
+)
+def test_boundaries_fall_between_tokens(words, starts, subwords, lengths):
+    heads = [-1] + [0] * len(starts)
+    placed = place_trees(document([words], [starts], heads), [subwords.split()])
+    assert placed.edu_lengths.tolist() == lengths
+    assert placed.edu_lengths.sum() == len(subwords.split()) + 2
+    assert placed.n_inexact == 0
+
+
+def test_normalised_text_is_carried_over():
+    placed = place_trees(document(["“ Yes ” … he said"], [[4]], [-1, 0]), [['"', "Yes", '"', "...", "he", "said"]])
+    assert placed.edu_lengths.tolist() == [5, 3]
+    assert placed.n_inexact == 1
+
+
+@pytest.mark.parametrize(
+    ("sentences", "message"),
+    [
+        ([["quite", "another", "text"]], "the trees are those of another document"),
+        ([["a", "b"], ["c"]], "it has 1 sentences, but the text has 2"),
+    ],
+)
+def test_trees_of_another_document_are_refused(sentences, message):
+    with pytest.raises(UserError, match=message):
+        place_trees(document(["12345 6789 0"], [[1]], [-1, 0]), sentences)
+
+
+def build(tmp_path, *, max_tokens=8, subset=None):
+    """Two documents: sentences of 3, 3, 3 and of 3 tokens; the first has EDUs of 1 + 2 words in sentence 2."""
+    first = document(["a b c", "d e f", "g h i"], [[], [1], []], [2, 0, -1, 0])
+    second = document(["a b c"], [[2]], [-1, 0], name="e")
+    path = tmp_path / "train.discourse.jsonl"
+    write_discourse(path, [first, second])
+    text = [list("abc"), list("def"), list("ghi"), list("abc")]
+    index = DocumentIndex(("d", "e"), (3, 1))
+    vocabulary = Vocabulary.from_sentences(text)
+    settings = InstancesSettings(max_tokens=max_tokens, subset=subset)
+    return build_instances(text, text, index, vocabulary, settings, trees=read_trees([path], text, index))
+
+
+def test_trees_of_a_whole_document(tmp_path):
+    trees = build(tmp_path, max_tokens=512).trees
+    assert trees.edu_offsets.tolist() == [0, 5, 7, 10, 15, 18, 20]
+    assert trees.sentence_edus.tolist() == [0, 1, 3, 4, 6]
+    assert trees.edu_heads.tolist() == [2, 0, -1, 0, -1, 4]
+    assert trees.sentence_heads.tolist() == [1, -1, 0, -1]
+
+
+def test_an_edge_that_leaves_its_instance_is_dropped_and_counted(tmp_path):
+    built = build(tmp_path, max_tokens=10)
+    assert built.instances.tolist() == [0, 2, 3, 4]
+    assert built.trees.edu_heads.tolist() == [2, 0, -1, -1, -1, 4]
+    assert built.trees.sentence_heads.tolist() == [1, -1, -1, -1]
+    counts = built.manifest["counts"]
+    assert (counts["edus"], counts["edges_cut"], counts["sentence_edges_cut"]) == (6, 1, 1)
+
+
+def test_a_subset_keeps_its_trees(tmp_path):
+    whole, part = build(tmp_path, max_tokens=10), build(tmp_path, max_tokens=10, subset=2)
+    for number in range(len(part)):
+        tokens = np.concatenate(part.sentences(number, "src"))
+        candidates = [
+            i for i in range(len(whole)) if np.array_equal(np.concatenate(whole.sentences(i, "src")), tokens)
+        ]
+        assert _described(part, number) in [_described(whole, i) for i in candidates]
+
+
+def _described(instance_set, number):
+    trees = instance_set.trees
+    first, last = instance_set.instances[number], instance_set.instances[number + 1]
+    start, end = trees.sentence_edus[first], trees.sentence_edus[last]
+    heads = trees.edu_heads[start:end]
+    return (
+        np.diff(trees.edu_offsets[start : end + 1]).tolist(),
+        np.where(heads < 0, -1, heads - start).tolist(),
+    )
+
+
+def test_trees_are_saved_beside_the_tokens(tmp_path):
+    built = build(tmp_path)
+    save_instances(tmp_path / "set", built)
+    again = load_instances(tmp_path / "set").trees
+    for name in ("edu_offsets", "sentence_edus", "edu_heads", "sentence_heads"):
+        assert np.array_equal(getattr(again, name), getattr(built.trees, name))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda lines: lines[:1], "document 2 should be 'e', but it is none"),
+        (lambda lines: lines[::-1], "document 1 should be 'd', but it is 'e'"),
+        (lambda lines: [*lines, lines[0].replace('"d"', '"x"', 1)], "beyond the 2 documents"),
+        (lambda lines: [lines[0].replace('"head": 2', '"head": 1'), lines[1]], "cycle"),
+        (lambda lines: [lines[0].replace('"head": 2', '"head": -1'), lines[1]], "both roots"),
+        (lambda lines: [_edit(lines[0]), lines[1]], "without gap or overlap"),
+    ],
+)
+def test_a_file_that_does_not_fit_is_one_line(tmp_path, change, message):
+    build(tmp_path)
+    path = tmp_path / "train.discourse.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("".join(line + "\n" for line in change(lines)), encoding="utf-8")
+    text = [list("abc"), list("def"), list("ghi"), list("abc")]
+    with pytest.raises(UserError, match=message) as error:
+        read_trees([path], text, DocumentIndex(("d", "e"), (3, 1)))
+    assert "\n" not in str(error.value)
+
+
+def _edit(line):
+    value = json.loads(line)
+    value["edus"][1]["end"] = 2
+    return json.dumps(value)
+
+
+def test_an_empty_sentence_has_one_edu_of_two_marks():
+    placed = place_trees(
+        DiscourseDocument(
+            "d",
+            ((), ("a",)),
+            (Edu(0, 0, 0), Edu(1, 0, 1)),
+            arcs=DependencyTree((1, -1), ("elaboration", "root")),
+        ),
+        [[], ["a"]],
+    )
+    assert placed.edu_lengths.tolist() == [2, 3]
+    assert placed.sentence_heads.tolist() == [1, -1]

@@ -1,0 +1,283 @@
+# Discourse: EDUs and RST trees of the source documents, for systems that read them.
+#
+# Reads:  resources/corpora/{treebank}/{version}/all/        treebanks of the catalogue, as fetched
+#         results/corpora/{corpus}/en-de/                    gold trees of generated corpora
+#         results/{dataset}/corpora/{src}-{tgt}/{split}.{src}, documents.tsv
+# Makes:  results/treebanks/{treebank}/{train,dev,test}.discourse.jsonl, counts.json
+#                                                            and, where the treebank has syntax, {split}.syntax.jsonl
+#         results/discourse/segmenters/{segmenter}/segmenter.pt, evaluation.json
+#         results/discourse/parsers/{parser}/parser.pt, evaluation.json
+#         results/{dataset}/discourse/{trees}/{split}.{shard}-of-{n}.discourse.jsonl, suite_{suite}.discourse.jsonl
+#         results/{dataset}/discourse/{trees}/statistics.csv, relations.csv
+#         results/{dataset}/discourse/{trees}/{split}.svg    a picture of the first tree of a split
+
+
+rule read_treebank:
+    """Read the treebank {wildcards.treebank} into documents with EDUs and trees."""
+    input:
+        fetched=plan.discourse.treebank_fetched,
+    output:
+        discourse=expand(
+            "results/treebanks/{{treebank}}/{split}.discourse.jsonl",
+            split=CONTROLLED_SPLITS,
+        ),
+        counts="results/treebanks/{treebank}/counts.json",
+    log:
+        "logs/read_treebank/{treebank}.log",
+    benchmark:
+        "results/benchmarks/read_treebank/{treebank}.tsv"
+    wildcard_constraints:
+        treebank=plan.discourse.treebanks(),
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        format=plan.discourse.treebank_format,
+        files=plan.discourse.treebank_folder,
+        folder="results/treebanks/{treebank}",
+        fingerprint=plan.fingerprints.treebank,
+    shell:
+        "docmt discourse treebank --format {params.format} --files {params.files} --out {params.folder} 2> {log}"
+
+
+rule train_segmenter:
+    """Train the EDU segmenter {wildcards.segmenter}."""
+    input:
+        plan.discourse.segmenter_treebank,
+    output:
+        "results/discourse/segmenters/{segmenter}/segmenter.pt",
+    log:
+        "logs/train_segmenter/{segmenter}.log",
+    benchmark:
+        "results/benchmarks/train_segmenter/{segmenter}.tsv"
+    wildcard_constraints:
+        segmenter=plan.discourse.names("segmenters"),
+    priority: 20
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=8000,
+        runtime=240,
+    params:
+        settings=plan.discourse.segmenter_settings,
+        prefix=plan.discourse.segmenter_prefix,
+        seed=plan.discourse.segmenter_seed,
+        fingerprint=plan.fingerprints.segmenter,
+    shell:
+        "docmt discourse train-segmenter --settings {params.settings:q} --train {params.prefix}/train"
+        " --dev {params.prefix}/dev --seed {params.seed} --out {output} 2> {log}"
+
+
+rule evaluate_segmenter:
+    """Score the EDU segmenter {wildcards.segmenter} on the test split of its treebank."""
+    input:
+        files=plan.discourse.segmenter_treebank,
+        model="results/discourse/segmenters/{segmenter}/segmenter.pt",
+    output:
+        "results/discourse/segmenters/{segmenter}/evaluation.json",
+    log:
+        "logs/evaluate_segmenter/{segmenter}.log",
+    benchmark:
+        "results/benchmarks/evaluate_segmenter/{segmenter}.tsv"
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        prefix=plan.discourse.segmenter_prefix,
+        fingerprint=plan.fingerprints.segmenter,
+    shell:
+        "docmt discourse evaluate-segmenter --model {input.model} --gold {params.prefix}/test.discourse.jsonl"
+        " --out {output} 2> {log}"
+
+
+rule train_parser:
+    """Train the RST parser {wildcards.parser}."""
+    input:
+        files=plan.discourse.parser_treebank,
+        segmenter=plan.discourse.parser_segmenter,
+    output:
+        "results/discourse/parsers/{parser}/parser.pt",
+    log:
+        "logs/train_parser/{parser}.log",
+    benchmark:
+        "results/benchmarks/train_parser/{parser}.tsv"
+    wildcard_constraints:
+        parser=plan.discourse.names("parsers"),
+    priority: 20
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=8000,
+        runtime=240,
+    params:
+        settings=plan.discourse.parser_settings,
+        prefix=plan.discourse.parser_prefix,
+        segmenter=plan.discourse.segmenter_option,
+        seed=plan.discourse.parser_seed,
+        fingerprint=plan.fingerprints.parser,
+    shell:
+        "docmt discourse train-parser --settings {params.settings:q} --train {params.prefix}/train"
+        " --dev {params.prefix}/dev {params.segmenter} --seed {params.seed} --out {output} 2> {log}"
+
+
+rule evaluate_parser:
+    """Score the RST parser {wildcards.parser} on the gold EDUs of the test split of its treebank."""
+    input:
+        files=plan.discourse.parser_treebank,
+        model="results/discourse/parsers/{parser}/parser.pt",
+    output:
+        "results/discourse/parsers/{parser}/evaluation.json",
+    log:
+        "logs/evaluate_parser/{parser}.log",
+    benchmark:
+        "results/benchmarks/evaluate_parser/{parser}.tsv"
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        prefix=plan.discourse.parser_prefix,
+        fingerprint=plan.fingerprints.parser,
+    shell:
+        "docmt discourse evaluate-parser --parser {input.model} --gold {params.prefix}/test.discourse.jsonl"
+        " --out {output} 2> {log}"
+
+
+rule annotate:
+    """Segment and parse {wildcards.dataset} {wildcards.split}, part {wildcards.shard} of {wildcards.n_shards}."""
+    input:
+        models=plan.discourse.models,
+        text=plan.discourse.text,
+        documents=plan.discourse.documents,
+    output:
+        "results/{dataset}/discourse/{trees}/{split}.{shard}-of-{n_shards}.discourse.jsonl",
+    log:
+        "logs/annotate/{dataset}_{trees}_{split}_{shard}-of-{n_shards}.log",
+    benchmark:
+        "results/benchmarks/annotate/{dataset}_{trees}_{split}_{shard}-of-{n_shards}.tsv"
+    wildcard_constraints:
+        trees=plan.discourse.annotated(),
+        shard="[0-9]+",
+        n_shards="[0-9]+",
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=240,
+    params:
+        models=plan.discourse.model_options,
+        lang=plan.discourse.src_lang,
+        fingerprint=plan.fingerprints.trees,
+    shell:
+        "docmt discourse annotate {params.models} --text {input.text} --lang {params.lang}"
+        " --documents {input.documents} --shard {wildcards.shard}/{wildcards.n_shards} --out {output} 2> {log}"
+
+
+rule annotate_suite:
+    """Segment and parse the source documents of suite {wildcards.suite} of {wildcards.dataset}."""
+    input:
+        models=plan.discourse.models,
+        suite=plan.corpora.suite,
+    output:
+        "results/{dataset}/discourse/{trees}/suite_{suite}.discourse.jsonl",
+    log:
+        "logs/annotate_suite/{dataset}_{trees}_{suite}.log",
+    benchmark:
+        "results/benchmarks/annotate_suite/{dataset}_{trees}_{suite}.tsv"
+    wildcard_constraints:
+        trees=plan.discourse.annotated(),
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=60,
+    params:
+        models=plan.discourse.model_options,
+        lang=plan.discourse.src_lang,
+        fingerprint=plan.fingerprints.suite_trees,
+    shell:
+        "docmt discourse annotate {params.models} --suite {input.suite} --lang {params.lang} --out {output} 2> {log}"
+
+
+rule gather_gold:
+    """Gather the gold trees of {wildcards.dataset} {wildcards.split}."""
+    input:
+        trees=plan.discourse.gold_files,
+        documents=plan.discourse.documents,
+    output:
+        "results/{dataset}/discourse/{trees}/{split}.1-of-1.discourse.jsonl",
+    log:
+        "logs/gather_gold/{dataset}_{trees}_{split}.log",
+    benchmark:
+        "results/benchmarks/gather_gold/{dataset}_{trees}_{split}.tsv"
+    wildcard_constraints:
+        trees=plan.discourse.gold(),
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=60,
+    params:
+        fingerprint=plan.fingerprints.trees,
+    shell:
+        "docmt discourse gather --inputs {input.trees} --documents {input.documents} --out {output} 2> {log}"
+
+
+rule count_trees:
+    """Count EDUs, depths and relations of the trees {wildcards.trees} of {wildcards.dataset}."""
+    input:
+        plan.discourse.statistics_files,
+    output:
+        statistics="results/{dataset}/discourse/{trees}/statistics.csv",
+        relations="results/{dataset}/discourse/{trees}/relations.csv",
+    log:
+        "logs/count_trees/{dataset}_{trees}.log",
+    benchmark:
+        "results/benchmarks/count_trees/{dataset}_{trees}.tsv"
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=60,
+    params:
+        files=plan.discourse.named_statistics_files,
+        fingerprint=plan.fingerprints.tree_statistics,
+    shell:
+        "docmt discourse statistics --files {params.files} --out {output.statistics} --relations {output.relations}"
+        " 2> {log}"
+
+
+rule draw_tree:
+    """Draw the tree of the first document of {wildcards.dataset} {wildcards.split}."""
+    input:
+        "results/{dataset}/discourse/{trees}/{split}.1-of-1.discourse.jsonl",
+    output:
+        "results/{dataset}/discourse/{trees}/{split}.svg",
+    log:
+        "logs/draw_tree/{dataset}_{trees}_{split}.log",
+    benchmark:
+        "results/benchmarks/draw_tree/{dataset}_{trees}_{split}.tsv"
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        fingerprint=plan.fingerprints.trees,
+    shell:
+        "docmt discourse draw --input {input} --number 1 --out {output} 2> {log}"
