@@ -76,6 +76,13 @@ def test_a_binarised_list_is_drawn_as_the_list_it_is():
     assert draw_constituents(document(names, tree=nary)) == draw_constituents(document(names, tree=binarise(nary)))
 
 
+def test_a_list_within_a_list_stays_one_where_the_arcs_say_so():
+    nested = binarise(join([leaf(0), leaf(1), leaf(2)], "NNN", ("joint",) * 3))
+    arcs = DependencyTree((NO_HEAD, 0, 1), ("root", "joint", "joint"))
+    assert n_elements(draw_constituents(document(["a", "b", "c"], tree=nested)), "title") == 1
+    assert n_elements(draw_constituents(document(["a", "b", "c"], tree=nested, arcs=arcs)), "title") == 2
+
+
 @forms
 def test_the_picture_is_the_same_each_time(draw):
     assert draw(PLAIN) == draw(PLAIN)

@@ -2,7 +2,7 @@
 
 A constituent runs along the line of its head EDU (that of its leftmost nucleus), and its other children hang on it.
 So every line carries one relation at most, and labels cannot meet whatever the shape of the tree. Lists that were
-binarised are drawn as the lists they are.
+binarised are drawn as the lists they are, unless the document's arcs say otherwise.
 """
 
 from collections.abc import Sequence
@@ -40,8 +40,15 @@ def draw_constituents(document: DiscourseDocument) -> str:
     rows = lay_out(document)
     if document.tree is None and rows:
         raise UserError(f"discourse of {document.id!r}: it has no constituent tree: draw it with --form dependency")
-    tree = _tree(restore_nary(document.tree), rows) if document.tree else Part(0.0, ())
+    tree = _tree(_meant_tree(document, document.tree), rows) if document.tree else Part(0.0, ())
     return compose(document, rows, tree, legend=LEGEND)
+
+
+def _meant_tree(document: DiscourseDocument, tree: Node) -> Node:
+    """The tree with its binarised lists restored; as it is where the document's own arcs say that lists are nested."""
+    flat = restore_nary(tree)
+    is_flat = document.arcs is None or nary_to_dependencies(flat, len(document.edus)).heads == document.arcs.heads
+    return flat if is_flat else tree
 
 
 def _tree(tree: Node, rows: Sequence[Row]) -> Part:
