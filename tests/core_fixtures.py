@@ -1,6 +1,6 @@
 """What the tests of instances, models, training and decoding share: a tiny corpus and tiny models."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +11,13 @@ from docmt.corpora.documents import DocumentIndex, write_index
 from docmt.files import write_lines
 from docmt.instances.building import build_from_files
 from docmt.instances.settings import InstancesSettings
-from docmt.instances.storage import save_instances
+from docmt.instances.storage import InstanceSet, InstanceTrees, save_instances
 from docmt.models.batch import Batch, pack
 from docmt.models.model_file import load_model
 from docmt.models.presets import ARCHITECTURES
 from docmt.models.settings import ModelSettings
 from docmt.models.transformer import Transformer
+from docmt.models.trees import BatchTrees
 from docmt.text.pipeline import TextPipeline
 from docmt.text.settings import TextSettings
 from docmt.text.subwords import learn_codes
@@ -113,8 +114,12 @@ def random_sentence(generator: np.random.Generator, n_words: int, n_symbols: int
     return np.array([BOS, *generator.integers(N_SPECIALS, n_symbols, n_words), EOS])
 
 
-def make_batch(settings: ModelSettings, documents: list[tuple[list[np.ndarray], list[np.ndarray]]]) -> Batch:
-    """Pack (source sentences, target sentences) documents."""
+def make_batch(
+    settings: ModelSettings,
+    documents: list[tuple[list[np.ndarray], list[np.ndarray]]],
+    trees: BatchTrees | None = None,
+) -> Batch:
+    """Pack (source sentences, target sentences) documents, with trees of all of them or none."""
     src = [sentence for document in documents for sentence in document[0]]
     tgt = [sentence for document in documents for sentence in document[1]]
     return pack(
@@ -124,7 +129,40 @@ def make_batch(settings: ModelSettings, documents: list[tuple[list[np.ndarray], 
         np.array([len(sentence) for sentence in tgt]),
         np.array([len(document[0]) for document in documents]),
         settings=settings,
+        trees=trees,
     )
+
+
+def random_heads(generator: np.random.Generator, n_units: int) -> np.ndarray:
+    """A random tree, now and then a forest, over units in random order."""
+    order = generator.permutation(n_units)
+    heads = np.full(n_units, -1)
+    for rank in range(1, n_units):
+        if generator.random() < 0.9:
+            heads[order[rank]] = order[generator.integers(rank)]
+    return heads
+
+
+def random_trees(lengths: list[int], *, seed: int = 0) -> BatchTrees:
+    """One instance of sentences of so many source tokens, cut into EDUs at random; some EDUs may be empty."""
+    generator = np.random.default_rng(seed)
+    cuts = [np.sort(generator.integers(1, length + 1, generator.integers(0, 3))) for length in lengths]
+    edu_lengths = [np.diff([0, *cut, length]) for cut, length in zip(cuts, lengths, strict=True)]
+    counts = np.array([len(part) for part in edu_lengths])
+    return BatchTrees.of_instance(
+        edu_lengths=np.concatenate(edu_lengths),
+        edu_heads=random_heads(generator, counts.sum()),
+        edu_counts=counts,
+        sentence_heads=random_heads(generator, len(lengths)),
+    )
+
+
+def document_trees(documents: list[tuple[list[np.ndarray], list[np.ndarray]]], *, open_B=None) -> BatchTrees:
+    """Random trees of documents; the same document has the same trees in any batch."""
+    trees = BatchTrees.join(
+        [random_trees([len(s) for s in src], seed=int(np.concatenate(src).sum())) for src, _ in documents]
+    )
+    return trees if open_B is None else trees.opened(np.asarray(open_B))
 
 
 def random_documents(counts, *, seed: int = 0, longest: int = 7, n_symbols: int = N_SYMBOLS):
@@ -152,7 +190,7 @@ class Study:
         return TextPipeline.load(self.folder / "pipeline.json")
 
     def instances(self, name: str = "documents") -> Path:
-        """The folder of instances of a segmentation: `documents` or `sentences`."""
+        """The folder of instances of a segmentation: `documents`, `sentences`, or `trees`, which are documents too."""
         return self.folder / "instances" / name
 
 
@@ -183,12 +221,31 @@ def make_study(folder: Path) -> Study:
             settings=InstancesSettings(**values),
         )
         save_instances(folder / "instances" / name, built)
+        if name == "documents":
+            save_instances(folder / "instances" / "trees", replace(built, trees=instance_trees(built)))
     return Study(folder)
 
 
+def instance_trees(built: InstanceSet) -> InstanceTrees:
+    """Random trees for instances that were built without."""
+    lengths = np.split(np.diff(built.src_offsets), built.instances[1:-1])
+    trees = BatchTrees.join([random_trees(part.tolist(), seed=seed) for seed, part in enumerate(lengths)])
+    return InstanceTrees(
+        edu_offsets=np.concatenate(([0], np.cumsum(trees.edu_lengths_E))),
+        sentence_edus=np.concatenate(([0], np.cumsum(trees.edu_counts_G))),
+        edu_heads=trees.edu_heads_E,
+        sentence_heads=trees.sentence_heads_G,
+    )
+
+
 def run_training(study: Study, folder: Path, *, architecture="g_transformer", segmentation="documents", **options):
-    """Train in `folder` and return the trained model and its history; `model` and `training` change the settings."""
+    """Train in `folder` and return the trained model and its history; `model` and `training` change the settings.
+
+    RST attention trains on `trees` in place of `documents`.
+    """
     model = model_settings(architecture, **({"dropout": 0.1} | options.pop("model", {})))
+    if model.needs_trees and segmentation == "documents":
+        segmentation = "trees"
     training = TrainingSettings.load(RECIPE | options.pop("training", {}), where="training")
     arguments = {
         "train_folder": study.instances(segmentation),

@@ -8,12 +8,15 @@ from torch import Tensor
 from docmt.errors import UserError
 from docmt.models.transformer import Transformer
 
+FRESH = re.compile(r"_attention\.(global_|rst|gate)\.")
+"""Parameters of fused attention that a model without it cannot have."""
+
 
 def copy_weights(model: Transformer, weights: dict[str, Tensor]) -> set[str]:
     """Copy what fits from the weights of another model, in place.
 
-    The attention of a layer with one pattern becomes the group attention of a combined layer, and the other way round;
-    global attention and gates of combined layers start fresh (G-Transformer, Appendix C.1).
+    The attention of a layer with one pattern becomes the group attention of a fused layer, and the other way round;
+    global attention, RST attention and gates start fresh (G-Transformer, Appendix C.1; RST-Transformer, §4.2).
 
     Returns:
         The names of the parameters that were copied.
@@ -38,7 +41,7 @@ def copy_weights(model: Transformer, weights: dict[str, Tensor]) -> set[str]:
             used.add(other)
     fresh = {name for name, _ in model.named_parameters()} - copied
     for names, what in ((fresh, "lacks"), (set(weights) - used, "has beside this one")):
-        foreign = sorted(name for name in names if ".global_." not in name and ".gate." not in name)
+        foreign = sorted(name for name in names if not FRESH.search(name))
         if foreign:
             raise UserError(f"init: the other model {what} {foreign[0]}: layers and attention must correspond")
     return copied
@@ -48,6 +51,6 @@ def _sources(name: str) -> tuple[str, ...]:
     """Names under which a parameter may stand in the other model, the most specific first."""
     if "_attention.group." in name:
         return name, name.replace("_attention.group.", "_attention.")
-    if "_attention.global_." in name or ".gate." in name:
+    if FRESH.search(name):
         return (name,)
     return name, re.sub(r"_attention\.", "_attention.group.", name)

@@ -16,6 +16,9 @@ from docmt.models.settings import Pattern
 Groupings = Callable[[Pattern], Grouping]
 """Gives the grouping of a pattern for the attention at hand."""
 
+Attend = Callable[["MultiHeadAttention", Tensor], Tensor]
+"""Runs one multi-head attention on queries [N, D] (keys and values are the caller's business); gives [N, D]."""
+
 
 class MultiHeadAttention(nn.Module):
     """Multi-head attention of one pattern (Eq. 5, and Eq. 8 when the pattern is `group`)."""
@@ -37,6 +40,10 @@ class MultiHeadAttention(nn.Module):
         output_NHK = ragged_attention(query_NHK, key_MHK, value_MHK, groupings(self.pattern))
         return self.out(output_NHK.flatten(1))
 
+    def fuse(self, query_ND: Tensor, attend: Attend) -> Tensor:
+        """As `FusedAttention.fuse`, with one part."""
+        return attend(self, query_ND)
+
     def project(self, query_ND: Tensor, memory_MD: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Queries [N, H, K], keys and values [M, H, K]."""
         if memory_MD is None:
@@ -55,33 +62,116 @@ class MultiHeadAttention(nn.Module):
         return projected.unflatten(1, (2, self.heads, -1)).unbind(1)
 
 
-class CombinedAttention(nn.Module):
-    """Group and global attention, each with its own parameters, summed by a gate per dimension (Eq. 10)."""
+class Gate(nn.Linear):
+    """Sums two outputs by a gate per dimension (G-Transformer, Eq. 10; RST-Transformer, Eq. 12–13)."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__(2 * width, width)
+
+    def forward(self, local_ND: Tensor, wide_ND: Tensor) -> Tensor:
+        """g ⊙ local + (1 − g) ⊙ wide, where g = sigmoid of a linear map of both."""
+        gate_ND = torch.sigmoid(super().forward(torch.cat((local_ND, wide_ND), dim=-1)))
+        return torch.lerp(wide_ND, local_ND, gate_ND)
+
+
+class FusedAttention(nn.Module):
+    """Group attention with a wider one, each with parameters and output projection of its own.
+
+    Subclasses say in `fuse` which attention reads what. It is written once for every way of computing the parts:
+    packed here, step by step with caches in decoding.
+    """
+
+    def fuse(self, query_ND: Tensor, attend: Attend) -> Tensor:
+        """The output [N, D] for queries [N, D]; `attend` is called once for each part, in the order of `parts`."""
+        raise NotImplementedError
+
+    def forward(self, query_ND: Tensor, memory_MD: Tensor | None, groupings: Groupings) -> Tensor:
+        """As `MultiHeadAttention.forward`. Without a memory a part's keys and values come from its own queries."""
+        return self.fuse(query_ND, lambda part, part_query_ND: part(part_query_ND, memory_MD, groupings))
+
+
+class CombinedAttention(FusedAttention):
+    """Group and global attention side by side, summed by a gate (G-Transformer, Eq. 10)."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
         self.group = MultiHeadAttention(width, heads, "group")
         self.global_ = MultiHeadAttention(width, heads, "global")
-        self.gate = nn.Linear(2 * width, width)
+        self.gate = Gate(width)
 
-    def forward(self, query_ND: Tensor, memory_MD: Tensor | None, groupings: Groupings) -> Tensor:
-        """As `MultiHeadAttention.forward`."""
-        group_ND = self.group(query_ND, memory_MD, groupings)
-        global_ND = self.global_(query_ND, memory_MD, groupings)
-        return self.combine(group_ND, global_ND)
+    def fuse(self, query_ND: Tensor, attend: Attend) -> Tensor:
+        """See `FusedAttention.fuse`."""
+        return self.gate(attend(self.group, query_ND), attend(self.global_, query_ND))
 
     def combine(self, group_ND: Tensor, global_ND: Tensor) -> Tensor:
         """g ⊙ group + (1 − g) ⊙ global."""
-        gate_ND = torch.sigmoid(self.gate(torch.cat((group_ND, global_ND), dim=-1)))
-        return torch.lerp(global_ND, group_ND, gate_ND)
+        return self.gate(group_ND, global_ND)
 
 
-Attention = MultiHeadAttention | CombinedAttention
+class RstSerialAttention(FusedAttention):
+    """RST attention after group attention (RST-Transformer, Eq. 8–10).
+
+    What group attention gives, its output projection included, is projected anew: to queries and, in self-attention,
+    keys and values. In cross-attention keys and values of both come from the source.
+    """
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.group = MultiHeadAttention(width, heads, "group")
+        self.rst = MultiHeadAttention(width, heads, "rst")
+
+    def fuse(self, query_ND: Tensor, attend: Attend) -> Tensor:
+        """See `FusedAttention.fuse`."""
+        return attend(self.rst, attend(self.group, query_ND))
+
+
+class RstParallelAttention(FusedAttention):
+    """Group and RST attention side by side, summed by a gate (RST-Transformer, Eq. 11–13)."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.group = MultiHeadAttention(width, heads, "group")
+        self.rst = MultiHeadAttention(width, heads, "rst")
+        self.gate = Gate(width)
+
+    def fuse(self, query_ND: Tensor, attend: Attend) -> Tensor:
+        """See `FusedAttention.fuse`."""
+        return self.gate(attend(self.group, query_ND), attend(self.rst, query_ND))
+
+
+class RstMixAttention(FusedAttention):
+    """Group attention and the RST attention after it, as in `RstSerialAttention`, summed by a gate."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.group = MultiHeadAttention(width, heads, "group")
+        self.rst = MultiHeadAttention(width, heads, "rst")
+        self.gate = Gate(width)
+
+    def fuse(self, query_ND: Tensor, attend: Attend) -> Tensor:
+        """See `FusedAttention.fuse`."""
+        group_ND = attend(self.group, query_ND)
+        return self.gate(group_ND, attend(self.rst, group_ND))
+
+
+Attention = MultiHeadAttention | FusedAttention
+
+FUSIONS: dict[Pattern, type[FusedAttention]] = {
+    "combined": CombinedAttention,
+    "rst_serial": RstSerialAttention,
+    "rst_parallel": RstParallelAttention,
+    "rst_mix": RstMixAttention,
+}
 
 
 def build_attention(width: int, heads: int, pattern: Pattern) -> Attention:
     """The module of a pattern."""
-    return CombinedAttention(width, heads) if pattern == "combined" else MultiHeadAttention(width, heads, pattern)
+    return FUSIONS[pattern](width, heads) if pattern in FUSIONS else MultiHeadAttention(width, heads, pattern)
+
+
+def parts(attention: Attention) -> list[MultiHeadAttention]:
+    """The multi-head attentions of an attention module, in the order in which `fuse` runs them."""
+    return [module for module in attention.modules() if isinstance(module, MultiHeadAttention)]
 
 
 class Sublayer(nn.Module):

@@ -50,6 +50,9 @@ GLOBAL = {"lower": "global", "upper": "global"}
 GROUP = {"lower": "group", "upper": "group"}
 WINDOW = {"lower": "window", "upper": "window"}
 COMBINED = {"lower": "group", "upper": "combined"}
+RST_SERIAL = {"lower": "group", "upper": "rst_serial"}
+RST_PARALLEL = {"lower": "group", "upper": "rst_parallel"}
+RST_MIX = {"lower": "group", "upper": "rst_mix"}
 GROUP_THEN_GLOBAL = {"lower": "group", "upper": "global"}
 
 
@@ -70,6 +73,10 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     "g_transformer_no_locality": _attentions(GLOBAL, GLOBAL, GLOBAL, target_stream="free"),
     "g_transformer_only_group": _attentions(GROUP, GROUP, GROUP),
     "g_transformer_only_global": _attentions(GROUP_THEN_GLOBAL, GROUP_THEN_GLOBAL, GROUP_THEN_GLOBAL),
+    # RST-Transformer, §3.3: two RST layers (N_b) above the sentence layers (N_a).
+    "rst_serial": _attentions(RST_SERIAL, RST_SERIAL, RST_SERIAL),
+    "rst_parallel": _attentions(RST_PARALLEL, RST_PARALLEL, RST_PARALLEL),
+    "rst_mix": _attentions(RST_MIX, RST_MIX, RST_MIX),
 }
 """What each attention sees. `no_context` removes the source side after the target side, as Table 3 does; it and
 `only_group` are the same model under the names of the two tables, and `no_locality` is the document Transformer."""

@@ -1,7 +1,9 @@
-"""Batches: a deterministic order that can be entered at any point, and word dropout that depends on nothing else.
+"""Batches: a deterministic order that can be entered at any point; dropout of words and trees depends on nothing else.
 
 Everything here is a function of (seed, epoch, position), so that resuming needs no hidden state.
 """
+
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -50,3 +52,12 @@ def drop_words(batch: Batch, *, probability: float, seed: tuple[int, ...]) -> Ba
         return tokens.masked_fill(chosen & (tokens >= N_SPECIALS), MASK)
 
     return batch.with_inputs(drop(batch.src_tokens_S), drop(batch.tgt_inputs_N))
+
+
+def drop_trees(batch: Batch, *, probability: float, seed: tuple[int, ...]) -> Batch:
+    """Open each instance with this probability, so that RST attention sees all of it (RST-Transformer, §5.2)."""
+    if probability == 0 or batch.layout.trees is None:
+        return batch
+    generator = np.random.default_rng(seed)
+    open_B = generator.random(len(batch.layout.sentences_B)) < probability
+    return replace(batch, layout=batch.layout.opened(open_B))

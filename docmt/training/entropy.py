@@ -19,7 +19,7 @@ class EntropyMeter:
     """Measures every attention of a model while it is used, as a context manager that can be entered repeatedly.
 
     The entropy in bits of each query's weights, averaged over heads first as the paper's code does, then over queries,
-    then over the attention modules of a kind (a combined attention counts as two).
+    then over the attention modules of a kind (a fused attention counts as two; RST attention over what it sees).
     """
 
     def __init__(self, model: Transformer) -> None:

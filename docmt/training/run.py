@@ -64,6 +64,8 @@ def train(
             raise UserError(
                 f"{folder}: has tokens beyond the {len(vocabulary)} of {vocabulary_file}: build it with that one"
             )
+        if settings.model.needs_trees and instance_set.trees is None:
+            raise UserError(f"{folder}: has no trees, but the model has RST attention: build the instances with trees")
     torch.manual_seed(seed)
     model = Transformer(settings.model, len(vocabulary))
     pretrained: set[str] = set()

@@ -30,6 +30,9 @@ class TrainingSettings(Settings):
     """Share of source and target input words replaced by `<mask>`; marks are spared."""
     word_dropout_epochs: int | None = Field(None, ge=1)
     """Epochs with word dropout (the paper's code stops before its 30th or 40th epoch); null never stops."""
+    drop_rst: float = Field(0.0, ge=0, le=1)
+    """Share of instances, drawn anew in each update, whose RST attention sees everything, as in decoding without trees;
+    1 never shows a tree, in validation neither. Models without RST attention ignore it."""
     max_batch_tokens: int = Field(4096, ge=1)
     """Most tokens of a batch, counted as max(source, target) over its instances."""
     accumulation_steps: int = Field(1, ge=1)

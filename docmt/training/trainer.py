@@ -1,7 +1,8 @@
 """The training loop.
 
-Every update is a function of the settings, the seed and the state before it: the order of batches, word dropout and
-dropout are seeded by (seed, update). So a killed and resumed training equals an uninterrupted one, on a CPU bit by bit.
+Every update is a function of the settings, the seed and the state before it: the order of batches, dropout of words
+and trees and dropout are seeded by (seed, update). So a killed and resumed training equals an uninterrupted one, on a
+CPU bit by bit.
 """
 
 import logging
@@ -23,7 +24,7 @@ from docmt.files import atomic_writer
 from docmt.instances.storage import InstanceSet
 from docmt.models.batch import Batch, collate
 from docmt.models.transformer import Transformer
-from docmt.training.batches import drop_words, training_batches, validation_batches
+from docmt.training.batches import drop_trees, drop_words, training_batches, validation_batches
 from docmt.training.checkpoints import CheckpointFolder
 from docmt.training.entropy import EntropyMeter
 from docmt.training.loss import LossModule
@@ -35,6 +36,8 @@ log = logging.getLogger(__name__)
 
 ENTROPY_BATCHES = 4
 """Validation batches on which attention entropies are measured."""
+TREES = 1
+"""Keeps the random numbers of dropped trees apart from those of dropped words."""
 
 
 class Interrupted(Exception):
@@ -181,7 +184,14 @@ class Trainer:
         batch = collate(self.train_set, instances, self.model_settings, device=self.fabric.device)
         limit = settings.word_dropout_epochs
         probability = settings.word_dropout if limit is None or state.epoch < limit else 0.0
-        return drop_words(batch, probability=probability, seed=(self.seed, state.epoch, state.position, number))
+        seed = (self.seed, state.epoch, state.position, number)
+        batch = drop_words(batch, probability=probability, seed=seed)
+        return drop_trees(batch, probability=settings.drop_rst, seed=(*seed, TREES))
+
+    def _validation_batch(self, instances: np.ndarray) -> Batch:
+        """With trees, unless the model never sees one."""
+        batch = collate(self.dev_set, instances, self.model_settings, device=self.fabric.device)
+        return drop_trees(batch, probability=float(self.settings.drop_rst == 1), seed=(self.seed,))
 
     def _after_update(self, bar: tqdm) -> None:
         """Log, validate, save and stop where they are due."""
@@ -228,7 +238,7 @@ class Trainer:
         meter = EntropyMeter(self.raw_module.model)
         with self.fabric.autocast():
             for number, instances in enumerate(batches):
-                batch = collate(self.dev_set, instances, self.model_settings, device=self.fabric.device)
+                batch = self._validation_batch(instances)
                 if number < ENTROPY_BATCHES:
                     with meter:
                         sums = self.raw_module.validate(batch)

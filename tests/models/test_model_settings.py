@@ -28,7 +28,9 @@ def test_number_of_parameters(size, architecture):
     expected += settings.encoder_layers * (attention + feed_forward + 2 * norm)
     expected += settings.decoder_layers * (2 * attention + feed_forward + 3 * norm)
     attentions = (settings.encoder_attention, settings.decoder_attention, settings.cross_attention)
-    expected += sum(a.upper_layers for a in attentions if a.upper == "combined") * (attention + gate)
+    added = {"combined": attention + gate, "rst_serial": attention}
+    added |= {"rst_parallel": attention + gate, "rst_mix": attention + gate}
+    expected += sum(a.upper_layers * added.get(a.upper, 0) for a in attentions)
     assert sum(parameter.numel() for parameter in model.parameters()) == expected
 
 
@@ -47,6 +49,16 @@ def test_sizes_are_those_of_the_paper(size, layers, width, heads, inner):
 def test_upper_layers_are_counted_from_the_top():
     attention = AttentionSettings(lower="group", upper="combined", upper_layers=2)
     assert [attention.pattern(i, 5) for i in range(5)] == ["group"] * 3 + ["combined"] * 2
+
+
+@pytest.mark.parametrize(
+    ("pattern", "upper_layers", "expected"),
+    [("rst", 1, True), ("rst_serial", 2, True), ("rst_mix", 1, True), ("rst_mix", 0, False), ("combined", 2, False)],
+)
+@pytest.mark.parametrize("slot", ["encoder", "decoder", "cross"])
+def test_a_model_needs_trees_when_one_of_its_attentions_reads_them(slot, pattern, upper_layers, expected):
+    attention = {"lower": "group", "upper": pattern, "upper_layers": upper_layers}
+    assert load("tiny", "g_transformer", **{f"{slot}_attention": attention}).needs_trees is expected
 
 
 @pytest.mark.parametrize(
