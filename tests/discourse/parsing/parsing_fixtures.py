@@ -69,6 +69,27 @@ class StandInSegmenter:
         ]
 
 
+def save_tiny_segmenter(path):
+    """An untrained segmenter of six-dimensional states."""
+    from docmt.discourse.segmentation.examples import Example, Syntax
+    from docmt.discourse.segmentation.model_file import TrainedSegmenter, save_segmenter
+    from docmt.discourse.segmentation.network import SegmenterNetwork
+    from docmt.discourse.segmentation.settings import SegmenterSettings
+    from docmt.discourse.segmentation.training import learn_vocabulary
+
+    widths = ("word_width", "character_width", "character_filters", "shape_width", "lower_width", "head_width")
+    network = dict.fromkeys(widths, 4) | {"upper_width": 3}
+    settings = SegmenterSettings.load({"network": network, "training": {"min_word_count": 1}}, where="segmenter")
+    n = len(WORDS)
+    syntax = Syntax(("A", "B", "C") * (n // 3), (-1, *range(n - 1)), ("root", *["dep"] * (n - 1)))
+    vocabulary = learn_vocabulary([Example(WORDS, (3,), syntax)], settings.training)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        trained = TrainedSegmenter(SegmenterNetwork(settings.network, vocabulary).eval(), settings, vocabulary)
+    save_segmenter(path, trained)
+    return path
+
+
 def _state(word):
     generator = torch.Generator().manual_seed(zlib.crc32(word.encode()))
     return torch.randn(6, generator=generator)

@@ -22,9 +22,7 @@ def pair(left, right, letters, relation):
     return join_pair(left, right, letters, relation)
 
 
-GOLD = document(
-    pair(pair(leaf(0), leaf(1), "NS", "x-1"), pair(leaf(2), leaf(3), "NN", "joint"), "SN", "cause-result")
-)
+GOLD = document(pair(pair(leaf(0), leaf(1), "NS", "x-1"), pair(leaf(2), leaf(3), "NN", "joint"), "SN", "cause-result"))
 
 
 def test_a_tree_against_itself():

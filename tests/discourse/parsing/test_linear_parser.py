@@ -1,0 +1,156 @@
+"""The linear parser: features, classifiers, training, parsing."""
+
+import math
+import random
+
+import numpy as np
+import pytest
+from parsing_fixtures import COARSE, StandInSegmenter, coarse, complete_units, random_document
+
+from docmt.discourse.documents import DiscourseDocument, edus_of_starts
+from docmt.discourse.parsing.evaluation import evaluate
+from docmt.discourse.parsing.layout import Layout
+from docmt.discourse.parsing.linear import LEVELS, SegmenterSyntax, no_syntax, train_linear
+from docmt.discourse.parsing.linear_features import LexicalSketch, state_features
+from docmt.discourse.parsing.linear_model import Instances, LinearClassifier, fit
+from docmt.discourse.parsing.linear_settings import LinearSettings
+from docmt.discourse.parsing.preparation import training_tree
+from docmt.discourse.parsing.syntax import WordSyntax
+from docmt.discourse.parsing.transitions import SHIFT, State
+
+SETTINGS = LinearSettings(min_count=1, paragraph_dropout=0.0, cost=20.0)
+
+
+def train(documents, settings=SETTINGS, syntax=no_syntax, seed=1):
+    trees = [training_tree(document, coarse) for document in documents]
+    return train_linear(documents, trees, syntax(documents), settings, seed=seed)
+
+
+@pytest.fixture(scope="module")
+def documents():
+    return [random_document(seed, n_sentences=3) for seed in range(12)]
+
+
+@pytest.fixture(scope="module")
+def parser(documents):
+    return train(documents)
+
+
+def test_it_learns_its_training_documents(parser, documents):
+    parser.sentence_constraint = False
+    score = evaluate(zip(documents, parser.parse_batch(documents), strict=True), coarse=coarse)["parseval"]
+    parser.sentence_constraint = True
+    assert score["F"] > 75
+    parsed = parser.parse_batch(documents)
+    assert all(complete_units(tree.tree, Layout(tree).sentences.of) for tree in parsed)
+    names = {node.relation for document in parsed for node in document.tree.postorder() if not node.is_leaf}
+    assert names <= set(COARSE)
+
+
+def test_one_by_one_is_all_together(parser, documents):
+    assert [parser.parse(document).tree for document in documents] == [
+        document.tree for document in parser.parse_batch(documents)
+    ]
+
+
+def test_the_same_seed_gives_the_same_weights(documents):
+    settings = LinearSettings(paragraph_dropout=0.5)
+    first, second = train(documents, settings), train(documents, settings)
+    assert first.actions.rows == second.actions.rows
+    assert (first.actions.weights_FC == second.actions.weights_FC).all()
+
+
+def test_ugly_documents(parser):
+    documents = [
+        DiscourseDocument("none", (), ()),
+        DiscourseDocument("empty", ((),), edus_of_starts([[]], [0])),
+        DiscourseDocument("long", (("a",) * 300,), edus_of_starts([range(1, 300)], [300])),
+    ]
+    none, empty, long = parser.parse_batch(documents)
+    assert none.tree is None
+    assert empty.tree.is_leaf
+    assert (long.tree.first, long.tree.last) == (0, 299)
+
+
+def test_a_level_without_training_nodes_borrows_a_classifier(documents):
+    bare = [DiscourseDocument(d.id, d.sentences, d.edus, d.tree) for d in documents]
+    parser = train(bare)
+    assert set(parser.relations) == set(LEVELS.values())
+    assert parser.relations["document"] is parser.relations["text"]
+    parser.parse_batch(documents)
+
+
+def test_syntax_makes_features(documents):
+    parser = train(documents, syntax=SegmenterSyntax(StandInSegmenter()))
+    parser.syntax = SegmenterSyntax(StandInSegmenter())
+    assert any("pos=" in name for name in parser.actions.rows)
+    assert len(parser.parse_batch(documents)) == len(documents)
+
+
+def test_links_between_spans():
+    document = DiscourseDocument("d", (("a", "b", "c"),), edus_of_starts([[1, 2]], [3]))
+    syntax = (WordSyntax(("A", "B", "C"), (2, 0, -1), ("x", "y", "root")),)
+    sketch = LexicalSketch(document, syntax)
+    assert sketch.link((0, 0), (2, 2)) == "left x"
+    assert sketch.link((0, 0), (1, 1)) == "right y"
+    assert sketch.link((1, 1), (2, 2)) == "none"
+    assert sketch.outward[2] == ["word=c", "pos=C", "label=root"]
+    state = State(3)
+    for _ in range(3):
+        state.apply(SHIFT)
+    features = state_features(sketch, state)
+    assert "s1 first word=c" in features
+    assert "s2 s1 link=none" in features
+
+
+def test_matrix_is_numbered_by_sorted_names_and_counts_are_normalised():
+    instances = Instances()
+    instances.add(["z", "a", "a"], "one")
+    instances.add(["z", "m", "rare"], "two")
+    matrix, names = instances.matrix(min_count=1)
+    assert names == ["a", "m", "rare", "z"]
+    assert matrix.toarray() == pytest.approx(np.array([[2, 0, 0, 1], [0, 1, 1, 1]]) / np.sqrt([[5], [3]]))
+    common, names = instances.matrix(min_count=2)
+    assert names == ["z"]
+    assert common.toarray() == pytest.approx(np.array([[1 / math.sqrt(5)], [1 / math.sqrt(3)]]))
+
+
+def test_scores_of_the_classifier_are_those_of_the_matrix():
+    chance = random.Random(0)
+    instances, rows = Instances(), []
+    for _ in range(60):
+        label = chance.choice("abc")
+        rows.append([f"key {label}"] * 3 + [f"f{chance.randint(0, 9)}" for _ in range(4)])
+        instances.add(rows[-1], label)
+    classifier = fit(instances, SETTINGS)
+    matrix, names = instances.matrix(min_count=1)
+    weights = np.zeros((len(names), 3))
+    for name, row in classifier.rows.items():
+        weights[names.index(name)] = classifier.weights_FC[row]
+    expected = matrix @ weights + classifier.bias_C
+    assert np.array([classifier.scores(row) for row in rows]) == pytest.approx(expected, abs=1e-5)
+    right = sum(classifier.classes[s.argmax()] == label for s, label in zip(expected, instances.labels, strict=True))
+    assert right > 50
+
+
+@pytest.mark.parametrize("labels", [["only"], ["no", "yes"]])
+def test_one_class_and_two_classes(labels):
+    instances = Instances()
+    for number in range(10):
+        instances.add([f"f{number % len(labels)}"], labels[number % len(labels)])
+    classifier = fit(instances, SETTINGS)
+    assert classifier.classes == tuple(labels)
+    for number, label in enumerate(labels):
+        assert classifier.classes[classifier.scores([f"f{number}"]).argmax()] == label
+
+
+def test_weights_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match="do not fit"):
+        LinearClassifier.from_dict({**fit(two_classes(), SETTINGS).to_dict(), "features": ["a", "b", "c", "d", "e"]})
+
+
+def two_classes():
+    instances = Instances()
+    for number in range(6):
+        instances.add([f"f{number % 2}"], f"class {number % 2}")
+    return instances

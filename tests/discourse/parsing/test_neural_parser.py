@@ -1,0 +1,140 @@
+"""The neural parser: training, parsing side by side, ugly documents."""
+
+import random
+
+import pytest
+import torch
+from parsing_fixtures import COARSE, StandInSegmenter, coarse, complete_units, random_document
+
+from docmt.discourse.documents import DiscourseDocument, edus_of_starts
+from docmt.discourse.parsing.evaluation import evaluate
+from docmt.discourse.parsing.layout import Layout
+from docmt.discourse.parsing.neural import MAX_BATCH_EDUS, NeuralParser, word_states
+from docmt.discourse.parsing.neural_examples import collate, make_example, pool
+from docmt.discourse.parsing.neural_settings import NeuralSettings
+from docmt.discourse.parsing.neural_training import train_member
+from docmt.discourse.parsing.preparation import relation_names, training_tree
+
+TINY = {"members": 1, "edu_width": 8, "document_width": 4, "hidden_width": 16, "feature_width": 8}
+RECIPE = TINY | {
+    "epochs": 60,
+    "documents_per_batch": 3,
+    "learning_rate": 1e-2,
+    "input_dropout": 0.0,
+    "hidden_dropout": 0.0,
+    "feature_dropout": 0.0,
+    "label_smoothing": 0.0,
+    "average_decay": 0.9,
+}
+
+
+def examples_of(documents):
+    segmenter = StandInSegmenter()
+    trees = [training_tree(document, coarse) for document in documents]
+    relations = relation_names(trees)
+    states = word_states(segmenter, documents)
+    return relations, [
+        make_example(document, tree, words, relations)
+        for document, tree, words in zip(documents, trees, states, strict=True)
+        if not tree.is_leaf
+    ]
+
+
+def train(documents, seed=1, **settings):
+    relations, examples = examples_of(documents)
+    network = train_member(examples, len(relations), NeuralSettings(**RECIPE | settings), seed=seed)
+    return NeuralParser([network], relations, StandInSegmenter())
+
+
+@pytest.fixture(scope="module")
+def documents():
+    return [random_document(seed, n_sentences=3) for seed in range(9)]
+
+
+@pytest.fixture(scope="module")
+def parser(documents):
+    return train(documents)
+
+
+def test_it_learns_its_training_documents(parser, documents):
+    parser.sentence_constraint = False
+    score = evaluate(zip(documents, parser.parse_batch(documents), strict=True), coarse=coarse)["parseval"]
+    parser.sentence_constraint = True
+    assert score["S"] > 75
+    assert score["F"] > 60
+
+
+def test_sentences_are_complete_and_relations_known(parser):
+    unseen = [random_document(seed, n_sentences=8, with_tree=False) for seed in range(50, 60)]
+    for document in parser.parse_batch(unseen):
+        assert complete_units(document.tree, Layout(document).sentences.of)
+        assert {node.relation for node in document.tree.postorder() if not node.is_leaf} <= set(COARSE)
+
+
+def test_side_by_side_is_one_by_one_and_states_may_be_given(parser):
+    unseen = [random_document(seed, with_tree=False) for seed in range(70, 85)]
+    alone = [parser.parse(document).tree for document in unseen]
+    assert [document.tree for document in parser.parse_batch(unseen)] == alone
+    states = word_states(parser.segmenter, unseen)
+    assert [document.tree for document in parser.parse_batch(unseen, states)] == alone
+
+
+def test_ugly_documents_and_counts(parser):
+    parser.counts.clear()
+    documents = [
+        DiscourseDocument("none", (), ()),
+        DiscourseDocument("empty", ((),), edus_of_starts([[]], [0])),
+        DiscourseDocument("empty sentences", ((), ("a",), ()), edus_of_starts([[], [], []], [0, 1, 0])),
+        DiscourseDocument("long", (("a",) * 900,), edus_of_starts([range(1, 900)], [900])),
+    ]
+    none, empty, hollow, long = parser.parse_batch(documents)
+    assert none.tree is None
+    assert empty.tree.is_leaf
+    assert (hollow.tree.first, hollow.tree.last, long.tree.last) == (0, 2, 899)
+    assert (parser.counts["documents"], parser.counts["edus"]) == (4, 904)
+    assert parser.parse_batch([]) == []
+
+
+def test_more_edus_than_fit_side_by_side(parser, monkeypatch):
+    unseen = [random_document(seed, with_tree=False) for seed in range(90, 96)]
+    expected = [document.tree for document in parser.parse_batch(unseen)]
+    monkeypatch.setattr("docmt.discourse.parsing.neural.MAX_BATCH_EDUS", 7)
+    assert [document.tree for document in parser.parse_batch(unseen)] == expected
+    assert MAX_BATCH_EDUS > 7
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_one_others(documents):
+    settings = {"epochs": 2, "hidden_dropout": 0.3, "feature_dropout": 0.3, "paragraph_dropout": 0.5}
+    random.seed(1)
+    first = train(documents, **settings).networks[0].state_dict()
+    torch.manual_seed(99)
+    second = train(documents, **settings).networks[0].state_dict()
+    other = train(documents, seed=2, **settings).networks[0].state_dict()
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert not all(torch.equal(first[name], other[name]) for name in first)
+
+
+def test_every_parameter_gets_a_gradient(documents):
+    from docmt.discourse.parsing.neural_model import ParserNetwork
+    from docmt.discourse.parsing.neural_training import _loss
+
+    relations, examples = examples_of(documents)
+    network = ParserNetwork(3 * StandInSegmenter.width, len(relations), NeuralSettings(**TINY))
+    _loss(network, examples, [False] * len(examples), 0.1).backward()
+    assert all(parameter.grad is not None and parameter.grad.abs().sum() > 0 for parameter in network.parameters())
+
+
+def test_pooled_states():
+    document = DiscourseDocument("d", (("a", "b", "c"), ()), edus_of_starts([[1], []], [3, 0]))
+    states = [torch.tensor([[1.0], [2.0], [4.0]]), torch.zeros(0, 1)]
+    assert pool(document, states).tolist() == [[1.0, 1.0, 1.0], [2.0, 4.0, 3.0], [0.0, 0.0, 0.0]]
+
+
+def test_collated_slots_point_into_the_batch(documents):
+    _, examples = examples_of(documents[:2])
+    lengths = [len(example.inputs_EI) for example in examples]
+    batch = collate([example.steps for example in examples], lengths, [False, True])
+    first = len(examples[0].steps.labels_Q)
+    assert batch.slots_QL[0].tolist()[:8] == [sum(lengths)] * 8  # an empty stack
+    assert batch.slots_QL[first, 8] == lengths[0]  # the queue of the second document begins behind the first one
+    assert batch.values_QF[first:].tolist() == examples[1].steps.values_QF[1].tolist()

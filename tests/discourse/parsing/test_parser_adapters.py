@@ -1,0 +1,129 @@
+"""Trees made elsewhere: files, and isanlp_rst by a stand-in module."""
+
+import sys
+from dataclasses import dataclass, replace
+from types import ModuleType
+
+import pytest
+from parsing_fixtures import random_document
+
+from docmt.discourse.documents import DiscourseDocument, edus_of_starts, write_discourse
+from docmt.discourse.parsing.baselines import baseline
+from docmt.discourse.parsing.loading import load_parser
+from docmt.discourse.treebanks.brackets import format_brackets
+from docmt.discourse.treebanks.rstfile import RstFile
+from docmt.discourse.trees import binarise
+from docmt.errors import UserError
+
+DOCUMENT = DiscourseDocument("a/b", (("Rain", "fell", "."), ("Go", "!")), edus_of_starts([[1], []], [3, 2]))
+
+
+@dataclass
+class Unit:
+    """A node as isanlp_rst makes them."""
+
+    relation: str
+    text: str
+    nuclearity: str = ""
+    left: "Unit | None" = None
+    right: "Unit | None" = None
+
+
+def right_branching_units(texts):
+    units = [Unit("elementary", text) for text in texts]
+    tree = units.pop()
+    for unit in reversed(units):
+        tree = Unit("Elaboration", f"{unit.text} {tree.text}", "NS", unit, tree)
+    return tree
+
+
+class StandIn:
+    def __init__(self, hf_model_version, cuda_device):
+        if hf_model_version == "missing":
+            raise OSError("best_weights.pt cannot be found\nsecond line")
+        self.change = (lambda texts: texts) if hf_model_version != "other" else (lambda texts: [*texts[:-1], "other"])
+
+    def from_edus(self, texts):
+        if texts[0] == "refuse":
+            raise ValueError("an EDU ends inside a token")
+        return {"rst": [right_branching_units(self.change(texts))]}
+
+
+@pytest.fixture
+def isanlp(monkeypatch):
+    module = ModuleType("isanlp_rst.parser")
+    module.Parser = StandIn
+    monkeypatch.setitem(sys.modules, "isanlp_rst", ModuleType("isanlp_rst"))
+    monkeypatch.setitem(sys.modules, "isanlp_rst.parser", module)
+
+
+def test_isanlp_trees_become_ours(isanlp):
+    parser = load_parser("isanlp")
+    documents = [random_document(seed, with_tree=False) for seed in range(20)]
+    documents = [d for d in documents if all(d.sentences)]
+    for document, parsed in zip(documents, parser.parse_batch(documents), strict=True):
+        assert parsed.tree == baseline("right_branching").parse(document).tree
+    assert parser.counts["documents"] == len(documents) > 2
+
+
+@pytest.mark.parametrize(
+    ("version", "words", "message"),
+    [
+        ("other", ("Rain", "."), r"document 'd': EDU 2 of its tree is not that of ours"),
+        ("gumrrg", ("refuse", "."), r"document 'd' cannot be parsed by its EDUs \(an EDU ends inside a token\)"),
+        ("gumrrg", (), "has a sentence without words"),
+    ],
+)
+def test_isanlp_trees_over_other_edus_are_refused(isanlp, version, words, message):
+    document = DiscourseDocument("d", (words,), edus_of_starts([range(1, len(words))], [len(words)]))
+    with pytest.raises(UserError, match=message):
+        load_parser(f"isanlp:{version}").parse(document)
+
+
+def test_missing_isanlp_or_weights_are_one_line(isanlp, monkeypatch):
+    with pytest.raises(UserError, match=r"its weights cannot be loaded \(best_weights.pt cannot be found\)"):
+        load_parser("isanlp:missing")
+    monkeypatch.setitem(sys.modules, "isanlp_rst.parser", None)
+    with pytest.raises(UserError, match="the package isanlp_rst cannot be imported"):
+        load_parser("isanlp")
+
+
+def test_a_file_gives_the_trees_of_its_documents(tmp_path):
+    gold = [random_document(seed) for seed in range(6)]
+    write_discourse(tmp_path / "trees.discourse.jsonl", gold)
+    parser = load_parser(f"file:{tmp_path / 'trees.discourse.jsonl'}")
+    parsed = parser.parse_batch([replace(document, tree=None) for document in gold])
+    assert [document.tree for document in parsed] == [document.tree for document in gold]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sentences": (("Rain", "fell", "!"), ("Go", "!"))}, "its words are not those of the document"),
+        ({"edus": edus_of_starts([[2], []], [3, 2])}, "it has 3 EDUs, which are not the document's 3"),
+        ({"id": "c"}, "the tree of document 'a/b' is needed next, but there is 'c'"),
+        ({"tree": None}, "the file has EDUs but no tree"),
+    ],
+)
+def test_a_tree_for_another_document_is_one_line(tmp_path, change, message):
+    made = replace(baseline("right_branching").parse(DOCUMENT), **change)
+    write_discourse(tmp_path / "trees.discourse.jsonl", [made])
+    with pytest.raises(UserError, match=message):
+        load_parser(f"file:{tmp_path / 'trees.discourse.jsonl'}").parse(DOCUMENT)
+
+
+def test_a_folder_of_bracket_files(tmp_path):
+    tree = binarise(baseline("right_branching").parse(DOCUMENT).tree)
+    texts = tuple(" ".join(DOCUMENT.edu_words(edu)) for edu in range(3))
+    (tmp_path / "a_b.dis").write_text(format_brackets(RstFile(tree, texts)), encoding="utf-8")
+    parser = load_parser(f"file:{tmp_path}")
+    assert parser.parse(DOCUMENT).tree == tree
+    with pytest.raises(UserError, match="no tree of document 'c'"):
+        parser.parse(replace(DOCUMENT, id="c"))
+    with pytest.raises(UserError, match="which are not the document's"):
+        parser.parse(replace(DOCUMENT, edus=edus_of_starts([[2], []], [3, 2])))
+
+
+def test_a_missing_file_is_one_line(tmp_path):
+    with pytest.raises(UserError, match="no such file or folder"):
+        load_parser(f"file:{tmp_path / 'none'}")

@@ -1,0 +1,170 @@
+"""`docmt discourse train-parser`, `evaluate-parser`, `parse`: files in, files out, one line for mistakes."""
+
+import argparse
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+from parsing_fixtures import COARSE, StandInSegmenter, complete_units, random_document, save_tiny_segmenter
+
+from docmt.cli.discourse_parser import add_parser_commands
+from docmt.discourse.documents import read_discourse, write_discourse
+from docmt.discourse.parsing.layout import Layout
+from docmt.discourse.parsing.loading import load_parser
+from docmt.discourse.parsing.model_file import load_trained
+from docmt.errors import UserError
+from docmt.files import read_json, write_jsonl
+
+NEURAL = {
+    "members": 2, "edu_width": 6, "document_width": 3, "hidden_width": 8, "feature_width": 4, "epochs": 2,
+}  # fmt: skip
+SETTINGS = {
+    "neural": {"relations": "gum", "neural": NEURAL},
+    "linear": {"kind": "linear", "relations": "gum", "linear": {"syntax": "none", "min_count": 1}},
+    "linear with syntax": {"kind": "linear", "relations": "gum", "linear": {"syntax": "segmenter", "min_count": 1}},
+    "linear with file": {"kind": "linear", "relations": "gum", "linear": {"syntax": "file", "min_count": 1}},
+}
+
+
+def run(*arguments):
+    parser = argparse.ArgumentParser()
+    add_parser_commands(parser.add_subparsers(required=True))
+    options = parser.parse_args(list(map(str, arguments)))
+    options.run(options)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("parser")
+    for split, seeds in (("train", range(8)), ("dev", range(20, 24))):
+        documents = [random_document(seed, n_sentences=4) for seed in seeds]
+        write_discourse(folder / f"{split}.discourse.jsonl", documents)
+        write_jsonl(folder / f"{split}.syntax.jsonl", map(syntax_of, documents))
+    save_tiny_segmenter(folder / "segmenter.pt")
+    return folder
+
+
+def syntax_of(document):
+    parts = StandInSegmenter().aux_predictions(document.sentences)
+    rows = [{"pos": part.pos, "heads": part.heads, "relations": part.relations} for part in parts]
+    return {"document": document.id, "sentences": rows}
+
+
+def train(folder, name, out, **options):
+    needs_segmenter = name in ("neural", "linear with syntax")
+    segmenter = ["--segmenter", folder / "segmenter.pt"] if needs_segmenter else []
+    settings = json.dumps(SETTINGS[name] | options)
+    run("train-parser", "--settings", settings, "--train", folder / "train", "--dev", folder / "dev",
+        *segmenter, "--seed", 3, "--out", out)  # fmt: skip
+    return out
+
+
+@pytest.mark.parametrize("name", list(SETTINGS))
+def test_train_parse_and_evaluate(folder, tmp_path, name):
+    model = train(folder, name, tmp_path / "parser.pt")
+    syntax = ["--syntax", folder / "dev.syntax.jsonl"] if name == "linear with file" else []
+    gold = folder / "dev.discourse.jsonl"
+    out = tmp_path / "out.discourse.jsonl"
+    run("parse", "--parser", model, "--input", gold, "--out", out, *syntax)
+    documents, parsed = read_discourse(gold), read_discourse(out)
+    assert [document.id for document in parsed] == [document.id for document in documents]
+    assert [document.edus for document in parsed] == [document.edus for document in documents]
+    for document in parsed:
+        assert complete_units(document.tree, Layout(document).sentences.of)
+        assert {node.relation for node in document.tree.postorder() if not node.is_leaf} <= set(COARSE)
+    run("evaluate-parser", "--parser", model, "--gold", gold, "--out", tmp_path / "scores.json", *syntax)
+    scores = read_json(tmp_path / "scores.json")
+    trained = load_trained(model)
+    assert scores["parseval"] == trained.scores["with paragraphs"]["parseval"]
+    assert (scores["documents"], scores["edu_f1"]) == (4, 100.0)
+    run("evaluate-parser", "--parser", f"file:{out}", "--gold", gold, "--relations", "gum",
+        "--out", tmp_path / "again.json")  # fmt: skip
+    assert read_json(tmp_path / "again.json")["parseval"] == scores["parseval"]
+    assert trained.provenance["settings"]["kind"] == SETTINGS[name].get("kind", "neural")
+
+
+def test_the_same_seed_gives_the_same_file(folder, tmp_path):
+    for name in ("neural", "linear"):
+        first = train(folder, name, tmp_path / "1" / "parser.pt").read_bytes()
+        assert train(folder, name, tmp_path / "2" / "parser.pt").read_bytes() == first
+
+
+def test_end_to_end_and_without_paragraphs(folder, tmp_path):
+    model = train(folder, "neural", tmp_path / "parser.pt")
+    gold = folder / "dev.discourse.jsonl"
+    run("evaluate-parser", "--parser", model, "--gold", gold, "--segmenter", folder / "segmenter.pt",
+        "--without-paragraphs", "--out", tmp_path / "scores.json")  # fmt: skip
+    scores = read_json(tmp_path / "scores.json")
+    assert scores["edus"]["predicted"] != scores["edus"]["gold"]
+    assert 0 <= scores["parseval"]["F"] <= scores["parseval"]["S"] <= 100
+
+
+@pytest.mark.parametrize("name", ["chain", "right_branching", "flat"])
+def test_baselines_need_no_model(folder, tmp_path, name):
+    gold = folder / "dev.discourse.jsonl"
+    run("evaluate-parser", "--parser", name, "--gold", gold, "--relations", "gum", "--out", tmp_path / "scores.json")
+    assert read_json(tmp_path / "scores.json")["uas"] > 0
+
+
+def test_constraints_can_be_left_out(folder, tmp_path):
+    model = train(folder, "linear", tmp_path / "parser.pt", sentence_constraint=False)
+    assert load_trained(model).parser.sentence_constraint is False
+
+
+def test_damaged_and_foreign_files_are_one_line(folder, tmp_path):
+    model = train(folder, "linear", tmp_path / "parser.pt")
+    data = model.read_bytes()
+    (tmp_path / "cut.pt").write_bytes(data[: len(data) // 2])
+    with pytest.raises(UserError, match="not a parser"):
+        load_parser(str(tmp_path / "cut.pt"))
+    with pytest.raises(UserError, match="not a parser of format 1"):
+        load_parser(str(folder / "segmenter.pt"))
+    content = torch.load(model, weights_only=True)
+    content["parts"][0]["weights"] = torch.zeros(1, 1)
+    torch.save(content, tmp_path / "other.pt")
+    with pytest.raises(UserError, match="do not fit each other"):
+        load_parser(str(tmp_path / "other.pt"))
+    with pytest.raises(UserError, match=r"parser 'rihgt_branching': no such file; give a model file, chain, flat"):
+        load_parser("rihgt_branching")
+
+
+def test_a_neural_parser_without_its_segmenter_is_refused(folder, tmp_path):
+    model = train(folder, "neural", tmp_path / "parser.pt")
+    content = torch.load(model, weights_only=True)
+    torch.save({**content, "segmenter": None}, model)
+    with pytest.raises(UserError, match="it lacks the segmenter"):
+        load_parser(str(model))
+
+
+@pytest.mark.parametrize(
+    ("name", "segmenter", "message"),
+    [("neural", False, "give --segmenter MODEL"), ("linear", True, "leave --segmenter out")],
+)
+def test_segmenter_and_settings_fit_each_other(folder, tmp_path, name, segmenter, message):
+    option = ["--segmenter", folder / "segmenter.pt"] if segmenter else []
+    with pytest.raises(UserError, match=message):
+        run("train-parser", "--settings", json.dumps(SETTINGS[name]), "--train", folder / "train",
+            "--dev", folder / "dev", *option, "--out", tmp_path / "parser.pt")  # fmt: skip
+
+
+def test_training_without_trees_or_with_unknown_relations_is_one_line(folder, tmp_path):
+    bare = [replace(document, tree=None) for document in read_discourse(folder / "train.discourse.jsonl")]
+    write_discourse(tmp_path / "train.discourse.jsonl", bare)
+    with pytest.raises(UserError, match="has no tree: train on gold trees"):
+        train(tmp_path, "linear", tmp_path / "parser.pt")
+    with pytest.raises(UserError, match="is not one of controlled"):
+        train(folder, "linear", tmp_path / "parser.pt", relations="controlled")
+    write_discourse(tmp_path / "train.discourse.jsonl", [random_document(1, n_sentences=0)])
+    with pytest.raises(UserError, match="nothing to learn"):
+        train(tmp_path, "linear", tmp_path / "parser.pt")
+
+
+def test_syntax_of_other_documents_is_one_line(folder, tmp_path):
+    model = train(folder, "linear with file", tmp_path / "parser.pt")
+    arguments = ("parse", "--parser", model, "--input", folder / "dev.discourse.jsonl", "--out", tmp_path / "o.jsonl")
+    with pytest.raises(UserError, match="give --syntax FILE"):
+        run(*arguments)
+    with pytest.raises(UserError, match="the syntax of document 'document-20' is needed next, not of 'document-0'"):
+        run(*arguments, "--syntax", folder / "train.syntax.jsonl")
+    assert not (tmp_path / "o.jsonl").exists()
