@@ -11,7 +11,9 @@ def add_segmenter_commands(commands: argparse._SubParsersAction) -> None:
     summary = "train an EDU segmenter"
     train = commands.add_parser("train-segmenter", help=summary, description=summary, formatter_class=HelpFormatter)
     train.add_argument("--settings", default="{}", help="SegmenterSettings as JSON or @FILE")
-    train.add_argument("--train", type=Path, required=True, help="PREFIX of .discourse.jsonl, and of .syntax.jsonl if any")
+    train.add_argument(
+        "--train", type=Path, required=True, help="PREFIX of .discourse.jsonl, and of .syntax.jsonl if any"
+    )
     train.add_argument("--dev", type=Path, required=True, help="PREFIX on which the best epoch is chosen")
     train.add_argument("--seed", type=int, required=True, help="of all random numbers")
     train.add_argument("--out", type=Path, required=True, help="model file to write")

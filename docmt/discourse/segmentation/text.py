@@ -22,7 +22,7 @@ Words = tuple[str, ...]
 
 
 def sentence_words(line: str, lang: str) -> Words:
-    """The words of a raw sentence as the tokeniser finds them, without its marks and escapes; none for an empty line."""
+    """The words of a raw sentence, without the marks and escapes of the tokeniser; none for an empty line."""
     return tuple(unescape(token) for token in plain_tokens(get_tokenizer(lang).tokenise(line)))
 
 

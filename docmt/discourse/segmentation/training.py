@@ -128,7 +128,11 @@ class _Training:
         generator = np.random.default_rng(seed)
         epochs = [list(self.examples.shuffled_batches(recipe.max_batch_words, generator)) for _ in range(recipe.epochs)]
         optimizer = torch.optim.AdamW(
-            self.network.parameters(), lr=recipe.learning_rate, betas=(0.9, 0.98), weight_decay=recipe.weight_decay
+            self.network.parameters(),
+            lr=recipe.learning_rate,
+            betas=(0.9, 0.98),
+            weight_decay=recipe.weight_decay,
+            fused=True,
         )
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, _schedule(recipe.warmup_steps, sum(map(len, epochs))))
         history: list[dict[str, Any]] = []

@@ -18,17 +18,18 @@ TINY = {
         "lower_width": 9,
         "upper_width": 8,
         "attention_window": 2,
-        "head_width": 6,
+        "head_width": 12,
     },
     "training": {
-        "epochs": 60,
+        "epochs": 50,
         "max_batch_words": 24,
         "learning_rate": 2e-2,
         "warmup_steps": 5,
         "dropout": 0.0,
         "word_dropout": 0.0,
         "min_word_count": 1,
-        "average_decay": 0.9,
+        "average_decay": 0.8,
+        "auxiliary": {"pos": 0.3, "relation": 0.3, "head": 0.6, "opening": 0.3},
     },
 }
 
@@ -80,4 +81,5 @@ def untrained(*, seed=0, examples=EXAMPLES):
         with torch.no_grad():
             for parameter in network.parameters():
                 parameter.add_(torch.randn_like(parameter) * 0.3)
+            network.output.weight *= 10
     return Segmenter(TrainedSegmenter(network, settings, vocabulary, {}, {}))

@@ -5,8 +5,13 @@ import torch
 from segmenter_fixtures import EXAMPLES, tiny_settings
 
 from docmt.discourse.segmentation.examples import ExampleSet
-from docmt.discourse.segmentation.network import BiLstm, HeadAttention, LockedDropout, RestrictedAttention
-from docmt.discourse.segmentation.network import SegmenterNetwork
+from docmt.discourse.segmentation.network import (
+    BiLstm,
+    HeadAttention,
+    LockedDropout,
+    RestrictedAttention,
+    SegmenterNetwork,
+)
 from docmt.discourse.segmentation.training import learn_vocabulary, losses, total_loss
 from docmt.discourse.segmentation.vocabulary import SHAPES, Vocabulary, WordTypes, word_shape
 

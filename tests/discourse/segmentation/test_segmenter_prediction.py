@@ -73,7 +73,7 @@ def test_a_very_long_sentence_is_read_in_windows(monkeypatch):
     sentence = random.Random(1).choices(WORDS, k=10_000)
     reading, other = segmenter.read([sentence, ["Yes", "."]])
     assert reading.states_TD.shape == (10_000, 16) and reading.states_TD.isfinite().all()
-    assert reading.starts == sorted(set(reading.starts)) and 0 < reading.starts[0] and reading.starts[-1] < 10_000
+    assert reading.starts == sorted(set(reading.starts)) and reading.starts[0] > 0 and reading.starts[-1] < 10_000
     assert other.starts == segmenter.segment([["Yes", "."]])[0]
     assert len(segmenter.aux_predictions([sentence])[0].heads) == 10_000
     short = sentence[: WINDOW_WORDS + 2 * CONTEXT_WORDS]

@@ -1,0 +1,179 @@
+"""Training, its data, and the model file."""
+
+import json
+
+import pytest
+import torch
+from segmenter_fixtures import EXAMPLES, example, tiny_settings, untrained
+
+from docmt.discourse.documents import DiscourseDocument, edus_of_starts, write_discourse
+from docmt.discourse.segmentation.examples import ExampleSet, read_examples, split_batches
+from docmt.discourse.segmentation.model_file import load_segmenter, save_segmenter
+from docmt.discourse.segmentation.prediction import Segmenter
+from docmt.discourse.segmentation.training import AveragedWeights, learn_vocabulary, train_segmenter
+from docmt.errors import UserError
+from docmt.files import write_jsonl
+
+
+def write_examples(prefix, examples, *, with_syntax=True):
+    sentences = [e.words for e in examples]
+    edus = edus_of_starts([e.starts for e in examples], map(len, sentences))
+    write_discourse(f"{prefix}.discourse.jsonl", [DiscourseDocument("d", tuple(sentences), edus)])
+    if with_syntax:
+        trees = [{"pos": e.syntax.pos, "heads": e.syntax.heads, "relations": e.syntax.relations} for e in examples]
+        write_jsonl(f"{prefix}.syntax.jsonl", [{"document": "d", "sentences": trees}])
+    return prefix
+
+
+@pytest.fixture(scope="module")
+def trained():
+    return train_segmenter(EXAMPLES, EXAMPLES, settings=tiny_settings(), seed=1)
+
+
+def test_five_sentences_are_learnt_by_heart(trained):
+    segmenter = Segmenter(trained)
+    assert segmenter.segment([e.words for e in EXAMPLES]) == [list(e.starts) for e in EXAMPLES]
+    assert trained.scores["inside"]["f1"] == 100 and trained.scores["all"]["f1"] == 100
+    assert len(trained.scores["history"]) == 50
+
+
+def test_all_losses_fall(trained):
+    first, last = (trained.scores["history"][i]["losses"] for i in (0, -1))
+    assert set(first) == {"edus", "pos", "relation", "head", "opening"}
+    assert all(last[name] < 0.3 * first[name] for name in first)
+
+
+def test_without_syntax_training_works_too():
+    bare = [type(e)(e.words, e.starts) for e in EXAMPLES]
+    trained = train_segmenter(bare, bare, settings=tiny_settings(), seed=1)
+    assert trained.scores["inside"]["f1"] == 100
+    assert trained.network.auxiliary is None
+
+
+def test_the_earliest_best_epoch_is_kept(trained):
+    history = trained.scores["history"]
+    best = max(row["inside"]["f1"] for row in history)
+    assert trained.scores["epoch"] == next(row["epoch"] for row in history if row["inside"]["f1"] == best)
+
+
+def test_equal_seeds_give_equal_weights_and_others_do_not():
+    settings = tiny_settings(epochs=2, dropout=0.3, word_dropout=0.3)
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    first, again, other = (train_segmenter(EXAMPLES, EXAMPLES, settings=settings, seed=seed) for seed in (1, 1, 2))
+    assert torch.equal(before, torch.get_rng_state())
+    weights = [part.network.state_dict() for part in (first, again, other)]
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+    assert not all(torch.equal(weights[0][name], weights[2][name]) for name in weights[0])
+
+
+def test_the_average_moves_slowly_and_starts_at_once():
+    network = untrained().trained.network
+    average = AveragedWeights(network, 0.9)
+    with torch.no_grad():
+        network.output.bias += 1.0
+    start = average.network.output.bias.clone()
+    average.update(network)
+    torch.testing.assert_close(average.network.output.bias, start + 1 - 2 / 11)
+    for _ in range(200):
+        average.update(network)
+    torch.testing.assert_close(average.network.output.bias, network.output.bias)
+
+
+def test_saved_and_loaded_is_the_same(trained, tmp_path):
+    save_segmenter(tmp_path / "segmenter.pt", trained)
+    loaded = load_segmenter(tmp_path / "segmenter.pt")
+    assert (loaded.settings, loaded.vocabulary, loaded.scores) == (trained.settings, trained.vocabulary, trained.scores)
+    sentences = [["He", "said", "that", "Zoe", "sang", "."], [], ["Yes"]]
+    one, other = Segmenter(trained), Segmenter.load(tmp_path / "segmenter.pt")
+    assert all(torch.equal(a, b) for a, b in zip(one.states(sentences), other.states(sentences), strict=True))
+    assert one.segment(sentences) == other.segment(sentences)
+
+
+def test_damaged_files_are_one_line(trained, tmp_path):
+    path = tmp_path / "segmenter.pt"
+    save_segmenter(path, trained)
+    whole = path.read_bytes()
+    content = torch.load(path, weights_only=True)
+    for name, bad in {
+        "cut": whole[: len(whole) // 2],
+        "empty": b"",
+        "text": b"no model\n",
+    }.items():
+        (tmp_path / name).write_bytes(bad)
+        with pytest.raises(UserError, match=rf"{name}: not a segmenter") as caught:
+            load_segmenter(tmp_path / name)
+        assert "\n" not in str(caught.value)
+    for name, change in {
+        "segmenter of format": {"format": 99},
+        "of format 1": {"kind": "parser"},
+        "fit each other": {"weights": {}},
+        "unknown key": {"settings": {"sizes": {}}},
+        "damaged": {"vocabulary": {"words": [1]}},
+    }.items():
+        torch.save(content | change, path)
+        with pytest.raises(UserError, match=name):
+            load_segmenter(path)
+    with pytest.raises(UserError, match="no such file"):
+        load_segmenter(tmp_path / "missing")
+
+
+def test_examples_come_from_files(tmp_path):
+    prefix = write_examples(tmp_path / "train", EXAMPLES)
+    assert read_examples(prefix) == EXAMPLES
+    (tmp_path / "train.syntax.jsonl").unlink()
+    assert [e.syntax for e in read_examples(prefix)] == [None] * 5
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda value: value | {"document": "other"}, "syntax of 'other'"),
+        (lambda value: value | {"sentences": value["sentences"][1:]}, "with 4 sentences"),
+        (lambda value: {"document": "d"}, "not the syntax of a document"),
+        (lambda value: json.loads(json.dumps(value).replace('"PRP", ', "", 1)), "sentence 1: the syntax does not have"),
+        (lambda value: json.loads(json.dumps(value).replace("-1", "0", 1)), "sentence 1"),
+    ],
+)
+def test_syntax_that_does_not_fit_is_one_line(tmp_path, change, message):
+    prefix = write_examples(tmp_path / "train", EXAMPLES)
+    path = tmp_path / "train.syntax.jsonl"
+    value = json.loads(path.read_text(encoding="utf-8"))
+    write_jsonl(path, [change(value)])
+    with pytest.raises(UserError, match=message):
+        read_examples(prefix)
+
+
+def test_no_sentence_is_one_line(tmp_path):
+    (tmp_path / "train.discourse.jsonl").write_text("")
+    with pytest.raises(UserError, match="no sentence"):
+        read_examples(tmp_path / "train")
+
+
+def test_openings_name_the_largest_phrase_that_begins_at_a_word():
+    openings = [e.syntax.openings for e in EXAMPLES]
+    assert openings[0] == ("root", "_", "ccomp", "nsubj", "_", "punct")
+    assert openings[1] == ("root", "nsubj", "_", "punct", "nsubj", "_", "advmod", "punct")
+    assert openings[3][2] == "conj" and openings[3][5] == "advcl"
+    chain = example("a b c", "X/2/one X/3/two X/0/root").syntax
+    assert chain.openings == ("root", "_", "_")
+
+
+def test_batches_hold_every_example_once_and_keep_to_the_limit():
+    lengths = [3, 3, 4, 50, 1, 1, 1]
+    batches = split_batches([4, 5, 6, 0, 1, 2, 3], lengths, 8)
+    assert [i for batch in batches for i in batch] == [4, 5, 6, 0, 1, 2, 3]
+    assert all(len(batch) == 1 or len(batch) * max(lengths[i] for i in batch) <= 8 for batch in batches)
+    assert len(batches[0]) == 3 and batches[-1] == [3]
+
+
+def test_targets_of_a_batch():
+    examples = [EXAMPLES[0], EXAMPLES[2]]
+    vocabulary = learn_vocabulary(examples, tiny_settings().training)
+    _, batch, targets = ExampleSet(examples, vocabulary).batch([1, 0])
+    assert batch.lengths_B.tolist() == [2, 6]
+    assert targets.labels_BT.tolist() == [[0] * 6, [0, 0, 1, 0, 0, 0]]
+    assert targets.heads_BT.tolist() == [[6, 0, *[-100] * 4], [1, 6, 4, 4, 1, 1]]
+    assert targets.pos_BT[0, 2:].tolist() == [-100] * 4
+    names = [vocabulary.relations[i] for i in targets.relations_BT[1].tolist()]
+    assert names == list(EXAMPLES[0].syntax.relations)
