@@ -112,7 +112,7 @@ def _build_neural(
         raise ValueError("it lacks the segmenter whose word states it reads")
     networks = []
     for weights in parts:
-        network = ParserNetwork(3 * segmenter.width, len(relations), settings.neural)
+        network = ParserNetwork(segmenter.width, len(relations), settings.neural)
         network.load_state_dict(weights)
         networks.append(network.eval())
     if not networks:

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from docmt.discourse.documents import DiscourseDocument
 from docmt.discourse.parsing.baselines import WordStates
-from docmt.discourse.parsing.neural_examples import merge_rows, merge_slots, pool, state_slots
-from docmt.discourse.parsing.neural_model import ParserNetwork, SpanClassifier
+from docmt.discourse.parsing.neural_examples import edu_inputs, merge_rows, merge_slots, state_slots
+from docmt.discourse.parsing.neural_model import EduInputs, ParserNetwork, SpanClassifier
 from docmt.discourse.parsing.structure import Sketch, state_values
 from docmt.discourse.parsing.transitions import Constraint, State, build_tree, merges, parse_greedily
 from docmt.discourse.trees import Node
@@ -70,7 +70,7 @@ class NeuralParser:
         full = [number for number, document in enumerate(documents) if document.edus]
         trees: dict[int, Node] = {}
         if full:
-            inputs = [pool(documents[number], states[number]) for number in full]
+            inputs = [edu_inputs(documents[number], states[number]) for number in full]
             found, n_enforced = greedy_trees(
                 self.networks,
                 self.relations,
@@ -117,7 +117,7 @@ def greedy_trees(
     networks: Sequence[ParserNetwork],
     relations: Sequence[str],
     documents: Sequence[DiscourseDocument],
-    inputs: Sequence[Tensor],
+    inputs: Sequence[EduInputs],
     *,
     sentence_constraint: bool,
     paragraph_constraint: bool,
@@ -128,7 +128,7 @@ def greedy_trees(
         networks: their log probabilities are averaged.
         relations: names of the relation classes.
         documents: with one EDU or more each.
-        inputs: pooled word states of each document, [its EDUs, I].
+        inputs: the words of each document.
 
     Returns the trees, and how often a constraint overruled the networks.
     """
@@ -138,7 +138,8 @@ def greedy_trees(
     constraints = [
         Constraint(sketch.layout, sentences=sentence_constraint, paragraphs=paragraph_constraint) for sketch in sketches
     ]
-    encoded = [network.encoder(torch.cat(list(inputs)), lengths) for network in networks]
+    joined = EduInputs.join(inputs)
+    encoded = [network.encoder(joined) for network in networks]
     actions = [
         _Cached(network.actions, network.actions.cache(edus_ER, lengths))
         for network, edus_ER in zip(networks, encoded, strict=True)

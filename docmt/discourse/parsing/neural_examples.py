@@ -1,6 +1,6 @@
 """What the neural parser reads of documents, states and nodes, as arrays; and gold trees as training examples.
 
-Shapes: E EDUs, W words of a sentence, D width of a word state, I = 3 D, Q states or nodes, L slots, F features.
+Shapes: D width of a word state, Q states or nodes, L slots, F features.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from docmt.discourse.documents import DiscourseDocument
+from docmt.discourse.parsing.neural_model import EduInputs
 from docmt.discourse.parsing.structure import Sketch, merge_values, state_values
 from docmt.discourse.parsing.transitions import Merge, State, gold_actions, merges
 from docmt.discourse.trees import Node
@@ -18,22 +19,15 @@ from docmt.discourse.trees import Node
 NO_EDU = -1
 
 
-def pool(document: DiscourseDocument, states: Sequence[Tensor]) -> Tensor:
-    """EDU vectors from word states: first word, last word, mean.
+def edu_inputs(document: DiscourseDocument, states: Sequence[Tensor]) -> EduInputs:
+    """What the network reads of a document's words.
 
     Args:
-        states: of each sentence, [W, D].
-
-    Returns float32 [E, I]; zeros for EDUs without words.
+        states: of each sentence, [its words, D].
     """
-    rows = []
-    for edu in document.edus:
-        words_WD = states[edu.sentence][edu.start : edu.end].float()
-        if not len(words_WD):
-            rows.append(torch.zeros(3 * states[edu.sentence].shape[-1]))
-        else:
-            rows.append(torch.cat([words_WD[0], words_WD[-1], words_WD.mean(0)]))
-    return torch.stack(rows)
+    lengths = torch.tensor([edu.end - edu.start for edu in document.edus])
+    edu_W = torch.arange(len(document.edus)).repeat_interleave(lengths)
+    return EduInputs(torch.cat(list(states)).float(), edu_W, (len(document.edus),))
 
 
 def state_slots(sketch: Sketch, state: State) -> list[int]:
@@ -92,12 +86,12 @@ class Example:
     """A training document.
 
     Attributes:
-        inputs_EI: pooled word states.
+        inputs: its words.
         steps: every state on the way to its tree.
         nodes: every internal node of its tree, with its relation.
     """
 
-    inputs_EI: Tensor
+    inputs: EduInputs
     steps: Decisions
     nodes: Decisions
 
@@ -126,7 +120,7 @@ def make_example(
         step_values.append(np.array(rows, dtype=np.int16))
         node_values.append(np.array(merge_rows(sketch, nodes), dtype=np.int16))
     return Example(
-        pool(document, states),
+        edu_inputs(document, states),
         Decisions(np.array(slots), (step_values[0], step_values[1]), np.array(actions)),
         Decisions(
             np.array([merge_slots(node) for node in nodes]),

@@ -1,11 +1,12 @@
 """The network of the neural parser: EDUs in the light of their document, and two classifiers over spans of them.
 
-Shapes: E EDUs of all documents of a batch, I input width of an EDU, R width of an encoded EDU, H hidden width,
-Q states or nodes to classify, L slots (places of a state that hold an EDU), F features, C classes, B documents,
-T most EDUs of a document.
+Shapes: E EDUs of all documents of a batch, W their words, D width of a word state, K queries, R width of an encoded
+EDU, H hidden width, Q states or nodes to classify, L slots (places of a state that hold an EDU), F features, C classes,
+B documents, T most EDUs of a document.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -19,29 +20,77 @@ from docmt.discourse.parsing.transitions import N_ACTIONS
 
 STATE_SLOTS = 11
 MERGE_SLOTS = 6
+SCORE_BOUND = 8.0
+
+
+@dataclass(frozen=True)
+class EduInputs:
+    """The words of the EDUs of documents, one after the other.
+
+    Attributes:
+        words_WD: float32, word states.
+        edu_W: int64, the EDU of each word, rising; EDUs without words have none.
+        n_edus: EDUs of each document; none is 0.
+    """
+
+    words_WD: Tensor
+    edu_W: Tensor
+    n_edus: tuple[int, ...]
+
+    @classmethod
+    def join(cls, parts: Sequence["EduInputs"]) -> "EduInputs":
+        """Several inputs as one."""
+        edus, offset = [], 0
+        for part in parts:
+            edus.append(part.edu_W + offset)
+            offset += sum(part.n_edus)
+        lengths = tuple(length for part in parts for length in part.n_edus)
+        return cls(torch.cat([part.words_WD for part in parts]), torch.cat(edus), lengths)
+
+
+class WordPooling(nn.Module):
+    """EDU vectors from word states: the first word, the last, the mean, and means weighted by learnt queries."""
+
+    def __init__(self, width: int, n_queries: int) -> None:
+        super().__init__()
+        self.queries = nn.Linear(width, n_queries)
+        self.width = (3 + n_queries) * width
+
+    def forward(self, inputs: EduInputs) -> Tensor:
+        """[E, (3 + K) · D]; zeros for EDUs without words."""
+        words_WD, edu_W = inputs.words_WD, inputs.edu_W
+        n_edus, width = sum(inputs.n_edus), words_WD.shape[1]
+        # Bounded scores need no maximum per EDU before the exponential.
+        weights_WK = torch.exp(SCORE_BOUND * torch.tanh(self.queries(words_WD) / SCORE_BOUND))
+        weights_WK = torch.cat([torch.ones(len(edu_W), 1), weights_WK], dim=1)
+        totals_EK = torch.zeros(n_edus, weights_WK.shape[1]).index_add(0, edu_W, weights_WK)
+        weights_WK = weights_WK / totals_EK[edu_W]
+        means = [
+            torch.zeros(n_edus, width).index_add(0, edu_W, words_WD * weight_W1) for weight_W1 in weights_WK.split(1, 1)
+        ]
+        is_first_W = torch.ones(len(edu_W), dtype=torch.bool)
+        is_first_W[1:] = edu_W[1:] != edu_W[:-1]
+        is_last_W = is_first_W.roll(-1)
+        edges = [torch.zeros(n_edus, width).index_copy(0, edu_W[at], words_WD[at]) for at in (is_first_W, is_last_W)]
+        return torch.cat([*edges, *means], dim=1)
 
 
 class EduEncoder(nn.Module):
-    """EDU vectors from pooled word states: a projection, and a BiLSTM over the document's EDUs."""
+    """EDU vectors: pooled word states, projected, and a BiLSTM over the document's EDUs."""
 
-    def __init__(self, n_inputs: int, settings: NeuralSettings) -> None:
+    def __init__(self, width: int, settings: NeuralSettings) -> None:
         super().__init__()
+        self.pool = WordPooling(width, settings.queries)
         self.drop_input = nn.Dropout(settings.input_dropout)
-        self.project = nn.Linear(n_inputs, settings.edu_width)
+        self.project = nn.Linear(self.pool.width, settings.edu_width)
         self.recurrent = nn.LSTM(settings.edu_width, settings.document_width, bidirectional=True, batch_first=True)
         self.drop_output = nn.Dropout(settings.hidden_dropout)
         self.width = settings.edu_width + 2 * settings.document_width
 
-    def forward(self, inputs_EI: Tensor, lengths: Sequence[int]) -> Tensor:
-        """Encode the EDUs of documents that stand one after the other.
-
-        Args:
-            inputs_EI: pooled word states.
-            lengths: EDUs of each document; none is 0.
-
-        Returns encoded EDUs, [E, R].
-        """
-        edus_ER = torch.tanh(self.project(self.drop_input(inputs_EI)))
+    def forward(self, inputs: EduInputs) -> Tensor:
+        """The encoded EDUs, [E, R]."""
+        lengths = inputs.n_edus
+        edus_ER = torch.tanh(self.project(self.drop_input(self.pool(inputs))))
         padded_BTR = pad_sequence(list(edus_ER.split(list(lengths))), batch_first=True)
         packed = pack_padded_sequence(padded_BTR, torch.tensor(lengths), batch_first=True, enforce_sorted=False)
         context_BTR, _ = pad_packed_sequence(self.recurrent(packed)[0], batch_first=True)
@@ -120,9 +169,9 @@ class SpanClassifier(nn.Module):
 class ParserNetwork(nn.Module):
     """One member of the ensemble: encoder, classifier of actions, classifier of relations."""
 
-    def __init__(self, n_inputs: int, n_relations: int, settings: NeuralSettings) -> None:
+    def __init__(self, word_width: int, n_relations: int, settings: NeuralSettings) -> None:
         super().__init__()
-        self.encoder = EduEncoder(n_inputs, settings)
+        self.encoder = EduEncoder(word_width, settings)
         width = self.encoder.width
         self.actions = SpanClassifier(
             width, STATE_SLOTS, STATE_TEMPLATES, n_gates=2, n_classes=N_ACTIONS, settings=settings

@@ -10,6 +10,8 @@ class NeuralSettings(Settings):
 
     members: int = Field(default=4, ge=1)
     """Networks with different seeds, whose log probabilities are averaged."""
+    queries: int = Field(default=3, ge=0)
+    """Learnt queries that weight the words of an EDU."""
     edu_width: int = Field(default=192, ge=1)
     """Width of an EDU's own vector."""
     document_width: int = Field(default=96, ge=1)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from docmt.discourse.parsing.neural_examples import Example, collate
-from docmt.discourse.parsing.neural_model import ParserNetwork
+from docmt.discourse.parsing.neural_model import EduInputs, ParserNetwork
 from docmt.discourse.parsing.neural_settings import NeuralSettings
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ def train_member(
     chance = random.Random(seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network = ParserNetwork(examples[0].inputs_EI.shape[1], n_relations, settings).train()
+        network = ParserNetwork(examples[0].inputs.words_WD.shape[1], n_relations, settings).train()
         average = copy.deepcopy(network).eval()
         optimiser = torch.optim.AdamW(
             network.parameters(),
@@ -70,8 +70,9 @@ def _rate(highest: float, update: int, n_updates: int) -> float:
 
 def _loss(network: ParserNetwork, chosen: Sequence[Example], hidden: Sequence[bool], smoothing: float) -> Tensor:
     """Mean cross-entropy of actions plus that of relations, a scalar."""
-    lengths = [len(example.inputs_EI) for example in chosen]
-    edus_ER = network.encoder(torch.cat([example.inputs_EI for example in chosen]), lengths)
+    inputs = EduInputs.join([example.inputs for example in chosen])
+    lengths = inputs.n_edus
+    edus_ER = network.encoder(inputs)
     loss = torch.zeros(())
     for classifier, parts in (
         (network.actions, [example.steps for example in chosen]),

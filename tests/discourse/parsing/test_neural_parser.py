@@ -10,9 +10,10 @@ from docmt.discourse.documents import DiscourseDocument, edus_of_starts
 from docmt.discourse.parsing.evaluation import evaluate
 from docmt.discourse.parsing.layout import Layout
 from docmt.discourse.parsing.neural import MAX_BATCH_EDUS, NeuralParser, word_states
-from docmt.discourse.parsing.neural_examples import collate, make_example, pool
+from docmt.discourse.parsing.neural_examples import collate, edu_inputs, make_example
+from docmt.discourse.parsing.neural_model import ParserNetwork, WordPooling
 from docmt.discourse.parsing.neural_settings import NeuralSettings
-from docmt.discourse.parsing.neural_training import train_member
+from docmt.discourse.parsing.neural_training import _loss, train_member
 from docmt.discourse.parsing.preparation import relation_names, training_tree
 
 TINY = {"members": 1, "edu_width": 8, "document_width": 4, "hidden_width": 16, "feature_width": 8}
@@ -115,24 +116,28 @@ def test_the_same_seed_gives_the_same_weights_and_another_one_others(documents):
 
 
 def test_every_parameter_gets_a_gradient(documents):
-    from docmt.discourse.parsing.neural_model import ParserNetwork
-    from docmt.discourse.parsing.neural_training import _loss
-
     relations, examples = examples_of(documents)
-    network = ParserNetwork(3 * StandInSegmenter.width, len(relations), NeuralSettings(**TINY))
+    network = ParserNetwork(StandInSegmenter.width, len(relations), NeuralSettings(**TINY))
     _loss(network, examples, [False] * len(examples), 0.1).backward()
     assert all(parameter.grad is not None and parameter.grad.abs().sum() > 0 for parameter in network.parameters())
 
 
-def test_pooled_states():
+def test_pooled_words():
     document = DiscourseDocument("d", (("a", "b", "c"), ()), edus_of_starts([[1], []], [3, 0]))
     states = [torch.tensor([[1.0], [2.0], [4.0]]), torch.zeros(0, 1)]
-    assert pool(document, states).tolist() == [[1.0, 1.0, 1.0], [2.0, 4.0, 3.0], [0.0, 0.0, 0.0]]
+    pool = WordPooling(1, 1)
+    torch.nn.init.constant_(pool.queries.weight, 1.0)
+    torch.nn.init.constant_(pool.queries.bias, 0.0)
+    one, two, empty = pool(edu_inputs(document, states)).tolist()
+    assert one == [1.0] * 4  # first word, last word, mean, weighted mean
+    assert two[:3] == [2.0, 4.0, 3.0]
+    assert 3.7 < two[3] < 3.8  # e² / (e² + e⁴) of 2.0, a little flattened by the bound
+    assert empty == [0.0] * 4
 
 
 def test_collated_slots_point_into_the_batch(documents):
     _, examples = examples_of(documents[:2])
-    lengths = [len(example.inputs_EI) for example in examples]
+    lengths = [example.inputs.n_edus[0] for example in examples]
     batch = collate([example.steps for example in examples], lengths, [False, True])
     first = len(examples[0].steps.labels_Q)
     assert batch.slots_QL[0].tolist()[:8] == [sum(lengths)] * 8  # an empty stack
