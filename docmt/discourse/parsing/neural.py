@@ -14,7 +14,7 @@ from torch import Tensor
 from docmt.discourse.documents import DiscourseDocument
 from docmt.discourse.parsing.baselines import WordStates
 from docmt.discourse.parsing.neural_examples import edu_inputs, merge_rows, merge_slots, state_slots
-from docmt.discourse.parsing.neural_model import EduInputs, ParserNetwork, SpanClassifier
+from docmt.discourse.parsing.neural_model import ClassifierCache, EduInputs, ParserNetwork, SpanClassifier
 from docmt.discourse.parsing.structure import Sketch, state_values
 from docmt.discourse.parsing.transitions import Constraint, State, build_tree, merges, parse_greedily
 from docmt.discourse.trees import Node
@@ -110,7 +110,7 @@ class _Cached:
     """A classifier with the caches of one batch of documents."""
 
     classifier: SpanClassifier
-    cache: tuple[Tensor, Tensor]
+    cache: ClassifierCache
 
 
 def greedy_trees(

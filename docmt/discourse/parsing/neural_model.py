@@ -2,7 +2,7 @@
 
 Shapes: E EDUs of all documents of a batch, W their words, D width of a word state, K queries, R width of an encoded
 EDU, H hidden width, Q states or nodes to classify, L slots (places of a state that hold an EDU), F features, C classes,
-B documents, T most EDUs of a document.
+B documents, T most EDUs of a document, P width of a comparison.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,11 @@ from docmt.discourse.parsing.structure import MERGE_TEMPLATES, STATE_TEMPLATES
 from docmt.discourse.parsing.transitions import N_ACTIONS
 
 STATE_SLOTS = 11
+STATE_PAIRS = ((5, 2), (4, 0), (2, 8), (1, 8), (5, 8), (7, 5))
+"""Slots whose EDUs are compared: nuclei of S2 and S1, neighbours at their boundary, S1 and Q1, S2 and Q1, S3 and S2."""
 MERGE_SLOTS = 6
+MERGE_PAIRS = ((2, 5), (1, 3), (0, 3))
+"""Nuclei, neighbours at the boundary, first EDUs of the two children."""
 SCORE_BOUND = 8.0
 
 
@@ -98,17 +102,35 @@ class EduEncoder(nn.Module):
         return self.drop_output(torch.cat([edus_ER, context_ER], dim=-1))
 
 
+@dataclass(frozen=True)
+class ClassifierCache:
+    """What a classifier computes once per document.
+
+    Attributes:
+        slots: [(E + 1) · L, H], what each EDU contributes in each slot; the last L rows, of no EDU, are 0.
+        left_EP, right_EP: [E + 1, P], the two sides of comparisons; the last row is 0.
+        documents_BH: what each document contributes.
+    """
+
+    slots: Tensor
+    left_EP: Tensor
+    right_EP: Tensor
+    documents_BH: Tensor
+
+
 class SpanClassifier(nn.Module):
     """Scores from the EDUs that stand in the slots of a state (or node), and its structural features.
 
     What a slot contributes is a linear map of its EDU, so it is computed once per EDU and slot (`cache`), and a state
-    only adds up rows. Features are conjoined with the boundary levels: the last `n_gates` templates.
+    only adds up rows; some pairs of slots are compared by the product of two further maps. Features are conjoined with
+    the boundary levels: the last `n_gates` templates.
     """
 
     def __init__(
         self,
         width: int,
         n_slots: int,
+        pairs: Sequence[tuple[int, int]],
         templates: Sequence[tuple[str, int]],
         *,
         n_gates: int,
@@ -121,6 +143,9 @@ class SpanClassifier(nn.Module):
         self.register_buffer("offsets_F", sizes.cumsum(0) - sizes, persistent=False)
         self.slots = nn.Linear(width, n_slots * settings.hidden_width)
         self.document = nn.Linear(width, settings.hidden_width)
+        self.lefts, self.rights = [left for left, _ in pairs], [right for _, right in pairs]
+        self.sides = nn.Linear(width, 2 * settings.pair_width)
+        self.compare = nn.Linear(len(pairs) * settings.pair_width, settings.hidden_width, bias=False)
         self.features = nn.Parameter(torch.empty(self.total * (1 + n_gates * N_LEVELS), settings.feature_width))
         self.widen = nn.Linear(settings.feature_width, settings.hidden_width, bias=False)
         self.norm = nn.LayerNorm(settings.hidden_width)
@@ -130,14 +155,15 @@ class SpanClassifier(nn.Module):
         self.out = nn.Linear(settings.hidden_width, n_classes)
         nn.init.normal_(self.features, std=0.05)
 
-    def cache(self, edus_ER: Tensor, lengths: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """What each EDU contributes in each slot, [(E + 1) · L, H] (the last L rows, of no EDU, are 0), and what each
-        document does, [B, H]."""
+    def cache(self, edus_ER: Tensor, lengths: Sequence[int]) -> "ClassifierCache":
+        """What each EDU and each document contributes."""
         slots_EJ = functional.pad(self.slots(edus_ER), (0, 0, 0, 1))
         means_BR = torch.stack([part.mean(0) for part in edus_ER.split(list(lengths))])
-        return slots_EJ.view(slots_EJ.shape[0] * self.n_slots, -1), self.document(means_BR)
+        left_EP, right_EP = functional.pad(self.sides(edus_ER), (0, 0, 0, 1)).chunk(2, dim=1)
+        rows = slots_EJ.view(slots_EJ.shape[0] * self.n_slots, -1)
+        return ClassifierCache(rows, left_EP, right_EP, self.document(means_BR))
 
-    def forward(self, cache: tuple[Tensor, Tensor], slots_QL: Tensor, values_QF: Tensor, documents_Q: Tensor) -> Tensor:
+    def forward(self, cache: "ClassifierCache", slots_QL: Tensor, values_QF: Tensor, documents_Q: Tensor) -> Tensor:
         """Class scores, [Q, C].
 
         Args:
@@ -147,8 +173,10 @@ class SpanClassifier(nn.Module):
             documents_Q: int64, the document of each state.
         """
         rows_QL = slots_QL * self.n_slots + torch.arange(self.n_slots)
-        spans_QH = functional.embedding_bag(rows_QL, cache[0], mode="sum")
-        hidden_QH = spans_QH + self.widen(self._features(values_QF)) + cache[1][documents_Q]
+        spans_QH = functional.embedding_bag(rows_QL, cache.slots, mode="sum")
+        pairs_QP = cache.left_EP[slots_QL[:, self.lefts]] * cache.right_EP[slots_QL[:, self.rights]]
+        spans_QH = spans_QH + self.compare(pairs_QP.flatten(1))
+        hidden_QH = spans_QH + self.widen(self._features(values_QF)) + cache.documents_BH[documents_Q]
         hidden_QH = self.drop(torch.relu(self.norm(hidden_QH)))
         return self.out(self.drop(torch.relu(self.hidden(hidden_QH))))
 
@@ -174,8 +202,8 @@ class ParserNetwork(nn.Module):
         self.encoder = EduEncoder(word_width, settings)
         width = self.encoder.width
         self.actions = SpanClassifier(
-            width, STATE_SLOTS, STATE_TEMPLATES, n_gates=2, n_classes=N_ACTIONS, settings=settings
+            width, STATE_SLOTS, STATE_PAIRS, STATE_TEMPLATES, n_gates=2, n_classes=N_ACTIONS, settings=settings
         )
         self.relations = SpanClassifier(
-            width, MERGE_SLOTS, MERGE_TEMPLATES, n_gates=1, n_classes=n_relations, settings=settings
+            width, MERGE_SLOTS, MERGE_PAIRS, MERGE_TEMPLATES, n_gates=1, n_classes=n_relations, settings=settings
         )

@@ -20,6 +20,8 @@ class NeuralSettings(Settings):
     """Width of the hidden layers of both classifiers."""
     feature_width: int = Field(default=64, ge=1)
     """Width of the vector of a structural feature."""
+    pair_width: int = Field(default=24, ge=1)
+    """Width in which two EDUs are compared."""
     epochs: int = Field(default=14, ge=1)
     """Passes over the training documents, per member."""
     documents_per_batch: int = Field(default=4, ge=1)

@@ -8,6 +8,7 @@ which the neural parser conjoins all others.
 import unicodedata
 
 from docmt.discourse.documents import DiscourseDocument
+from docmt.discourse.parsing.cohesion import N_COHESIONS, NO_COHESION, Cohesion, cohesion_class
 from docmt.discourse.parsing.layout import N_LEVELS, NOTHING, Layout
 from docmt.discourse.parsing.transitions import N_ACTIONS, Merge, State
 
@@ -86,6 +87,10 @@ STATE_TEMPLATES: tuple[tuple[str, int], ...] = (
     ("opening q1", N_OPENINGS),
     ("openings s2 s1 q1", N_OPENINGS**3),
     ("place in document", BUCKETS + 1),
+    ("cohesion s2 s1", N_COHESIONS),
+    ("cohesion s1 q1", N_COHESIONS),
+    ("cohesion s2 q1", N_COHESIONS),
+    ("stronger cohesion", 4),
     ("boundary s3 s2", N_LEVELS),
     ("boundary s2 s1 q1", N_LEVELS**2),
     ("boundary s2 s1", N_LEVELS),
@@ -122,6 +127,7 @@ MERGE_TEMPLATES: tuple[tuple[str, int], ...] = (
     ("opening left", N_OPENINGS),
     ("opening right", N_OPENINGS),
     ("openings", N_OPENINGS**2),
+    ("cohesion", N_COHESIONS),
     ("form", N_ACTIONS),
     ("boundary", N_LEVELS),
 )
@@ -137,12 +143,14 @@ class Sketch:
 
     Attributes:
         layout: sentences and paragraphs.
+        cohesion: shared words of spans.
         endings, openings: the class of each EDU's last and first word.
         edges: per EDU, six bits: it begins, ends its sentence, its paragraph, the document.
     """
 
     def __init__(self, document: DiscourseDocument) -> None:
         self.layout = layout = Layout(document)
+        self.cohesion = Cohesion(document)
         self.endings, self.openings = [], []
         for number in range(layout.n_edus):
             words = document.edu_words(number)
@@ -218,6 +226,7 @@ def state_values(sketch: Sketch, state: State) -> list[int]:
     form3 = state.forms[-3] if n_stack > 2 else NO_FORM
     ending3 = sketch.endings[state.lasts[-3]] if n_stack > 2 else NO_ENDING
     front = state.next
+    cohesions = _cohesions(sketch, state)
     q1 = _QueueValues(sketch, front)
     boundary = layout.level(s2.last, s1.first) if n_stack > 1 else NOTHING
     boundary_queue = layout.level(s1.last, front) if n_stack and front < state.n_edus else NOTHING
@@ -270,11 +279,22 @@ def state_values(sketch: Sketch, state: State) -> list[int]:
         q1.opening,
         (s2.opening * N_OPENINGS + s1.opening) * N_OPENINGS + q1.opening,
         BUCKETS * front // max(1, state.n_edus),
+        *cohesions,
         boundary_before,
         boundary * N_LEVELS + boundary_queue,
         boundary,
         boundary_queue,
     ]
+
+
+def _cohesions(sketch: Sketch, state: State) -> tuple[int, int, int, int]:
+    """Classes of S2 and S1, S1 and the sentence of Q1, S2 and that sentence; and which of the first two is stronger."""
+    vector, n_stack, front = sketch.cohesion.vector, len(state.firsts), state.next
+    s1 = vector(state.firsts[-1], state.lasts[-1]) if n_stack else None
+    s2 = vector(state.firsts[-2], state.lasts[-2]) if n_stack > 1 else None
+    q1 = vector(front, sketch.layout.sentences.last[front]) if front < state.n_edus else None
+    left, right = cohesion_class(s2, s1), cohesion_class(s1, q1)
+    return left, right, cohesion_class(s2, q1), 3 if NO_COHESION in (left, right) else _compare(left, right)
 
 
 class _SpanValues:
@@ -382,6 +402,7 @@ def merge_values(sketch: Sketch, merge: Merge, parent: Merge | None, depth: int)
         left_opening,
         right_opening,
         left_opening * N_OPENINGS + right_opening,
+        cohesion_class(sketch.cohesion.vector(first, left_last), sketch.cohesion.vector(right_first, last)),
         merge.form,
         sketch.layout.level(first, last),
     ]
