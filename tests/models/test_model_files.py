@@ -99,12 +99,14 @@ def names(model):
     return {name for name, _ in model.named_parameters()}
 
 
-def test_group_attention_takes_the_sentence_model_and_the_rest_starts_fresh():
+@pytest.mark.parametrize("architecture", ["g_transformer", "rst_serial", "rst_parallel", "rst_mix"])
+def test_group_attention_takes_the_sentence_model_and_the_rest_starts_fresh(architecture):
     sentence = make_model("sentence_transformer")
     weights = sentence.state_dict()
-    model, untouched = fresh("g_transformer"), fresh("g_transformer").state_dict()
+    model, untouched = fresh(architecture), fresh(architecture).state_dict()
     copied = copy_weights(model, weights)
-    assert names(model) - copied == {name for name in names(model) if ".global_." in name or ".gate." in name}
+    new = (".global_.", ".rst.", ".gate.")
+    assert names(model) - copied == {name for name in names(model) if any(part in name for part in new)}
     for name, parameter in model.named_parameters():
         if name in copied:
             assert torch.equal(parameter, weights[name.replace("_attention.group.", "_attention.")]), name
@@ -136,8 +138,9 @@ def test_more_combined_layers_keep_what_is_there():
     assert "encoder.0.self_attention.global_.in_weight" not in copied
 
 
-def test_the_way_back_drops_global_attention():
-    other = make_model("g_transformer")
+@pytest.mark.parametrize("architecture", ["g_transformer", "rst_mix"])
+def test_the_way_back_drops_the_wider_attention(architecture):
+    other = make_model(architecture)
     model = fresh("sentence_transformer")
     assert copy_weights(model, other.state_dict()) == names(model)
     assert torch.equal(model.encoder[1].self_attention.in_weight, other.encoder[1].self_attention.group.in_weight)

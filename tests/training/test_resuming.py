@@ -1,5 +1,6 @@
 """Killed and resumed equals uninterrupted, bit by bit; damaged and foreign checkpoints are not used."""
 
+import copy
 import json
 import logging
 import os
@@ -63,6 +64,18 @@ def test_a_signal_saves_and_the_next_call_goes_on(study_files, tmp_path, whole, 
     assert not (tmp_path / "model.pt").exists()
     monkeypatch.undo()
     assert_same_training(run_training(study_files, tmp_path), whole)
+
+
+def test_dropped_trees_are_drawn_again_after_a_resume(study_files, tmp_path, stop_at, monkeypatch):
+    recipe = {"architecture": "rst_mix", "training": {"drop_rst": 0.5}}
+    uninterrupted = run_training(study_files, tmp_path / "whole", **copy.deepcopy(recipe))
+    stop_at(5, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    with pytest.raises(Interrupted):
+        run_training(study_files, tmp_path / "stopped", **copy.deepcopy(recipe))
+    monkeypatch.undo()
+    assert_same_training(run_training(study_files, tmp_path / "stopped", **recipe), uninterrupted)
+    with_trees, _ = run_training(study_files, tmp_path / "always", architecture="rst_mix")
+    assert not torch.equal(with_trees.model.embedding.weight, uninterrupted[0].model.embedding.weight)
 
 
 def test_a_signal_in_the_last_update_does_not_matter(study_files, tmp_path, whole, stop_at):

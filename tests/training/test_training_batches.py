@@ -6,14 +6,14 @@ import math
 import numpy as np
 import pytest
 import torch
-from core_fixtures import make_batch, make_model, random_documents
+from core_fixtures import document_trees, make_batch, make_model, random_documents
 from hypothesis import given
 from hypothesis import strategies as st
 
 from docmt.errors import UserError
 from docmt.instances.storage import load_instances
 from docmt.text.vocabulary import MASK, N_SPECIALS
-from docmt.training.batches import drop_words, fill_batches, training_batches, validation_batches
+from docmt.training.batches import drop_trees, drop_words, fill_batches, training_batches, validation_batches
 from docmt.training.entropy import EntropyMeter
 from docmt.training.loss import LossModule
 from docmt.training.optimizer import build_optimizer, schedule, set_learning_rate
@@ -85,6 +85,42 @@ def test_no_word_dropout_leaves_the_batch_alone():
     assert drop_words(batch, probability=0.0, seed=(1,)) is batch
 
 
+# Dropped trees
+
+
+def tree_batch(n_documents=400):
+    documents = random_documents((2,) * n_documents)
+    return make_batch(make_model("rst_mix").settings, documents, document_trees(documents))
+
+
+def opened(batch, *seed, probability=0.5):
+    return drop_trees(batch, probability=probability, seed=seed).layout.trees.open_B
+
+
+def test_dropped_trees_open_a_share_of_the_instances():
+    batch = tree_batch()
+    assert opened(batch, 1, probability=0.3).mean() == pytest.approx(0.3, abs=0.06)
+    assert opened(batch, 1, probability=1.0).all() and not batch.layout.trees.open_B.any()
+    dropped = drop_trees(batch, probability=0.5, seed=(1,))
+    assert dropped.src_tokens_S is batch.src_tokens_S and dropped.tgt_labels_N is batch.tgt_labels_N
+
+
+def test_dropped_trees_are_a_function_of_their_seed():
+    batch = tree_batch(40)
+    torch.manual_seed(1)
+    first = opened(batch, 1, 0, 0, 0, 1).tolist()
+    torch.manual_seed(2)
+    assert opened(batch, 1, 0, 0, 0, 1).tolist() == first
+    others = [opened(batch, *seed, 1).tolist() for seed in ((2, 0, 0, 0), (1, 1, 0, 0), (1, 0, 1, 0), (1, 0, 0, 1))]
+    assert len({tuple(drawn) for drawn in (first, *others)}) == 5
+
+
+def test_no_dropped_trees_leave_the_batch_alone():
+    batch, without = tree_batch(3), long_batch("rst_mix")
+    assert drop_trees(batch, probability=0.0, seed=(1,)) is batch
+    assert drop_trees(without, probability=0.5, seed=(1,)) is without
+
+
 # Loss
 
 
@@ -120,9 +156,11 @@ def test_schedule_warms_up_and_falls_with_the_inverse_square_root(step, warmup, 
     assert schedule(step, warmup) == pytest.approx(share)
 
 
-def test_fresh_and_copied_parameters_have_their_own_rates():
-    model = make_model("g_transformer")
-    copied = {name for name, _ in model.named_parameters() if ".global_." not in name and ".gate." not in name}
+@pytest.mark.parametrize("architecture", ["g_transformer", "rst_serial", "rst_mix"])
+def test_fresh_and_copied_parameters_have_their_own_rates(architecture):
+    model = make_model(architecture)
+    fresh = (".global_.", ".rst.", ".gate.")
+    copied = {name for name, _ in model.named_parameters() if not any(part in name for part in fresh)}
     settings = TrainingSettings(warmup_steps=10)
     optimizer = build_optimizer(model, copied, settings)
     peaks = {id(p): group["peak"] for group in optimizer.param_groups for p in group["params"]}
@@ -143,6 +181,7 @@ def test_fresh_and_copied_parameters_have_their_own_rates():
         ({"learning_rate": "1e-4"}, "write it with a point"),
         ({"warmup": 10}, "did you mean 'warmup_steps'"),
         ({"word_dropout": 1.0}, "word_dropout"),
+        ({"drop_rst": 1.5}, "drop_rst"),
         ({"precision": "fp16"}, "precision"),
     ],
 )
@@ -190,3 +229,21 @@ def test_combined_attention_counts_as_two():
     lengths = batch.layout.src_lengths_G.tolist()
     local = sum(n * math.log2(n) for n in lengths) / sum(lengths)
     assert meter.entropies()["encoder"] == pytest.approx((2 * local + math.log2(sum(lengths))) / 3, rel=1e-5)
+
+
+@pytest.mark.parametrize("architecture", ["rst_serial", "rst_parallel", "rst_mix"])
+def test_the_entropy_of_rst_attention_is_over_what_it_sees(architecture):
+    model = make_model(architecture, upper_layers=2)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "in_weight" in name:
+                parameter[: len(parameter) // 3] = 0
+    documents = random_documents((4, 2))
+    batch = make_batch(model.settings, documents, document_trees(documents))
+    with EntropyMeter(model) as meter:
+        model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+    lengths = batch.layout.src_lengths_G
+    n_tokens = lengths.sum()
+    local = (lengths * np.log2(lengths)).sum() / n_tokens
+    seen = batch.layout.grouping("encoder", "rst").dense_mask(n_tokens).sum(1).numpy()
+    assert meter.entropies()["encoder"] == pytest.approx((local + np.log2(seen).mean()) / 2, rel=1e-5)

@@ -102,6 +102,33 @@ def test_word_dropout_ends_after_its_epochs(study_files, tmp_path):
     assert is_masked == [True, True, False, False]
 
 
+def test_drop_rst_is_seen_in_training_and_only_when_whole_in_validation(study_files, tmp_path):
+    instance_set = load_instances(study_files.instances("trees"))
+    for probability, in_training, in_validation in ((0.0, {0.0}, 0.0), (0.5, {0.0, 0.5, 1.0}, 0.0), (1.0, {1.0}, 1.0)):
+        model = Transformer(model_settings("rst_mix"), len(study_files.vocabulary))
+        trainer = Trainer(
+            model,
+            set(),
+            train=instance_set,
+            dev=instance_set,
+            settings=TrainingSettings.load(RECIPE | {"drop_rst": probability}, where="t"),
+            seed=1,
+            folder=tmp_path,
+            fabric=Fabric(accelerator="cpu", devices=1),
+        )
+        shares = [trainer._training_batch(np.array([0, 2]), n).layout.trees.open_B.mean() for n in range(30)]
+        assert set(shares) == in_training
+        assert trainer._validation_batch(np.arange(8)).layout.trees.open_B.mean() == in_validation
+
+
+def test_rst_attention_needs_instances_with_trees(study_files, tmp_path):
+    folder = study_files.instances("documents")
+    for name in ("train_folder", "dev_folder"):
+        with pytest.raises(UserError, match=r"documents: has no trees, .*: build the instances with trees"):
+            run_training(study_files, tmp_path, architecture="rst_mix", **{name: folder})
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("steps", [1, 12])
 def test_divergence_is_an_error_that_says_what_to_do(study_files, tmp_path, steps):
     recipe = {"learning_rate": 1e30, "warmup_steps": 0, "max_steps": steps}

@@ -1,0 +1,83 @@
+"""Trees in a folder of instances: written, read back, and refused when they do not fit."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from docmt.errors import UserError
+from docmt.files import read_json
+from docmt.instances.storage import TREE_ARRAYS, load_instances, save_instances
+
+
+def test_trees_come_back_whole(study_files, tmp_path):
+    instance_set = load_instances(study_files.instances("trees"))
+    save_instances(tmp_path / "again", instance_set)
+    again = load_instances(tmp_path / "again")
+    for name, dtype in TREE_ARRAYS.items():
+        array = getattr(again.trees, name)
+        assert array.dtype == dtype and np.array_equal(array, getattr(instance_set.trees, name))
+    assert read_json(tmp_path / "again/manifest.json")["sha256"] == instance_set.manifest["sha256"]
+
+
+def test_instances_without_trees_have_no_such_files(study_files):
+    folder = study_files.instances("documents")
+    assert load_instances(folder).trees is None
+    assert not [name for name in TREE_ARRAYS if (folder / f"{name}.npy").exists()]
+
+
+@pytest.mark.parametrize("name", TREE_ARRAYS)
+@pytest.mark.parametrize("damage", ["missing", "changed"])
+def test_a_damaged_array_is_named(study_files, tmp_path, name, damage):
+    save_instances(tmp_path / "trees", load_instances(study_files.instances("trees")))
+    path = tmp_path / "trees" / f"{name}.npy"
+    if damage == "missing":
+        path.unlink()
+    else:
+        data = bytearray(path.read_bytes())
+        data[-1] ^= 1
+        path.write_bytes(data)
+    with pytest.raises(UserError, match=f"{name}.npy: .*build the instances again"):
+        load_instances(tmp_path / "trees")
+
+
+def shifted(array, place, by):
+    changed = np.array(array)
+    changed[place] += by
+    return changed
+
+
+COVER = "EDUs do not cover the source sentences"
+MISTAKES = {
+    "an EDU that ends too early": ("edu_offsets", lambda array: shifted(array, -1, -1), COVER),
+    "a sentence that begins inside an EDU": ("edu_offsets", lambda array: shifted(array, 0, 1), COVER),
+    "offsets that fall": ("edu_offsets", lambda array: array[::-1], COVER),
+    "EDUs of another sentence": ("sentence_edus", lambda array: shifted(array, 1, 1), COVER),
+    "a sentence too few": ("sentence_edus", lambda array: array[:-1], COVER),
+    "a head too few": ("edu_heads", lambda array: array[:-1], COVER),
+    "sentence heads of other sentences": ("sentence_heads", lambda array: array[:-1], COVER),
+    "a head that is its own": ("edu_heads", lambda array: np.r_[0, array[1:]], "the head of EDU 0 is 0"),
+    "a head in another instance": (
+        "edu_heads",
+        lambda array: np.r_[len(array) - 1, array[1:]],
+        "the head of EDU 0 is .* of its instance",
+    ),
+    "a head beyond the last": ("edu_heads", lambda array: np.r_[array[:-1], len(array)], "the head of EDU"),
+    "a head that no code stands for": ("sentence_heads", lambda array: np.r_[-2, array[1:]], "of sentence 0 is -2"),
+    "a sentence head in another instance": (
+        "sentence_heads",
+        lambda array: np.r_[array[:-1], 0],
+        "the head of sentence .* is 0",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_trees_that_do_not_fit_are_refused_in_one_line(study_files, tmp_path, name):
+    array, change, message = MISTAKES[name]
+    instance_set = load_instances(study_files.instances("trees"))
+    trees = replace(instance_set.trees, **{array: change(getattr(instance_set.trees, array))})
+    save_instances(tmp_path / "trees", replace(instance_set, trees=trees))
+    with pytest.raises(UserError, match=message) as caught:
+        load_instances(tmp_path / "trees")
+    assert "\n" not in str(caught.value) and "with trees again" in str(caught.value)

@@ -1,0 +1,376 @@
+"""RST attention and its fusions against the formulas of the paper, and who influences whom."""
+
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from core_fixtures import (
+    assert_close,
+    document_trees,
+    make_batch,
+    make_model,
+    model_settings,
+    random_documents,
+    random_sentence,
+    random_trees,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from docmt.instances.storage import load_instances
+from docmt.models import layers
+from docmt.models.batch import collate
+from docmt.models.layers import build_attention, parts
+from docmt.models.layout import Layout
+from docmt.models.ragged import dense_attention
+from docmt.models.trees import BatchTrees
+from docmt.training.loss import LossModule
+
+SLOTS = ("encoder", "decoder", "cross")
+FUSIONS = ("rst_serial", "rst_parallel", "rst_mix")
+WIDTH, HEADS = 8, 2
+
+LENGTHS = st.integers(1, 9) | st.just(1) | st.integers(25, 40)
+"""Of a sentence with its marks; two is an empty sentence."""
+INSTANCES = st.lists(
+    st.tuples(st.lists(st.tuples(LENGTHS, LENGTHS), min_size=1, max_size=6), st.booleans()), min_size=1, max_size=4
+)
+UGLY = {
+    "one token": [([(1, 1)], False)],
+    "one sentence": [([(9, 7)], False)],
+    "only one-token sentences": [([(1, 1)] * 5, False), ([(1, 1)], True)],
+    "empty sentences": [([(2, 1)] * 4, False), ([(2, 1), (5, 3), (2, 1)], False)],
+    "open and closed": [([(3, 4), (1, 1), (6, 2)], True), ([(2, 5), (7, 1)] * 4, False), ([(4, 4)], True)],
+    "all open": [([(3, 4), (1, 1)], True), ([(6, 2)], True)],
+}
+
+
+def make_layout(instances, seed=0):
+    """Random trees over instances, each a list of (source, target) lengths and whether it is open."""
+    pairs = [pair for sentences, _ in instances for pair in sentences]
+    trees = [
+        random_trees([src for src, _ in sentences], seed=seed + i).opened(np.array([is_open]))
+        for i, (sentences, is_open) in enumerate(instances)
+    ]
+    return Layout(
+        np.array([pair[0] for pair in pairs]),
+        np.array([pair[1] for pair in pairs]),
+        np.array([len(sentences) for sentences, _ in instances]),
+        settings=model_settings("rst_mix"),
+        trees=BatchTrees.join(trees),
+    )
+
+
+def literal_mask(layout, slot, pattern):
+    """Eq. 5 and Eq. 7, token by token: who is visible to whom."""
+    trees = layout.trees
+    instance_of_sentence = np.repeat(np.arange(len(layout.sentences_B)), layout.sentences_B)
+    sentence_of_edu = np.repeat(np.arange(len(layout.src_lengths_G)), trees.edu_counts_G)
+    sides = {
+        "src": np.repeat(np.arange(len(layout.src_lengths_G)), layout.src_lengths_G),
+        "tgt": np.repeat(np.arange(len(layout.tgt_lengths_G)), layout.tgt_lengths_G),
+    }
+    query_sentences = sides["src" if slot == "encoder" else "tgt"]
+    key_sentences = sides["tgt" if slot == "decoder" else "src"]
+    if slot == "encoder":
+        units = np.repeat(np.arange(len(trees.edu_lengths_E)), trees.edu_lengths_E)
+        assert np.array_equal(sentence_of_edu[units], sides["src"])
+        query_units, key_units, heads = units, units, trees.edu_heads_E
+    else:
+        query_units, key_units, heads = query_sentences, key_sentences, trees.sentence_heads_G
+    mask = np.zeros((len(query_units), len(key_units)), dtype=bool)
+    for i, (a, sentence) in enumerate(zip(query_units, query_sentences, strict=True)):
+        for j, (b, other) in enumerate(zip(key_units, key_sentences, strict=True)):
+            instance = instance_of_sentence[sentence]
+            if pattern == "group":
+                mask[i, j] = sentence == other
+            else:
+                mask[i, j] = a == b or heads[a] == b or heads[b] == a
+                mask[i, j] |= trees.open_B[instance] and instance == instance_of_sentence[other]
+    if slot == "decoder":
+        mask &= np.tri(len(mask), dtype=bool)
+    return torch.from_numpy(mask)
+
+
+def literal_part(part, query_ND, memory_MD, mask):
+    """softmax(QKᵀ/√d + M)V head by head, and the output projection."""
+    q, k, v = (
+        x @ weight.T + bias
+        for x, weight, bias in zip(
+            (query_ND, memory_MD, memory_MD), part.in_weight.split(WIDTH), part.in_bias.split(WIDTH), strict=True
+        )
+    )
+    outputs = []
+    for head in range(HEADS):
+        columns = slice(head * WIDTH // HEADS, (head + 1) * WIDTH // HEADS)
+        scores = q[:, columns] @ k[:, columns].T / math.sqrt(WIDTH / HEADS)
+        outputs.append((scores + torch.where(mask, 0.0, -1e8)).softmax(-1) @ v[:, columns])
+    return torch.cat(outputs, 1) @ part.out.weight.T + part.out.bias
+
+
+def literal_fusion(attention, pattern, query_ND, memory_SD, masks):
+    """Eq. 8–13. Without a memory (self-attention) keys and values come from what the queries come from."""
+
+    def attend(name, input_ND):
+        memory = input_ND if memory_SD is None else memory_SD
+        return literal_part(getattr(attention, name), input_ND, memory, masks[name])
+
+    group_ND = attend("group", query_ND)
+    rst_ND = attend("rst", query_ND if pattern == "rst_parallel" else group_ND)
+    if pattern == "rst_serial":
+        return rst_ND
+    gate = torch.sigmoid(torch.cat((group_ND, rst_ND), 1) @ attention.gate.weight.T + attention.gate.bias)
+    return group_ND * gate + rst_ND * (1 - gate)
+
+
+def make_attention(pattern, seed=5):
+    torch.manual_seed(seed)
+    attention = build_attention(WIDTH, HEADS, pattern)
+    with torch.no_grad():
+        for parameter in attention.parameters():
+            parameter.normal_(std=0.4)
+    return attention
+
+
+def make_inputs(layout, slot):
+    """Queries, and the source for cross-attention."""
+    generator = torch.Generator().manual_seed(1)
+    n, m = int(layout.tgt_lengths_G.sum()), int(layout.src_lengths_G.sum())
+    query = torch.randn(m if slot == "encoder" else n, WIDTH, generator=generator).requires_grad_()
+    return query, torch.randn(m, WIDTH, generator=generator).requires_grad_() if slot == "cross" else None
+
+
+def check_fusion(layout, slot, pattern):
+    attention = make_attention(pattern)
+    query, memory = make_inputs(layout, slot)
+    masks = {"group": literal_mask(layout, slot, "group"), "rst": literal_mask(layout, slot, "rst")}
+    found = attention(query, memory, partial(layout.grouping, slot))
+    expected = literal_fusion(attention, pattern, query, memory, masks)
+    assert_close(found, expected)
+    inputs = [query, *attention.parameters(), *([] if memory is None else [memory])]
+    direction = torch.randn(found.shape, generator=torch.Generator().manual_seed(4))
+    gradients = [torch.autograd.grad((output * direction).sum(), inputs) for output in (found, expected)]
+    for gradient, wanted in zip(*gradients, strict=True):
+        assert_close(gradient, wanted)
+
+
+@pytest.mark.parametrize("slot", SLOTS)
+@settings(max_examples=40, deadline=None)
+@given(instances=INSTANCES, seed=st.integers(0, 99))
+def test_groupings_say_equation_7(slot, instances, seed):
+    layout = make_layout(instances, seed)
+    grouping = layout.grouping(slot, "rst")
+    expected = literal_mask(layout, slot, "rst")
+    assert torch.equal(grouping.dense_mask(expected.shape[1]), expected)
+    if slot != "encoder":
+        lengths = np.bincount(layout.sentence_groups("rst"), weights=layout.tgt_lengths_G)
+        assert lengths.tolist() == grouping.query_lengths_G.tolist()
+
+
+@pytest.mark.parametrize("slot", SLOTS)
+@pytest.mark.parametrize("pattern", FUSIONS)
+@settings(max_examples=10, deadline=None)
+@given(instances=INSTANCES, seed=st.integers(0, 99))
+def test_fusions_equal_the_formulas_in_outputs_and_gradients(slot, pattern, instances, seed):
+    check_fusion(make_layout(instances, seed), slot, pattern)
+
+
+@pytest.mark.parametrize("slot", SLOTS)
+@pytest.mark.parametrize("pattern", FUSIONS)
+@pytest.mark.parametrize("name", UGLY)
+def test_fusions_equal_the_formulas_on_ugly_layouts(slot, pattern, name):
+    check_fusion(make_layout(UGLY[name]), slot, pattern)
+
+
+# Whole models
+
+COUNTS = (1, 4, 7, 2, 1)
+OPEN = (False, False, True, False, True)
+
+
+def loss_and_gradients(model, batch):
+    loss = LossModule(model, 0.1)(batch)
+    return loss, torch.autograd.grad(loss, list(model.parameters()))
+
+
+@pytest.mark.parametrize("architecture", FUSIONS)
+def test_whole_models_equal_the_dense_mask(monkeypatch, architecture):
+    """In double precision: what differs is the formula, not the rounding."""
+    model = make_model(architecture).double()
+    documents = random_documents(COUNTS)
+    batch = make_batch(model.settings, documents, document_trees(documents, open_B=OPEN))
+    found = loss_and_gradients(model, batch)
+    monkeypatch.setattr(layers, "ragged_attention", dense_attention)
+    expected = loss_and_gradients(model, batch)
+    assert_close(found[0], expected[0], 1e-12)
+    for gradient, wanted in zip(found[1], expected[1], strict=True):
+        assert_close(gradient, wanted, 1e-10)
+
+
+@pytest.mark.parametrize("trees", ["none", "all open", "of instances that have none"])
+def test_with_everything_open_parallel_is_g_transformer_exactly(trees):
+    """ "G-Transformer is a special case of RST-Transformer-Parallel when all EDUs connect to each other" (§4.3)."""
+    documents = random_documents(COUNTS)
+    batch_trees = {
+        "none": None,
+        "all open": document_trees(documents, open_B=[True] * len(COUNTS)),
+        "of instances that have none": BatchTrees.join(
+            [BatchTrees.of_open_instance([len(sentence) for sentence in src]) for src, _ in documents]
+        ),
+    }[trees]
+    g_transformer, rst = make_model("g_transformer"), make_model("rst_parallel", seed=1)
+    weights = {name.replace(".global_.", ".rst."): value for name, value in g_transformer.state_dict().items()}
+    rst.load_state_dict(weights)
+    expected = loss_and_gradients(g_transformer, make_batch(g_transformer.settings, documents))
+    found = loss_and_gradients(rst, make_batch(rst.settings, documents, batch_trees))
+    assert torch.equal(found[0], expected[0])
+    assert all(torch.equal(*pair) for pair in zip(found[1], expected[1], strict=True))
+    closed = loss_and_gradients(rst, make_batch(rst.settings, documents, document_trees(documents)))
+    assert not torch.equal(closed[0], expected[0])
+
+
+@pytest.mark.parametrize("architecture", FUSIONS)
+def test_a_packed_batch_equals_its_documents_one_by_one(architecture):
+    model = make_model(architecture)
+    documents = random_documents(COUNTS)
+
+    def states(documents, open_B):
+        batch = make_batch(model.settings, documents, document_trees(documents, open_B=open_B))
+        return model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+
+    alone = [states([document], [is_open]) for document, is_open in zip(documents, OPEN, strict=True)]
+    assert_close(states(documents, OPEN), torch.cat(alone))
+
+
+@pytest.mark.parametrize("architecture", FUSIONS)
+def test_every_parameter_gets_a_gradient(architecture):
+    model = make_model(architecture)
+    documents = random_documents(COUNTS)
+    _, gradients = loss_and_gradients(model, make_batch(model.settings, documents, document_trees(documents)))
+    for (name, _), gradient in zip(model.named_parameters(), gradients, strict=True):
+        assert gradient.any(), name
+
+
+@pytest.mark.parametrize("architecture", FUSIONS)
+def test_bfloat16_never_gives_nan(architecture):
+    model = make_model(architecture).bfloat16()
+    documents = [*random_documents(COUNTS), *random_documents((30,), longest=40, seed=1)]
+    trees = document_trees(documents, open_B=[*OPEN, False])
+    loss, gradients = loss_and_gradients(model, make_batch(model.settings, documents, trees))
+    assert loss.isfinite() and all(gradient.isfinite().all() for gradient in gradients)
+
+
+# Who influences whom
+
+
+def influence(outputs_ND, inputs_MD):
+    """bool [N, M], whether an output depends on an input."""
+    direction = torch.randn(outputs_ND.shape, generator=torch.Generator().manual_seed(1))
+    rows = [
+        torch.autograd.grad((output * weights).sum(), inputs_MD, retain_graph=True)[0].any(1)
+        for output, weights in zip(outputs_ND, direction, strict=True)
+    ]
+    return torch.stack(rows)
+
+
+def compose(*masks):
+    result = masks[0].float()
+    for mask in masks[1:]:
+        result = result @ mask.float()
+    return result > 0
+
+
+@pytest.mark.parametrize("slot", SLOTS)
+@pytest.mark.parametrize("pattern", ["rst", *FUSIONS])
+def test_an_output_depends_on_related_units_and_on_nothing_else(slot, pattern):
+    layout = make_layout([([(4, 3), (2, 2), (5, 4), (3, 2), (6, 3)], False), ([(3, 2), (2, 3)], False)], seed=3)
+    query, memory = make_inputs(layout, slot)
+    output = make_attention(pattern)(query, memory, partial(layout.grouping, slot))
+    group, rst = literal_mask(layout, slot, "group"), literal_mask(layout, slot, "rst")
+    if pattern == "rst":
+        expected = rst
+    elif pattern == "rst_parallel" or slot == "cross":
+        expected = group | rst
+    else:
+        expected = compose(rst, group)
+    assert not expected.all()
+    assert torch.equal(influence(output, query if memory is None else memory), expected)
+
+
+def test_another_token_changes_the_outputs_of_related_edus_alone():
+    """One RST layer on four EDUs: 1 is the head of 0 and 3, 3 that of 2; bit by bit."""
+    attention = {"lower": "rst", "upper": "rst", "upper_layers": 1}
+    model = make_model("rst_mix", encoder_layers=1, encoder_attention=attention)
+    source = [random_sentence(np.random.default_rng(0), 6), random_sentence(np.random.default_rng(1), 5)]
+    trees = BatchTrees.of_instance(
+        edu_lengths=[3, 5, 2, 5], edu_heads=[1, -1, 3, 1], edu_counts=[2, 2], sentence_heads=[-1, 0]
+    )
+    first_tokens = np.array([0, 3, 8, 10])
+
+    def encode(changed=None):
+        sentences = [sentence.copy() for sentence in source]
+        if changed is not None:
+            sentence, place = (0, changed) if changed < 8 else (1, changed - 8)
+            sentences[sentence][place] = 9 if sentences[sentence][place] != 9 else 10
+        batch = make_batch(model.settings, [(sentences, sentences)], trees)
+        return model.encode(batch.src_tokens_S, batch.layout)
+
+    before = encode()
+    related = ((0, 1), (0, 1, 3), (2, 3), (1, 2, 3))
+    for edu, expected in enumerate(related):
+        is_changed = (encode(first_tokens[edu] + 1) != before).any(1)
+        changed_rows = np.flatnonzero(is_changed.numpy())
+        assert set(np.searchsorted(first_tokens, changed_rows, side="right") - 1) == set(expected)
+
+
+@pytest.mark.parametrize("architecture", FUSIONS)
+def test_no_state_depends_on_later_targets(architecture):
+    model = make_model(architecture, decoder_layers=3, upper_layers=2)
+    documents = random_documents((5, 3), seed=2)
+    batch = make_batch(model.settings, documents, document_trees(documents, open_B=[False, True]))
+    leaves = []
+    embed = model.embed
+
+    def embed_as_leaf(*arguments):
+        leaves.append(embed(*arguments).detach().requires_grad_())
+        return leaves[-1]
+
+    model.embed = embed_as_leaf
+    states = model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+    assert not influence(states, leaves[1]).triu(1).any()
+
+
+# Trees of batches
+
+
+def test_parts_come_in_the_order_in_which_fuse_runs_them():
+    for pattern in ("group", "rst", "combined", *FUSIONS):
+        attention, seen = make_attention(pattern), []
+
+        def attend(part, query_ND, seen=seen):
+            seen.append(part)
+            return query_ND
+
+        attention.fuse(torch.ones(2, WIDTH), attend)
+        assert seen == parts(attention) and len(seen) == (1 if pattern in ("group", "rst") else 2)
+
+
+def test_collated_trees_are_those_of_the_instances(study_files):
+    instance_set = load_instances(study_files.instances("trees"))
+    lengths = [[len(s) for s in instance_set.sentences(i, "src")] for i in range(len(instance_set))]
+    chosen = [3, 0, 5]
+    found = collate(instance_set, chosen, model_settings("rst_mix")).layout.trees
+    expected = BatchTrees.join([random_trees(lengths[i], seed=i) for i in chosen])
+    for name, array in vars(expected).items():
+        assert np.array_equal(getattr(found, name), array), name
+    assert collate(instance_set, chosen, model_settings("g_transformer")).layout.trees is None
+    without = load_instances(study_files.instances("documents"))
+    assert collate(without, chosen, model_settings("rst_mix")).layout.trees is None
+
+
+def test_opening_keeps_what_is_open():
+    layout = make_layout([([(3, 2)], True), ([(2, 2)], False), ([(2, 2)], False)])
+    opened = layout.opened(np.array([False, True, False]))
+    assert opened.trees.open_B.tolist() == [True, True, False] and layout.trees.open_B.tolist() == [True, False, False]
