@@ -99,7 +99,7 @@ def training_flops(model: Transformer, batch: Batch) -> float:
 
 
 def _attention_flops(attention: torch.nn.Module, batch: Batch, slot: str, n: int, m: int, width: int) -> float:
-    from docmt.decoding.incremental import parts
+    from docmt.models.layers import parts
 
     total = 4.0 * n * width * width if len(parts(attention)) == 2 else 0.0
     for part in parts(attention):

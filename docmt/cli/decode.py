@@ -16,6 +16,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         "contrast", help="log probabilities of every candidate of a test set", formatter_class=HelpFormatter
     )
     contrast.add_argument("--suite", type=Path, required=True, help="contrastive test set, JSON lines")
+    contrast.add_argument("--discourse", type=Path, help="trees of the source documents, one per item")
     contrast.set_defaults(run=run_contrast)
     for command in (translate, contrast):
         command.add_argument("--settings", default="{}", help="DecodingSettings as JSON or @FILE")
@@ -64,12 +65,14 @@ def run_contrast(options: argparse.Namespace) -> None:
     from docmt.corpora.contrastive import read_suite
     from docmt.decoding.contrast import TargetScorer, score_suite
     from docmt.decoding.settings import DecodingSettings
+    from docmt.discourse.documents import read_discourse
     from docmt.files import write_json
     from docmt.models.model_file import load_model
     from docmt.provenance import describe
 
     settings = DecodingSettings.from_argument(options.settings, where="decoding")
     trained = load_model(options.model)
-    items = score_suite(read_suite(options.suite), TargetScorer(trained, settings, device=device))
+    trees = read_discourse(options.discourse) if options.discourse else None
+    items = score_suite(read_suite(options.suite), TargetScorer(trained, settings, device=device), trees)
     provenance = describe(settings=settings.model_dump(), model=trained.provenance)
     write_json(options.out, {"items": items, "provenance": provenance})

@@ -12,6 +12,9 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", type=Path, required=True, help="model file")
     parser.add_argument("--input", type=Path, help="UTF-8 text, one sentence per line, a blank line between documents")
     parser.add_argument("--output", type=Path, help="file to write; without it standard output")
+    parser.add_argument(
+        "--discourse", type=Path, help="trees of the documents; without it a model decodes without trees"
+    )
     parser.add_argument("--settings", default="{}", help="DecodingSettings as JSON or @FILE")
     add_device_options(parser)
     parser.set_defaults(run=run)
@@ -22,6 +25,7 @@ def run(options: argparse.Namespace) -> None:
     device = choose_device(options)
     from docmt.decoding.settings import DecodingSettings
     from docmt.decoding.translation import Translator
+    from docmt.discourse.documents import read_discourse
     from docmt.files import write_lines
     from docmt.models.model_file import load_model
 
@@ -29,7 +33,8 @@ def run(options: argparse.Namespace) -> None:
     lines = _read(options.input)
     documents = split_at_blanks(lines)
     translator = Translator(load_model(options.model), settings, device=device)
-    translated = translator.translate_documents([[lines[i] for i in rows] for rows in documents])
+    trees = read_discourse(options.discourse) if options.discourse else None
+    translated = translator.translate_documents([[lines[i] for i in rows] for rows in documents], trees)
     output = [""] * len(lines)
     for rows, sentences in zip(documents, translated, strict=True):
         for row, sentence in zip(rows, sentences, strict=True):

@@ -31,7 +31,7 @@ def check_trees(config: Config, system: str) -> None:
     row = config.systems[system]
     segmentation = config.instances[row.segmentation]
     if segmentation.trees is None:
-        if row.model_of is None and model_settings(config, system).reads_trees:
+        if row.model_of is None and model_settings(config, system).needs_trees:
             raise UserError(
                 f"config.systems.{system}: architecture {row.architecture!r} reads trees, but "
                 f"instances.{row.segmentation} names none; give it `trees`"

@@ -1,9 +1,9 @@
 """Key and value caches of incremental decoding, one kind per attention pattern.
 
 Self-attention caches hold one column per step, the same for all rows; a row sees the columns from its own start on.
-Group and window attention forget the columns that no row sees any more. Global attention moves what all hypotheses of
-a document have in common to a part that is stored, read and never reordered once per document instead of once per
-hypothesis; beams soon agree on their past, so only a short tail is ever copied.
+Group, window and RST attention forget the columns that no row will see any more. Global attention moves what all
+hypotheses of a document have in common to a part that is stored, read and never reordered once per document instead of
+once per hypothesis; beams soon agree on their past, so only a short tail is ever copied.
 
 Shape letters: B documents, M beam, R = B × M rows, H heads, K head width, C columns, W visible columns, L longest
 source sentence (or window), S longest source instance.
@@ -50,6 +50,11 @@ class Columns:
             self.buffer_2RHCK[:, :, :, : self.n - count] = self.view()[:, :, :, count:].clone()
             self.n -= count
 
+    def keep(self, columns: Tensor) -> None:
+        """Forget all columns but some, given in rising order."""
+        self.buffer_2RHCK[:, :, :, : len(columns)] = self.view().index_select(3, columns)
+        self.n = len(columns)
+
     def select_rows(self, rows: Tensor) -> None:
         """Reorder, repeat or drop rows."""
         if len(rows) == self.buffer_2RHCK.shape[1]:
@@ -84,6 +89,14 @@ class LocalCache:
     def select_documents(self, documents: Tensor, rows: Tensor) -> None:
         """Keep only some documents."""
         self.columns.select_rows(rows)
+
+
+class RelatedCache(LocalCache):
+    """Self-attention to related sentences: columns go when no row will see them again, wherever they stand."""
+
+    def keep(self, columns: Tensor) -> None:
+        """Forget all columns but some."""
+        self.columns.keep(columns)
 
 
 class GlobalCache:
@@ -126,15 +139,16 @@ class GlobalCache:
 
 
 class SentenceMemory:
-    """Cross-attention to the current source sentence (or window) of each row.
+    """Cross-attention to what the current sentence of each row sees: its source sentence, window or related sentences.
 
     Args:
-        keys_values_2GHLK: keys and values of every source sentence of the batch, padded.
+        keys_values_2GHLK: keys and values of every group of the batch, padded.
         lengths_G: keys of each.
+        group_of: int64 array, the group of each target sentence of the batch.
     """
 
-    def __init__(self, keys_values_2GHLK: Tensor, lengths_G: Tensor) -> None:
-        self.keys_values_2GHLK = keys_values_2GHLK
+    def __init__(self, keys_values_2GHLK: Tensor, lengths_G: Tensor, group_of: np.ndarray) -> None:
+        self.keys_values_2GHLK, self.group_of = keys_values_2GHLK, group_of
         length = keys_values_2GHLK.shape[3]
         positions = torch.arange(length, device=lengths_G.device)
         bias_GL = torch.zeros(len(lengths_G), length, device=lengths_G.device)
@@ -145,7 +159,7 @@ class SentenceMemory:
     def attend(self, query_RHK: Tensor, sentences_R: np.ndarray) -> Tensor:
         """Attend from each row to its sentence; [R, H × K]."""
         if self.sentences is None or not np.array_equal(self.sentences, sentences_R):
-            rows = torch.from_numpy(sentences_R).to(query_RHK.device)
+            rows = torch.from_numpy(self.group_of[sentences_R]).to(query_RHK.device)
             self.keys, self.values = self.keys_values_2GHLK.index_select(1, rows)
             self.bias = self.bias_GL[rows][:, None, None]
             self.sentences = sentences_R.copy()

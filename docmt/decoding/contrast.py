@@ -11,12 +11,25 @@ import torch.nn.functional as F
 
 from docmt.corpora.contrastive import ContrastiveItem
 from docmt.decoding.settings import DecodingSettings
-from docmt.decoding.translation import prepare_model
+from docmt.decoding.translation import cut_trees, place_source, prepare_model
+from docmt.discourse.documents import DiscourseDocument
+from docmt.errors import UserError
+from docmt.instances.trees import PlacedTrees
 from docmt.logs import progress
 from docmt.models.batch import Batch, pack
 from docmt.models.model_file import TrainedModel
 from docmt.models.transformer import Transformer
+from docmt.models.trees import BatchTrees
 from docmt.text.vocabulary import BOS, EOS
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A source document with one given translation, and its trees over the subwords where the model reads them."""
+
+    src: Sequence[str]
+    tgt: Sequence[str]
+    trees: PlacedTrees | None = None
 
 
 @dataclass(frozen=True)
@@ -26,6 +39,7 @@ class Pair:
     candidate: int
     src: list[np.ndarray]
     tgt: list[np.ndarray]
+    trees: BatchTrees | None = None
 
     @property
     def n_tokens(self) -> int:
@@ -47,9 +61,9 @@ class TargetScorer:
         self.model = prepare_model(trained.model, settings.precision, device)
         self.encode = cache(self._encode)
 
-    def score(self, candidates: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list[float]:
-        """Log probability in nats of each (source sentences, target sentences) document."""
-        pairs = [pair for number, (src, tgt) in enumerate(candidates) for pair in self._split(number, src, tgt)]
+    def score(self, candidates: Sequence[Candidate]) -> list[float]:
+        """Log probability in nats of each candidate."""
+        pairs = [pair for number, candidate in enumerate(candidates) for pair in self._split(number, candidate)]
         totals = np.zeros(len(candidates))
         batches = list(_fill(pairs, self.settings.max_batch_tokens))
         for batch in progress(batches, label="score", unit="batches"):
@@ -57,16 +71,18 @@ class TargetScorer:
             np.add.at(totals, [pair.candidate for pair in batch], sums)
         return totals.tolist()
 
-    def _split(self, number: int, src: Sequence[str], tgt: Sequence[str]) -> Iterator[Pair]:
+    def _split(self, number: int, candidate: Candidate) -> Iterator[Pair]:
         """The instances of a candidate, by the rule that the model was trained with."""
         pipeline = self.trained.pipeline
-        src_ids = [self.encode(sentence, pipeline.src_lang) for sentence in src]
-        tgt_ids = [self.encode(sentence, pipeline.tgt_lang) for sentence in tgt]
-        costs = [max(len(a), len(b)) for a, b in zip(src_ids, tgt_ids, strict=True)]
+        src = [self.encode(sentence, pipeline.src_lang) for sentence in candidate.src]
+        tgt = [self.encode(sentence, pipeline.tgt_lang) for sentence in candidate.tgt]
+        costs = [max(len(a), len(b)) for a, b in zip(src, tgt, strict=True)]
         start = 0
         for count in self.trained.split(costs):
-            yield Pair(number, src_ids[start : start + count], tgt_ids[start : start + count])
-            start += count
+            end = start + count
+            trees = None if candidate.trees is None else cut_trees(candidate.trees, start, end)
+            yield Pair(number, src[start:end], tgt[start:end], trees)
+            start = end
 
     def _encode(self, sentence: str, lang: str) -> np.ndarray:
         subwords = self.trained.pipeline.prepare(sentence, lang=lang)
@@ -81,6 +97,10 @@ class TargetScorer:
             np.concatenate(tgt),
             np.array([len(sentence) for sentence in tgt]),
             np.array([len(pair.src) for pair in pairs]),
+            trees=BatchTrees.join_known(
+                [pair.trees for pair in pairs],
+                [np.array([len(sentence) for sentence in pair.src]) for pair in pairs],
+            ),
             settings=self.model.settings,
             device=self.device,
         )
@@ -96,9 +116,22 @@ def instance_log_probabilities(model: Transformer, batch: Batch) -> np.ndarray:
     return -np.diff(np.concatenate(([0.0], np.cumsum(losses)))[np.concatenate(([0], ends))])
 
 
-def score_suite(items: Sequence[ContrastiveItem], scorer: TargetScorer) -> list[dict[str, Any]]:
-    """`{"id", "scores"}` of each item: log probabilities of its candidates."""
-    flat = [(item.src, candidate) for item in items for candidate in item.candidates]
+def score_suite(
+    items: Sequence[ContrastiveItem], scorer: TargetScorer, trees: Sequence[DiscourseDocument] | None = None
+) -> list[dict[str, Any]]:
+    """`{"id", "scores"}` of each item: log probabilities of its candidates.
+
+    Args:
+        trees: of the source documents, one per item and in their order; None scores without.
+
+    Raises UserError when the trees are those of other items.
+    """
+    if trees is not None and [document.id for document in trees] != [item.id for item in items]:
+        raise UserError("the trees are not those of the items of the test set, in their order: parse the test set")
+    flat = []
+    for number, item in enumerate(items):
+        placed = None if trees is None else place_source(trees[number], item.src, scorer.trained)
+        flat += [Candidate(item.src, candidate, placed) for candidate in item.candidates]
     scores = iter(scorer.score(flat))
     return [{"id": item.id, "scores": [next(scores) for _ in item.candidates]} for item in items]
 

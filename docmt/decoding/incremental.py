@@ -11,8 +11,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from docmt.decoding.caches import DocumentMemory, GlobalCache, LocalCache, SentenceMemory
-from docmt.models.layers import Attention, CombinedAttention, DecoderLayer, MultiHeadAttention
+from docmt.decoding.caches import DocumentMemory, GlobalCache, LocalCache, RelatedCache, SentenceMemory
+from docmt.decoding.related import RelatedSentences
+from docmt.models.layers import (
+    Attention,
+    CombinedAttention,
+    DecoderLayer,
+    MultiHeadAttention,
+    RstParallelAttention,
+    parts,
+)
 from docmt.models.layout import Layout
 from docmt.models.settings import Pattern
 from docmt.models.transformer import Transformer, sinusoids
@@ -21,31 +29,53 @@ SelfCache = LocalCache | GlobalCache
 Memory = SentenceMemory | DocumentMemory
 
 
-def parts(attention: Attention) -> list[MultiHeadAttention]:
-    """The multi-head attentions of an attention module."""
-    if isinstance(attention, CombinedAttention):
-        return [attention.group, attention.global_]
-    return [attention]
+class Projections:
+    """The linear maps of the parts of an attention, one product for all where all read the same queries.
+
+    Queries are scaled beforehand by 1/√K.
+
+    Args:
+        n_outputs: 3 for queries, keys and values, 1 for queries alone.
+    """
+
+    def __init__(self, attention: Attention, n_outputs: int) -> None:
+        members = parts(attention)
+        heads, width = members[0].heads, members[0].out.out_features
+        scale = (width // heads) ** -0.5
+        self.weights = [_scale_query(part.in_weight[: n_outputs * width], width, scale) for part in members]
+        self.biases = [_scale_query(part.in_bias[: n_outputs * width], width, scale) for part in members]
+        self.is_shared = isinstance(attention, CombinedAttention | RstParallelAttention)
+        if self.is_shared:
+            self.weights, self.biases = [torch.cat(self.weights)], [torch.cat(self.biases)]
+        self.shape = (-1, n_outputs, heads, width // heads)
+        self.outputs: tuple[Tensor, ...] = ()
+
+    def project(self, number: int, query_RD: Tensor) -> Tensor:
+        """[R, outputs, H, K] of part `number`. Parts come in order; shared ones all with the same queries."""
+        if not self.is_shared:
+            return self._linear(number, query_RD)[:, 0]
+        if number == 0:
+            self.outputs = self._linear(0, query_RD).unbind(1)
+        return self.outputs[number]
+
+    def _linear(self, number: int, query_RD: Tensor) -> Tensor:
+        """[R, parts in this product, outputs, H, K]."""
+        return F.linear(query_RD, self.weights[number], self.biases[number]).unflatten(1, self.shape)
 
 
 class LayerState:
     """The caches of one decoder layer, and its projections put together so that each step has fewer products.
 
-    Queries are scaled beforehand by 1/√K. Caches hold float32 when a CPU computes in bfloat16: its products of many
-    small matrices are several times slower than float32 ones.
+    Caches hold float32 when a CPU computes in bfloat16: its products of many small matrices are several times slower
+    than float32 ones.
     """
 
     def __init__(self, layer: DecoderLayer, caches: list[SelfCache], memories: list[Memory]) -> None:
         self.layer, self.caches, self.memories = layer, caches, memories
-        self_parts, cross_parts = parts(layer.self_attention), parts(layer.cross_attention)
-        self.heads = self_parts[0].heads
-        width = self_parts[0].out.out_features
-        scale = (width // self.heads) ** -0.5
-        self.self_weight = torch.cat([_scale_query(part.in_weight, width, scale) for part in self_parts])
-        self.self_bias = torch.cat([_scale_query(part.in_bias, width, scale) for part in self_parts])
-        self.cross_weight = torch.cat([part.in_weight[:width] * scale for part in cross_parts])
-        self.cross_bias = torch.cat([part.in_bias[:width] * scale for part in cross_parts])
-        self.dtype, self.cache_dtype = self.self_weight.dtype, cache_dtype(self.self_weight)
+        self.self_projections = Projections(layer.self_attention, 3)
+        self.cross_projections = Projections(layer.cross_attention, 1)
+        self.dtype = self.self_projections.weights[0].dtype
+        self.cache_dtype = cache_dtype(self.self_projections.weights[0])
 
     def step(self, hidden_RD: Tensor, step: "Step") -> Tensor:
         """[R, D] → [R, D]."""
@@ -55,31 +85,33 @@ class LayerState:
         return layer.feed_forward_sublayer(hidden_RD, layer.feed_forward(hidden_RD))
 
     def _self_attention(self, hidden_RD: Tensor, step: "Step") -> Tensor:
-        attention = self.layer.self_attention
-        projected = F.linear(hidden_RD, self.self_weight, self.self_bias)
-        projected = projected.unflatten(1, (len(self.caches), 3, self.heads, -1)).to(self.cache_dtype)
-        outputs = []
-        for number, (cache, part) in enumerate(zip(self.caches, parts(attention), strict=True)):
-            query, key, value = projected[:, number].unbind(1)
+        caches = enumerate(self.caches)
+
+        def attend(part: MultiHeadAttention, query_RD: Tensor) -> Tensor:
+            number, cache = next(caches)
+            projected = self.self_projections.project(number, query_RD).to(self.cache_dtype)
+            query, key, value = projected.unbind(1)
             if isinstance(cache, GlobalCache):
                 attended = cache.attend(query, key, value)
             else:
                 attended = cache.attend(query, key, value, step.biases_RW[part.pattern])
-            outputs.append(part.out(attended.to(self.dtype)))
-        return attention.combine(*outputs) if isinstance(attention, CombinedAttention) else outputs[0]
+            return part.out(attended.to(self.dtype))
+
+        return self.layer.self_attention.fuse(hidden_RD, attend)
 
     def _cross_attention(self, hidden_RD: Tensor, step: "Step") -> Tensor:
-        attention = self.layer.cross_attention
-        projected = F.linear(hidden_RD, self.cross_weight, self.cross_bias)
-        queries = projected.unflatten(1, (len(self.memories), self.heads, -1)).to(self.cache_dtype).unbind(1)
-        outputs = []
-        for query, memory, part in zip(queries, self.memories, parts(attention), strict=True):
+        memories = enumerate(self.memories)
+
+        def attend(part: MultiHeadAttention, query_RD: Tensor) -> Tensor:
+            number, memory = next(memories)
+            query = self.cross_projections.project(number, query_RD)[:, 0].to(self.cache_dtype)
             if isinstance(memory, SentenceMemory):
                 attended = memory.attend(query, step.sentences_R)
             else:
                 attended = memory.attend(query)
-            outputs.append(part.out(attended.to(self.dtype)))
-        return attention.combine(*outputs) if isinstance(attention, CombinedAttention) else outputs[0]
+            return part.out(attended.to(self.dtype))
+
+        return self.layer.cross_attention.fuse(hidden_RD, attend)
 
 
 class Step:
@@ -114,7 +146,11 @@ class IncrementalDecoder:
         self.first_column = self.n_columns = 0
         self.ancestors_RC = np.empty((self.n_documents * beam, 0), dtype=np.int64)
         patterns = {part.pattern for layer in model.decoder for part in parts(layer.self_attention)}
-        self.has_global, self.local_patterns = "global" in patterns, patterns - {"global"}
+        self.has_global = any(self._is_global(pattern) for pattern in patterns)
+        self.local_patterns = {pattern for pattern in patterns if pattern in ("group", "window")}
+        self.related: RelatedSentences | None = None
+        if "rst" in patterns and not self._is_global("rst"):
+            self.related = RelatedSentences(layout, self.n_documents * beam, like=self.cache_like)
 
     def step(
         self, tokens_R: Tensor, positions_R: np.ndarray, sentences_R: np.ndarray, starts_R: dict[Pattern, np.ndarray]
@@ -135,7 +171,10 @@ class IncrementalDecoder:
         hidden_RD = model.embedding(tokens_R) * math.sqrt(model.settings.width)
         hidden_RD = hidden_RD + table[torch.from_numpy(positions_R)].to(hidden_RD.dtype)
         self._forget_columns(starts_R)
-        step = Step(sentences_R, {pattern: self._local_bias(starts) for pattern, starts in starts_R.items()})
+        biases = {pattern: self._local_bias(starts) for pattern, starts in starts_R.items()}
+        if self.related is not None:
+            biases["rst"] = self._related_bias(self.related, sentences_R)
+        step = Step(sentences_R, biases)
         for state in self.layers:
             hidden_RD = state.step(hidden_RD, step)
         self.n_columns += 1
@@ -151,6 +190,8 @@ class IncrementalDecoder:
         rows = torch.from_numpy(parents_R).to(self.memory_SD.device)
         for cache in self._caches():
             cache.select_rows(rows)
+        if self.related is not None:
+            self.related.select_rows(parents_R)
         if self.has_global:
             self.ancestors_RC = self.ancestors_RC[parents_R]
             self._share_past()
@@ -165,6 +206,8 @@ class IncrementalDecoder:
                 cache.select_documents(documents_index, rows_index)
             for memory in state.memories:
                 memory.select_documents(documents_index)
+        if self.related is not None:
+            self.related.select_rows(rows)
         self.ancestors_RC = self.ancestors_RC[rows]
         self.n_documents = len(documents)
 
@@ -188,7 +231,7 @@ class IncrementalDecoder:
         count = min((int(starts.min()) for starts in starts_R.values()), default=0) - self.first_column
         if count >= 16:
             for cache in self._caches():
-                if isinstance(cache, LocalCache):
+                if isinstance(cache, LocalCache) and not isinstance(cache, RelatedCache):
                     cache.drop_first(count)
             self.first_column += count
 
@@ -200,14 +243,30 @@ class IncrementalDecoder:
         hidden = torch.from_numpy(columns < starts_R[:, None]).to(self.cache_like.device)
         return self.cache_like.new_zeros(hidden.shape).masked_fill_(hidden, -torch.inf)
 
+    def _related_bias(self, related: RelatedSentences, sentences_R: np.ndarray) -> Tensor | None:
+        """As `_local_bias`, over the columns of the caches of RST attention."""
+        kept = related.forget(sentences_R)
+        if kept is not None:
+            columns = torch.from_numpy(kept).to(self.cache_like.device)
+            for cache in self._caches():
+                if isinstance(cache, RelatedCache):
+                    cache.keep(columns)
+        related.add_column(sentences_R)
+        return related.bias(sentences_R)
+
+    def _is_global(self, pattern: Pattern) -> bool:
+        """Whether a pattern sees everything: RST attention does where there are no trees."""
+        return pattern == "global" or (pattern == "rst" and self.layout.trees is None)
+
     def _layer_state(self, layer: DecoderLayer) -> LayerState:
         caches: list[SelfCache] = []
         for part in parts(layer.self_attention):
             width = part.out.out_features // part.heads
-            if part.pattern == "global":
+            if self._is_global(part.pattern):
                 cache = GlobalCache(self.n_documents, self.beam, part.heads, width, like=self.cache_like)
             else:
-                cache = LocalCache(self.n_documents * self.beam, part.heads, width, like=self.cache_like)
+                kind = RelatedCache if part.pattern == "rst" else LocalCache
+                cache = kind(self.n_documents * self.beam, part.heads, width, like=self.cache_like)
             caches.append(cache)
         return LayerState(layer, caches, [self._memory(part) for part in parts(layer.cross_attention)])
 
@@ -224,9 +283,9 @@ class IncrementalDecoder:
         padded = torch.stack((keys_SHK[index], values_SHK[index])).unflatten(1, (len(lengths), longest))
         keys_values = padded.transpose(2, 3).to(self.cache_like.dtype).contiguous()
         lengths_tensor = torch.from_numpy(lengths).to(keys_SHK.device)
-        if part.pattern == "global":
+        if self._is_global(part.pattern):
             return DocumentMemory(keys_values, lengths_tensor, self.beam)
-        return SentenceMemory(keys_values, lengths_tensor)
+        return SentenceMemory(keys_values, lengths_tensor, self.layout.sentence_groups(part.pattern))
 
 
 def cache_dtype(like: Tensor) -> torch.dtype:

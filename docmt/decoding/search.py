@@ -20,6 +20,7 @@ from docmt.decoding.settings import DecodingSettings
 from docmt.models.layout import Layout
 from docmt.models.settings import Pattern
 from docmt.models.transformer import Transformer
+from docmt.models.trees import BatchTrees
 from docmt.text.vocabulary import BOS, EOD, EOS, MASK, PAD, UNK
 
 KEEP_SHARE = 0.75
@@ -85,6 +86,7 @@ class BeamSearch:
         src_lengths_G: tokens of each source sentence, marks included.
         sentences_B: sentences of each instance, at least one.
         settings: beam size, limits, length penalty.
+        trees: of the instances, for RST attention; None lets it see all.
     """
 
     def __init__(
@@ -94,6 +96,8 @@ class BeamSearch:
         src_lengths_G: np.ndarray,
         sentences_B: np.ndarray,
         settings: DecodingSettings,
+        *,
+        trees: BatchTrees | None = None,
     ) -> None:
         self.settings = settings
         self.beam = settings.beam_size
@@ -102,7 +106,14 @@ class BeamSearch:
         self.sentences_before = {"group": 0, "window": model.settings.window_sentences}
         self.device = next(model.parameters()).device
         n_targets = len(sentences_B) if self.is_free else len(src_lengths_G)
-        layout = Layout(src_lengths_G, np.ones(n_targets), sentences_B, settings=model.settings, device=self.device)
+        layout = Layout(
+            src_lengths_G,
+            np.ones(n_targets),
+            sentences_B,
+            settings=model.settings,
+            trees=trees,
+            device=self.device,
+        )
         self.forbidden_V = self._forbidden_symbols(model.embedding.num_embeddings)
         tokens = torch.from_numpy(np.asarray(src_tokens, dtype=np.int64)).to(self.device)
         self.decoder = IncrementalDecoder(model, tokens, layout, self.beam)

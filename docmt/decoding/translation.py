@@ -10,18 +10,24 @@ import torch
 
 from docmt.decoding.search import BeamSearch, Hypothesis
 from docmt.decoding.settings import DecodingSettings
+from docmt.discourse.documents import DiscourseDocument
+from docmt.errors import UserError
 from docmt.instances.storage import InstanceSet
+from docmt.instances.trees import PlacedTrees, place_trees
 from docmt.logs import progress
+from docmt.models.batch import instance_trees
 from docmt.models.model_file import TrainedModel
 from docmt.models.transformer import Transformer
+from docmt.models.trees import BatchTrees
 from docmt.text.vocabulary import BOS, EOS
 
 
 @dataclass(frozen=True)
 class Source:
-    """The source side of an instance: token ids of each sentence, marks included."""
+    """The source side of an instance: token ids of each sentence, marks included, and its trees if known."""
 
     sentences: list[np.ndarray]
+    trees: BatchTrees | None = None
 
     @property
     def n_tokens(self) -> int:
@@ -50,12 +56,14 @@ class Translator:
         for batch in with_bar:
             chosen = [sources[number] for number in batch]
             sentences = [sentence for source in chosen for sentence in source.sentences]
+            lengths = [np.array([len(sentence) for sentence in source.sentences]) for source in chosen]
             search = BeamSearch(
                 self.model,
                 np.concatenate(sentences),
-                np.array([len(sentence) for sentence in sentences]),
+                np.concatenate(lengths),
                 np.array([len(source.sentences) for source in chosen]),
                 self.settings,
+                trees=BatchTrees.join_known([source.trees for source in chosen], lengths),
             )
             for number, hypotheses in zip(batch, search.run(), strict=True):
                 yield number, hypotheses[0]
@@ -67,7 +75,14 @@ class Translator:
 
     def translate_instances(self, instance_set: InstanceSet) -> list[dict[str, Any]]:
         """Rows of a hypotheses file, in the order of the instances (docs/files.md)."""
-        sources = [Source(instance_set.sentences(number, "src")) for number in range(len(instance_set))]
+        reads_trees = self.model.settings.needs_trees and instance_set.trees is not None
+        sources = [
+            Source(
+                instance_set.sentences(number, "src"),
+                instance_trees(instance_set, number) if reads_trees else None,
+            )
+            for number in range(len(instance_set))
+        ]
         ids = instance_set.manifest["document_ids"]
         rows: list[dict[str, Any]] = [{} for _ in sources]
         for number, hypothesis in self.translate_sources(sources):
@@ -83,16 +98,25 @@ class Translator:
             }
         return rows
 
-    def translate_documents(self, documents: Sequence[Sequence[str]]) -> list[list[str]]:
+    def translate_documents(
+        self, documents: Sequence[Sequence[str]], trees: Sequence[DiscourseDocument] | None = None
+    ) -> list[list[str]]:
         """Translate documents given as plain sentences.
+
+        Args:
+            trees: of each document, for models that read them; None decodes without.
 
         Returns:
             As many sentences per document as it has. With a free target stream only whole instances correspond: when
             their counts differ, the text of the instance stands in its first sentence and the others are empty.
+
+        Raises UserError when the trees are those of other documents.
         """
+        if trees is not None and len(trees) != len(documents):
+            raise UserError(f"there are trees of {len(trees)} documents, but the text has {len(documents)}")
         sources, owners = [], []
         for number, document in enumerate(documents):
-            for source in self._split(document):
+            for source in self._split(document, trees[number] if trees is not None else None):
                 sources.append(source)
                 owners.append(number)
         texts: list[list[str]] = [[] for _ in sources]
@@ -103,14 +127,38 @@ class Translator:
             translated[owner] += text
         return translated
 
-    def _split(self, document: Sequence[str]) -> Iterator[Source]:
+    def _split(self, document: Sequence[str], discourse: DiscourseDocument | None) -> Iterator[Source]:
         """The instances of a document, by its source side alone."""
         sentences = [encode_source(sentence, self.trained) for sentence in document]
         costs = [len(sentence) for sentence in sentences]
+        placed = None if discourse is None else place_source(discourse, document, self.trained)
         start = 0
         for count in self.trained.split(costs):
-            yield Source(sentences[start : start + count])
-            start += count
+            end = start + count
+            yield Source(sentences[start:end], None if placed is None else cut_trees(placed, start, end))
+            start = end
+
+
+def place_source(discourse: DiscourseDocument, sentences: Sequence[str], trained: TrainedModel) -> PlacedTrees | None:
+    """The trees of a source document over its subwords; None for a model that reads none.
+
+    Raises UserError when they are those of another document.
+    """
+    if not trained.model.settings.needs_trees:
+        return None
+    pipeline = trained.pipeline
+    return place_trees(discourse, [pipeline.prepare(sentence, lang=pipeline.src_lang) for sentence in sentences])
+
+
+def cut_trees(placed: PlacedTrees, first: int, last: int) -> BatchTrees:
+    """The trees of an instance: sentences first to last − 1 of the document."""
+    cut = placed.cut(first, last)
+    return BatchTrees.of_instance(
+        edu_lengths=cut.edu_lengths,
+        edu_heads=cut.edu_heads,
+        edu_counts=cut.edu_counts,
+        sentence_heads=cut.sentence_heads,
+    )
 
 
 def encode_source(sentence: str, trained: TrainedModel) -> np.ndarray:

@@ -52,7 +52,7 @@ def collate(
     tgt_tokens, tgt_lengths, _ = _gather(instance_set, instances, "tgt")
     trees = None
     if settings.needs_trees and instance_set.trees is not None:
-        trees = BatchTrees.join([_instance_trees(instance_set, i) for i in instances])
+        trees = BatchTrees.join([instance_trees(instance_set, i) for i in instances])
     return pack(src_tokens, src_lengths, tgt_tokens, tgt_lengths, counts, settings=settings, trees=trees, device=device)
 
 
@@ -104,7 +104,7 @@ def _gather(instance_set: InstanceSet, instances: Sequence[int], side: str) -> t
     )
 
 
-def _instance_trees(instance_set: InstanceSet, instance: int) -> BatchTrees:
+def instance_trees(instance_set: InstanceSet, instance: int) -> BatchTrees:
     """The trees of one instance, its heads as rows in the instance."""
     trees = instance_set.trees
     sentences = slice(instance_set.instances[instance], instance_set.instances[instance + 1])

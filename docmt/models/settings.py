@@ -69,12 +69,6 @@ class ModelSettings(Settings):
             for pattern in (attention.lower, attention.upper if attention.upper_layers else attention.lower)
         )
 
-    @property
-    def reads_trees(self) -> bool:
-        """Whether an attention follows the trees of the source documents."""
-        attentions = (self.encoder_attention, self.decoder_attention, self.cross_attention)
-        return any(pattern.startswith("rst") for a in attentions for pattern in (a.lower, a.upper))
-
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.width % (2 * self.heads):

@@ -61,6 +61,20 @@ class BatchTrees:
             np.concatenate([trees.open_B for trees in batches]),
         )
 
+    @classmethod
+    def join_known(
+        cls, batches: Sequence["BatchTrees | None"], src_lengths: Sequence[np.ndarray]
+    ) -> "BatchTrees | None":
+        """As `join`; instances without trees are open. None when none has any.
+
+        Args:
+            src_lengths: source tokens of each sentence, per instance.
+        """
+        if all(trees is None for trees in batches):
+            return None
+        pairs = zip(batches, src_lengths, strict=True)
+        return cls.join([cls.of_open_instance(lengths) if trees is None else trees for trees, lengths in pairs])
+
     def opened(self, open_B: np.ndarray) -> "BatchTrees":
         """The same trees, with more instances open."""
         return replace(self, open_B=self.open_B | open_B)

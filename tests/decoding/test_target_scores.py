@@ -6,7 +6,7 @@ import torch
 from core_fixtures import DOCUMENTS, make_model, translate
 
 from docmt.corpora.contrastive import ContrastiveItem
-from docmt.decoding.contrast import TargetScorer, score_suite
+from docmt.decoding.contrast import Candidate, TargetScorer, score_suite
 from docmt.decoding.settings import DecodingSettings
 from docmt.models.batch import pack
 from docmt.models.model_file import TrainedModel, load_model
@@ -52,7 +52,7 @@ def directly(trained, src, tgt):
 @pytest.mark.parametrize("max_batch_tokens", [1, 40, 4096])
 def test_scores_are_sums_of_teacher_forced_log_probabilities(study_files, architecture, max_batch_tokens):
     trained = untrained(study_files, architecture)
-    found = scorer(trained, max_batch_tokens=max_batch_tokens).score(CANDIDATES)
+    found = scorer(trained, max_batch_tokens=max_batch_tokens).score([Candidate(*pair) for pair in CANDIDATES])
     assert found == pytest.approx([directly(trained, src, tgt) for src, tgt in CANDIDATES], rel=1e-4)
 
 
@@ -60,7 +60,7 @@ def test_scores_are_sums_of_teacher_forced_log_probabilities(study_files, archit
 def test_long_candidates_are_split_as_in_training(study_files, limits):
     """Other settings of the segmentation (subsets, short documents left out) do not count."""
     trained = untrained(study_files, "g_transformer", subset=5, min_document_tokens=10_000, **limits)
-    found = scorer(trained).score(CANDIDATES)
+    found = scorer(trained).score([Candidate(*pair) for pair in CANDIDATES])
 
     def pieces(src, tgt):
         if "max_sentences" in limits:
@@ -85,7 +85,7 @@ def test_long_candidates_are_split_as_in_training(study_files, limits):
 def test_empty_sentences_score_their_end(study_files):
     trained = untrained(study_files, "g_transformer")
     documents = (["", "the dog", ""], ["", "das Tier", ""])
-    assert scorer(trained).score([documents]) == pytest.approx([directly(trained, *documents)], rel=1e-4)
+    assert scorer(trained).score([Candidate(*documents)]) == pytest.approx([directly(trained, *documents)], rel=1e-4)
 
 
 @pytest.mark.parametrize("architecture", ["g_transformer", "document_transformer", "sentence_transformer"])
@@ -107,8 +107,8 @@ def test_the_sentence_model_has_no_context(overfitted):
     trained = load_model(overfitted("sentence_transformer"))
     assert trained.segmentation["max_sentences"] == 1
     documents = [(src[::step], tgt[::step]) for step in (1, -1) for src, tgt in [(DOCUMENTS[0], TARGETS[0])]]
-    scores = scorer(trained).score(documents)
+    scores = scorer(trained).score([Candidate(*pair) for pair in documents])
     assert scores[0] == pytest.approx(scores[1], rel=1e-5)
     context = load_model(overfitted("g_transformer"))
-    scores = scorer(context).score(documents)
+    scores = scorer(context).score([Candidate(*pair) for pair in documents])
     assert scores[0] != pytest.approx(scores[1], rel=1e-2)

@@ -1,0 +1,114 @@
+"""RST attention in decoding: against teacher forcing, batched and alone, with trees, without, and columns forgotten."""
+
+import numpy as np
+import pytest
+from core_fixtures import document_trees, make_batch, make_model, random_sentence
+
+from docmt.decoding import related
+from docmt.decoding.contrast import instance_log_probabilities
+from docmt.decoding.related import RelatedSentences, visible_sentences
+from docmt.decoding.search import BeamSearch
+from docmt.decoding.settings import DecodingSettings
+from docmt.models.layout import Layout
+from docmt.models.trees import BatchTrees
+from docmt.text.vocabulary import BOS, EOS
+
+ARCHITECTURES = ("rst_serial", "rst_parallel", "rst_mix")
+
+
+def sources(counts, *, seed=0):
+    generator = np.random.default_rng(seed)
+    return [[random_sentence(generator, int(generator.integers(0, 9))) for _ in range(n)] for n in counts]
+
+
+def trees_of(documents, open_B=None):
+    return document_trees([(document, document) for document in documents], open_B=open_B)
+
+
+def search(model, documents, trees, **values):
+    sentences = [sentence for document in documents for sentence in document]
+    lengths = np.array([len(sentence) for sentence in sentences])
+    counts = np.array([len(document) for document in documents])
+    settings = DecodingSettings(**values)
+    return BeamSearch(model, np.concatenate(sentences), lengths, counts, settings, trees=trees).run()
+
+
+def teacher_forced(model, source, sentences, trees):
+    target = [np.array([BOS, *sentence, EOS]) for sentence in sentences]
+    return float(instance_log_probabilities(model, make_batch(model.settings, [(source, target)], trees))[0])
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+@pytest.mark.parametrize("opened", [(), (1, 3), (0, 1, 2, 3)])
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_cached_scores_equal_teacher_forcing(name, opened, beam_size, monkeypatch):
+    monkeypatch.setattr(related, "MIN_FORGOTTEN", 1)
+    model = make_model(name)
+    documents = sources((1, 4, 12, 5))
+    open_B = np.isin(np.arange(4), opened)
+    found = search(model, documents, trees_of(documents, open_B), beam_size=beam_size)
+    for number, (source, hypotheses) in enumerate(zip(documents, found, strict=True)):
+        own = trees_of([source], open_B[[number]])
+        for hypothesis in hypotheses:
+            expected = teacher_forced(model, source, hypothesis.sentences, own)
+            assert hypothesis.log_probability == pytest.approx(expected, rel=1e-5, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_batched_equals_alone(name):
+    model = make_model(name)
+    documents = sources((3, 1, 9, 1, 5, 2), seed=1)
+
+    def texts(found):
+        return [[hypothesis.sentences for hypothesis in hypotheses] for hypotheses in found]
+
+    alone = [texts(search(model, [document], trees_of([document])))[0] for document in documents]
+    assert texts(search(model, documents, trees_of(documents))) == alone
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_without_trees_equals_all_open(name):
+    model = make_model(name)
+    documents = sources((4, 6), seed=2)
+    opened = search(model, documents, trees_of(documents, [True, True]))
+    without = search(model, documents, None)
+    for a, b in zip(opened, without, strict=True):
+        assert [x.sentences for x in a] == [x.sentences for x in b]
+        assert [x.score for x in a] == pytest.approx([x.score for x in b], rel=1e-5)
+
+
+def test_trees_change_the_translation_scores():
+    model = make_model("rst_mix")
+    documents = sources((8,), seed=3)
+    with_trees, without = search(model, documents, trees_of(documents)), search(model, documents, None)
+    assert with_trees[0][0].score != pytest.approx(without[0][0].score, rel=1e-4)
+
+
+def layout_of(heads, *, is_open=False):
+    n = len(heads)
+    ones = np.ones(n, dtype=np.int64)
+    trees = BatchTrees.of_instance(
+        edu_lengths=ones * 2, edu_heads=np.array(heads), edu_counts=ones, sentence_heads=np.array(heads)
+    ).opened(np.array([is_open]))
+    model = make_model("rst_mix")
+    return Layout(ones * 2, ones, np.array([n]), settings=model.settings, trees=trees)
+
+
+def test_a_sentence_sees_related_earlier_ones_and_itself():
+    visible = visible_sentences(layout_of([2, 0, -1, 0]))
+    assert visible.astype(int).tolist() == [[1, 0, 0, 0], [1, 1, 0, 0], [1, 0, 1, 0], [1, 0, 0, 1]]
+    assert visible_sentences(layout_of([2, 0, -1, 0], is_open=True)).astype(int).sum() == 10
+
+
+def test_only_columns_of_use_later_are_kept(monkeypatch):
+    """A chain: in sentence 2 nobody looks back to sentence 0 any more."""
+    monkeypatch.setattr(related, "MIN_FORGOTTEN", 1)
+    import torch
+
+    state = RelatedSentences(layout_of([-1, 0, 1]), 2, like=torch.zeros(()))
+    for sentences in ([0, 0], [0, 0], [1, 0], [1, 1]):
+        state.add_column(np.array(sentences))
+    assert state.forget(np.array([2, 1])) is None
+    assert state.forget(np.array([2, 2])).tolist() == [2, 3]
+    state.add_column(np.array([2, 2]))
+    assert state.bias(np.array([2, 2])).isneginf().int().tolist() == [[0, 0, 0], [1, 0, 0]]
