@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from docmt.discourse.parsing.baselines import Parser
+from docmt.discourse.parsing.ensemble import Ensemble
 from docmt.discourse.parsing.linear import LEVELS, LinearParser, SegmenterSyntax
 from docmt.discourse.parsing.linear_model import LinearClassifier
 from docmt.discourse.parsing.neural import NeuralParser
@@ -49,7 +50,7 @@ def save_parser(path: Path, trained: TrainedParser) -> None:
     """Write a model file; it appears only when it is whole."""
     parser = trained.parser
     if isinstance(parser, NeuralParser):
-        relations, parts = list(parser.relations), [network.state_dict() for network in parser.networks]
+        relations, parts = list(parser.relations), [network.state_dict() for network in parser.ensemble.networks]
     else:
         names = [name for name in LEVELS.values() if name in parser.relations]
         relations, parts = names, [parser.actions.to_dict(), *(parser.relations[name].to_dict() for name in names)]
@@ -118,7 +119,7 @@ def _build_neural(
     if not networks:
         raise ValueError("it has no networks")
     return NeuralParser(
-        networks,
+        Ensemble(networks),
         tuple(relations),
         segmenter,
         sentence_constraint=settings.sentence_constraint,

@@ -1,8 +1,6 @@
-"""The neural parser: greedy shift-reduce on the word states of a trained segmenter.
+"""The neural parser: greedy shift-reduce on the word states of a trained segmenter."""
 
-Shapes: E EDUs of all documents of a batch, Q states, C classes, B documents.
-"""
-
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,10 +11,11 @@ from torch import Tensor
 
 from docmt.discourse.documents import DiscourseDocument
 from docmt.discourse.parsing.baselines import WordStates
+from docmt.discourse.parsing.ensemble import Ensemble
 from docmt.discourse.parsing.neural_examples import edu_inputs, merge_rows, merge_slots, state_slots
-from docmt.discourse.parsing.neural_model import ClassifierCache, EduInputs, ParserNetwork, SpanClassifier
+from docmt.discourse.parsing.neural_model import EduInputs
 from docmt.discourse.parsing.structure import Sketch, state_values
-from docmt.discourse.parsing.transitions import Constraint, State, build_tree, merges, parse_greedily
+from docmt.discourse.parsing.transitions import Constraint, Merge, State, build_tree, merges, parse_greedily
 from docmt.discourse.trees import Node
 
 MAX_BATCH_EDUS = 4000
@@ -35,14 +34,14 @@ class NeuralParser:
     """Networks that read the word states of one segmenter.
 
     Attributes:
-        networks: the ensemble.
+        ensemble: the networks.
         relations: names of the relation classes.
         segmenter: whose states they were trained on.
         sentence_constraint, paragraph_constraint: whether every sentence, every paragraph becomes one subtree.
         counts: see `Parser`.
     """
 
-    networks: Sequence[ParserNetwork]
+    ensemble: Ensemble
     relations: Sequence[str]
     segmenter: StateSource
     sentence_constraint: bool = True
@@ -67,21 +66,20 @@ class NeuralParser:
 
     def _parse_group(self, documents: list[DiscourseDocument], states: WordStates) -> list[DiscourseDocument]:
         """Parse documents side by side; those without EDUs have no tree."""
+        self.counts.update(documents=len(documents), edus=sum(len(document.edus) for document in documents))
         full = [number for number, document in enumerate(documents) if document.edus]
         trees: dict[int, Node] = {}
         if full:
-            inputs = [edu_inputs(documents[number], states[number]) for number in full]
-            found, n_enforced = greedy_trees(
-                self.networks,
-                self.relations,
-                [documents[number] for number in full],
-                inputs,
-                sentence_constraint=self.sentence_constraint,
-                paragraph_constraint=self.paragraph_constraint,
-            )
-            trees = dict(zip(full, found, strict=True))
+            batch = _Batch([documents[number] for number in full], [states[number] for number in full], self.ensemble)
+            constraints = [
+                Constraint(sketch.layout, sentences=self.sentence_constraint, paragraphs=self.paragraph_constraint)
+                for sketch in batch.sketches
+            ]
+            final, n_enforced = parse_greedily(constraints, batch.lengths, batch.score)
             self.counts["enforced"] += n_enforced
-        self.counts.update(documents=len(documents), edus=sum(len(document.edus) for document in documents))
+            found = batch.relations([merges(state.actions) for state in final])
+            for number, state, best in zip(full, final, found, strict=True):
+                trees[number] = build_tree(state.actions, [self.relations[place] for place in best])
         return [replace(document, tree=trees.get(number), arcs=None) for number, document in enumerate(documents)]
 
 
@@ -105,85 +103,41 @@ def _groups(lengths: Sequence[int]) -> Iterator[list[int]]:
         yield group
 
 
-@dataclass(frozen=True)
-class _Cached:
-    """A classifier with the caches of one batch of documents."""
+class _Batch:
+    """Documents that are parsed side by side, each with one EDU or more."""
 
-    classifier: SpanClassifier
-    cache: ClassifierCache
+    def __init__(self, documents: Sequence[DiscourseDocument], states: WordStates, ensemble: Ensemble) -> None:
+        self.lengths = [len(document.edus) for document in documents]
+        self.sketches = [Sketch(document) for document in documents]
+        self.offsets = [0, *itertools.accumulate(self.lengths)]
+        self.ensemble = ensemble
+        inputs = [edu_inputs(document, words) for document, words in zip(documents, states, strict=True)]
+        self._encoded = ensemble.encode(EduInputs.join(inputs))
+        self._actions = ensemble.actions.cache(self._encoded, self.lengths)
 
-
-def greedy_trees(
-    networks: Sequence[ParserNetwork],
-    relations: Sequence[str],
-    documents: Sequence[DiscourseDocument],
-    inputs: Sequence[EduInputs],
-    *,
-    sentence_constraint: bool,
-    paragraph_constraint: bool,
-) -> tuple[list[Node], int]:
-    """Parse documents in lock-step.
-
-    Args:
-        networks: their log probabilities are averaged.
-        relations: names of the relation classes.
-        documents: with one EDU or more each.
-        inputs: the words of each document.
-
-    Returns the trees, and how often a constraint overruled the networks.
-    """
-    lengths = [len(document.edus) for document in documents]
-    offsets = torch.tensor([0, *lengths]).cumsum(0).tolist()
-    sketches = [Sketch(document) for document in documents]
-    constraints = [
-        Constraint(sketch.layout, sentences=sentence_constraint, paragraphs=paragraph_constraint) for sketch in sketches
-    ]
-    joined = EduInputs.join(inputs)
-    encoded = [network.encoder(joined) for network in networks]
-    actions = [
-        _Cached(network.actions, network.actions.cache(edus_ER, lengths))
-        for network, edus_ER in zip(networks, encoded, strict=True)
-    ]
-
-    def score(states: list[State], numbers: list[int]) -> list[list[float]]:
+    def score(self, states: list[State], numbers: list[int]) -> list[list[float]]:
+        """Log probabilities of the actions in states of some of the documents."""
         slots = [
-            _placed(state_slots(sketches[number], state), offsets[number], offsets[-1])
+            self._place(state_slots(self.sketches[number], state), number)
             for state, number in zip(states, numbers, strict=True)
         ]
-        values = [state_values(sketches[number], state) for state, number in zip(states, numbers, strict=True)]
-        return _average(actions, slots, values, numbers).tolist()
+        values = [state_values(self.sketches[number], state) for state, number in zip(states, numbers, strict=True)]
+        rows = torch.tensor(slots), torch.tensor(values), torch.tensor(numbers)
+        return self.ensemble.actions.log_probabilities(self._actions, *rows).tolist()
 
-    states, n_enforced = parse_greedily(constraints, lengths, score)
-    nodes = [merges(state.actions) for state in states]
-    names: list[list[str]] = [[] for _ in documents]
-    if any(nodes):
-        slots = [
-            _placed(merge_slots(node), offset, offsets[-1])
-            for part, offset in zip(nodes, offsets[:-1], strict=True)
-            for node in part
-        ]
-        values = [row for sketch, part in zip(sketches, nodes, strict=True) for row in merge_rows(sketch, part)]
+    def relations(self, nodes: Sequence[Sequence[Merge]]) -> list[list[int]]:
+        """The best relation of each node of each document."""
+        slots = [self._place(merge_slots(node), number) for number, part in enumerate(nodes) for node in part]
+        if not slots:
+            return [[] for _ in nodes]
+        values = [row for sketch, part in zip(self.sketches, nodes, strict=True) for row in merge_rows(sketch, part)]
         numbers = [number for number, part in enumerate(nodes) for _ in part]
-        classifiers = [
-            _Cached(network.relations, network.relations.cache(edus_ER, lengths))
-            for network, edus_ER in zip(networks, encoded, strict=True)
-        ]
-        for number, best in zip(
-            numbers, _average(classifiers, slots, values, numbers).argmax(-1).tolist(), strict=True
-        ):
-            names[number].append(relations[best])
-    trees = [build_tree(state.actions, part) for state, part in zip(states, names, strict=True)]
-    return trees, n_enforced
+        cache = self.ensemble.relations.cache(self._encoded, self.lengths)
+        rows = torch.tensor(slots), torch.tensor(values), torch.tensor(numbers)
+        best = iter(self.ensemble.relations.log_probabilities(cache, *rows).argmax(-1).tolist())
+        return [list(itertools.islice(best, len(part))) for part in nodes]
 
-
-def _placed(slots: list[int], offset: int, none: int) -> list[int]:
-    return [slot + offset if slot >= 0 else none for slot in slots]
-
-
-def _average(
-    classifiers: Sequence[_Cached], slots: list[list[int]], values: list[list[int]], numbers: list[int]
-) -> Tensor:
-    """Mean log probabilities, [Q, C]."""
-    rows = (torch.tensor(slots), torch.tensor(values), torch.tensor(numbers))
-    total_QC = sum(part.classifier(part.cache, *rows).log_softmax(-1) for part in classifiers)
-    return total_QC / len(classifiers)
+    def _place(self, slots: list[int], number: int) -> list[int]:
+        """Slots of a document as slots of the batch."""
+        offset, none = self.offsets[number], self.offsets[-1]
+        return [slot + offset if slot >= 0 else none for slot in slots]

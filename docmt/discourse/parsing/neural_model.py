@@ -172,21 +172,28 @@ class SpanClassifier(nn.Module):
             values_QF: int64, the value of each template.
             documents_Q: int64, the document of each state.
         """
-        rows_QL = slots_QL * self.n_slots + torch.arange(self.n_slots)
-        spans_QH = functional.embedding_bag(rows_QL, cache.slots, mode="sum")
+        spans_QH = functional.embedding_bag(self.slot_rows(slots_QL), cache.slots, mode="sum")
         pairs_QP = cache.left_EP[slots_QL[:, self.lefts]] * cache.right_EP[slots_QL[:, self.rights]]
         spans_QH = spans_QH + self.compare(pairs_QP.flatten(1))
         hidden_QH = spans_QH + self.widen(self._features(values_QF)) + cache.documents_BH[documents_Q]
         hidden_QH = self.drop(torch.relu(self.norm(hidden_QH)))
         return self.out(self.drop(torch.relu(self.hidden(hidden_QH))))
 
-    def _features(self, values_QF: Tensor) -> Tensor:
+    def slot_rows(self, slots_QL: Tensor) -> Tensor:
+        """The rows of the cache for the EDUs in the slots."""
+        return slots_QL * self.n_slots + torch.arange(self.n_slots)
+
+    def feature_rows(self, values_QF: Tensor) -> Tensor:
+        """The rows of the table of features, [Q, F · (1 + gates)]: plain, and conjoined with each gate."""
         plain_QF = values_QF + self.offsets_F
         rows = [plain_QF]
         for gate in range(self.n_gates):
             levels_Q1 = values_QF[:, -1 - gate :][:, :1]
             rows.append(plain_QF + self.total * (1 + gate * N_LEVELS + levels_Q1))
-        rows_QK = torch.cat(rows, dim=1)
+        return torch.cat(rows, dim=1)
+
+    def _features(self, values_QF: Tensor) -> Tensor:
+        rows_QK = self.feature_rows(values_QF)
         if not (self.training and self.feature_dropout):
             return functional.embedding_bag(rows_QK, self.features, mode="sum")
         keep = 1 - self.feature_dropout

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from docmt.discourse.documents import DiscourseDocument, read_discourse
+from docmt.discourse.parsing.ensemble import Ensemble
 from docmt.discourse.parsing.evaluation import evaluate
 from docmt.discourse.parsing.linear import LinearParser, SegmenterSyntax, train_linear
 from docmt.discourse.parsing.model_file import TrainedParser, digest, read_segmenter
@@ -130,7 +131,7 @@ def _train_neural(training: TrainingData, segmenter: Segmenter, settings: Parser
         for member in range(settings.neural.members)
     ]
     return NeuralParser(
-        networks,
+        Ensemble(networks),
         relations,
         segmenter,
         sentence_constraint=settings.sentence_constraint,

@@ -7,11 +7,12 @@ import torch
 from parsing_fixtures import COARSE, StandInSegmenter, coarse, complete_units, random_document
 
 from docmt.discourse.documents import DiscourseDocument, edus_of_starts
+from docmt.discourse.parsing.ensemble import Ensemble, EnsembleClassifier
 from docmt.discourse.parsing.evaluation import evaluate
 from docmt.discourse.parsing.layout import Layout
 from docmt.discourse.parsing.neural import MAX_BATCH_EDUS, NeuralParser, word_states
 from docmt.discourse.parsing.neural_examples import collate, edu_inputs, make_example
-from docmt.discourse.parsing.neural_model import ParserNetwork, WordPooling
+from docmt.discourse.parsing.neural_model import EduInputs, ParserNetwork, WordPooling
 from docmt.discourse.parsing.neural_settings import NeuralSettings
 from docmt.discourse.parsing.neural_training import _loss, train_member
 from docmt.discourse.parsing.preparation import relation_names, training_tree
@@ -44,7 +45,7 @@ def examples_of(documents):
 def train(documents, seed=1, **settings):
     relations, examples = examples_of(documents)
     network = train_member(examples, len(relations), NeuralSettings(**RECIPE | settings), seed=seed)
-    return NeuralParser([network], relations, StandInSegmenter())
+    return NeuralParser(Ensemble([network]), relations, StandInSegmenter())
 
 
 @pytest.fixture(scope="module")
@@ -107,10 +108,10 @@ def test_more_edus_than_fit_side_by_side(parser, monkeypatch):
 def test_the_same_seed_gives_the_same_weights_and_another_one_others(documents):
     settings = {"epochs": 2, "hidden_dropout": 0.3, "feature_dropout": 0.3, "paragraph_dropout": 0.5}
     random.seed(1)
-    first = train(documents, **settings).networks[0].state_dict()
+    first = train(documents, **settings).ensemble.networks[0].state_dict()
     torch.manual_seed(99)
-    second = train(documents, **settings).networks[0].state_dict()
-    other = train(documents, seed=2, **settings).networks[0].state_dict()
+    second = train(documents, **settings).ensemble.networks[0].state_dict()
+    other = train(documents, seed=2, **settings).ensemble.networks[0].state_dict()
     assert all(torch.equal(first[name], second[name]) for name in first)
     assert not all(torch.equal(first[name], other[name]) for name in first)
 
@@ -143,3 +144,26 @@ def test_collated_slots_point_into_the_batch(documents):
     assert batch.slots_QL[0].tolist()[:8] == [sum(lengths)] * 8  # an empty stack
     assert batch.slots_QL[first, 8] == lengths[0]  # the queue of the second document begins behind the first one
     assert batch.values_QF[first:].tolist() == examples[1].steps.values_QF[1].tolist()
+
+
+@pytest.mark.parametrize("kind", ["actions", "relations"])
+def test_the_ensemble_averages_the_log_probabilities_of_its_members(documents, kind):
+    relations, examples = examples_of(documents)
+    torch.manual_seed(0)
+    networks = [ParserNetwork(StandInSegmenter.width, len(relations), NeuralSettings(**TINY)).eval() for _ in range(3)]
+    for network in networks:
+        torch.nn.init.normal_(getattr(network, kind).norm.weight)
+    inputs = EduInputs.join([example.inputs for example in examples])
+    decisions = [example.steps if kind == "actions" else example.nodes for example in examples]
+    batch = collate(decisions, inputs.n_edus, [False] * len(examples))
+    rows = batch.slots_QL, batch.values_QF, batch.documents_Q
+    with torch.no_grad():
+        encoded = [network.encoder(inputs) for network in networks]
+        members = [getattr(network, kind) for network in networks]
+        single = [
+            member(member.cache(edus_ER, inputs.n_edus), *rows).log_softmax(-1)
+            for member, edus_ER in zip(members, encoded, strict=True)
+        ]
+        fused = EnsembleClassifier(members)
+        together = fused.log_probabilities(fused.cache(encoded, inputs.n_edus), *rows)
+    assert torch.allclose(together, torch.stack(single).mean(0), atol=1e-5)
