@@ -6,7 +6,7 @@ Shapes: B sentences, T words of the longest, N words with a target, L labels.
 import copy
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -143,10 +143,10 @@ class _Training:
             scores = self._score(average.network, dev)
             history.append({"epoch": epoch, "losses": means, **scores})
             parts = " ".join(f"{name} {value:.4f}" for name, value in means.items())
-            f1_all, f1_inside = scores["all"]["f1"], scores["inside"]["f1"]
-            log.info("epoch %d of %d: %s; dev F1 %.2f, inside %.2f", epoch, recipe.epochs, parts, f1_all, f1_inside)
-            if f1_inside > best_f1:
-                best_f1, best = f1_inside, {k: v.clone() for k, v in average.network.state_dict().items()}
+            log.info("epoch %d of %d: %s; dev %s", epoch, recipe.epochs, parts, _summary(scores))
+            if scores["inside"]["f1"] > best_f1:
+                best_f1 = scores["inside"]["f1"]
+                best = {name: weight.clone() for name, weight in average.network.state_dict().items()}
         average.network.load_state_dict(best)
         chosen = max(history, key=lambda row: row["inside"]["f1"])
         found = {"epoch": chosen["epoch"], "all": chosen["all"], "inside": chosen["inside"], "history": history}
@@ -183,7 +183,13 @@ class _Training:
         return score_starts(found, [example.starts for example in dev], n_sentences=len(dev))
 
 
-def _schedule(warmup_steps: int, n_steps: int):
+def _summary(scores: dict[str, Any]) -> str:
+    inside = scores["inside"]
+    values = (scores["all"]["f1"], inside["f1"], inside["precision"], inside["recall"])
+    return "F1 {:.2f}, inside {:.2f} (precision {:.2f}, recall {:.2f})".format(*values)
+
+
+def _schedule(warmup_steps: int, n_steps: int) -> Callable[[int], float]:
     def rate(step: int) -> float:
         if step < warmup_steps:
             return (step + 1) / (warmup_steps + 1)
