@@ -218,6 +218,15 @@ class DiscoursePlan:
                 files[f"results/discourse/parsers/{row.parser}/evaluation.json"] = None
         return list(files)
 
+    def reports(self) -> list[str]:
+        """What says how good and of what kind the trees are: scores, counts, and a picture of one."""
+        pictures = [
+            f"results/{dataset}/discourse/{trees}/dev.svg"
+            for dataset, trees in self.used()
+            if not self.config.discourse.trees[trees].files
+        ]
+        return [*self.evaluations(), *self.statistics(), *pictures]
+
     def targets(self) -> list[str]:
         """All that the stage makes."""
         files = [
@@ -232,4 +241,4 @@ class DiscoursePlan:
             for suite in self.config.datasets[dataset].suite_names()
             for file in self._suite_files(dataset, trees, suite)
         ]
-        return [*files, *self.statistics(), *self.evaluations()]
+        return [*files, *self.reports()]
