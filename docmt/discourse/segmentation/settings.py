@@ -29,13 +29,13 @@ class NetworkSettings(Settings):
 class AuxiliaryWeights(Settings):
     """What the losses on syntax count beside the loss of the segmenter, all per word; only in training."""
 
-    pos: float = Field(0.1, ge=0)
+    pos: float = Field(0.05, ge=0)
     """Part of speech of each word."""
-    relation: float = Field(0.1, ge=0)
+    relation: float = Field(0.05, ge=0)
     """Dependency relation of each word."""
-    head: float = Field(0.1, ge=0)
+    head: float = Field(0.05, ge=0)
     """Head of each word."""
-    opening: float = Field(0.1, ge=0)
+    opening: float = Field(0.05, ge=0)
     """Dependency relation of the largest phrase that begins with each word."""
 
 
