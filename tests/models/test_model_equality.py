@@ -43,7 +43,8 @@ def test_loss_and_gradients_equal_the_dense_mask(dense_transformer, architecture
     ours, theirs = LossModule(model, 0.1)(batch), dense_transformer(model).loss(batch, 0.1)
     assert_close(ours, theirs)
     for found, expected in zip(gradients(model, ours), gradients(model, theirs), strict=True):
-        assert_close(found, expected)
+        # Rounding adds up over the layers, differently on each kind of CPU; one attention alone is held to 1e-5.
+        assert_close(found, expected, 5e-5)
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
