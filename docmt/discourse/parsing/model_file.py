@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 
-from docmt.discourse.parsing.baselines import Parser
 from docmt.discourse.parsing.ensemble import Ensemble
 from docmt.discourse.parsing.linear import LEVELS, LinearParser, SegmenterSyntax
 from docmt.discourse.parsing.linear_model import LinearClassifier
@@ -24,7 +23,7 @@ from docmt.files import atomic_path, read_bytes
 
 FORMAT = 1
 KIND = "RST parser"
-KEYS = ("settings", "relations", "parts", "segmenter", "scores", "provenance")
+KEYS = ("settings", "relations", "words", "parts", "segmenter", "scores", "provenance")
 
 
 @dataclass(frozen=True)
@@ -50,15 +49,18 @@ def save_parser(path: Path, trained: TrainedParser) -> None:
     """Write a model file; it appears only when it is whole."""
     parser = trained.parser
     if isinstance(parser, NeuralParser):
-        relations, parts = list(parser.relations), [network.state_dict() for network in parser.ensemble.networks]
+        relations, words = list(parser.relations), list(parser.words)
+        parts = [network.state_dict() for network in parser.ensemble.networks]
     else:
         names = [name for name in LEVELS.values() if name in parser.relations]
-        relations, parts = names, [parser.actions.to_dict(), *(parser.relations[name].to_dict() for name in names)]
+        relations, words = names, []
+        parts = [parser.actions.to_dict(), *(parser.relations[name].to_dict() for name in names)]
     content = {
         "format": FORMAT,
         "kind": KIND,
         "settings": trained.settings.model_dump(),
         "relations": relations,
+        "words": words,
         "parts": parts,
         "segmenter": _to_tensor(trained.segmenter) if trained.segmenter is not None else None,
         "scores": trained.scores,
@@ -86,8 +88,10 @@ def load_trained(path: Path) -> TrainedParser:
     data = content["segmenter"].numpy().tobytes() if content["segmenter"] is not None else None
     segmenter = read_segmenter(data) if data is not None else None
     try:
-        build = _build_neural if settings.kind == "neural" else _build_linear
-        parser = build(settings, content["relations"], content["parts"], segmenter)
+        if settings.kind == "neural":
+            parser = _build_neural(settings, content, segmenter)
+        else:
+            parser = _build_linear(settings, content["relations"], content["parts"], segmenter)
     except (RuntimeError, TypeError, AttributeError, KeyError, ValueError) as error:
         reason = " ".join(str(error).split())[:200]
         raise UserError(f"{path}: weights and settings do not fit each other ({reason}): train it again") from None
@@ -106,14 +110,13 @@ def _to_tensor(data: bytes) -> torch.Tensor:
     return torch.frombuffer(bytearray(data), dtype=torch.uint8)
 
 
-def _build_neural(
-    settings: ParserSettings, relations: Sequence[str], parts: Sequence[dict[str, Any]], segmenter: Segmenter | None
-) -> Parser:
+def _build_neural(settings: ParserSettings, content: dict[str, Any], segmenter: Segmenter | None) -> NeuralParser:
+    relations, words = content["relations"], content["words"]
     if segmenter is None:
         raise ValueError("it lacks the segmenter whose word states it reads")
     networks = []
-    for weights in parts:
-        network = ParserNetwork(segmenter.width, len(relations), settings.neural)
+    for weights in content["parts"]:
+        network = ParserNetwork(segmenter.width, len(words), len(relations), settings.neural)
         network.load_state_dict(weights)
         networks.append(network.eval())
     if not networks:
@@ -121,6 +124,7 @@ def _build_neural(
     return NeuralParser(
         Ensemble(networks),
         tuple(relations),
+        tuple(words),
         segmenter,
         sentence_constraint=settings.sentence_constraint,
         paragraph_constraint=settings.paragraph_constraint,
@@ -129,7 +133,7 @@ def _build_neural(
 
 def _build_linear(
     settings: ParserSettings, levels: Sequence[str], parts: Sequence[dict[str, Any]], segmenter: Segmenter | None
-) -> Parser:
+) -> LinearParser:
     actions, *relations = map(LinearClassifier.from_dict, parts)
     parser = LinearParser(
         actions,

@@ -4,6 +4,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Protocol
 
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor
 from docmt.discourse.documents import DiscourseDocument
 from docmt.discourse.parsing.baselines import WordStates
 from docmt.discourse.parsing.ensemble import Ensemble
-from docmt.discourse.parsing.neural_examples import edu_inputs, merge_rows, merge_slots, state_slots
+from docmt.discourse.parsing.neural_examples import edu_inputs, merge_rows, merge_slots, number_words, state_slots
 from docmt.discourse.parsing.neural_model import EduInputs
 from docmt.discourse.parsing.structure import Sketch, state_values
 from docmt.discourse.parsing.transitions import Constraint, Merge, State, build_tree, merges, parse_greedily
@@ -36,6 +37,7 @@ class NeuralParser:
     Attributes:
         ensemble: the networks.
         relations: names of the relation classes.
+        words: the vocabulary of words at the edges of EDUs.
         segmenter: whose states they were trained on.
         sentence_constraint, paragraph_constraint: whether every sentence, every paragraph becomes one subtree.
         counts: see `Parser`.
@@ -43,10 +45,15 @@ class NeuralParser:
 
     ensemble: Ensemble
     relations: Sequence[str]
+    words: Sequence[str]
     segmenter: StateSource
     sentence_constraint: bool = True
     paragraph_constraint: bool = False
     counts: Counter[str] = field(default_factory=Counter)
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return number_words(self.words)
 
     def parse(self, document: DiscourseDocument) -> DiscourseDocument:
         """The document with a tree."""
@@ -70,7 +77,8 @@ class NeuralParser:
         full = [number for number, document in enumerate(documents) if document.edus]
         trees: dict[int, Node] = {}
         if full:
-            batch = _Batch([documents[number] for number in full], [states[number] for number in full], self.ensemble)
+            inputs = [edu_inputs(documents[number], states[number], self._numbers) for number in full]
+            batch = _Batch([documents[number] for number in full], inputs, self.ensemble)
             constraints = [
                 Constraint(sketch.layout, sentences=self.sentence_constraint, paragraphs=self.paragraph_constraint)
                 for sketch in batch.sketches
@@ -106,12 +114,11 @@ def _groups(lengths: Sequence[int]) -> Iterator[list[int]]:
 class _Batch:
     """Documents that are parsed side by side, each with one EDU or more."""
 
-    def __init__(self, documents: Sequence[DiscourseDocument], states: WordStates, ensemble: Ensemble) -> None:
+    def __init__(self, documents: Sequence[DiscourseDocument], inputs: Sequence[EduInputs], ensemble: Ensemble) -> None:
         self.lengths = [len(document.edus) for document in documents]
         self.sketches = [Sketch(document) for document in documents]
         self.offsets = [0, *itertools.accumulate(self.lengths)]
         self.ensemble = ensemble
-        inputs = [edu_inputs(document, words) for document, words in zip(documents, states, strict=True)]
         self._encoded = ensemble.encode(EduInputs.join(inputs))
         self._actions = ensemble.actions.cache(self._encoded, self.lengths)
 

@@ -3,7 +3,8 @@
 Shapes: D width of a word state, Q states or nodes, L slots, F features.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,15 +20,36 @@ from docmt.discourse.trees import Node
 NO_EDU = -1
 
 
-def edu_inputs(document: DiscourseDocument, states: Sequence[Tensor]) -> EduInputs:
+def edge_words(document: DiscourseDocument, edu: int) -> tuple[str, str, str]:
+    """The first, second and last word of an EDU in lower case, empty where there is none."""
+    words = document.edu_words(edu)
+    return tuple(words[at].lower() if len(words) > place else "" for at, place in ((0, 0), (1, 1), (-1, 0)))
+
+
+def learn_words(documents: Iterable[DiscourseDocument], *, min_count: int) -> tuple[str, ...]:
+    """The words seen `min_count` times or more at the edges of EDUs, sorted."""
+    counts = Counter(
+        word for document in documents for edu in range(len(document.edus)) for word in edge_words(document, edu)
+    )
+    return tuple(sorted(word for word, count in counts.items() if word and count >= min_count))
+
+
+def edu_inputs(document: DiscourseDocument, states: Sequence[Tensor], numbers: Mapping[str, int]) -> EduInputs:
     """What the network reads of a document's words.
 
     Args:
         states: of each sentence, [its words, D].
+        numbers: of the words in the parser's vocabulary, from 1.
     """
     lengths = torch.tensor([edu.end - edu.start for edu in document.edus])
     edu_W = torch.arange(len(document.edus)).repeat_interleave(lengths)
-    return EduInputs(torch.cat(list(states)).float(), edu_W, (len(document.edus),))
+    edges = [[numbers.get(word, 0) for word in edge_words(document, edu)] for edu in range(len(document.edus))]
+    return EduInputs(torch.cat(list(states)).float(), edu_W, torch.tensor(edges), (len(document.edus),))
+
+
+def number_words(words: Sequence[str]) -> dict[str, int]:
+    """Numbers from 1; 0 is for all other words."""
+    return {word: number for number, word in enumerate(words, start=1)}
 
 
 def state_slots(sketch: Sketch, state: State) -> list[int]:
@@ -97,7 +119,12 @@ class Example:
 
 
 def make_example(
-    document: DiscourseDocument, tree: Node, states: Sequence[Tensor], relations: Sequence[str]
+    document: DiscourseDocument,
+    tree: Node,
+    states: Sequence[Tensor],
+    *,
+    relations: Sequence[str],
+    numbers: Mapping[str, int],
 ) -> Example:
     """Replay the oracle on a document.
 
@@ -105,6 +132,7 @@ def make_example(
         tree: its binary tree with coarse relations.
         states: word states of its sentences.
         relations: the names of the classes; all of the tree's are among them.
+        numbers: of the words in the parser's vocabulary.
     """
     actions = gold_actions(tree)
     nodes = merges(actions)
@@ -120,7 +148,7 @@ def make_example(
         step_values.append(np.array(rows, dtype=np.int16))
         node_values.append(np.array(merge_rows(sketch, nodes), dtype=np.int16))
     return Example(
-        edu_inputs(document, states),
+        edu_inputs(document, states, numbers),
         Decisions(np.array(slots), (step_values[0], step_values[1]), np.array(actions)),
         Decisions(
             np.array([merge_slots(node) for node in nodes]),

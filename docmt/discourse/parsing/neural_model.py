@@ -34,11 +34,13 @@ class EduInputs:
     Attributes:
         words_WD: float32, word states.
         edu_W: int64, the EDU of each word, rising; EDUs without words have none.
+        edges_E3: int64, the numbers of each EDU's first, second and last word in the parser's vocabulary; 0 for others.
         n_edus: EDUs of each document; none is 0.
     """
 
     words_WD: Tensor
     edu_W: Tensor
+    edges_E3: Tensor
     n_edus: tuple[int, ...]
 
     @classmethod
@@ -49,7 +51,12 @@ class EduInputs:
             edus.append(part.edu_W + offset)
             offset += sum(part.n_edus)
         lengths = tuple(length for part in parts for length in part.n_edus)
-        return cls(torch.cat([part.words_WD for part in parts]), torch.cat(edus), lengths)
+        return cls(
+            torch.cat([part.words_WD for part in parts]),
+            torch.cat(edus),
+            torch.cat([part.edges_E3 for part in parts]),
+            lengths,
+        )
 
 
 class WordPooling(nn.Module):
@@ -80,13 +87,15 @@ class WordPooling(nn.Module):
 
 
 class EduEncoder(nn.Module):
-    """EDU vectors: pooled word states, projected, and a BiLSTM over the document's EDUs."""
+    """EDU vectors: pooled word states and embedded edge words, projected, and a BiLSTM over the document's EDUs."""
 
-    def __init__(self, width: int, settings: NeuralSettings) -> None:
+    def __init__(self, width: int, n_words: int, settings: NeuralSettings) -> None:
         super().__init__()
         self.pool = WordPooling(width, settings.queries)
+        self.words = nn.Embedding(1 + n_words, settings.word_width)
+        self.word_dropout = settings.word_dropout
         self.drop_input = nn.Dropout(settings.input_dropout)
-        self.project = nn.Linear(self.pool.width, settings.edu_width)
+        self.project = nn.Linear(self.pool.width + 3 * settings.word_width, settings.edu_width)
         self.recurrent = nn.LSTM(settings.edu_width, settings.document_width, bidirectional=True, batch_first=True)
         self.drop_output = nn.Dropout(settings.hidden_dropout)
         self.width = settings.edu_width + 2 * settings.document_width
@@ -94,7 +103,11 @@ class EduEncoder(nn.Module):
     def forward(self, inputs: EduInputs) -> Tensor:
         """The encoded EDUs, [E, R]."""
         lengths = inputs.n_edus
-        edus_ER = torch.tanh(self.project(self.drop_input(self.pool(inputs))))
+        edges_E3 = inputs.edges_E3
+        if self.training and self.word_dropout:
+            edges_E3 = edges_E3 * torch.empty(edges_E3.shape).bernoulli_(1 - self.word_dropout).long()
+        vectors = torch.cat([self.pool(inputs), self.words(edges_E3).flatten(1)], dim=1)
+        edus_ER = torch.tanh(self.project(self.drop_input(vectors)))
         padded_BTR = pad_sequence(list(edus_ER.split(list(lengths))), batch_first=True)
         packed = pack_padded_sequence(padded_BTR, torch.tensor(lengths), batch_first=True, enforce_sorted=False)
         context_BTR, _ = pad_packed_sequence(self.recurrent(packed)[0], batch_first=True)
@@ -135,6 +148,8 @@ class SpanClassifier(nn.Module):
         *,
         n_gates: int,
         n_classes: int,
+        dropout: float,
+        feature_dropout: float,
         settings: NeuralSettings,
     ) -> None:
         super().__init__()
@@ -149,8 +164,8 @@ class SpanClassifier(nn.Module):
         self.features = nn.Parameter(torch.empty(self.total * (1 + n_gates * N_LEVELS), settings.feature_width))
         self.widen = nn.Linear(settings.feature_width, settings.hidden_width, bias=False)
         self.norm = nn.LayerNorm(settings.hidden_width)
-        self.drop = nn.Dropout(settings.hidden_dropout)
-        self.feature_dropout = settings.feature_dropout
+        self.drop = nn.Dropout(dropout)
+        self.feature_dropout = feature_dropout
         self.hidden = nn.Linear(settings.hidden_width, settings.hidden_width)
         self.out = nn.Linear(settings.hidden_width, n_classes)
         nn.init.normal_(self.features, std=0.05)
@@ -204,13 +219,29 @@ class SpanClassifier(nn.Module):
 class ParserNetwork(nn.Module):
     """One member of the ensemble: encoder, classifier of actions, classifier of relations."""
 
-    def __init__(self, word_width: int, n_relations: int, settings: NeuralSettings) -> None:
+    def __init__(self, state_width: int, n_words: int, n_relations: int, settings: NeuralSettings) -> None:
         super().__init__()
-        self.encoder = EduEncoder(word_width, settings)
+        self.encoder = EduEncoder(state_width, n_words, settings)
         width = self.encoder.width
         self.actions = SpanClassifier(
-            width, STATE_SLOTS, STATE_PAIRS, STATE_TEMPLATES, n_gates=2, n_classes=N_ACTIONS, settings=settings
+            width,
+            STATE_SLOTS,
+            STATE_PAIRS,
+            STATE_TEMPLATES,
+            n_gates=2,
+            n_classes=N_ACTIONS,
+            dropout=settings.hidden_dropout,
+            feature_dropout=settings.feature_dropout,
+            settings=settings,
         )
         self.relations = SpanClassifier(
-            width, MERGE_SLOTS, MERGE_PAIRS, MERGE_TEMPLATES, n_gates=1, n_classes=n_relations, settings=settings
+            width,
+            MERGE_SLOTS,
+            MERGE_PAIRS,
+            MERGE_TEMPLATES,
+            n_gates=1,
+            n_classes=n_relations,
+            dropout=settings.relation_dropout,
+            feature_dropout=settings.relation_feature_dropout,
+            settings=settings,
         )

@@ -12,30 +12,40 @@ class NeuralSettings(Settings):
     """Networks with different seeds, whose log probabilities are averaged."""
     queries: int = Field(default=3, ge=0)
     """Learnt queries that weight the words of an EDU."""
-    edu_width: int = Field(default=192, ge=1)
+    word_width: int = Field(default=24, ge=1)
+    """Width of the embeddings of the first, second and last word of an EDU."""
+    min_word_count: int = Field(default=8, ge=1)
+    """Words seen less often in these places have no embedding of their own."""
+    word_dropout: float = Field(default=0.15, ge=0, lt=1)
+    """Share of these words that are treated as unknown."""
+    edu_width: int = Field(default=160, ge=1)
     """Width of an EDU's own vector."""
-    document_width: int = Field(default=96, ge=1)
+    document_width: int = Field(default=80, ge=1)
     """Width of each direction of the BiLSTM over the EDUs of a document."""
-    hidden_width: int = Field(default=192, ge=1)
+    hidden_width: int = Field(default=128, ge=1)
     """Width of the hidden layers of both classifiers."""
     feature_width: int = Field(default=64, ge=1)
     """Width of the vector of a structural feature."""
     pair_width: int = Field(default=24, ge=1)
     """Width in which two EDUs are compared."""
-    epochs: int = Field(default=14, ge=1)
+    epochs: int = Field(default=12, ge=1)
     """Passes over the training documents, per member."""
-    documents_per_batch: int = Field(default=4, ge=1)
+    documents_per_batch: int = Field(default=6, ge=1)
     """Documents per update."""
-    learning_rate: float = Field(default=2e-3, gt=0)
+    learning_rate: float = Field(default=2.5e-3, gt=0)
     """Highest learning rate of Adam; it falls linearly to 0."""
     weight_decay: float = Field(default=1e-3, ge=0)
     """Decoupled weight decay."""
-    input_dropout: float = Field(default=0.4, ge=0, lt=1)
+    input_dropout: float = Field(default=0.3, ge=0, lt=1)
     """Dropout on pooled word states."""
-    hidden_dropout: float = Field(default=0.4, ge=0, lt=1)
-    """Dropout on encoded EDUs and hidden layers."""
-    feature_dropout: float = Field(default=0.2, ge=0, lt=1)
-    """Share of structural features that are left out."""
+    hidden_dropout: float = Field(default=0.25, ge=0, lt=1)
+    """Dropout on encoded EDUs and on the hidden layers of the classifier of actions."""
+    feature_dropout: float = Field(default=0.1, ge=0, lt=1)
+    """Share of structural features that the classifier of actions does without."""
+    relation_dropout: float = Field(default=0.45, ge=0, lt=1)
+    """Dropout on the hidden layers of the classifier of relations."""
+    relation_feature_dropout: float = Field(default=0.3, ge=0, lt=1)
+    """Share of structural features that the classifier of relations does without."""
     paragraph_dropout: float = Field(default=0.35, ge=0, le=1)
     """Share of training documents whose paragraphs are hidden in an epoch, so that the parser also works without."""
     label_smoothing: float = Field(default=0.05, ge=0, lt=1)

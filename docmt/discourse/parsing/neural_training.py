@@ -17,12 +17,13 @@ log = logging.getLogger(__name__)
 
 
 def train_member(
-    examples: Sequence[Example], n_relations: int, settings: NeuralSettings, *, seed: int
+    examples: Sequence[Example], *, n_words: int, n_relations: int, settings: NeuralSettings, seed: int
 ) -> ParserNetwork:
     """Train one network.
 
     Args:
         examples: with two EDUs or more each.
+        n_words: in the parser's vocabulary.
         n_relations: classes of the relation classifier.
         seed: of the weights, the order of documents and the dropout.
 
@@ -31,7 +32,7 @@ def train_member(
     chance = random.Random(seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network = ParserNetwork(examples[0].inputs.words_WD.shape[1], n_relations, settings).train()
+        network = ParserNetwork(examples[0].inputs.words_WD.shape[1], n_words, n_relations, settings).train()
         average = copy.deepcopy(network).eval()
         optimiser = torch.optim.AdamW(
             network.parameters(),

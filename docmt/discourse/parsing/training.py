@@ -12,7 +12,7 @@ from docmt.discourse.parsing.evaluation import evaluate
 from docmt.discourse.parsing.linear import LinearParser, SegmenterSyntax, train_linear
 from docmt.discourse.parsing.model_file import TrainedParser, digest, read_segmenter
 from docmt.discourse.parsing.neural import NeuralParser, word_states
-from docmt.discourse.parsing.neural_examples import make_example
+from docmt.discourse.parsing.neural_examples import learn_words, make_example, number_words
 from docmt.discourse.parsing.neural_training import train_member
 from docmt.discourse.parsing.preparation import relation_names, training_tree
 from docmt.discourse.parsing.settings import ParserSettings
@@ -120,19 +120,22 @@ class FileSyntax:
 
 def _train_neural(training: TrainingData, segmenter: Segmenter, settings: ParserSettings, *, seed: int) -> NeuralParser:
     relations = relation_names(training.trees)
+    words = learn_words(training.documents, min_count=settings.neural.min_word_count)
     states = word_states(segmenter, training.documents)
     examples = [
-        make_example(document, tree, words, relations)
-        for document, tree, words in zip(training.documents, training.trees, states, strict=True)
+        make_example(document, tree, own, relations=relations, numbers=number_words(words))
+        for document, tree, own in zip(training.documents, training.trees, states, strict=True)
         if not tree.is_leaf
     ]
+    sizes = {"n_words": len(words), "n_relations": len(relations)}
     networks = [
-        train_member(examples, len(relations), settings.neural, seed=1000 * seed + member)
+        train_member(examples, **sizes, settings=settings.neural, seed=1000 * seed + member)
         for member in range(settings.neural.members)
     ]
     return NeuralParser(
         Ensemble(networks),
         relations,
+        words,
         segmenter,
         sentence_constraint=settings.sentence_constraint,
         paragraph_constraint=settings.paragraph_constraint,

@@ -4,14 +4,14 @@ import random
 
 import pytest
 import torch
-from parsing_fixtures import COARSE, StandInSegmenter, coarse, complete_units, random_document
+from parsing_fixtures import COARSE, WORDS, StandInSegmenter, coarse, complete_units, random_document
 
 from docmt.discourse.documents import DiscourseDocument, edus_of_starts
 from docmt.discourse.parsing.ensemble import Ensemble, EnsembleClassifier
 from docmt.discourse.parsing.evaluation import evaluate
 from docmt.discourse.parsing.layout import Layout
 from docmt.discourse.parsing.neural import MAX_BATCH_EDUS, NeuralParser, word_states
-from docmt.discourse.parsing.neural_examples import collate, edu_inputs, make_example
+from docmt.discourse.parsing.neural_examples import collate, edu_inputs, make_example, number_words
 from docmt.discourse.parsing.neural_model import EduInputs, ParserNetwork, WordPooling
 from docmt.discourse.parsing.neural_settings import NeuralSettings
 from docmt.discourse.parsing.neural_training import _loss, train_member
@@ -25,6 +25,9 @@ RECIPE = TINY | {
     "input_dropout": 0.0,
     "hidden_dropout": 0.0,
     "feature_dropout": 0.0,
+    "relation_dropout": 0.0,
+    "relation_feature_dropout": 0.0,
+    "word_dropout": 0.0,
     "label_smoothing": 0.0,
     "average_decay": 0.9,
 }
@@ -36,7 +39,7 @@ def examples_of(documents):
     relations = relation_names(trees)
     states = word_states(segmenter, documents)
     return relations, [
-        make_example(document, tree, words, relations)
+        make_example(document, tree, words, relations=relations, numbers=number_words(WORDS))
         for document, tree, words in zip(documents, trees, states, strict=True)
         if not tree.is_leaf
     ]
@@ -44,8 +47,14 @@ def examples_of(documents):
 
 def train(documents, seed=1, **settings):
     relations, examples = examples_of(documents)
-    network = train_member(examples, len(relations), NeuralSettings(**RECIPE | settings), seed=seed)
-    return NeuralParser(Ensemble([network]), relations, StandInSegmenter())
+    network = train_member(
+        examples,
+        n_words=len(WORDS),
+        n_relations=len(relations),
+        settings=NeuralSettings(**RECIPE | settings),
+        seed=seed,
+    )
+    return NeuralParser(Ensemble([network]), relations, WORDS, StandInSegmenter())
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +127,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_one_others(documents):
 
 def test_every_parameter_gets_a_gradient(documents):
     relations, examples = examples_of(documents)
-    network = ParserNetwork(StandInSegmenter.width, len(relations), NeuralSettings(**TINY))
+    network = ParserNetwork(StandInSegmenter.width, len(WORDS), len(relations), NeuralSettings(**TINY))
     _loss(network, examples, [False] * len(examples), 0.1).backward()
     assert all(parameter.grad is not None and parameter.grad.abs().sum() > 0 for parameter in network.parameters())
 
@@ -126,10 +135,12 @@ def test_every_parameter_gets_a_gradient(documents):
 def test_pooled_words():
     document = DiscourseDocument("d", (("a", "b", "c"), ()), edus_of_starts([[1], []], [3, 0]))
     states = [torch.tensor([[1.0], [2.0], [4.0]]), torch.zeros(0, 1)]
+    inputs = edu_inputs(document, states, {"a": 1, "c": 2})
+    assert inputs.edges_E3.tolist() == [[1, 0, 1], [0, 2, 2], [0, 0, 0]]
     pool = WordPooling(1, 1)
     torch.nn.init.constant_(pool.queries.weight, 1.0)
     torch.nn.init.constant_(pool.queries.bias, 0.0)
-    one, two, empty = pool(edu_inputs(document, states)).tolist()
+    one, two, empty = pool(inputs).tolist()
     assert one == [1.0] * 4  # first word, last word, mean, weighted mean
     assert two[:3] == [2.0, 4.0, 3.0]
     assert 3.7 < two[3] < 3.8  # e² / (e² + e⁴) of 2.0, a little flattened by the bound
@@ -150,7 +161,10 @@ def test_collated_slots_point_into_the_batch(documents):
 def test_the_ensemble_averages_the_log_probabilities_of_its_members(documents, kind):
     relations, examples = examples_of(documents)
     torch.manual_seed(0)
-    networks = [ParserNetwork(StandInSegmenter.width, len(relations), NeuralSettings(**TINY)).eval() for _ in range(3)]
+    networks = [
+        ParserNetwork(StandInSegmenter.width, len(WORDS), len(relations), NeuralSettings(**TINY)).eval()
+        for _ in range(3)
+    ]
     for network in networks:
         torch.nn.init.normal_(getattr(network, kind).norm.weight)
     inputs = EduInputs.join([example.inputs for example in examples])
