@@ -166,6 +166,52 @@ TABLE = {
         ["config.report.published"],
     ),
     "published dataset of an unknown test": ("report.datasets", {"controlled/tst": "ted"}, ["config.report.datasets"]),
+    "unknown treebank": (
+        "discourse.segmenters.controlled.treebank",
+        "gumm",
+        ["segmenters.controlled.treebank", "'gum'"],
+    ),
+    "unknown segmenter": (
+        "discourse.parsers.controlled.segmenter",
+        "x",
+        ["config.discourse.parsers.controlled.segmenter"],
+    ),
+    "unknown parser": ("discourse.trees.parsed.parser", "chian", ["config.discourse.trees.parsed.parser", "'chain'"]),
+    "parser of a taken name": ("discourse.parsers.chain", {"treebank": "gum"}, ["parsers.chain", "needs no training"]),
+    "trees of two sources": (
+        "discourse.trees.parsed.gold",
+        True,
+        ["config.discourse.trees.parsed", "give one of them"],
+    ),
+    "trees of no source": ("discourse.trees.none", {}, ["config.discourse.trees.none", "give one of them"]),
+    "unknown trees": ("instances.documents_with_trees.trees", "parsd", ["documents_with_trees.trees", "'parsed'"]),
+    "files that lack a split": (
+        "discourse.trees.parsed",
+        {"files": {"controlled/train": "t", "controlled/dev": "d", "controlled/test_controled": "x"}},
+        ["config.discourse.trees.parsed.files", "'controlled/test_controlled' is missing"],
+    ),
+    "architecture without its trees": ("systems.rst_mix.segmentation", "documents", ["rst_mix", "reads trees"]),
+    "no architecture": ("systems.new", {"segmentation": "documents", "recipe": "scratch"}, ["architecture is missing"]),
+    "models of an unknown system": (
+        "systems.new",
+        {"segmentation": "documents", "model_of": "rst_mx"},
+        ["config.systems.new.model_of", "'rst_mix'"],
+    ),
+    "models of another system with an own recipe": (
+        "systems.new",
+        {"segmentation": "documents", "model_of": "rst_mix", "recipe": "scratch"},
+        ["config.systems.new", "leave out recipe"],
+    ),
+    "models of a seed that is not trained": (
+        "systems.new",
+        {"segmentation": "documents", "model_of": "rst_mix", "seeds": [9]},
+        ["config.systems.new.model_of", "seed 9"],
+    ),
+    "unknown key of a system's decoding": (
+        "systems.rst_mix.decoding",
+        {"beam": 2},
+        ["config.systems.rst_mix.decoding.beam: unknown key", "'beam_size'"],
+    ),
     "corpus under two kinds": (
         "corpora.custom.controlled",
         {"languages": ["en", "de"], "format": {"reader": "blank_lines"}, "splits": {}},

@@ -8,7 +8,9 @@ import pytest
 
 from docmt.config.fingerprints import Place
 
-SYSTEMS = ("sentence_transformer", "g_transformer_finetuned", "document_transformer")
+TRAINED = ("sentence_transformer", "g_transformer_finetuned", "document_transformer", "rst_mix")
+SYSTEMS = (*TRAINED, "rst_mix_without_trees")
+SPLITS = ("train", "dev", "test_controlled")
 REPORT = {"gather", "render"}
 
 
@@ -20,23 +22,40 @@ def of_run(system, *rules):
         "evaluate_translation": f"evaluate_translation {system} test_controlled",
         "evaluate_contrast": f"evaluate_contrast {system} pronoun",
     }
+    if system not in TRAINED:
+        del names["train"]
     return {names[rule] for rule in rules or names}
+
+
+def of_rst():
+    return of_run("rst_mix") | of_run("rst_mix_without_trees")
 
 
 FROM_BPE = {
     "learn_bpe",
     "learn_vocabulary",
     "pack_pipeline",
-    *(f"apply_bpe {split} {lang}" for split in ("train", "dev", "test_controlled") for lang in ("en", "de")),
+    *(f"apply_bpe {split} {lang}" for split in SPLITS for lang in ("en", "de")),
     *(
         f"build_instances {segmentation} {split}"
-        for segmentation in ("sentences", "documents")
-        for split in ("train", "dev", "test_controlled")
+        for segmentation in ("sentences", "documents", "documents_with_trees")
+        for split in SPLITS
     ),
     "count_instances",
     *(job for system in SYSTEMS for job in of_run(system)),
     *REPORT,
 }
+FROM_TREES = {
+    *(f"annotate parsed {split} 1 1" for split in SPLITS),
+    "annotate_suite parsed pronoun",
+    "count_trees parsed",
+    "draw_tree parsed dev",
+    *(f"build_instances documents_with_trees {split}" for split in SPLITS),
+    "count_instances",
+    *of_rst(),
+    *REPORT,
+}
+"""What follows from other trees: the text stages are not among it."""
 NEW_SYSTEM = {
     "segmentation": "documents",
     "architecture": "concatenation",
@@ -65,7 +84,7 @@ CHANGES = {
     ),
     "learning rate of a system that another starts from": (
         {"systems": {"sentence_transformer": {"training": {"learning_rate": 2.0e-3}}}},
-        of_run("sentence_transformer") | of_run("g_transformer_finetuned") | REPORT,
+        of_run("sentence_transformer") | of_run("g_transformer_finetuned") | of_rst() | REPORT,
     ),
     "size of one system": (
         {"systems": {"document_transformer": {"model": {"encoder_layers": 3}}}},
@@ -73,12 +92,33 @@ CHANGES = {
     ),
     "recipe": (
         {"training": {"finetune": {"word_dropout": 0.1}}},
-        of_run("g_transformer_finetuned") | REPORT,
+        of_run("g_transformer_finetuned") | of_rst() | REPORT,
     ),
+    "parser": (
+        {"discourse": {"parsers": {"tiny": {"settings": {"sentence_constraint": False}}}}},
+        {"train_parser tiny", "evaluate_parser tiny"} | FROM_TREES,
+    ),
+    "segmenter": (
+        {"discourse": {"segmenters": {"tiny": {"seed": 2}}}},
+        {f"{verb}_{what} tiny" for verb in ("train", "evaluate") for what in ("segmenter", "parser")} | FROM_TREES,
+    ),
+    "treebank": (
+        {"corpora": {"controlled": {"treebank": {"seed": 3}}}},
+        {"generate_corpus treebank"}
+        | {f"{verb}_{what} tiny" for verb in ("train", "evaluate") for what in ("segmenter", "parser")}
+        | FROM_TREES,
+    ),
+    "beam size of one system": (
+        {"systems": {"rst_mix": {"decoding": {"beam_size": 3}}}},
+        of_run("rst_mix", "translate", "evaluate_translation") | REPORT,
+    ),
+    "dropped trees": ({"systems": {"rst_mix": {"training": {"drop_rst": 0.3}}}}, of_rst() | REPORT),
     "new system": ({"systems": {"concatenation": NEW_SYSTEM}}, of_run("concatenation") | REPORT),
     "new suite": (
         {"datasets": {"controlled": {"suites": ["controlled/pronoun", "controlled/deixis"]}}},
-        {f"{rule} {system} deixis" for rule in ("contrast", "evaluate_contrast") for system in SYSTEMS} | REPORT,
+        {f"{rule} {system} deixis" for rule in ("contrast", "evaluate_contrast") for system in SYSTEMS}
+        | {"annotate_suite parsed deixis"}
+        | REPORT,
     ),
     "BPE merges": ({"text": {"bpe_merges": 80}}, FROM_BPE),
 }

@@ -1,5 +1,6 @@
 """The workflow as a whole: every shipped config is planned, the smallest is run, mistakes are one clear line."""
 
+import json
 import subprocess
 import sys
 
@@ -27,7 +28,7 @@ def test_demo_is_the_config_that_is_taken_without_a_name(tmp_path):
 @pytest.mark.parametrize(
     "target",
     [
-        *("all", "demo", "corpora", "text", "instances", "training", "decoding", "evaluation", "report"),
+        *("all", "demo", "corpora", "text", "discourse", "instances", "training", "decoding", "evaluation", "report"),
         "results/controlled/scores.csv",
         "results/controlled/runs/g_transformer_finetuned/scores.csv",
     ],
@@ -40,6 +41,7 @@ def test_target_can_be_planned(target, tmp_path):
     if "g_transformer_finetuned" in target:
         trained = {job for job in jobs if job.startswith("train ")}
         assert trained == {"train sentence_transformer", "train g_transformer_finetuned"}
+        assert not {job for job in jobs if "parsed" in job or "parser" in job}, "it reads no trees"
 
 
 def test_files_of_ones_own_are_read_and_joined(tmp_path):
@@ -78,6 +80,30 @@ def test_run_makes_all_products(finished):
     assert (run / "model.pt").exists() and list((run / "checkpoints").iterdir())
     assert not list(finished.folder.rglob("*.tok.*")), "tokens are temporary"
     assert not [path for path in finished.folder.rglob(".*") if path.name.startswith(".report")], "a half-written file"
+
+
+def test_trees_are_made_counted_and_drawn(finished):
+    results = finished.folder / "results"
+    for kind in ("segmenters", "parsers"):
+        evaluation = json.loads((results / f"discourse/{kind}/tiny/evaluation.json").read_text(encoding="utf-8"))
+        assert evaluation["sentences"] > 0
+    folder = results / "controlled/discourse/parsed"
+    index = (results / "controlled/corpora/en-de/dev.documents.tsv").read_text(encoding="utf-8").splitlines()
+    trees = (folder / "dev.1-of-1.discourse.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["document"] for line in trees] == [line.split("\t")[0] for line in index[1:]]
+    assert (folder / "statistics.csv").read_text(encoding="utf-8").count("\n") == 4
+    assert "<svg" in (folder / "dev.svg").read_text(encoding="utf-8")
+
+
+def test_a_system_decodes_the_models_of_another(finished):
+    runs = finished.folder / "results/controlled/runs"
+    assert not (runs / "rst_mix_without_trees/seed1/model.pt").exists()
+    with_trees, without = (
+        json.loads((runs / f"{system}/seed1/decoding/suite_pronoun.json").read_text(encoding="utf-8"))["items"]
+        for system in ("rst_mix", "rst_mix_without_trees")
+    )
+    assert [item["id"] for item in with_trees] == [item["id"] for item in without]
+    assert with_trees != without
 
 
 def test_every_rule_leaves_a_log_and_a_benchmark(finished):
