@@ -24,6 +24,8 @@ def add_segmenter_commands(commands: argparse._SubParsersAction) -> None:
     )
     evaluate.add_argument("--model", type=Path, required=True, help="model file")
     evaluate.add_argument("--gold", type=Path, required=True, help="gold EDUs (.discourse.jsonl)")
+    evaluate.add_argument("--text", type=Path, help="the same sentences as plain text: segment them in our own words")
+    evaluate.add_argument("--lang", help="language of the text; with --text")
     evaluate.add_argument("--out", type=Path, required=True, help="JSON file to write")
     evaluate.set_defaults(run=run_evaluate)
     summary = "find the EDUs of a text"
@@ -47,13 +49,19 @@ def run_train(options: argparse.Namespace) -> None:
 
 def run_evaluate(options: argparse.Namespace) -> None:
     """Write precision, recall and F1."""
-    from docmt.discourse.segmentation.evaluation import evaluate_file
+    from docmt.discourse.segmentation.evaluation import evaluate_file, evaluate_text
     from docmt.discourse.segmentation.prediction import Segmenter
+    from docmt.errors import UserError
     from docmt.files import sha256_file, write_json
     from docmt.provenance import describe
 
+    if (options.text is None) != (options.lang is None):
+        raise UserError("docmt discourse evaluate-segmenter: --text and --lang belong together")
     segmenter = Segmenter.load(options.model)
-    scores = evaluate_file(segmenter, options.gold)
+    if options.text is None:
+        scores = evaluate_file(segmenter, options.gold)
+    else:
+        scores = evaluate_text(segmenter, options.gold, text=options.text, lang=options.lang)
     facts = {"model": segmenter.trained.provenance, "gold": sha256_file(options.gold)}
     write_json(options.out, {"provenance": describe(**facts), "scores": scores})
 

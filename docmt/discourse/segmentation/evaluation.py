@@ -1,13 +1,17 @@
 """Precision, recall and F1 of EDU starts."""
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from docmt.discourse.documents import read_discourse
+from docmt.discourse.documents import DiscourseDocument, read_discourse
 from docmt.discourse.segmentation.examples import inner_starts
 from docmt.discourse.segmentation.prediction import Segmenter
+from docmt.discourse.segmentation.text import sentence_words
+from docmt.errors import UserError
+from docmt.files import read_lines
 
 
 @dataclass(frozen=True)
@@ -50,16 +54,60 @@ def score_starts(
 
 
 def evaluate_file(segmenter: Segmenter, gold: Path) -> dict[str, Any]:
-    """Segment the sentences of a `*.discourse.jsonl` anew and score them."""
+    """Segment the sentences of a `*.discourse.jsonl` anew, in its own words, and score them."""
     documents = read_discourse(gold)
+    sentences, starts = _sentences(documents)
+    scores = score_starts(segmenter.segment(sentences), starts, n_sentences=sum(map(bool, sentences)))
+    return {**scores, **_counts(documents)}
+
+
+def evaluate_text(segmenter: Segmenter, gold: Path, *, text: Path, lang: str) -> dict[str, Any]:
+    """Segment plain text in the words of our tokeniser, and score it against a `*.discourse.jsonl`.
+
+    Starts are compared as places in the text without its blanks, for the words need not be the same.
+
+    Args:
+        text: the same sentences as plain text, one per line.
+        lang: the language of the tokeniser.
+
+    Raises UserError when a line is not the text of its sentence.
+    """
+    documents = read_discourse(gold)
+    sentences, starts = _sentences(documents)
+    lines = read_lines(text)
+    if len(lines) != len(sentences):
+        raise UserError(f"{text}: {len(lines)} lines, but {gold} has {len(sentences)} sentences")
+    own = [sentence_words(line, lang) for line in lines]
+    for number, (words, wanted) in enumerate(zip(own, sentences, strict=True), start=1):
+        if "".join(words) != "".join(wanted):
+            raise UserError(f"{text}: line {number} is not the text of sentence {number} of {gold}")
+    scores = score_starts(
+        _places(own, segmenter.segment(own)), _places(sentences, starts), n_sentences=sum(map(bool, sentences))
+    )
+    n_same = sum(words == wanted for words, wanted in zip(own, sentences, strict=True))
+    return {**scores, **_counts(documents), "sentences_in_the_same_words": n_same}
+
+
+def _sentences(documents: Sequence[DiscourseDocument]) -> tuple[list[tuple[str, ...]], list[list[int]]]:
+    """The sentences of all documents, and their inner starts."""
     sentences = [words for document in documents for words in document.sentences]
-    starts = [found for document in documents for found in inner_starts(document)]
-    n_sentences = sum(map(bool, sentences))
-    scores = score_starts(segmenter.segment(sentences), starts, n_sentences=n_sentences)
-    counts = {
+    return sentences, [found for document in documents for found in inner_starts(document)]
+
+
+def _places(sentences: Iterable[Sequence[str]], starts: Iterable[Sequence[int]]) -> list[list[int]]:
+    """How many characters stand before each start in its sentence."""
+    places = []
+    for words, found in zip(sentences, starts, strict=True):
+        before = [0, *itertools.accumulate(map(len, words))]
+        places.append([before[word] for word in found])
+    return places
+
+
+def _counts(documents: Sequence[DiscourseDocument]) -> dict[str, int]:
+    lengths = [len(words) for document in documents for words in document.sentences]
+    return {
         "documents": len(documents),
-        "sentences": n_sentences,
-        "empty_sentences": len(sentences) - n_sentences,
-        "words": sum(map(len, sentences)),
+        "sentences": sum(map(bool, lengths)),
+        "empty_sentences": lengths.count(0),
+        "words": sum(lengths),
     }
-    return {**scores, **counts}

@@ -9,8 +9,9 @@ from test_segmenter_training import write_examples
 
 from docmt.cli.discourse_segmenter import add_segmenter_commands
 from docmt.corpora.documents import DocumentIndex, write_index
-from docmt.discourse.documents import Edu, read_discourse, write_discourse
+from docmt.discourse.documents import DiscourseDocument, Edu, edus_of_starts, read_discourse, write_discourse
 from docmt.discourse.segmentation import text
+from docmt.discourse.segmentation.evaluation import evaluate_text
 from docmt.discourse.segmentation.model_file import save_segmenter
 from docmt.discourse.segmentation.text import segment_text, sentence_words
 from docmt.errors import UserError
@@ -33,14 +34,20 @@ def test_train_evaluate_segment(tmp_path, caplog):
     epochs = [record.getMessage() for record in caplog.records if record.getMessage().startswith("epoch ")]
     assert len(epochs) == 50 and "dev F1" in epochs[0]
 
-    run(
-        "evaluate-segmenter", "--model", model, "--gold", f"{prefix}.discourse.jsonl", "--out", tmp_path / "scores.json"
-    )
+    gold = f"{prefix}.discourse.jsonl"
+    run("evaluate-segmenter", "--model", model, "--gold", gold, "--out", tmp_path / "scores.json")
     content = read_json(tmp_path / "scores.json")
     assert content["scores"]["inside"]["f1"] == 100 and content["scores"]["inside"]["gold"] == 4
     assert content["scores"]["all"]["gold"] == 9 and content["scores"]["words"] == 29
     assert content["provenance"]["model"]["seed"] == 1
     assert set(content["provenance"]["model"]["data"]) == {"train.discourse.jsonl", "train.syntax.jsonl"}
+
+    plain = tmp_path / "plain.en"
+    write_lines(plain, [" ".join(e.words).replace(" .", ".").replace(" ,", ",") for e in EXAMPLES])
+    run("evaluate-segmenter", "--model", model, "--gold", gold, "--text", plain, "--lang", "en", "--out", plain)
+    assert read_json(plain)["scores"] == {**content["scores"], "sentences_in_the_same_words": 5}
+    with pytest.raises(UserError, match="belong together"):
+        run("evaluate-segmenter", "--model", model, "--gold", gold, "--lang", "en", "--out", plain)
 
     write_lines(tmp_path / "text.en", ["He said that Mary left.", "", "Yes."])
     write_index(tmp_path / "text.documents.tsv", DocumentIndex(("one", "two"), (2, 1)))
@@ -93,3 +100,31 @@ def test_an_unknown_language_is_one_line(tmp_path):
     arguments = make_text(tmp_path, (1,), 1) | {"lang": "xx"}
     with pytest.raises(UserError, match="language 'xx'"):
         list(segment_text(untrained(), **arguments))
+
+
+class StartsAt:
+    """A segmenter that finds a start at each of some words."""
+
+    def __init__(self, *words):
+        self.words = words
+
+    def segment(self, sentences):
+        return [[i for i, word in enumerate(words) if i and word in self.words] for words in sentences]
+
+
+def test_starts_in_other_words_are_compared_by_their_place(tmp_path):
+    words = ("I", "did", "n't", "go", "home", "because", "it", "'s", "late", ".")
+    document = DiscourseDocument("d", (words, ()), edus_of_starts([[5], []], [10, 0]))
+    write_discourse(tmp_path / "gold.jsonl", [document])
+    write_lines(tmp_path / "text", ["I didn't go home because it's late.", ""])
+    files = {"gold": tmp_path / "gold.jsonl", "text": tmp_path / "text", "lang": "en"}
+    scores = evaluate_text(StartsAt("because", "late"), **files)
+    assert (scores["inside"]["correct"], scores["inside"]["predicted"], scores["inside"]["gold"]) == (1, 2, 1)
+    assert (scores["all"]["gold"], scores["empty_sentences"]) == (2, 1)
+    assert scores["sentences_in_the_same_words"] == 1  # the empty one
+    write_lines(tmp_path / "text", ["I did go home because it's late.", ""])
+    with pytest.raises(UserError, match="line 1 is not the text of sentence 1"):
+        evaluate_text(StartsAt(), **files)
+    write_lines(tmp_path / "text", [""])
+    with pytest.raises(UserError, match="1 lines"):
+        evaluate_text(StartsAt(), **files)
