@@ -65,7 +65,7 @@ def take_shard(texts: Iterable[Text], index: DocumentIndex, *, shard: int, n_sha
     done = 0
     for text, length in zip(texts, index.lengths, strict=True):
         # The shard in which the middle of the document lies.
-        place = min(n_shards, 1 + (2 * done + length) * n_shards // (2 * index.n_sentences)) if length else shard
+        place = 1 + (2 * done + length) * n_shards // (2 * index.n_sentences)
         done += length
         if place == shard:
             yield text

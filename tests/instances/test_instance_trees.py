@@ -101,9 +101,7 @@ def test_a_subset_keeps_its_trees(tmp_path):
     whole, part = build(tmp_path, max_tokens=10), build(tmp_path, max_tokens=10, subset=2)
     for number in range(len(part)):
         tokens = np.concatenate(part.sentences(number, "src"))
-        candidates = [
-            i for i in range(len(whole)) if np.array_equal(np.concatenate(whole.sentences(i, "src")), tokens)
-        ]
+        candidates = [i for i in range(len(whole)) if np.array_equal(np.concatenate(whole.sentences(i, "src")), tokens)]
         assert _described(part, number) in [_described(whole, i) for i in candidates]
 
 

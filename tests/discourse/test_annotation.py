@@ -1,0 +1,137 @@
+"""From text to trees: every document once and in order, whatever the shards and batches; bad files in one line."""
+
+import json
+
+import pytest
+
+from docmt.cli.main import main
+from docmt.corpora.documents import DocumentIndex, read_index
+from docmt.discourse import annotation
+from docmt.discourse.annotation import Text, annotate, read_texts, rename, suite_texts, take_shard
+from docmt.discourse.documents import read_discourse, write_discourse
+from docmt.discourse.parsing.loading import load_parser
+from docmt.errors import UserError
+
+LENGTHS = (2, 1, 30, 3, 4, 1, 1, 5)
+SENTENCES = ["He left, because it rained.", "", 'Don\'t ask me & my "friends"!', "One."]
+
+
+class EveryThirdWord:
+    """A stand-in for a segmenter."""
+
+    def segment(self, sentences):
+        return [list(range(3, len(words), 3)) for words in sentences]
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A text of eight documents and its index."""
+    lines = [SENTENCES[i % len(SENTENCES)] for i in range(sum(LENGTHS))]
+    (tmp_path / "x.en").write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    rows = [f"c.train/d{i}\t{n}" for i, n in enumerate(LENGTHS)]
+    (tmp_path / "x.documents.tsv").write_text("\n".join(["document\tn_sentences", *rows]) + "\n", encoding="utf-8")
+    return tmp_path / "x.en", tmp_path / "x.documents.tsv"
+
+
+def annotated(texts):
+    return list(annotate(texts, lang="en", segmenter=EveryThirdWord(), parser=load_parser("chain")))
+
+
+def test_every_sentence_keeps_its_place(files):
+    documents = annotated(read_texts(*files))
+    assert [len(document.sentences) for document in documents] == list(LENGTHS)
+    assert documents[0].sentences[0] == ("He", "left", ",", "because", "it", "rained", ".")
+    assert documents[0].sentences[1] == () and documents[0].edus[-1].end == 0
+    assert "&" in documents[2].sentences[3] and '"' in documents[2].sentences[3], "neither marks nor escapes"
+    for document in documents:
+        assert document.dependencies.heads == tuple(range(-1, len(document.edus) - 1))
+
+
+@pytest.mark.parametrize("batch_words", [1, 40, 10**6])
+def test_batches_do_not_matter(files, monkeypatch, batch_words):
+    expected = annotated(read_texts(*files))
+    monkeypatch.setattr(annotation, "BATCH_WORDS", batch_words)
+    assert annotated(read_texts(*files)) == expected
+
+
+@pytest.mark.parametrize("n_shards", [1, 2, 3, 8, 20])
+def test_shards_in_order_are_all_documents_once(n_shards):
+    index = DocumentIndex(tuple(f"d{i}" for i in range(len(LENGTHS))), LENGTHS)
+    texts = [Text(name, ["x"] * length) for name, length in zip(index.ids, LENGTHS, strict=True)]
+    shards = [list(take_shard(texts, index, shard=i, n_shards=n_shards)) for i in range(1, n_shards + 1)]
+    assert [text for shard in shards for text in shard] == texts
+    if n_shards == 2:
+        assert all(sum(len(text.sentences) for text in shard) >= 10 for shard in shards)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: text + "one more\n", "more lines than the 47 sentences"),
+        (lambda text: text[: text.rindex("\n", 0, -1) + 1], "46 lines, but"),
+    ],
+)
+def test_text_and_index_must_agree(files, change, message):
+    text = files[0].read_text(encoding="utf-8")
+    files[0].write_text(change(text), encoding="utf-8")
+    with pytest.raises(UserError, match=message):
+        list(read_texts(*files))
+
+
+def test_suites_become_documents(tmp_path):
+    items = [
+        {"id": f"i{n}", "phenomenon": "p", "src": ["A b.", "C."], "candidates": [["x", "y"], ["z", "w"]], "correct": 0}
+        for n in range(2)
+    ]
+    path = tmp_path / "s.jsonl"
+    path.write_text("".join(json.dumps(item) + "\n" for item in items), encoding="utf-8")
+    assert [(text.id, text.sentences) for text in suite_texts(path)] == [("i0", ["A b.", "C."]), ("i1", ["A b.", "C."])]
+
+
+def test_gold_trees_take_the_ids_of_the_text(files, tmp_path):
+    documents = annotated(Text(f"d{i}", ["x y"]) for i in range(len(LENGTHS)))
+    gold = tmp_path / "gold.jsonl"
+    write_discourse(gold, documents)
+    index = read_index(files[1])
+    assert [document.id for document in rename([gold], index)] == list(index.ids)
+    write_discourse(gold, documents[::-1])
+    with pytest.raises(UserError, match=r"the trees of 'c\.train/d0' are needed next, but there is 'd7'"):
+        list(rename([gold], index))
+    write_discourse(gold, documents[:-1])
+    with pytest.raises(UserError, match=r"'c\.train/d7' are needed next, but there is none"):
+        list(rename([gold], index))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--text", "t", "--lang", "en"], "give --text with --documents, or --suite"),
+        (["--text", "t", "--documents", "d", "--suite", "s", "--lang", "en"], "give --text with --documents"),
+        (["--suite", "s", "--lang", "en", "--shard", "3/2"], "--shard 3/2: write I/N"),
+        (["--suite", "s", "--lang", "en", "--shard", "1"], "--shard 1: write I/N"),
+        (["--suite", "s", "--lang", "en"], "no such file"),
+    ],
+)
+def test_mistakes_on_the_command_line_are_one_line(options, message, tmp_path, capsys):
+    out = tmp_path / "out.jsonl"
+    command = [
+        "discourse",
+        "annotate",
+        "--segmenter",
+        str(tmp_path / "none.pt"),
+        "--parser",
+        "chain",
+        "--out",
+        str(out),
+    ]
+    assert main([*command, *options]) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1 and not out.exists()
+
+
+def test_gather_writes_a_file(files, tmp_path):
+    gold = tmp_path / "gold.jsonl"
+    write_discourse(gold, annotated(Text(f"d{i}", ["x y"]) for i in range(len(LENGTHS))))
+    out = tmp_path / "out.jsonl"
+    assert not main(["discourse", "gather", "--inputs", str(gold), "--documents", str(files[1]), "--out", str(out)])
+    assert [document.id for document in read_discourse(out)] == list(read_index(files[1]).ids)
