@@ -1,5 +1,6 @@
 """What the tests of instances, models, training and decoding share: a tiny corpus and tiny models."""
 
+import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -272,3 +273,19 @@ def assert_same_training(one, other) -> None:
     assert one[0].provenance["best_step"] == other[0].provenance["best_step"]
     histories = [history.drop(columns=["seconds", "tokens_per_second"]) for _, history in (one, other)]
     pd.testing.assert_frame_equal(*histories, check_exact=True)
+
+
+def train_arguments(study, folder: Path, settings: dict, **changes) -> list[str]:
+    """The command line of `docmt train` on a study, with all output in `folder`."""
+    values = {
+        "settings": json.dumps(settings),
+        "train": study.instances(),
+        "dev": study.instances(),
+        "vocabulary": study.folder / "vocabulary.txt",
+        "pipeline": study.folder / "pipeline.json",
+        "checkpoints": folder / "checkpoints",
+        "history": folder / "history.csv",
+        "out": folder / "model.pt",
+        "accelerator": "cpu",
+    } | changes
+    return ["train", *(str(part) for name, value in values.items() for part in (f"--{name}", value))]

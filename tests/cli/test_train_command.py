@@ -1,34 +1,16 @@
 """`docmt train`; resuming is tested with the training loop."""
 
-import json
-
 import pytest
-from core_fixtures import RECIPE, model_settings
+from core_fixtures import RECIPE, model_settings, train_arguments
 
 from docmt.cli.main import main
 from docmt.models.model_file import load_model
-
-
-def arguments(study, out, settings, **changes):
-    values = {
-        "settings": json.dumps(settings),
-        "train": study.instances(),
-        "dev": study.instances(),
-        "vocabulary": study.folder / "vocabulary.txt",
-        "pipeline": study.folder / "pipeline.json",
-        "checkpoints": out / "checkpoints",
-        "history": out / "history.csv",
-        "out": out / "model.pt",
-        "accelerator": "cpu",
-    } | changes
-    return ["train", *(str(part) for name, value in values.items() for part in (f"--{name}", value))]
-
 
 SETTINGS = {"model": model_settings().model_dump(), "training": RECIPE | {"max_steps": 2}}
 
 
 def test_a_training_writes_model_and_history(study_files, tmp_path):
-    assert main(arguments(study_files, tmp_path, SETTINGS)) == 0
+    assert main(train_arguments(study_files, tmp_path, SETTINGS)) == 0
     trained = load_model(tmp_path / "model.pt")
     assert trained.provenance["seed"] == 1 and trained.provenance["settings"]["training"]["max_steps"] == 2
     assert trained.provenance["fingerprint"]
@@ -48,7 +30,7 @@ def test_a_training_writes_model_and_history(study_files, tmp_path):
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(study_files, tmp_path, capsys, settings, changes, message):
-    assert main(arguments(study_files, tmp_path, settings, **changes)) == 2
+    assert main(train_arguments(study_files, tmp_path, settings, **changes)) == 2
     lines = [line for line in capsys.readouterr().err.strip().splitlines() if line.startswith("docmt: error: ")]
     assert len(lines) == 1 and message in lines[0]
     assert list(tmp_path.iterdir()) == []

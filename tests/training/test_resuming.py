@@ -1,7 +1,6 @@
 """Killed and resumed equals uninterrupted, bit by bit; damaged and foreign checkpoints are not used."""
 
 import copy
-import json
 import logging
 import os
 import random
@@ -13,7 +12,7 @@ import time
 import pandas as pd
 import pytest
 import torch
-from core_fixtures import RECIPE, assert_same_training, model_settings, run_training
+from core_fixtures import RECIPE, assert_same_training, model_settings, run_training, train_arguments
 
 from docmt.models.model_file import load_model
 from docmt.training.checkpoints import CheckpointFolder
@@ -220,19 +219,7 @@ def test_pruning_keeps_two_checkpoints_and_their_best_weights(tmp_path):
 def command(study, folder, recipe):
     model = model_settings("g_transformer", dropout=0.1).model_dump()
     settings = {"model": model, "training": RECIPE | recipe}
-    values = {
-        "settings": json.dumps(settings),
-        "train": study.instances(),
-        "dev": study.instances(),
-        "vocabulary": study.folder / "vocabulary.txt",
-        "pipeline": study.folder / "pipeline.json",
-        "checkpoints": folder / "checkpoints",
-        "history": folder / "history.csv",
-        "out": folder / "model.pt",
-        "accelerator": "cpu",
-    }
-    options = [str(part) for name, value in values.items() for part in (f"--{name}", value)]
-    return [sys.executable, "-m", "docmt.cli.main", "train", *options]
+    return [sys.executable, "-m", "docmt.cli.main", *train_arguments(study, folder, settings)]
 
 
 def run_until_killed(arguments, folder, number, wait):
