@@ -114,9 +114,11 @@ def _build_neural(settings: ParserSettings, content: dict[str, Any], segmenter: 
     relations, words = content["relations"], content["words"]
     if segmenter is None:
         raise ValueError("it lacks the segmenter whose word states it reads")
+    reads_lower = settings.neural.layers == "both"
+    width = segmenter.width + (segmenter.lower_width if reads_lower else 0)
     networks = []
     for weights in content["parts"]:
-        network = ParserNetwork(segmenter.width, len(words), len(relations), settings.neural)
+        network = ParserNetwork(width, len(words), len(relations), settings.neural)
         network.load_state_dict(weights)
         networks.append(network.eval())
     if not networks:
@@ -126,6 +128,7 @@ def _build_neural(settings: ParserSettings, content: dict[str, Any], segmenter: 
         tuple(relations),
         tuple(words),
         segmenter,
+        reads_lower=reads_lower,
         sentence_constraint=settings.sentence_constraint,
         paragraph_constraint=settings.paragraph_constraint,
     )

@@ -2,7 +2,7 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
@@ -23,11 +23,18 @@ MAX_BATCH_EDUS = 4000
 """Documents are parsed side by side up to so many EDUs."""
 
 
+class WordReading(Protocol):
+    """A sentence as a segmenter reads it: the outputs of both BiLSTMs, [words, width] each."""
+
+    states_TD: Tensor
+    lower_TD: Tensor
+
+
 class StateSource(Protocol):
     """What the neural parser needs of a segmenter."""
 
-    def states(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
-        """Word states of each sentence, float32 [words, width]."""
+    def read(self, sentences: Sequence[Sequence[str]]) -> Sequence[WordReading]:
+        """The sentences, in order."""
 
 
 @dataclass
@@ -39,6 +46,7 @@ class NeuralParser:
         relations: names of the relation classes.
         words: the vocabulary of words at the edges of EDUs.
         segmenter: whose states they were trained on.
+        reads_lower: whether they read the states of its lower BiLSTM too.
         sentence_constraint, paragraph_constraint: whether every sentence, every paragraph becomes one subtree.
         counts: see `Parser`.
     """
@@ -47,6 +55,7 @@ class NeuralParser:
     relations: Sequence[str]
     words: Sequence[str]
     segmenter: StateSource
+    reads_lower: bool = True
     sentence_constraint: bool = True
     paragraph_constraint: bool = False
     counts: Counter[str] = field(default_factory=Counter)
@@ -62,9 +71,14 @@ class NeuralParser:
     def parse_batch(
         self, documents: Sequence[DiscourseDocument], states: WordStates | None = None
     ) -> list[DiscourseDocument]:
-        """The documents with trees; many at a time are faster than one."""
+        """The documents with trees; many at a time are faster than one.
+
+        Args:
+            states: what `word_states` gives; None to compute it here.
+        """
         if states is None:
-            states = word_states(self.segmenter, documents)
+            readings = self.segmenter.read([words for document in documents for words in document.sentences])
+            states = word_states(readings, documents, reads_lower=self.reads_lower)
         parsed: list[DiscourseDocument] = []
         for chosen in _groups([len(document.edus) for document in documents]):
             with torch.no_grad():
@@ -91,10 +105,20 @@ class NeuralParser:
         return [replace(document, tree=trees.get(number), arcs=None) for number, document in enumerate(documents)]
 
 
-def word_states(segmenter: StateSource, documents: Sequence[DiscourseDocument]) -> list[list[Tensor]]:
-    """The word states of the sentences of documents."""
-    states = iter(segmenter.states([words for document in documents for words in document.sentences]))
-    return [[next(states) for _ in document.sentences] for document in documents]
+def word_states(
+    readings: Iterable[WordReading], documents: Sequence[DiscourseDocument], *, reads_lower: bool
+) -> list[list[Tensor]]:
+    """The word states of documents, by sentence.
+
+    Args:
+        readings: of all sentences of all documents, in order.
+        reads_lower: whether the states of the lower BiLSTM are put behind those of the upper one.
+    """
+    states = (
+        torch.cat([reading.states_TD, reading.lower_TD], dim=1) if reads_lower else reading.states_TD
+        for reading in readings
+    )
+    return [list(itertools.islice(states, len(document.sentences))) for document in documents]
 
 
 def _groups(lengths: Sequence[int]) -> Iterator[list[int]]:

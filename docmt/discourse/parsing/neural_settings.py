@@ -1,5 +1,7 @@
 """Settings of the neural parser."""
 
+from typing import Literal
+
 from pydantic import Field
 
 from docmt.settings import Settings
@@ -10,6 +12,8 @@ class NeuralSettings(Settings):
 
     members: int = Field(default=4, ge=1)
     """Networks with different seeds, whose log probabilities are averaged."""
+    layers: Literal["upper", "both"] = "both"
+    """Word states that the network reads: of the segmenter's upper BiLSTM, or of both."""
     queries: int = Field(default=3, ge=0)
     """Learnt queries that weight the words of an EDU."""
     word_width: int = Field(default=24, ge=1)

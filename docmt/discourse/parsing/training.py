@@ -121,7 +121,9 @@ class FileSyntax:
 def _train_neural(training: TrainingData, segmenter: Segmenter, settings: ParserSettings, *, seed: int) -> NeuralParser:
     relations = relation_names(training.trees)
     words = learn_words(training.documents, min_count=settings.neural.min_word_count)
-    states = word_states(segmenter, training.documents)
+    reads_lower = settings.neural.layers == "both"
+    readings = segmenter.read([own for document in training.documents for own in document.sentences])
+    states = word_states(readings, training.documents, reads_lower=reads_lower)
     examples = [
         make_example(document, tree, own, relations=relations, numbers=number_words(words))
         for document, tree, own in zip(training.documents, training.trees, states, strict=True)
@@ -137,6 +139,7 @@ def _train_neural(training: TrainingData, segmenter: Segmenter, settings: Parser
         relations,
         words,
         segmenter,
+        reads_lower=reads_lower,
         sentence_constraint=settings.sentence_constraint,
         paragraph_constraint=settings.paragraph_constraint,
     )

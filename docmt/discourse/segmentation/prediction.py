@@ -47,10 +47,12 @@ class Reading:
     Attributes:
         starts: the words other than the first at which an EDU begins.
         states_TD: float32, the output of the upper BiLSTM, one row per word.
+        lower_TD: that of the lower one, which knows more of words and parts of speech.
     """
 
     starts: list[int]
     states_TD: Tensor
+    lower_TD: Tensor
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,11 @@ class Segmenter:
         """The width of the states."""
         return self._network.upper.width
 
+    @property
+    def lower_width(self) -> int:
+        """The width of the states of the lower BiLSTM."""
+        return self._network.lower.width
+
     def segment(self, sentences: Sequence[Sequence[str]]) -> list[list[int]]:
         """For each sentence (its words), the words other than the first at which an EDU begins; from 0, rising."""
         starts: list[list[int]] = [[] for _ in sentences]
@@ -101,11 +108,14 @@ class Segmenter:
         """EDU starts and states in one pass."""
         starts: list[list[int]] = [[] for _ in sentences]
         states: list[Tensor] = [torch.empty(len(words), self.width) for words in sentences]
+        lower: list[Tensor] = [torch.empty(len(words), self.lower_width) for words in sentences]
         for windows, batch, found in self._run(sentences):
             self._add_starts(starts, windows, batch, found)
-            for window, states_TD in zip(windows, found.upper_BTD, strict=True):
-                states[window.sentence][window.core_start : window.core_end] = states_TD[window.core]
-        return [Reading(sorted(found), states_TD) for found, states_TD in zip(starts, states, strict=True)]
+            for window, upper_TD, lower_TD in zip(windows, found.upper_BTD, found.lower_BTD, strict=True):
+                words = slice(window.core_start, window.core_end)
+                states[window.sentence][words] = upper_TD[window.core]
+                lower[window.sentence][words] = lower_TD[window.core]
+        return [Reading(sorted(found), *both) for found, *both in zip(starts, states, lower, strict=True)]
 
     def aux_predictions(self, sentences: Sequence[Sequence[str]]) -> list[WordSyntax]:
         """Part of speech, relation and head of every word.

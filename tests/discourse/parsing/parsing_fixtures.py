@@ -3,6 +3,7 @@
 import itertools
 import random
 import zlib
+from dataclasses import dataclass
 
 import torch
 
@@ -10,6 +11,7 @@ from docmt.discourse.documents import DiscourseDocument, edus_of_starts
 from docmt.discourse.trees import join, join_names, leaf
 
 WORDS = ("but", "We", "went", "home", "because", "rain", "fell", ",", ".", "?", "Then", "42", "(", ")", "和")
+WIDTH = 4
 RELATIONS = ("joint-list", "elaboration-additional", "causal-cause")
 COARSE = ("causal", "elaboration", "joint")
 
@@ -52,13 +54,17 @@ def complete_units(tree, unit_of):
     return all((group[0], group[-1]) in spans for group in groups)
 
 
+@dataclass
+class Reading:
+    states_TD: torch.Tensor
+    lower_TD: torch.Tensor
+
+
 class StandInSegmenter:
     """Word states that depend on the word only, and the same syntax for every sentence."""
 
-    width = 6
-
-    def states(self, sentences):
-        return [torch.stack([_state(word) for word in words]) if words else torch.zeros(0, 6) for words in sentences]
+    def read(self, sentences):
+        return [Reading(states[:, :WIDTH], states[:, WIDTH:]) for states in map(_states, sentences)]
 
     def aux_predictions(self, sentences):
         from docmt.discourse.parsing.syntax import WordSyntax
@@ -90,6 +96,9 @@ def save_tiny_segmenter(path):
     return path
 
 
-def _state(word):
-    generator = torch.Generator().manual_seed(zlib.crc32(word.encode()))
-    return torch.randn(6, generator=generator)
+def _states(words):
+    rows = [torch.zeros(0, 2 * WIDTH)]
+    for word in words:
+        generator = torch.Generator().manual_seed(zlib.crc32(word.encode()))
+        rows.append(torch.randn(1, 2 * WIDTH, generator=generator))
+    return torch.cat(rows)

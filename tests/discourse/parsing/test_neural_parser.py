@@ -4,7 +4,7 @@ import random
 
 import pytest
 import torch
-from parsing_fixtures import COARSE, WORDS, StandInSegmenter, coarse, complete_units, random_document
+from parsing_fixtures import COARSE, WIDTH, WORDS, StandInSegmenter, coarse, complete_units, random_document
 
 from docmt.discourse.documents import DiscourseDocument, edus_of_starts
 from docmt.discourse.parsing.ensemble import Ensemble, EnsembleClassifier
@@ -33,11 +33,15 @@ RECIPE = TINY | {
 }
 
 
-def examples_of(documents):
+def sentences_read(segmenter, documents):
+    return segmenter.read([words for document in documents for words in document.sentences])
+
+
+def examples_of(documents, *, reads_lower=True):
     segmenter = StandInSegmenter()
     trees = [training_tree(document, coarse) for document in documents]
     relations = relation_names(trees)
-    states = word_states(segmenter, documents)
+    states = word_states(sentences_read(segmenter, documents), documents, reads_lower=reads_lower)
     return relations, [
         make_example(document, tree, words, relations=relations, numbers=number_words(WORDS))
         for document, tree, words in zip(documents, trees, states, strict=True)
@@ -86,8 +90,17 @@ def test_side_by_side_is_one_by_one_and_states_may_be_given(parser):
     unseen = [random_document(seed, with_tree=False) for seed in range(70, 85)]
     alone = [parser.parse(document).tree for document in unseen]
     assert [document.tree for document in parser.parse_batch(unseen)] == alone
-    states = word_states(parser.segmenter, unseen)
+    states = word_states(sentences_read(parser.segmenter, unseen), unseen, reads_lower=True)
     assert [document.tree for document in parser.parse_batch(unseen, states)] == alone
+
+
+def test_only_the_upper_states():
+    document = random_document(4, n_sentences=3)
+    readings = sentences_read(StandInSegmenter(), [document])
+    (upper,) = word_states(readings, [document], reads_lower=False)
+    (both,) = word_states(readings, [document], reads_lower=True)
+    assert [states.shape[1] for states in (*upper, *both)] == [WIDTH] * 3 + [2 * WIDTH] * 3
+    assert all(torch.equal(a, b[:, :WIDTH]) for a, b in zip(upper, both, strict=True))
 
 
 def test_ugly_documents_and_counts(parser):
@@ -127,7 +140,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_one_others(documents):
 
 def test_every_parameter_gets_a_gradient(documents):
     relations, examples = examples_of(documents)
-    network = ParserNetwork(StandInSegmenter.width, len(WORDS), len(relations), NeuralSettings(**TINY))
+    network = ParserNetwork(2 * WIDTH, len(WORDS), len(relations), NeuralSettings(**TINY))
     _loss(network, examples, [False] * len(examples), 0.1).backward()
     assert all(parameter.grad is not None and parameter.grad.abs().sum() > 0 for parameter in network.parameters())
 
@@ -161,10 +174,7 @@ def test_collated_slots_point_into_the_batch(documents):
 def test_the_ensemble_averages_the_log_probabilities_of_its_members(documents, kind):
     relations, examples = examples_of(documents)
     torch.manual_seed(0)
-    networks = [
-        ParserNetwork(StandInSegmenter.width, len(WORDS), len(relations), NeuralSettings(**TINY)).eval()
-        for _ in range(3)
-    ]
+    networks = [ParserNetwork(2 * WIDTH, len(WORDS), len(relations), NeuralSettings(**TINY)).eval() for _ in range(3)]
     for network in networks:
         torch.nn.init.normal_(getattr(network, kind).norm.weight)
     inputs = EduInputs.join([example.inputs for example in examples])
