@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from docmt.discourse.parsing.baselines import Parser
 from docmt.discourse.parsing.ensemble import Ensemble
 from docmt.discourse.parsing.linear import LEVELS, LinearParser, SegmenterSyntax
 from docmt.discourse.parsing.linear_model import LinearClassifier
@@ -104,6 +105,22 @@ def read_segmenter(data: bytes) -> Segmenter:
         path = Path(folder) / "segmenter.pt"
         path.write_bytes(data)
         return Segmenter(load_segmenter(path))
+
+
+def reads_states_of(parser: Parser, segmenter: Segmenter) -> bool:
+    """Whether a parser reads the word states of a segmenter with these weights and words.
+
+    Then who has read the sentences with the segmenter can hand the states on (`parse_batch`).
+    """
+    if not isinstance(parser, NeuralParser) or not isinstance(parser.segmenter, Segmenter):
+        return False
+    own, other = parser.segmenter.trained, segmenter.trained
+    weights, others = own.network.state_dict(), other.network.state_dict()
+    return (
+        own.settings == other.settings
+        and own.vocabulary == other.vocabulary
+        and all(torch.equal(weights[name], others[name]) for name in weights)
+    )
 
 
 def _to_tensor(data: bytes) -> torch.Tensor:

@@ -12,7 +12,9 @@ from docmt.cli.discourse_parser import add_parser_commands
 from docmt.discourse.documents import read_discourse, write_discourse
 from docmt.discourse.parsing.layout import Layout
 from docmt.discourse.parsing.loading import load_parser
-from docmt.discourse.parsing.model_file import load_trained
+from docmt.discourse.parsing.model_file import load_trained, reads_states_of
+from docmt.discourse.parsing.neural import word_states
+from docmt.discourse.segmentation.prediction import Segmenter
 from docmt.errors import UserError
 from docmt.files import read_json, write_jsonl
 
@@ -135,6 +137,21 @@ def test_a_neural_parser_without_its_segmenter_is_refused(folder, tmp_path):
     torch.save({**content, "segmenter": None}, model)
     with pytest.raises(UserError, match="it lacks the segmenter"):
         load_parser(str(model))
+
+
+def test_a_parser_knows_its_own_segmenter(folder, tmp_path):
+    parser = load_parser(str(train(folder, "neural", tmp_path / "parser.pt")))
+    segmenter = Segmenter.load(folder / "segmenter.pt")
+    assert reads_states_of(parser, segmenter)
+    assert not reads_states_of(load_parser("chain"), segmenter)
+    documents = read_discourse(folder / "dev.discourse.jsonl")
+    readings = segmenter.read([words for document in documents for words in document.sentences])
+    states = word_states(readings, documents, reads_lower=parser.reads_lower)
+    expected = [document.tree for document in parser.parse_batch(documents)]
+    assert [document.tree for document in parser.parse_batch(documents, states)] == expected
+    with torch.no_grad():
+        next(segmenter.trained.network.parameters()).add_(1.0)
+    assert not reads_states_of(parser, segmenter)
 
 
 @pytest.mark.parametrize(
