@@ -19,7 +19,7 @@ from docmt.discourse.parsing.structure import Sketch, state_values
 from docmt.discourse.parsing.transitions import Constraint, Merge, State, build_tree, merges, parse_greedily
 from docmt.discourse.trees import Node
 
-MAX_BATCH_EDUS = 4000
+MAX_BATCH_EDUS = 1000
 """Documents are parsed side by side up to so many EDUs."""
 
 
