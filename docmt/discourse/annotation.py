@@ -4,25 +4,20 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from docmt.corpora.contrastive import read_suite
 from docmt.corpora.documents import DocumentIndex, read_index
 from docmt.discourse.documents import DiscourseDocument, edus_of_starts, iterate_discourse
 from docmt.discourse.parsing.baselines import Parser
+from docmt.discourse.parsing.model_file import reads_states_of
+from docmt.discourse.parsing.neural import NeuralParser, word_states
+from docmt.discourse.segmentation.prediction import Segmenter
 from docmt.discourse.segmentation.text import sentence_words
 from docmt.errors import UserError
 from docmt.files import iterate_lines
 
-BATCH_WORDS = 6000
+BATCH_WORDS = 20_000
 """Documents are segmented and parsed side by side up to so many words."""
-
-
-class Segmenter(Protocol):
-    """What annotating needs of a segmenter."""
-
-    def segment(self, sentences: Sequence[Sequence[str]]) -> list[list[int]]:
-        """The words, other than the first, at which an EDU begins, for each sentence."""
 
 
 @dataclass(frozen=True)
@@ -72,16 +67,24 @@ def take_shard(texts: Iterable[Text], index: DocumentIndex, *, shard: int, n_sha
 
 
 def annotate(texts: Iterable[Text], *, lang: str, segmenter: Segmenter, parser: Parser) -> Iterator[DiscourseDocument]:
-    """Segment and parse documents; memory does not grow with their number."""
+    """Segment and parse documents; memory does not grow with their number.
+
+    A parser that reads the states of this very segmenter is given them, so that sentences are read once.
+    """
+    shares_states = isinstance(parser, NeuralParser) and reads_states_of(parser, segmenter)
     for batch in _batches(texts):
         words = [[sentence_words(sentence, lang) for sentence in text.sentences] for text in batch]
-        starts = iter(segmenter.segment([sentence for document in words for sentence in document]))
+        readings = segmenter.read([sentence for document in words for sentence in document])
+        starts = iter([reading.starts for reading in readings])
         documents = []
         for text, sentences in zip(batch, words, strict=True):
             own = [next(starts) for _ in sentences]
             edus = edus_of_starts(own, [len(sentence) for sentence in sentences])
             documents.append(DiscourseDocument(text.id, tuple(sentences), edus))
-        yield from parser.parse_batch(documents)
+        if shares_states:
+            yield from parser.parse_batch(documents, word_states(readings, documents, reads_lower=parser.reads_lower))
+        else:
+            yield from parser.parse_batch(documents)
 
 
 def _batches(texts: Iterable[Text]) -> Iterator[list[Text]]:

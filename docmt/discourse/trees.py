@@ -174,17 +174,21 @@ def restore_nary(tree: Node) -> Node:
     return flatten(tree) if is_binary else tree
 
 
-def to_json(tree: Node) -> dict[str, Any]:
-    """Plain values: `{"edu": n}`, or `nuclearity`, `relation` (one, or a list of one per child) and `children`."""
+def to_json(tree: Node) -> list[Any]:
+    """Plain values: the nodes in post-order, an EDU as its number, others as `children` (how many), `nuclearity` and
+    `relation` (one, or a list of one per child).
 
-    def describe(node: Node, children: list[dict[str, Any]]) -> dict[str, Any]:
+    A flat list, for readers and writers of JSON give up on nested values some hundred levels deep.
+    """
+    values: list[Any] = []
+    for node in tree.postorder():
         if node.is_leaf:
-            return {"edu": node.first}
+            values.append(node.first)
+            continue
         is_plain = node.relations == join_names(node.nuclearity, node.relation)
         relation: Any = node.relation if is_plain else list(node.relations)
-        return {"relation": relation, "nuclearity": node.nuclearity, "children": children}
-
-    return tree.fold(describe)
+        values.append({"children": len(node.children), "nuclearity": node.nuclearity, "relation": relation})
+    return values
 
 
 def join_names(nuclearity: str, relation: str) -> tuple[str, ...]:
@@ -194,24 +198,40 @@ def join_names(nuclearity: str, relation: str) -> tuple[str, ...]:
 
 
 def from_json(value: Any) -> Node:
-    """The inverse of `to_json`. Raises UserError when the value is no tree."""
+    """A tree from the list of `to_json`, or from nested mappings with leaves `{"edu": n}` and `children` as a list.
+
+    Raises UserError when the value is no tree.
+    """
     done: list[Node] = []
-    stack: list[tuple[Any, bool]] = [(value, False)]
     try:
-        while stack:
-            item, is_open = stack.pop()
-            if "edu" in item:
-                done.append(leaf(int(item["edu"])))
-            elif not is_open:
-                stack.append((item, True))
-                stack.extend((child, False) for child in reversed(item["children"]))
-            else:
-                n = len(item["children"])
-                children = done[len(done) - n :]
-                del done[len(done) - n :]
-                relation, nuclearity = item["relation"], item["nuclearity"]
-                names = join_names(nuclearity, relation) if isinstance(relation, str) else tuple(relation)
-                done.append(join(children, nuclearity, names))
+        for item in value if isinstance(value, list) else _flatten_nested(value):
+            if isinstance(item, int):
+                done.append(leaf(item))
+                continue
+            n = item["children"]
+            if not 0 < n <= len(done):
+                raise ValueError(f"a node of {n} children after {len(done)}")
+            children = done[-n:]
+            del done[-n:]
+            relation, nuclearity = item["relation"], item["nuclearity"]
+            names = join_names(nuclearity, relation) if isinstance(relation, str) else tuple(relation)
+            done.append(join(children, nuclearity, names))
+        if len(done) != 1:
+            raise ValueError(f"{len(done)} roots")
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"discourse tree: not a tree in the form of docs/files.md ({error!r})") from None
     return done[0]
+
+
+def _flatten_nested(value: Any) -> Iterator[Any]:
+    """The nodes of nested mappings in the form of `to_json`."""
+    stack: list[tuple[Any, bool]] = [(value, False)]
+    while stack:
+        item, is_open = stack.pop()
+        if "edu" in item:
+            yield int(item["edu"])
+        elif is_open:
+            yield {**item, "children": len(item["children"])}
+        else:
+            stack.append((item, True))
+            stack.extend((child, False) for child in reversed(item["children"]))

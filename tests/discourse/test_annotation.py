@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import torch
 
 from docmt.cli.main import main
 from docmt.corpora.documents import DocumentIndex, read_index
@@ -10,6 +11,7 @@ from docmt.discourse import annotation
 from docmt.discourse.annotation import Text, annotate, read_texts, rename, suite_texts, take_shard
 from docmt.discourse.documents import read_discourse, write_discourse
 from docmt.discourse.parsing.loading import load_parser
+from docmt.discourse.segmentation.prediction import Reading
 from docmt.errors import UserError
 
 LENGTHS = (2, 1, 30, 3, 4, 1, 1, 5)
@@ -19,8 +21,9 @@ SENTENCES = ["He left, because it rained.", "", 'Don\'t ask me & my "friends"!',
 class EveryThirdWord:
     """A stand-in for a segmenter."""
 
-    def segment(self, sentences):
-        return [list(range(3, len(words), 3)) for words in sentences]
+    def read(self, sentences):
+        empty = torch.empty(0, 0)
+        return [Reading(list(range(3, len(words), 3)), empty, empty) for words in sentences]
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """Constituent trees: shape, binarising and flattening, JSON."""
 
+import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -127,7 +129,7 @@ def test_json_brings_trees_back(tree):
 def test_json_keeps_relations_of_their_own():
     tree = join([leaf(i) for i in range(3)], "SNS", ("a", SPAN, "b"))
     value = to_json(tree)
-    assert value["relation"] == ["a", SPAN, "b"]
+    assert value[-1]["relation"] == ["a", SPAN, "b"]
     assert from_json(value) == tree
 
 
@@ -142,6 +144,10 @@ def test_json_keeps_relations_of_their_own():
         {"children": [{"edu": 0}, {"edu": 2}], "relation": "r", "nuclearity": "NS"},
         [],
         3,
+        [0, 1],
+        [{"children": 2, "nuclearity": "NS", "relation": "r"}, 0, 1],
+        [0, 1, {"children": 3, "nuclearity": "NSS", "relation": "r"}],
+        [0, 1, {"children": 2, "nuclearity": "SS", "relation": "r"}],
     ],
 )
 def test_json_that_is_no_tree_is_refused(value):
@@ -149,11 +155,20 @@ def test_json_that_is_no_tree_is_refused(value):
         from_json(value)
 
 
+def test_nested_json_is_read_too():
+    nested = {
+        "nuclearity": "NS",
+        "relation": "r",
+        "children": [{"edu": 0}, {"nuclearity": "NN", "relation": "s", "children": [{"edu": 1}, {"edu": 2}]}],
+    }
+    assert from_json(nested) == join_pair(leaf(0), join_pair(leaf(1), leaf(2), "NN", "s"), "NS", "r")
+
+
 def test_trees_deeper_than_pythons_stack():
     n_edus = 5000
     tree = leaf(n_edus - 1)
     for edu in reversed(range(n_edus - 1)):
         tree = join_pair(leaf(edu), tree, "NS" if edu % 2 else "NN", "r")
-    assert from_json(to_json(tree)) == tree
+    assert from_json(json.loads(json.dumps(to_json(tree)))) == tree
     assert binarise(flatten(tree)) == tree
     assert len(to_dependencies(tree, n_edus).heads) == n_edus
