@@ -84,9 +84,9 @@ def test_run_makes_all_products(finished):
 
 def test_trees_are_made_counted_and_drawn(finished):
     results = finished.folder / "results"
-    for kind in ("segmenters", "parsers"):
+    for kind, key in (("segmenters", "scores"), ("parsers", "parseval")):
         evaluation = json.loads((results / f"discourse/{kind}/tiny/evaluation.json").read_text(encoding="utf-8"))
-        assert evaluation["sentences"] > 0
+        assert evaluation[key]
     folder = results / "controlled/discourse/parsed"
     index = (results / "controlled/corpora/en-de/dev.documents.tsv").read_text(encoding="utf-8").splitlines()
     trees = (folder / "dev.1-of-1.discourse.jsonl").read_text(encoding="utf-8").splitlines()

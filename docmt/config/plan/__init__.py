@@ -11,7 +11,7 @@ from typing import Any
 from docmt.config.fingerprints import Fingerprints
 from docmt.config.loading import load_config, read_config_file
 from docmt.config.plan.corpora import CorporaPlan
-from docmt.config.plan.discourse import DiscoursePlan
+from docmt.config.plan.discourse import TREEBANK_SPLIT, DiscoursePlan
 from docmt.config.plan.paths import one_of
 from docmt.config.plan.report import ReportPlan
 from docmt.config.plan.runs import RunsPlan
@@ -36,12 +36,13 @@ class Plan:
         return one_of(getattr(self.config, section))
 
     def splits(self) -> str:
-        """A regular expression of the names of all splits: of datasets, and of the corpora and suites behind them."""
+        """A regular expression of the names of all splits: of datasets, of the corpora and suites behind them, and `all`,
+        the one split of a treebank's files."""
         datasets = self.config.datasets.values()
         parts = [(name, references) for dataset in datasets for name, references in dataset.parts().items()]
         members = [reference.split("/")[1] for _, references in parts for reference in references]
         suites = [suite for dataset in datasets for suite in dataset.suite_names()]
-        return one_of(dict.fromkeys([*(name for name, _ in parts), *members, *suites]))
+        return one_of(dict.fromkeys([*(name for name, _ in parts), *members, *suites, TREEBANK_SPLIT]))
 
     @classmethod
     def load(cls, values: Mapping[str, Any], *, files: Iterable[Path]) -> "Plan":

@@ -12,6 +12,10 @@ from docmt.config.systems import list_runs
 from docmt.corpora.catalogue import load_catalogue
 
 
+TREEBANK_SPLIT = "all"
+"""The split of the catalogue that holds all files of a treebank."""
+
+
 class DiscoursePlan:
     """Treebanks, segmenters, parsers, and the trees of each dataset."""
 
@@ -42,7 +46,7 @@ class DiscoursePlan:
     def treebank_folder(self, wildcards: Wildcards) -> str:
         """The folder with the files of a treebank as fetched."""
         version = load_catalogue()[wildcards.treebank].corpus.version
-        return f"resources/corpora/{wildcards.treebank}/{re.sub(r'[^A-Za-z0-9_.-]+', '-', version)}/all"
+        return f"resources/corpora/{wildcards.treebank}/{re.sub(r'[^A-Za-z0-9_.-]+', '-', version)}/{TREEBANK_SPLIT}"
 
     def treebank_fetched(self, wildcards: Wildcards) -> str:
         """The mark that all files are there."""
