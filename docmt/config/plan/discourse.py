@@ -11,7 +11,6 @@ from docmt.config.schema import Config
 from docmt.config.systems import list_runs
 from docmt.corpora.catalogue import load_catalogue
 
-
 TREEBANK_SPLIT = "all"
 """The split of the catalogue that holds all files of a treebank."""
 
