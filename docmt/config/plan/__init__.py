@@ -36,8 +36,7 @@ class Plan:
         return one_of(getattr(self.config, section))
 
     def splits(self) -> str:
-        """A regular expression of the names of all splits: of datasets, of the corpora and suites behind them, and `all`,
-        the one split of a treebank's files."""
+        """A regular expression of the names of all splits: of datasets, the corpora and suites behind them, treebanks."""
         datasets = self.config.datasets.values()
         parts = [(name, references) for dataset in datasets for name, references in dataset.parts().items()]
         members = [reference.split("/")[1] for _, references in parts for reference in references]
