@@ -36,7 +36,7 @@ class Plan:
         return one_of(getattr(self.config, section))
 
     def splits(self) -> str:
-        """A regular expression of the names of all splits: of datasets, the corpora and suites behind them, treebanks."""
+        """A regular expression of the names of all splits: of datasets, corpora, suites and treebanks."""
         datasets = self.config.datasets.values()
         parts = [(name, references) for dataset in datasets for name, references in dataset.parts().items()]
         members = [reference.split("/")[1] for _, references in parts for reference in references]
