@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from docmt.corpora.contrastive import read_suite
@@ -112,8 +112,6 @@ def rename(files: Sequence[Path], index: DocumentIndex) -> Iterator[DiscourseDoc
         if document is None or not f"/{name}".endswith(f"/{document.id}"):
             there = f"{document.id!r}" if document else "none"
             raise UserError(f"{names}: the trees of {name!r} are needed next, but there is {there}")
-        yield DiscourseDocument(
-            name, document.sentences, document.edus, document.tree, document.paragraphs, document.arcs
-        )
+        yield replace(document, id=name)
     if next(found, None) is not None:
         raise UserError(f"{names}: more documents than the {len(index.ids)} of the text")

@@ -117,6 +117,13 @@ def merge_to_sentences(heads: Sequence[int], sentence_of: Sequence[int], n_sente
     return tuple(NO_HEAD if heads[edu] == NO_HEAD else sentence_of[heads[edu]] for edu in highest)
 
 
+def number_through(heads: Sequence[np.ndarray]) -> np.ndarray:
+    """The heads of several trees in one array, numbered as its rows; int64."""
+    starts = np.cumsum([0, *(len(part) for part in heads[:-1])])
+    parts = [np.where(part < 0, NO_HEAD, part + start) for part, start in zip(heads, starts, strict=True)]
+    return np.concatenate(parts)
+
+
 def cut_heads(heads: np.ndarray, first: int, last: int) -> np.ndarray:
     """The heads of units first to last − 1, numbered from `first`.
 

@@ -11,7 +11,7 @@ from difflib import SequenceMatcher
 
 import numpy as np
 
-from docmt.discourse.dependencies import NO_HEAD, cut_heads, merge_to_sentences
+from docmt.discourse.dependencies import NO_HEAD, cut_heads, merge_to_sentences, number_through
 from docmt.discourse.documents import DiscourseDocument
 from docmt.errors import UserError
 from docmt.instances.storage import InstanceTrees
@@ -155,8 +155,8 @@ def join_trees(placed: Sequence[PlacedTrees], instance_of: np.ndarray) -> tuple[
     """
     edu_counts = np.concatenate([trees.edu_counts for trees in placed])
     lengths = np.concatenate([trees.edu_lengths for trees in placed])
-    edu_heads = _stack([trees.edu_heads for trees in placed])
-    sentence_heads = _stack([trees.sentence_heads for trees in placed])
+    edu_heads = number_through([trees.edu_heads for trees in placed])
+    sentence_heads = number_through([trees.sentence_heads for trees in placed])
     edu_instances = np.repeat(instance_of, edu_counts)
     kept_heads, edges_cut = _keep(edu_heads, edu_instances)
     kept_sentence_heads, sentence_edges_cut = _keep(sentence_heads, instance_of)
@@ -174,14 +174,6 @@ def join_trees(placed: Sequence[PlacedTrees], instance_of: np.ndarray) -> tuple[
         "sentences_carried_over_inexactly": sum(trees.n_inexact for trees in placed),
     }
     return trees, counts
-
-
-def _stack(heads: Sequence[np.ndarray]) -> np.ndarray:
-    """Heads of several trees, numbered through."""
-    starts = np.cumsum([0, *(len(part) for part in heads[:-1])])
-    return np.concatenate(
-        [np.where(part < 0, NO_HEAD, part + start) for part, start in zip(heads, starts, strict=True)]
-    )
 
 
 def _keep(heads: np.ndarray, instances: np.ndarray) -> tuple[np.ndarray, int]:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from docmt.discourse.dependencies import NO_HEAD
+from docmt.discourse.dependencies import cut_heads
 from docmt.instances.storage import InstanceSet
 from docmt.models.layout import Layout
 from docmt.models.settings import ModelSettings
@@ -107,12 +107,11 @@ def _gather(instance_set: InstanceSet, instances: Sequence[int], side: str) -> t
 def instance_trees(instance_set: InstanceSet, instance: int) -> BatchTrees:
     """The trees of one instance, its heads as rows in the instance."""
     trees = instance_set.trees
-    sentences = slice(instance_set.instances[instance], instance_set.instances[instance + 1])
-    first, last = trees.sentence_edus[sentences.start], trees.sentence_edus[sentences.stop]
-    edu_heads, sentence_heads = trees.edu_heads[first:last], trees.sentence_heads[sentences]
+    start, end = instance_set.instances[instance], instance_set.instances[instance + 1]
+    first, last = trees.sentence_edus[start], trees.sentence_edus[end]
     return BatchTrees.of_instance(
         edu_lengths=np.diff(trees.edu_offsets[first : last + 1]),
-        edu_heads=np.where(edu_heads < 0, NO_HEAD, edu_heads - first),
-        edu_counts=np.diff(trees.sentence_edus[sentences.start : sentences.stop + 1]),
-        sentence_heads=np.where(sentence_heads < 0, NO_HEAD, sentence_heads - sentences.start),
+        edu_heads=cut_heads(trees.edu_heads, first, last),
+        edu_counts=np.diff(trees.sentence_edus[start : end + 1]),
+        sentence_heads=cut_heads(trees.sentence_heads, start, end),
     )

@@ -3,6 +3,7 @@
 Shape letters: N packed queries, M packed keys (of the other side in cross-attention), D width, H heads, K head width.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import torch
@@ -74,16 +75,16 @@ class Gate(nn.Linear):
         return torch.lerp(wide_ND, local_ND, gate_ND)
 
 
-class FusedAttention(nn.Module):
+class FusedAttention(nn.Module, ABC):
     """Group attention with a wider one, each with parameters and output projection of its own.
 
     Subclasses say in `fuse` which attention reads what. It is written once for every way of computing the parts:
     packed here, step by step with caches in decoding.
     """
 
+    @abstractmethod
     def fuse(self, query_ND: Tensor, attend: Attend) -> Tensor:
         """The output [N, D] for queries [N, D]; `attend` is called once for each part, in the order of `parts`."""
-        raise NotImplementedError
 
     def forward(self, query_ND: Tensor, memory_MD: Tensor | None, groupings: Groupings) -> Tensor:
         """As `MultiHeadAttention.forward`. Without a memory a part's keys and values come from its own queries."""
@@ -102,10 +103,6 @@ class CombinedAttention(FusedAttention):
     def fuse(self, query_ND: Tensor, attend: Attend) -> Tensor:
         """See `FusedAttention.fuse`."""
         return self.gate(attend(self.group, query_ND), attend(self.global_, query_ND))
-
-    def combine(self, group_ND: Tensor, global_ND: Tensor) -> Tensor:
-        """g ⊙ group + (1 − g) ⊙ global."""
-        return self.gate(group_ND, global_ND)
 
 
 class RstSerialAttention(FusedAttention):

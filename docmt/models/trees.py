@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from docmt.discourse.dependencies import NO_HEAD
+from docmt.discourse.dependencies import NO_HEAD, number_through
 from docmt.models.grouping import Grouping, expand_ranges
 
 
@@ -55,9 +55,9 @@ class BatchTrees:
         """All instances of some batches in one."""
         return cls(
             np.concatenate([trees.edu_lengths_E for trees in batches]),
-            _number_through([trees.edu_heads_E for trees in batches]),
+            number_through([trees.edu_heads_E for trees in batches]),
             np.concatenate([trees.edu_counts_G for trees in batches]),
-            _number_through([trees.sentence_heads_G for trees in batches]),
+            number_through([trees.sentence_heads_G for trees in batches]),
             np.concatenate([trees.open_B for trees in batches]),
         )
 
@@ -131,12 +131,4 @@ def related_grouping(
         expand_ranges(key_starts_U[keys_P], lengths_P),
         is_causal,
         device,
-    )
-
-
-def _number_through(heads: Sequence[np.ndarray]) -> np.ndarray:
-    """Heads of several batches as rows of all of them."""
-    starts = np.cumsum([0, *(len(part) for part in heads[:-1])])
-    return np.concatenate(
-        [np.where(part < 0, NO_HEAD, part + start) for part, start in zip(heads, starts, strict=True)]
     )

@@ -1,15 +1,13 @@
 """The plan of the discourse stage."""
 
-import re
 from typing import Any
 
 from docmt.config.discourse import TREEBANKS, TreesRow
-from docmt.config.fingerprints import Wildcards
+from docmt.config.fingerprints import Place, Wildcards
 from docmt.config.plan.corpora import CorporaPlan
 from docmt.config.plan.paths import as_argument, dataset_prefix, one_of
 from docmt.config.schema import Config
 from docmt.config.systems import list_runs
-from docmt.corpora.catalogue import load_catalogue
 
 TREEBANK_SPLIT = "all"
 """The split of the catalogue that holds all files of a treebank."""
@@ -44,12 +42,11 @@ class DiscoursePlan:
 
     def treebank_folder(self, wildcards: Wildcards) -> str:
         """The folder with the files of a treebank as fetched."""
-        version = load_catalogue()[wildcards.treebank].corpus.version
-        return f"resources/corpora/{wildcards.treebank}/{re.sub(r'[^A-Za-z0-9_.-]+', '-', version)}/{TREEBANK_SPLIT}"
+        return self._corpora.folder(Place(corpus=wildcards.treebank, split=TREEBANK_SPLIT))
 
     def treebank_fetched(self, wildcards: Wildcards) -> str:
         """The mark that all files are there."""
-        return f"{self.treebank_folder(wildcards)}.fetched"
+        return self._corpora.fetched(Place(corpus=wildcards.treebank, split=TREEBANK_SPLIT))
 
     def treebank_format(self, wildcards: Wildcards) -> str:
         """The name of its format."""
@@ -138,10 +135,6 @@ class DiscoursePlan:
         """The source language of a dataset."""
         return self.config.datasets[wildcards.dataset].src_lang
 
-    def n_shards(self, wildcards: Wildcards) -> int:
-        """Jobs that a split is divided into."""
-        return self._row(wildcards).n_shards if wildcards.split == "train" else 1
-
     def gold_files(self, wildcards: Wildcards) -> list[str]:
         """The gold trees of the corpora behind a split."""
         return [f"{prefix}.discourse.jsonl" for prefix in self._corpora.members(wildcards)]
@@ -169,6 +162,10 @@ class DiscoursePlan:
         n_shards = row.n_shards if row.segmenter and split == "train" else 1
         return [f"{folder}/{split}.{shard}-of-{n_shards}.discourse.jsonl" for shard in range(1, n_shards + 1)]
 
+    def _split_files(self, dataset: str, trees: str) -> list[str]:
+        splits = self.config.datasets[dataset].parts()
+        return [file for split in splits for file in self.tree_files(dataset, trees, split)]
+
     def _suite_files(self, dataset: str, trees: str, suite: str) -> list[str]:
         row = self.config.discourse.trees[trees]
         if row.files:
@@ -193,8 +190,7 @@ class DiscoursePlan:
 
     def statistics_files(self, wildcards: Wildcards) -> list[str]:
         """The trees of all splits of a dataset."""
-        splits = self.config.datasets[wildcards.dataset].parts()
-        return [file for split in splits for file in self.tree_files(wildcards.dataset, wildcards.trees, split)]
+        return self._split_files(wildcards.dataset, wildcards.trees)
 
     def named_statistics_files(self, wildcards: Wildcards) -> list[str]:
         """`DATASET/TREES/SPLIT=FILE` of each; shards have names of their own."""
@@ -232,12 +228,7 @@ class DiscoursePlan:
 
     def targets(self) -> list[str]:
         """All that the stage makes."""
-        files = [
-            file
-            for dataset, trees in self.used()
-            for split in self.config.datasets[dataset].parts()
-            for file in self.tree_files(dataset, trees, split)
-        ]
+        files = [file for dataset, trees in self.used() for file in self._split_files(dataset, trees)]
         files += [
             file
             for dataset, trees in self.used()
