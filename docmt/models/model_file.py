@@ -1,6 +1,5 @@
 """The model file: weights, settings, vocabulary, text pipeline and provenance in one file."""
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from docmt.instances.segmentation import split_document
 from docmt.instances.settings import InstancesSettings
 from docmt.models.settings import ModelSettings
 from docmt.models.transformer import Transformer
+from docmt.tensors import read_tensors
 from docmt.text.pipeline import TextPipeline
 from docmt.text.vocabulary import Vocabulary
 
@@ -72,15 +72,14 @@ def load_content(path: Path) -> dict[str, Any]:
 
     Raises UserError when the file is missing, damaged or of another format.
     """
-    data = io.BytesIO(read_bytes(path))
-    try:
-        content = torch.load(data, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch raises many kinds for damaged or foreign files
-        reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-        raise UserError(f"{path}: not a docmt model file ({reason})") from None
-    if not isinstance(content, dict) or content.get("format") != FORMAT or not set(KEYS) <= set(content):
-        raise UserError(f"{path}: not a docmt model file of format {FORMAT}: train the model again")
-    return content
+    return read_tensors(
+        read_bytes(path),
+        where=str(path),
+        what="a docmt model file",
+        mend="train the model again",
+        format=FORMAT,
+        keys=KEYS,
+    )
 
 
 def load_model(path: Path) -> TrainedModel:

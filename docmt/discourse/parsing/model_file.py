@@ -1,8 +1,6 @@
 """The trained parser as one file: settings, classes, weights, the segmenter that it reads, scores, provenance."""
 
 import hashlib
-import io
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,10 +15,11 @@ from docmt.discourse.parsing.linear_model import LinearClassifier
 from docmt.discourse.parsing.neural import NeuralParser
 from docmt.discourse.parsing.neural_model import ParserNetwork
 from docmt.discourse.parsing.settings import ParserSettings
-from docmt.discourse.segmentation.model_file import load_segmenter
+from docmt.discourse.segmentation.model_file import segmenter_of
 from docmt.discourse.segmentation.prediction import Segmenter
 from docmt.errors import UserError
 from docmt.files import atomic_path, read_bytes
+from docmt.tensors import read_tensors
 
 FORMAT = 1
 KIND = "RST parser"
@@ -76,18 +75,18 @@ def load_trained(path: Path) -> TrainedParser:
 
     Raises UserError when it is missing, damaged, of another kind or format, or its parts do not fit each other.
     """
-    data = io.BytesIO(read_bytes(path))
-    try:
-        content = torch.load(data, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch raises many kinds for damaged or foreign files
-        reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-        raise UserError(f"{path}: not a parser ({reason})") from None
-    is_ours = isinstance(content, dict) and content.get("kind") == KIND and content.get("format") == FORMAT
-    if not is_ours or not set(KEYS) <= set(content):
-        raise UserError(f"{path}: not a parser of format {FORMAT}: train it with `docmt discourse train-parser`")
+    content = read_tensors(
+        read_bytes(path),
+        where=str(path),
+        what="a parser",
+        mend="train it with `docmt discourse train-parser`",
+        format=FORMAT,
+        kind=KIND,
+        keys=KEYS,
+    )
     settings = ParserSettings.load(content["settings"], where=f"{path}: settings")
     data = content["segmenter"].numpy().tobytes() if content["segmenter"] is not None else None
-    segmenter = read_segmenter(data) if data is not None else None
+    segmenter = Segmenter(segmenter_of(data, where=f"{path}: segmenter")) if data is not None else None
     try:
         if settings.kind == "neural":
             parser = _build_neural(settings, content, segmenter)
@@ -97,14 +96,6 @@ def load_trained(path: Path) -> TrainedParser:
         reason = " ".join(str(error).split())[:200]
         raise UserError(f"{path}: weights and settings do not fit each other ({reason}): train it again") from None
     return TrainedParser(parser, settings, data, content["scores"], content["provenance"])
-
-
-def read_segmenter(data: bytes) -> Segmenter:
-    """The segmenter of the bytes of its file."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "segmenter.pt"
-        path.write_bytes(data)
-        return Segmenter(load_segmenter(path))
 
 
 def reads_states_of(parser: Parser, segmenter: Segmenter) -> bool:

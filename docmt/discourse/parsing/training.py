@@ -10,7 +10,7 @@ from docmt.discourse.documents import DiscourseDocument, read_discourse
 from docmt.discourse.parsing.ensemble import Ensemble
 from docmt.discourse.parsing.evaluation import evaluate
 from docmt.discourse.parsing.linear import LinearParser, SegmenterSyntax, train_linear
-from docmt.discourse.parsing.model_file import TrainedParser, digest, read_segmenter
+from docmt.discourse.parsing.model_file import TrainedParser, digest
 from docmt.discourse.parsing.neural import NeuralParser, word_states
 from docmt.discourse.parsing.neural_examples import learn_words, make_example, number_words
 from docmt.discourse.parsing.neural_training import train_member
@@ -18,6 +18,7 @@ from docmt.discourse.parsing.preparation import relation_names, training_tree
 from docmt.discourse.parsing.settings import ParserSettings
 from docmt.discourse.parsing.syntax import DocumentSyntax, read_syntax
 from docmt.discourse.relations import load_inventory
+from docmt.discourse.segmentation.model_file import segmenter_of
 from docmt.discourse.segmentation.prediction import Segmenter
 from docmt.discourse.trees import Node
 from docmt.errors import UserError
@@ -70,7 +71,7 @@ def train_files(
             else "train-parser: the linear parser reads a segmenter only with syntax: segmenter; leave --segmenter out"
         )
     data = read_bytes(segmenter) if segmenter is not None else None
-    model = read_segmenter(data) if data is not None else None
+    model = Segmenter(segmenter_of(data, where=str(segmenter))) if data is not None else None
     training = TrainingData.read(train, settings)
     relation_names(training.trees)
     if settings.kind == "neural":

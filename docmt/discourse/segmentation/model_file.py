@@ -1,6 +1,5 @@
 """The trained segmenter as one file: settings, vocabulary, weights, scores on the development set, provenance."""
 
-import io
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from docmt.discourse.segmentation.settings import SegmenterSettings
 from docmt.discourse.segmentation.vocabulary import Vocabulary
 from docmt.errors import UserError
 from docmt.files import atomic_path, read_bytes
+from docmt.tensors import read_tensors
 
 FORMAT = 1
 KIND = "EDU segmenter"
@@ -56,21 +56,26 @@ def load_segmenter(path: Path) -> TrainedSegmenter:
 
     Raises UserError when it is missing, damaged, of another kind or format, or its parts do not fit each other.
     """
-    data = io.BytesIO(read_bytes(path))
-    try:
-        content = torch.load(data, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch raises many kinds for damaged or foreign files
-        reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-        raise UserError(f"{path}: not a segmenter ({reason})") from None
-    is_ours = isinstance(content, dict) and content.get("kind") == KIND and content.get("format") == FORMAT
-    if not is_ours or not set(KEYS) <= set(content):
-        raise UserError(f"{path}: not a segmenter of format {FORMAT}: train it with `docmt discourse train-segmenter`")
-    settings = SegmenterSettings.load(content["settings"], where=f"{path}: settings")
+    return segmenter_of(read_bytes(path), where=str(path))
+
+
+def segmenter_of(data: bytes, *, where: str) -> TrainedSegmenter:
+    """The segmenter of the bytes of its file. Raises UserError as `load_segmenter` does."""
+    content = read_tensors(
+        data,
+        where=where,
+        what="a segmenter",
+        mend="train it with `docmt discourse train-segmenter`",
+        format=FORMAT,
+        kind=KIND,
+        keys=KEYS,
+    )
+    settings = SegmenterSettings.load(content["settings"], where=f"{where}: settings")
     vocabulary = Vocabulary.from_dict(content["vocabulary"])
     network = SegmenterNetwork(settings.network, vocabulary)
     try:
         network.load_state_dict(content["weights"])
     except (RuntimeError, TypeError, AttributeError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise UserError(f"{path}: weights and settings do not fit each other ({reason}): train it again") from None
+        raise UserError(f"{where}: weights and settings do not fit each other ({reason}): train it again") from None
     return TrainedSegmenter(network.eval(), settings, vocabulary, content["scores"], content["provenance"])

@@ -1,0 +1,35 @@
+"""Files of tensors and plain values: nothing in them can run code."""
+
+import io
+from collections.abc import Collection
+from typing import Any
+
+import torch
+
+from docmt.errors import UserError
+
+
+def read_tensors(
+    data: bytes, *, where: str, what: str, mend: str, format: int, keys: Collection[str], kind: str | None = None
+) -> dict[str, Any]:
+    """The content of a file that `torch.save` wrote, tensors on the CPU.
+
+    Args:
+        data: the bytes of the file.
+        where: its name, for messages.
+        what: what it should be, such as `a segmenter`.
+        mend: what to do when it is of another format.
+        format, kind: what must stand under these keys; kinds tell files of the same keys apart.
+        keys: what else it must hold.
+
+    Raises UserError when it is damaged, foreign, or of another kind or format.
+    """
+    try:
+        content = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+    except Exception as error:  # torch raises many kinds for damaged or foreign files
+        reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
+        raise UserError(f"{where}: not {what} ({reason})") from None
+    is_ours = isinstance(content, dict) and content.get("format") == format and content.get("kind") == kind
+    if not is_ours or not set(keys) <= set(content):
+        raise UserError(f"{where}: not {what} of format {format}: {mend}")
+    return content
