@@ -42,6 +42,13 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
     learn_vocabulary = add("learn-vocabulary", "list the subwords of several files together", run_learn_vocabulary)
     _add_files(learn_vocabulary, several=True)
+    learn_vocabulary.add_argument(
+        "--tags",
+        nargs="+",
+        default=[],
+        metavar="LANG",
+        help="for cross-task training: add [MASK1], [MASK2] and a tag for each of these languages",
+    )
 
     pack = add("pack", "put settings, truecasers and merges into one file", run_pack)
     _add_settings(pack)
@@ -124,7 +131,7 @@ def run_learn_vocabulary(options: argparse.Namespace) -> None:
     """Learn a vocabulary on files of subwords."""
     from docmt.text.stages import learn_vocabulary_file
 
-    learn_vocabulary_file(options.inputs, options.out)
+    learn_vocabulary_file(options.inputs, options.out, tags=options.tags)
 
 
 def run_pack(options: argparse.Namespace) -> None:

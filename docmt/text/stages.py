@@ -15,7 +15,7 @@ from docmt.text.settings import TextSettings
 from docmt.text.subwords import Subwords, learn_codes, read_codes, write_codes
 from docmt.text.tokenizer import check_language, get_tokenizer
 from docmt.text.truecaser import Truecaser
-from docmt.text.vocabulary import Vocabulary
+from docmt.text.vocabulary import Vocabulary, extra_specials
 
 log = logging.getLogger(__name__)
 
@@ -109,10 +109,19 @@ def _split_line(line: str, *, subwords: Subwords) -> str:
     return " ".join(subwords.split(line.split(" ")))
 
 
-def learn_vocabulary_file(sources: Sequence[Path], target: Path) -> None:
-    """List the subwords of all files together. Raises UserError when they hold none."""
+def learn_vocabulary_file(sources: Sequence[Path], target: Path, *, tags: Sequence[str] = ()) -> None:
+    """List the subwords of all files together.
+
+    Args:
+        tags: languages whose tags, with the masks of document restoration, become specials of the vocabulary.
+
+    Raises:
+        UserError: the files hold no text, or a language code is not one.
+    """
+    extras = extra_specials(tags) if tags else ()
     lines = (line for source in sources for line in read_lines(source))
-    vocabulary = Vocabulary.from_sentences(line.split() for line in progress(lines, label="vocabulary", unit="lines"))
+    sentences = (line.split() for line in progress(lines, label="vocabulary", unit="lines"))
+    vocabulary = Vocabulary.from_sentences(sentences, extras=extras)
     if not any(vocabulary.counts):
         raise UserError(f"there is no text to learn a vocabulary from: {', '.join(map(str, sources))}")
     log.info("%d symbols, %d of them special", len(vocabulary), len(vocabulary) - sum(map(bool, vocabulary.counts)))

@@ -1,7 +1,9 @@
 """The vocabulary: which integer stands for which subword."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Self
 
@@ -12,31 +14,59 @@ SPECIALS = ("<pad>", "<s>", "</s>", "<unk>", "<mask>", "<eod>")
 PAD, BOS, EOS, UNK, MASK, EOD = range(len(SPECIALS))
 N_SPECIALS = len(SPECIALS)
 
+GAP_MASK, TOKEN_MASK = "[MASK1]", "[MASK2]"
+"""What document restoration puts between the neighbours of a gap sentence, and in place of a masked token."""
+
+_EXTRA = re.compile(r"\[MASK[12]\]|<[a-z]{2,3}>")
+
+
+def extra_specials(languages: Sequence[str]) -> tuple[str, ...]:
+    """The specials of cross-task training: both masks, and a tag for each language, such as `<en>`.
+
+    Raises UserError when a code is not two or three small letters, stands twice, or its tag is another special.
+    """
+    for lang in languages:
+        if not re.fullmatch(r"[a-z]{2,3}", lang) or language_tag(lang) in SPECIALS:
+            raise UserError(f"language {lang!r}: a tag needs a code of two or three small letters, such as en")
+    if len(set(languages)) != len(languages):
+        raise UserError(f"a language stands twice among the tags {' '.join(languages)}")
+    return (GAP_MASK, TOKEN_MASK, *map(language_tag, languages))
+
+
+def language_tag(lang: str) -> str:
+    """The spelling of the tag of a language."""
+    return f"<{lang}>"
+
 
 class Vocabulary:
     """An ordered list of symbols: the specials at their fixed ids, then subwords by falling frequency.
 
-    Text cannot name a special: a subword spelled like one is encoded as `UNK`.
+    A vocabulary for cross-task training has further specials right behind the fixed ones: `[MASK1]`, `[MASK2]` and
+    language tags. Text cannot name a special: a subword spelled like one is encoded as `UNK`. (The tokeniser escapes
+    `<` and `[`, so no text looks like one.)
 
     Attributes:
         symbols: the symbol of each id, specials included.
+        extras: the further specials, in the order of their ids; none in most vocabularies.
         counts: how often each symbol stood in the training text; 0 for specials and where it is not known.
     """
 
-    def __init__(self, counts: Sequence[tuple[str, int]]) -> None:
+    def __init__(self, counts: Sequence[tuple[str, int]], *, extras: Sequence[str] = ()) -> None:
         """Make a vocabulary of subwords in the order of their ids, without specials.
 
         Raises UserError when a subword stands twice, is spelled like a special, is empty or holds white space.
         """
         names = [symbol for symbol, _ in counts]
-        self.symbols: tuple[str, ...] = (*SPECIALS, *names)
-        self.counts: tuple[int, ...] = (*(0 for _ in SPECIALS), *(count for _, count in counts))
-        self._ids = {symbol: number for number, symbol in enumerate(names, start=N_SPECIALS)}
+        self.extras: tuple[str, ...] = tuple(extras)
+        specials = (*SPECIALS, *self.extras)
+        self.symbols: tuple[str, ...] = (*specials, *names)
+        self.counts: tuple[int, ...] = (*(0 for _ in specials), *(count for _, count in counts))
+        self._ids = {symbol: number for number, symbol in enumerate(names, start=len(specials))}
         if len(self._ids) != len(names):
             twice = next(symbol for symbol, count in Counter(names).items() if count > 1)
             raise UserError(f"vocabulary: {twice!r} stands twice")
         for symbol in names:
-            if symbol in SPECIALS:
+            if symbol in specials:
                 raise UserError(f"vocabulary: {symbol!r} is a special and cannot be a subword")
             if symbol.split() != [symbol]:
                 raise UserError(f"vocabulary: {symbol!r} is empty or holds white space")
@@ -47,15 +77,25 @@ class Vocabulary:
         names = list(symbols)
         if tuple(names[:N_SPECIALS]) == SPECIALS:
             names = names[N_SPECIALS:]
-        return cls([(name, 0) for name in names])
+        return cls._of_rows([(name, 0) for name in names])
 
     @classmethod
-    def from_sentences(cls, sentences: Iterable[Iterable[str]]) -> Self:
-        """Count subwords and sort them by falling frequency, ties by spelling; spellings of specials are left out."""
+    def from_sentences(cls, sentences: Iterable[Iterable[str]], *, extras: Sequence[str] = ()) -> Self:
+        """Count subwords and sort them by falling frequency, ties by spelling; spellings of specials are left out.
+
+        Args:
+            extras: further specials, see `extra_specials`.
+        """
         counts = Counter(symbol for sentence in sentences for symbol in sentence)
-        for special in SPECIALS:
+        for special in (*SPECIALS, *extras):
             counts.pop(special, None)
-        return cls(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+        return cls(sorted(counts.items(), key=lambda item: (-item[1], item[0])), extras=extras)
+
+    @classmethod
+    def _of_rows(cls, rows: Sequence[tuple[str, int]]) -> Self:
+        """Make a vocabulary of symbols and counts without the fixed specials; further ones may lead."""
+        extras = [symbol for symbol, _ in takewhile(lambda row: row[1] == 0 and _EXTRA.fullmatch(row[0]), rows)]
+        return cls(rows[len(extras) :], extras=extras)
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -69,7 +109,7 @@ class Vocabulary:
         if tuple(symbol for symbol, _ in rows[:N_SPECIALS]) != SPECIALS:
             raise UserError(f"{path}: the first lines must be {', '.join(SPECIALS)}; learn the vocabulary again")
         try:
-            return cls(rows[N_SPECIALS:])
+            return cls._of_rows(rows[N_SPECIALS:])
         except UserError as error:
             raise UserError(f"{path}: {error}") from None
 
@@ -80,6 +120,31 @@ class Vocabulary:
 
     def __len__(self) -> int:
         return len(self.symbols)
+
+    @property
+    def n_specials(self) -> int:
+        """Ids below this number are specials: the fixed ones and the further ones."""
+        return N_SPECIALS + len(self.extras)
+
+    def tag(self, lang: str) -> int:
+        """The id of the tag of a language. Raises UserError when there is none."""
+        tag = language_tag(lang)
+        if tag not in self.extras:
+            known = " ".join(symbol for symbol in self.extras if symbol not in (GAP_MASK, TOKEN_MASK)) or "none"
+            raise UserError(
+                f"language {lang!r}: the vocabulary has no tag {tag} (it has {known}): learn it with "
+                "`docmt text learn-vocabulary --tags`, or take a model for this language"
+            )
+        return self.symbols.index(tag)
+
+    def masks(self) -> tuple[int, int]:
+        """The ids of `[MASK1]` and `[MASK2]`. Raises UserError when they are not in the vocabulary."""
+        if not {GAP_MASK, TOKEN_MASK} <= set(self.extras):
+            raise UserError(
+                f"the vocabulary has no {GAP_MASK} and {TOKEN_MASK}, which document restoration needs: learn it with "
+                "`docmt text learn-vocabulary --tags`"
+            )
+        return self.symbols.index(GAP_MASK), self.symbols.index(TOKEN_MASK)
 
     def encode(self, subwords: Iterable[str]) -> list[int]:
         """The id of each subword; `UNK` for what is not known or is spelled like a special."""

@@ -1,7 +1,19 @@
 import pytest
 
 from docmt.errors import UserError
-from docmt.text.vocabulary import BOS, EOD, EOS, MASK, N_SPECIALS, PAD, SPECIALS, UNK, Vocabulary
+from docmt.text.stages import learn_vocabulary_file
+from docmt.text.vocabulary import (
+    BOS,
+    EOD,
+    EOS,
+    MASK,
+    N_SPECIALS,
+    PAD,
+    SPECIALS,
+    UNK,
+    Vocabulary,
+    extra_specials,
+)
 
 
 def test_specials_have_fixed_ids():
@@ -70,3 +82,56 @@ def test_a_malformed_file_is_refused(tmp_path, content, message):
     with pytest.raises(UserError, match=message) as error:
         Vocabulary.load(path)
     assert str(path) in str(error.value)
+
+
+EXTRAS = ("[MASK1]", "[MASK2]", "<en>", "<de>")
+
+
+def tagged():
+    return Vocabulary.from_sentences([["b", "a", "b", "<en>", "[MASK1]"]], extras=extra_specials(["en", "de"]))
+
+
+def test_further_specials_stand_behind_the_fixed_ones():
+    vocabulary = tagged()
+    assert vocabulary.symbols == (*SPECIALS, *EXTRAS, "b", "a")
+    assert vocabulary.masks() == (6, 7) and vocabulary.tag("en") == 8 and vocabulary.tag("de") == 9
+    assert vocabulary.n_specials == 10 and vocabulary.encode(["b", "<en>", "[MASK1]", "<de>"]) == [10, UNK, UNK, UNK]
+
+
+def test_further_specials_come_back_from_a_file_and_from_the_symbols_of_a_model_file(tmp_path):
+    vocabulary = tagged()
+    vocabulary.save(tmp_path / "vocabulary.txt")
+    for again in (Vocabulary.load(tmp_path / "vocabulary.txt"), Vocabulary.from_symbols(vocabulary.symbols)):
+        assert again.symbols == vocabulary.symbols and again.extras == EXTRAS
+        assert again.encode(["a"]) == vocabulary.encode(["a"])
+
+
+def test_a_vocabulary_without_tags_is_as_before(tmp_path):
+    (tmp_path / "text").write_text("a b a\n", "utf-8")
+    learn_vocabulary_file([tmp_path / "text"], tmp_path / "plain")
+    learn_vocabulary_file([tmp_path / "text"], tmp_path / "tagged", tags=["en", "de"])
+    plain, tagged = ((tmp_path / name).read_text("utf-8").splitlines() for name in ("plain", "tagged"))
+    assert plain[N_SPECIALS:] == ["a\t2", "b\t1"]
+    assert tagged == [*plain[:N_SPECIALS], *(f"{extra}\t0" for extra in EXTRAS), *plain[N_SPECIALS:]]
+    assert Vocabulary.load(tmp_path / "plain").n_specials == N_SPECIALS
+
+
+@pytest.mark.parametrize("languages", [["EN"], ["english"], ["pad"], [""], ["en", "en"]])
+def test_impossible_tags_are_refused(languages):
+    with pytest.raises(UserError, match="tag"):
+        extra_specials(languages)
+
+
+def test_a_tag_or_mask_that_is_not_there_is_named():
+    with pytest.raises(UserError, match="language 'fr': the vocabulary has no tag <fr> \\(it has <en> <de>\\)"):
+        tagged().tag("fr")
+    plain = Vocabulary.from_symbols(["a"])
+    with pytest.raises(UserError, match="it has none"):
+        plain.tag("en")
+    with pytest.raises(UserError, match=r"no \[MASK1\] and \[MASK2\]"):
+        plain.masks()
+
+
+def test_a_further_special_among_the_subwords_is_refused():
+    with pytest.raises(UserError, match="special"):
+        Vocabulary.from_symbols([*EXTRAS, "a", "<en>"])
