@@ -1,9 +1,12 @@
 """`docmt decode`: translate instances, score given targets."""
 
 import argparse
+import logging
 from pathlib import Path
 
 from docmt.cli.main import HelpFormatter
+
+log = logging.getLogger(__name__)
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
@@ -40,9 +43,11 @@ def choose_device(options: argparse.Namespace) -> str:
     torch.set_num_threads(options.threads)
     if options.device == "cuda" and not torch.cuda.is_available():
         raise UserError("--device cuda: no GPU is visible here; use --device cpu")
-    if options.device == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    return options.device
+    device = options.device
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    log.info("device %s", device)  # read for the table of costs
+    return device
 
 
 def run_translate(options: argparse.Namespace) -> None:

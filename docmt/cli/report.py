@@ -24,6 +24,8 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         "--overlaps", nargs="*", default=[], metavar="[DATASET=]FILE", help="JSON of `docmt corpora overlap`"
     )
     render.add_argument("--counts", nargs="*", default=[], metavar="[NAME=]FILE", help="counts.json files")
+    render.add_argument("--benchmarks", type=Path, metavar="FOLDER", help="of Snakemake: FOLDER/RULE/NAME.tsv")
+    render.add_argument("--logs", type=Path, metavar="FOLDER", help="FOLDER/RULE/NAME.log: devices, resumed trainings")
     render.add_argument("--out", type=Path, required=True, help="folder to write into")
     render.set_defaults(run=run_render)
 
@@ -49,6 +51,8 @@ def run_render(options: argparse.Namespace) -> None:
         statistics=options.statistics,
         overlaps=options.overlaps,
         counts=options.counts,
+        benchmarks=options.benchmarks,
+        logs=options.logs,
     )
     write_report(options.out, report)
     print(report.printed())

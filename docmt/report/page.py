@@ -9,6 +9,7 @@ import pandas as pd
 
 from docmt import __version__
 from docmt.files import atomic_path, atomic_writer
+from docmt.report.costs import costs_table, read_costs
 from docmt.report.data import (
     counts_table,
     overlap_table,
@@ -76,6 +77,8 @@ def build_report(
     statistics: Sequence[Path] = (),
     overlaps: Sequence[str] = (),
     counts: Sequence[str] = (),
+    benchmarks: Path | None = None,
+    logs: Path | None = None,
 ) -> Report:
     """Make tables and pictures of the long table and of the files named as on the command line.
 
@@ -107,6 +110,7 @@ def build_report(
                 counts_table(read_counts(counts, datasets)),
             ],
         ),
+        _costs_section(benchmarks, logs, runs),
         _section("provenance", "How the numbers were made", [signature_table(scores), provenance_table(scores)]),
     ]
     return Report(
@@ -124,6 +128,12 @@ def _section(key: str, title: str, tables: Sequence[Table | None], pictures: Seq
 def _training_section(runs: list[History], settings: ReportSettings, styles: Styles) -> Section:
     pictures = learning_curves(runs, styles) + entropy_curves(runs, styles)
     return _section("training", "Training", [training_table(runs, settings)], pictures)
+
+
+def _costs_section(benchmarks: Path | None, logs: Path | None, runs: list[History]) -> Section:
+    """Of what led to the report; a page cannot hold its own cost."""
+    costs = read_costs(benchmarks, logs=logs, histories=runs, without=("render",)) if benchmarks else []
+    return _section("costs", "Costs", [costs_table(costs)])
 
 
 def _describe(scores: pd.DataFrame) -> str:
