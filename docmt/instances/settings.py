@@ -1,6 +1,8 @@
 """Settings of the instances stage."""
 
-from pydantic import Field
+from typing import Self
+
+from pydantic import Field, model_validator
 
 from docmt.settings import Settings
 
@@ -18,3 +20,26 @@ class InstancesSettings(Settings):
     """Train on a random subset of so many instances (the data-scale study); null takes all."""
     subset_seed: int = 1
     """Seed of the random subset."""
+
+
+class RestorationSettings(Settings):
+    """How a monolingual document is noised, for a model to restore it (cross-task pre-training, §2.1).
+
+    Its length is a matter of the instances: the paper cuts documents at `max_sentences` 30.
+    """
+
+    gap_ratio: float = Field(0.2, ge=0, le=1)
+    """Share of sentences that become gap sentences; as many as the rules allow when they allow fewer. 0 leaves masked
+    sentences only (Table 7)."""
+    mask_ratio: float = Field(0.15, ge=0, le=1)
+    """Share of the words of all other sentences that are selected."""
+    mask_share: float = Field(0.8, ge=0, le=1)
+    """Share of selected words that become `[MASK2]`."""
+    random_share: float = Field(0.1, ge=0, le=1)
+    """Share of selected words that become a random word; the rest stays as it is."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.mask_share + self.random_share > 1 + 1e-9:
+            raise ValueError(f"mask_share {self.mask_share} and random_share {self.random_share} are more than 1")
+        return self

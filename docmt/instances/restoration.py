@@ -1,0 +1,204 @@
+"""Document restoration: a noised document in, the document out (cross-task pre-training, §2.1 and Figure 2).
+
+Two kinds of noise, together in each document. *Gap sentences* (CA-GSR): the input of a gap sentence is its left
+neighbour, `[MASK1]` and its right neighbour. *Masked sentences* (CA-MSR): every other sentence, with some words masked.
+The output of each sentence is the sentence itself, so input and output stay aligned. The noised document is all that a
+model reads: a gap sentence stands nowhere in it.
+
+The neighbours in the input of a gap sentence are clean. The paper calls the input of a masked sentence "its masked
+version" with a hat on the X, but a gap sentence has "its left and right neighbouring sentences", without either; and
+it leaves only gap sentences out of the input for the hints they would give.
+
+Noise is a function of (seed, epoch, document), so it is new in each epoch and the same after a resume and in any batch.
+
+Shape letters: S packed source tokens, N packed target tokens, G sentences, M gap sentences.
+"""
+
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+
+import numpy as np
+
+from docmt.errors import UserError
+from docmt.instances.packing import PackedSentences, gather
+from docmt.instances.settings import RestorationSettings
+from docmt.instances.storage import InstanceSet
+from docmt.text.vocabulary import Vocabulary
+
+RESTORATION = 0x6E6F6973
+"""Part of the seed, so that no other draw of the same (seed, epoch, number) is repeated here."""
+
+
+@dataclass(frozen=True)
+class RestorationSymbols:
+    """The ids that noise writes: `[MASK1]`, `[MASK2]`, and the words first_word to n_symbols − 1."""
+
+    gap_mask: int
+    token_mask: int
+    first_word: int
+    n_symbols: int
+
+    @classmethod
+    def of(cls, vocabulary: Vocabulary) -> "RestorationSymbols":
+        """Look them up. Raises UserError when the vocabulary has no masks or no words."""
+        if len(vocabulary) == vocabulary.n_specials:
+            raise UserError("the vocabulary holds no words, so none can be drawn for masked sentences")
+        return cls(*vocabulary.masks(), vocabulary.n_specials, len(vocabulary))
+
+
+@dataclass(frozen=True)
+class NoiseCounts:
+    """What was done to some documents.
+
+    Attributes:
+        documents, sentences, words: how many there were; words without marks.
+        gaps: gap sentences.
+        gaps_lacking: gap sentences that the ratio asks for beyond what the rules allow; documents of one or two
+            sentences can have none.
+        masked, random, unchanged: selected words of masked sentences, by what became of them.
+    """
+
+    documents: int = 0
+    sentences: int = 0
+    words: int = 0
+    gaps: int = 0
+    gaps_lacking: int = 0
+    masked: int = 0
+    random: int = 0
+    unchanged: int = 0
+
+    def __add__(self, other: "NoiseCounts") -> "NoiseCounts":
+        return NoiseCounts(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
+
+
+def choose_gaps(n_sentences: int, ratio: float, generator: np.random.Generator) -> tuple[np.ndarray, int]:
+    """Draw gap sentences: never the first or the last, never two in a row, all such choices equally likely.
+
+    Returns:
+        int64 [M] rising positions, and how many the ratio asks for (rounded, halves up); M is less where the rules
+        allow no more than (n_sentences − 1) // 2.
+    """
+    wanted = int(ratio * n_sentences + 0.5)
+    n_gaps = max(0, min(wanted, (n_sentences - 1) // 2))
+    # Choices without neighbours among n places are choices among n − M + 1, spread by one place each.
+    chosen = np.sort(generator.choice(max(n_sentences - 1 - n_gaps, 0), n_gaps, replace=False))
+    return chosen + 1 + np.arange(n_gaps), wanted
+
+
+def mask_words(
+    tokens_N: np.ndarray,
+    lengths_G: np.ndarray,
+    *,
+    generator: np.random.Generator,
+    settings: RestorationSettings,
+    symbols: RestorationSymbols,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Select each word by itself with `mask_ratio` and write `[MASK2]`, a random word or the word itself; marks stay.
+
+    Returns:
+        The noised tokens, and int8 [N] what became of each: 0 not selected, 1 masked, 2 random, 3 unchanged.
+    """
+    is_word = np.ones(len(tokens_N), dtype=bool)
+    ends = np.cumsum(lengths_G)
+    is_word[ends - 1] = False
+    is_word[ends - lengths_G] = False
+    is_selected = is_word & (generator.random(len(tokens_N)) < settings.mask_ratio)
+    shares = generator.random(len(tokens_N))
+    fates = 1 + (shares >= settings.mask_share) + (shares >= settings.mask_share + settings.random_share)
+    fates = np.where(is_selected, fates, 0).astype(np.int8)
+    noised = np.where(fates == 1, symbols.token_mask, tokens_N).astype(tokens_N.dtype)
+    is_random = fates == 2
+    noised[is_random] = generator.integers(symbols.first_word, symbols.n_symbols, int(is_random.sum()))
+    return noised, fates
+
+
+def open_gaps(
+    clean_N: np.ndarray, noised_N: np.ndarray, lengths_G: np.ndarray, gaps_M: np.ndarray, *, gap_mask: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The input document (Figure 2): `<s> left [MASK1] right </s>` at each gap, the noised sentence elsewhere.
+
+    Args:
+        clean_N, noised_N: tokens of all sentences, as they are and masked.
+        gaps_M: positions of gap sentences; both neighbours of each must be there.
+
+    Returns:
+        Its tokens [S] and lengths [G].
+    """
+    ends = np.cumsum(lengths_G)
+    starts = ends - lengths_G
+    sentences = np.split(noised_N, ends[:-1])
+    mask = np.array([gap_mask], dtype=clean_N.dtype)
+    for gap in gaps_M:
+        left, right = clean_N[starts[gap - 1] : ends[gap - 1] - 1], clean_N[starts[gap + 1] + 1 : ends[gap + 1]]
+        sentences[gap] = np.concatenate((left, mask, right))
+    return np.concatenate(sentences), np.array([len(sentence) for sentence in sentences], dtype=np.int64)
+
+
+def noise_document(
+    tokens_N: np.ndarray,
+    lengths_G: np.ndarray,
+    *,
+    seed: Sequence[int],
+    settings: RestorationSettings,
+    symbols: RestorationSymbols,
+) -> tuple[np.ndarray, np.ndarray, NoiseCounts]:
+    """The input of a document whose output is itself; a pure function of its arguments.
+
+    Args:
+        tokens_N: integer tokens of all sentences, each as `<s> w1 … wn </s>`.
+        lengths_G: tokens of each sentence, marks included.
+        seed: non-negative integers.
+
+    Returns:
+        Tokens [S] and lengths [G] of the input, sentence for sentence beside the output, and counts.
+    """
+    generator = np.random.default_rng(seed)
+    noised, fates = mask_words(tokens_N, lengths_G, generator=generator, settings=settings, symbols=symbols)
+    gaps, wanted = choose_gaps(len(lengths_G), settings.gap_ratio, generator)
+    src_tokens, src_lengths = open_gaps(tokens_N, noised, lengths_G, gaps, gap_mask=symbols.gap_mask)
+    is_gap = np.zeros(len(lengths_G), dtype=bool)
+    is_gap[gaps] = True
+    masked, random, unchanged = np.bincount(fates[~np.repeat(is_gap, lengths_G)], minlength=4)[1:].tolist()
+    counts = NoiseCounts(
+        documents=1,
+        sentences=len(lengths_G),
+        words=len(tokens_N) - 2 * len(lengths_G),
+        gaps=len(gaps),
+        gaps_lacking=wanted - len(gaps),
+        masked=masked,
+        random=random,
+        unchanged=unchanged,
+    )
+    return src_tokens, src_lengths, counts
+
+
+def noise_instances(
+    instance_set: InstanceSet,
+    instances: Sequence[int],
+    *,
+    seed: int,
+    epoch: int,
+    settings: RestorationSettings,
+    symbols: RestorationSymbols,
+) -> tuple[PackedSentences, NoiseCounts]:
+    """Documents to restore, packed for a batch: noised on the source side, as they are on the target side.
+
+    Args:
+        instance_set: monolingual documents; the target side is what is restored.
+        instances: numbers of the documents in the set.
+        seed, epoch: of the training; with a document's number they give its noise.
+    """
+    clean = gather(instance_set, instances)
+    sentence_ends = np.cumsum(clean.counts_B)
+    token_ends = np.cumsum(clean.tgt_lengths_G)[sentence_ends - 1]
+    tokens = np.split(clean.tgt_tokens_N, token_ends[:-1])
+    lengths = np.split(clean.tgt_lengths_G, sentence_ends[:-1])
+    noised = [
+        noise_document(*document, seed=(seed, RESTORATION, epoch, int(number)), settings=settings, symbols=symbols)
+        for number, *document in zip(instances, tokens, lengths, strict=True)
+    ]
+    src_tokens, src_lengths, counts = zip(*noised, strict=True)
+    packed = PackedSentences(
+        np.concatenate(src_tokens), np.concatenate(src_lengths), clean.tgt_tokens_N, clean.tgt_lengths_G, clean.counts_B
+    )
+    return packed, sum(counts, NoiseCounts())

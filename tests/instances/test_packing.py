@@ -1,0 +1,61 @@
+"""Packed instances, language tags before sentences, and documents seen as sentences."""
+
+import numpy as np
+import pytest
+
+from docmt.errors import UserError
+from docmt.instances.packing import LanguageTags, as_sentences, gather
+from docmt.instances.storage import load_instances
+from docmt.text.vocabulary import BOS, EOS, Vocabulary, extra_specials
+
+
+@pytest.fixture(scope="module")
+def instance_set(study_files):
+    return load_instances(study_files.instances("documents"))
+
+
+def sentences(tokens, lengths):
+    return [part.tolist() for part in np.split(tokens, np.cumsum(lengths)[:-1])]
+
+
+def test_gathering_keeps_sentences_and_their_order(instance_set):
+    chosen = [2, 0, len(instance_set) - 1]
+    packed = gather(instance_set, chosen)
+    for side, tokens, lengths in (
+        ("src", packed.src_tokens_S, packed.src_lengths_G),
+        ("tgt", packed.tgt_tokens_N, packed.tgt_lengths_G),
+    ):
+        expected = [sentence.tolist() for number in chosen for sentence in instance_set.sentences(number, side)]
+        assert sentences(tokens, lengths) == expected
+    assert packed.counts_B.tolist() == [instance_set.n_sentences()[number] for number in chosen]
+
+
+def test_tags_stand_before_every_sentence_in_the_place_of_the_first_mark(instance_set):
+    packed = gather(instance_set, range(len(instance_set)))
+    tagged = packed.tagged(LanguageTags(src=90, tgt=91))
+    for tag, before, after in (
+        (90, (packed.src_tokens_S, packed.src_lengths_G), (tagged.src_tokens_S, tagged.src_lengths_G)),
+        (91, (packed.tgt_tokens_N, packed.tgt_lengths_G), (tagged.tgt_tokens_N, tagged.tgt_lengths_G)),
+    ):
+        for plain, found in zip(sentences(*before), sentences(*after), strict=True):
+            assert plain[0] == BOS and found == [tag, *plain[1:]] and found[-1] == EOS
+
+
+def test_tags_of_a_language_that_the_vocabulary_does_not_know():
+    vocabulary = Vocabulary.from_sentences([["a"]], extras=extra_specials(["zh", "en"]))
+    assert LanguageTags.of(vocabulary, src_lang="zh", tgt_lang="en") == LanguageTags(8, 9)
+    with pytest.raises(UserError, match="no tag <de>"):
+        LanguageTags.of(vocabulary, src_lang="de", tgt_lang="en")
+
+
+@pytest.mark.parametrize("segmentation", ["documents", "trees"])
+def test_documents_as_sentences_hold_the_same_text(study_files, segmentation):
+    instance_set = load_instances(study_files.instances(segmentation))
+    single = as_sentences(instance_set)
+    assert len(single) == instance_set.n_sentences().sum() and set(single.n_sentences().tolist()) == {1}
+    assert single.trees is None and single.src_tokens is instance_set.src_tokens
+    documents = [instance_set.documents[i] for i in range(len(instance_set)) for _ in instance_set.sentences(i, "src")]
+    assert single.documents.tolist() == documents
+    whole, parts = (gather(each, range(len(each))) for each in (instance_set, single))
+    assert np.array_equal(whole.src_tokens_S, parts.src_tokens_S)
+    assert np.array_equal(whole.tgt_lengths_G, parts.tgt_lengths_G)

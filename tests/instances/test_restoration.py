@@ -1,0 +1,210 @@
+"""Document restoration: Figure 2 of cross-task pre-training, the rules of gap sentences, and reproducible noise."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from docmt.errors import UserError
+from docmt.instances.restoration import (
+    NoiseCounts,
+    RestorationSymbols,
+    choose_gaps,
+    mask_words,
+    noise_document,
+    noise_instances,
+    open_gaps,
+)
+from docmt.instances.settings import RestorationSettings
+from docmt.instances.storage import InstanceSet
+from docmt.text.vocabulary import BOS, EOS, SPECIALS, Vocabulary, extra_specials
+
+SYMBOLS = RestorationSymbols(gap_mask=6, token_mask=7, first_word=10, n_symbols=20)
+"""Words 10 to 19 are drawn at random; the documents below are of words from 100 on, each only once."""
+
+
+def make_document(lengths):
+    """Tokens and lengths of a document of words that stand nowhere else in it."""
+    words = iter(range(100, 100 + sum(lengths)))
+    sentences = [[BOS, *(next(words) for _ in range(length)), EOS] for length in lengths]
+    return np.concatenate(sentences).astype(np.int32), np.array([len(sentence) for sentence in sentences])
+
+
+def split(tokens, lengths):
+    return [part.tolist() for part in np.split(tokens, np.cumsum(lengths)[:-1])]
+
+
+def noise(document, *, seed=(1, 2, 3), **values):
+    settings = RestorationSettings.load(values, where="test")
+    return noise_document(*document, seed=seed, settings=settings, symbols=SYMBOLS)
+
+
+def test_figure_2_word_by_word():
+    """Six sentences, of which the third and the fifth are gap sentences."""
+    clean = ["we met", "at the station", "it rained", "all the night", "then we left", "nobody saw us"]
+    masked = [
+        "we [MASK2]",
+        "[MASK2] the station",
+        "[MASK2] rained",
+        "all the left",
+        "then [MASK2] left",
+        "nobody saw us",
+    ]
+    words = dict.fromkeys(" ".join(clean).split())
+    vocabulary = Vocabulary.from_symbols([*SPECIALS, *extra_specials(["en"]), *words])
+    ids = {symbol: number for number, symbol in enumerate(vocabulary.symbols)}
+    sides = [
+        np.concatenate([[BOS, *(ids[word] for word in sentence.split()), EOS] for sentence in side])
+        for side in (clean, masked)
+    ]
+    lengths = np.array([len(sentence.split()) + 2 for sentence in clean])
+    gap_mask, token_mask = vocabulary.masks()
+    tokens, src_lengths = open_gaps(*sides, lengths, np.array([2, 4]), gap_mask=gap_mask)
+    assert [" ".join(vocabulary.decode(sentence)) for sentence in split(tokens, src_lengths)] == [
+        "<s> we [MASK2] </s>",
+        "<s> [MASK2] the station </s>",
+        "<s> at the station [MASK1] all the night </s>",
+        "<s> all the left </s>",
+        "<s> all the night [MASK1] nobody saw us </s>",
+        "<s> nobody saw us </s>",
+    ]
+    assert (gap_mask, token_mask) == (ids["[MASK1]"], ids["[MASK2]"])
+
+
+@given(
+    lengths=st.lists(st.integers(0, 6), min_size=1, max_size=32),
+    ratio=st.floats(0, 1),
+    mask_ratio=st.floats(0, 1),
+    seed=st.integers(0, 2**32),
+)
+def test_rules_hold_for_every_document(lengths, ratio, mask_ratio, seed):
+    document = make_document(lengths)
+    before = document[0].copy()
+    settings = {"gap_ratio": ratio, "mask_ratio": mask_ratio, "mask_share": 0.6, "random_share": 0.2}
+    tokens, src_lengths, counts = noise(document, seed=(seed, 0, 7), **settings)
+    assert np.array_equal(document[0], before)
+    inputs, outputs = split(tokens, src_lengths), split(*document)
+    assert len(inputs) == len(outputs) == counts.sentences
+    gaps = [i for i, sentence in enumerate(inputs) if SYMBOLS.gap_mask in sentence]
+    assert len(gaps) == counts.gaps
+    assert not {0, len(outputs) - 1} & set(gaps)
+    assert all(second - first > 1 for first, second in pairwise(gaps))
+    allowed = (len(outputs) - 1) // 2
+    assert counts.gaps == min(int(ratio * len(outputs) + 0.5), allowed)
+    hidden = {token for gap in gaps for token in outputs[gap][1:-1]}
+    assert not hidden & set(tokens.tolist()), "a word of a gap sentence stands in the input"
+    for i, (found, output) in enumerate(zip(inputs, outputs, strict=True)):
+        assert found[0] == BOS and found[-1] == EOS
+        if i in gaps:
+            assert found == [*outputs[i - 1][:-1], SYMBOLS.gap_mask, *outputs[i + 1][1:]]
+        else:
+            assert len(found) == len(output)
+            assert all(new in (old, SYMBOLS.token_mask, *range(10, 20)) for new, old in zip(found, output, strict=True))
+
+
+@given(n=st.integers(1, 40), ratio=st.floats(0, 1), seed=st.integers(0, 1000))
+def test_gaps_beyond_the_rules_are_capped_and_counted(n, ratio, seed):
+    gaps, wanted = choose_gaps(n, ratio, np.random.default_rng(seed))
+    assert wanted == int(ratio * n + 0.5)
+    assert len(gaps) == min(wanted, (n - 1) // 2)
+    assert np.all(np.diff(gaps) > 1) and np.all((gaps > 0) & (gaps < n - 1))
+
+
+def test_all_choices_of_gaps_are_equally_likely():
+    generator = np.random.default_rng(0)
+    drawn = [tuple(choose_gaps(7, 2 / 7, generator)[0].tolist()) for _ in range(6000)]
+    assert set(drawn) == {(1, 3), (1, 4), (1, 5), (2, 4), (2, 5), (3, 5)}
+    assert all(abs(drawn.count(choice) - 1000) < 150 for choice in set(drawn))
+
+
+@pytest.mark.parametrize("lengths", [[3], [3, 2], [0], [0, 0]])
+def test_documents_of_one_or_two_sentences_have_no_gap(lengths):
+    tokens, src_lengths, counts = noise(make_document(lengths), gap_ratio=1.0, mask_ratio=0.0)
+    assert np.array_equal(tokens, make_document(lengths)[0]) and src_lengths.tolist() == [n + 2 for n in lengths]
+    assert counts.gaps == 0 and counts.gaps_lacking == len(lengths)
+
+
+def test_all_words_masked_and_a_gap_between_empty_sentences():
+    document = make_document([2, 0, 3, 0, 1])
+    tokens, lengths, counts = noise(document, gap_ratio=0.2, mask_ratio=1.0, mask_share=1.0, random_share=0.0)
+    sentences = split(tokens, lengths)
+    assert sentences[0] == [BOS, 7, 7, EOS] and sentences[4] == [BOS, 7, EOS] and counts.gaps == 1
+    opened, lengths = open_gaps(document[0], document[0], document[1], np.array([2]), gap_mask=6)
+    assert split(opened, lengths)[2] == [BOS, 6, EOS]
+
+
+def test_shares_of_noise_are_those_of_the_settings():
+    document = make_document([50] * 400)
+    settings = RestorationSettings()
+    noised, fates = mask_words(*document, generator=np.random.default_rng(5), settings=settings, symbols=SYMBOLS)
+    words = 400 * 50
+    masked, random, unchanged = np.bincount(fates)[1:]
+    assert abs((masked + random + unchanged) / words - 0.15) < 0.01
+    assert abs(masked / (fates > 0).sum() - 0.8) < 0.03 and abs(random / (fates > 0).sum() - 0.1) < 0.02
+    assert (noised[fates == 1] == SYMBOLS.token_mask).all()
+    assert set(noised[fates == 2].tolist()) == set(range(10, 20))
+    assert np.array_equal(noised[(fates == 0) | (fates == 3)], document[0][(fates == 0) | (fates == 3)])
+
+
+def make_set(documents):
+    tokens = np.concatenate([tokens for tokens, _ in documents])
+    offsets = np.concatenate(([0], np.cumsum(np.concatenate([lengths for _, lengths in documents]))))
+    instances = np.concatenate(([0], np.cumsum([len(lengths) for _, lengths in documents])))
+    return InstanceSet(tokens, offsets, tokens, offsets, instances, np.arange(len(documents), dtype=np.int32), {})
+
+
+DOCUMENTS = make_set([make_document(lengths) for lengths in ([4, 5, 3, 0, 6, 7], [3], [2, 2, 9, 4], [8] * 12)])
+
+
+def noised(instances, *, seed=1, epoch=0):
+    settings = RestorationSettings(gap_ratio=0.3, mask_ratio=0.5)
+    return noise_instances(DOCUMENTS, instances, seed=seed, epoch=epoch, settings=settings, symbols=SYMBOLS)
+
+
+def test_noise_of_a_document_does_not_depend_on_its_batch():
+    alone = [noised([number])[0] for number in range(4)]
+    together = noised([2, 0, 3, 1])[0]
+    for name in ("src_tokens_S", "src_lengths_G", "tgt_tokens_N", "tgt_lengths_G", "counts_B"):
+        joined = np.concatenate([getattr(alone[number], name) for number in (2, 0, 3, 1)])
+        assert np.array_equal(getattr(together, name), joined)
+    assert together.counts_B.tolist() == [4, 6, 12, 1]
+    assert len(together.src_lengths_G) == len(together.tgt_lengths_G) == 23
+
+
+def test_noise_is_new_in_each_epoch_and_for_each_seed_and_the_same_again():
+    first, again = noised([0, 3])[0], noised([0, 3])[0]
+    assert np.array_equal(first.src_tokens_S, again.src_tokens_S)
+    for other in (noised([0, 3], epoch=1)[0], noised([0, 3], seed=2)[0]):
+        assert not np.array_equal(first.src_tokens_S, other.src_tokens_S)
+        assert np.array_equal(first.tgt_tokens_N, other.tgt_tokens_N)
+
+
+def test_equal_documents_get_noise_of_their_own():
+    twice = make_set([make_document([8] * 12)] * 2)
+    settings = RestorationSettings()
+    packed, counts = noise_instances(twice, [0, 1], seed=1, epoch=0, settings=settings, symbols=SYMBOLS)
+    assert not np.array_equal(*np.split(packed.src_lengths_G, 2))
+    assert counts.documents == 2 and counts.gaps == 4 and counts.words == 192
+
+
+def test_counts_add_up():
+    _, together = noised([0, 1, 2, 3])
+    apart = sum((noised([number])[1] for number in range(4)), NoiseCounts())
+    assert together == apart
+    assert together.gaps == 2 + 0 + 1 + 4 and together.gaps_lacking == 0
+
+
+def test_symbols_come_from_the_vocabulary():
+    vocabulary = Vocabulary.from_sentences([["a", "b"]], extras=extra_specials(["en", "de"]))
+    assert RestorationSymbols.of(vocabulary) == RestorationSymbols(6, 7, 10, 12)
+    with pytest.raises(UserError, match="learn-vocabulary --tags"):
+        RestorationSymbols.of(Vocabulary.from_symbols(["a"]))
+    with pytest.raises(UserError, match="no words"):
+        RestorationSymbols.of(Vocabulary.from_symbols(extra_specials(["en"])))
+
+
+def test_settings_that_contradict_each_other_are_refused():
+    with pytest.raises(UserError, match="more than 1"):
+        RestorationSettings.load({"random_share": 0.3}, where="restoration")
