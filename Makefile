@@ -8,13 +8,14 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3.14 pyth
 
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-.PHONY: help demo test test-slow test-gpu lint format bench docs clean
+.PHONY: help demo test test-slow test-gpu test-slurm lint format bench docs clean
 
 help:
 	@echo "make demo       run the whole workflow on the controlled corpus and print the table of scores"
 	@echo "make test       run the tests"
 	@echo "make test-slow  run the tests that take minutes"
 	@echo "make test-gpu   run the tests that need a CUDA device"
+	@echo "make test-slurm run the tests that start a Slurm of one node (as root, with slurmctld, slurmd and munge installed)"
 	@echo "make lint       check the style of Python and Snakemake files"
 	@echo "make format     put Python and Snakemake files in style"
 	@echo "make bench      run the benchmarks"
@@ -36,13 +37,16 @@ demo: $(STAMP)
 	@cat results/report/summary.txt
 
 test: $(STAMP)
-	pytest -m "not slow and not gpu"
+	pytest -m "not slow and not gpu and not slurm"
 
 test-slow: $(STAMP)
 	pytest -m slow
 
 test-gpu: $(STAMP)
 	pytest -m gpu
+
+test-slurm: $(STAMP)
+	pytest -m slurm tests/slurm
 
 lint: $(STAMP)
 	ruff check .

@@ -5,8 +5,10 @@ from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
 from docmt.config.plan import Plan
+from docmt.config.plan.resources import growing
 from docmt.config.references import CONTROLLED_SPLITS, CONTROLLED_SUITES
 from docmt.errors import UserError
+from docmt.slurm import watch_jobs
 
 min_version("9.0")
 
@@ -34,6 +36,35 @@ wildcard_constraints:
     lang="[a-z]{2,3}",
     src="[a-z]{2,3}",
     tgt="[a-z]{2,3}",
+
+
+# With a cluster's profile these run where Snakemake runs: they fetch, or take seconds.
+localrules:
+    fetch_corpus,
+    convert_suite,
+    count_overlap,
+    pack_pipeline,
+    count_roundtrip,
+    count_trees,
+    draw_tree,
+    count_instances,
+    evaluate_segmenter,
+    evaluate_parser,
+    evaluate_translation,
+    evaluate_contrast,
+    gather_gold,
+    gather_system,
+    gather_dataset,
+    gather,
+    render,
+
+
+onstart:
+    if not workflow.local_exec:
+        try:
+            watch_jobs(Path.cwd())
+        except UserError as error:
+            raise WorkflowError(str(error)) from None
 
 
 include: "workflow/rules/corpora.smk"

@@ -24,7 +24,7 @@ STAGES = (
     "cli",
 )
 """A package imports only itself and what stands to its left; `config` and `cli` stand on top."""
-BASE = ("errors", "files", "logs", "provenance", "settings", "tensors")
+BASE = ("errors", "files", "logs", "provenance", "settings", "slurm", "tensors")
 """Modules that every package may import."""
 MAX_LINES = {"tests": 500}  # tables are long
 MAX_LINES_ELSEWHERE = 450

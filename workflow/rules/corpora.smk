@@ -27,8 +27,8 @@ rule fetch_corpus:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=1000,
-        runtime=120,
+        mem_mb=growing(1000),
+        runtime=growing(120),
     params:
         folder="resources/corpora/{corpus}/{version}/{split}",
         mirror=plan.corpora.mirror,
@@ -56,8 +56,8 @@ rule read_corpus:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=4000,
-        runtime=60,
+        mem_mb=growing(4000),
+        runtime=growing(60),
     params:
         folder=plan.corpora.folder,
         prefix="results/corpora/{corpus}/{src}-{tgt}/{split}",
@@ -83,8 +83,8 @@ rule convert_suite:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=4000,
-        runtime=30,
+        mem_mb=growing(4000),
+        runtime=growing(30),
     params:
         folder=plan.corpora.folder,
         fingerprint=plan.fingerprints.corpus_suite,
@@ -112,8 +112,8 @@ rule read_custom:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=4000,
-        runtime=60,
+        mem_mb=growing(4000),
+        runtime=growing(60),
     params:
         settings=plan.corpora.custom_settings,
         prefix="results/corpora/{corpus}/{src}-{tgt}/{split}",
@@ -157,8 +157,8 @@ rule generate_corpus:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=2000,
-        runtime=30,
+        mem_mb=growing(2000),
+        runtime=growing(30),
     params:
         settings=plan.corpora.controlled_settings,
         fingerprint=plan.fingerprints.corpus,
@@ -183,8 +183,8 @@ rule combine_corpora:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=4000,
-        runtime=30,
+        mem_mb=growing(4000),
+        runtime=growing(30),
     params:
         members=plan.corpora.members,
         prefix="results/{dataset}/corpora/{src}-{tgt}/{split}",
@@ -208,8 +208,8 @@ rule count_overlap:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=4000,
-        runtime=30,
+        mem_mb=growing(4000),
+        runtime=growing(30),
     params:
         train=plan.corpora.train_prefix,
         tests=plan.corpora.other_prefixes,

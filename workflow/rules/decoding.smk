@@ -23,8 +23,8 @@ rule translate:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=8000,
-        runtime=240,
+        mem_mb=growing(8000),
+        runtime=growing(240),
         gpu=1,
     params:
         settings=plan.runs.decoding_settings,
@@ -50,8 +50,8 @@ rule contrast:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=8000,
-        runtime=120,
+        mem_mb=growing(8000),
+        runtime=growing(120),
         gpu=1,
     params:
         settings=plan.runs.contrast_settings,

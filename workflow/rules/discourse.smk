@@ -32,8 +32,8 @@ rule read_treebank:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=4000,
-        runtime=30,
+        mem_mb=growing(4000),
+        runtime=growing(30),
     params:
         format=plan.discourse.treebank_format,
         files=plan.discourse.treebank_folder,
@@ -60,8 +60,8 @@ rule train_segmenter:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=8000,
-        runtime=240,
+        mem_mb=growing(8000),
+        runtime=growing(240),
     params:
         settings=plan.discourse.segmenter_settings,
         prefix=plan.discourse.segmenter_prefix,
@@ -87,8 +87,8 @@ rule evaluate_segmenter:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=4000,
-        runtime=30,
+        mem_mb=growing(4000),
+        runtime=growing(30),
     params:
         prefix=plan.discourse.segmenter_prefix,
         fingerprint=plan.fingerprints.segmenter,
@@ -115,8 +115,8 @@ rule train_parser:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=8000,
-        runtime=240,
+        mem_mb=growing(8000),
+        runtime=growing(240),
     params:
         settings=plan.discourse.parser_settings,
         prefix=plan.discourse.parser_prefix,
@@ -143,8 +143,8 @@ rule evaluate_parser:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=4000,
-        runtime=30,
+        mem_mb=growing(4000),
+        runtime=growing(30),
     params:
         prefix=plan.discourse.parser_prefix,
         fingerprint=plan.fingerprints.parser,
@@ -173,8 +173,8 @@ rule annotate:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=4000,
-        runtime=240,
+        mem_mb=growing(4000),
+        runtime=growing(240),
     params:
         models=plan.discourse.model_options,
         lang=plan.discourse.src_lang,
@@ -201,8 +201,8 @@ rule annotate_suite:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=4000,
-        runtime=60,
+        mem_mb=growing(4000),
+        runtime=growing(60),
     params:
         models=plan.discourse.model_options,
         lang=plan.discourse.src_lang,
@@ -228,8 +228,8 @@ rule gather_gold:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=4000,
-        runtime=60,
+        mem_mb=growing(4000),
+        runtime=growing(60),
     params:
         fingerprint=plan.fingerprints.trees,
     shell:
@@ -251,8 +251,8 @@ rule count_trees:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=4000,
-        runtime=60,
+        mem_mb=growing(4000),
+        runtime=growing(60),
     params:
         files=plan.discourse.named_statistics_files,
         fingerprint=plan.fingerprints.tree_statistics,
@@ -275,8 +275,8 @@ rule draw_tree:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=1000,
-        runtime=10,
+        mem_mb=growing(1000),
+        runtime=growing(10),
     params:
         fingerprint=plan.fingerprints.trees,
     shell:

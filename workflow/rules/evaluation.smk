@@ -22,8 +22,8 @@ rule evaluate_translation:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=4000,
-        runtime=60,
+        mem_mb=growing(4000),
+        runtime=growing(60),
     params:
         settings=plan.runs.evaluation_settings,
         languages=plan.corpora.language_options,
@@ -51,8 +51,8 @@ rule evaluate_contrast:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=2000,
-        runtime=30,
+        mem_mb=growing(2000),
+        runtime=growing(30),
     params:
         fingerprint=plan.fingerprints.suite_scores,
     shell:
@@ -75,8 +75,8 @@ rule gather_system:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=1000,
-        runtime=10,
+        mem_mb=growing(1000),
+        runtime=growing(10),
     params:
         fingerprint=plan.runs.system_fingerprint,
     shell:
@@ -97,8 +97,8 @@ rule gather_dataset:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=1000,
-        runtime=10,
+        mem_mb=growing(1000),
+        runtime=growing(10),
     params:
         fingerprint=plan.runs.dataset_fingerprint,
     shell:

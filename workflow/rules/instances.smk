@@ -25,8 +25,8 @@ rule build_instances:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=8000,
-        runtime=60,
+        mem_mb=growing(8000),
+        runtime=growing(60),
     params:
         settings=plan.runs.instances_settings,
         trees=plan.discourse.trees_option,
@@ -50,8 +50,8 @@ rule count_instances:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=4000,
-        runtime=30,
+        mem_mb=growing(4000),
+        runtime=growing(30),
     params:
         folders=plan.runs.named_instances,
         fingerprint=plan.fingerprints.statistics,

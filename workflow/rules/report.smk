@@ -2,6 +2,7 @@
 #
 # Reads:  results/{dataset}/runs/{system}/seed{seed}/scores/*.json, history.csv
 #         results/{dataset}/instances/statistics.csv, results/{dataset}/corpora/overlap.json
+#         results/benchmarks/, logs/train/, logs/translate/, logs/contrast/     for the table of costs; no inputs
 # Makes:  results/report/scores.csv                   the long table
 #         results/report/report.md, report.html       tables, curves and how each number was made
 #         results/report/summary.txt                  the main tables as plain text
@@ -26,8 +27,8 @@ rule gather:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=2000,
-        runtime=10,
+        mem_mb=growing(2000),
+        runtime=growing(10),
     params:
         fingerprint=plan.runs.fingerprint,
     shell:
@@ -65,15 +66,18 @@ rule render:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=2000,
-        runtime=10,
+        mem_mb=growing(2000),
+        runtime=growing(10),
     params:
         settings=plan.report.settings,
         histories=plan.report.named_histories,
         overlaps=plan.report.named_overlaps,
         counts=plan.report.named_counts,
+        # No inputs: all jobs before this one have left their benchmarks and logs there.
+        benchmarks="results/benchmarks",
+        logs="logs",
         fingerprint=plan.report.fingerprint,
     shell:
         "docmt report render --settings {params.settings:q} --scores {input.scores} --histories {params.histories}"
         " --statistics {input.statistics} --overlaps {params.overlaps} --counts {params.counts}"
-        " --out results/report > {output.summary} 2> {log}"
+        " --benchmarks {params.benchmarks} --logs {params.logs} --out results/report > {output.summary} 2> {log}"

@@ -23,8 +23,8 @@ rule tokenize:
         "../../environment.yml"
     threads: 2
     resources:
-        mem_mb=4000,
-        runtime=120,
+        mem_mb=growing(4000),
+        runtime=growing(120),
     params:
         settings=plan.text.token_settings,
         fingerprint=plan.fingerprints.tokens,
@@ -47,8 +47,8 @@ rule learn_truecaser:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=4000,
-        runtime=60,
+        mem_mb=growing(4000),
+        runtime=growing(60),
     params:
         settings=plan.text.token_settings,
         fingerprint=plan.fingerprints.truecaser,
@@ -71,8 +71,8 @@ rule truecase:
         "../../environment.yml"
     threads: 2
     resources:
-        mem_mb=4000,
-        runtime=60,
+        mem_mb=growing(4000),
+        runtime=growing(60),
     params:
         fingerprint=plan.fingerprints.truecased,
     shell:
@@ -93,8 +93,8 @@ rule learn_bpe:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=8000,
-        runtime=240,
+        mem_mb=growing(8000),
+        runtime=growing(240),
     params:
         settings=plan.text.settings,
         fingerprint=plan.fingerprints.bpe,
@@ -117,8 +117,8 @@ rule apply_bpe:
         "../../environment.yml"
     threads: 2
     resources:
-        mem_mb=4000,
-        runtime=60,
+        mem_mb=growing(4000),
+        runtime=growing(60),
     params:
         fingerprint=plan.fingerprints.subwords,
     shell:
@@ -139,8 +139,8 @@ rule learn_vocabulary:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=4000,
-        runtime=60,
+        mem_mb=growing(4000),
+        runtime=growing(60),
     params:
         fingerprint=plan.fingerprints.bpe,
     shell:
@@ -162,8 +162,8 @@ rule pack_pipeline:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=1000,
-        runtime=10,
+        mem_mb=growing(1000),
+        runtime=growing(10),
     params:
         settings=plan.text.settings,
         languages=plan.corpora.language_options,
@@ -188,8 +188,8 @@ rule count_roundtrip:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=4000,
-        runtime=60,
+        mem_mb=growing(4000),
+        runtime=growing(60),
     params:
         texts=plan.text.roundtrip_texts,
         fingerprint=plan.fingerprints.roundtrip,

@@ -30,7 +30,7 @@ rule train:
     # One thread each: small models on a CPU train faster side by side than each on many threads.
     threads: 1
     resources:
-        mem_mb=16000,
+        mem_mb=growing(16000),
         runtime=1440,
         gpu=1,
     params:

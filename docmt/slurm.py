@@ -1,0 +1,121 @@
+"""The jobs of a study in Slurm's queue, as the Slurm executor of Snakemake submits them."""
+
+import atexit
+import logging
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from docmt.errors import UserError
+
+log = logging.getLogger(__name__)
+
+LOGS = Path(".snakemake/slurm_logs")
+"""Where the executor writes the logs of its jobs, in the folder of a study: by this a job is known to belong to it."""
+FIELDS = ("JobArrayID", "Name", "State", "Reason", "NodeList", "Comment", "STDOUT")
+TIMEOUT_SECONDS = 20
+"""Longer than a client waits for a controller that is restarting."""
+
+
+MOST_NAMED = 5
+"""Jobs that one message names."""
+
+
+class QueueUnknown(Exception):
+    """`squeue` is there, but did not answer."""
+
+
+@dataclass(frozen=True)
+class SlurmJob:
+    """A pending or running job.
+
+    Attributes:
+        id: number in Slurm, for `scancel`.
+        call: name that all jobs of one call of Snakemake share.
+        state: `RUNNING`, `PENDING`, ….
+        reason: why it waits; `None` for a running one.
+        node: where it runs; empty when it waits.
+        label: rule and wildcards.
+    """
+
+    id: str
+    call: str
+    state: str
+    reason: str
+    node: str
+    label: str
+
+
+def list_jobs(folder: Path) -> list[SlurmJob]:
+    """The user's pending and running jobs that belong to the study in `folder`; none where there is no Slurm.
+
+    Raises QueueUnknown when Slurm does not answer.
+    """
+    if shutil.which("squeue") is None:
+        return []
+    layout = ",".join(f"{field}:|" for field in FIELDS)
+    command = ["squeue", "--me", "--noheader", "--Format", layout]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise QueueUnknown(f"squeue did not answer within {TIMEOUT_SECONDS} seconds") from None
+    except (OSError, subprocess.CalledProcessError) as error:
+        reason = (getattr(error, "stderr", "") or str(error)).strip().splitlines()[-1]
+        raise QueueUnknown(f"squeue failed ({reason})") from None
+    logs = f"{Path(folder).resolve() / LOGS}/"
+    jobs = []
+    for line in done.stdout.splitlines():
+        job_id, call, state, reason, node, comment, log = line.split("|")[: len(FIELDS)]
+        if log.startswith(logs):
+            label = comment.removeprefix("rule_").replace("_wildcards_", " ", 1)
+            jobs.append(SlurmJob(job_id, call, state, reason, node, label))
+    return jobs
+
+
+def watch_jobs(folder: Path) -> None:
+    """Refuse to begin while jobs of an earlier call are in the queue, and name those that are left at the end.
+
+    A Snakemake that was killed, or interrupted twice, leaves its jobs running. A second one would submit them again.
+
+    Raises UserError when there are such jobs.
+    """
+    try:
+        jobs = list_jobs(folder)
+    except QueueUnknown as problem:
+        log.warning("%s: whether jobs of an earlier call still run is not known", problem)
+        jobs = []
+    if jobs:
+        raise UserError(
+            f"{_count(jobs)} of an earlier call are still in the queue ({_name(jobs)}): wait until they end (`docmt "
+            f"status` shows them), or end them with `scancel {_ids(jobs)}`; then call again"
+        )
+    atexit.register(_name_left_jobs, folder)
+
+
+def _name_left_jobs(folder: Path) -> None:
+    try:
+        jobs = list_jobs(folder)
+    except QueueUnknown as problem:
+        log.error("%s: whether jobs of this call still run is not known; `squeue --me` shows them", problem)
+        return
+    if jobs:
+        log.error(
+            "%s of this call are still in the queue (%s): `docmt status` shows them, `scancel %s` ends them",
+            _count(jobs),
+            _name(jobs),
+            _ids(jobs),
+        )
+
+
+def _count(jobs: list[SlurmJob]) -> str:
+    return f"{len(jobs)} Slurm jobs" if len(jobs) > 1 else "1 Slurm job"
+
+
+def _name(jobs: list[SlurmJob]) -> str:
+    named = ", ".join(f"{job.id} {job.state.lower()}: {job.label}" for job in jobs[:MOST_NAMED])
+    return named + (", …" if len(jobs) > MOST_NAMED else "")
+
+
+def _ids(jobs: list[SlurmJob]) -> str:
+    return " ".join(job.id for job in jobs)

@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# A Slurm of one node on loopback, for tests: no systemd, no accounting, run as root, everything under $SLURM_CI_DIR.
+# Debian and Ubuntu: apt-get install -y --no-install-recommends slurmctld slurmd slurm-client munge
+set -euo pipefail
+
+folder=${SLURM_CI_DIR:-${TMPDIR:-/tmp}/docmt-slurm}
+cpus=${SLURM_CI_CPUS:-8}      # may be more than there are: jobs then share
+memory_mb=${SLURM_CI_MEM:-64000}
+gpus=${SLURM_CI_GPUS:-2}      # they only pretend
+port=${SLURM_CI_PORT:-17817}
+host=$(hostname -s)
+user=$(id -un)
+etc=/etc/slurm # the step plugin removes SLURM_CONF, so the configuration has to stand here
+
+die() {
+    echo "start_slurm: $*" >&2
+    exit 1
+}
+
+wait_for() { # seconds command …
+    local end=$((SECONDS + $1))
+    shift
+    # A client waits about ten seconds for a controller that is not there.
+    until timeout 2 "$@" > /dev/null 2>&1; do
+        [ $SECONDS -lt "$end" ] || return 1
+        sleep 0.2
+    done
+}
+
+is_idle() { [ "$(sinfo -h -p main -o %T)" = idle ]; }
+export -f is_idle
+
+for file in slurm.conf gres.conf; do # never touch the configuration of a real cluster
+    [ ! -e "$etc/$file" ] && [ ! -L "$etc/$file" ] || [ "$(readlink "$etc/$file")" = "$folder/$file" ] ||
+        die "$etc/$file is not ours"
+done
+for file in "$folder"/*.pid; do
+    [ ! -e "$file" ] || [ ! -e "/proc/$(cat "$file")" ] || die "already running: $file"
+done
+
+mkdir -p "$folder"/{state,spool,log,munge} "$etc"
+chmod 711 "$folder/munge"
+[ -s "$folder/munge/key" ] || (umask 077 && head -c 1024 /dev/urandom > "$folder/munge/key")
+
+cat > "$folder/slurm.conf" << CONF
+ClusterName=ci
+SlurmctldHost=$host(127.0.0.1)
+SlurmctldPort=$port
+SlurmdPort=$((port + 1))
+CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
+SlurmUser=$user
+SlurmdUser=$user
+AuthInfo=socket=$folder/munge/socket
+StateSaveLocation=$folder/state
+SlurmdSpoolDir=$folder/spool
+SlurmctldPidFile=$folder/slurmctld.pid
+SlurmdPidFile=$folder/slurmd.pid
+SlurmctldLogFile=$folder/log/slurmctld.log
+SlurmdLogFile=$folder/log/slurmd.log
+MailProg=/bin/true
+MpiDefault=none
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+ReturnToService=2
+EnforcePartLimits=ALL
+SlurmdParameters=config_overrides
+SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU_Memory
+JobAcctGatherType=jobacct_gather/linux
+JobAcctGatherFrequency=2
+JobAcctGatherParams=OverMemoryKill
+MinJobAge=3600
+KillWait=15
+OverTimeLimit=0
+GresTypes=gpu
+NodeName=ci1 NodeHostname=$host NodeAddr=127.0.0.1 CPUs=$cpus RealMemory=$memory_mb Gres=gpu:$gpus State=UNKNOWN
+PartitionName=main Nodes=ci1 Default=YES MaxTime=1-0 DefMemPerCPU=100 State=UP
+PartitionName=gpu Nodes=ci1 MaxTime=1-0 DefMemPerCPU=100 State=UP
+CONF
+
+devices=(/dev/null /dev/zero /dev/full /dev/random) # each pretended GPU needs a device of its own
+for ((i = 0; i < gpus; i++)); do echo "Name=gpu File=${devices[i]}"; done > "$folder/gres.conf"
+ln -sfn "$folder/slurm.conf" "$etc/slurm.conf"
+ln -sfn "$folder/gres.conf" "$etc/gres.conf"
+
+munged --key-file="$folder/munge/key" --socket="$folder/munge/socket" --pid-file="$folder/munged.pid" \
+    --log-file="$folder/log/munged.log" --seed-file="$folder/munge/seed"
+slurmctld
+slurmd
+wait_for 15 bash -c is_idle || {
+    grep -hE 'fatal|INVAL|error' "$folder"/log/slurm*.log | grep -v pmix | tail -n 8 >&2 || true
+    die "Slurm did not come up; see $folder/log, then run stop_slurm.sh"
+}
+sinfo -N -o '%N %P %T %c %m %G'
