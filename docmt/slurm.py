@@ -47,7 +47,7 @@ class SlurmJob:
     label: str
 
 
-def list_jobs(folder: Path) -> list[SlurmJob]:
+def list_jobs(folder: Path, *, timeout_seconds: float = TIMEOUT_SECONDS) -> list[SlurmJob]:
     """The user's pending and running jobs that belong to the study in `folder`; none where there is no Slurm.
 
     Raises QueueUnknown when Slurm does not answer.
@@ -57,9 +57,9 @@ def list_jobs(folder: Path) -> list[SlurmJob]:
     layout = ",".join(f"{field}:|" for field in FIELDS)
     command = ["squeue", "--me", "--noheader", "--Format", layout]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT_SECONDS)
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=timeout_seconds)
     except subprocess.TimeoutExpired:
-        raise QueueUnknown(f"squeue did not answer within {TIMEOUT_SECONDS} seconds") from None
+        raise QueueUnknown(f"squeue did not answer within {timeout_seconds:g} seconds") from None
     except (OSError, subprocess.CalledProcessError) as error:
         reason = (getattr(error, "stderr", "") or str(error)).strip().splitlines()[-1]
         raise QueueUnknown(f"squeue failed ({reason})") from None
