@@ -119,6 +119,7 @@ def make_batch(
     settings: ModelSettings,
     documents: list[tuple[list[np.ndarray], list[np.ndarray]]],
     trees: BatchTrees | None = None,
+    **options,
 ) -> Batch:
     """Pack (source sentences, target sentences) documents, with trees of all of them or none."""
     src = [sentence for document in documents for sentence in document[0]]
@@ -131,6 +132,7 @@ def make_batch(
         np.array([len(document[0]) for document in documents]),
         settings=settings,
         trees=trees,
+        **options,
     )
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from docmt.discourse.dependencies import cut_heads
 from docmt.instances.storage import InstanceSet
 from docmt.models.layout import Layout
-from docmt.models.settings import ModelSettings
+from docmt.models.settings import Context, ModelSettings
 from docmt.models.trees import BatchTrees
 from docmt.text.vocabulary import BOS, EOD
 
@@ -45,15 +45,34 @@ class Batch:
 
 
 def collate(
-    instance_set: InstanceSet, instances: Sequence[int], settings: ModelSettings, *, device: torch.device | str = "cpu"
+    instance_set: InstanceSet,
+    instances: Sequence[int],
+    settings: ModelSettings,
+    *,
+    context: Context = "document",
+    device: torch.device | str = "cpu",
 ) -> Batch:
-    """Pack instances into one batch; with their trees when the model reads them and there are any."""
+    """Pack instances into one batch; with their trees when the model reads them and there are any.
+
+    Args:
+        context: see `Layout`.
+    """
     src_tokens, src_lengths, counts = _gather(instance_set, instances, "src")
     tgt_tokens, tgt_lengths, _ = _gather(instance_set, instances, "tgt")
     trees = None
     if settings.needs_trees and instance_set.trees is not None:
         trees = BatchTrees.join([instance_trees(instance_set, i) for i in instances])
-    return pack(src_tokens, src_lengths, tgt_tokens, tgt_lengths, counts, settings=settings, trees=trees, device=device)
+    return pack(
+        src_tokens,
+        src_lengths,
+        tgt_tokens,
+        tgt_lengths,
+        counts,
+        settings=settings,
+        trees=trees,
+        context=context,
+        device=device,
+    )
 
 
 def pack(
@@ -65,6 +84,7 @@ def pack(
     *,
     settings: ModelSettings,
     trees: BatchTrees | None = None,
+    context: Context = "document",
     device: torch.device | str = "cpu",
 ) -> Batch:
     """Make a batch from packed sentences with both marks.
@@ -74,6 +94,7 @@ def pack(
         src_lengths, tgt_lengths: tokens of each sentence.
         counts: sentences of each instance.
         trees: of the source side.
+        context: see `Layout`.
     """
     ends = np.cumsum(tgt_lengths)
     if settings.target_stream == "free":
@@ -88,7 +109,7 @@ def pack(
         is_label = np.ones(len(tgt_tokens), dtype=bool)
         is_label[ends - tgt_lengths] = False
         inputs, labels, lengths = tgt_tokens[is_input], tgt_tokens[is_label], tgt_lengths - 1
-    layout = Layout(src_lengths, lengths, counts, settings=settings, trees=trees, device=device)
+    layout = Layout(src_lengths, lengths, counts, settings=settings, trees=trees, context=context, device=device)
     tensors = (torch.from_numpy(np.asarray(array, dtype=np.int64)).to(device) for array in (src_tokens, inputs, labels))
     return Batch(*tensors, layout)
 

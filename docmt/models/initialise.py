@@ -8,15 +8,16 @@ from torch import Tensor
 from docmt.errors import UserError
 from docmt.models.transformer import Transformer
 
-FRESH = re.compile(r"_attention\.(global_|rst|gate)\.")
-"""Parameters of fused attention that a model without it cannot have."""
+FRESH = re.compile(r"_attention\.(global_|rst|gate)\.|^context\.")
+"""Parameters of fused attention and of the context encoder, which models without these cannot have."""
 
 
 def copy_weights(model: Transformer, weights: dict[str, Tensor]) -> set[str]:
     """Copy what fits from the weights of another model, in place.
 
     The attention of a layer with one pattern becomes the group attention of a fused layer, and the other way round;
-    global attention, RST attention and gates start fresh (G-Transformer, Appendix C.1; RST-Transformer, §4.2).
+    global attention, RST attention and gates start fresh (G-Transformer, Appendix C.1; RST-Transformer, §4.2), and so
+    does a context encoder that the other model lacks.
 
     Returns:
         The names of the parameters that were copied.

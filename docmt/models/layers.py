@@ -64,15 +64,19 @@ class MultiHeadAttention(nn.Module):
 
 
 class Gate(nn.Linear):
-    """Sums two outputs by a gate per dimension (G-Transformer, Eq. 10; RST-Transformer, Eq. 12–13)."""
+    """Sums two outputs by a gate per dimension.
 
-    def __init__(self, width: int) -> None:
-        super().__init__(2 * width, width)
+    (G-Transformer, Eq. 10; RST-Transformer, Eq. 12–13; cross-task pre-training, Eq. 6–7, without bias.)
+    """
+
+    def __init__(self, width: int, *, bias: bool = True) -> None:
+        super().__init__(2 * width, width, bias=bias)
 
     def forward(self, local_ND: Tensor, wide_ND: Tensor) -> Tensor:
         """g ⊙ local + (1 − g) ⊙ wide, where g = sigmoid of a linear map of both."""
         gate_ND = torch.sigmoid(super().forward(torch.cat((local_ND, wide_ND), dim=-1)))
-        return torch.lerp(wide_ND, local_ND, gate_ND)
+        # In mixed precision a linear map gives half precision, but layer norms, which may come in, do not.
+        return torch.lerp(wide_ND, local_ND, gate_ND.to(wide_ND.dtype))
 
 
 class FusedAttention(nn.Module, ABC):
@@ -212,7 +216,14 @@ class EncoderLayer(nn.Module):
 
     def forward(self, hidden_SD: Tensor, groupings: Groupings) -> Tensor:
         """[S, D] → [S, D]."""
-        hidden_SD = self.self_sublayer(hidden_SD, self.self_attention(hidden_SD, None, groupings))
+        return self.transform(self.attend(hidden_SD, groupings))
+
+    def attend(self, hidden_SD: Tensor, groupings: Groupings) -> Tensor:
+        """The self-attention sub-layer, [S, D] → [S, D]."""
+        return self.self_sublayer(hidden_SD, self.self_attention(hidden_SD, None, groupings))
+
+    def transform(self, hidden_SD: Tensor) -> Tensor:
+        """The feed-forward sub-layer, [S, D] → [S, D]."""
         return self.feed_forward_sublayer(hidden_SD, self.feed_forward(hidden_SD))
 
 

@@ -1,6 +1,8 @@
 """The layout of a batch: where sentences and instances lie in the packed tokens, and the groupings that follow.
 
 Shape letters: N packed target tokens, S packed source tokens, G sentences of the batch, B instances, E EDUs.
+
+A side is a row of packed items, sentence after sentence: source tokens, target tokens, or one vector per sentence.
 """
 
 from typing import Literal
@@ -10,10 +12,20 @@ import torch
 from torch import Tensor
 
 from docmt.models.grouping import Grouping, expand_ranges
-from docmt.models.settings import ModelSettings, Pattern
+from docmt.models.settings import Context, ModelSettings, Pattern
 from docmt.models.trees import BatchTrees, related_grouping, unit_groups
 
-Slot = Literal["encoder", "decoder", "cross"]
+Side = Literal["src", "tgt", "vectors"]
+Slot = Literal["encoder", "decoder", "cross", "vectors", "context"]
+
+SIDES: dict[Slot, tuple[Side, Side]] = {
+    "encoder": ("src", "src"),
+    "decoder": ("tgt", "tgt"),
+    "cross": ("tgt", "src"),
+    "vectors": ("vectors", "src"),
+    "context": ("src", "vectors"),
+}
+"""Where the queries and the keys of an attention lie; `vectors` and `context` are those of the context encoder."""
 
 
 class Layout:
@@ -25,6 +37,7 @@ class Layout:
         sentences_B: int64 array, source sentences of each instance.
         settings: of the model; says what `window` means, how positions run and whether the target stream is free.
         trees: discourse trees, for RST attention; None leaves every instance open, so that it sees all.
+        context: whether a model with a context encoder reads instances as documents or as single sentences.
         device: where index tensors go.
     """
 
@@ -36,9 +49,10 @@ class Layout:
         *,
         settings: ModelSettings,
         trees: BatchTrees | None = None,
+        context: Context = "document",
         device: torch.device | str = "cpu",
     ) -> None:
-        self.settings, self.trees = settings, trees
+        self.settings, self.trees, self.context = settings, trees, context
         self.device = torch.device(device)
         self.src_lengths_G = np.asarray(src_lengths_G, dtype=np.int64)
         self.tgt_lengths_G = np.asarray(tgt_lengths_G, dtype=np.int64)
@@ -56,23 +70,27 @@ class Layout:
             self.sentences_B,
             settings=self.settings,
             trees=trees,
+            context=self.context,
             device=self.device,
         )
 
     def positions(self, side: Literal["src", "tgt"]) -> Tensor:
         """int64 [S] or [N], the position of each token in its instance or sentence, from 0."""
-        lengths = self._sides(side)[0]
+        lengths = self._items(side)[0]
         if self.settings.positions == "instance":
             lengths = self._instance_lengths(side)
         return torch.from_numpy(expand_ranges(np.zeros_like(lengths), lengths)).to(self.device)
 
-    def _sides(self, side: str) -> tuple[np.ndarray, np.ndarray]:
+    def _items(self, side: Side) -> tuple[np.ndarray, np.ndarray]:
+        """Items of each sentence and sentences of each instance."""
         if side == "src":
             return self.src_lengths_G, self.sentences_B
+        if side == "vectors":
+            return np.ones_like(self.src_lengths_G), self.sentences_B
         return self.tgt_lengths_G, self.tgt_sentences_B
 
-    def _instance_lengths(self, side: str) -> np.ndarray:
-        lengths, sentences = self._sides(side)
+    def _instance_lengths(self, side: Side) -> np.ndarray:
+        lengths, sentences = self._items(side)
         return np.add.reduceat(lengths, np.cumsum(sentences) - sentences)
 
     def grouping(self, slot: Slot, pattern: Pattern) -> Grouping:
@@ -92,14 +110,13 @@ class Layout:
     def _make_grouping(self, slot: Slot, pattern: Pattern) -> Grouping:
         if pattern == "rst":
             return self._rst_grouping(slot)
-        query_side = "src" if slot == "encoder" else "tgt"
-        key_side = "tgt" if slot == "decoder" else "src"
+        query_side, key_side = SIDES[slot]
         is_causal = slot == "decoder"
         if pattern == "global":
             queries, keys = self._instance_lengths(query_side), self._instance_lengths(key_side)
             starts = np.cumsum(keys) - keys
         else:
-            queries, keys = self._sides(query_side)[0], self._sides(key_side)[0]
+            queries, keys = self._items(query_side)[0], self._items(key_side)[0]
             starts = np.cumsum(keys) - keys
             if pattern == "window":
                 ends = starts + keys

@@ -77,6 +77,8 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     "rst_serial": _attentions(RST_SERIAL, RST_SERIAL, RST_SERIAL),
     "rst_parallel": _attentions(RST_PARALLEL, RST_PARALLEL, RST_PARALLEL),
     "rst_mix": _attentions(RST_MIX, RST_MIX, RST_MIX),
+    # Cross-task pre-training, §2.2: a sentence Transformer with a global context encoder and a gate.
+    "global_context": _attentions(GROUP, GROUP, GROUP, positions="sentence", context={}),
 }
 """What each attention sees. `no_context` removes the source side after the target side, as Table 3 does; it and
 `only_group` are the same model under the names of the two tables, and `no_locality` is the document Transformer."""

@@ -6,6 +6,8 @@ from pydantic import Field, model_validator
 
 from docmt.settings import Settings
 
+Context = Literal["document", "none"]
+"""What a model with a context encoder reads: whole documents, or sentences without context."""
 Pattern = Literal["group", "window", "global", "rst", "combined", "rst_serial", "rst_parallel", "rst_mix"]
 
 
@@ -30,6 +32,21 @@ class AttentionSettings(Settings):
         """The pattern of layer `layer` (from 0) of a stack of `n_layers`."""
         return self.upper if layer >= n_layers - self.upper_layers else self.lower
 
+    def patterns(self) -> set[Pattern]:
+        """Patterns that occur."""
+        return {self.lower, self.upper} if self.upper_layers else {self.lower}
+
+
+class ContextSettings(Settings):
+    """The global context encoder of cross-task pre-training, beside an encoder and decoder of single sentences.
+
+    Its output joins that of the sentence encoder by a gate. The same model translates sentences without it.
+    """
+
+    layers: int | None = Field(None, ge=1)
+    """Its layers, N_g; each shares self-attention and feed-forward with the encoder's layer of the same number. null
+    means as many as the encoder has."""
+
 
 class ModelSettings(Settings):
     """A Transformer over packed tokens."""
@@ -52,6 +69,8 @@ class ModelSettings(Settings):
     """Self-attention of the decoder."""
     cross_attention: AttentionSettings = AttentionSettings()
     """Attention from target to source."""
+    context: ContextSettings | None = None
+    """The global context encoder; null for none."""
     window_sentences: int = Field(2, ge=0)
     """Sentences before the current one that the pattern `window` sees."""
     positions: Literal["instance", "sentence"] = "instance"
@@ -63,11 +82,20 @@ class ModelSettings(Settings):
     def needs_trees(self) -> bool:
         """Whether an attention reads discourse trees."""
         attentions = (self.encoder_attention, self.decoder_attention, self.cross_attention)
-        return any(
-            pattern.startswith("rst")
-            for attention in attentions
-            for pattern in (attention.lower, attention.upper if attention.upper_layers else attention.lower)
-        )
+        return any(pattern.startswith("rst") for attention in attentions for pattern in attention.patterns())
+
+    @property
+    def context_layers(self) -> int:
+        """Layers of the context encoder, 0 without one."""
+        if self.context is None:
+            return 0
+        return self.encoder_layers if self.context.layers is None else self.context.layers
+
+    @property
+    def decodes_sentences_alone(self) -> bool:
+        """Whether no target sentence sees another one, so that each can be searched by itself once all are encoded."""
+        patterns = self.decoder_attention.patterns() | self.cross_attention.patterns()
+        return patterns == {"group"} and self.positions == "sentence"
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -83,4 +111,15 @@ class ModelSettings(Settings):
                 )
             if self.target_stream == "free" and {attention.lower, attention.upper} != {"global"}:
                 raise ValueError(f"target_stream 'free' has no groups, so {name}_attention must be global throughout")
+            if self.context is not None and attention.patterns() != {"group"}:
+                raise ValueError(
+                    f"context stands beside a model of sentences, so {name}_attention must be group throughout"
+                )
+        if self.context is not None and self.positions != "sentence":
+            raise ValueError("context stands beside a model of sentences, so positions must be 'sentence'")
+        if self.context_layers > self.encoder_layers:
+            raise ValueError(
+                f"context.layers {self.context_layers} is more than encoder_layers {self.encoder_layers}: "
+                "layers of the context encoder share those of the encoder"
+            )
         return self

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from docmt.models.context import ContextEncoder
 from docmt.models.layers import DecoderLayer, EncoderLayer
 from docmt.models.layout import Layout
 from docmt.models.settings import ModelSettings
@@ -19,7 +20,8 @@ class Transformer(nn.Module):
     """Encoder and decoder with one shared table of embeddings, post-norm, sinusoidal positions.
 
     What each attention sees is said by `settings`; so the sentence Transformer, the document Transformer,
-    concatenation and G-Transformer with its ablations are all this class.
+    concatenation, G-Transformer with its ablations and RST-Transformer are all this class. With a context encoder it is
+    the model of cross-task pre-training, which reads a document or sentences, as the layout says.
 
     Args:
         settings: size and attention patterns.
@@ -36,6 +38,9 @@ class Transformer(nn.Module):
         self.encoder = nn.ModuleList(
             EncoderLayer(*sizes, pattern=settings.encoder_attention.pattern(i, n)) for i in range(n)
         )
+        self.context: ContextEncoder | None = None
+        if settings.context is not None:
+            self.context = ContextEncoder(settings.context_layers, settings.width, settings.heads, settings.dropout)
         self.decoder = nn.ModuleList(
             DecoderLayer(
                 *sizes,
@@ -51,10 +56,12 @@ class Transformer(nn.Module):
 
     def encode(self, src_tokens_S: Tensor, layout: Layout) -> Tensor:
         """Encoder states [S, D] of int64 token ids [S]."""
-        hidden_SD = self.embed(src_tokens_S, layout.positions("src"))
+        hidden_SD = embedded_SD = self.embed(src_tokens_S, layout.positions("src"))
         for layer in self.encoder:
             hidden_SD = layer(hidden_SD, partial(layout.grouping, "encoder"))
-        return hidden_SD
+        if self.context is None or layout.context == "none":
+            return hidden_SD
+        return self.context(embedded_SD, hidden_SD, self.encoder, layout)
 
     def decode(self, tgt_inputs_N: Tensor, memory_SD: Tensor, layout: Layout) -> Tensor:
         """Decoder states [N, D] of int64 token ids [N]."""

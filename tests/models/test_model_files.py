@@ -138,12 +138,32 @@ def test_more_combined_layers_keep_what_is_there():
     assert "encoder.0.self_attention.global_.in_weight" not in copied
 
 
-@pytest.mark.parametrize("architecture", ["g_transformer", "rst_mix"])
+def test_a_context_model_takes_a_sentence_model_and_its_context_starts_fresh():
+    weights = make_model("sentence_transformer").state_dict()
+    model, untouched = fresh("global_context"), fresh("global_context").state_dict()
+    copied = copy_weights(model, weights)
+    assert names(model) - copied == {name for name in names(model) if name.startswith("context.")}
+    for name, parameter in model.named_parameters():
+        assert torch.equal(parameter, (weights if name in copied else untouched)[name]), name
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_a_context_model_takes_a_context_model_whole(layers):
+    """Also one with fewer layers beside its encoder: the vectors of the further layers start fresh."""
+    other = make_model("global_context", context={"layers": layers})
+    model = fresh("global_context")
+    copied = copy_weights(model, other.state_dict())
+    assert copied == names(other)
+    assert all(torch.equal(other.state_dict()[name], model.state_dict()[name]) for name in copied)
+
+
+@pytest.mark.parametrize("architecture", ["g_transformer", "rst_mix", "global_context"])
 def test_the_way_back_drops_the_wider_attention(architecture):
     other = make_model(architecture)
     model = fresh("sentence_transformer")
     assert copy_weights(model, other.state_dict()) == names(model)
-    assert torch.equal(model.encoder[1].self_attention.in_weight, other.encoder[1].self_attention.group.in_weight)
+    attention = other.encoder[1].self_attention
+    assert torch.equal(model.encoder[1].self_attention.in_weight, getattr(attention, "group", attention).in_weight)
 
 
 @pytest.mark.parametrize(

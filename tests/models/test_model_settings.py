@@ -31,6 +31,8 @@ def test_number_of_parameters(size, architecture):
     added = {"combined": attention + gate, "rst_serial": attention}
     added |= {"rst_parallel": attention + gate, "rst_mix": attention + gate}
     expected += sum(a.upper_layers * added.get(a.upper, 0) for a in attentions)
+    if settings.context is not None:
+        expected += settings.encoder_layers * (d * d + d) + attention + norm + 2 * d * d
     assert sum(parameter.numel() for parameter in model.parameters()) == expected
 
 
@@ -61,6 +63,33 @@ def test_a_model_needs_trees_when_one_of_its_attentions_reads_them(slot, pattern
     assert load("tiny", "g_transformer", **{f"{slot}_attention": attention}).needs_trees is expected
 
 
+def test_the_context_encoder_has_the_layers_of_the_encoder_unless_told_otherwise():
+    assert load("tiny", "global_context").context_layers == 3
+    assert load("tiny", "global_context", context={"layers": 2}).context_layers == 2
+    assert load("tiny", "sentence_transformer").context_layers == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"context": {"layers": 4}}, r"context.layers 4 is more than encoder_layers 3"),
+        ({"context": {"layers": 0}}, r"context.layers"),
+        ({"positions": "instance"}, "positions must be 'sentence'"),
+        ({"cross_attention": {"lower": "window", "upper": "group"}}, "cross_attention must be group throughout"),
+    ],
+)
+def test_bad_settings_of_the_context_encoder_are_named(values, message):
+    with pytest.raises(UserError, match=message):
+        load("tiny", "global_context", **values)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_which_models_decode_sentences_alone(architecture):
+    """Not the group models whose positions run on: they depend on how long the sentences before came out."""
+    expected = architecture in ("sentence_transformer", "global_context")
+    assert load("tiny", architecture).decodes_sentences_alone is expected
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -75,6 +104,8 @@ def test_a_model_needs_trees_when_one_of_its_attentions_reads_them(slot, pattern
         ({"positions": "document"}, "positions"),
         ({"window_sentences": -1}, "window_sentences"),
         ({"width": "512"}, "without quotation marks"),
+        ({"context": {}}, "encoder_attention must be group throughout"),
+        ({"context": {"layer": 2}}, "did you mean 'layers'"),
     ],
 )
 def test_bad_settings_are_named(values, message):

@@ -60,6 +60,7 @@ def model_influence(model):
 WHOLE = {
     # architecture: (source sentences seen, target sentences seen)
     "sentence_transformer": (OWN, OWN),
+    "global_context": (ALL, OWN),
     "document_transformer": (ALL, PAST),
     "g_transformer": (ALL, PAST),
     "g_transformer_no_target_context": (ALL, OWN),

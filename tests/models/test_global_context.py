@@ -1,0 +1,236 @@
+"""The global context encoder: against Eq. 1–7 sentence by sentence, isolation of documents, and the use without it."""
+
+import copy
+import math
+
+import numpy as np
+import pytest
+import torch
+from core_fixtures import assert_close, make_batch, make_model, random_documents, random_sentence
+
+from docmt.models.batch import pack
+from docmt.models.layout import Layout
+from docmt.models.presets import ARCHITECTURES, SIZES
+from docmt.models.settings import ModelSettings
+from docmt.models.transformer import Transformer, sinusoids
+from docmt.training.loss import LossModule
+
+LAYOUTS = {
+    "several documents": ((4, 1, 6), (2,), (5, 9, 1, 2)),
+    "one-token sentences": ((1, 1, 1), (1,)),
+    "empty sentences": ((2, 2, 5), (2, 2), (2,)),
+    "one-sentence documents": ((7,), (3,), (1,), (12,)),
+    "thirty sentences": (tuple(2 + i % 9 for i in range(30)), (3, 4)),
+    "one long sentence": ((1, 70, 2), (3,)),
+}
+"""Source tokens of each sentence of each document, marks included where there is room for them."""
+
+
+def normalise(layer, hidden):
+    """A layer norm, from its parameters."""
+    centred = hidden - hidden.mean(-1, keepdim=True)
+    variance = centred.square().mean(-1, keepdim=True)
+    return centred / torch.sqrt(variance + layer.eps) * layer.weight + layer.bias
+
+
+def multi_head(attention, query, memory):
+    """MultiHead(q, k, v) with k = v = memory, head by head; [n, D]."""
+    width = query.shape[-1]
+    weights, biases = attention.in_weight.split(width), attention.in_bias.split(width)
+    q, k, v = (x @ w.T + b for x, w, b in zip((query, memory, memory), weights, biases, strict=True))
+    size = width // attention.heads
+    outputs = []
+    for head in range(attention.heads):
+        part = slice(head * size, (head + 1) * size)
+        scores = q[:, part] @ k[:, part].T / math.sqrt(size)
+        outputs.append(scores.softmax(-1) @ v[:, part])
+    return torch.cat(outputs, 1) @ attention.out.weight.T + attention.out.bias
+
+
+def self_attention(layer, hidden):
+    return normalise(layer.self_sublayer.norm, hidden + multi_head(layer.self_attention, hidden, hidden))
+
+
+def feed_forward(layer, hidden):
+    inner, outer = layer.feed_forward.inner, layer.feed_forward.outer
+    output = (hidden @ inner.weight.T + inner.bias).clamp_min(0) @ outer.weight.T + outer.bias
+    return normalise(layer.feed_forward_sublayer.norm, hidden + output)
+
+
+def embed(model, tokens):
+    width = model.settings.width
+    return model.embedding.weight[tokens] * math.sqrt(width) + sinusoids(len(tokens), width)[: len(tokens)].to(
+        model.embedding.weight.dtype
+    )
+
+
+def literal_document(model, sentences):
+    """H′ of every sentence of a document of token tensors, as §2.2.1 writes it."""
+    context = model.context
+    encoded, states = [], [embed(model, sentence) for sentence in sentences]
+    for hidden in states:
+        for layer in model.encoder:
+            hidden = feed_forward(layer, self_attention(layer, hidden))
+        encoded.append(hidden)
+    for layer, vectors in zip(model.encoder, context.vectors, strict=False):
+        b = [self_attention(layer, hidden) for hidden in states]  # Eq. 1
+        alphas = [(torch.tanh(x @ vectors.inner.weight.T) @ vectors.query).softmax(0) for x in b]  # Eq. 2
+        c = torch.stack([alpha @ x for alpha, x in zip(alphas, b, strict=True)])  # Eq. 3
+        d = [normalise(context.sublayer.norm, x + multi_head(context.attention, x, c)) for x in b]  # Eq. 4
+        states = [feed_forward(layer, x) for x in d]  # Eq. 5
+    outputs = []
+    for h, g in zip(encoded, states, strict=True):
+        share = torch.sigmoid(torch.cat((h, g), 1) @ context.gate.weight.T)  # Eq. 7
+        outputs.append(share * h + (1 - share) * g)  # Eq. 6
+    return torch.cat(outputs)
+
+
+def make_case(layout, *, seed=0):
+    """A batch of random tokens of so many source tokens per sentence."""
+    generator = np.random.default_rng(seed)
+    lengths = [length for document in layout for length in document]
+    tgt = [random_sentence(generator, int(generator.integers(0, 5)), 24) for _ in lengths]
+    return pack(
+        generator.integers(6, 24, sum(lengths)),
+        np.array(lengths),
+        np.concatenate(tgt),
+        np.array([len(sentence) for sentence in tgt]),
+        np.array([len(document) for document in layout]),
+        settings=make_model("global_context").settings,
+    )
+
+
+def literal_memory(model, batch):
+    layout = batch.layout
+    sentences = list(batch.src_tokens_S.split(layout.src_lengths_G.tolist()))
+    ends = np.cumsum(layout.sentences_B)
+    documents = [sentences[end - count : end] for end, count in zip(ends, layout.sentences_B, strict=True)]
+    return torch.cat([literal_document(model, document) for document in documents])
+
+
+@pytest.mark.parametrize("context_layers", [1, 3])
+@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-10)])
+def test_the_document_model_is_equations_1_to_7(name, dtype, tolerance, context_layers):
+    model = make_model("global_context", encoder_layers=3, context={"layers": context_layers}).to(dtype)
+    batch = make_case(LAYOUTS[name])
+    found, expected = model.encode(batch.src_tokens_S, batch.layout), literal_memory(model, batch)
+    assert_close(found, expected, tolerance)
+    gradients = []
+    for memory in (found, expected):
+        logits = model.logits(model.decode(batch.tgt_inputs_N, memory, batch.layout))
+        loss = torch.nn.functional.cross_entropy(logits, batch.tgt_labels_N)
+        gradients.append(torch.autograd.grad(loss, list(model.parameters())))
+    for one, other in zip(*gradients, strict=True):
+        # Rounding adds up over the layers; in float64 nothing of it is left.
+        assert_close(one, other, 5 * tolerance if dtype == torch.float32 else tolerance)
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_documents_do_not_see_each_other(name):
+    model = make_model("global_context")
+    batch = make_case(LAYOUTS[name])
+    packed = model.encode(batch.src_tokens_S, batch.layout)
+    layout, tokens, outputs = batch.layout, list(batch.src_tokens_S.split(batch.layout.src_lengths_G.tolist())), []
+    ends = np.cumsum(layout.sentences_B)
+    for end, count in zip(ends, layout.sentences_B, strict=True):
+        lengths = layout.src_lengths_G[end - count : end]
+        alone = Layout(lengths, np.ones_like(lengths), np.array([count]), settings=model.settings)
+        outputs.append(model.encode(torch.cat(tokens[end - count : end]), alone))
+    assert_close(packed, torch.cat(outputs))
+
+
+# One model, two uses
+
+
+def states(model, batch):
+    return model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+
+
+def sentences_of(documents):
+    return [([src], [tgt]) for document in documents for src, tgt in zip(*document, strict=True)]
+
+
+def test_without_context_it_is_the_sentence_transformer_of_its_own_weights():
+    model = make_model("global_context")
+    sentence_model = make_model("sentence_transformer")
+    weights = {name: value for name, value in model.state_dict().items() if not name.startswith("context.")}
+    sentence_model.load_state_dict(weights)
+    documents = random_documents((1, 4, 2, 1))
+    expected = states(sentence_model, make_batch(sentence_model.settings, sentences_of(documents)))
+    for items in (documents, sentences_of(documents)):
+        assert_close(states(model, make_batch(model.settings, items, context="none")), expected, 1e-6)
+
+
+def test_a_document_of_one_sentence_goes_either_way():
+    model = make_model("global_context")
+    documents = random_documents((1, 1))
+    with_context, without = (
+        states(model, make_batch(model.settings, documents, context=context)) for context in ("document", "none")
+    )
+    assert (with_context - without).abs().max() > 0.1
+
+
+def test_sentences_without_context_train_no_parameter_of_it():
+    model = make_model("global_context")
+    LossModule(model, 0.1)(make_batch(model.settings, random_documents((3, 2)), context="none")).backward()
+    idle = {name for name, parameter in model.named_parameters() if parameter.grad is None}
+    assert idle == {name for name, _ in model.named_parameters() if name.startswith("context.")}
+
+
+def test_both_encoders_share_self_attention_and_feed_forward():
+    """A sentence in a document is encoded by layers that its use without context trains."""
+    model = make_model("global_context")
+    batch = make_batch(model.settings, random_documents((3, 2)))
+    before = model.encode(batch.src_tokens_S, batch.layout)
+    other = copy.deepcopy(model)
+    plain = make_batch(model.settings, random_documents((3, 2)), context="none")
+    optimizer = torch.optim.SGD(other.parameters(), lr=0.1)
+    LossModule(other, 0.1)(plain).backward()
+    optimizer.step()
+    assert torch.equal(model.context.attention.in_weight, other.context.attention.in_weight)
+    hidden = {}
+    for name, which in (("before", model), ("after", other)):
+        which.context.gate.register_forward_pre_hook(lambda _, inputs, name=name: hidden.update({name: inputs[1]}))
+        which.encode(batch.src_tokens_S, batch.layout)
+    assert (hidden["before"] - hidden["after"]).abs().max() > 1e-3
+    assert not torch.equal(before, other.encode(batch.src_tokens_S, batch.layout))
+
+
+@pytest.mark.parametrize("context", ["document", "none"])
+def test_bfloat16_is_finite_and_close(context):
+    model = make_model("global_context")
+    batch = make_batch(model.settings, random_documents((5, 1, 30)), context=context)
+    expected = model.encode(batch.src_tokens_S, batch.layout)
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = LossModule(model, 0.1)(batch)
+        mixed = model.encode(batch.src_tokens_S, batch.layout)
+    loss.backward()
+    assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
+    half = copy.deepcopy(model).bfloat16().encode(batch.src_tokens_S, batch.layout)
+    for found in (mixed, half):
+        torch.testing.assert_close(found.float(), expected, atol=0.25, rtol=0)
+
+
+# Numbers of parameters
+
+TABLE_9 = {
+    # pair: (rows of the Transformer's embeddings, of ours; published millions of the Transformer, of ours)
+    "en-de": (33_700, 33_700, 61.4, 64.0),
+    "zh-en": (71_200, 76_000, 80.6, 86.2),
+}
+"""The paper does not give the sizes of its vocabularies, so they are what the totals leave for embeddings. What its own
+model has beside the Transformer does not depend on them, yet the paper adds 2.6 M in one pair and 5.6 M in the other:
+the two models of the second pair cannot have had the same vocabulary."""
+
+
+@pytest.mark.parametrize("pair", TABLE_9)
+def test_numbers_of_parameters_are_those_of_table_9(pair):
+    plain_symbols, own_symbols, *published = TABLE_9[pair]
+    found = []
+    for architecture, n_symbols in (("sentence_transformer", plain_symbols), ("global_context", own_symbols)):
+        settings = ModelSettings.load(SIZES["base"] | ARCHITECTURES[architecture], where="model")
+        with torch.device("meta"):
+            model = Transformer(settings, n_symbols)
+        found.append(sum(parameter.numel() for parameter in model.parameters()) / 1e6)
+    assert found == pytest.approx(published, rel=0.01)
