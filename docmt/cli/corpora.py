@@ -4,8 +4,12 @@ import argparse
 import json
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from docmt.errors import UserError
+
+if TYPE_CHECKING:
+    from docmt.corpora.catalogue import ReadableCorpus
 
 MIRROR_VARIABLE = "DOCMT_MIRROR"
 
@@ -17,6 +21,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     _add_fetch(commands)
     _add_read(commands)
     _add_combine(commands)
+    _add_monolingual(commands)
     _add_generate(commands)
     _add_overlap(commands)
     _add_suite(commands)
@@ -58,12 +63,16 @@ def _add_fetch(commands: argparse._SubParsersAction) -> None:
     _add_mirror(command)
 
 
-def _add_read(commands: argparse._SubParsersAction) -> None:
-    command = _add(commands, "read", _read, "read a split into text, document index and counts")
+def _add_source(command: argparse.ArgumentParser) -> None:
     which = command.add_mutually_exclusive_group(required=True)
     which.add_argument("--corpus", metavar="NAME", help="name in the catalogue")
     which.add_argument("--spec", metavar="S", help="description of files of your own, JSON text or @FILE")
     command.add_argument("--split", required=True, help="name of the split")
+
+
+def _add_read(commands: argparse._SubParsersAction) -> None:
+    command = _add(commands, "read", _read, "read a split into text, document index and counts")
+    _add_source(command)
     _add_languages(command)
     command.add_argument("--files", metavar="FOLDER", default=".", help="folder with the files as fetched")
     command.add_argument("--out", required=True, metavar="PREFIX", help="what is written: PREFIX.{lang} and so on")
@@ -74,6 +83,18 @@ def _add_combine(commands: argparse._SubParsersAction) -> None:
     command.add_argument("--inputs", required=True, nargs="+", metavar="PREFIX", help="splits to concatenate")
     _add_languages(command)
     command.add_argument("--out", required=True, metavar="PREFIX", help="the combined split")
+
+
+def _add_monolingual(commands: argparse._SubParsersAction) -> None:
+    command = _add(commands, "read-monolingual", _read_monolingual, "read a split of documents of one language")
+    _add_source(command)
+    command.add_argument("--files", metavar="FOLDER", default=".", help="folder with the files as fetched")
+    command.add_argument("--out", required=True, metavar="PREFIX", help="what is written: PREFIX.{lang} and so on")
+    summary = "concatenate documents of one language; of parallel documents one side is taken"
+    command = _add(commands, "combine-monolingual", _combine_monolingual, summary)
+    command.add_argument("--inputs", required=True, nargs="+", metavar="PREFIX", help="splits to concatenate")
+    command.add_argument("--lang", required=True, help="the language")
+    command.add_argument("--out", required=True, metavar="PREFIX", help="the combined documents")
 
 
 def _add_generate(commands: argparse._SubParsersAction) -> None:
@@ -112,6 +133,7 @@ def _list(options: argparse.Namespace) -> None:
             "corpus": name,
             "languages": "-".join(entry.corpus.languages),
             "split": split_name,
+            "holds": entry.corpus.holds(split_name),
             "documents": split.documents,
             "sentences": split.sentences,
             "kind": entry.kind(split_name),
@@ -137,8 +159,18 @@ def _fetch(options: argparse.Namespace) -> None:
 
 
 def _read(options: argparse.Namespace) -> None:
-    from docmt.corpora.catalogue import ReadableCorpus, find_corpus
     from docmt.corpora.reading import files_by_role, read_split, write_split
+
+    corpus, where, origin = _described(options)
+    files = files_by_role(corpus.split(options.split, where=where), Path(options.files))
+    languages = {"src_lang": options.src_lang, "tgt_lang": options.tgt_lang}
+    documents, counts = read_split(corpus, options.split, files=files, where=where, **languages)
+    write_split(Path(options.out), documents, counts, origin=origin, **languages)
+
+
+def _described(options: argparse.Namespace) -> tuple["ReadableCorpus", str, dict[str, str]]:
+    """The corpus that `--corpus` or `--spec` describe, its name for messages, and where its text is from."""
+    from docmt.corpora.catalogue import ReadableCorpus, find_corpus
 
     if options.spec is None:
         entry = find_corpus(options.corpus)
@@ -147,16 +179,28 @@ def _read(options: argparse.Namespace) -> None:
     else:
         corpus, where = ReadableCorpus.from_argument(options.spec, where="--spec"), "--spec"
         origin = {"corpus": "files of the user", "version": "", "licence": ""}
+    return corpus, where, origin | {"split": options.split}
+
+
+def _read_monolingual(options: argparse.Namespace) -> None:
+    from docmt.corpora.reading import files_by_role, read_monolingual_split, write_monolingual_split
+
+    corpus, where, origin = _described(options)
     files = files_by_role(corpus.split(options.split, where=where), Path(options.files))
-    languages = {"src_lang": options.src_lang, "tgt_lang": options.tgt_lang}
-    documents, counts = read_split(corpus, options.split, files=files, where=where, **languages)
-    write_split(Path(options.out), documents, counts, origin=origin | {"split": options.split}, **languages)
+    documents, counts = read_monolingual_split(corpus, options.split, files=files, where=where)
+    write_monolingual_split(Path(options.out), documents, counts, lang=corpus.languages[0], origin=origin)
 
 
 def _combine(options: argparse.Namespace) -> None:
     from docmt.corpora.combining import combine
 
     combine(options.inputs, Path(options.out), src_lang=options.src_lang, tgt_lang=options.tgt_lang)
+
+
+def _combine_monolingual(options: argparse.Namespace) -> None:
+    from docmt.corpora.combining import combine_monolingual
+
+    combine_monolingual(options.inputs, Path(options.out), lang=options.lang)
 
 
 def _generate(options: argparse.Namespace) -> None:

@@ -92,7 +92,7 @@ class ReadableCorpus(Settings):
     """What the readers need to know; also the form in which users describe files of their own (`--spec`)."""
 
     languages: list[str]
-    """Source and target language of the files, for example [en, de]."""
+    """Source and target language of the files, for example [en, de]; one language for monolingual documents."""
     format: Format
     """The reader's name and its options."""
     splits: dict[str, Split]
@@ -101,8 +101,18 @@ class ReadableCorpus(Settings):
     @model_validator(mode="after")
     def _has_two_languages(self) -> "ReadableCorpus":
         if not 1 <= len(self.languages) <= 2 or len(set(self.languages)) != len(self.languages):
-            raise ValueError("`languages` must be two different languages, source and target")
+            raise ValueError("`languages` must be two different languages, source and target, or one")
         return self
+
+    def holds(self, split: str) -> Literal["documents", "sentences", "monolingual", "suite", "files"]:
+        """What a split holds: parallel documents, sentence pairs, documents of one language, a contrastive test set,
+        or files that are used as they are."""
+        reader = (self.splits[split].format or self.format).reader
+        if reader == "files" or reader.endswith("_suite"):
+            return "files" if reader == "files" else "suite"
+        if len(self.languages) == 1:
+            return "monolingual"
+        return "sentences" if reader == "single_lines" else "documents"
 
     def split(self, name: str, *, where: str) -> Split:
         """A split by name. Raises UserError with the nearest name."""

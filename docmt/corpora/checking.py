@@ -7,7 +7,7 @@ from pathlib import Path
 
 from docmt.corpora.catalogue import Entry
 from docmt.corpora.fetching import WrongFileError, mirrored, place
-from docmt.corpora.reading import files_by_role, read_split
+from docmt.corpora.reading import files_by_role, read_monolingual_split, read_split
 from docmt.corpora.suites import CONVERTERS, read_suite
 from docmt.errors import UserError
 
@@ -58,6 +58,9 @@ def _read(entry: Entry, name: str, folder: Path) -> CheckResult:
         items, dropped = read_suite(corpus, name, files=files, where=entry.where)
         n_candidates = sum(len(item["candidates"]) for item in items)
         return CheckResult(entry.name, name, "ok", len(items), n_candidates, _describe(dropped))
+    if corpus.holds(name) == "monolingual":
+        _, found = read_monolingual_split(corpus, name, files=files, where=entry.where)
+        return CheckResult(entry.name, name, "ok", found["documents"], found["sentences"], _describe(found["dropped"]))
     src_lang, tgt_lang = corpus.languages
     _, counts = read_split(corpus, name, files=files, src_lang=src_lang, tgt_lang=tgt_lang, where=entry.where)
     return CheckResult(entry.name, name, "ok", counts.documents, counts.sentences, _describe(counts.dropped))

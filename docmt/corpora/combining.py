@@ -1,11 +1,19 @@
 """Several splits as one: the splits of a dataset, and what of a test split stands in the training split."""
 
 import dataclasses
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from docmt.corpora.documents import Document, read_documents, write_documents
+from docmt.corpora.documents import (
+    Document,
+    MonolingualDocument,
+    read_documents,
+    read_monolingual_documents,
+    write_documents,
+    write_monolingual_documents,
+)
 from docmt.errors import UserError
 from docmt.files import write_json
 
@@ -32,15 +40,42 @@ def combine(prefixes: Sequence[Path], out: Path, *, src_lang: str, tgt_lang: str
     write_documents(out, combined, src_lang=src_lang, tgt_lang=tgt_lang)
 
 
+def combine_monolingual(prefixes: Sequence[Path], out: Path, *, lang: str) -> None:
+    """Concatenate documents of one language: texts of one language, or one side of parallel documents.
+
+    Ids and counts are as `combine` makes them. Raises UserError when a prefix stands twice or is not readable.
+    """
+    combined: list[MonolingualDocument] = []
+    counts: dict[str, dict[str, int]] = {}
+    for prefix in map(Path, prefixes):
+        folder = prefix.absolute().parent.name
+        languages = folder.split("-")
+        is_pair = lang in languages and re.fullmatch(r"[a-z]{2,3}(-[a-z]{2,3})?", folder)
+        name = _source_name(prefix, folder if is_pair else "")
+        if name in counts:
+            raise UserError(f"{prefix}: {name} is already among the inputs")
+        documents = read_monolingual_documents(prefix, lang=lang)
+        counts[name] = {"documents": len(documents), "sentences": sum(map(len, documents))}
+        combined += [dataclasses.replace(document, id=f"{name}/{document.id}") for document in documents]
+    totals = {key: sum(count[key] for count in counts.values()) for key in ("documents", "sentences")}
+    write_json(Path(f"{out}.counts.json"), totals | {"inputs": counts})
+    write_monolingual_documents(out, combined, lang=lang)
+
+
 def source_name(prefix: Path, *, src_lang: str, tgt_lang: str) -> str:
     """`CORPUS.SPLIT`, from the path: the last part and its folder.
 
     A folder named after the language pair says nothing, so that `bible-ende/train` and `bible-ende/en-de/train` are
     both `bible-ende.train`.
     """
+    return _source_name(prefix, f"{src_lang}-{tgt_lang}")
+
+
+def _source_name(prefix: Path, skipped: str) -> str:
+    """As `source_name`, where `skipped` is the name of a folder that says nothing."""
     prefix = Path(prefix).absolute()
     folder = prefix.parent
-    if folder.name == f"{src_lang}-{tgt_lang}":
+    if folder.name == skipped:
         folder = folder.parent
     return f"{folder.name}.{prefix.name}"
 

@@ -1,6 +1,6 @@
 """The document model: corpus → documents → aligned sentence pairs."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +32,22 @@ class Document:
 
     def __len__(self) -> int:
         return len(self.src)
+
+
+@dataclass(frozen=True)
+class MonolingualDocument:
+    """A document of one language.
+
+    Attributes:
+        id: unique inside its split.
+        sentences: an empty string is an empty sentence and keeps its place.
+    """
+
+    id: str
+    sentences: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.sentences)
 
 
 @dataclass(frozen=True)
@@ -101,25 +117,53 @@ def read_documents(prefix: Path, *, src_lang: str, tgt_lang: str) -> list[Docume
     Raises UserError when a file is missing, is not UTF-8, or when the counts differ.
     """
     index = read_index(index_path(prefix))
-    sides = []
-    for lang in (src_lang, tgt_lang):
-        path = text_path(prefix, lang)
-        lines = read_lines(path)
-        if len(lines) != index.n_sentences:
-            raise UserError(f"{path}: {len(lines)} lines, but {index_path(prefix)} counts {index.n_sentences}")
-        sides.append(index.split(lines))
+    sides = [_read_side(prefix, index, lang) for lang in (src_lang, tgt_lang)]
     return [Document(name, tuple(src), tuple(tgt)) for name, src, tgt in zip(index.ids, *sides, strict=True)]
+
+
+def read_monolingual_documents(prefix: Path, *, lang: str) -> list[MonolingualDocument]:
+    """Read `PREFIX.{lang}` and `PREFIX.documents.tsv`: one side of parallel documents, or a text of one language.
+
+    Raises UserError when a file is missing, is not UTF-8, or when the counts differ.
+    """
+    index = read_index(index_path(prefix))
+    side = _read_side(prefix, index, lang)
+    return [MonolingualDocument(name, tuple(sentences)) for name, sentences in zip(index.ids, side, strict=True)]
+
+
+def _read_side(prefix: Path, index: DocumentIndex, lang: str) -> Iterator[list[str]]:
+    """The sentences of each document in one language."""
+    path = text_path(prefix, lang)
+    lines = read_lines(path)
+    if len(lines) != index.n_sentences:
+        raise UserError(f"{path}: {len(lines)} lines, but {index_path(prefix)} counts {index.n_sentences}")
+    return index.split(lines)
 
 
 def write_documents(prefix: Path, documents: Iterable[Document], *, src_lang: str, tgt_lang: str) -> None:
     """Write `PREFIX.{src}`, `PREFIX.{tgt}` and, last, `PREFIX.documents.tsv`."""
     documents = list(documents)
     for lang, side in ((src_lang, "src"), (tgt_lang, "tgt")):
-        with atomic_writer(text_path(prefix, lang)) as file:
-            for document in documents:
-                for sentence in getattr(document, side):
-                    if "\n" in sentence:
-                        raise ValueError(f"document {document.id}: a sentence holds a line end")
-                    file.write(sentence + "\n")
+        _write_side(text_path(prefix, lang), ((document.id, getattr(document, side)) for document in documents))
+    _write_index_of(prefix, documents)
+
+
+def write_monolingual_documents(prefix: Path, documents: Iterable[MonolingualDocument], *, lang: str) -> None:
+    """Write `PREFIX.{lang}` and, last, `PREFIX.documents.tsv`."""
+    documents = list(documents)
+    _write_side(text_path(prefix, lang), ((document.id, document.sentences) for document in documents))
+    _write_index_of(prefix, documents)
+
+
+def _write_side(path: Path, documents: Iterable[tuple[str, Iterable[str]]]) -> None:
+    with atomic_writer(path) as file:
+        for name, sentences in documents:
+            for sentence in sentences:
+                if "\n" in sentence:
+                    raise ValueError(f"document {name}: a sentence holds a line end")
+                file.write(sentence + "\n")
+
+
+def _write_index_of(prefix: Path, documents: Sequence[Document | MonolingualDocument]) -> None:
     index = DocumentIndex(tuple(d.id for d in documents), tuple(len(d) for d in documents))
     write_index(index_path(prefix), index)

@@ -3,11 +3,13 @@
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from docmt.corpora.catalogue import ReadableCorpus, Split
-from docmt.corpora.documents import Document, write_documents
+from docmt.corpora.documents import Document, MonolingualDocument, write_documents, write_monolingual_documents
 from docmt.corpora.readers.build import read
 from docmt.corpora.readers.collector import Counts
+from docmt.corpora.readers.monolingual import read_monolingual
 from docmt.errors import UserError
 from docmt.files import write_json
 
@@ -41,6 +43,21 @@ def read_split(
     return documents, counts
 
 
+def read_monolingual_split(
+    corpus: ReadableCorpus, split_name: str, *, files: Mapping[str, Path], where: str
+) -> tuple[list[MonolingualDocument], dict[str, Any]]:
+    """Read one split of a corpus of one language.
+
+    Raises UserError when it holds two languages, a file is bad, or the counts differ from those expected.
+    """
+    if len(corpus.languages) != 1:
+        raise UserError(f"{where} holds {' and '.join(corpus.languages)}: use `docmt corpora read`; one side can do")
+    split = corpus.split(split_name, where=where)
+    documents, counts = read_monolingual(files, form=split.format or corpus.format, lang=corpus.languages[0])
+    check_counts(split, counts["documents"], counts["sentences"], where=f"{where} {split_name}")
+    return documents, counts
+
+
 def check_counts(split: Split, n_documents: int, n_sentences: int, *, where: str) -> None:
     """Raises UserError when the counts are not those expected."""
     for name, found, expected in (
@@ -57,3 +74,11 @@ def write_split(
     """Write `PREFIX.{lang}`, `PREFIX.counts.json` and, last, `PREFIX.documents.tsv`."""
     write_json(Path(f"{prefix}.counts.json"), counts.as_dict() | {"origin": origin})
     write_documents(prefix, documents, src_lang=src_lang, tgt_lang=tgt_lang)
+
+
+def write_monolingual_split(
+    prefix: Path, documents: list[MonolingualDocument], counts: dict[str, Any], *, lang: str, origin: dict[str, str]
+) -> None:
+    """Write `PREFIX.{lang}`, `PREFIX.counts.json` and, last, `PREFIX.documents.tsv`."""
+    write_json(Path(f"{prefix}.counts.json"), counts | {"origin": origin})
+    write_monolingual_documents(prefix, documents, lang=lang)

@@ -6,6 +6,7 @@ import pytest
 
 from docmt.corpora.catalogue import Family, find_corpus, load_catalogue
 from docmt.corpora.readers.build import READERS
+from docmt.corpora.readers.monolingual import MONOLINGUAL_READERS
 from docmt.errors import UserError
 
 CATALOGUE = load_catalogue()
@@ -22,7 +23,9 @@ def test_entry_is_consistent(name):
         assert re.fullmatch(r"[A-Za-z0-9_]+", split_name)
         assert entry.kind(split_name) in ("download", "manual")
         form = split.format or corpus.format
-        if form.reader in READERS:
+        if corpus.holds(split_name) == "monolingual":
+            assert form.reader in MONOLINGUAL_READERS and list(split.files) == corpus.languages
+        elif form.reader in READERS:
             assert len(corpus.languages) == 2
             assert set(split.files) in ({"both"}, set(corpus.languages), {*corpus.languages, "index"})
         for file_name in split.files.values():
@@ -49,6 +52,22 @@ def test_every_family_uses_all_its_files():
 def test_published_sizes_are_expected(name, dev, test):
     splits = CATALOGUE[name].corpus.splits
     assert [(splits[s].documents, splits[s].sentences) for s in ("dev", "test")] == [dev, test]
+
+
+@pytest.mark.parametrize(
+    ("name", "split", "holds"),
+    [
+        ("maruf2019-ted", "train", "documents"),
+        ("wmt14-ende", "train_europarl", "sentences"),
+        ("wmt14-ende", "test", "documents"),
+        ("gigaword-en", "train", "monolingual"),
+        ("gum-texts", "train", "monolingual"),
+        ("gum", "all", "files"),
+        ("voita2019-suites-enru", "test", "suite"),
+    ],
+)
+def test_what_a_split_holds(name, split, holds):
+    assert CATALOGUE[name].corpus.holds(split) == holds
 
 
 def test_unknown_names_get_the_nearest():

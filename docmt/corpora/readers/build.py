@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from docmt.corpora.documents import Document
-from docmt.corpora.readers import dialogues, lines, pages, segments, verses
+from docmt.corpora.readers import dialogues, lines, monolingual, pages, segments, verses
 from docmt.corpora.readers.collector import Counts
 from docmt.errors import UserError
 from docmt.settings import Settings
@@ -47,6 +47,7 @@ Format = Annotated[
     | dialogues.JsonLines
     | pages.PoPages
     | verses.Verses
+    | monolingual.Conllu
     | VoitaSuite
     | ContraProSuite
     | PlainFiles,

@@ -50,19 +50,21 @@ def read_marked_lines(
 
     Raises UserError when text stands before the first marker or when the sides do not fit.
     """
-    sides = []
-    for lang in languages:
-        path = pick(files, lang, form.reader)
-        parts: list[Part] = []
-        for number, line in enumerate(read_lines(path), start=1):
-            if line.strip() == form.marker:
-                parts.append(Part(None, number))
-            elif parts:
-                parts[-1].add(line, line=number)
-            else:
-                raise UserError(f"{path}: line {number} stands before the first {form.marker!r} line")
-        sides.append(Side(path, parts))
-    return align(*sides)
+    paths = [pick(files, lang, form.reader) for lang in languages]
+    return align(*(Side(path, marked_parts(path, form.marker)) for path in paths))
+
+
+def marked_parts(path: Path, marker: str) -> list[Part]:
+    """The documents of one file with marker lines. Raises UserError when text stands before the first marker."""
+    parts: list[Part] = []
+    for number, line in enumerate(read_lines(path), start=1):
+        if line.strip() == marker:
+            parts.append(Part(None, number))
+        elif parts:
+            parts[-1].add(line, line=number)
+        else:
+            raise UserError(f"{path}: line {number} stands before the first {marker!r} line")
+    return parts
 
 
 def read_blank_lines(
@@ -72,21 +74,23 @@ def read_blank_lines(
 
     Raises UserError when the sides do not fit.
     """
-    sides = []
-    for lang in languages:
-        path = pick(files, lang, form.reader)
-        parts: list[Part] = []
-        is_inside = False
-        for number, line in enumerate(read_lines(path), start=1):
-            if not line.strip(" \t\r"):
-                is_inside = False
-                continue
-            if not is_inside:
-                parts.append(Part(None, number))
-                is_inside = True
-            parts[-1].add(line, line=number)
-        sides.append(Side(path, parts))
-    return align(*sides)
+    paths = [pick(files, lang, form.reader) for lang in languages]
+    return align(*(Side(path, blank_parts(path)) for path in paths))
+
+
+def blank_parts(path: Path) -> list[Part]:
+    """The documents of one file between blank lines."""
+    parts: list[Part] = []
+    is_inside = False
+    for number, line in enumerate(read_lines(path), start=1):
+        if not line.strip(" \t\r"):
+            is_inside = False
+            continue
+        if not is_inside:
+            parts.append(Part(None, number))
+            is_inside = True
+        parts[-1].add(line, line=number)
+    return parts
 
 
 def read_single_lines(

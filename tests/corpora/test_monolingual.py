@@ -1,0 +1,163 @@
+"""Documents of one language: read, joined, and refused when they are bad."""
+
+import io
+import json
+import tarfile
+
+import pytest
+from pydantic import TypeAdapter
+
+from docmt.cli.main import main
+from docmt.corpora.catalogue import find_corpus
+from docmt.corpora.checking import check_corpus
+from docmt.corpora.documents import (
+    Document,
+    MonolingualDocument,
+    read_monolingual_documents,
+    write_documents,
+    write_monolingual_documents,
+)
+from docmt.corpora.readers.build import Format
+from docmt.corpora.readers.monolingual import read_monolingual
+from docmt.errors import UserError
+
+
+def parse(path, content, **form):
+    path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
+    return read_monolingual({"en": path}, form=TypeAdapter(Format).validate_python(form), lang="en")
+
+
+def texts(documents):
+    return [(document.id, list(document.sentences)) for document in documents]
+
+
+def archive(**files):
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w:gz") as tar:
+        for name, content in files.items():
+            member = tarfile.TarInfo(f"dep/{name}.conllu")
+            member.size = len(content.encode("utf-8"))
+            tar.addfile(member, io.BytesIO(content.encode("utf-8")))
+    return data.getvalue()
+
+
+def test_json_lines(tmp_path):
+    lines = [{"id": "a", "sentences": [" One\ttwo. ", "", "Zürich\u2028."]}, {"id": "b", "sentences": []}]
+    lines += [{"id": "a", "sentences": ["Again."]}]
+    documents, counts = parse(tmp_path / "x", "".join(json.dumps(line) + "\n" for line in lines), reader="jsonl")
+    assert texts(documents) == [("a", ["One two.", "", "Zürich\u2028."]), ("a#2", ["Again."])]
+    assert counts == {
+        "documents": 2,
+        "sentences": 4,
+        "one_sentence_documents": 1,
+        "empty_documents": 1,
+        "joined_sentences": 1,
+        "empty_sentences": 1,
+        "dropped": {},
+    }
+
+
+@pytest.mark.parametrize(
+    ("form", "content", "expected"),
+    [
+        ({"reader": "blank_lines"}, "\nA\r\nB\r\n\r\n\r\nC\r\n", [("00001", ["A", "B"]), ("00002", ["C"])]),
+        ({"reader": "marked_lines"}, "<d>\nA\n\n<d>\n<d>\nC\n", [("00001", ["A", ""]), ("00003", ["C"])]),
+    ],
+)
+def test_lines(tmp_path, form, content, expected):
+    assert texts(parse(tmp_path / "x", content, **form)[0]) == expected
+
+
+def test_sentences_of_a_treebank(tmp_path):
+    first = "# newdoc id = a\n# sent_id = 1\n# text = One two.\n1\tOne\n\n# newpar\n# text = Three.\n1\tThree\n\n"
+    second = "# newdoc id = b\n# text = Four.\n# newdoc id = c\n# text = Five.\n"
+    documents, _ = parse(tmp_path / "x.tar.gz", archive(z=second, a=first), reader="conllu")
+    assert texts(documents) == [("a", ["One two.", "Three."]), ("b", ["Four."]), ("c", ["Five."])]
+
+
+@pytest.mark.parametrize(
+    ("form", "content", "part"),
+    [
+        ({"reader": "jsonl"}, '{"id": "a"}\n', "line 1: document a: `sentences` must be a list"),
+        ({"reader": "jsonl"}, '{"id": "a", "sentences": ["A"]}\n{"id": 3}\n', "line 2: an object with"),
+        ({"reader": "jsonl"}, "", "holds no sentences"),
+        ({"reader": "blank_lines"}, "\n\n", "holds no sentences"),
+        ({"reader": "marked_lines"}, "A\n", "before the first '<d>' line"),
+        ({"reader": "single_lines"}, "A\n", "cannot be read as documents of one language"),
+        ({"reader": "conllu"}, "A\n", "not a tar"),
+        ({"reader": "conllu"}, archive(a="# text = One.\n"), "before the first `# newdoc id =`"),
+    ],
+)
+def test_bad_files_are_refused_in_one_line(tmp_path, form, content, part):
+    with pytest.raises(UserError) as caught:
+        parse(tmp_path / "x", content, **form)
+    assert part in str(caught.value) and "\n" not in str(caught.value)
+
+
+def spec(**changes):
+    return json.dumps(
+        {"languages": ["en"], "format": {"reader": "blank_lines"}, "splits": {"all": {"files": {"en": "text.en"}}}}
+        | changes
+    )
+
+
+def test_read_and_combine_on_the_command_line(tmp_path):
+    (tmp_path / "text.en").write_text("A\nB\n\nC\n")
+    read = tmp_path / "novels/en/all"
+    arguments = ["corpora", "read-monolingual", "--spec", spec(), "--split", "all", "--files", str(tmp_path)]
+    assert main([*arguments, "--out", str(read)]) == 0
+    assert json.loads((read.parent / "all.counts.json").read_text())["documents"] == 2
+    pairs = tmp_path / "talks/de-en/dev"
+    pairs.parent.mkdir(parents=True)
+    write_documents(pairs, [Document("t", ("X",), ("Y",))], src_lang="de", tgt_lang="en")
+    out = tmp_path / "out/monolingual"
+    inputs = ["--inputs", str(read), str(pairs), "--lang", "en"]
+    assert main(["corpora", "combine-monolingual", *inputs, "--out", str(out)]) == 0
+    assert texts(read_monolingual_documents(out, lang="en")) == [
+        ("novels.all/00001", ["A", "B"]),
+        ("novels.all/00002", ["C"]),
+        ("talks.dev/t", ["Y"]),
+    ]
+    counts = json.loads((tmp_path / "out/monolingual.counts.json").read_text())
+    assert counts == {
+        "documents": 3,
+        "sentences": 4,
+        "inputs": {"novels.all": {"documents": 2, "sentences": 3}, "talks.dev": {"documents": 1, "sentences": 1}},
+    }
+    assert main(["corpora", "combine-monolingual", *inputs[:2], *inputs[1:], "--out", str(out)]) == 2
+
+
+def test_a_corpus_of_two_languages_is_not_read_as_one(tmp_path, capsys):
+    (tmp_path / "text.en").write_text("A\n")
+    arguments = [
+        "corpora",
+        "read-monolingual",
+        "--split",
+        "all",
+        "--files",
+        str(tmp_path),
+        "--out",
+        str(tmp_path / "x"),
+    ]
+    assert main([*arguments, "--spec", spec(languages=["en", "de"])]) == 2
+    assert "holds en and de" in capsys.readouterr().err
+    counted = {"all": {"files": {"en": "text.en"}, "sentences": 2}}
+    assert main([*arguments, "--spec", spec(splits=counted)]) == 2
+    assert "1 sentences read, 2 expected" in capsys.readouterr().err
+
+
+def test_a_line_end_is_never_written(tmp_path):
+    with pytest.raises(ValueError, match="line end"):
+        write_monolingual_documents(tmp_path / "x", [MonolingualDocument("a", ("A\nB",))], lang="en")
+
+
+def test_a_licensed_corpus_says_what_to_obtain(tmp_path, capsys):
+    assert main(["corpora", "fetch", "--corpus", "gigaword-en", "--out", str(tmp_path)]) == 2
+    assert "LDC2012T21" in capsys.readouterr().err
+
+
+def test_a_licensed_corpus_put_in_place_is_read(tmp_path):
+    (tmp_path / "ldc/gigaword").mkdir(parents=True)
+    (tmp_path / "ldc/gigaword/en.jsonl").write_text('{"id": "a", "sentences": ["A", "B"]}\n')
+    (result,) = check_corpus(find_corpus("gigaword-en"), tmp_path)
+    assert (result.state, result.documents, result.sentences) == ("ok", 1, 2)
