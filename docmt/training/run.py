@@ -17,6 +17,7 @@ from docmt.provenance import describe, fingerprint
 from docmt.settings import Settings
 from docmt.text.pipeline import TextPipeline
 from docmt.text.vocabulary import Vocabulary
+from docmt.training.lock import FolderLock
 from docmt.training.settings import TrainingSettings
 from docmt.training.trainer import Trainer
 
@@ -52,7 +53,7 @@ def train(
     never resumes from the wrong weights. `max_steps` does not count: raising it goes on.
 
     Raises:
-        UserError: a file does not fit, or training diverged.
+        UserError: a file does not fit, another trainer works on the same checkpoints, or training diverged.
     """
     if seed < 0:
         raise UserError(f"seed {seed}: must not be negative")
@@ -85,19 +86,21 @@ def train(
         "seed": seed,
     }
     fabric = _fabric(settings.training.precision, accelerator)
-    trainer = Trainer(
-        model,
-        pretrained,
-        train=train_set,
-        dev=dev_set,
-        settings=settings.training,
-        seed=seed,
-        folder=checkpoints / fingerprint(identity),
-        fabric=fabric,
-    )
+    folder = checkpoints / fingerprint(identity)
     n_parameters = sum(parameter.numel() for parameter in model.parameters())
     log.info("%.2fM parameters, %s, %s", n_parameters / 1e6, fabric.device, fabric._precision.precision)
-    model = trainer.run()
+    with FolderLock(folder):
+        trainer = Trainer(
+            model,
+            pretrained,
+            train=train_set,
+            dev=dev_set,
+            settings=settings.training,
+            seed=seed,
+            folder=folder,
+            fabric=fabric,
+        )
+        model = trainer.run()
     provenance = describe(
         settings=settings.model_dump(),
         seed=seed,

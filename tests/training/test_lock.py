@@ -1,0 +1,106 @@
+"""One trainer per folder, with real processes."""
+
+import errno
+import fcntl
+import json
+import logging
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from docmt.errors import UserError
+from docmt.training import lock
+from docmt.training.lock import FolderLock, is_running, read_running
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from docmt.training.lock import FolderLock
+with FolderLock(Path(sys.argv[1]), devices=2):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def holder(tmp_path, monkeypatch):
+    """A process of Slurm job 77 that holds `tmp_path / "run"`."""
+    environment = os.environ | {"SLURM_JOB_ID": "77", "SLURM_RESTART_COUNT": "2"}
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path / "run")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+    assert process.stdout.readline() == "held\n"
+    monkeypatch.setattr(lock, "SECONDS_BETWEEN_TRIES", 0.001)
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_the_second_trainer_is_told_who_the_first_is(holder, tmp_path):
+    running = read_running(tmp_path / "run")
+    assert is_running(tmp_path / "run")
+    assert {name: running[name] for name in ("pid", "job", "restarts", "devices")} == {
+        "pid": holder.pid,
+        "job": "77",
+        "restarts": 2,
+        "devices": 2,
+    }
+    expected = f"host {re.escape(running['host'])}, process {holder.pid}, job 77, .*scancel 77"
+    with pytest.raises(UserError, match=expected), FolderLock(tmp_path / "run"):
+        pass
+    assert read_running(tmp_path / "run") == running
+
+
+def test_a_killed_trainer_leaves_nothing_to_remove(holder, tmp_path):
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    assert (tmp_path / "run/running.json").exists() and not is_running(tmp_path / "run")
+    with FolderLock(tmp_path / "run"):
+        assert read_running(tmp_path / "run")["pid"] == os.getpid()
+        assert read_running(tmp_path / "run")["job"] is None
+    assert list((tmp_path / "run").iterdir()) == []
+
+
+def test_a_trainer_that_ends_makes_room(holder, tmp_path):
+    holder.communicate("", timeout=20)
+    assert not (tmp_path / "run/running.json").exists() and not is_running(tmp_path / "run")
+    with FolderLock(tmp_path / "run"):
+        assert is_running(tmp_path / "run")
+
+
+def test_a_file_that_was_removed_while_opening_is_not_the_lock(tmp_path, monkeypatch):
+    """The first trainer removes its file between the second one's open and lock: the second takes a new file."""
+    path = tmp_path / "running.json"
+    flock = fcntl.flock
+
+    def remove_and_lock(file, how):
+        if not calls:
+            path.unlink()
+        calls.append(file)
+        flock(file, how)
+
+    calls = []
+    monkeypatch.setattr(fcntl, "flock", remove_and_lock)
+    with FolderLock(tmp_path):
+        assert len(calls) == 2 and path.exists()
+
+
+def test_without_locks_there_is_a_warning(tmp_path, monkeypatch, caplog):
+    def refuse(*_):
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with caplog.at_level(logging.WARNING), FolderLock(tmp_path):
+        assert json.loads((tmp_path / "running.json").read_text())["pid"] == os.getpid()
+        assert is_running(tmp_path)
+    assert "has no locks" in caplog.text
+    assert not is_running(tmp_path)
