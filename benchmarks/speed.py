@@ -23,6 +23,7 @@ from dense import DenseDecoder, DenseTransformer
 
 from docmt.decoding.search import BeamSearch
 from docmt.decoding.settings import DecodingSettings
+from docmt.instances.packing import PackedSentences
 from docmt.models.batch import Batch, pack
 from docmt.models.presets import ARCHITECTURES
 from docmt.models.settings import ModelSettings
@@ -57,7 +58,8 @@ def make_batch(n_tokens: int, n_instances: int, settings: ModelSettings, seed: i
     documents = [make_document(n_tokens, generator) for _ in range(n_instances)]
     sentences = [sentence for document in documents for sentence in document]
     tokens, lengths = np.concatenate(sentences), np.array([len(sentence) for sentence in sentences])
-    return pack(tokens, lengths, tokens, lengths, np.array([len(d) for d in documents]), settings=settings)
+    sentences = PackedSentences(tokens, lengths, tokens, lengths, np.array([len(d) for d in documents]))
+    return pack(sentences, settings=settings)
 
 
 def median_times(functions: dict[str, Callable[[], object]], repetitions: int) -> dict[str, list[float]]:

@@ -11,6 +11,7 @@ import torch
 from docmt.corpora.documents import DocumentIndex, write_index
 from docmt.files import write_lines
 from docmt.instances.building import build_from_files
+from docmt.instances.packing import PackedSentences
 from docmt.instances.settings import InstancesSettings
 from docmt.instances.storage import InstanceSet, InstanceTrees, save_instances
 from docmt.models.batch import Batch, pack
@@ -124,16 +125,14 @@ def make_batch(
     """Pack (source sentences, target sentences) documents, with trees of all of them or none."""
     src = [sentence for document in documents for sentence in document[0]]
     tgt = [sentence for document in documents for sentence in document[1]]
-    return pack(
+    sentences = PackedSentences(
         np.concatenate(src),
         np.array([len(sentence) for sentence in src]),
         np.concatenate(tgt),
         np.array([len(sentence) for sentence in tgt]),
         np.array([len(document[0]) for document in documents]),
-        settings=settings,
-        trees=trees,
-        **options,
     )
+    return pack(sentences, settings=settings, trees=trees, **options)
 
 
 def random_heads(generator: np.random.Generator, n_units: int) -> np.ndarray:

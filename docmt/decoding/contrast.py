@@ -14,6 +14,7 @@ from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import cut_trees, place_source, prepare_model
 from docmt.discourse.documents import DiscourseDocument
 from docmt.errors import UserError
+from docmt.instances.packing import PackedSentences
 from docmt.instances.trees import PlacedTrees
 from docmt.logs import progress
 from docmt.models.batch import Batch, pack
@@ -91,12 +92,15 @@ class TargetScorer:
     def _pack(self, pairs: Sequence[Pair]) -> Batch:
         src = [sentence for pair in pairs for sentence in pair.src]
         tgt = [sentence for pair in pairs for sentence in pair.tgt]
-        return pack(
+        sentences = PackedSentences(
             np.concatenate(src),
             np.array([len(sentence) for sentence in src]),
             np.concatenate(tgt),
             np.array([len(sentence) for sentence in tgt]),
             np.array([len(pair.src) for pair in pairs]),
+        )
+        return pack(
+            sentences,
             trees=BatchTrees.join_known(
                 [pair.trees for pair in pairs],
                 [np.array([len(sentence) for sentence in pair.src]) for pair in pairs],

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from docmt.discourse.dependencies import cut_heads
+from docmt.instances.packing import LanguageTags, PackedSentences, gather
 from docmt.instances.storage import InstanceSet
 from docmt.models.layout import Layout
 from docmt.models.settings import Context, ModelSettings
@@ -23,7 +24,7 @@ class Batch:
     """What a model reads and must predict. (Not frozen: Fabric refuses to convert frozen dataclasses.)
 
     Attributes:
-        src_tokens_S: int64, each sentence as `<s> w1 … wn </s>`.
+        src_tokens_S: int64, each sentence as `<s> w1 … wn </s>`. (A language tag may stand for any `<s>`.)
         tgt_inputs_N: int64 decoder inputs. Aligned: each sentence as `<s> w1 … wn`. Free: the whole instance as one
             stream of `<s> … </s>` sentences.
         tgt_labels_N: int64, the token to predict at each input: the next one; after a free stream `<eod>`.
@@ -49,38 +50,27 @@ def collate(
     instances: Sequence[int],
     settings: ModelSettings,
     *,
+    tags: LanguageTags | None = None,
     context: Context = "document",
     device: torch.device | str = "cpu",
 ) -> Batch:
     """Pack instances into one batch; with their trees when the model reads them and there are any.
 
     Args:
+        tags: to write before the sentences, for models that are trained with them.
         context: see `Layout`.
     """
-    src_tokens, src_lengths, counts = _gather(instance_set, instances, "src")
-    tgt_tokens, tgt_lengths, _ = _gather(instance_set, instances, "tgt")
+    sentences = gather(instance_set, instances)
+    if tags is not None:
+        sentences = sentences.tagged(tags)
     trees = None
     if settings.needs_trees and instance_set.trees is not None:
         trees = BatchTrees.join([instance_trees(instance_set, i) for i in instances])
-    return pack(
-        src_tokens,
-        src_lengths,
-        tgt_tokens,
-        tgt_lengths,
-        counts,
-        settings=settings,
-        trees=trees,
-        context=context,
-        device=device,
-    )
+    return pack(sentences, settings=settings, trees=trees, context=context, device=device)
 
 
 def pack(
-    src_tokens: np.ndarray,
-    src_lengths: np.ndarray,
-    tgt_tokens: np.ndarray,
-    tgt_lengths: np.ndarray,
-    counts: np.ndarray,
+    sentences: PackedSentences,
     *,
     settings: ModelSettings,
     trees: BatchTrees | None = None,
@@ -90,12 +80,10 @@ def pack(
     """Make a batch from packed sentences with both marks.
 
     Args:
-        src_tokens, tgt_tokens: integer arrays of all sentences, `<s> … </s>` each.
-        src_lengths, tgt_lengths: tokens of each sentence.
-        counts: sentences of each instance.
         trees: of the source side.
         context: see `Layout`.
     """
+    tgt_tokens, tgt_lengths, counts = sentences.tgt_tokens_N, sentences.tgt_lengths_G, sentences.counts_B
     ends = np.cumsum(tgt_lengths)
     if settings.target_stream == "free":
         stream_ends = ends[np.cumsum(counts) - 1]
@@ -109,20 +97,11 @@ def pack(
         is_label = np.ones(len(tgt_tokens), dtype=bool)
         is_label[ends - tgt_lengths] = False
         inputs, labels, lengths = tgt_tokens[is_input], tgt_tokens[is_label], tgt_lengths - 1
-    layout = Layout(src_lengths, lengths, counts, settings=settings, trees=trees, context=context, device=device)
-    tensors = (torch.from_numpy(np.asarray(array, dtype=np.int64)).to(device) for array in (src_tokens, inputs, labels))
-    return Batch(*tensors, layout)
-
-
-def _gather(instance_set: InstanceSet, instances: Sequence[int], side: str) -> tuple[np.ndarray, ...]:
-    """Tokens, sentence lengths and sentences per instance of some instances."""
-    tokens, offsets = getattr(instance_set, f"{side}_tokens"), getattr(instance_set, f"{side}_offsets")
-    spans = [(instance_set.instances[i], instance_set.instances[i + 1]) for i in instances]
-    return (
-        np.concatenate([tokens[offsets[first] : offsets[last]] for first, last in spans]),
-        np.concatenate([np.diff(offsets[first : last + 1]) for first, last in spans]),
-        np.array([last - first for first, last in spans], dtype=np.int64),
+    layout = Layout(
+        sentences.src_lengths_G, lengths, counts, settings=settings, trees=trees, context=context, device=device
     )
+    arrays = (np.asarray(array, dtype=np.int64) for array in (sentences.src_tokens_S, inputs, labels))
+    return Batch(*(torch.from_numpy(array).to(device) for array in arrays), layout)
 
 
 def instance_trees(instance_set: InstanceSet, instance: int) -> BatchTrees:

@@ -8,6 +8,7 @@ from core_fixtures import DOCUMENTS, make_model, translate
 from docmt.corpora.contrastive import ContrastiveItem
 from docmt.decoding.contrast import Candidate, TargetScorer, score_suite
 from docmt.decoding.settings import DecodingSettings
+from docmt.instances.packing import PackedSentences
 from docmt.models.batch import pack
 from docmt.models.model_file import TrainedModel, load_model
 from docmt.text.vocabulary import BOS, EOS
@@ -35,14 +36,10 @@ def directly(trained, src, tgt):
 
     src_ids, tgt_ids = encode(src, "en"), encode(tgt, "de")
     lengths = [np.array([len(ids) for ids in side]) for side in (src_ids, tgt_ids)]
-    batch = pack(
-        np.concatenate(src_ids),
-        lengths[0],
-        np.concatenate(tgt_ids),
-        lengths[1],
-        np.array([len(src)]),
-        settings=trained.model.settings,
+    sentences = PackedSentences(
+        np.concatenate(src_ids), lengths[0], np.concatenate(tgt_ids), lengths[1], np.array([len(src)])
     )
+    batch = pack(sentences, settings=trained.model.settings)
     states = trained.model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
     scores = trained.model.logits(states).double().log_softmax(-1)
     return sum(float(scores[row, label]) for row, label in enumerate(batch.tgt_labels_N.tolist()))

@@ -8,7 +8,11 @@ import pytest
 import torch
 from core_fixtures import assert_close, make_batch, make_model, random_documents, random_sentence
 
-from docmt.models.batch import pack
+from docmt.instances.packing import LanguageTags, PackedSentences
+from docmt.instances.restoration import RestorationSymbols, noise_document
+from docmt.instances.settings import RestorationSettings
+from docmt.instances.storage import load_instances
+from docmt.models.batch import collate, pack
 from docmt.models.layout import Layout
 from docmt.models.presets import ARCHITECTURES, SIZES
 from docmt.models.settings import ModelSettings
@@ -90,14 +94,14 @@ def make_case(layout, *, seed=0):
     generator = np.random.default_rng(seed)
     lengths = [length for document in layout for length in document]
     tgt = [random_sentence(generator, int(generator.integers(0, 5)), 24) for _ in lengths]
-    return pack(
+    sentences = PackedSentences(
         generator.integers(6, 24, sum(lengths)),
         np.array(lengths),
         np.concatenate(tgt),
         np.array([len(sentence) for sentence in tgt]),
         np.array([len(document) for document in layout]),
-        settings=make_model("global_context").settings,
     )
+    return pack(sentences, settings=make_model("global_context").settings)
 
 
 def literal_memory(model, batch):
@@ -210,6 +214,41 @@ def test_bfloat16_is_finite_and_close(context):
     half = copy.deepcopy(model).bfloat16().encode(batch.src_tokens_S, batch.layout)
     for found in (mixed, half):
         torch.testing.assert_close(found.float(), expected, atol=0.25, rtol=0)
+
+
+# Tasks
+
+
+RESTORATION = {"settings": RestorationSettings(mask_ratio=0.9), "symbols": RestorationSymbols(6, 7, 10, 24)}
+
+
+def test_restoring_is_translating_a_noised_document():
+    """A batch of it needs nothing else: the context encoder reads what the sentence encoder reads (Figure 2)."""
+    model = make_model("global_context")
+    clean = np.concatenate([random_sentence(np.random.default_rng(1), length) for length in (3, 2, 4, 1, 0, 2)])
+    lengths = np.array([5, 4, 6, 3, 2, 4])
+    src_tokens, src_lengths, counts = noise_document(clean, lengths, seed=(3, 1), **RESTORATION)
+    assert counts.gaps == 1 and counts.masked
+    sentences = PackedSentences(src_tokens, src_lengths, clean, lengths, np.array([6]))
+    batch = pack(sentences.tagged(LanguageTags(8, 8)), settings=model.settings)
+    assert set(batch.src_tokens_S[np.cumsum(src_lengths) - src_lengths].tolist()) == {8}
+    assert set(batch.tgt_inputs_N[np.cumsum(lengths - 1) - lengths + 1].tolist()) == {8}
+    assert not batch.tgt_labels_N.eq(8).any() and len(batch.tgt_labels_N) == lengths.sum() - 6
+    LossModule(model, 0.1)(batch).backward()
+    assert all(parameter.grad.any() for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("context", ["document", "none"])
+def test_instances_become_tagged_batches(study_files, context):
+    instance_set = load_instances(study_files.instances())
+    model = make_model("global_context", n_symbols=100)
+    batch = collate(instance_set, [0, 3], model.settings, tags=LanguageTags(96, 97), context=context)
+    layout = batch.layout
+    assert batch.src_tokens_S[np.cumsum(layout.src_lengths_G) - layout.src_lengths_G].tolist() == [96] * 4
+    assert batch.tgt_inputs_N[np.cumsum(layout.tgt_lengths_G) - layout.tgt_lengths_G].tolist() == [97] * 4
+    plain = collate(instance_set, [0, 3], model.settings, context=context)
+    assert torch.equal(batch.tgt_labels_N, plain.tgt_labels_N)
+    assert layout.context == context and layout.sentences_B.tolist() == [3, 1]
 
 
 # Numbers of parameters
