@@ -7,7 +7,7 @@ from docmt.cli.main import HelpFormatter
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
-    """Add `build` and `statistics`."""
+    """Add `build`, `build-monolingual` and `statistics`."""
     commands = parser.add_subparsers(dest="subcommand", required=True, metavar="COMMAND")
     build = commands.add_parser("build", help="split one text into instances", formatter_class=HelpFormatter)
     build.add_argument("--settings", default="{}", help="InstancesSettings as JSON or @FILE")
@@ -18,6 +18,15 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     build.add_argument("--discourse", type=Path, nargs="+", default=[], help="trees of the source documents")
     build.add_argument("--out", type=Path, required=True, help="folder to make")
     build.set_defaults(run=run_build)
+    monolingual = commands.add_parser(
+        "build-monolingual", help="split documents of one language into instances", formatter_class=HelpFormatter
+    )
+    monolingual.add_argument("--settings", default="{}", help="InstancesSettings as JSON or @FILE")
+    monolingual.add_argument("--text", type=Path, required=True, help="subwords, one sentence per line")
+    monolingual.add_argument("--documents", type=Path, required=True, help="document index (.documents.tsv)")
+    monolingual.add_argument("--vocabulary", type=Path, required=True, help="vocabulary file with masks")
+    monolingual.add_argument("--out", type=Path, required=True, help="folder to make")
+    monolingual.set_defaults(run=run_build_monolingual)
     statistics = commands.add_parser("statistics", help="count instances", formatter_class=HelpFormatter)
     statistics.add_argument("--folders", nargs="+", required=True, metavar="DATASET/SEGMENTATION/SPLIT=FOLDER")
     statistics.add_argument("--out", type=Path, required=True, help="CSV file to write")
@@ -37,6 +46,21 @@ def run_build(options: argparse.Namespace) -> None:
         vocabulary=options.vocabulary,
         settings=InstancesSettings.from_argument(options.settings, where="instances"),
         discourse=options.discourse,
+    )
+    save_instances(options.out, instance_set)
+
+
+def run_build_monolingual(options: argparse.Namespace) -> None:
+    """Build one folder of instances of one language."""
+    from docmt.instances.monolingual import build_monolingual_from_files
+    from docmt.instances.settings import InstancesSettings
+    from docmt.instances.storage import save_instances
+
+    instance_set = build_monolingual_from_files(
+        text=options.text,
+        documents=options.documents,
+        vocabulary=options.vocabulary,
+        settings=InstancesSettings.from_argument(options.settings, where="instances"),
     )
     save_instances(options.out, instance_set)
 

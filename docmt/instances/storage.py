@@ -17,6 +17,8 @@ ARRAYS = {
     "instances": np.int64,
     "documents": np.int32,
 }
+MONOLINGUAL = "monolingual"
+"""Key of the manifest of instances of one language; only their source side is stored, and it is the target side too."""
 TREE_ARRAYS = {"edu_offsets": np.int64, "sentence_edus": np.int64, "edu_heads": np.int64, "sentence_heads": np.int64}
 
 
@@ -86,7 +88,8 @@ class InstanceSet:
 
 def save_instances(folder: Path, instance_set: InstanceSet) -> None:
     """Write the arrays and the manifest, which records each array's checksum."""
-    arrays = {name: getattr(instance_set, name).astype(dtype) for name, dtype in ARRAYS.items()}
+    dtypes = _stored(instance_set.manifest)
+    arrays = {name: getattr(instance_set, name).astype(dtype, copy=False) for name, dtype in dtypes.items()}
     if instance_set.trees is not None:
         arrays |= {name: getattr(instance_set.trees, name).astype(dtype) for name, dtype in TREE_ARRAYS.items()}
     with atomic_path(folder) as temporary:
@@ -112,13 +115,21 @@ def load_instances(folder: Path, *, verify: bool = True) -> InstanceSet:
     manifest = read_json(folder / "manifest.json")
     if not isinstance(manifest, dict) or "counts" not in manifest:
         raise UserError(f"{folder / 'manifest.json'}: not a manifest of instances: build the instances again")
-    arrays = _load_arrays(folder, manifest, ARRAYS, verify=verify)
+    arrays = _load_arrays(folder, manifest, _stored(manifest), verify=verify)
+    if manifest.get(MONOLINGUAL):
+        arrays |= {f"tgt_{name}": arrays[f"src_{name}"] for name in ("tokens", "offsets")}
     _check_offsets(folder, arrays)
     trees = None
     if "edu_offsets" in manifest.get("sha256", {}):
         trees = InstanceTrees(**_load_arrays(folder, manifest, TREE_ARRAYS, verify=verify))
         _check_trees(folder, trees, arrays)
     return InstanceSet(**arrays, manifest=manifest, trees=trees)
+
+
+def _stored(manifest: dict[str, Any]) -> dict[str, type]:
+    """The arrays of a folder, without those of trees."""
+    left_out = ("tgt_",) if manifest.get(MONOLINGUAL) else ()
+    return {name: dtype for name, dtype in ARRAYS.items() if not name.startswith(left_out)}
 
 
 def _load_arrays(folder: Path, manifest: dict[str, Any], dtypes: dict[str, type], *, verify: bool) -> dict:

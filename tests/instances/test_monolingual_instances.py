@@ -1,0 +1,114 @@
+"""Instances of one language: pieces of documents, one side on disk, ready to be noised."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from docmt.cli.main import main
+from docmt.corpora.documents import DocumentIndex, write_index
+from docmt.errors import UserError
+from docmt.files import read_json, write_lines
+from docmt.instances.building import build_instances
+from docmt.instances.monolingual import build_monolingual
+from docmt.instances.restoration import RestorationSymbols, noise_instances
+from docmt.instances.settings import InstancesSettings, RestorationSettings
+from docmt.instances.statistics import instance_statistics
+from docmt.instances.storage import load_instances, save_instances
+from docmt.text.vocabulary import Vocabulary, extra_specials
+
+WORDS = ["a", "b", "c@@", "d"]
+VOCABULARY = Vocabulary.from_sentences([WORDS], extras=extra_specials(["en", "de"]))
+SENTENCES = st.lists(st.sampled_from([*WORDS, "unknown", "[MASK1]"]), max_size=6)
+
+
+def build(documents, **values):
+    index = DocumentIndex(tuple(f"d{i}" for i in range(len(documents))), tuple(map(len, documents)))
+    sentences = [sentence for document in documents for sentence in document]
+    return build_monolingual(sentences, index, VOCABULARY, InstancesSettings(**values))
+
+
+@given(
+    documents=st.lists(st.lists(SENTENCES, min_size=1, max_size=9), min_size=1, max_size=4),
+    max_sentences=st.none() | st.integers(1, 5),
+    max_tokens=st.integers(8, 30),
+)
+def test_pieces_are_those_of_parallel_documents_of_twice_the_same_side(documents, max_sentences, max_tokens):
+    built = build(documents, max_sentences=max_sentences, max_tokens=max_tokens)
+    index = DocumentIndex(tuple(f"d{i}" for i in range(len(documents))), tuple(map(len, documents)))
+    sentences = [sentence for document in documents for sentence in document]
+    settings = InstancesSettings(max_sentences=max_sentences, max_tokens=max_tokens)
+    expected = build_instances(sentences, sentences, index, VOCABULARY, settings)
+    for name in ("src_tokens", "src_offsets", "tgt_tokens", "tgt_offsets", "instances", "documents"):
+        assert np.array_equal(getattr(built, name), getattr(expected, name))
+    found = built.manifest["counts"]
+    assert found == found | expected.manifest["counts"]
+    n_pieces = np.bincount(built.documents)
+    assert found["documents_split"] == (n_pieces > 1).sum()
+
+
+def test_documents_longer_than_30_sentences_are_cut_and_counted():
+    built = build([[["a"]] * 65, [["b"]] * 30, [["d"]] * 2], max_sentences=30, max_tokens=8192)
+    assert built.n_sentences().tolist() == [30, 30, 5, 30, 2] and built.documents.tolist() == [0, 0, 0, 1, 2]
+    counts = built.manifest["counts"]
+    assert (counts["documents_split"], counts["instances_without_gap"], counts["sentences"]) == (1, 1, 97)
+    assert instance_statistics(built)["sentences_per_instance"] == 19.4
+
+
+def test_one_side_is_stored_and_both_come_back(tmp_path):
+    built = build([[["a", "b"], [], ["d"]]] * 3, max_sentences=30)
+    save_instances(tmp_path / "mono", built)
+    names = sorted(path.name for path in (tmp_path / "mono").iterdir())
+    assert names == ["documents.npy", "instances.npy", "manifest.json", "src_offsets.npy", "src_tokens.npy"]
+    loaded = load_instances(tmp_path / "mono")
+    assert loaded.tgt_tokens is loaded.src_tokens
+    assert np.array_equal(loaded.n_tokens(), built.n_tokens())
+    packed, counts = noise_instances(
+        loaded, [2, 0], seed=1, epoch=0, settings=RestorationSettings(), symbols=RestorationSymbols.of(VOCABULARY)
+    )
+    assert packed.counts_B.tolist() == [3, 3] and counts.gaps == 2
+
+
+@pytest.fixture
+def files(tmp_path):
+    write_lines(tmp_path / "text", ["a b", "", "d"])
+    write_index(tmp_path / "documents", DocumentIndex(("x", "y"), (2, 1)))
+    VOCABULARY.save(tmp_path / "vocabulary")
+    return tmp_path
+
+
+def arguments(folder, **changes):
+    values = {name: folder / name for name in ("text", "documents", "vocabulary", "out")} | changes
+    return ["instances", "build-monolingual", *(str(part) for name in values for part in (f"--{name}", values[name]))]
+
+
+def test_build_on_the_command_line(files):
+    assert main(arguments(files, settings='{"max_sentences": 1}')) == 0
+    manifest = read_json(files / "out/manifest.json")
+    assert manifest["monolingual"] and manifest["counts"]["instances"] == 3
+    assert manifest["provenance"]
+    assert len(load_instances(files / "out")) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "message"),
+    [
+        ("text", ["a"], "1 lines, but the document index counts 3"),
+        ("text", [], "the text is empty"),
+        ("vocabulary", None, "no [MASK1] and [MASK2]"),
+    ],
+)
+def test_bad_files_are_named_in_one_line(files, capsys, name, lines, message):
+    if lines is None:
+        Vocabulary.from_symbols(WORDS).save(files / name)
+    else:
+        write_lines(files / name, lines)
+    assert main(arguments(files)) == 2
+    error = capsys.readouterr().err
+    assert message in error and str(files / name) in error and error.count("\n") == 1
+    assert not (files / "out").exists()
+
+
+def test_an_index_of_other_sentences_is_refused():
+    with pytest.raises(UserError, match="1 lines, but the document index counts 2"):
+        build_monolingual([["a"]], DocumentIndex(("x",), (2,)), VOCABULARY, InstancesSettings())
