@@ -21,9 +21,10 @@ STAGES = (
     "evaluation",
     "report",
     "config",
+    "status",
     "cli",
 )
-"""A package imports only itself and what stands to its left; `config` and `cli` stand on top."""
+"""A package imports only itself and what stands to its left; `config`, `status` and `cli` stand on top."""
 BASE = ("errors", "files", "logs", "provenance", "settings", "slurm", "tensors")
 """Modules that every package may import."""
 MAX_LINES = {"tests": 500}  # tables are long

@@ -21,6 +21,7 @@ GROUPS = {
     "translate": "translate a text file, one line per sentence, a blank line between documents",
     "evaluate": "score hypotheses and contrastive test sets",
     "report": "gather scores into tables, pictures and one HTML page",
+    "status": "show what of a study is done, runs or failed, and what it cost",
     "config": "check and explain a configuration",
 }
 

@@ -1,0 +1,73 @@
+"""`docmt status`: the state of a study at a glance."""
+
+import argparse
+import json
+from pathlib import Path
+
+
+def add_commands(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument("--directory", type=Path, default=Path("."), metavar="FOLDER", help="folder of the study")
+    parser.add_argument(
+        "--configfile",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="configuration, as for Snakemake; without it config/config.yaml",
+    )
+    parser.add_argument("--costs", action="store_true", help="time, processors, GPUs and memory of the jobs instead")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print the state or the costs. Raises UserError for a bad configuration or a folder that is a file."""
+    from docmt.config.loading import load_config_files
+    from docmt.config.plan import Plan
+    from docmt.errors import UserError
+
+    if options.directory.exists() and not options.directory.is_dir():
+        raise UserError(f"--directory {options.directory}: is a file; name the folder of a study")
+    configfiles = options.configfile or [default_config()]
+    plan = Plan(load_config_files(configfiles))
+    folder = options.directory.resolve()
+    if options.costs:
+        print_costs(folder, plan, as_json=options.json)
+        return
+    from docmt.status.study import read_study
+    from docmt.status.text import show_study
+
+    status = read_study(folder, plan, configfiles=configfiles)
+    print(json.dumps(status.to_json(), indent=1, ensure_ascii=False) if options.json else show_study(status))
+
+
+def default_config() -> Path:
+    """The demo's configuration: of the workflow here, or of the one that this docmt belongs to."""
+    import docmt
+    from docmt.errors import UserError
+
+    places = [Path("config/config.yaml"), Path(docmt.__file__).parents[1] / "config/config.yaml"]
+    found = next((path for path in places if path.is_file()), None)
+    if found is None:
+        raise UserError(f"{places[0]}: no such file; name the study's configuration with --configfile")
+    return found
+
+
+def print_costs(folder: Path, plan, *, as_json: bool) -> None:
+    """Print the costs of all jobs that have ended."""
+    from docmt.report.costs import costs_table, read_costs, summarise_costs
+    from docmt.report.sources import read_histories
+    from docmt.report.tables import to_text
+
+    named = (argument.split("=", 1) for argument in plan.report.named_histories(None))
+    histories = [f"{name}={folder / path}" for name, path in named if (folder / path).is_file()]
+    costs = read_costs(folder / "results/benchmarks", logs=folder / "logs", histories=read_histories(histories))
+    if as_json:
+        rows = [
+            {key: None if value != value else value for key, value in row.items()}  # JSON has no NaN
+            for row in summarise_costs(costs)
+        ]
+        print(json.dumps(rows, indent=1))
+        return
+    table = costs_table(costs)
+    print("no job has ended yet" if table is None else f"{to_text(table)}\n\n{table.caption}")

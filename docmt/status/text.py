@@ -1,0 +1,166 @@
+"""The state of a study as text for a terminal of 100 columns."""
+
+import time
+from pathlib import Path
+
+from tabulate import tabulate
+
+from docmt.status.failures import Failure
+from docmt.status.study import StudyStatus
+from docmt.status.trainings import STATES, Training
+from docmt.status.workflow import Workflow
+
+BAR = 20
+SMALL_BAR = 6
+NAME_WIDTH = 36
+MOST_SHOWN = 20
+"""Rows of failures, jobs and queue that are shown; the rest is counted."""
+
+
+def show_study(status: StudyStatus) -> str:
+    """The whole glance."""
+    parts = [
+        _head(status),
+        _stages(status),
+        _trainings(status.trainings),
+        _running(status),
+        _queue(status),
+        _failures(status.failures),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _head(status: StudyStatus) -> str:
+    files = [path.name for path in status.configfiles]
+    called = [Path(name).name for name in status.workflow.configfiles]
+    lines = [
+        f"study in {status.folder}" + (f" ({', '.join(files)})" if files else ""),
+        f"Snakemake {_describe(status.workflow)}",
+    ]
+    if files and called and files != called:
+        lines.append(f"its last call had another configuration: --configfile {' '.join(status.workflow.configfiles)}")
+    return "\n".join(lines)
+
+
+def _describe(workflow: Workflow) -> str:
+    host = workflow.host or "another host"
+    return {
+        "idle": "does not run",
+        "running": f"runs here ({workflow.host}), process {workflow.pid}",
+        "killed": f"was killed on {host} and left its lock: `snakemake --unlock` and the same call go on",
+        "locked": f"runs on {host}, or was killed there: if so, `snakemake --unlock` and the same call go on",
+    }[workflow.state]
+
+
+def _stages(status: StudyStatus) -> str:
+    rows = [
+        [stage.name, f"{stage.done:,}", f"{stage.all:,}", bar(stage.done, stage.all, BAR)] for stage in status.stages
+    ]
+    return _table(rows, ["stage", "done", "all", ""], ["left", "right", "right", "left"])
+
+
+def _trainings(trainings: list[Training]) -> str:
+    if not trainings:
+        return ""
+    counts = [(state, sum(training.state == state for training in trainings)) for state in STATES]
+    title = "trainings: " + ", ".join(f"{count} {state}" for state, count in counts if count)
+    rows = [
+        [
+            shorten(training.name, NAME_WIDTH),
+            training.state,
+            _updates(training),
+            "" if training.tokens_per_second is None else f"{training.tokens_per_second:,.0f}",
+            "" if training.dev_loss is None else f"{training.dev_loss:.3f}",
+            duration(training.eta_seconds),
+        ]
+        for training in trainings
+    ]
+    header = ["run", "state", "updates", "tok/s", "loss", "ETA"]
+    return f"{title}\n\n" + _table(rows, header, ["left", "left", "left", "right", "right", "right"])
+
+
+def _updates(training: Training) -> str:
+    if training.step is None:
+        return ""
+    if training.max_steps is None:
+        return f"{training.step}"
+    if training.state == "done":
+        return f"{training.step}/{training.max_steps}"
+    return f"{bar(training.step, training.max_steps, SMALL_BAR)} {training.step}/{training.max_steps}"
+
+
+def _running(status: StudyStatus) -> str:
+    rows = [
+        ["train", shorten(training.name, 45), _place(training.job, training.host, training.pid)]
+        for training in status.trainings
+        if training.state == "running"
+    ]
+    rows += [
+        [job.rule, shorten(job.name, 45), _place(job.job)] for job in status.workflow.running() if job.rule != "train"
+    ]
+    return _list("jobs that run", rows)
+
+
+def _place(job: str | None, host: str | None = None, pid: int | None = None) -> str:
+    parts = [job and f"job {job}", host and f"on {shorten(host, 16)}"]
+    return ", ".join(filter(None, parts)) or (f"process {pid}" if pid else "")
+
+
+def _queue(status: StudyStatus) -> str:
+    if status.queue.problem:
+        return f"Slurm: {status.queue.problem}; what is in the queue is not known"
+    rows = [[job.id, job.state.lower(), job.reason, shorten(job.label, 45)] for job in status.queue.waiting()]
+    return _list("waiting in Slurm's queue", rows)
+
+
+def _failures(failures: list[Failure]) -> str:
+    if not failures:
+        return ""
+    newest = failures[::-1][:MOST_SHOWN]
+    lines = [f"failed: {len(failures)}" + (f", the {MOST_SHOWN} newest" if len(failures) > MOST_SHOWN else "")]
+    for failure in newest:
+        job = f"  job {failure.job}" if failure.job else ""
+        lines += [
+            "",
+            f"{time.strftime('%Y-%m-%d %H:%M', time.localtime(failure.time))}{job}  {failure.log}",
+            f"  {failure.line[:400]}",
+        ]
+    return "\n".join(lines)
+
+
+def _list(title: str, rows: list[list[str]]) -> str:
+    if not rows:
+        return ""
+    more = f"\n… and {len(rows) - MOST_SHOWN:,} more" if len(rows) > MOST_SHOWN else ""
+    return f"{title}: {len(rows)}\n\n{tabulate(rows[:MOST_SHOWN], tablefmt='plain', disable_numparse=True)}{more}"
+
+
+def _table(rows: list[list[str]], header: list[str], alignments: list[str]) -> str:
+    text = tabulate(rows, header, "simple", colalign=alignments, disable_numparse=True)
+    return "\n".join(line.rstrip() for line in text.splitlines())
+
+
+def bar(done: float, total: float, width: int) -> str:
+    """`[####......]`; full only when nothing is missing."""
+    filled = width if done >= total else min(width - 1, int(width * done / total))
+    return f"[{'#' * filled}{'.' * (width - filled)}]"
+
+
+def duration(seconds: float | None) -> str:
+    """`2d03h`, `3h05m`, `12m`, `40s`, or nothing."""
+    if seconds is None:
+        return ""
+    minutes, hours, days = int(seconds // 60), int(seconds // 3600), int(seconds // 86400)
+    if days:
+        return f"{days}d{hours % 24:02d}h"
+    if hours:
+        return f"{hours}h{minutes % 60:02d}m"
+    return f"{minutes}m" if minutes else f"{int(seconds)}s"
+
+
+def shorten(name: str, width: int) -> str:
+    """A name that fits, cut in its middle: beginning and end tell more."""
+    if len(name) <= width:
+        return name
+    head = (width - 1) // 2
+    return f"{name[:head]}…{name[head + 1 - width :]}"

@@ -1,0 +1,214 @@
+"""The state of trainings: how far each is, whether its trainer lives, and when it may end."""
+
+import contextlib
+import csv
+import json
+import math
+import platform
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from docmt.config.plan import Plan
+from docmt.config.systems import Run, training_settings
+from docmt.status.cluster import Queue, job_logs
+from docmt.status.failures import Failure
+from docmt.status.workflow import Workflow
+from docmt.training.lock import is_running, read_running
+
+FRESH_SECONDS = 600
+"""A trainer on another host counts as alive when it noted its progress within this time."""
+
+STATES = ("failed", "running", "queued", "interrupted", "waiting", "done")
+
+
+@dataclass(frozen=True)
+class Training:
+    """A training run.
+
+    Attributes:
+        dataset, system, seed: the run.
+        state: `waiting` (not begun), `queued` (in Slurm's queue), `running`, `interrupted` (goes on from its
+            checkpoint), `failed` or `done`.
+        step: updates made; None when it has not begun.
+        max_steps: updates at most; None when only epochs or patience end it.
+        epoch: passes finished.
+        tokens_per_second: last rate.
+        dev_loss, best_loss: last and lowest validation loss.
+        seconds: spent in updates, over all sessions.
+        eta_seconds: until `max_steps` at the mean rate so far, without validations; it may stop earlier. None unless
+            it runs.
+        job: id in the cluster's queue.
+        host, pid: where its trainer runs or ran last.
+        devices: as the trainer noted them.
+    """
+
+    dataset: str
+    system: str
+    seed: int
+    state: str
+    step: int | None = None
+    max_steps: int | None = None
+    epoch: int | None = None
+    tokens_per_second: float | None = None
+    dev_loss: float | None = None
+    best_loss: float | None = None
+    seconds: float | None = None
+    eta_seconds: float | None = None
+    job: str | None = None
+    host: str | None = None
+    pid: int | None = None
+    devices: Any = None
+
+    @property
+    def name(self) -> str:
+        """`DATASET/SYSTEM/seedN`."""
+        return f"{self.dataset}/{self.system}/seed{self.seed}"
+
+
+def read_trainings(
+    folder: Path, plan: Plan, *, workflow: Workflow, queue: Queue, failures: Sequence[Failure]
+) -> list[Training]:
+    """The trainings of a plan in a study's folder, in the order of the configuration."""
+    failed = {failure.name for failure in failures if failure.rule == "train"}
+    return [
+        _read_training(
+            folder,
+            plan,
+            run,
+            workflow=workflow,
+            queue=queue,
+            is_failed=f"{run.dataset}_{run.system}_seed{run.seed}" in failed,
+        )
+        for run in plan.runs.trained()
+    ]
+
+
+def _read_training(
+    folder: Path, plan: Plan, run: Run, *, workflow: Workflow, queue: Queue, is_failed: bool
+) -> Training:
+    model = f"{plan.runs.run_folder(run)}/model.pt"
+    checkpoints = _newest_checkpoints((folder / model).parent / "checkpoints")
+    note = read_running(checkpoints) if checkpoints else {}
+    job = _find_job(folder, run, note, workflow.started.get(model))
+    queued = queue.find(job)
+    is_done = (folder / model).exists() and model not in workflow.started
+    if is_done:
+        state = "done"
+    elif _is_alive(checkpoints, note) or (queued is not None and queued not in queue.waiting()):
+        state = "running"
+    elif queued is not None:
+        state = "queued"
+    elif model in workflow.started and _is_starting(workflow, note) and not _is_lost(job, queue):
+        state = "running"
+    elif is_failed:
+        state = "failed"
+    else:
+        state = "interrupted" if checkpoints else "waiting"
+    progress = _read_progress(checkpoints) if checkpoints else {}
+    if is_done:
+        progress |= _read_history((folder / model).with_name("history.csv"))
+    max_steps = training_settings(plan.config, run.system).max_steps
+    return Training(
+        run.dataset,
+        run.system,
+        run.seed,
+        state,
+        **progress,
+        max_steps=max_steps,
+        eta_seconds=_eta(progress, max_steps) if state == "running" else None,
+        job=job,
+        host=(queued.node if queued and queued.node else None) or note.get("host"),
+        pid=note.get("pid"),
+        devices=note.get("devices"),
+    )
+
+
+def _newest_checkpoints(folder: Path) -> Path | None:
+    """The folder of the last training: checkpoints of other settings lie beside it."""
+    found = [path for path in folder.glob("*/") if path.is_dir()]
+    return max(found, key=lambda path: max((file.stat().st_mtime for file in path.iterdir()), default=0), default=None)
+
+
+def _find_job(folder: Path, run: Run, note: dict[str, Any], marked: str | None) -> str | None:
+    """The id of the job in the cluster's queue: Snakemake's mark, the trainer's note, or the newest log of Slurm."""
+    if marked or note.get("job"):
+        return marked or str(note["job"])
+    logs = job_logs(folder, "train", f"{run.dataset}_{run.system}_seed{run.seed}")
+    return logs[-1].stem if logs else None
+
+
+def _is_starting(workflow: Workflow, note: dict[str, Any]) -> bool:
+    """Whether a trainer that Snakemake began is on its way to its note: it has to import and to load first."""
+    return workflow.state == "running" or (workflow.state == "locked" and not note)
+
+
+def _is_lost(job: str | None, queue: Queue) -> bool:
+    """Whether a job left the queue without a word."""
+    return job is not None and queue.is_known and queue.find(job) is None
+
+
+def _is_alive(checkpoints: Path | None, note: dict[str, Any]) -> bool:
+    """Whether the trainer lives: it holds a lock on its note. Locks may not be seen across hosts, progress is."""
+    if checkpoints is None or not note:
+        return False
+    if is_running(checkpoints):
+        return True
+    if note.get("host") in (None, platform.node()):
+        return False
+    with contextlib.suppress(OSError):
+        return time.time() - (checkpoints / "progress.json").stat().st_mtime < FRESH_SECONDS
+    return False
+
+
+def _read_progress(checkpoints: Path) -> dict[str, Any]:
+    """What the trainer noted last; of a training that notes no progress, its history."""
+    progress = _read_json(checkpoints / "progress.json") or _read_history(checkpoints / "history.csv")
+    kinds = {"step": int, "epoch": int} | dict.fromkeys(
+        ("tokens_per_second", "dev_loss", "best_loss", "seconds"), float
+    )
+    return {key: _as(kind, progress.get(key)) for key, kind in kinds.items()}
+
+
+def _read_history(path: Path) -> dict[str, Any]:
+    """The last value of each column, and the lowest validation loss."""
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError, csv.Error):
+        return {}
+    progress: dict[str, Any] = {}
+    losses = []
+    for row in rows:
+        for key, kind in (("step", int), ("epoch", int), ("tokens_per_second", float), ("seconds", float)):
+            if (value := _as(kind, row.get(key))) is not None:
+                progress[key] = value
+        if (loss := _as(float, row.get("dev_loss"))) is not None:
+            losses.append(loss)
+    return progress | ({"dev_loss": losses[-1], "best_loss": min(losses)} if losses else {})
+
+
+def _as(kind: type, value: Any) -> Any:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return kind(number) if math.isfinite(number) else None
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    """A note of the trainer; empty when there is none, or when it is of another form."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _eta(progress: dict[str, Any], max_steps: int | None) -> float | None:
+    step, seconds = progress.get("step"), progress.get("seconds")
+    if not step or seconds is None or max_steps is None:
+        return None
+    return max(0, max_steps - step) * seconds / step

@@ -1,0 +1,138 @@
+"""Folders of studies made by hand, as a cluster and its accidents leave them."""
+
+import base64
+import json
+import os
+import platform
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from docmt.config.loading import load_config_files
+from docmt.config.plan import Plan
+from docmt.status.study import read_study
+
+SMOKE = Path(__file__).parents[2] / "config/examples/smoke.yaml"
+
+HEAD = """SNAKEMAKE
+=========
+  Date: 2026-11-21 05:43:07
+  Host: {host}
+  Config file(s): [PosixPath('/somewhere/smoke.yaml')]
+
+Building DAG of jobs...
+"""
+BEGUN = """[Sat Nov 21 05:43:08 2026]
+localrule {rule}:
+    output: {outputs}
+    log: {log}
+    jobid: {number}
+    benchmark: results/benchmarks/{rule}/x.tsv
+    wildcards: dataset=d
+Select jobs to execute...
+"""
+FAILED = """[Sat Nov 21 05:43:09 2026]
+Error in rule {rule}:
+    message: None
+    jobid: {number}
+    output: {outputs}
+    log: {log} (check log file(s) for error details)
+    shell:
+        docmt …
+        (command exited with non-zero exit code)
+"""
+
+
+@dataclass
+class Folder:
+    """A folder of a study, and how to fill it."""
+
+    path: Path
+    plan: Plan
+
+    @property
+    def run(self):
+        """The first training of the plan."""
+        return self.plan.runs.trained()[0]
+
+    @property
+    def stem(self):
+        """How its log is called."""
+        return f"{self.run.dataset}_{self.run.system}_seed{self.run.seed}"
+
+    @property
+    def run_folder(self):
+        return self.path / self.plan.runs.run_folder(self.run)
+
+    @property
+    def model(self):
+        """Its model, relative to the folder."""
+        return f"{self.plan.runs.run_folder(self.run)}/model.pt"
+
+    def write(self, name, text="", *, age=0.0):
+        """Write a file that is `age` seconds old."""
+        file = self.path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text if isinstance(text, str) else json.dumps(text), encoding="utf-8")
+        os.utime(file, (time.time() - age,) * 2)
+        return file
+
+    def checkpoint(self, name, content, *, fingerprint="abc", age=0.0):
+        """A file of the first training's checkpoints."""
+        return self.write(self.run_folder / "checkpoints" / fingerprint / name, content, age=age)
+
+    def mark(self, output, job=None):
+        """Mark a file as begun, as Snakemake does; long names are cut."""
+        name = base64.urlsafe_b64encode(output.encode()).decode()
+        parts = [name[i : i + 254] for i in range(0, len(name), 254)]
+        parts = [f"@{part}" for part in parts[:-1]] + parts[-1:]
+        self.write("/".join([".snakemake/incomplete", *parts]), {"external_jobid": job})
+
+    def snakemake(self, *blocks, host=None, name="2026-11-21T054307.1.snakemake.log"):
+        """Snakemake's messages."""
+        self.write(f".snakemake/log/{name}", HEAD.format(host=host or platform.node()) + "".join(blocks))
+
+    def lock(self):
+        """Snakemake's lock."""
+        self.write(".snakemake/locks/0.input.lock", "x\n")
+
+    def read(self):
+        """The state as docmt sees it."""
+        return read_study(self.path, self.plan)
+
+    def training(self):
+        """The state of the first training."""
+        return self.read().trainings[0]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The empty folder of the smoke study, on a machine without Slurm."""
+    empty = tmp_path / "bin"
+    empty.mkdir()
+    monkeypatch.setenv("PATH", str(empty))
+    return Folder(tmp_path / "study", Plan(load_config_files([SMOKE])))
+
+
+@pytest.fixture
+def squeue(folder, tmp_path):
+    """Write a `squeue` that does what a shell script says."""
+
+    def write(script):
+        program = tmp_path / "bin/squeue"
+        program.write_text(f"#!/bin/sh\nPATH=/usr/bin:/bin\n{script}\n")
+        program.chmod(0o755)
+
+    def answer(*jobs):
+        """Jobs as (id, state, reason, node, comment); of this study unless a folder is given last."""
+        lines = []
+        for number, state, reason, node, comment, *other in jobs:
+            home = other[0] if other else folder.path
+            log = f"{home}/.snakemake/slurm_logs/rule_x/%j.log"
+            lines.append("|".join([number, "uuid", state, reason, node, comment, log, ""]))
+        write("\n".join(["cat <<'END'", *lines, "END"]))
+
+    write.answer = answer
+    return write

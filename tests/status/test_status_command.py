@@ -1,0 +1,95 @@
+"""`docmt status` as it is typed."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from conftest import SMOKE
+
+from docmt.cli.main import main
+from docmt.status.text import bar, duration, shorten
+
+
+def status(folder, *options):
+    return main(["status", "--directory", str(folder.path), "--configfile", str(SMOKE), *options])
+
+
+def test_study_that_has_not_begun(folder, capsys):
+    assert status(folder) == 0
+    text = capsys.readouterr().out
+    assert "does not run" in text and "waiting" in text and "failed" not in text
+    assert not folder.path.exists()
+
+
+def test_text_of_a_busy_study_fits_in_100_columns(folder, squeue, capsys):
+    folder.lock()
+    folder.snakemake(host="elsewhere")
+    folder.mark(folder.model, job="31")
+    folder.mark("results/x/" + "y" * 200)
+    folder.checkpoint("progress.json", {"step": 123456, "seconds": 1e6, "tokens_per_second": 1e6, "dev_loss": 12.5})
+    folder.write("logs/learn_bpe/d.log", "ValueError: bad\n")
+    squeue.answer(
+        ("31", "RUNNING", "None", "a-node-with-a-long-name", "rule_train_wildcards_a_b_1"),
+        ("32", "PENDING", "QOSMaxJobsPerUserLimit", "", "rule_translate_wildcards_" + "z" * 90),
+    )
+    assert status(folder) == 0
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 100
+    assert "runs on elsewhere, or was killed there" in text and "last call had another" not in text
+    assert "job 31, on a-node" in text and "QOSMaxJobsPerUserLimit" in text
+    assert "logs/learn_bpe/d.log" in text and "  ValueError: bad" in text
+
+
+def test_other_configuration_than_snakemakes_is_said(folder, capsys):
+    folder.snakemake()
+    assert main(["status", "--directory", str(folder.path)]) == 0
+    assert "its last call had another configuration: --configfile /somewhere/smoke.yaml" in capsys.readouterr().out
+
+
+def test_json_holds_the_same(folder, capsys):
+    folder.checkpoint("history.csv", "step,seconds,dev_loss\n3,nan,inf\n")
+    assert status(folder, "--json") == 0
+    found = json.loads(capsys.readouterr().out, parse_constant=lambda word: pytest.fail(word))
+    assert found["snakemake"]["state"] == "idle" and found["failures"] == [] and found["queue_problem"] is None
+    assert found["trainings"][0]["state"] == "interrupted" and found["trainings"][0]["seconds"] is None
+    assert {stage["name"] for stage in found["stages"]} >= {"corpora", "report"}
+
+
+def test_costs(folder, capsys):
+    assert status(folder, "--costs") == 0 and "no job has ended" in capsys.readouterr().out
+    folder.write("results/benchmarks/train/" + folder.stem + ".tsv", "s\tmax_rss\tcpu_time\n7200\tNA\tNA\n")
+    folder.write(folder.run_folder / "history.csv", "step,seconds\n10,9000\n")
+    assert status(folder, "--costs") == 0
+    text = capsys.readouterr().out
+    assert "2.500" in text and "resumed" in text
+    assert status(folder, "--costs", "--json") == 0
+    (row,) = json.loads(capsys.readouterr().out, parse_constant=lambda word: pytest.fail(word))
+    assert row["wall_hours"] == 2.5 and row["peak_mib"] is None and row["not_measured"] == 1
+
+
+def test_bad_configuration_and_bad_folder_give_one_line(folder, tmp_path, capsys):
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("corpra: {}\n")
+    assert main(["status", "--configfile", str(bad)]) == 2
+    assert "corpra: unknown key" in capsys.readouterr().err
+    assert main(["status", "--configfile", str(SMOKE), "--directory", str(bad)]) == 2
+    assert "is a file" in capsys.readouterr().err
+
+
+def test_status_does_not_import_torch():
+    code = "import sys, docmt.cli.status, docmt.status.study, docmt.status.text; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(None, ""), (0, "0s"), (59.9, "59s"), (60, "1m"), (3599, "59m"), (3600, "1h00m"), (90061, "1d01h")],
+)
+def test_durations(seconds, text):
+    assert duration(seconds) == text
+
+
+def test_bars_are_full_only_at_the_end():
+    assert bar(0, 3, 4) == "[....]" and bar(999, 1000, 4) == "[###.]" and bar(3, 3, 4) == "[####]"
+    assert bar(0, 0, 4) == "[####]" and shorten("abcdefghij", 5) == "ab…ij" and shorten("abc", 5) == "abc"

@@ -1,0 +1,192 @@
+"""The state of each training, from the files that its life leaves."""
+
+import platform
+import subprocess
+import sys
+
+import pytest
+from conftest import BEGUN, FAILED
+
+PROGRESS = {"step": 5, "max_steps": 20, "epoch": 1, "tokens_per_second": 100, "dev_loss": 2.5, "best_loss": 2.0,
+            "seconds": 10.0, "updated": "2026-11-21T05:43:08+00:00"}  # fmt: skip
+HISTORY = "step,epoch,seconds,tokens_per_second,dev_loss\n2,0,4,90,3.5\n4,0,8,95,3.0\n5,,10,,\n"
+HOLDER = """
+import fcntl, sys
+file = open(sys.argv[1], "r+")
+fcntl.flock(file, fcntl.LOCK_EX)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def hold():
+    """Hold the lock of a file in another process, as a trainer does; call the result to let it go."""
+    holders = []
+
+    def start(path):
+        command = [sys.executable, "-c", HOLDER, str(path)]
+        holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        holders.append(holder)
+        assert holder.stdout.readline() == "held\n"
+        return holder
+
+    yield start
+    for holder in holders:
+        holder.kill()
+        holder.communicate()
+
+
+def note(host=None, **more):
+    return {"host": host or platform.node(), "pid": 77, "job": None, "started": "2026-11-21T05:43:08+00:00", **more}
+
+
+def blocks(folder, *, job=None):
+    values = {"rule": "train", "outputs": folder.model, "log": f"logs/train/{folder.stem}.log", "number": "4"}
+    return BEGUN.format(**values), FAILED.format(**values)
+
+
+def test_nothing_begun(folder):
+    status = folder.read()
+    assert {training.state for training in status.trainings} == {"waiting"}
+    assert all(stage.done == 0 for stage in status.stages) and status.workflow.state == "idle"
+    assert status.failures == [] and folder.training().step is None
+
+
+def test_running_while_the_trainer_holds_its_note(folder, hold):
+    path = folder.checkpoint("running.json", note(job="12", devices=1))
+    folder.checkpoint("progress.json", PROGRESS)
+    holder = hold(path)
+    training = folder.training()
+    assert training.state == "running" and (training.step, training.epoch, training.best_loss) == (5, 1, 2.0)
+    assert training.eta_seconds == pytest.approx((training.max_steps - 5) * 2)
+    assert (training.job, training.host, training.pid) == ("12", platform.node(), 77)
+    holder.kill()
+    holder.wait()
+    training = folder.training()
+    assert training.state == "interrupted" and training.eta_seconds is None and training.step == 5
+
+
+@pytest.mark.parametrize(("age", "state"), [(5, "running"), (5000, "interrupted")])
+def test_trainer_of_another_host_lives_while_it_notes_progress(folder, age, state):
+    folder.checkpoint("running.json", note(host="elsewhere"), age=9000)
+    folder.checkpoint("progress.json", PROGRESS, age=age)
+    assert folder.training().state == state
+
+
+def test_other_host_without_progress_is_not_alive(folder):
+    folder.checkpoint("running.json", note(host="elsewhere"))
+    assert folder.training().state == "interrupted"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", '{"step": "many", "seconds": null}'])
+def test_damaged_notes_are_no_obstacle(folder, text):
+    folder.checkpoint("running.json", text)
+    folder.checkpoint("progress.json", text)
+    training = folder.training()
+    assert training.state == "interrupted" and training.step is None
+
+
+def test_history_stands_in_for_progress(folder):
+    folder.checkpoint("history.csv", HISTORY)
+    training = folder.training()
+    assert training.state == "interrupted"
+    assert (training.step, training.epoch, training.tokens_per_second, training.seconds) == (5, 0, 95, 10)
+    assert (training.dev_loss, training.best_loss) == (3.0, 3.0)
+
+
+def test_newest_settings_count(folder):
+    folder.checkpoint("progress.json", PROGRESS | {"step": 19}, fingerprint="old", age=500)
+    folder.checkpoint("progress.json", PROGRESS | {"step": 3}, fingerprint="new")
+    assert folder.training().step == 3
+
+
+def test_done_with_the_model(folder):
+    folder.write(folder.model)
+    folder.write(folder.run_folder / "history.csv", HISTORY)
+    folder.write(f"logs/train/{folder.stem}.log", "docmt: error: of an earlier attempt\n", age=100)
+    status = folder.read()
+    assert status.trainings[0].state == "done" and status.trainings[0].step == 5
+    assert status.failures == [] and next(s for s in status.stages if s.name == "training").done == 1
+
+
+def test_model_that_snakemake_marks_as_begun_is_not_done(folder):
+    folder.write(folder.model)
+    folder.mark(folder.model)
+    status = folder.read()
+    assert status.trainings[0].state == "waiting"
+    assert next(stage for stage in status.stages if stage.name == "training").done == 0
+
+
+def test_failed_with_the_last_line_of_its_log(folder):
+    folder.checkpoint("progress.json", PROGRESS)
+    log = "05:31:30 INFO 1.07M parameters, cpu, 32-true\rbar\ndocmt: error: training: the loss is nan at update 7\n"
+    folder.write(f"logs/train/{folder.stem}.log", log)
+    status = folder.read()
+    assert status.trainings[0].state == "failed"
+    (failure,) = status.failures
+    assert failure.line == "docmt: error: training: the loss is nan at update 7" and failure.stage == "training"
+
+
+def test_begun_again_after_a_failure_is_running(folder, hold):
+    folder.write(f"logs/train/{folder.stem}.log", "docmt: error: no luck\n")
+    hold(folder.checkpoint("running.json", note()))
+    status = folder.read()
+    assert status.trainings[0].state == "running" and status.failures == []
+
+
+def test_killed_without_a_word_is_named_by_snakemake(folder):
+    begun, failed = blocks(folder)
+    folder.write(f"logs/train/{folder.stem}.log", "05:31:30 INFO update 3\n")
+    folder.snakemake(begun)
+    assert folder.training().state == "waiting"
+    folder.snakemake(begun, failed)
+    status = folder.read()
+    assert status.trainings[0].state == "failed"
+    assert status.failures[0].line.startswith("no error in the log: killed?") and "update 3" in status.failures[0].line
+
+
+def test_asked_to_stop_is_interrupted_not_failed(folder):
+    folder.checkpoint("progress.json", PROGRESS)
+    warning = "05:31:30 WARNING SIGTERM: saving a checkpoint after the running update\n"
+    folder.write(f"logs/train/{folder.stem}.log", warning)
+    folder.snakemake(*blocks(folder))
+    status = folder.read()
+    assert status.trainings[0].state == "interrupted" and status.failures == []
+
+
+def test_on_its_way_to_the_first_note(folder):
+    folder.mark(folder.model)
+    folder.lock()
+    folder.snakemake(blocks(folder)[0], host="elsewhere")
+    assert folder.training().state == "running"
+    folder.snakemake(blocks(folder)[0])  # this host, where no Snakemake lives
+    assert folder.read().workflow.state == "killed"
+    assert folder.training().state == "waiting"
+
+
+def test_queued_and_running_by_slurm(folder, squeue):
+    folder.mark(folder.model, job="31")
+    folder.lock()
+    folder.snakemake(host="elsewhere")
+    comment = f"rule_train_wildcards_{folder.stem}"
+    squeue.answer(("31", "PENDING", "Resources", "", comment), ("32", "RUNNING", "None", "n1", comment, "/other"))
+    status = folder.read()
+    assert (status.trainings[0].state, status.trainings[0].job) == ("queued", "31")
+    assert [job.id for job in status.queue.waiting()] == ["31"] and len(status.queue.jobs) == 1
+    squeue.answer(("31", "RUNNING", "None", "n1", comment))
+    assert (folder.training().state, folder.training().host) == ("running", "n1")
+    squeue.answer()
+    assert folder.training().state == "waiting"  # the job left the queue without a word
+
+
+def test_job_number_from_the_logs_of_slurm(folder):
+    run = folder.run
+    logs = f".snakemake/slurm_logs/rule_train/{run.dataset}_{run.system}_{run.seed}"
+    folder.write(f"{logs}/7.log", "", age=50)
+    folder.write(f"{logs}/12.log", "slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT … DUE TO TIME LIMIT ***\n")
+    folder.write(f"logs/train/{folder.stem}.log", "05:31:30 INFO update 3\n")
+    folder.snakemake(*blocks(folder))
+    status = folder.read()
+    assert status.trainings[0].job == "12"
+    assert status.failures[0].job == "12" and "DUE TO TIME LIMIT" in status.failures[0].line
