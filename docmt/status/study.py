@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from docmt.config.plan import Plan
-from docmt.report.stages import OTHER, STAGES
+from docmt.report.stages import OTHER
 from docmt.status.cluster import Queue, read_queue
 from docmt.status.failures import Failure, find_failures
 from docmt.status.trainings import Training, read_trainings
@@ -105,7 +105,7 @@ def _targets(plan: Plan) -> dict[str, list[str]]:
         "evaluation": plan.runs.scores(),
         "report": ["results/report/report.html"],
     }
-    return {stage: list(dict.fromkeys(targets[stage])) for stage in STAGES}
+    return {stage: list(dict.fromkeys(files)) for stage, files in targets.items()}
 
 
 def _stage(folder: Path, name: str, targets: Iterable[str], workflow: Workflow) -> Stage:

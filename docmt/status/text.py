@@ -47,8 +47,8 @@ def _describe(workflow: Workflow) -> str:
     return {
         "idle": "does not run",
         "running": f"runs here ({workflow.host}), process {workflow.pid}",
-        "killed": f"was killed on {host} and left its lock: `snakemake --unlock` and the same call go on",
-        "locked": f"runs on {host}, or was killed there: if so, `snakemake --unlock` and the same call go on",
+        "killed": f"was killed on {host} and left its lock: `snakemake --unlock`, and call again",
+        "locked": f"runs on {host}, or was killed there: then `snakemake --unlock`, and call again",
     }[workflow.state]
 
 

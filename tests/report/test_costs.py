@@ -51,7 +51,7 @@ def test_stages_are_those_of_the_rule_files():
         file.stem: tuple(re.findall(r"^(?:rule|checkpoint) (\w+):", file.read_text(), re.MULTILINE))
         for file in RULES.glob("*.smk")
     }
-    assert found == STAGES
+    assert {stage: found[stage] for stage in STAGES} == STAGES
     assert stage_of("mine") == "other"
 
 
