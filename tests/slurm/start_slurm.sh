@@ -30,9 +30,10 @@ wait_for() { # seconds command …
 is_idle() { [ "$(sinfo -h -p main -o %T)" = idle ]; }
 export -f is_idle
 
-for file in slurm.conf gres.conf; do # never touch the configuration of a real cluster
-    [ ! -e "$etc/$file" ] && [ ! -L "$etc/$file" ] || [ "$(readlink "$etc/$file")" = "$folder/$file" ] ||
-        die "$etc/$file is not ours"
+for file in slurm.conf gres.conf; do # never touch the configuration of a real cluster; ours are links to a docmt-slurm…
+    if [ -e "$etc/$file" ] || [ -L "$etc/$file" ]; then
+        [[ "$(readlink "$etc/$file")" == */docmt-slurm*/$file ]] || die "$etc/$file is not ours"
+    fi
 done
 for file in "$folder"/*.pid; do
     [ ! -e "$file" ] || [ ! -e "/proc/$(cat "$file")" ] || die "already running: $file"

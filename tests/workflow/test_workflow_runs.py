@@ -1,6 +1,7 @@
 """The workflow as a whole: every shipped config is planned, the smallest is run, mistakes are one clear line."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -142,3 +143,14 @@ def test_mistake_in_the_config_is_named_without_a_traceback(text, words, tmp_pat
     messages = done.stdout + done.stderr
     assert words in messages
     assert "Traceback" not in messages and "site-packages" not in messages
+
+
+@pytest.mark.parametrize(("config", "limit"), [("paper_gtransformer", 520), ("paper_rst_transformer", 320)])
+def test_a_full_experiment_submits_a_few_hundred_jobs(config, limit, tmp_path):
+    done = snakemake(tmp_path, "--dry-run", config=ROOT / f"config/examples/{config}.yaml")
+    assert done.returncode == 0, done.stderr
+    block = re.search(r"^localrules:\n((?:    \w+,\n)+)", (ROOT / "Snakefile").read_text(), re.MULTILINE)
+    local = set(re.findall(r"\w+", block[1]))
+    submitted = [job for job in read_jobs(done.stdout + done.stderr) if job.split()[0] not in local]
+    assert {"train", "translate", "tokenize"} <= {job.split()[0] for job in submitted}
+    assert len(submitted) <= limit

@@ -39,7 +39,8 @@ rule train:
         checkpoints="results/{dataset}/runs/{system}/seed{seed}/checkpoints",
         fingerprint=plan.fingerprints.model,
     shell:
-        "docmt train --settings {params.settings:q} --train {input.train} --dev {input.dev}"
+        # `exec`: a signal to end finds the training itself, and Snakemake waits until it has saved.
+        "exec docmt train --settings {params.settings:q} --train {input.train} --dev {input.dev}"
         " --vocabulary {input.vocabulary} --pipeline {input.pipeline} {params.init} --seed {wildcards.seed}"
         " --threads {threads} --checkpoints {params.checkpoints} --history {output.history} --out {output.model}"
         " 2> {log}"

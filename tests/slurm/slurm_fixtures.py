@@ -1,0 +1,223 @@
+"""A Slurm of one node that is really started, and calls of Snakemake on it that faults can befall."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+import yaml
+
+from docmt.config.loading import merge, read_config_file
+from docmt.models.model_file import load_content
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+STUDY = HERE / "study.yaml"
+RUN = Path("results/controlled/runs/sentence_transformer/seed1")
+MODEL = f"{RUN}/model.pt"
+PROGRAMS = ("slurmctld", "slurmd", "munged", "sbatch", "scontrol")
+LONG = {"training": {"scratch": {"max_steps": 600, "log_every_steps": 10, "checkpoint_every_steps": 5000}}}
+"""A training of some seconds that writes no checkpoint unless it is asked to, but those of its validations."""
+LONG["training"]["scratch"] |= {"validate_every_steps": 200}
+PATIENCE_SECONDS = 240
+"""Jobs start slowly where other work runs beside."""
+
+
+def slurm(*command):
+    """The output of a command of Slurm."""
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+def wait_until(condition, *, seconds=PATIENCE_SECONDS, what="it"):
+    """Wait for a condition and return its value."""
+    end = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < end, f"{what} did not happen within {seconds} s"
+        time.sleep(0.1)
+    return value
+
+
+class Cluster:
+    """The Slurm of these tests."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.environment = os.environ | {"SLURM_CI_DIR": str(folder)}
+
+    def start(self):
+        subprocess.run(["bash", HERE / "start_slurm.sh"], env=self.environment, check=True, timeout=60)
+
+    def stop(self):
+        subprocess.run(["bash", HERE / "stop_slurm.sh"], env=self.environment, check=True, timeout=120)
+
+    def stop_controller(self):
+        """`kill -9` of slurmctld."""
+        pid = int((self.folder / "slurmctld.pid").read_text())
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: not Path(f"/proc/{pid}/exe").exists(), what="the end of slurmctld")
+
+    def start_controller(self):
+        subprocess.run(["slurmctld"], check=True, timeout=60)
+        wait_until(lambda: "UP" in slurm("scontrol", "ping"), what="the start of slurmctld")
+
+
+@dataclass
+class Call:
+    """A call of Snakemake that runs."""
+
+    process: subprocess.Popen
+    log: Path
+    folder: Path
+
+    @property
+    def text(self):
+        return self.log.read_text(encoding="utf-8", errors="replace")
+
+    def wait_for(self, pattern):
+        """Wait until the log says something."""
+        return wait_until(lambda: re.search(pattern, self.text), what=f"{pattern!r} in {self.text[-2000:]}")
+
+    def finish(self, seconds=PATIENCE_SECONDS):
+        """The exit code."""
+        try:
+            return self.process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"still running: {self.text[-3000:]}") from None
+
+    def jobs(self):
+        """The ids of all jobs that were submitted, in order."""
+        return re.findall(r"submitted with SLURM jobid (\d+)", self.text)
+
+    def job(self, number=1):
+        """The id of the n-th submitted job; waits for it."""
+        return wait_until(lambda: len(self.jobs()) >= number and self.jobs()[number - 1], what=f"job {number}")
+
+    def wait_for_update(self, step):
+        """Wait until the training has made so many updates since this call began."""
+        log = self.folder / "logs/train/controlled_sentence_transformer_seed1.log"
+
+        def is_there():
+            updates = re.findall(r"update (\d+) ", log.read_text()) if log.exists() else []
+            return updates and int(updates[-1]) >= step
+
+        wait_until(is_there, what=f"update {step}")
+
+
+class Study:
+    """A study in a folder."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def config(self, changes):
+        file = self.folder / "study.yaml"
+        file.write_text(yaml.safe_dump(merge(read_config_file(STUDY), changes)), encoding="utf-8")
+        return file
+
+    def call(self, *targets, changes=LONG, options=(), profile="slurm"):
+        """Start `snakemake --profile slurm` from the root of the repository."""
+        command = [sys.executable, "-m", "snakemake", *targets, "--directory", str(self.folder), *options]
+        if profile:
+            command += ["--profile", profile, "--slurm-init-seconds-before-status-checks", "2"]
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("SNAKEMAKE", "DOCMT"))}
+        environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
+        environment["PYTHONPATH"] = str(ROOT)
+        command += ["--configfile", str(self.config(changes))]
+        number = len(list(self.folder.glob("call-*.log"))) + 1
+        log = self.folder / f"call-{number}.log"
+        with open(log, "w") as file:
+            process = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env=environment,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        return Call(process, log, self.folder)
+
+    def run(self, *targets, **options):
+        """Run to the end, which must be a good one."""
+        call = self.call(*targets, **options)
+        assert call.finish() == 0, call.text[-5000:]
+        return call
+
+    def run_here(self, *targets, changes=LONG):
+        """Run without Slurm."""
+        return self.run(*targets, changes=changes, options=("--cores", "2"), profile=None)
+
+    def checkpoints(self):
+        """The steps of all checkpoints of the sentence model."""
+        found = (self.folder / RUN / "checkpoints").glob("*/step-*.json")
+        return sorted(int(path.stem.removeprefix("step-")) for path in found)
+
+    def training_log(self):
+        return (self.folder / "logs/train/controlled_sentence_transformer_seed1.log").read_text(encoding="utf-8")
+
+
+def assert_same_model(study, expected):
+    """The same weights bit by bit and the same history but for times."""
+    weights, others = (load_content(each.folder / MODEL)["weights"] for each in (study, expected))
+    assert list(weights) == list(others)
+    assert not [name for name in weights if not torch.equal(weights[name], others[name])]
+    histories = [
+        pd.read_csv(each.folder / RUN / "history.csv").drop(columns=["seconds", "tokens_per_second"])
+        for each in (study, expected)
+    ]
+    pd.testing.assert_frame_equal(*histories, check_exact=True)
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    """A Slurm of one node. Needs its programs, and root, since its configuration has to stand in /etc/slurm."""
+    missing = [program for program in PROGRAMS if shutil.which(program) is None]
+    if missing:
+        pytest.skip(f"not installed: {', '.join(missing)} (packages slurmctld, slurmd, slurm-client, munge)")
+    if os.geteuid() != 0:
+        pytest.skip("not root: a test Slurm cannot be started")
+    folder = Path(tempfile.mkdtemp(prefix="docmt-slurm-"))
+    folder.chmod(0o711)  # munged wants its socket within reach of all users; pytest's folders are closed
+    cluster = Cluster(folder)
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+        shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory):
+    """A study in which all before training is made."""
+    study = Study(tmp_path_factory.mktemp("prepared"))
+    study.run_here("instances", "results/controlled/text/pipeline.json")
+    return study
+
+
+@pytest.fixture(scope="session")
+def expected(prepared, tmp_path_factory):
+    """The study with its sentence model, trained on this machine without a fault."""
+    folder = tmp_path_factory.mktemp("expected") / "study"
+    shutil.copytree(prepared.folder, folder)
+    study = Study(folder)
+    study.run_here(MODEL)
+    return study
+
+
+@pytest.fixture
+def study(cluster, prepared, tmp_path):
+    """A copy of `prepared` for one test, times of files included."""
+    shutil.copytree(prepared.folder, tmp_path / "study")
+    yield Study(tmp_path / "study")
+    subprocess.run(["scancel", "--me"], check=False, timeout=60)
+    wait_until(lambda: not slurm("squeue", "--me", "--noheader"), what="the end of all jobs")

@@ -1,0 +1,162 @@
+"""Faults on a cluster, each really performed: trainings go on to the same weights, and nothing ends in silence."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+from slurm_fixtures import LONG, MODEL, Study, assert_same_model, slurm, wait_until
+
+from docmt.config.loading import merge
+
+pytestmark = pytest.mark.slurm
+
+
+def trainers(study):
+    """The processes of `docmt train` in a study, and their arguments."""
+    found = subprocess.run(["pgrep", "-f", "-a", "docmt train"], capture_output=True, text=True).stdout.splitlines()
+    return [
+        int(line.split()[0])
+        for line in found
+        if os.path.exists(f"/proc/{line.split()[0]}/cwd")
+        and os.readlink(f"/proc/{line.split()[0]}/cwd") == str(study.folder)
+        and os.readlink(f"/proc/{line.split()[0]}/exe").rpartition("/")[2].startswith("python")
+    ]
+
+
+def test_scancel_saves_and_the_job_that_follows_goes_on(study, expected):
+    call = study.call(MODEL)
+    call.wait_for_update(50)
+    slurm("scancel", call.job())
+    call.job(2)
+    steps = study.checkpoints()
+    assert steps and 50 <= steps[-1] < 600 and steps[-1] % 200, "a checkpoint of the moment of the signal"
+    assert call.finish() == 0, call.text[-3000:]
+    assert f"resumed after update {steps[-1]}" in study.training_log()
+    assert_same_model(study, expected)
+
+
+def test_an_update_of_seconds_is_ended_and_saved_before_slurm_kills(study):
+    slow = {"max_batch_tokens": 40_000, "validate_every_steps": 100}
+    changes = merge(LONG, {"training": {"scratch": slow}})
+    changes["systems"] = {"sentence_transformer": {"model": {"width": 512, "feed_forward_width": 2048, "heads": 8}}}
+    call = study.call(MODEL, changes=changes, options=("--retries", "0"))
+    folder = study.folder / "results/controlled/runs/sentence_transformer/seed1/checkpoints"
+    wait_until(lambda: list(folder.glob("*/running.json")), what="a trainer")
+    time.sleep(8)
+    assert not study.checkpoints()
+    slurm("scancel", call.job())
+    assert call.finish() == 1
+    assert study.checkpoints(), "the running update was ended and saved"
+
+
+def test_a_time_limit_gives_notice_and_the_next_call_goes_on(study, prepared, tmp_path):
+    endless = merge(LONG, {"training": {"scratch": {"max_steps": 1_000_000, "patience": None}}})
+    resources = ("train:runtime=1", "train:slurm_extra=--signal=TERM@15")  # a minute is the shortest limit
+    call = study.call(MODEL, changes=endless, options=("--retries", "0", "--set-resources", *resources))
+    assert call.finish() == 1
+    step = study.checkpoints()[-1]
+    assert "SIGTERM: saving a checkpoint" in study.training_log() and step % 200
+    longer = merge(endless, {"training": {"scratch": {"max_steps": step + 100}}})
+    study.run(MODEL, changes=longer)
+    assert f"resumed after update {step}" in study.training_log()
+    shutil.copytree(prepared.folder, tmp_path / "whole")
+    whole = Study(tmp_path / "whole")
+    whole.run_here(MODEL, changes=longer)
+    assert_same_model(study, whole)
+
+
+def test_a_requeued_job_goes_on(study, expected):
+    call = study.call(MODEL)
+    call.wait_for_update(50)
+    slurm("scontrol", "requeue", call.job())
+    assert call.finish() == 0, call.text[-3000:]
+    assert len(call.jobs()) == 1, "Slurm starts the same job again"
+    assert "resumed after update" in study.training_log()
+    assert_same_model(study, expected)
+
+
+def test_a_killed_trainer_is_started_again(study, expected):
+    call = study.call(MODEL)
+    call.wait_for_update(250)
+    (pid,) = trainers(study)
+    os.kill(pid, signal.SIGKILL)
+    assert call.finish() == 0, call.text[-3000:]
+    assert len(call.jobs()) == 2
+    assert "resumed after update 200" in study.training_log(), "of the newest checkpoint"
+    assert_same_model(study, expected)
+
+
+def test_after_the_death_of_snakemake_no_second_trainer_is_started(study, expected):
+    call = study.call(MODEL)
+    call.wait_for_update(50)
+    call.process.kill()
+    call.finish()
+    job = call.job()
+    study.run("--unlock")
+    again = study.call(MODEL)
+    assert again.finish() == 1
+    assert re.search(rf"1 Slurm job of an earlier call .*\({job} running: train.*scancel {job}", again.text), again.text
+    assert not again.jobs()
+    wait_until(lambda: not slurm("squeue", "--me", "--noheader"), what="the end of the job")
+    assert (study.folder / MODEL).exists(), "the job went on to its end"
+    study.run(MODEL)
+    assert_same_model(study, expected)
+
+
+def test_two_interruptions_leave_no_job_without_a_word(study):
+    call = study.call(MODEL)
+    call.wait_for_update(10)
+    os.killpg(call.process.pid, signal.SIGINT)
+    time.sleep(0.02)
+    os.killpg(call.process.pid, signal.SIGINT)
+    call.finish()
+    jobs = slurm("squeue", "--me", "--noheader", "--states", "PENDING,RUNNING", "--format", "%i").split()
+    assert not jobs or re.search(rf"still in the queue.*scancel {' '.join(jobs)}", call.text), call.text[-2000:]
+
+
+def test_one_interruption_ends_the_jobs_and_they_have_saved(study, expected):
+    call = study.call(MODEL)
+    call.wait_for_update(50)
+    os.killpg(call.process.pid, signal.SIGINT)
+    assert call.finish() == 1
+    wait_until(lambda: not slurm("squeue", "--me", "--noheader"), what="the end of the job")
+    assert study.checkpoints()[-1] >= 50
+    study.run(MODEL)
+    assert_same_model(study, expected)
+
+
+def test_a_restart_of_the_controller_goes_unnoticed(study, expected, cluster):
+    call = study.call(MODEL)
+    call.wait_for_update(50)
+    cluster.stop_controller()
+    time.sleep(30)
+    cluster.start_controller()
+    assert call.finish() == 0, call.text[-3000:]
+    assert_same_model(study, expected)
+
+
+def test_a_refused_submission_is_tried_again(study, expected, cluster):
+    cluster.stop_controller()
+    call = study.call(MODEL)
+    call.wait_for("sbatch failed|Trying to restart")
+    cluster.start_controller()
+    assert call.finish() == 0, call.text[-3000:]
+    assert_same_model(study, expected)
+
+
+def test_too_little_memory_is_tried_again_with_more(study, expected):
+    call = study.call(MODEL, options=("--set-resources", "train:mem_mb=300 * attempt * attempt"))
+    assert call.finish() == 0, call.text[-3000:]
+    assert "OUT_OF_MEMORY" in call.text and len(call.jobs()) > 1
+    assert_same_model(study, expected)
+
+
+def test_too_little_memory_at_every_attempt_ends_with_a_word(study):
+    call = study.call(MODEL, options=("--set-resources", "train:mem_mb=40 * attempt"))
+    assert call.finish() == 1
+    assert len(call.jobs()) == 3 and call.text.count("OUT_OF_MEMORY") >= 3, call.text[-3000:]
+    assert not (study.folder / MODEL).exists()
