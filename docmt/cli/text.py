@@ -22,9 +22,11 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     _add_files(tokenize)
     _add_jobs(tokenize)
 
-    learn_truecaser = add("learn-truecaser", "learn how words are written inside sentences", run_learn_truecaser)
+    learn_truecaser = add(
+        "learn-truecaser", "learn on several files together how words are written inside sentences", run_learn_truecaser
+    )
     _add_settings(learn_truecaser)
-    _add_files(learn_truecaser)
+    _add_files(learn_truecaser, several=True)
 
     truecase = add("truecase", "write the first word of a line as inside sentences", run_truecase)
     truecase.add_argument("--model", type=Path, required=True, help="truecaser file")
@@ -75,7 +77,9 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
 
 def _add_files(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
     if several:
-        parser.add_argument("--inputs", type=Path, nargs="+", required=True, metavar="FILE", help="files to read")
+        parser.add_argument(
+            "--inputs", "--input", type=Path, nargs="+", required=True, metavar="FILE", help="files to read"
+        )
     else:
         parser.add_argument("--input", type=Path, required=True, help="file to read, one sentence per line")
     parser.add_argument("--out", type=Path, required=True, help="file to write")
@@ -103,7 +107,7 @@ def run_learn_truecaser(options: argparse.Namespace) -> None:
     """Learn a truecaser on a tokenised file."""
     from docmt.text.stages import learn_truecaser_file
 
-    learn_truecaser_file(options.input, options.out, settings=_settings(options))
+    learn_truecaser_file(options.inputs, options.out, settings=_settings(options))
 
 
 def run_truecase(options: argparse.Namespace) -> None:

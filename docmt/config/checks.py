@@ -1,8 +1,8 @@
 """Checks across the sections of a config: references, contradictions, cycles. Each error names its keys."""
 
 from docmt.config.discourse_checks import check_discourse, check_trees
-from docmt.config.references import check_reference, check_suite
-from docmt.config.rows import DatasetSettings, SystemSettings
+from docmt.config.references import check_monolingual, check_reference, check_suite
+from docmt.config.rows import MONOLINGUAL, SENTENCES, DatasetSettings, SystemSettings
 from docmt.config.schema import Config
 from docmt.config.systems import (
     decoding_settings,
@@ -45,6 +45,7 @@ def _check_dataset(config: Config, name: str, dataset: DatasetSettings) -> None:
     if dataset.src_lang == dataset.tgt_lang:
         raise UserError(f"{where}: src_lang and tgt_lang are both {dataset.src_lang!r}")
     pair = (dataset.src_lang, dataset.tgt_lang)
+    _check_pretraining(config, dataset, where=where)
     held: dict[str, str] = {}
     for part, references in dataset.parts().items():
         part = part.replace("test_", "test.", 1)
@@ -63,6 +64,33 @@ def _check_dataset(config: Config, name: str, dataset: DatasetSettings) -> None:
             raise UserError(f"{where}.suites: {names[suite]!r} and {reference!r} would share the name {suite!r}")
         names[suite] = reference
     text_settings(config, name)
+
+
+def _check_pretraining(config: Config, dataset: DatasetSettings, *, where: str) -> None:
+    """Sentences and monolingual documents: of the right languages, each once, and none of them to be tested on."""
+    lang = dataset.monolingual_lang
+    if lang is not None and lang not in dataset.languages:
+        raise UserError(f"{where}.monolingual_lang: {lang!r} is neither src_lang nor tgt_lang")
+    if lang is not None and not dataset.monolingual:
+        raise UserError(f"{where}: monolingual_lang is given, but monolingual names no documents")
+    for reference in dataset.sentences:
+        check_reference(config, reference, pair=dataset.languages, where=f"{where}.{SENTENCES}")
+    for reference in dataset.monolingual:
+        (lang,) = dataset.part_languages(MONOLINGUAL)
+        check_monolingual(config, reference, lang=lang, where=f"{where}.{MONOLINGUAL}")
+    tested = {
+        reference: part.replace("test_", "test.", 1)
+        for part, references in dataset.parts().items()
+        if part != "train"
+        for reference in references
+    }
+    for part in (SENTENCES, MONOLINGUAL):
+        references = getattr(dataset, part)
+        for reference in references:
+            if references.count(reference) > 1:
+                raise UserError(f"{where}.{part}: {reference!r} stands twice")
+            if reference in tested:
+                raise UserError(f"{where}.{part} and {where}.{tested[reference]} both hold {reference!r}; keep one")
 
 
 def _check_system(config: Config, name: str, system: SystemSettings) -> None:

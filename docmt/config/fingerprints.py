@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from docmt.config.references import corpus_kind, readable_corpus
+from docmt.config.rows import MONOLINGUAL, SENTENCES
 from docmt.config.schema import Config
 from docmt.config.systems import (
     dataset_segmentations,
@@ -76,8 +77,10 @@ def token_settings(config: Config, dataset: str) -> dict[str, Any]:
 
 
 def split_instances_settings(config: Config, segmentation: str, split: str) -> dict[str, Any]:
-    """The settings of one split's instances: choosing among documents is for training only."""
+    """The settings of one split's instances: choosing among documents is for training only; pairs stay single."""
     settings = config.instances[segmentation].instances()
+    if split == SENTENCES:
+        settings = settings.model_copy(update={"max_sentences": 1})
     if split != "train":
         settings = settings.model_copy(update={"min_document_tokens": None, "subset": None, "subset_seed": 1})
     return settings.model_dump(mode="json")
@@ -110,9 +113,9 @@ class Fingerprints:
     def dataset_split(self, wildcards: Wildcards) -> str:
         """`results/{dataset}/corpora/…/{split}`."""
         dataset = self.config.datasets[wildcards.dataset]
-        references = dataset.parts()[wildcards.split]
+        references = dataset.all_parts()[wildcards.split]
         upstream = [self._reference(reference) for reference in references]
-        return self._join("corpora", [dataset.src_lang, dataset.tgt_lang], upstream)
+        return self._join("corpora", list(dataset.part_languages(wildcards.split)), upstream)
 
     def suite(self, wildcards: Wildcards) -> str:
         """A contrastive set of a dataset."""
@@ -132,8 +135,14 @@ class Fingerprints:
         return self._join("text", self.tokens(wildcards), self.truecaser(wildcards))
 
     def truecaser(self, wildcards: Wildcards) -> str:
-        """The truecasers of a dataset."""
-        return self.tokens(self._at(wildcards, split="train"))
+        """The truecasers of a dataset, learnt on all its training text."""
+        train = self.tokens(self._at(wildcards, split="train"))
+        more = [
+            part for part in (SENTENCES, MONOLINGUAL) if part in self.config.datasets[wildcards.dataset].all_parts()
+        ]
+        if not more:
+            return train
+        return self._join("text", train, [self.tokens(self._at(wildcards, split=part)) for part in more])
 
     def bpe(self, wildcards: Wildcards) -> str:
         """BPE codes, vocabulary and pipeline of a dataset."""
@@ -200,6 +209,11 @@ class Fingerprints:
         if trees := self.config.instances[wildcards.segmentation].trees:
             parts.append(self.trees(self._at(wildcards, trees=trees)))
         return self._join("instances", *parts)
+
+    def monolingual_instances(self, wildcards: Wildcards) -> str:
+        """Instances of the monolingual documents of a dataset."""
+        settings = split_instances_settings(self.config, wildcards.segmentation, wildcards.split)
+        return self._join("instances", settings, self.subwords(wildcards))
 
     def statistics(self, wildcards: Wildcards) -> str:
         """Counts of all instances of a dataset."""

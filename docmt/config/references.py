@@ -7,6 +7,7 @@ from typing import Literal
 from docmt.config.schema import Config
 from docmt.corpora.catalogue import ReadableCorpus, load_catalogue
 from docmt.corpora.readers.build import READERS
+from docmt.corpora.readers.monolingual import MONOLINGUAL_READERS
 from docmt.corpora.suites import CONVERTERS
 from docmt.errors import UserError
 from docmt.settings import nearest
@@ -61,6 +62,23 @@ def check_reference(config: Config, reference: str, *, pair: tuple[str, str], wh
     _check_split(config, reference, known=known, pair=pair, where=where)
 
 
+def check_monolingual(config: Config, reference: str, *, lang: str, where: str) -> None:
+    """Raises UserError unless `reference` names documents of a language, or parallel ones with it on one side."""
+    corpus = reference.split("/")[0]
+    if corpus_kind(config, corpus, where=where) == "controlled":
+        known = list(CONTROLLED_SPLITS)
+    else:
+        is_monolingual = len(readable_corpus(config, corpus).languages) == 1
+        known = _splits_of(config, corpus, MONOLINGUAL_READERS if is_monolingual else READERS)
+    _check_known(reference, known=known, where=where)
+    languages = corpus_languages(config, corpus)
+    if lang not in languages:
+        raise UserError(
+            f"{where}: corpus {corpus!r} is in {' and '.join(languages)}, but the monolingual documents are to be in "
+            f"{lang} (monolingual_lang, or else src_lang)"
+        )
+
+
 def check_suite(config: Config, reference: str, *, pair: tuple[str, str], where: str) -> None:
     """Raises UserError unless `reference` names a contrastive test set of the language pair, in this direction."""
     corpus = reference.split("/")[0]
@@ -77,16 +95,21 @@ def check_suite(config: Config, reference: str, *, pair: tuple[str, str], where:
 def _check_split(
     config: Config, reference: str, *, known: list[str], pair: tuple[str, str], where: str, what: str = "split"
 ) -> None:
-    corpus, split = reference.split("/")
-    if split not in known:
-        hint = nearest(split, known) if known else "it has none"
-        raise UserError(f"{where}: corpus {corpus!r} has no {what} {split!r}; {hint}")
+    _check_known(reference, known=known, where=where, what=what)
+    corpus = reference.split("/")[0]
     languages = corpus_languages(config, corpus)
     if sorted(languages) != sorted(pair):
         raise UserError(
             f"{where}: corpus {corpus!r} is in {' and '.join(languages)}, but src_lang and tgt_lang are "
             f"{pair[0]} and {pair[1]}"
         )
+
+
+def _check_known(reference: str, *, known: list[str], where: str, what: str = "split") -> None:
+    corpus, split = reference.split("/")
+    if split not in known:
+        hint = nearest(split, known) if known else "it has none"
+        raise UserError(f"{where}: corpus {corpus!r} has no {what} {split!r}; {hint}")
 
 
 def source_files(config: Config, corpus: str, split: str) -> list[Path]:

@@ -9,6 +9,9 @@ from docmt.corpora.catalogue import ReadableCorpus
 from docmt.corpora.controlled.settings import ControlledSettings
 from docmt.settings import Settings
 
+SENTENCES, MONOLINGUAL = "sentences", "monolingual"
+"""Names in paths of the parts of a dataset for pre-training."""
+
 
 class CorporaSettings(Settings):
     """Where documents come from, besides the catalogue that docmt ships (`docmt corpora list`)."""
@@ -36,6 +39,13 @@ class DatasetSettings(Settings):
     """Test sets by name; each is scored by itself."""
     suites: list[SplitReference] = []
     """Contrastive test sets, written `corpus/suite`."""
+    sentences: list[SplitReference] = []
+    """Sentence pairs for pre-training: text without documents, or documents read as single sentences."""
+    monolingual: list[SplitReference] = []
+    """Documents of one language for pre-training: monolingual corpora, or one side of parallel ones. Truecasers, BPE
+    and vocabulary are learnt on these two as well, and the vocabulary gets masks and language tags."""
+    monolingual_lang: Language | None = None
+    """Language of `monolingual`; null means the source language."""
     text: dict[str, Any] = {}
     """Keys of section `text` that differ for this dataset."""
 
@@ -47,6 +57,28 @@ class DatasetSettings(Settings):
     def parts(self) -> dict[str, list[str]]:
         """Its splits by their names in paths: `train`, `dev` and `test_{name}`."""
         return {"train": self.train, "dev": self.dev} | {f"test_{name}": self.test[name] for name in self.test}
+
+    def parallel_parts(self) -> dict[str, list[str]]:
+        """`parts`, and `sentences` where there are any: all that has two sides."""
+        return self.parts() | ({SENTENCES: self.sentences} if self.sentences else {})
+
+    def all_parts(self) -> dict[str, list[str]]:
+        """`parallel_parts`, and `monolingual` where there are any."""
+        return self.parallel_parts() | ({MONOLINGUAL: self.monolingual} if self.monolingual else {})
+
+    def part_languages(self, part: str) -> tuple[str, ...]:
+        """The languages of a part: both, or that of the monolingual documents."""
+        return (self.monolingual_lang or self.src_lang,) if part == MONOLINGUAL else self.languages
+
+    def learnt_on(self, lang: str) -> list[str]:
+        """The parts with text for training in a language."""
+        parts = [part for part in self.all_parts() if part in ("train", SENTENCES, MONOLINGUAL)]
+        return [part for part in parts if lang in self.part_languages(part)]
+
+    @property
+    def is_for_pretraining(self) -> bool:
+        """Whether it holds text for cross-task pre-training."""
+        return bool(self.sentences or self.monolingual)
 
     def suite_names(self) -> list[str]:
         """Its contrastive test sets by their names in paths."""

@@ -67,9 +67,9 @@ def tokenise_line(line: str, *, lang: str, normalise: bool, lowercase: bool) -> 
     return " ".join(get_tokenizer(lang, normalise=normalise, lowercase=lowercase).tokenise(line))
 
 
-def learn_truecaser_file(source: Path, target: Path, *, settings: TextSettings) -> None:
-    """Learn a truecaser on a tokenised file; one that changes nothing when the settings say not to truecase."""
-    lines = read_lines(source)
+def learn_truecaser_file(sources: Sequence[Path], target: Path, *, settings: TextSettings) -> None:
+    """Learn a truecaser on all tokenised files together; one that changes nothing when `truecase` is false."""
+    lines = [line for source in sources for line in read_lines(source)]
     if not settings.truecase:
         log.info("truecase is false: the truecaser changes nothing")
         Truecaser(None).save(target)

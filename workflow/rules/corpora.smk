@@ -179,6 +179,8 @@ rule combine_corpora:
         "logs/combine_corpora/{dataset}_{src}-{tgt}_{split}.log",
     benchmark:
         "results/benchmarks/combine_corpora/{dataset}_{src}-{tgt}_{split}.tsv"
+    wildcard_constraints:
+        split=plan.parallel_splits(),
     conda:
         "../../environment.yml"
     threads: 1

@@ -21,6 +21,8 @@ rule build_instances:
         "logs/build_instances/{dataset}_{segmentation}_{split}.log",
     benchmark:
         "results/benchmarks/build_instances/{dataset}_{segmentation}_{split}.tsv"
+    wildcard_constraints:
+        split=plan.parallel_splits(),
     conda:
         "../../environment.yml"
     threads: 1

@@ -36,7 +36,7 @@ rule tokenize:
 rule learn_truecaser:
     """Learn how {wildcards.lang} words are written inside sentences of {wildcards.dataset}."""
     input:
-        "results/{dataset}/text/train.tok.{lang}",
+        plan.text.tokens_train,
     output:
         "results/{dataset}/text/truecaser.{lang}.json",
     log:
@@ -135,6 +135,8 @@ rule learn_vocabulary:
         "logs/learn_vocabulary/{dataset}.log",
     benchmark:
         "results/benchmarks/learn_vocabulary/{dataset}.tsv"
+    wildcard_constraints:
+        dataset=plan.text.plain_datasets(),
     conda:
         "../../environment.yml"
     threads: 1

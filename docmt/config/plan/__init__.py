@@ -38,10 +38,16 @@ class Plan:
     def splits(self) -> str:
         """A regular expression of the names of all splits: of datasets, corpora, suites and treebanks."""
         datasets = self.config.datasets.values()
-        parts = [(name, references) for dataset in datasets for name, references in dataset.parts().items()]
+        parts = [(name, references) for dataset in datasets for name, references in dataset.all_parts().items()]
         members = [reference.split("/")[1] for _, references in parts for reference in references]
         suites = [suite for dataset in datasets for suite in dataset.suite_names()]
         return one_of(dict.fromkeys([*(name for name, _ in parts), *members, *suites, TREEBANK_SPLIT]))
+
+    def parallel_splits(self) -> str:
+        """A regular expression of the names of the splits of datasets that have two sides."""
+        return one_of(
+            dict.fromkeys(name for dataset in self.config.datasets.values() for name in dataset.parallel_parts())
+        )
 
     @classmethod
     def load(cls, values: Mapping[str, Any], *, files: Iterable[Path]) -> "Plan":

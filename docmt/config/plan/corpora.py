@@ -6,7 +6,8 @@ from typing import Any
 
 from docmt.config.fingerprints import Wildcards
 from docmt.config.plan.paths import as_argument, dataset_files, dataset_prefix, one_of
-from docmt.config.references import CONTROLLED_LANGUAGES, source_files
+from docmt.config.references import CONTROLLED_LANGUAGES, corpus_languages, source_files
+from docmt.config.rows import MONOLINGUAL
 from docmt.config.schema import Config
 from docmt.corpora.catalogue import load_catalogue
 
@@ -64,13 +65,23 @@ class CorporaPlan:
 
     def members(self, wildcards: Wildcards) -> list[str]:
         """The prefixes of the corpora that make up a split of a dataset."""
-        references = self.config.datasets[wildcards.dataset].parts()[wildcards.split]
+        references = self.config.datasets[wildcards.dataset].parallel_parts()[wildcards.split]
         return [self._corpus_prefix(wildcards.dataset, reference) for reference in references]
 
     def member_files(self, wildcards: Wildcards) -> list[str]:
         """The files behind `members`."""
         ends = (*self.config.datasets[wildcards.dataset].languages, "documents.tsv")
         return [f"{prefix}.{end}" for prefix in self.members(wildcards) for end in ends]
+
+    def monolingual_members(self, wildcards: Wildcards) -> list[str]:
+        """The prefixes of the corpora that make up the monolingual documents of a dataset."""
+        references = self.config.datasets[wildcards.dataset].monolingual
+        return [self._monolingual_prefix(wildcards.dataset, reference) for reference in references]
+
+    def monolingual_member_files(self, wildcards: Wildcards) -> list[str]:
+        """The files behind `monolingual_members`."""
+        ends = (*self.config.datasets[wildcards.dataset].part_languages(MONOLINGUAL), "documents.tsv")
+        return [f"{prefix}.{end}" for prefix in self.monolingual_members(wildcards) for end in ends]
 
     def language_options(self, wildcards: Wildcards) -> str:
         """`--src-lang … --tgt-lang …` of a dataset."""
@@ -114,13 +125,25 @@ class CorporaPlan:
         languages = CONTROLLED_LANGUAGES if is_generated else self.config.datasets[dataset].languages
         return f"results/corpora/{corpus}/{'-'.join(languages)}/{split}"
 
+    def _monolingual_prefix(self, dataset: str, reference: str) -> str:
+        """A split of a corpus of one language, or of a parallel one, read in the direction of the dataset if it can."""
+        corpus, split = reference.split("/")
+        languages = corpus_languages(self.config, corpus)
+        if set(languages) == set(self.config.datasets[dataset].languages):
+            return self._corpus_prefix(dataset, reference)
+        return f"results/corpora/{corpus}/{'-'.join(languages)}/{split}"
+
     def named_counts(self) -> dict[str, str]:
         """The counts of all splits that are read from files, by dataset, corpus and split."""
         counts = {}
         for name, dataset in self.config.datasets.items():
-            for reference in dict.fromkeys(chain.from_iterable(dataset.parts().values())):
+            prefixes = {reference: self._monolingual_prefix(name, reference) for reference in dataset.monolingual} | {
+                reference: self._corpus_prefix(name, reference)
+                for reference in chain.from_iterable(dataset.parallel_parts().values())
+            }
+            for reference, prefix in prefixes.items():
                 if reference.split("/")[0] not in self.config.corpora.controlled:
-                    counts[f"{name}/{reference}"] = f"{self._corpus_prefix(name, reference)}.counts.json"
+                    counts[f"{name}/{reference}"] = f"{prefix}.counts.json"
         return counts
 
     # Targets.
@@ -130,7 +153,7 @@ class CorporaPlan:
         files: dict[str, None] = {}
         for name, dataset in self.config.datasets.items():
             files |= dict.fromkeys(
-                file for split in dataset.parts() for file in dataset_files(self.config, name, split)
+                file for split in dataset.all_parts() for file in dataset_files(self.config, name, split)
             )
             files |= dict.fromkeys(self._suite_path(name, suite) for suite in dataset.suite_names())
             files[f"results/{name}/corpora/overlap.json"] = None

@@ -22,11 +22,11 @@ def one_of(names: Iterable[str]) -> str:
 
 def dataset_prefix(config: Config, dataset: str, split: str) -> str:
     """The prefix of a dataset's split as text."""
-    row = config.datasets[dataset]
-    return f"results/{dataset}/corpora/{row.src_lang}-{row.tgt_lang}/{split}"
+    languages = config.datasets[dataset].part_languages(split)
+    return f"results/{dataset}/corpora/{'-'.join(languages)}/{split}"
 
 
 def dataset_files(config: Config, dataset: str, split: str) -> list[str]:
-    """The text of a dataset's split in both languages, and its document index."""
+    """The text of a dataset's split in its languages, and its document index."""
     prefix = dataset_prefix(config, dataset, split)
-    return [f"{prefix}.{end}" for end in (*config.datasets[dataset].languages, "documents.tsv")]
+    return [f"{prefix}.{end}" for end in (*config.datasets[dataset].part_languages(split), "documents.tsv")]

@@ -5,6 +5,7 @@ from typing import Any
 
 from docmt.config.fingerprints import Fingerprints, Place, Wildcards, split_instances_settings
 from docmt.config.plan.paths import as_argument, dataset_files, dataset_prefix
+from docmt.config.rows import MONOLINGUAL, SENTENCES
 from docmt.config.schema import Config
 from docmt.config.systems import (
     Run,
@@ -89,6 +90,18 @@ class RunsPlan:
     def _instances(self, wildcards: Wildcards, split: str) -> str:
         segmentation = self.config.systems[wildcards.system].segmentation
         return f"results/{wildcards.dataset}/instances/{segmentation}/{split}"
+
+    def sentence_instances(self, wildcards: Wildcards) -> list[str]:
+        """The sentence pairs for the pre-training of a run: one folder, or none."""
+        return self._pretraining_instances(wildcards, SENTENCES)
+
+    def monolingual_instances(self, wildcards: Wildcards) -> list[str]:
+        """The monolingual documents for the pre-training of a run: one folder, or none."""
+        return self._pretraining_instances(wildcards, MONOLINGUAL)
+
+    def _pretraining_instances(self, wildcards: Wildcards, part: str) -> list[str]:
+        has_part = part in self.config.datasets[wildcards.dataset].all_parts()
+        return [self._instances(wildcards, part)] if has_part else []
 
     def trained(self) -> list[Run]:
         """The runs that train a model of their own."""

@@ -1,0 +1,69 @@
+"""The text of cross-task pre-training, from corpora to instances, by the workflow."""
+
+import pytest
+import yaml
+from conftest import SMOKE, read_jobs, snakemake
+
+from docmt.files import read_json
+from docmt.instances.storage import load_instances
+
+CHANGES = {
+    "corpora": {
+        "custom": {
+            "novels": {
+                "languages": ["en"],
+                "format": {"reader": "blank_lines"},
+                "splits": {"all": {"files": {"en": "novels.txt"}}},
+            }
+        }
+    },
+    "datasets": {"controlled": {"sentences": ["controlled/train"], "monolingual": ["novels/all", "controlled/train"]}},
+    "instances": {"documents": {"max_sentences": 3}},
+}
+FOLDER = "results/controlled/instances/documents"
+TARGETS = [f"{FOLDER}/monolingual", f"{FOLDER}/sentences"]
+
+
+@pytest.fixture
+def configs(tmp_path):
+    (tmp_path / "novels.txt").write_text("The dog sees the cat.\nIt barks.\n\nOne more.\n", encoding="utf-8")
+    changes = tmp_path / "changes.yaml"
+    changes.write_text(yaml.safe_dump(CHANGES), encoding="utf-8")
+    return [SMOKE, changes]
+
+
+def test_only_what_is_needed_is_planned(configs, tmp_path):
+    done = snakemake(tmp_path, "--dry-run", *TARGETS, config=configs)
+    assert done.returncode == 0, done.stderr
+    jobs = {frozenset(job.split()) for job in read_jobs(done.stdout + done.stderr)}
+    expected = [
+        "generate_corpus controlled",
+        "read_custom_monolingual novels en all",
+        "combine_corpora en de train",
+        "combine_corpora en de sentences",
+        "combine_monolingual en monolingual",
+        *(f"learn_truecaser {lang}" for lang in ("en", "de")),
+        *(
+            f"{rule} {text}"
+            for rule in ("tokenize", "truecase", "apply_bpe")
+            for text in ("train en", "train de", "sentences en", "sentences de", "monolingual en")
+        ),
+        "learn_bpe",
+        "learn_tagged_vocabulary",
+        "build_instances documents sentences",
+        "build_monolingual_instances documents monolingual",
+    ]
+    assert jobs == {frozenset(job.split()) for job in expected}
+
+
+@pytest.mark.slow
+def test_text_for_pretraining_is_made(configs, tmp_path):
+    done = snakemake(tmp_path, "--cores", "2", "--show-failed-logs", *TARGETS, config=configs)
+    assert done.returncode == 0, done.stderr[-5000:]
+    vocabulary = (tmp_path / "results/controlled/text/vocabulary.txt").read_text(encoding="utf-8").splitlines()
+    assert vocabulary[6:10] == ["[MASK1]\t0", "[MASK2]\t0", "<en>\t0", "<de>\t0"]
+    monolingual, sentences = (load_instances(tmp_path / target) for target in TARGETS)
+    assert monolingual.n_sentences().max() == 3 and monolingual.manifest["counts"]["documents"] == 42
+    assert len(sentences) == len(sentences.src_offsets) - 1
+    counts = read_json(tmp_path / "results/controlled/corpora/en/monolingual.counts.json")
+    assert list(counts["inputs"]) == ["controlled.train", "novels.all"]
