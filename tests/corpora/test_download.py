@@ -4,8 +4,12 @@ import gzip
 import hashlib
 import http.server
 import io
+import signal
+import subprocess
+import sys
 import tarfile
 import threading
+import time
 import zipfile
 from pathlib import Path
 
@@ -74,6 +78,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(rest)))
         self.end_headers()
         self.wfile.write(rest[: step.get("breaks_after", len(rest))])
+        if "stalls" in step:
+            self.wfile.flush()
+            step["stalls"].wait(60)
 
 
 @pytest.fixture
@@ -175,6 +182,25 @@ def test_download_keeps_the_part_for_the_next_call(server, tmp_path):
     server.plan("/file", {"body": CONTENT})
     download(url, tmp_path / "file", is_right=is_content, patience=QUICK)
     assert server.ranges("/file")[-1] == f"bytes={PART}-" and is_content(tmp_path / "file")
+
+
+def test_a_killed_download_leaves_no_file_and_the_next_call_asks_for_the_rest(server, tmp_path):
+    release = threading.Event()
+    url = server.plan("/file", {"body": CONTENT, "breaks_after": PART, "stalls": release}, {"body": CONTENT})
+    code = f"from docmt.corpora.download import *; download({url!r}, Path({str(tmp_path / 'file')!r}))"
+    with subprocess.Popen([sys.executable, "-c", code]) as process:
+        part = tmp_path / "file.part"
+        end = time.monotonic() + 60
+        while not (part.exists() and part.stat().st_size) and time.monotonic() < end:
+            time.sleep(0.05)
+        process.kill()
+    release.set()
+    assert process.returncode == -signal.SIGKILL and not (tmp_path / "file").exists()
+    n_bytes = part.stat().st_size
+    assert 0 < n_bytes <= PART
+    download(url, tmp_path / "file", is_right=is_content, patience=QUICK)
+    assert server.ranges("/file") == [None, f"bytes={n_bytes}-"]
+    assert parts(tmp_path) == ["file"]
 
 
 def test_download_from_nowhere_is_an_address_error(tmp_path):

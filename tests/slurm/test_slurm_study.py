@@ -1,0 +1,56 @@
+"""A whole study as Slurm jobs: the same numbers as without Slurm, bit by bit."""
+
+import re
+
+import pandas as pd
+import pytest
+from slurm_fixtures import MODEL, Study, assert_same_model, slurm
+
+pytestmark = pytest.mark.slurm
+
+SMALL = {
+    "fetch_corpus",
+    "count_overlap",
+    "count_instances",
+    "pack_pipeline",
+    "evaluate_translation",
+    "gather",
+    "render",
+}
+
+
+def test_a_study_as_jobs_gives_the_numbers_of_a_study_without(cluster, tmp_path):
+    here, there = Study(tmp_path / "here"), Study(tmp_path / "there")
+    for study in (here, there):
+        study.folder.mkdir()
+    here.run_here(changes={})
+    call = there.run(changes={})
+    submitted = set(re.findall(r"slurm_logs/rule_(\w+)/", call.text))
+    assert {"generate_corpus", "tokenize", "learn_bpe", "build_instances", "train", "translate"} <= submitted
+    assert not submitted & SMALL
+    scores = [pd.read_csv(study.folder / "results/report/scores.csv") for study in (here, there)]
+    pd.testing.assert_frame_equal(*scores, check_exact=True)
+    for name in ("decoding/test_controlled.jsonl", "decoding/suite_pronoun.json"):
+        path = f"results/controlled/runs/g_transformer/seed1/{name}"
+        translations = [(study.folder / path).read_text(encoding="utf-8") for study in (here, there)]
+        assert translations[0] == translations[1], name
+    assert_same_model(there, here)
+
+
+def test_a_training_with_a_gpu_is_one_job_with_one(study, expected):
+    call = study.call(MODEL, options=("--set-resources", "train:gpu=1"))
+    requests = slurm("squeue", "--me", "--noheader", "--jobs", call.job(), "--Format", "tres-per-job:60")
+    assert requests.strip() == "gres:gpu:1"
+    assert call.finish() == 0, call.text[-3000:]
+    assert len(call.jobs()) == 1
+    assert re.search(r"WARNING .*GPU.*CPU", study.training_log()), "the GPU only pretends, and the log says so"
+    assert_same_model(study, expected)
+
+
+def test_without_gpus_none_is_asked_for(study, expected):
+    call = study.call(MODEL, options=("--set-resources", "train:gpu=0"))
+    requests = slurm("squeue", "--me", "--noheader", "--jobs", call.job(), "--Format", "tres-per-job:60")
+    assert requests.strip() == "N/A"
+    assert call.finish() == 0, call.text[-3000:]
+    assert "WARNING" not in study.training_log()
+    assert_same_model(study, expected)
