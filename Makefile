@@ -30,6 +30,9 @@ $(STAMP): requirements.lock pyproject.toml
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet -r requirements.lock
 	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet --no-deps -e .
+	@# Aligns words for the accuracy of pronouns. Not in the lock: it is compiled, and all else works without it.
+	@$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet eflomal==2.0.0 2> $(VENV)/eflomal.log || \
+		echo "make: eflomal cannot be installed (see $(VENV)/eflomal.log): the metric APT will not be computed" >&2
 	touch $@
 
 demo: $(STAMP)

@@ -25,7 +25,7 @@ UNITS: dict[str, Unit] = {
 def score_hypotheses(
     hypotheses: Sequence[Hypothesis], reference: Sequence[str], *, settings: EvaluationSettings, tgt_lang: str
 ) -> list[dict[str, Any]]:
-    """Score translations against the raw reference.
+    """BLEU and chrF of translations against the raw reference; other metrics of the settings are not looked at.
 
     When the hypotheses are not aligned, metrics over sentence pairs are left out, and a row `aligned instances` gives
     the share of instances with as many sentences as the source.
@@ -41,7 +41,8 @@ def score_hypotheses(
     """
     aligned = is_aligned(hypotheses)
     texts = [hypothesis.sentences for hypothesis in hypotheses]
-    metrics = [name for name in settings.metrics if aligned or UNITS[name] != "sentences"]
+    metrics = [name for name in settings.metrics if name in UNITS]
+    metrics = [name for name in metrics if aligned or UNITS[name] != "sentences"]
     words: tuple[list[list[str]], list[str]] | None = None
     if any(name.startswith("tokenised") for name in metrics):
         tokenize = word_tokenizer(settings, tgt_lang)
@@ -95,10 +96,15 @@ def _signature(scorer: SacreMetric, name: str, settings: EvaluationSettings, tgt
     """sacreBLEU's signature, with our tokeniser and the segments that the score is over."""
     signature = f"{scorer.get_signature().format()}|segments:{UNITS[name]}"
     if name.startswith("tokenised"):
-        tokenizer = _word_tokenizer_name(settings, tgt_lang)
-        package = {"moses": "sacremoses", "jieba": "jieba"}[tokenizer]
-        signature += f"|words:{tokenizer}-{tgt_lang} ({package} {metadata.version(package)})"
+        signature += f"|words:{describe_words(settings, tgt_lang)}"
     return signature
+
+
+def describe_words(settings: EvaluationSettings, lang: str) -> str:
+    """What a signature says of `word_tokenizer`."""
+    tokenizer = _word_tokenizer_name(settings, lang)
+    package = {"moses": "sacremoses", "jieba": "jieba"}[tokenizer]
+    return f"{tokenizer}-{lang} ({package} {metadata.version(package)})"
 
 
 def _describe_lengths(

@@ -34,8 +34,8 @@ def summarise(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def translation_scores(summary: pd.DataFrame) -> pd.DataFrame:
-    """The rows on translations."""
-    return summary[summary["metric"] != ACCURACY]
+    """The rows on whole translations, without those on single pronouns or cases."""
+    return summary[(summary["metric"] != ACCURACY) & summary["kind"].isna()]
 
 
 def contrastive_scores(summary: pd.DataFrame, *, by: str | None = None) -> pd.DataFrame:

@@ -45,6 +45,37 @@ def test_bleu_writes_rows_with_run_and_provenance(tmp_path, text):
     assert set(content["provenance"]["inputs"]) == {"hypotheses", "reference", "documents"}
 
 
+def test_bleu_computes_the_metrics_of_other_programs_or_says_why_not(tmp_path, text):
+    path = write_hypotheses(tmp_path / "h.jsonl", text)
+    settings = '{"metrics": ["s-BLEU", "METEOR", "APT"], "aligner_runs": 1}'
+    options = ["--settings", settings, "--hypotheses", str(path), *text_options(tmp_path), *RUN]
+    assert main(["evaluate", "bleu", *options, "--training", str(tmp_path / "t"), "--out", str(tmp_path / "s")]) == 0
+    rows = {row["metric"]: row for row in json.loads((tmp_path / "s").read_text())["scores"]}
+    assert rows["s-BLEU"]["value"] == pytest.approx(100)
+    meteor, apt = rows["METEOR"], rows["APT"]
+    assert meteor["value"] == pytest.approx(100) or "not computed" in meteor["signature"]
+    assert apt["value"] is None and ("not computed" in apt["signature"] or "training pairs:12" in apt["signature"])
+
+
+def test_pronouns_with_alignments_by_hand(tmp_path, text, capsys):
+    (tmp_path / "t.en").write_text("I see it .\n" * 12)
+    (tmp_path / "t.de").write_text("Ich sehe es .\n" * 12)
+    (tmp_path / "links").write_text("0-0 1-1 2-2 3-3\n" * 12)
+    path = write_hypotheses(tmp_path / "h.jsonl", ["Ich sehe sie ."] * 12)
+    options = ["--hypotheses", str(path), *text_options(tmp_path), *RUN, "--out", str(tmp_path / "s.json")]
+    alignments = ["--alignments", str(tmp_path / "links"), str(tmp_path / "links")]
+    assert main(["evaluate", "pronouns", *options, *alignments]) == 0
+    rows = json.loads((tmp_path / "s.json").read_text())["scores"]
+    assert [(row["metric"], row["kind"], row["value"]) for row in rows[:3]] == [
+        ("APT", None, 50.0),
+        ("APT", "i", 100.0),
+        ("APT", "it", 0.0),
+    ]
+    write_hypotheses(path, ["Ich sehe sie ."] * 12, aligned=False)
+    assert main(["evaluate", "pronouns", *options, *alignments]) == 2
+    assert "APT needs hypotheses that are aligned by sentences" in capsys.readouterr().err
+
+
 def test_contrast_keeps_the_provenance_of_decoding(tmp_path):
     suite, scores = tmp_path / "suite.jsonl", tmp_path / "scores.json"
     item = {"id": "a", "phenomenon": "p", "src": ["s"], "candidates": [["x"], ["y"]], "correct": 1}

@@ -22,6 +22,12 @@ from docmt.report.settings import ReportSettings
         ("g-transformer/g_transformer_scratch_large", "ted", "s-BLEU", None, 6.23, "Table 7"),
         ("rst-transformer/mix", "europarl", "d-BLEU (instances)", None, 34.64, "Table 2"),
         ("cross-task/document_pretrained", "zh-en", "s-BLEU", None, 50.03, "Table 1"),
+        ("cross-task/transformer", "europarl", "METEOR", None, 45.83, "Table 1"),
+        ("cross-task/document_documents_only", "zh-en", "METEOR", None, 30.19, "Table 2"),
+        ("cross-task/sentence_without_joint", "zh-en", "s-BLEU", None, 48.33, "Table 3"),
+        ("cross-task/document", "zh-en", "APT", None, 69.73, "Table 5"),
+        ("cross-task/gap_10", "zh-en-dev", "s-BLEU", None, 50.64, "Table 6"),
+        ("cross-task/only_msr", "zh-en", "s-BLEU", None, 49.73, "Table 7"),
     ],
 )
 def test_numbers_of_the_papers(row, dataset, metric, phenomenon, value, table):

@@ -1,7 +1,7 @@
 # Evaluation: scores of one run on one test split or contrastive test set, and tables of a system or dataset.
 #
 # Reads:  results/{dataset}/runs/{system}/seed{seed}/decoding/
-#         results/{dataset}/corpora/{src}-{tgt}/{split}.{lang}, .documents.tsv
+#         results/{dataset}/corpora/{src}-{tgt}/{split}.{lang}, .documents.tsv; also of the training split for APT
 # Makes:  results/{dataset}/runs/{system}/seed{seed}/scores/{split}.json, suite_{suite}.json
 #         results/{dataset}/runs/{system}/scores.csv      all scores of one system: the target for one system
 #         results/{dataset}/scores.csv                    all scores on one dataset: the target for one dataset
@@ -11,6 +11,7 @@ rule evaluate_translation:
     """Score {wildcards.system}, seed {wildcards.seed}, on {wildcards.dataset} {wildcards.split}."""
     input:
         references=plan.runs.reference_files,
+        training=plan.runs.alignment_files,
         hypotheses="results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl",
     output:
         "results/{dataset}/runs/{system}/seed{seed}/scores/{split}.json",
@@ -28,11 +29,12 @@ rule evaluate_translation:
         settings=plan.runs.evaluation_settings,
         languages=plan.corpora.language_options,
         prefix=plan.corpora.prefix,
+        training=plan.runs.alignment_option,
         test=plan.runs.test_name,
         fingerprint=plan.fingerprints.scores,
     shell:
         "docmt evaluate bleu --settings {params.settings:q} --hypotheses {input.hypotheses} --prefix {params.prefix}"
-        " {params.languages} --run dataset={wildcards.dataset} system={wildcards.system} seed={wildcards.seed}"
+        " {params.languages} {params.training} --run dataset={wildcards.dataset} system={wildcards.system} seed={wildcards.seed}"
         " test={params.test} fingerprint={params.fingerprint} --out {output} 2> {log}"
 
 

@@ -152,6 +152,17 @@ class RunsPlan:
         """Source, reference and document index of a test split."""
         return dataset_files(self.config, wildcards.dataset, wildcards.split)
 
+    def alignment_files(self, wildcards: Wildcards) -> list[str]:
+        """The training text that helps to align words for APT, where that is computed."""
+        is_needed = "APT" in self.config.evaluation.metrics
+        return dataset_files(self.config, wildcards.dataset, "train") if is_needed else []
+
+    def alignment_option(self, wildcards: Wildcards) -> str:
+        """`--training PREFIX` for `alignment_files`, or nothing."""
+        if not self.alignment_files(wildcards):
+            return ""
+        return f"--training {dataset_prefix(self.config, wildcards.dataset, 'train')}"
+
     def test_name(self, wildcards: Wildcards) -> str:
         """The name of a test set without the `test_` of its path."""
         return wildcards.split.removeprefix("test_")

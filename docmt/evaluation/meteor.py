@@ -1,0 +1,177 @@
+"""METEOR by its own Java program, version 1.5 (Denkowski and Lavie 2014), run once per score."""
+
+import importlib.util
+import re
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from docmt.evaluation.bleu import describe_words, word_tokenizer
+from docmt.evaluation.hypotheses import Hypothesis, Unit, is_aligned, join_segments
+from docmt.evaluation.programs import NotComputable, failure, find_program, missing_row, run_program
+from docmt.evaluation.settings import EvaluationSettings
+from docmt.files import write_lines
+
+UNITS: dict[str, Unit] = {"METEOR": "sentences", "d-METEOR (instances)": "instances"}
+"""What each metric takes as one segment."""
+PACKAGE = "pycocoevalcap"
+"""The Python package that carries the program and the English paraphrase table."""
+MEMORY = "-Xmx2G"
+PARAPHRASE = "paraphrase"
+
+
+@dataclass(frozen=True)
+class Language:
+    """What METEOR 1.5 has for a language.
+
+    Attributes:
+        code: METEOR's own name of it.
+        weights: of its matchers, by name.
+        is_normalised: whether METEOR has a tokeniser for it (`-norm`); otherwise it gets our words.
+    """
+
+    code: str
+    weights: dict[str, float]
+    is_normalised: bool = False
+
+
+STEMS = {"exact": 1.0, "stem": 0.5}
+LANGUAGES = {
+    "en": Language("en", {"exact": 1.0, "stem": 0.6, "synonym": 0.8, PARAPHRASE: 0.6}, is_normalised=True),
+    "cs": Language("cz", {"exact": 1.0, PARAPHRASE: 0.4}, is_normalised=True),
+    "de": Language("de", {"exact": 1.0, "stem": 0.8, PARAPHRASE: 0.2}, is_normalised=True),
+    "es": Language("es", {"exact": 1.0, "stem": 0.8, PARAPHRASE: 0.6}, is_normalised=True),
+    "fr": Language("fr", {"exact": 1.0, "stem": 0.2, PARAPHRASE: 0.4}, is_normalised=True),
+    "ru": Language("ru", {"exact": 1.0, "stem": 0.5, PARAPHRASE: 0.5}, is_normalised=True),
+    # Known to METEOR with its language-independent parameters and a stemmer.
+    **{code: Language(code, STEMS) for code in ("da", "fi", "hu", "it", "nl", "no", "pt", "ro", "tr")},
+    "sv": Language("se", STEMS),
+}
+"""METEOR's own settings, as the program prints them, by ISO code."""
+INDEPENDENT = Language("other", {"exact": 1.0})
+"""The language-independent setting: exact matches of words."""
+
+
+def score_meteor(
+    hypotheses: Sequence[Hypothesis], reference: Sequence[str], *, settings: EvaluationSettings, tgt_lang: str
+) -> list[dict[str, Any]]:
+    """METEOR of those metrics in the settings that are METEOR; rows as of `score_hypotheses`.
+
+    The score over sentence pairs is left out when the hypotheses are not aligned. Without Java or without the package,
+    a row has the value None, its signature says why, and so does the log.
+
+    Args:
+        hypotheses: all instances of a split, in order.
+        reference: the sentences of the split, untokenised.
+        settings: which metrics, and which of METEOR's settings.
+        tgt_lang: language of hypotheses and reference.
+
+    Raises:
+        UserError: the program fails, or prints what it should not.
+    """
+    metrics = [name for name in settings.metrics if name in UNITS]
+    if not is_aligned(hypotheses):
+        metrics = [name for name in metrics if UNITS[name] != "sentences"]
+    if not metrics:
+        return []
+    try:
+        jar, java = find_meteor()
+    except NotComputable as reason:
+        return [missing_row(name, reason) for name in metrics]
+    language = choose_language(tgt_lang, settings)
+    texts: list[Sequence[str]] = [hypothesis.sentences for hypothesis in hypotheses]
+    words = "METEOR's own"
+    if not language.is_normalised:
+        tokenize = word_tokenizer(settings, tgt_lang)
+        texts = [[tokenize(sentence) for sentence in sentences] for sentences in texts]
+        reference = [tokenize(sentence) for sentence in reference]
+        words = describe_words(settings, tgt_lang)
+    rows = []
+    for name in metrics:
+        joined, references = join_segments(hypotheses, texts, reference, UNITS[name])
+        options, has_table = language_options(language, jar)
+        score, identity = run_meteor(
+            joined, references, command=[java, *JAVA_OPTIONS, "-jar", str(jar)], options=options
+        )
+        table = "yes" if has_table else "no"
+        signature = (
+            f"{identity}|paraphrase table:{table}|words:{words}|segments:{UNITS[name]}"
+            f"|package:{PACKAGE} {metadata.version(PACKAGE)}"
+        )
+        rows.append({"metric": name, "value": 100 * score, "n": len(joined), "signature": signature})
+    return rows
+
+
+JAVA_OPTIONS = [MEMORY, "-XX:+UseSerialGC", "-Dfile.encoding=UTF-8"]
+
+
+def find_meteor() -> tuple[Path, str]:
+    """The paths of METEOR's jar and of Java. Raises NotComputable when either is missing."""
+    found = importlib.util.find_spec(PACKAGE)
+    jars = (
+        [Path(folder) / "meteor" / "meteor-1.5.jar" for folder in (found.submodule_search_locations or [])]
+        if found
+        else []
+    )
+    jar = next((path for path in jars if path.is_file()), None)
+    if jar is None:
+        raise NotComputable(f"the Python package {PACKAGE}, which carries METEOR, is missing: pip install {PACKAGE}")
+    java = find_program("java")
+    if java is None:
+        raise NotComputable("METEOR is a Java program and `java` is not found: install a Java runtime (8 or newer)")
+    return jar, java
+
+
+def choose_language(tgt_lang: str, settings: EvaluationSettings) -> Language:
+    """METEOR's setting for a language, or the language-independent one."""
+    if settings.meteor_language == "independent":
+        return INDEPENDENT
+    return LANGUAGES.get(tgt_lang, INDEPENDENT)
+
+
+def language_options(language: Language, jar: Path) -> tuple[list[str], bool]:
+    """METEOR's options for a language, and whether a paraphrase table is used: that of the language beside the jar."""
+    table = jar.parent / "data" / f"paraphrase-{language.code}.gz"
+    has_table = PARAPHRASE in language.weights and table.is_file()
+    modules = {name: weight for name, weight in language.weights.items() if name != PARAPHRASE or has_table}
+    options = ["-l", language.code, "-norm" if language.is_normalised else "-lower"]
+    options += ["-m", " ".join(modules), "-w", " ".join(map(str, modules.values()))]
+    return options, has_table
+
+
+def run_meteor(
+    hypotheses: Sequence[str], references: Sequence[str], *, command: Sequence[str], options: Sequence[str]
+) -> tuple[float, str]:
+    """Run the program over pairs of segments.
+
+    Args:
+        hypotheses, references: as many segments; empty ones are scored too.
+        command: Java with METEOR.
+        options: of METEOR.
+
+    Returns:
+        The score of the whole, from 0 to 1, and the program's own identification of its settings.
+
+    Raises:
+        UserError: it fails, or its output does not hold one score per segment and one for all.
+    """
+    with tempfile.TemporaryDirectory(prefix="docmt-meteor-") as folder:
+        paths = [Path(folder) / name for name in ("hypotheses", "references")]
+        for path, segments in zip(paths, (hypotheses, references), strict=True):
+            write_lines(path, (_one_line(segment) for segment in segments))
+        output, errors = run_program([*command, *map(str, paths), *options], name="METEOR")
+    n_segments = len(re.findall(r"^Segment \d+ score:\t\S+$", output, flags=re.MULTILINE))
+    final = re.findall(r"^Final score:\s+(\d(?:\.\d+)?(?:E-\d+)?)$", output, flags=re.MULTILINE)
+    identity = re.findall(r"^Eval ID:\s+(\S+)$", output, flags=re.MULTILINE)
+    if n_segments != len(hypotheses) or len(final) != 1 or len(identity) != 1:
+        # It ends with code 0 when it gives up over the number of lines.
+        raise failure("METEOR", errors or f"unexpected output: {output[-500:]}", code=0)
+    return float(final[0]), identity[0]
+
+
+def _one_line(segment: str) -> str:
+    """The segment as one line for Java, which also ends a line at a carriage return."""
+    return re.sub(r"[\r\n]+", " ", segment)

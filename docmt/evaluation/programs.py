@@ -1,0 +1,48 @@
+"""Programs of others that metrics run, and what happens when one is not there."""
+
+import logging
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from docmt.errors import UserError
+
+log = logging.getLogger(__name__)
+
+
+class NotComputable(Exception):
+    """A metric cannot be computed on this machine or for these languages; the message says why, in one line."""
+
+
+def find_program(name: str) -> str | None:
+    """The path of a program beside this Python or on the search path."""
+    return shutil.which(name, path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+
+
+def run_program(command: Sequence[str], *, name: str) -> tuple[str, str]:
+    """What a program writes to standard output and to standard error.
+
+    Raises UserError, after logging its standard error, when it fails.
+    """
+    finished = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
+    if finished.returncode:
+        raise failure(name, finished.stderr or finished.stdout, code=finished.returncode)
+    return finished.stdout, finished.stderr
+
+
+def failure(name: str, message: str, *, code: int) -> UserError:
+    """The error for a program that ended badly, with the line that says most; all its words go to the log."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    log.error("%s said:\n%s", name, "\n".join(lines))
+    telling = next((line for line in lines if "error" in line.lower() or "exception" in line.lower()), None)
+    return UserError(f"{name} failed (exit code {code}): {telling or (lines or ['it said nothing'])[-1]}")
+
+
+def missing_row(metric: str, reason: NotComputable) -> dict[str, Any]:
+    """The row of a metric that could not be computed, which is also logged. It has no value."""
+    log.warning("%s is not computed: %s", metric, reason)
+    return {"metric": metric, "value": None, "n": 0, "signature": f"not computed: {reason}"}

@@ -1,0 +1,305 @@
+"""Accuracy of pronoun translation, APT (Miculicich Werlen and Popescu-Belis 2017).
+
+Each pronoun of the source is followed by word alignment into the reference and into the hypothesis, and what stands
+there is compared. Cases, weights and the search near a missing link are those of the authors' program.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Self
+
+import yaml
+from pydantic import Field, field_validator
+
+from docmt.corpora.documents import text_path
+from docmt.errors import UserError
+from docmt.evaluation.alignment import Link, Pair, align_words, describe_aligner, find_aligner, read_alignments
+from docmt.evaluation.bleu import describe_words, word_tokenizer
+from docmt.evaluation.hypotheses import Hypothesis, is_aligned
+from docmt.evaluation.programs import NotComputable, missing_row
+from docmt.evaluation.settings import EvaluationSettings
+from docmt.files import iterate_lines
+from docmt.settings import Settings
+
+METRIC = "APT"
+CASES_METRIC = "APT cases"
+FOLDER = Path(__file__).parent / "data" / "pronouns"
+WEIGHTS = {
+    "identical": 1.0,
+    "equivalent": 0.5,
+    "different": 0.0,
+    "no hypothesis": 0.0,
+    "no reference": 0.0,
+    "neither": 0.0,
+}
+"""What each case counts: the last three are those where the source pronoun has no counterpart on a side."""
+WINDOW = 2
+"""Words on each side in which a pronoun is looked for."""
+
+
+class PronounLists(Settings):
+    """Pronouns of a language pair, in lower case. Lists of lists are read as one list."""
+
+    source: list[str] = Field(min_length=1)
+    """Source pronouns to evaluate."""
+    target: list[str] = Field(min_length=1)
+    """Target pronouns to look for where the alignment finds none."""
+    identical: list[list[str]]
+    """Groups of words that are the same pronoun."""
+    equivalent: list[list[str]]
+    """Groups of words that count half for each other."""
+
+    @field_validator("source", "target", mode="before")
+    @classmethod
+    def _flatten(cls, value: object) -> object:
+        if isinstance(value, list) and all(isinstance(part, list) for part in value):
+            return [word for part in value for word in part]
+        return value
+
+    @classmethod
+    def of(cls, src_lang: str, tgt_lang: str) -> Self:
+        """The lists of a language pair. Raises NotComputable when there are none."""
+        path = FOLDER / f"{src_lang}-{tgt_lang}.yaml"
+        if not path.is_file():
+            pairs = ", ".join(sorted(file.stem for file in FOLDER.glob("*.yaml")))
+            raise NotComputable(f"there are no lists of pronouns for {src_lang}-{tgt_lang} (there are for {pairs})")
+        return cls.load(yaml.safe_load(path.read_text(encoding="utf-8")), where=path.name)
+
+    def normalise(self, word: str) -> str:
+        """The first word of the group of identical ones, or the word itself."""
+        return next((group[0] for group in self.identical if word in group), word)
+
+    def is_target(self, word: str) -> bool:
+        """Whether a target word counts as a pronoun where it is aligned."""
+        return any(word in group for group in (self.target, *self.identical, *self.equivalent))
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """A source pronoun and what became of it: a key of `WEIGHTS`."""
+
+    pronoun: str
+    case: str
+
+
+@dataclass(frozen=True)
+class Text:
+    """Words of a test set, by sentence and in lower case."""
+
+    source: list[list[str]]
+    hypothesis: list[list[str]]
+    reference: list[list[str]]
+
+    @property
+    def pairs(self) -> list[Pair]:
+        """Source and hypothesis of each sentence, then source and reference of each."""
+        return [*zip(self.source, self.hypothesis, strict=True), *zip(self.source, self.reference, strict=True)]
+
+
+def read_words(
+    hypotheses: Sequence[Hypothesis], source: Sequence[str], reference: Sequence[str], *, src_lang: str, tgt_lang: str
+) -> Text:
+    """Cut a test set into words.
+
+    Args:
+        hypotheses: aligned ones of all instances, in order.
+        source, reference: sentences, untokenised.
+        src_lang, tgt_lang: their languages.
+    """
+    sentences = [sentence for hypothesis in hypotheses for sentence in hypothesis.sentences]
+    cut_source, cut_target = word_cutter(src_lang), word_cutter(tgt_lang)
+    return Text(
+        source=[cut_source(sentence) for sentence in source],
+        hypothesis=[cut_target(sentence) for sentence in sentences],
+        reference=[cut_target(sentence) for sentence in reference],
+    )
+
+
+def word_cutter(lang: str) -> Callable[[str], list[str]]:
+    """A function from a sentence to its words in lower case: by jieba for Chinese, by Moses otherwise."""
+    tokenize = word_tokenizer(EvaluationSettings(), lang)
+    return lambda sentence: tokenize(sentence).lower().split()
+
+
+def score_pronouns(
+    hypotheses: Sequence[Hypothesis],
+    source: Sequence[str],
+    reference: Sequence[str],
+    *,
+    settings: EvaluationSettings,
+    src_lang: str,
+    tgt_lang: str,
+    training: Sequence[Pair] = (),
+) -> list[dict[str, Any]]:
+    """APT with words aligned by eflomal, as the mean over several alignments; see `describe_occurrences` for the rows.
+
+    Nothing is returned for hypotheses that are not aligned by sentences. Without the aligner or lists of pronouns there
+    is one row with the value None, whose signature says why, as does the log.
+
+    Args:
+        hypotheses: all instances of a split, in order.
+        source, reference: the sentences of the split, untokenised.
+        settings: how often to align.
+        src_lang, tgt_lang: languages.
+        training: words of sentence pairs that are aligned together with the test, which makes the alignment better.
+    """
+    if not is_aligned(hypotheses):
+        return []
+    try:
+        lists, program = PronounLists.of(src_lang, tgt_lang), find_aligner()
+    except NotComputable as reason:
+        return [missing_row(METRIC, reason)]
+    text = read_words(hypotheses, source, reference, src_lang=src_lang, tgt_lang=tgt_lang)
+    pairs = [*text.pairs, *training]
+    runs = [
+        find_occurrences(text, align_words(pairs, program=program)[: len(text.pairs)], lists)
+        for _ in range(settings.aligner_runs)
+    ]
+    aligner = f"{describe_aligner()}|runs:{len(runs)}|training pairs:{len(training)}"
+    return describe_occurrences(runs, signature=sign(src_lang, tgt_lang, aligner=aligner))
+
+
+def score_aligned_pronouns(
+    hypotheses: Sequence[Hypothesis],
+    source: Sequence[str],
+    reference: Sequence[str],
+    *,
+    paths: Sequence[Path],
+    src_lang: str,
+    tgt_lang: str,
+) -> list[dict[str, Any]]:
+    """APT with word alignments from files; arguments and rows as of `score_pronouns`.
+
+    Args:
+        paths: alignments of source and hypotheses, and of source and reference (`read_alignments`).
+
+    Raises:
+        UserError: a file does not fit the text, or there are no lists of pronouns for the languages.
+    """
+    try:
+        lists = PronounLists.of(src_lang, tgt_lang)
+    except NotComputable as reason:
+        raise UserError(str(reason)) from None
+    text = read_words(hypotheses, source, reference, src_lang=src_lang, tgt_lang=tgt_lang)
+    n = len(text.source)
+    links = [*read_alignments(paths[0], text.pairs[:n]), *read_alignments(paths[1], text.pairs[n:])]
+    occurrences = find_occurrences(text, links, lists)
+    return describe_occurrences([occurrences], signature=sign(src_lang, tgt_lang, aligner="given"))
+
+
+def read_training(prefix: Path, *, src_lang: str, tgt_lang: str, n_sentences: int) -> list[Pair]:
+    """The words of the first sentence pairs of `PREFIX.{lang}`.
+
+    Raises UserError when a file is missing, or when one ends before the other.
+    """
+    lines = [list(islice(iterate_lines(text_path(prefix, lang)), n_sentences)) for lang in (src_lang, tgt_lang)]
+    if len(lines[0]) != len(lines[1]):
+        raise UserError(
+            f"{prefix}: {len(lines[0])} lines of {src_lang} for {len(lines[1])} of {tgt_lang}: these are not the two "
+            "sides of one text"
+        )
+    cut_source, cut_target = word_cutter(src_lang), word_cutter(tgt_lang)
+    return [(cut_source(one), cut_target(other)) for one, other in zip(*lines, strict=True)]
+
+
+def sign(src_lang: str, tgt_lang: str, *, aligner: str) -> str:
+    """The signature of APT."""
+    weights = "+".join(f"{weight:g} {case}" for case, weight in WEIGHTS.items() if weight)
+    words = [describe_words(EvaluationSettings(), lang) for lang in (src_lang, tgt_lang)]
+    return f"weights:{weights}|pronouns:{src_lang}-{tgt_lang}|aligner:{aligner}|case:lc|words:{' '.join(words)}"
+
+
+def find_occurrences(text: Text, links: Sequence[set[Link]], lists: PronounLists) -> list[Occurrence]:
+    """The case of each source pronoun, in order.
+
+    Args:
+        text: the test set.
+        links: alignments of `text.pairs`.
+        lists: which words are pronouns.
+    """
+    n = len(text.source)
+    pronouns = set(lists.source)
+    found = []
+    for i, source in enumerate(text.source):
+        for position, word in enumerate(source):
+            if word in pronouns:
+                ours = find_translation(position, (source, text.hypothesis[i]), links[i], lists)
+                theirs = find_translation(position, (source, text.reference[i]), links[n + i], lists)
+                found.append(Occurrence(word, classify(ours, theirs, lists)))
+    return found
+
+
+def find_translation(position: int, pair: Pair, links: set[Link], lists: PronounLists) -> list[str]:
+    """The target words that stand for a source pronoun; only the pronouns among them when there are any.
+
+    When the aligned words hold no pronoun, the nearest target pronoun within `WINDOW` words of them is taken, unless it
+    belongs to another source pronoun. The place of a source word without a link is that of its two neighbours.
+    """
+    source, target = pair
+    positions = sorted(j for i, j in links if i == position)
+    pronouns = [target[j] for j in positions if lists.is_target(target[j])]
+    if pronouns:
+        return pronouns
+    place = positions or sorted(j for i, j in links if abs(i - position) == 1)
+    if place:
+        first, last = place[0], place[-1]
+        centre = (first + last) / 2
+        near = range(max(first - WINDOW, 0), min(last + WINDOW, len(target) - 1) + 1)
+        owners = {j: [source[i] for i, k in links if k == j] for j in near}
+        free = [j for j in near if target[j] in lists.target and not set(owners[j]) & set(lists.source)]
+        if free:
+            return [target[min(free, key=lambda j: (abs(j - centre), j))]]
+    return [target[j] for j in positions]
+
+
+def classify(hypothesis: Iterable[str], reference: Iterable[str], lists: PronounLists) -> str:
+    """The case of a source pronoun, a key of `WEIGHTS`, from what stands for it in hypothesis and reference."""
+    ours = {lists.normalise(word) for word in hypothesis}
+    theirs = {lists.normalise(word) for word in reference}
+    if not theirs:
+        return "no reference" if ours else "neither"
+    if not ours:
+        return "no hypothesis"
+    if ours & theirs:
+        return "identical"
+    groups = [{lists.normalise(word) for word in group} for group in lists.equivalent]
+    return "equivalent" if any(ours & group and theirs & group for group in groups) else "different"
+
+
+def describe_occurrences(runs: Sequence[Sequence[Occurrence]], *, signature: str) -> list[dict[str, Any]]:
+    """Rows of APT: the whole, each source pronoun (by `kind`), and the share of each case (`APT cases`, by `kind`).
+
+    Args:
+        runs: the source pronouns of the same test with different alignments.
+        signature: of all rows.
+
+    Returns:
+        Rows with the keys metric, value (percent, the mean over runs; None without source pronouns), n (source
+        pronouns), kind, low and high (the lowest and the highest run) and signature.
+    """
+    n = len(runs[0])
+    rows = [_row(METRIC, [_apt(run) for run in runs], n=n, kind=None)]
+    for pronoun, count in Counter(occurrence.pronoun for occurrence in runs[0]).most_common():
+        values = [_apt([occurrence for occurrence in run if occurrence.pronoun == pronoun]) for run in runs]
+        rows.append(_row(METRIC, values, n=count, kind=pronoun))
+    for case in WEIGHTS if n else ():
+        values = [100 * sum(occurrence.case == case for occurrence in run) / n for run in runs]
+        rows.append(_row(CASES_METRIC, values, n=n, kind=case))
+    return [row | {"signature": signature} for row in rows]
+
+
+def _apt(occurrences: Sequence[Occurrence]) -> float | None:
+    """Weighted share of source pronouns, in percent."""
+    if not occurrences:
+        return None
+    return 100 * fmean(WEIGHTS[occurrence.case] for occurrence in occurrences)
+
+
+def _row(metric: str, values: Sequence[float | None], *, n: int, kind: str | None) -> dict[str, Any]:
+    known = [value for value in values if value is not None]
+    value, low, high = (fmean(known), min(known), max(known)) if known else (None, None, None)
+    return {"metric": metric, "value": value, "n": n, "kind": kind, "low": low, "high": high}

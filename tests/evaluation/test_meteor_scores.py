@@ -1,0 +1,202 @@
+"""METEOR: the real program on segments whose scores follow from its definition, ugly text, and what is missing."""
+
+import math
+import shutil
+
+import pytest
+from test_bleu_scores import REFERENCE, make_hypotheses
+
+from docmt.errors import UserError
+from docmt.evaluation import meteor
+from docmt.evaluation.meteor import find_meteor, language_options, run_meteor, score_meteor
+from docmt.evaluation.programs import NotComputable
+from docmt.evaluation.settings import METRICS, EvaluationSettings
+
+SETTINGS = EvaluationSettings(metrics=["METEOR", "d-METEOR (instances)"])
+TRANSLATION = ["Der Hund ist müde und schläft.", "Sie sagte: „Komm!“", "", "Das Haus steht am Fluss.", "Nein.", "Ende"]
+
+
+def has_meteor():
+    try:
+        find_meteor()
+    except NotComputable:
+        return False
+    return True
+
+
+needs_meteor = pytest.mark.skipif(not has_meteor(), reason="METEOR needs Java and the package pycocoevalcap")
+
+
+def scores_by_metric(hypotheses, reference=REFERENCE, *, settings=SETTINGS, tgt_lang="de"):
+    return {row["metric"]: row for row in score_meteor(hypotheses, reference, settings=settings, tgt_lang=tgt_lang)}
+
+
+def run(hypotheses, references, *options):
+    jar, java = find_meteor()
+    return run_meteor(hypotheses, references, command=[java, "-Xmx1G", "-jar", str(jar)], options=options)
+
+
+@needs_meteor
+def test_perfect_translation_scores_hundred():
+    rows = scores_by_metric(make_hypotheses(REFERENCE))
+    assert {name: (row["value"], row["n"]) for name, row in rows.items()} == {
+        "METEOR": (100, 6),
+        "d-METEOR (instances)": (100, 3),
+    }
+
+
+@needs_meteor
+def test_equals_the_formula_where_only_exact_matches_count():
+    # Denkowski and Lavie 2014, language-independent parameters: α 0.75, β 1.4, γ 0.7, and no function words.
+    score, identity = run(["a b c x d"], ["a b c d e f"], "-l", "other", "-m", "exact", "-w", "1.0")
+    assert "0.75_1.4_0.7_0.5-ex-1.0" in identity
+    precision, recall = 4 / 5, 4 / 6
+    mean = precision * recall / (0.75 * precision + 0.25 * recall)
+    assert score == pytest.approx(mean * (1 - 0.7 * (2 / 4) ** 1.4))
+
+
+@needs_meteor
+def test_english_uses_stems_synonyms_and_the_paraphrase_table():
+    reference = ["he walks to the car ", *[""] * 5]
+    hypotheses = make_hypotheses(["he walked to the automobile", *[""] * 5])
+    settings = EvaluationSettings(metrics=["METEOR"])
+    rows = scores_by_metric(hypotheses, reference, settings=settings, tgt_lang="en")
+    assert rows["METEOR"]["value"] == pytest.approx(80.0)  # printed by the program from a terminal
+    assert "-ex_st_sy_pa-1.0_0.6_0.8_0.6|paraphrase table:yes" in rows["METEOR"]["signature"]
+
+
+@needs_meteor
+@pytest.mark.parametrize(
+    ("lang", "mode", "part"),
+    [
+        (
+            "de",
+            "auto",
+            "meteor-1.5-wo-de-norm-0.95_1.0_0.55_0.55-ex_st-1.0_0.8|paraphrase table:no|words:METEOR's own|",
+        ),
+        ("sv", "auto", "meteor-1.5-wo-se-lc_only-0.75_1.4_0.7_0.5-ex_st-1.0_0.5|paraphrase table:no|words:moses-sv"),
+        ("zh", "auto", "meteor-1.5-wo-other-lc_only-0.75_1.4_0.7_0.5-ex-1.0|paraphrase table:no|words:jieba-zh"),
+        ("en", "independent", "meteor-1.5-wo-other-lc_only-0.75_1.4_0.7_0.5-ex-1.0|paraphrase table:no|words:moses-en"),
+    ],
+)
+def test_signature_says_which_setting_was_used(lang, mode, part):
+    settings = EvaluationSettings(metrics=["METEOR"], meteor_language=mode)
+    row = scores_by_metric(make_hypotheses(TRANSLATION), settings=settings, tgt_lang=lang)["METEOR"]
+    assert row["signature"].startswith(part)
+    assert row["signature"].endswith("segments:sentences|package:pycocoevalcap 1.2")
+    assert 0 < row["value"] < 100
+
+
+@needs_meteor
+def test_ugly_lines_keep_their_places(monkeypatch):
+    monkeypatch.setenv("LC_ALL", "C")  # Java would read ASCII
+    ugly = [
+        "Café 🙂 ||| x ||| y",
+        "",
+        "eine\rZeile\nund noch eine",
+        "a\u2028b\u0085c",
+        "SCORE ||| EVAL ||| 1",
+        "eins zwei drei vier fünf sechs sieben acht neun zehn " * 60,
+        " ",
+        "Ende",
+    ]
+    hypotheses = make_hypotheses(ugly, (4, 4), documents=("a", "b"))
+    rows = scores_by_metric(hypotheses, ugly)
+    assert rows["METEOR"]["n"] == 8 and rows["METEOR"]["value"] == pytest.approx(100)
+    shifted = scores_by_metric(make_hypotheses(ugly[1:] + ugly[:1], (4, 4), documents=("a", "b")), ugly)
+    assert shifted["METEOR"]["value"] < 5
+
+
+@needs_meteor
+def test_empty_hypotheses_score_zero():
+    assert {row["value"] for row in scores_by_metric(make_hypotheses([""] * 6)).values()} == {0}
+    assert {row["value"] for row in scores_by_metric(make_hypotheses([""] * 6), [""] * 6).values()} == {0}
+
+
+@needs_meteor
+def test_an_empty_line_on_one_side_costs_recall_only():
+    both = scores_by_metric(make_hypotheses(TRANSLATION))["METEOR"]["value"]
+    fewer = scores_by_metric(make_hypotheses(["", *TRANSLATION[1:]]))["METEOR"]["value"]
+    assert 0 < fewer < both
+
+
+def test_unaligned_hypotheses_have_no_score_over_sentences():
+    settings = EvaluationSettings(metrics=["METEOR"])
+    hypotheses = make_hypotheses([["a"], ["b", "c"], ["d"]], aligned=False)
+    assert score_meteor(hypotheses, REFERENCE, settings=settings, tgt_lang="de") == []
+
+
+@needs_meteor
+def test_unaligned_hypotheses_are_scored_by_instances():
+    hypotheses = make_hypotheses([[" ".join(REFERENCE[:2])], REFERENCE[2:4], [" ".join(REFERENCE[4:])]], aligned=False)
+    rows = scores_by_metric(hypotheses)
+    assert list(rows) == ["d-METEOR (instances)"]
+    assert rows["d-METEOR (instances)"]["value"] == pytest.approx(100)
+
+
+def test_metrics_of_the_default_settings_need_no_java(monkeypatch):
+    monkeypatch.setattr(meteor, "find_meteor", lambda: pytest.fail("looked for"))
+    assert not set(METRICS) & set(meteor.UNITS)
+    assert score_meteor(make_hypotheses(REFERENCE), REFERENCE, settings=EvaluationSettings(), tgt_lang="de") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [("find_program", None, "`java` is not found"), ("PACKAGE", "no_such_package", "no_such_package")],
+)
+def test_what_is_missing_is_said_in_one_line_and_gives_no_number(monkeypatch, caplog, name, value, reason):
+    if name == "find_program":
+        value = lambda program: None  # noqa: E731
+        if not shutil.which("java") and not has_meteor():
+            pytest.skip("the package pycocoevalcap is missing too")
+    monkeypatch.setattr(meteor, name, value)
+    rows = score_meteor(make_hypotheses(REFERENCE), REFERENCE, settings=SETTINGS, tgt_lang="de")
+    assert [(row["metric"], row["value"], row["n"]) for row in rows] == [
+        ("METEOR", None, 0),
+        ("d-METEOR (instances)", None, 0),
+    ]
+    assert all(row["signature"].startswith("not computed: ") and reason in row["signature"] for row in rows)
+    assert len(caplog.records) == 2 and "\n" not in caplog.text.strip().split("WARNING")[1].strip()
+
+
+@needs_meteor
+def test_failures_of_the_program_are_one_line(caplog):
+    with pytest.raises(UserError, match=r"^METEOR failed \(exit code \d+\): .*Unknown language \(xyz\)"):
+        run(["a"], ["a"], "-l", "xyz", "-p", "x")
+    assert "METEOR said" in caplog.text
+
+
+@needs_meteor
+@pytest.mark.parametrize("references", [["a"], ["a", "b", "c"]])
+def test_a_wrong_number_of_lines_is_refused(references):
+    with pytest.raises(UserError, match="not same length"):
+        run(["a", "b"], references, "-l", "other", "-m", "exact", "-w", "1.0")
+
+
+@pytest.mark.parametrize(
+    "output",
+    ["", "Eval ID:  x\nSegment 1 score:\t1.0\n", "Eval ID:  x\nSegment 1 score:\t1.0\nFinal score:  NaN\n"],
+)
+def test_output_that_is_not_whole_is_refused(monkeypatch, output):
+    monkeypatch.setattr(meteor, "run_program", lambda command, name: (output, ""))
+    with pytest.raises(UserError, match="METEOR failed"):
+        run_meteor(["a"], ["a"], command=["java"], options=[])
+
+
+def test_small_scores_are_read(monkeypatch):
+    output = "Eval ID:  x\nSegment 1 score:\t1.0E-4\nFinal score:            1.2E-4\n"
+    monkeypatch.setattr(meteor, "run_program", lambda command, name: (output, ""))
+    score, identity = run_meteor(["a"], ["a"], command=["java"], options=[])
+    assert math.isclose(score, 1.2e-4) and identity == "x"
+
+
+def test_a_paraphrase_table_beside_the_program_is_used(tmp_path):
+    language = meteor.LANGUAGES["de"]
+    assert language_options(language, tmp_path / "m.jar") == (
+        ["-l", "de", "-norm", "-m", "exact stem", "-w", "1.0 0.8"],
+        False,
+    )
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "paraphrase-de.gz").touch()
+    options, has_table = language_options(language, tmp_path / "m.jar")
+    assert has_table and options[-3:] == ["exact stem paraphrase", "-w", "1.0 0.8 0.2"]

@@ -1,0 +1,195 @@
+"""APT: every case by hand, the weights, the search near a missing link, the lists, and what is missing."""
+
+import pytest
+import yaml
+from test_bleu_scores import make_hypotheses
+
+from docmt.errors import UserError
+from docmt.evaluation import pronouns
+from docmt.evaluation.programs import NotComputable, find_program
+from docmt.evaluation.pronouns import (
+    FOLDER,
+    WEIGHTS,
+    Occurrence,
+    PronounLists,
+    classify,
+    describe_occurrences,
+    find_translation,
+    read_training,
+    score_aligned_pronouns,
+    score_pronouns,
+)
+from docmt.evaluation.settings import EvaluationSettings
+
+LISTS = PronounLists.of("en", "de")
+LANGUAGES = {"src_lang": "en", "tgt_lang": "de"}
+SOURCE = ["I saw it .", "She left .", "He slept .", "They sing .", "We read it .", "You too ?"]
+REFERENCE = ["Ich sah es .", "Sie ging .", "Er schlief .", "Sie singen .", "Wir lesen es .", "Auch ?"]
+HYPOTHESES = ["Ich sah ihn .", "Sie ging .", "Schlief .", "Ihnen singen .", "Lesen wir Bücher .", "Auch ?"]
+LINKS_HYPOTHESES = "0-0 1-1 2-2 3-3\n0-0 1-1 2-2\n1-0 2-1\n0-0 1-1 2-2\n0-1 1-0 2-2 3-3\n1-0 2-1\n"
+LINKS_REFERENCE = "0-0 1-1 2-2 3-3\n0-0 1-1 2-2\n0-0 1-1 2-2\n0-0 1-1 2-2\n0-0 1-1 2-2 3-3\n1-0 2-1\n"
+
+
+@pytest.mark.parametrize(
+    ("hypothesis", "reference", "case"),
+    [
+        (["es"], ["es"], "identical"),
+        (["unserm"], ["unserem"], "identical"),
+        (["ihn"], ["ihm"], "equivalent"),
+        (["das"], ["es"], "equivalent"),
+        (["ihr"], ["sie"], "equivalent"),
+        (["ihr"], ["euch"], "equivalent"),
+        (["er"], ["es"], "different"),
+        (["euch"], ["sie"], "different"),
+        (["haus"], ["es"], "different"),
+        (["haus"], ["haus"], "identical"),
+        ([], ["es"], "no hypothesis"),
+        (["es"], [], "no reference"),
+        ([], [], "neither"),
+    ],
+)
+def test_cases(hypothesis, reference, case):
+    assert classify(hypothesis, reference, LISTS) == case
+
+
+def test_score_is_the_weighted_share_of_all_cases():
+    run = [Occurrence("it", case) for case in WEIGHTS] + [Occurrence("he", "identical")] * 2
+    rows = describe_occurrences([run], signature="s")
+    assert (rows[0]["metric"], rows[0]["kind"], rows[0]["n"]) == ("APT", None, 8)
+    assert rows[0]["value"] == pytest.approx(100 * (3 * 1 + 1 * 0.5) / 8)
+    assert [(row["kind"], row["value"], row["n"]) for row in rows[1:3]] == [("it", 25.0, 6), ("he", 100.0, 2)]
+    cases = {row["kind"]: row["value"] for row in rows[3:]}
+    assert cases == {"identical": 37.5} | dict.fromkeys(list(WEIGHTS)[1:], 12.5)
+    assert all(row["signature"] == "s" for row in rows)
+
+
+def test_several_alignments_are_averaged_and_their_range_is_said():
+    runs = [[Occurrence("it", "identical")], [Occurrence("it", "different")], [Occurrence("it", "equivalent")]]
+    row = describe_occurrences(runs, signature="s")[0]
+    assert (row["value"], row["low"], row["high"], row["n"]) == (50.0, 0.0, 100.0, 1)
+
+
+def test_no_source_pronoun_gives_no_number():
+    assert describe_occurrences([[], []], signature="s") == [
+        {"metric": "APT", "value": None, "n": 0, "kind": None, "low": None, "high": None, "signature": "s"}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("position", "source", "target", "links", "found"),
+    [
+        (0, "it works", "es geht", {(0, 0)}, ["es"]),
+        (0, "it works", "das haus , es geht", {(0, 0), (0, 3)}, ["das", "es"]),
+        (0, "it works", "haus , es geht", {(0, 0), (0, 2)}, ["es"]),  # only the pronouns
+        (0, "it works", "haus , es geht", {(0, 0)}, ["es"]),  # two words to the right
+        (0, "it works", "haus , ja , es geht", {(0, 0)}, ["haus"]),  # too far
+        (1, "works it now", "geht es nun", {(0, 0), (2, 2)}, ["es"]),  # between the neighbours
+        (0, "it works", "es geht", set(), []),  # no place at all
+        (0, "it works", "", set(), []),
+        (0, "it sees him", "haus sieht ihn", {(0, 0), (1, 1), (2, 2)}, ["haus"]),  # belongs to `him`
+        (0, "it is", "er , haus , sie", {(0, 2)}, ["er"]),  # equally near: the left one
+        (0, "it is", "er es ist", {(0, 2)}, ["es"]),  # the nearest
+        (0, "it is", "das ist", {(0, 0)}, ["das"]),  # counts where aligned …
+        (0, "it is", "ist das", {(0, 0)}, ["ist"]),  # … but articles are not searched for
+    ],
+)
+def test_place_of_a_pronoun(position, source, target, links, found):
+    assert find_translation(position, (source.split(), target.split()), links, LISTS) == found
+
+
+def write_links(folder):
+    paths = [folder / "hypotheses", folder / "reference"]
+    for path, text in zip(paths, (LINKS_HYPOTHESES, LINKS_REFERENCE), strict=True):
+        path.write_text(text)
+    return paths
+
+
+def test_whole_test_with_alignments_by_hand(tmp_path):
+    rows = score_aligned_pronouns(
+        make_hypotheses(HYPOTHESES), SOURCE, REFERENCE, paths=write_links(tmp_path), **LANGUAGES
+    )
+    by_pronoun = {row["kind"]: row["value"] for row in rows if row["metric"] == "APT"}
+    # it: ihn for es is different, Bücher for es finds `wir`, which is another's; you: on neither side.
+    expected = {"i": 100, "it": 0, "she": 100, "he": 0, "they": 50, "we": 100, "you": 0}
+    assert {kind: value for kind, value in by_pronoun.items() if kind} == expected
+    assert by_pronoun[None] == pytest.approx(350 / 8)
+    cases = {row["kind"]: row["value"] * 8 / 100 for row in rows if row["metric"] == "APT cases"}
+    assert cases == {
+        "identical": 3,
+        "equivalent": 1,
+        "different": 2,
+        "no hypothesis": 1,
+        "no reference": 0,
+        "neither": 1,
+    }
+    assert "aligner:given" in rows[0]["signature"]
+
+
+def test_the_reference_itself_scores_hundred_where_it_has_counterparts(tmp_path):
+    paths = [write_links(tmp_path)[1]] * 2
+    rows = score_aligned_pronouns(make_hypotheses(REFERENCE), SOURCE, REFERENCE, paths=paths, **LANGUAGES)
+    assert rows[0]["value"] == pytest.approx(100 * 7 / 8)
+
+
+def test_chinese_pronouns_are_words_of_jieba(tmp_path):
+    paths = [tmp_path / "links"] * 2
+    source, english = ["他们 喜欢 它的 书。", "", "", "", "", ""], ["They like its book.", "", "", "", "", ""]
+    paths[0].write_text("0-0 1-1 2-2 3-2 4-3 5-4\n" + "\n" * 5)
+    rows = score_aligned_pronouns(make_hypotheses(english), source, english, paths=paths, src_lang="zh", tgt_lang="en")
+    assert [(row["kind"], row["value"]) for row in rows[:3]] == [(None, 100), ("他们", 100), ("它", 100)]
+
+
+@pytest.mark.skipif(find_program("eflomal-align") is None, reason="eflomal is not installed")
+def test_the_real_aligner_with_training_text(tmp_path):
+    words = {"I": "Ich", "we": "Wir", "they": "Sie", "read": "lese", "sleep": "schlafe", "sing": "singe"}
+    pairs = [(f"{a} {b} it now", f"{words[a]} {words[b]} es nun") for a in list(words)[:3] for b in list(words)[3:]]
+    for side, lang in enumerate(("en", "de")):
+        (tmp_path / f"t.{lang}").write_text("".join(pair[side] + "\n" for pair in pairs * 12))
+    training = read_training(tmp_path / "t", n_sentences=100, **LANGUAGES)
+    assert len(training) == 100
+    source, reference = [pair[0] for pair in pairs[:6]], [pair[1] for pair in pairs[:6]]
+    wrong = [line.replace("es nun", "ihn nun") for line in reference]
+    settings = EvaluationSettings(aligner_runs=2)
+    right, worse = (
+        score_pronouns(make_hypotheses(lines), source, reference, settings=settings, training=training, **LANGUAGES)
+        for lines in (reference, wrong)
+    )
+    assert right[0]["value"] == pytest.approx(100) and right[0]["n"] == 12
+    assert worse[0]["value"] == pytest.approx(50, abs=10)
+    assert "aligner:eflomal 2.0.0" in right[0]["signature"] and "runs:2|training pairs:100" in right[0]["signature"]
+
+
+def test_unaligned_hypotheses_have_no_score():
+    hypotheses = make_hypotheses([["a"], ["b", "c"], ["d"]], aligned=False)
+    assert score_pronouns(hypotheses, SOURCE, REFERENCE, settings=EvaluationSettings(), **LANGUAGES) == []
+
+
+def test_what_is_missing_is_said_in_one_line_and_gives_no_number(monkeypatch, caplog):
+    def missing():
+        raise NotComputable("no aligner")
+
+    monkeypatch.setattr(pronouns, "find_aligner", missing)
+    arguments = {"settings": EvaluationSettings(), "src_lang": "en"}
+    for tgt_lang, reason in (
+        ("de", "no aligner"),
+        ("ru", "no lists of pronouns for en-ru (there are for en-de, zh-en)"),
+    ):
+        rows = score_pronouns(make_hypotheses(HYPOTHESES), SOURCE, REFERENCE, tgt_lang=tgt_lang, **arguments)
+        assert [(row["metric"], row["value"], row["n"]) for row in rows] == [("APT", None, 0)]
+        assert reason in rows[0]["signature"] and reason in caplog.text
+
+
+def test_training_text_of_two_lengths_is_refused(tmp_path):
+    (tmp_path / "t.en").write_text("a\nb\n")
+    (tmp_path / "t.de").write_text("a\n")
+    with pytest.raises(UserError, match="2 lines of en for 1 of de"):
+        read_training(tmp_path / "t", n_sentences=10, **LANGUAGES)
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yaml")), ids=lambda path: path.stem)
+def test_lists_are_lower_case_single_words_without_repeats(path):
+    lists = PronounLists.of(*path.stem.split("-"))
+    for group in (lists.source, lists.target, *lists.identical, *lists.equivalent):
+        assert len(set(group)) == len(group)
+        assert all(word == word.lower() and len(word.split()) == 1 for word in group)
+    assert yaml.safe_load(path.read_text(encoding="utf-8")).keys() == PronounLists.model_fields.keys()

@@ -1,0 +1,92 @@
+"""Word alignments: files of Pharaoh pairs, merging of directions, and the real aligner on a toy corpus."""
+
+import random
+
+import pytest
+
+from docmt.errors import UserError
+from docmt.evaluation import alignment
+from docmt.evaluation.alignment import align_words, find_aligner, merge_directions, read_alignments
+from docmt.evaluation.programs import NotComputable, find_program
+
+needs_aligner = pytest.mark.skipif(find_program("eflomal-align") is None, reason="eflomal is not installed")
+PAIRS = [(["a", "b"], ["x", "y", "z"]), ([], ["x"]), (["a"], ["x"])]
+
+
+def test_pairs_are_read_by_line(tmp_path):
+    path = tmp_path / "links"
+    path.write_text("0-0 1-2 0-0\n\n0-0\n")
+    assert read_alignments(path, PAIRS) == [{(0, 0), (1, 2)}, set(), {(0, 0)}]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("0-0\n\n", "2 lines of alignments for 3 sentence pairs"),
+        ("0-0\n0-0\n\n", "line 2: 0-0 is outside a sentence of 0 source and 1 target words"),
+        ("2-0\n\n\n", "line 1: 2-0 is outside"),
+        ("0:0\n\n\n", "line 1: '0:0' is not a pair"),
+        ("0-0\n\n0--1\n", "line 3: '0--1' is not a pair"),
+    ],
+)
+def test_bad_pairs_name_the_line(tmp_path, content, message):
+    path = tmp_path / "links"
+    path.write_text(content)
+    with pytest.raises(UserError, match=message):
+        read_alignments(path, PAIRS)
+
+
+@pytest.mark.parametrize(
+    ("forward", "reverse", "merged"),
+    [
+        ({(0, 0), (1, 1)}, {(0, 0), (1, 1)}, {(0, 0), (1, 1)}),
+        ({(0, 0), (1, 1)}, {(0, 0)}, {(0, 0), (1, 1)}),  # grows to a neighbour
+        ({(0, 0), (0, 1)}, {(0, 0), (1, 1)}, {(0, 0), (0, 1), (1, 1)}),  # in the order up, left, down, right, across
+        ({(0, 0), (3, 3)}, {(0, 0)}, {(0, 0), (3, 3)}),  # far, but both words are free
+        ({(0, 0), (3, 0)}, {(0, 0)}, {(0, 0)}),  # far, and one word is taken
+        (set(), {(2, 1)}, {(2, 1)}),
+        (set(), set(), set()),
+    ],
+)
+def test_directions_are_merged(forward, reverse, merged):
+    assert merge_directions(forward, reverse) == merged
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_merged_links_lie_between_intersection_and_union(seed):
+    rng = random.Random(seed)
+    forward, reverse = ({(rng.randrange(8), rng.randrange(8)) for _ in range(10)} for _ in range(2))
+    merged = merge_directions(forward, reverse)
+    assert forward & reverse <= merged <= forward | reverse
+
+
+@needs_aligner
+def test_the_aligner_finds_a_word_for_word_translation():
+    rng = random.Random(1)
+    words = [f"w{i}" for i in range(12)]
+    sources = [rng.sample(words, 5) for _ in range(150)]
+    pairs = [(source, [word.upper() for word in source]) for source in sources]
+    links = align_words(pairs, program=find_aligner())
+    right = sum(link == {(i, i) for i in range(5)} for link in links)
+    assert right > 140
+
+
+@needs_aligner
+def test_empty_and_long_sentences_keep_their_places(caplog):
+    long = [f"w{i % 7}" for i in range(alignment.MAX_WORDS + 1)]
+    pairs = [(["a"], ["x"]), ([], ["x"]), (["a"], []), (long, ["x"]), (["a"], ["x"]), (["ß🙂"], ["|||"])]
+    links = align_words([*pairs, *pairs[:1] * 20], program=find_aligner())
+    assert links[:6] == [{(0, 0)}, set(), set(), set(), {(0, 0)}, {(0, 0)}]
+    assert "1 sentence pairs of more than 1023 words" in caplog.text
+    assert align_words([([], [])], program=find_aligner()) == [set()]
+
+
+def test_a_missing_aligner_is_said(monkeypatch):
+    monkeypatch.setattr(alignment, "find_program", lambda name: None)
+    with pytest.raises(NotComputable, match="pip install eflomal"):
+        find_aligner()
+
+
+def test_an_aligner_that_fails_is_one_line():
+    with pytest.raises(UserError, match=r"^eflomal failed \(exit code 1\)"):
+        align_words([(["a"], ["x"])], program="false")
