@@ -1,6 +1,7 @@
 """Files of tensors and plain values: nothing in them can run code."""
 
 import io
+import zipfile
 from collections.abc import Collection
 from typing import Any
 
@@ -25,7 +26,11 @@ def read_tensors(
     Raises UserError when it is damaged, foreign, or of another kind or format.
     """
     try:
+        if (damaged := zipfile.ZipFile(io.BytesIO(data)).testzip()) is not None:  # torch looks at no checksum
+            raise UserError(f"{where}: damaged (the checksum of {damaged} in it differs): make it again")
         content = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+    except UserError:
+        raise
     except Exception as error:  # torch raises many kinds for damaged or foreign files
         reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
         raise UserError(f"{where}: not {what} ({reason})") from None

@@ -10,7 +10,7 @@ import numpy as np
 from docmt.corpora.documents import DocumentIndex, read_index
 from docmt.discourse.documents import iterate_discourse
 from docmt.errors import UserError
-from docmt.files import read_lines
+from docmt.files import read_lines, sha256_file
 from docmt.instances.segmentation import N_MARKS, document_tokens, sentence_costs, split_documents
 from docmt.instances.settings import InstancesSettings
 from docmt.instances.storage import InstanceSet
@@ -117,6 +117,7 @@ def build_from_files(
         sides.append([line.split() for line in lines])
     trees = read_trees(discourse, sides[0], index) if discourse else None
     built = build_instances(*sides, index, Vocabulary.load(vocabulary), settings, trees=trees)
+    built.manifest["vocabulary_sha256"] = sha256_file(vocabulary)
     built.manifest["provenance"] = describe(settings=settings.model_dump())
     counts = built.manifest["counts"]
     log.info(
