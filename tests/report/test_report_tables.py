@@ -67,6 +67,19 @@ def test_published_numbers_stand_only_where_the_settings_say_so():
     assert table.values["s-BLEU published"].tolist()[0] == 24.82
 
 
+def test_meteor_and_apt_stand_beside_the_published_ones_without_rows_of_single_pronouns():
+    settings = ReportSettings(
+        metrics=["s-BLEU", "METEOR", "APT"], published={"a": "cross-task/document"}, datasets={"d": "zh-en"}
+    )
+    rows = [bleu("a", 1, 30, metric="METEOR"), bleu("a", 1, 60, metric="APT"), bleu("a", 1, 20)]
+    rows += [bleu("a", 1, 50, metric="APT") | {"kind": "它"}, bleu("a", 1, 9, metric="APT cases") | {"kind": "neither"}]
+    summary = summarise(long_table(*rows))
+    table = main_table(summary, settings)
+    assert table.header[4:] == ["s-BLEU", "published", "METEOR", "published", "APT", "published"]
+    assert table.rows == [["d", "t", "a", "1", "20.00", "41.27", "30.00", "28.46", "60.00", "69.73"]]
+    assert further_table(summary, settings) is None
+
+
 def test_further_scores_hold_what_the_main_table_does_not():
     table = further_table(summarise(long_table(bleu("a", 1, 3), bleu("a", 1, 98.5, metric="length ratio"))), SETTINGS)
     assert table.header[4:] == ["length ratio"] and table.best == frozenset()
