@@ -69,7 +69,8 @@ def find_failures(folder: Path, workflow: Workflow, is_planned: Callable[[str, s
         number = (announced.job if announced else None) or (own[-1].stem if own else None)
         line = last_error(log)
         if line is None and announced is not None and announced.is_failed and not _was_stopped(log):
-            line = (own and last_error(own[-1])) or f"no error in the log: killed? It ends: {_last_line(log)}"
+            line = (own and _slurm_error(own[-1])) or announced.message
+            line = line or f"no error in the log: killed? It ends: {_last_line(log)}"
         if line is not None:
             failures.append(Failure(rule, stage, name, where, line, number, written))
     return sorted(failures, key=lambda failure: failure.time)
@@ -84,6 +85,11 @@ def last_error(path: Path) -> str | None:
         if ERROR_LINE.search(line):
             return line
     return None
+
+
+def _slurm_error(path: Path) -> str | None:
+    """Why Slurm ended a job: its time, its memory, somebody."""
+    return next((line for line in reversed(_tail(path)) if line.startswith("slurmstepd: error: ")), None)
 
 
 def _was_stopped(path: Path) -> bool:

@@ -63,10 +63,12 @@ def _trainings(trainings: list[Training]) -> str:
     if not trainings:
         return ""
     counts = [(state, sum(training.state == state for training in trainings)) for state in STATES]
-    title = "trainings: " + ", ".join(f"{count} {state}" for state, count in counts if count)
+    datasets = {training.dataset for training in trainings}
+    on = f" on {trainings[0].dataset}" if len(datasets) == 1 else ""
+    title = f"trainings{on}: " + ", ".join(f"{count} {state}" for state, count in counts if count)
     rows = [
         [
-            shorten(training.name, NAME_WIDTH),
+            shorten(training.name.removeprefix(f"{training.dataset}/" if on else ""), NAME_WIDTH),
             training.state,
             _updates(training),
             "" if training.tokens_per_second is None else f"{training.tokens_per_second:,.0f}",

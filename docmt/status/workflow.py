@@ -25,8 +25,9 @@ class Job:
         rule: its rule.
         log: its log file, relative to the folder; empty when it has none.
         outputs: its files, relative to the folder.
-        job: id in the cluster's queue, when it was submitted to one.
+        job: id in the cluster's queue, of one that failed or that Snakemake marks as begun.
         is_failed: whether Snakemake said so, and did not begin it anew.
+        message: what Snakemake said of a failed job, without the advice after it.
     """
 
     rule: str
@@ -34,6 +35,7 @@ class Job:
     outputs: tuple[str, ...] = ()
     job: str | None = None
     is_failed: bool = False
+    message: str | None = None
 
     @property
     def name(self) -> str:
@@ -120,8 +122,10 @@ def read_jobs(text: str) -> Iterator[Job]:
 def _job(rule: str, entries: dict[str, str], numbers: dict[str, str], *, is_failed: bool) -> Job:
     outputs = tuple(name.removesuffix(" (update)") for name in entries.get("output", "").split(", ") if name)
     log = entries.get("log", "").removesuffix(" (check log file(s) for error details)").split(", ")[0]
-    job = entries.get("external_jobid") or numbers.get(entries.get("jobid", ""))
-    return Job(rule, log, outputs, job, is_failed)
+    # A job that begins is submitted after its announcement: a number known then is that of an earlier attempt.
+    job = (entries.get("external_jobid") or numbers.get(entries.get("jobid", ""))) if is_failed else None
+    message = entries.get("message", "None").partition(" Detailed failure reason")[0]
+    return Job(rule, log, outputs, job, is_failed, None if message == "None" or not is_failed else message)
 
 
 def _facts(text: str) -> dict[str, str]:

@@ -78,6 +78,7 @@ def test_jobs_in_snakemakes_messages():
     assert (begun.outputs, begun.log, begun.is_failed) == (("m.pt", "h.csv"), "logs/train/x.log", False)
     assert (failed.log, failed.is_failed, failed.job) == ("logs/train/x.log", True, "17")
     assert list(read_jobs("")) == []
+    assert [job.job for job in read_jobs(text.replace("    external_jobid: 17\n", "") * 2)] == [None, "17"] * 2
 
 
 def test_marks_of_long_names_and_foreign_files(folder):

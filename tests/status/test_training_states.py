@@ -190,3 +190,15 @@ def test_job_number_from_the_logs_of_slurm(folder):
     status = folder.read()
     assert status.trainings[0].job == "12"
     assert status.failures[0].job == "12" and "DUE TO TIME LIMIT" in status.failures[0].line
+
+
+def test_word_of_slurm_when_nothing_else_is_known(folder):
+    message = "SLURM-job '53' failed, SLURM status is: 'CANCELLED'. Detailed failure reason unavailable (…)."
+    begun, failed = blocks(folder)
+    folder.write(f"logs/train/{folder.stem}.log", "05:31:30 INFO update 3\n")
+    folder.write(
+        f".snakemake/slurm_logs/rule_train/{folder.stem}/53.log", "WorkflowError:\nsrun: error: n1: exit code 1\n"
+    )
+    folder.snakemake(begun, failed.replace("message: None", f"message: {message}"))
+    (failure,) = folder.read().failures
+    assert failure.line == "SLURM-job '53' failed, SLURM status is: 'CANCELLED'." and failure.job == "53"
