@@ -21,10 +21,11 @@ import numpy as np
 import torch
 from dense import DenseDecoder, DenseTransformer
 
-from docmt.decoding.search import BeamSearch
+from docmt.decoding.search import search_instances
 from docmt.decoding.settings import DecodingSettings
 from docmt.instances.packing import PackedSentences
 from docmt.models.batch import Batch, pack
+from docmt.models.layout import Layout
 from docmt.models.presets import ARCHITECTURES
 from docmt.models.settings import ModelSettings
 from docmt.models.transformer import Transformer
@@ -170,8 +171,8 @@ def bench_decoding(size: str, dtype: str, n_tokens: int, *, repetitions: int) ->
     outputs: dict[str, list[list[int]]] = {}
 
     def ragged() -> None:
-        search = BeamSearch(model, tokens, lengths, np.array([len(document)]), decoding)
-        outputs["ragged"] = search.run()[0][0].sentences
+        layout = Layout.of_source(lengths, np.array([len(document)]), settings=settings)
+        outputs["ragged"] = search_instances(model, tokens, layout, decoding)[0][0].sentences
 
     def dense() -> None:
         outputs["dense"] = DenseDecoder(model, 5).run(tokens, lengths, lengths - 2 + 1)

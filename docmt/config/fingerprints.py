@@ -123,7 +123,7 @@ class Fingerprints:
 
     def overlap(self, wildcards: Wildcards) -> str:
         """Counts of what training and test data share."""
-        splits = self.config.datasets[wildcards.dataset].parts()
+        splits = self.config.datasets[wildcards.dataset].parallel_parts()
         return self._join("corpora", [self.dataset_split(self._at(wildcards, split=split)) for split in splits])
 
     def tokens(self, wildcards: Wildcards) -> str:
@@ -248,7 +248,8 @@ class Fingerprints:
 
     def probabilities(self, wildcards: Wildcards) -> str:
         """Log probabilities of a contrastive set by a run. The beam does not matter to them."""
-        parts = [self.model(wildcards), self.suite(wildcards)]
+        context = decoding_settings(self.config, wildcards.system).context
+        parts = [context, self.model(wildcards), self.suite(wildcards)]
         segmentation = self.config.systems[wildcards.system].segmentation
         if trees := self.config.instances[segmentation].trees:
             parts.append(self.suite_trees(self._at(wildcards, trees=trees)))

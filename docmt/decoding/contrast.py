@@ -21,7 +21,6 @@ from docmt.models.batch import Batch, pack
 from docmt.models.model_file import TrainedModel
 from docmt.models.transformer import Transformer
 from docmt.models.trees import BatchTrees
-from docmt.text.vocabulary import BOS, EOS
 
 
 @dataclass(frozen=True)
@@ -59,8 +58,8 @@ class TargetScorer:
 
     def __init__(self, trained: TrainedModel, settings: DecodingSettings, *, device: str = "cpu") -> None:
         self.trained, self.settings, self.device = trained, settings, device
-        self.model = prepare_model(trained.model, settings.precision, device)
-        self.encode = cache(self._encode)
+        self.model = prepare_model(trained.model, settings, device)
+        self.encode = cache(trained.encode)
 
     def score(self, candidates: Sequence[Candidate]) -> list[float]:
         """Log probability in nats of each candidate."""
@@ -74,9 +73,8 @@ class TargetScorer:
 
     def _split(self, number: int, candidate: Candidate) -> Iterator[Pair]:
         """The instances of a candidate, by the rule that the model was trained with."""
-        pipeline = self.trained.pipeline
-        src = [self.encode(sentence, pipeline.src_lang) for sentence in candidate.src]
-        tgt = [self.encode(sentence, pipeline.tgt_lang) for sentence in candidate.tgt]
+        src = [self.encode(sentence, "src") for sentence in candidate.src]
+        tgt = [self.encode(sentence, "tgt") for sentence in candidate.tgt]
         costs = [max(len(a), len(b)) for a, b in zip(src, tgt, strict=True)]
         start = 0
         for count in self.trained.split(costs):
@@ -84,10 +82,6 @@ class TargetScorer:
             trees = None if candidate.trees is None else cut_trees(candidate.trees, start, end)
             yield Pair(number, src[start:end], tgt[start:end], trees)
             start = end
-
-    def _encode(self, sentence: str, lang: str) -> np.ndarray:
-        subwords = self.trained.pipeline.prepare(sentence, lang=lang)
-        return np.array([BOS, *self.trained.vocabulary.encode(subwords), EOS], dtype=np.int64)
 
     def _pack(self, pairs: Sequence[Pair]) -> Batch:
         src = [sentence for pair in pairs for sentence in pair.src]
@@ -106,6 +100,7 @@ class TargetScorer:
                 [np.array([len(sentence) for sentence in pair.src]) for pair in pairs],
             ),
             settings=self.model.settings,
+            context=self.settings.context,
             device=self.device,
         )
 

@@ -132,15 +132,14 @@ class IncrementalDecoder:
 
     Args:
         model: in evaluation mode.
-        src_tokens_S: int64 source tokens of the batch, packed.
+        memory_SD: encoder states of the batch.
         layout: of the source; its target side is not used.
         beam: M.
     """
 
-    def __init__(self, model: Transformer, src_tokens_S: Tensor, layout: Layout, beam: int) -> None:
-        self.model, self.layout, self.beam = model, layout, beam
+    def __init__(self, model: Transformer, memory_SD: Tensor, layout: Layout, beam: int) -> None:
+        self.model, self.memory_SD, self.layout, self.beam = model, memory_SD, layout, beam
         self.n_documents = len(layout.sentences_B)
-        self.memory_SD = model.encode(src_tokens_S, layout)
         self.cache_like = torch.empty((), dtype=cache_dtype(self.memory_SD), device=self.memory_SD.device)
         self.layers = [self._layer_state(layer) for layer in model.decoder]
         self.first_column = self.n_columns = 0

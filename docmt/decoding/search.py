@@ -9,6 +9,7 @@ probability, and a search with M finished hypotheses goes on as long as a runnin
 Shape letters: B documents, M beam, R = B × M rows, C = 2 × M candidates per document, V vocabulary.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,11 +21,23 @@ from docmt.decoding.settings import DecodingSettings
 from docmt.models.layout import Layout
 from docmt.models.settings import Pattern
 from docmt.models.transformer import Transformer
-from docmt.models.trees import BatchTrees
-from docmt.text.vocabulary import BOS, EOD, EOS, MASK, PAD, UNK
+from docmt.text.vocabulary import BOS, EOD, EOS, N_SPECIALS
 
 KEEP_SHARE = 0.75
 """Ended documents leave the batch when at most this share of it is still running."""
+
+
+@dataclass(frozen=True)
+class TargetSymbols:
+    """What a vocabulary means to a search.
+
+    Attributes:
+        start: what every target sentence begins with, given and not searched for: `<s>` or a language tag.
+        n_specials: ids below it are specials; of these only `</s>`, and in free streams `start` and `<eod>`, are made.
+    """
+
+    start: int = BOS
+    n_specials: int = N_SPECIALS
 
 
 @dataclass(frozen=True)
@@ -42,6 +55,15 @@ class Hypothesis:
     log_probability: float
     score: float
     forced_ends: int
+
+    @classmethod
+    def join(cls, hypotheses: Sequence["Hypothesis"], *, length_penalty: float) -> "Hypothesis":
+        """One of all the sentences of several, scored as if they had been searched together (aligned streams)."""
+        sentences = [sentence for hypothesis in hypotheses for sentence in hypothesis.sentences]
+        log_probability = sum(hypothesis.log_probability for hypothesis in hypotheses)
+        n_labels = sum(len(sentence) + 1 for sentence in sentences)
+        forced_ends = sum(hypothesis.forced_ends for hypothesis in hypotheses)
+        return cls(sentences, log_probability, log_probability / n_labels**length_penalty, forced_ends)
 
 
 @dataclass
@@ -82,59 +104,46 @@ class BeamSearch:
 
     Args:
         model: in evaluation mode.
-        src_tokens: int64 array, packed source tokens with marks.
-        src_lengths_G: tokens of each source sentence, marks included.
-        sentences_B: sentences of each instance, at least one.
+        memory_SD: encoder states of the source.
+        layout: of the source (`Layout.of_source`); each of its instances is one search.
         settings: beam size, limits, length penalty.
-        trees: of the instances, for RST attention; None lets it see all.
     """
 
     def __init__(
         self,
         model: Transformer,
-        src_tokens: np.ndarray,
-        src_lengths_G: np.ndarray,
-        sentences_B: np.ndarray,
+        memory_SD: Tensor,
+        layout: Layout,
         settings: DecodingSettings,
-        *,
-        trees: BatchTrees | None = None,
+        symbols: TargetSymbols = TargetSymbols(),
     ) -> None:
-        self.settings = settings
+        self.settings, self.symbols = settings, symbols
         self.beam = settings.beam_size
         self.is_free = model.settings.target_stream == "free"
         self.restarts_positions = model.settings.positions == "sentence"
         self.sentences_before = {"group": 0, "window": model.settings.window_sentences}
-        self.device = next(model.parameters()).device
-        n_targets = len(sentences_B) if self.is_free else len(src_lengths_G)
-        layout = Layout(
-            src_lengths_G,
-            np.ones(n_targets),
-            sentences_B,
-            settings=model.settings,
-            trees=trees,
-            device=self.device,
-        )
+        self.device = memory_SD.device
         self.forbidden_V = self._forbidden_symbols(model.embedding.num_embeddings)
-        tokens = torch.from_numpy(np.asarray(src_tokens, dtype=np.int64)).to(self.device)
-        self.decoder = IncrementalDecoder(model, tokens, layout, self.beam)
-        self._set_limits(src_lengths_G, sentences_B)
-        self.finished: list[list[Hypothesis]] = [[] for _ in sentences_B]
+        self.decoder = IncrementalDecoder(model, memory_SD, layout, self.beam)
+        self._set_limits(layout.src_lengths_G, layout.sentences_B)
+        self.finished: list[list[Hypothesis]] = [[] for _ in layout.sentences_B]
 
     def _forbidden_symbols(self, n_symbols: int) -> Tensor:
         """[V], −inf for what never comes next, 0 for the rest."""
-        never = [PAD, UNK, MASK] if self.is_free else [PAD, UNK, MASK, BOS, EOD]
+        allowed = [EOS, self.symbols.start, EOD] if self.is_free else [EOS]
         forbidden_V = torch.zeros(n_symbols)
-        forbidden_V[never] = -torch.inf
+        forbidden_V[: self.symbols.n_specials] = -torch.inf
+        forbidden_V[allowed] = 0
         return forbidden_V.to(self.device)
 
     def _set_limits(self, src_lengths_G: np.ndarray, sentences_B: np.ndarray) -> None:
         """The documents of the batch, and how many words each target sentence (or free stream) may have."""
-        words_G = np.asarray(src_lengths_G, dtype=np.int64) - 2
+        words_G = src_lengths_G - 2
         limits_G = (self.settings.max_length_ratio * words_G).astype(np.int64) + self.settings.max_length_offset
         limits_G[words_G == 0] = 0
         self.documents = np.arange(len(sentences_B))
         self.first_sentence_B = np.cumsum(sentences_B) - sentences_B
-        self.sentences_B = np.asarray(sentences_B, dtype=np.int64)
+        self.sentences_B = sentences_B
         if self.is_free:
             self.limits = np.add.reduceat(limits_G + 2, self.first_sentence_B)
         else:
@@ -158,7 +167,7 @@ class BeamSearch:
             np.zeros((n_rows, n_starts), int),
         )
         self.trace = _Trace()
-        self.tokens = np.full(n_rows, BOS)
+        self.tokens = np.full(n_rows, self.symbols.start)
         while len(self.documents):
             self._step()
         return [sorted(found, key=lambda hypothesis: -hypothesis.score)[: self.beam] for found in self.finished]
@@ -188,8 +197,9 @@ class BeamSearch:
         if self.is_free:
             after_end = torch.from_numpy(self.tokens == EOS).to(self.device)
             only = torch.full_like(log_probabilities, minus_infinity)
-            only[:, [BOS, EOD]] = log_probabilities[:, [BOS, EOD]]
-            log_probabilities[:, [BOS, EOD]] = minus_infinity
+            between = [self.symbols.start, EOD]
+            only[:, between] = log_probabilities[:, between]
+            log_probabilities[:, between] = minus_infinity
             log_probabilities.copy_(torch.where(after_end[:, None], only, log_probabilities))
             must_end = rows.labels >= self.limits[document_R]
             # The stream can only stop after `</s>`.
@@ -268,7 +278,7 @@ class BeamSearch:
         for token in self.trace.read(row):
             if token == EOS:
                 sentences.append([])
-            elif token != BOS:
+            elif token != self.symbols.start:
                 sentences[-1].append(token)
         if self.is_free:
             sentences.pop()
@@ -296,7 +306,7 @@ class BeamSearch:
             if self.restarts_positions:
                 rows.position[ended] = 0
             rows.starts[ended, rows.sentence[ended]] = len(self.trace.tokens)
-            next_tokens = np.where(ended, BOS, tokens)
+            next_tokens = np.where(ended, self.symbols.start, tokens)
         self.rows, self.tokens = rows, next_tokens
 
     def _drop_documents(self, is_done: np.ndarray) -> None:
@@ -313,3 +323,46 @@ class BeamSearch:
         # The newest back-pointers are those of the rows that stay.
         self.trace.tokens[-1] = self.trace.tokens[-1][kept]
         self.trace.parents[-1] = self.trace.parents[-1][kept]
+
+
+@torch.inference_mode()
+def search_instances(
+    model: Transformer,
+    src_tokens: np.ndarray,
+    layout: Layout,
+    settings: DecodingSettings,
+    symbols: TargetSymbols = TargetSymbols(),
+) -> list[list[Hypothesis]]:
+    """One search over all sentences of each instance; see `BeamSearch`.
+
+    Args:
+        src_tokens: integer array [S], packed source tokens with marks.
+    """
+    return BeamSearch(model, _encode(model, src_tokens, layout), layout, settings, symbols).run()
+
+
+@torch.inference_mode()
+def search_sentences(
+    model: Transformer,
+    src_tokens: np.ndarray,
+    layout: Layout,
+    settings: DecodingSettings,
+    symbols: TargetSymbols = TargetSymbols(),
+) -> list[Hypothesis]:
+    """The best translation of each instance, every sentence searched by itself and all side by side.
+
+    For models whose target sentences do not see one another (`ModelSettings.decodes_sentences_alone`). The source is
+    encoded whole and once, so what the encoder sees of a document reaches every sentence.
+    """
+    memory_SD = _encode(model, src_tokens, layout)
+    found = BeamSearch(model, memory_SD, layout.one_by_one(), settings, symbols).run()
+    best = [hypotheses[0] for hypotheses in found]
+    ends = np.cumsum(layout.sentences_B)
+    return [
+        Hypothesis.join(best[end - count : end], length_penalty=settings.length_penalty)
+        for end, count in zip(ends, layout.sentences_B, strict=True)
+    ]
+
+
+def _encode(model: Transformer, src_tokens: np.ndarray, layout: Layout) -> Tensor:
+    return model.encode(torch.from_numpy(np.asarray(src_tokens, dtype=np.int64)).to(layout.device), layout)

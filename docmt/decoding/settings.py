@@ -4,11 +4,12 @@ from typing import Literal
 
 from pydantic import Field
 
+from docmt.models.settings import Context
 from docmt.settings import Settings
 
 
 class DecodingSettings(Settings):
-    """Beam search over whole instances."""
+    """Beam search over whole instances, and what the encoder reads."""
 
     beam_size: int = Field(5, ge=1)
     """Hypotheses kept at each step."""
@@ -20,5 +21,8 @@ class DecodingSettings(Settings):
     """See max_length_ratio."""
     max_batch_tokens: int = Field(4096, ge=1)
     """Most source tokens decoded side by side."""
+    context: Context = "document"
+    """What a model with a context encoder reads: `document`, or `none` to translate every sentence by itself. Other
+    models have no choice."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     """`auto` is bfloat16 on a GPU and float32 on a CPU."""

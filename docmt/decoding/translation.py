@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from docmt.decoding.search import BeamSearch, Hypothesis
+from docmt.decoding.search import Hypothesis, TargetSymbols, search_instances, search_sentences
 from docmt.decoding.settings import DecodingSettings
 from docmt.discourse.documents import DiscourseDocument
 from docmt.errors import UserError
@@ -16,10 +16,10 @@ from docmt.instances.storage import InstanceSet
 from docmt.instances.trees import PlacedTrees, place_trees
 from docmt.logs import progress
 from docmt.models.batch import instance_trees
+from docmt.models.layout import Layout
 from docmt.models.model_file import TrainedModel
 from docmt.models.transformer import Transformer
 from docmt.models.trees import BatchTrees
-from docmt.text.vocabulary import BOS, EOS
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,8 @@ class Translator:
 
     def __init__(self, trained: TrainedModel, settings: DecodingSettings, *, device: str = "cpu") -> None:
         self.trained, self.settings = trained, settings
-        self.model = prepare_model(trained.model, settings.precision, device)
+        self.model = prepare_model(trained.model, settings, device)
+        self.symbols = TargetSymbols(trained.first_token("tgt"), trained.vocabulary.n_specials)
         self.is_aligned = trained.model.settings.target_stream == "aligned"
 
     def translate_sources(self, sources: Sequence[Source]) -> Iterator[tuple[int, Hypothesis]]:
@@ -54,19 +55,28 @@ class Translator:
         batches = list(_batches(sources, self.settings.max_batch_tokens))
         with_bar = progress(batches, label="decode", unit="batches")
         for batch in with_bar:
-            chosen = [sources[number] for number in batch]
-            sentences = [sentence for source in chosen for sentence in source.sentences]
-            lengths = [np.array([len(sentence) for sentence in source.sentences]) for source in chosen]
-            search = BeamSearch(
-                self.model,
-                np.concatenate(sentences),
-                np.concatenate(lengths),
-                np.array([len(source.sentences) for source in chosen]),
-                self.settings,
-                trees=BatchTrees.join_known([source.trees for source in chosen], lengths),
-            )
-            for number, hypotheses in zip(batch, search.run(), strict=True):
-                yield number, hypotheses[0]
+            yield from zip(batch, self._search([sources[number] for number in batch]), strict=True)
+
+    def _search(self, sources: Sequence[Source]) -> list[Hypothesis]:
+        """The best hypothesis of each source of a batch."""
+        lengths = [np.array([len(sentence) for sentence in source.sentences]) for source in sources]
+        layout = Layout.of_source(
+            np.concatenate(lengths),
+            np.array([len(source.sentences) for source in sources]),
+            settings=self.model.settings,
+            trees=BatchTrees.join_known([source.trees for source in sources], lengths),
+            context=self.settings.context,
+            device=self.model.embedding.weight.device,
+        )
+        tokens = np.concatenate([sentence for source in sources for sentence in source.sentences])
+        arguments = (self.model, tokens, layout, self.settings, self.symbols)
+        if self.model.settings.decodes_sentences_alone:
+            return search_sentences(*arguments)
+        return [hypotheses[0] for hypotheses in search_instances(*arguments)]
+
+    def _begin(self, sentence: np.ndarray) -> np.ndarray:
+        """A source sentence of an instance with the first token that the model knows."""
+        return np.concatenate(([self.trained.first_token("src")], sentence[1:]))
 
     def restore(self, hypothesis: Hypothesis) -> list[str]:
         """The text of each sentence of a hypothesis."""
@@ -78,7 +88,7 @@ class Translator:
         reads_trees = self.model.settings.needs_trees and instance_set.trees is not None
         sources = [
             Source(
-                instance_set.sentences(number, "src"),
+                [self._begin(sentence) for sentence in instance_set.sentences(number, "src")],
                 instance_trees(instance_set, number) if reads_trees else None,
             )
             for number in range(len(instance_set))
@@ -129,7 +139,7 @@ class Translator:
 
     def _split(self, document: Sequence[str], discourse: DiscourseDocument | None) -> Iterator[Source]:
         """The instances of a document, by its source side alone."""
-        sentences = [encode_source(sentence, self.trained) for sentence in document]
+        sentences = [self.trained.encode(sentence, "src") for sentence in document]
         costs = [len(sentence) for sentence in sentences]
         placed = None if discourse is None else place_source(discourse, document, self.trained)
         start = 0
@@ -161,16 +171,18 @@ def cut_trees(placed: PlacedTrees, first: int, last: int) -> BatchTrees:
     )
 
 
-def encode_source(sentence: str, trained: TrainedModel) -> np.ndarray:
-    """Token ids of a source sentence with both marks; int32."""
-    subwords = trained.pipeline.prepare(sentence, lang=trained.pipeline.src_lang)
-    return np.array([BOS, *trained.vocabulary.encode(subwords), EOS], dtype=np.int32)
+def prepare_model(model: Transformer, settings: DecodingSettings, device: str) -> Transformer:
+    """A copy of the model for inference on a device, in half precision where asked for (by default on a GPU).
 
-
-def prepare_model(model: Transformer, precision: str, device: str) -> Transformer:
-    """A copy of the model for inference on a device, in half precision where asked for (by default on a GPU)."""
+    Raises UserError when the settings leave out a context encoder that the model does not have.
+    """
+    if settings.context == "none" and model.context is None:
+        raise UserError(
+            "decoding.context: none leaves out the context encoder, but this model has none: leave the key out, or "
+            "take a model of architecture global_context"
+        )
     model = copy.deepcopy(model).to(device).eval()
-    if precision == "bfloat16" or (precision == "auto" and device == "cuda"):
+    if settings.precision == "bfloat16" or (settings.precision == "auto" and device == "cuda"):
         model = model.to(torch.bfloat16)
     return model
 

@@ -61,6 +61,41 @@ class Layout:
         self.tgt_sentences_B = np.ones_like(self.sentences_B) if is_free else self.sentences_B
         self._groupings: dict[tuple[Slot, Pattern], Grouping] = {}
 
+    @classmethod
+    def of_source(
+        cls,
+        src_lengths_G: np.ndarray,
+        sentences_B: np.ndarray,
+        *,
+        settings: ModelSettings,
+        trees: BatchTrees | None = None,
+        context: Context = "document",
+        device: torch.device | str = "cpu",
+    ) -> "Layout":
+        """The layout of instances whose target is still to be made."""
+        n_targets = len(sentences_B) if settings.target_stream == "free" else len(src_lengths_G)
+        return cls(
+            src_lengths_G,
+            np.ones(n_targets),
+            sentences_B,
+            settings=settings,
+            trees=trees,
+            context=context,
+            device=device,
+        )
+
+    def one_by_one(self) -> "Layout":
+        """The layout of the same sentences as an instance each, without trees."""
+        ones = np.ones_like(self.src_lengths_G)
+        return Layout(
+            self.src_lengths_G,
+            self.tgt_lengths_G,
+            ones,
+            settings=self.settings,
+            context=self.context,
+            device=self.device,
+        )
+
     def opened(self, open_B: np.ndarray) -> "Layout":
         """The same layout with more instances open to RST attention; bool [B]."""
         trees = None if self.trees is None else self.trees.opened(open_B)

@@ -3,19 +3,21 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 import torch
 
 from docmt.errors import UserError
 from docmt.files import atomic_path, read_bytes
+from docmt.instances.packing import LanguageTags
 from docmt.instances.segmentation import split_document
 from docmt.instances.settings import InstancesSettings
 from docmt.models.settings import ModelSettings
 from docmt.models.transformer import Transformer
 from docmt.tensors import read_tensors
 from docmt.text.pipeline import TextPipeline
-from docmt.text.vocabulary import Vocabulary
+from docmt.text.vocabulary import BOS, EOS, Vocabulary
 
 FORMAT = 1
 KEYS = ("model", "weights", "vocabulary", "pipeline", "segmentation", "provenance")
@@ -38,6 +40,25 @@ class TrainedModel:
     pipeline: TextPipeline
     segmentation: dict[str, Any]
     provenance: dict[str, Any]
+
+    @property
+    def tags(self) -> LanguageTags | None:
+        """What the sentences of both sides begin with; None with a vocabulary that has no tags: `<s>`.
+
+        Raises UserError when the vocabulary has tags, but not of these languages.
+        """
+        if not self.vocabulary.extras:
+            return None
+        return LanguageTags.of(self.vocabulary, src_lang=self.pipeline.src_lang, tgt_lang=self.pipeline.tgt_lang)
+
+    def first_token(self, side: Literal["src", "tgt"]) -> int:
+        """The id that each sentence of a side begins with."""
+        return BOS if self.tags is None else getattr(self.tags, side)
+
+    def encode(self, sentence: str, side: Literal["src", "tgt"]) -> np.ndarray:
+        """Token ids of a plain sentence with both marks; int32."""
+        subwords = self.pipeline.prepare(sentence, lang=getattr(self.pipeline, f"{side}_lang"))
+        return np.array([self.first_token(side), *self.vocabulary.encode(subwords), EOS], dtype=np.int32)
 
     def split(self, costs: Sequence[int]) -> list[int]:
         """Sentences of each instance of a document, by the limits that the model was trained with.

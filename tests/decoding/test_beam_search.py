@@ -8,8 +8,9 @@ import torch
 from core_fixtures import make_batch, make_model, random_sentence
 
 from docmt.decoding.contrast import instance_log_probabilities
-from docmt.decoding.search import BeamSearch
+from docmt.decoding.search import search_instances
 from docmt.decoding.settings import DecodingSettings
+from docmt.models.layout import Layout
 from docmt.models.presets import ARCHITECTURES
 from docmt.text.vocabulary import BOS, EOD, EOS, N_SPECIALS
 
@@ -43,7 +44,8 @@ def search(model, documents, **values):
     sentences = [sentence for document in documents for sentence in document]
     lengths = np.array([len(sentence) for sentence in sentences])
     counts = np.array([len(document) for document in documents])
-    return BeamSearch(model, np.concatenate(sentences), lengths, counts, DecodingSettings(**values)).run()
+    layout = Layout.of_source(lengths, counts, settings=model.settings)
+    return search_instances(model, np.concatenate(sentences), layout, DecodingSettings(**values))
 
 
 def teacher_forced(model, source, sentences):

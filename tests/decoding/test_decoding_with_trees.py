@@ -7,7 +7,7 @@ from core_fixtures import document_trees, make_batch, make_model, random_sentenc
 from docmt.decoding import related
 from docmt.decoding.contrast import instance_log_probabilities
 from docmt.decoding.related import RelatedSentences, visible_sentences
-from docmt.decoding.search import BeamSearch
+from docmt.decoding.search import search_instances
 from docmt.decoding.settings import DecodingSettings
 from docmt.models.layout import Layout
 from docmt.models.trees import BatchTrees
@@ -29,8 +29,8 @@ def search(model, documents, trees, **values):
     sentences = [sentence for document in documents for sentence in document]
     lengths = np.array([len(sentence) for sentence in sentences])
     counts = np.array([len(document) for document in documents])
-    settings = DecodingSettings(**values)
-    return BeamSearch(model, np.concatenate(sentences), lengths, counts, settings, trees=trees).run()
+    layout = Layout.of_source(lengths, counts, settings=model.settings, trees=trees)
+    return search_instances(model, np.concatenate(sentences), layout, DecodingSettings(**values))
 
 
 def teacher_forced(model, source, sentences, trees):

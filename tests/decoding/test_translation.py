@@ -7,7 +7,7 @@ import pytest
 from core_fixtures import DOCUMENTS, make_model, translate
 
 from docmt.decoding.settings import DecodingSettings
-from docmt.decoding.translation import Translator, encode_source
+from docmt.decoding.translation import Translator
 from docmt.errors import UserError
 from docmt.instances.storage import load_instances
 from docmt.models.model_file import TrainedModel, load_model
@@ -97,7 +97,7 @@ def test_no_document_is_no_translation(study_files):
 
 
 def test_a_source_sentence_has_both_marks(study_files):
-    ids = encode_source("the dog", untrained(study_files, "g_transformer"))
+    ids = untrained(study_files, "g_transformer").encode("the dog", "src")
     assert ids[0] == BOS and ids[-1] == EOS and len(ids) == 4
 
 

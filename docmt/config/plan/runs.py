@@ -129,7 +129,7 @@ class RunsPlan:
     def contrast_settings(self, wildcards: Wildcards) -> str:
         """The settings of scoring given targets: beam and lengths play no part."""
         settings = decoding_settings(self.config, wildcards.system)
-        return as_argument(settings.model_dump(mode="json", include={"max_batch_tokens", "precision"}))
+        return as_argument(settings.model_dump(mode="json", include={"max_batch_tokens", "context", "precision"}))
 
     def decoding_targets(self) -> list[str]:
         """All hypotheses and log probabilities."""

@@ -1,0 +1,205 @@
+"""Documents whose sentences are searched side by side, and the two uses of a model with a context encoder."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+from core_fixtures import DOCUMENTS, make_batch, make_model, random_sentence
+
+from docmt.cli.main import main
+from docmt.decoding.contrast import Candidate, TargetScorer, instance_log_probabilities
+from docmt.decoding.search import Hypothesis, TargetSymbols, search_instances, search_sentences
+from docmt.decoding.settings import DecodingSettings
+from docmt.decoding.translation import Translator
+from docmt.errors import UserError
+from docmt.instances.storage import load_instances
+from docmt.models.layout import Layout
+from docmt.models.model_file import TrainedModel, save_model
+from docmt.text.vocabulary import BOS, EOS, N_SPECIALS, Vocabulary
+
+USES = [("global_context", "document"), ("global_context", "none"), ("sentence_transformer", "document")]
+"""Architecture and context."""
+PLAIN = TargetSymbols()
+
+
+def sources(counts, *, seed=0, longest=9):
+    """Source documents with empty and one-word sentences."""
+    generator = np.random.default_rng(seed)
+    return [[random_sentence(generator, int(generator.integers(0, longest))) for _ in range(n)] for n in counts]
+
+
+def run(model, documents, context="document", *, way=search_sentences, symbols=PLAIN, **values):
+    sentences = [sentence for document in documents for sentence in document]
+    layout = Layout.of_source(
+        np.array([len(sentence) for sentence in sentences]),
+        np.array([len(document) for document in documents]),
+        settings=model.settings,
+        context=context,
+    )
+    return way(model, np.concatenate(sentences), layout, DecodingSettings(**values), symbols)
+
+
+def log_probability(model, source, sentences, context, start=BOS):
+    target = [np.array([start, *sentence, EOS]) for sentence in sentences]
+    batch = make_batch(model.settings, [(source, target)], context=context)
+    return float(instance_log_probabilities(model, batch)[0])
+
+
+def sentence_log_probabilities(model, source, sentences):
+    batch = make_batch(model.settings, [(source, [np.array([BOS, *sentence, EOS]) for sentence in sentences])])
+    states = model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+    labels = model.logits(states).log_softmax(-1).gather(1, batch.tgt_labels_N[:, None])[:, 0]
+    return [float(part.sum()) for part in labels.detach().split(batch.layout.tgt_lengths_G.tolist())]
+
+
+@pytest.mark.parametrize(("architecture", "context"), USES)
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_cached_scores_equal_teacher_forcing(architecture, context, beam_size):
+    model = make_model(architecture)
+    documents = sources((1, 4, 12, 2))
+    for source, hypothesis in zip(documents, run(model, documents, context, beam_size=beam_size), strict=True):
+        assert [bool(sentence) for sentence in hypothesis.sentences] == [len(sentence) > 2 for sentence in source]
+        expected = log_probability(model, source, hypothesis.sentences, context)
+        assert hypothesis.log_probability == pytest.approx(expected, rel=1e-5, abs=1e-4)
+        n_labels = sum(len(sentence) + 1 for sentence in hypothesis.sentences)
+        assert hypothesis.score == pytest.approx(hypothesis.log_probability / n_labels)
+
+
+@pytest.mark.parametrize(("architecture", "context"), USES)
+def test_batched_equals_one_by_one(architecture, context):
+    model = make_model(architecture)
+    documents = sources((3, 1, 9, 1, 30, 2), seed=1)
+    batched = [hypothesis.sentences for hypothesis in run(model, documents, context)]
+    assert batched == [run(model, [document], context)[0].sentences for document in documents]
+
+
+@pytest.mark.parametrize(("architecture", "context"), USES)
+def test_greedy_search_is_the_same_in_one_search_over_the_document(architecture, context):
+    model = make_model(architecture)
+    documents = sources((3, 1, 6), seed=2)
+    whole = run(model, documents, context, way=search_instances, beam_size=1)
+    apart = run(model, documents, context, beam_size=1)
+    assert [found[0].sentences for found in whole] == [hypothesis.sentences for hypothesis in apart]
+
+
+def test_a_beam_per_sentence_finds_what_one_beam_over_the_document_finds_or_better():
+    model = make_model("global_context")
+    documents = sources((6,) * 8, seed=3)
+    whole = run(model, documents, way=search_instances, beam_size=3)
+    apart = run(model, documents, beam_size=3)
+    gains = [one.log_probability - found[0].log_probability for one, found in zip(apart, whole, strict=True)]
+    assert np.mean(gains) > 0
+
+
+def test_a_huge_beam_finds_the_best_translation_of_each_sentence():
+    words = range(N_SPECIALS, N_SPECIALS + 5)
+    model = make_model("global_context", n_symbols=N_SPECIALS + len(words))
+    source = [np.array([BOS, words[i], EOS]) for i in range(3)]
+    (found,) = run(model, [source], beam_size=1000, max_length_ratio=0.1, max_length_offset=2)
+    choices = [list(chosen) for n in (1, 2) for chosen in itertools.product(words, repeat=n)]
+    # Any choice in all sentences at once: they do not see one another.
+    values = np.array([sentence_log_probabilities(model, source, [choice] * 3) for choice in choices])
+    scores = values / np.array([[len(choice) + 1] for choice in choices])
+    assert found.sentences == [choices[best] for best in scores.argmax(0)]
+    assert found.log_probability == pytest.approx(values[scores.argmax(0), range(3)].sum(), rel=1e-4)
+
+
+def test_without_context_every_sentence_is_a_document_of_its_own():
+    model = make_model("global_context")
+    documents = sources((5, 2), seed=4)
+    sentences = [[sentence] for document in documents for sentence in document]
+    together = [s for hypothesis in run(model, documents, "none") for s in hypothesis.sentences]
+    assert together == [hypothesis.sentences[0] for hypothesis in run(model, sentences, "none")]
+    with_context = [s for hypothesis in run(model, documents) for s in hypothesis.sentences]
+    assert with_context != together
+
+
+def test_a_joined_hypothesis_counts_the_labels_of_all_sentences():
+    parts = [Hypothesis([[7, 8]], -3.0, -1.0, 0), Hypothesis([[]], -0.5, -0.5, 0), Hypothesis([[9]], -2.5, -1.25, 1)]
+    joined = Hypothesis.join(parts, length_penalty=0.5)
+    assert joined == Hypothesis([[7, 8], [], [9]], -6.0, -6.0 / 6**0.5, 1)
+
+
+# Language tags
+
+
+@pytest.mark.parametrize("architecture", ["global_context", "g_transformer", "document_transformer"])
+def test_a_target_starts_with_its_tag_and_makes_no_special(architecture):
+    model = make_model(architecture)
+    source = sources((4,), seed=5)
+    way = search_sentences if architecture == "global_context" else search_instances
+    (found,) = run(model, source, way=way, symbols=TargetSymbols(start=9, n_specials=12))
+    hypothesis = found if architecture == "global_context" else found[0]
+    assert all(token >= 12 for sentence in hypothesis.sentences for token in sentence)
+    if architecture != "document_transformer":
+        expected = log_probability(model, source[0], hypothesis.sentences, "document", start=9)
+        assert hypothesis.log_probability == pytest.approx(expected, rel=1e-5)
+
+
+def untrained(study, architecture="global_context", *, extras=()):
+    vocabulary = Vocabulary([(symbol, 1) for symbol in study.vocabulary.symbols[N_SPECIALS:]], extras=extras)
+    model = make_model(architecture, n_symbols=len(vocabulary))
+    return TrainedModel(model, vocabulary, study.pipeline, {"max_tokens": 512}, {})
+
+
+def test_a_model_with_tags_writes_them_before_every_sentence(study_files):
+    trained = untrained(study_files, extras=("[MASK1]", "[MASK2]", "<de>", "<en>"))
+    assert trained.encode("the dog", "src")[0] == 9 and trained.encode("das Tier", "tgt")[0] == 8
+    translator = Translator(trained, DecodingSettings(beam_size=2))
+    assert translator.symbols == TargetSymbols(8, 10)
+    rows = translator.translate_instances(_shifted(load_instances(study_files.instances()), 4))
+    assert [row["sentences"] for row in rows] == translator.translate_documents(DOCUMENTS)
+
+
+def _shifted(instance_set, n):
+    """The same instances in a vocabulary with `n` more specials."""
+    tokens = {side: getattr(instance_set, f"{side}_tokens") for side in ("src", "tgt")}
+    moved = {f"{side}_tokens": np.where(ids < N_SPECIALS, ids, ids + n) for side, ids in tokens.items()}
+    return dataclasses.replace(instance_set, **moved)
+
+
+def test_a_language_without_a_tag_is_refused(study_files):
+    with pytest.raises(UserError, match="language 'de': the vocabulary has no tag <de>"):
+        Translator(untrained(study_files, extras=("[MASK1]", "[MASK2]", "<zh>", "<en>")), DecodingSettings())
+
+
+# One model, two uses
+
+
+def test_the_same_file_translates_documents_and_sentences(study_files, tmp_path):
+    save_model(tmp_path / "model.pt", untrained(study_files))
+    text = tmp_path / "text.en"
+    sentences = [sentence for document in DOCUMENTS[:3] for sentence in document]
+    found = {}
+    for name, documents, context in (
+        ("document", DOCUMENTS[:3], "document"),
+        ("sentences", DOCUMENTS[:3], "none"),
+        ("list", [[sentence] for sentence in sentences], "none"),
+    ):
+        text.write_text("\n\n".join("\n".join(document) for document in documents) + "\n")
+        settings = f'{{"context": "{context}", "beam_size": 2}}'
+        options = ["--input", text, "--output", tmp_path / "out", "--model", tmp_path / "model.pt"]
+        assert main(["translate", *map(str, options), "--settings", settings]) == 0
+        found[name] = [line for line in (tmp_path / "out").read_text().splitlines() if line]
+    assert found["sentences"] == found["list"] != found["document"]
+    assert len(found["document"]) == len(sentences)
+
+
+@pytest.mark.parametrize("context", ["document", "none"])
+def test_given_translations_are_scored_with_and_without_context(study_files, context):
+    trained = untrained(study_files)
+    candidates = [Candidate(document, document[::-1]) for document in DOCUMENTS]
+    found = TargetScorer(trained, DecodingSettings(context=context, max_batch_tokens=60)).score(candidates)
+    for candidate, score in zip(candidates, found, strict=True):
+        src = [trained.encode(sentence, "src") for sentence in candidate.src]
+        tgt = [trained.encode(sentence, "tgt") for sentence in candidate.tgt]
+        batch = make_batch(trained.model.settings, [(src, tgt)], context=context)
+        assert score == pytest.approx(float(instance_log_probabilities(trained.model, batch)[0]), rel=1e-4)
+
+
+@pytest.mark.parametrize("architecture", ["g_transformer", "sentence_transformer"])
+@pytest.mark.parametrize("use", [Translator, TargetScorer])
+def test_a_model_without_context_encoder_cannot_leave_it_out(study_files, architecture, use):
+    with pytest.raises(UserError, match=r"decoding\.context: none leaves out the context encoder"):
+        use(untrained(study_files, architecture), DecodingSettings(context="none"))
