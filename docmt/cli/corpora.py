@@ -105,7 +105,7 @@ def _add_generate(commands: argparse._SubParsersAction) -> None:
 
 def _add_overlap(commands: argparse._SubParsersAction) -> None:
     command = _add(commands, "overlap", _overlap, "count test sentences and documents that stand in the training split")
-    command.add_argument("--train", required=True, metavar="PREFIX", help="training split")
+    command.add_argument("--train", required=True, nargs="+", metavar="PREFIX", help="training splits")
     command.add_argument("--tests", required=True, nargs="+", metavar="PREFIX", help="development and test splits")
     _add_languages(command)
     command.add_argument("--out", required=True, metavar="FILE.json", help="the counts")
@@ -215,7 +215,7 @@ def _overlap(options: argparse.Namespace) -> None:
     from docmt.corpora.combining import write_overlap
 
     write_overlap(
-        Path(options.train),
+        [Path(train) for train in options.train],
         [Path(test) for test in options.tests],
         Path(options.out),
         src_lang=options.src_lang,

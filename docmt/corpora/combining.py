@@ -105,14 +105,16 @@ def count_overlap(train: Sequence[Document], test: Sequence[Document]) -> dict[s
     }
 
 
-def write_overlap(train: Path, tests: Sequence[Path], out: Path, *, src_lang: str, tgt_lang: str) -> None:
-    """Write the overlap of each test split with the training split, by the test's name (`test_{name}`, `dev`)."""
+def write_overlap(train: Sequence[Path], tests: Sequence[Path], out: Path, *, src_lang: str, tgt_lang: str) -> None:
+    """Write the overlap of each test split with all training splits, by the test's name (`test_{name}`, `dev`)."""
     names = [Path(test).name for test in tests]
     if len(set(names)) != len(names):
         names = [source_name(test, src_lang=src_lang, tgt_lang=tgt_lang) for test in tests]
     if len(set(names)) != len(names):
         raise UserError(f"--tests: a prefix stands twice among {', '.join(map(str, tests))}")
-    train_documents = read_documents(train, src_lang=src_lang, tgt_lang=tgt_lang)
+    train_documents = [
+        document for prefix in train for document in read_documents(prefix, src_lang=src_lang, tgt_lang=tgt_lang)
+    ]
     overlaps = {
         name: count_overlap(train_documents, read_documents(test, src_lang=src_lang, tgt_lang=tgt_lang))
         for name, test in zip(names, tests, strict=True)

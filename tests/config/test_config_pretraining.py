@@ -75,6 +75,17 @@ def test_monolingual_documents_come_from_one_language_or_one_side(plan):
     assert not any("controlled/controlled/" in name for name in counts)
 
 
+def test_pairs_for_pretraining_count_for_the_overlap_with_tests(plan):
+    place = Place(dataset="controlled")
+    folder = "results/controlled/corpora/en-de"
+    assert plan.corpora.train_prefixes(place) == f"{folder}/train {folder}/sentences"
+    assert f"{folder}/sentences.documents.tsv" in plan.corpora.all_files(place)
+    without = Plan(load_config(values(monolingual=["controlled/train"])))
+    assert without.corpora.train_prefixes(place) == f"{folder}/train"
+    assert without.fingerprints.overlap(place) == Plan(load_config(values())).fingerprints.overlap(place)
+    assert without.fingerprints.overlap(place) != plan.fingerprints.overlap(place)
+
+
 def test_the_target_side_can_be_monolingual():
     text = {"monolingual": ["controlled/train"], "monolingual_lang": "de"}
     row = load_config(values(**text)).datasets["controlled"]

@@ -141,6 +141,12 @@ def test_overlap_counts_sentences_pairs_and_documents(tmp_path):
         "seen_document_ids": ["seen"],
     }
     assert overlap["tests"]["dev"]["seen_sources"] == 0
+    write(tmp_path / "sentences", Document("s", ("z",), ("other",)))
+    trains = [str(tmp_path / "train"), str(tmp_path / "sentences")]
+    assert main(["corpora", "overlap", "--train", *trains, "--tests", *tests, *EN_DE, "--out", str(out)]) == 0
+    both = json.loads(out.read_text())
+    assert both["train"] == {"documents": 2, "sentences": 5} and both["tests"]["dev"]["seen_sources"] == 1
+    assert both["tests"]["test_x"] == overlap["tests"]["test_x"]
 
 
 def test_list_prints_the_catalogue(capsys):

@@ -213,7 +213,7 @@ rule count_overlap:
         mem_mb=growing(4000),
         runtime=growing(30),
     params:
-        train=plan.corpora.train_prefix,
+        train=plan.corpora.train_prefixes,
         tests=plan.corpora.other_prefixes,
         languages=plan.corpora.language_options,
         fingerprint=plan.fingerprints.overlap,

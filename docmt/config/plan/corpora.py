@@ -7,7 +7,7 @@ from typing import Any
 from docmt.config.fingerprints import Wildcards
 from docmt.config.plan.paths import as_argument, dataset_files, dataset_prefix, one_of
 from docmt.config.references import CONTROLLED_LANGUAGES, corpus_languages, source_files
-from docmt.config.rows import MONOLINGUAL
+from docmt.config.rows import MONOLINGUAL, SENTENCES
 from docmt.config.schema import Config
 from docmt.corpora.catalogue import load_catalogue
 
@@ -96,9 +96,11 @@ class CorporaPlan:
         """The text of a dataset's split in both languages, and its document index."""
         return dataset_files(self.config, wildcards.dataset, wildcards.split)
 
-    def train_prefix(self, wildcards: Wildcards) -> str:
-        """The prefix of a dataset's training split."""
-        return dataset_prefix(self.config, wildcards.dataset, "train")
+    def train_prefixes(self, wildcards: Wildcards) -> str:
+        """The prefixes of a dataset's parallel training text."""
+        has_sentences = bool(self.config.datasets[wildcards.dataset].sentences)
+        parts = ("train", SENTENCES) if has_sentences else ("train",)
+        return " ".join(dataset_prefix(self.config, wildcards.dataset, part) for part in parts)
 
     def other_prefixes(self, wildcards: Wildcards) -> list[str]:
         """The prefixes of a dataset's development and test splits."""
@@ -106,8 +108,8 @@ class CorporaPlan:
         return [dataset_prefix(self.config, wildcards.dataset, split) for split in splits if split != "train"]
 
     def all_files(self, wildcards: Wildcards) -> list[str]:
-        """The files of all splits of a dataset."""
-        splits = self.config.datasets[wildcards.dataset].parts()
+        """The files of all parallel splits of a dataset."""
+        splits = self.config.datasets[wildcards.dataset].parallel_parts()
         return [file for split in splits for file in dataset_files(self.config, wildcards.dataset, split)]
 
     def suite(self, wildcards: Wildcards) -> str:
