@@ -35,10 +35,11 @@ def run_annotate(options: argparse.Namespace) -> None:
     import torch
 
     from docmt.corpora.documents import read_index
-    from docmt.discourse.annotation import annotate, read_texts, suite_texts, take_shard
+    from docmt.discourse.annotation import annotate, suite_texts, take_shard
     from docmt.discourse.documents import write_discourse
     from docmt.discourse.parsing.loading import load_parser
     from docmt.discourse.segmentation.prediction import Segmenter
+    from docmt.discourse.segmentation.text import read_texts
     from docmt.errors import UserError
     from docmt.logs import progress
 

@@ -70,8 +70,10 @@ def run_segment(options: argparse.Namespace) -> None:
     """Write the words and EDUs of each document."""
     from docmt.discourse.documents import write_discourse
     from docmt.discourse.segmentation.prediction import Segmenter
-    from docmt.discourse.segmentation.text import segment_text
+    from docmt.discourse.segmentation.text import read_texts, segment_texts
+    from docmt.logs import progress
 
     segmenter = Segmenter.load(options.model)
-    documents = segment_text(segmenter, text=options.text, lang=options.lang, index=options.documents)
-    write_discourse(options.out, documents)
+    texts = read_texts(options.text, options.documents)
+    documents = segment_texts(texts, lang=options.lang, segmenter=segmenter)
+    write_discourse(options.out, progress(documents, label="segment", unit="documents"))

@@ -7,11 +7,12 @@ import torch
 
 from docmt.cli.main import main
 from docmt.corpora.documents import DocumentIndex, read_index
-from docmt.discourse import annotation
-from docmt.discourse.annotation import Text, annotate, read_texts, rename, suite_texts, take_shard
+from docmt.discourse.annotation import annotate, rename, suite_texts, take_shard
 from docmt.discourse.documents import read_discourse, write_discourse
 from docmt.discourse.parsing.loading import load_parser
+from docmt.discourse.segmentation import text as segmentation_text
 from docmt.discourse.segmentation.prediction import Reading
+from docmt.discourse.segmentation.text import Text, read_texts
 from docmt.errors import UserError
 
 LENGTHS = (2, 1, 30, 3, 4, 1, 1, 5)
@@ -53,7 +54,7 @@ def test_every_sentence_keeps_its_place(files):
 @pytest.mark.parametrize("batch_words", [1, 40, 10**6])
 def test_batches_do_not_matter(files, monkeypatch, batch_words):
     expected = annotated(read_texts(*files))
-    monkeypatch.setattr(annotation, "BATCH_WORDS", batch_words)
+    monkeypatch.setattr(segmentation_text, "BATCH_WORDS", batch_words)
     assert annotated(read_texts(*files)) == expected
 
 
@@ -65,20 +66,6 @@ def test_shards_in_order_are_all_documents_once(n_shards):
     assert [text for shard in shards for text in shard] == texts
     if n_shards == 2:
         assert all(sum(len(text.sentences) for text in shard) >= 10 for shard in shards)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda text: text + "one more\n", "more lines than the 47 sentences"),
-        (lambda text: text[: text.rindex("\n", 0, -1) + 1], "46 lines, but"),
-    ],
-)
-def test_text_and_index_must_agree(files, change, message):
-    text = files[0].read_text(encoding="utf-8")
-    files[0].write_text(change(text), encoding="utf-8")
-    with pytest.raises(UserError, match=message):
-        list(read_texts(*files))
 
 
 def test_suites_become_documents(tmp_path):

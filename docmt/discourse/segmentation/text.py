@@ -1,7 +1,9 @@
 """From raw sentences to documents with EDUs, a few documents at a time."""
 
+import itertools
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from docmt.corpora.documents import read_index
@@ -9,16 +11,49 @@ from docmt.discourse.documents import DiscourseDocument, edus_of_starts
 from docmt.discourse.segmentation.prediction import Segmenter
 from docmt.errors import UserError
 from docmt.files import iterate_lines
-from docmt.logs import progress
 from docmt.text.spacing import unescape
 from docmt.text.tokenizer import get_tokenizer, plain_tokens
 
 log = logging.getLogger(__name__)
 
-CHUNK_SENTENCES = 1000
-"""Documents are segmented together until they hold so many sentences, so that batches are full."""
+BATCH_WORDS = 20_000
+"""Documents are segmented together until they hold so many words, so that batches of the network are full."""
 
 Words = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Text:
+    """A document of plain sentences."""
+
+    id: str
+    sentences: list[str]
+
+
+@dataclass(frozen=True)
+class TokenisedText:
+    """A document of sentences in words; an empty sentence has none."""
+
+    id: str
+    sentences: tuple[Words, ...]
+
+
+def read_texts(text: Path, documents: Path) -> Iterator[Text]:
+    """The documents of `PREFIX.{lang}` and its index, one at a time.
+
+    Raises UserError when there are fewer or more lines than the index counts.
+    """
+    index = read_index(documents)
+    lines = iterate_lines(text)
+    n_lines = 0
+    for name, length in zip(index.ids, index.lengths, strict=True):
+        sentences = list(itertools.islice(lines, length))
+        n_lines += len(sentences)
+        if len(sentences) < length:
+            raise UserError(f"{text}: {n_lines} lines, but {documents} counts {index.n_sentences} sentences")
+        yield Text(name, sentences)
+    if next(lines, None) is not None:
+        raise UserError(f"{text}: more lines than the {index.n_sentences} sentences that {documents} counts")
 
 
 def sentence_words(line: str, lang: str) -> Words:
@@ -26,59 +61,53 @@ def sentence_words(line: str, lang: str) -> Words:
     return tuple(unescape(token) for token in plain_tokens(get_tokenizer(lang).tokenise(line)))
 
 
-def segment_text(segmenter: Segmenter, *, text: Path, lang: str, index: Path) -> Iterator[DiscourseDocument]:
-    """Segment the documents of a text file, in order.
+def batches(texts: Iterable[Text], *, lang: str) -> Iterator[list[TokenisedText]]:
+    """Documents in words, in order, so many at a time that they hold `BATCH_WORDS` words, or one longer document.
 
-    A sentence without words keeps its place, with one EDU without words. The text is read line by line; memory holds
-    `CHUNK_SENTENCES` sentences, or one document where it is longer.
+    Raises UserError when the language is not known.
+    """
+    get_tokenizer(lang)  # before anything is read
+    batch: list[TokenisedText] = []
+    size = 0
+    for text in texts:
+        batch.append(TokenisedText(text.id, tuple(sentence_words(line, lang) for line in text.sentences)))
+        size += sum(1 + len(words) for words in batch[-1].sentences)  # empty sentences take memory too
+        if size >= BATCH_WORDS:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def sentences_of(batch: Iterable[TokenisedText]) -> list[Words]:
+    """The sentences of all documents, in order."""
+    return [words for text in batch for words in text.sentences]
+
+
+def with_edus(batch: Iterable[TokenisedText], starts: Iterable[Sequence[int]]) -> list[DiscourseDocument]:
+    """Documents with EDUs and without trees; a sentence without words has one EDU without words.
 
     Args:
-        text: raw text, one sentence per line.
-        lang: the language of its tokeniser.
-        index: the document index (`.documents.tsv`) of the text.
-
-    Raises UserError when lines and index do not fit each other.
+        starts: for each of `sentences_of(batch)`, the words other than the first at which an EDU begins.
     """
-    get_tokenizer(lang)  # an unknown language is an error before anything is read
+    remaining = iter(starts)
+    documents = []
+    for text in batch:
+        own = list(itertools.islice(remaining, len(text.sentences)))
+        documents.append(DiscourseDocument(text.id, text.sentences, edus_of_starts(own, map(len, text.sentences))))
+    return documents
+
+
+def segment_texts(texts: Iterable[Text], *, lang: str, segmenter: Segmenter) -> Iterator[DiscourseDocument]:
+    """Segment documents, in order; memory does not grow with their number.
+
+    Raises UserError when the language is not known.
+    """
     n_sentences = n_empty = n_edus = 0
-    for chunk in _chunks(_documents(text, lang, index)):
-        found = iter(segmenter.segment([words for _, sentences in chunk for words in sentences]))
-        for name, sentences in chunk:
-            starts = [next(found) for _ in sentences]
-            edus = edus_of_starts(starts, map(len, sentences))
-            n_sentences += len(sentences)
-            n_empty += sum(not words for words in sentences)
-            n_edus += len(edus)
-            yield DiscourseDocument(name, tuple(sentences), edus)
-    log.info("%s: %d sentences (%d of them empty), %d EDUs", text, n_sentences, n_empty, n_edus)
-
-
-def _documents(text: Path, lang: str, index: Path) -> Iterator[tuple[str, list[Words]]]:
-    documents = read_index(index)
-    lines = iter(progress(iterate_lines(text), label="segment", unit="sentences", total=documents.n_sentences))
-    n_read = 0
-    for name, length in zip(documents.ids, documents.lengths, strict=True):
-        sentences = []
-        for line in lines:
-            sentences.append(sentence_words(line, lang))
-            if len(sentences) == length:
-                break
-        n_read += len(sentences)
-        if len(sentences) < length:
-            raise UserError(f"{text}: {n_read} lines, but {index} counts {documents.n_sentences} sentences")
-        yield name, sentences
-    if next(lines, None) is not None:
-        raise UserError(f"{text}: more lines than the {documents.n_sentences} sentences that {index} counts")
-
-
-def _chunks(documents: Iterable[tuple[str, list[Words]]]) -> Iterator[list[tuple[str, list[Words]]]]:
-    chunk: list[tuple[str, list[Words]]] = []
-    size = 0
-    for document in documents:
-        chunk.append(document)
-        size += len(document[1])
-        if size >= CHUNK_SENTENCES:
-            yield chunk
-            chunk, size = [], 0
-    if chunk:
-        yield chunk
+    for batch in batches(texts, lang=lang):
+        for document in with_edus(batch, segmenter.segment(sentences_of(batch))):
+            n_sentences += len(document.sentences)
+            n_empty += sum(not words for words in document.sentences)
+            n_edus += len(document.edus)
+            yield document
+    log.info("%d sentences (%d of them empty), %d EDUs", n_sentences, n_empty, n_edus)

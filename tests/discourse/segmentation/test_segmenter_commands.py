@@ -4,16 +4,13 @@ import argparse
 import json
 
 import pytest
-from segmenter_fixtures import EXAMPLES, TINY, untrained
+from segmenter_fixtures import EXAMPLES, TINY
 from test_segmenter_training import write_examples
 
 from docmt.cli.discourse_segmenter import add_segmenter_commands
 from docmt.corpora.documents import DocumentIndex, write_index
 from docmt.discourse.documents import DiscourseDocument, Edu, edus_of_starts, read_discourse, write_discourse
-from docmt.discourse.segmentation import text
 from docmt.discourse.segmentation.evaluation import evaluate_text
-from docmt.discourse.segmentation.model_file import save_segmenter
-from docmt.discourse.segmentation.text import segment_text, sentence_words
 from docmt.errors import UserError
 from docmt.files import read_json, write_lines
 
@@ -59,47 +56,6 @@ def test_train_evaluate_segment(tmp_path, caplog):
     assert first.sentences == (("He", "said", "that", "Mary", "left", "."), ())
     assert first.edus == (Edu(0, 0, 2), Edu(0, 2, 6), Edu(1, 0, 0))
     assert second.edus == (Edu(0, 0, 2),) and second.tree is None
-
-
-def test_words_carry_neither_marks_nor_escapes():
-    line = 'R&D said [it\'s] a@b 10 % and/or "x"'
-    words = sentence_words(line, "en")
-    assert "".join(words) == line.replace(" ", "")
-    assert sentence_words("  ", "en") == ()
-
-
-def make_text(tmp_path, lengths, n_lines):
-    write_lines(tmp_path / "t.en", [f"He said {i} that Mary left." for i in range(n_lines)])
-    write_index(tmp_path / "t.documents.tsv", DocumentIndex(tuple(f"d{i}" for i in range(len(lengths))), lengths))
-    return {"text": tmp_path / "t.en", "lang": "en", "index": tmp_path / "t.documents.tsv"}
-
-
-def test_chunks_do_not_show_and_are_read_when_needed(tmp_path, monkeypatch):
-    arguments = make_text(tmp_path, (2, 1, 3, 1), 7)
-    together = list(segment_text(untrained(), **arguments))
-    monkeypatch.setattr(text, "CHUNK_SENTENCES", 3)
-    documents = segment_text(untrained(), **arguments)
-    read = []
-    monkeypatch.setattr(text, "sentence_words", lambda line, lang: read.append(line) or sentence_words(line, lang))
-    first = next(documents)
-    assert len(read) == 3
-    assert [first, *documents] == together
-    assert [len(document.sentences) for document in together] == [2, 1, 3, 1]
-
-
-@pytest.mark.parametrize("n_lines", [2, 4])
-def test_lines_that_do_not_fit_the_index_are_one_line(tmp_path, n_lines):
-    save_segmenter(tmp_path / "s.pt", untrained().trained)
-    arguments = make_text(tmp_path, (2, 1), n_lines)
-    with pytest.raises(UserError, match="lines"):
-        write_discourse(tmp_path / "out.jsonl", segment_text(untrained(), **arguments))
-    assert not (tmp_path / "out.jsonl").exists()
-
-
-def test_an_unknown_language_is_one_line(tmp_path):
-    arguments = make_text(tmp_path, (1,), 1) | {"lang": "xx"}
-    with pytest.raises(UserError, match="language 'xx'"):
-        list(segment_text(untrained(), **arguments))
 
 
 class StartsAt:
