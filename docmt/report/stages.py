@@ -33,6 +33,13 @@ STAGES = {
         "draw_tree",
     ),
     "instances": ("build_instances", "count_instances"),
+    "pretraining": (
+        "read_monolingual",
+        "read_custom_monolingual",
+        "combine_monolingual",
+        "learn_tagged_vocabulary",
+        "build_monolingual_instances",
+    ),
     "training": ("train",),
     "decoding": ("translate", "contrast"),
     "evaluation": ("evaluate_translation", "evaluate_contrast", "gather_system", "gather_dataset"),
