@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import torch
 
 from docmt.discourse.documents import DiscourseDocument, edus_of_starts
+from docmt.discourse.parsing.evaluation import evaluate
+from docmt.discourse.parsing.layout import Layout
 from docmt.discourse.trees import join, join_names, leaf
 
 WORDS = ("but", "We", "went", "home", "because", "rain", "fell", ",", ".", "?", "Then", "42", "(", ")", "和")
@@ -52,6 +54,36 @@ def complete_units(tree, unit_of):
     spans = {(node.first, node.last) for node in tree.postorder()}
     groups = [list(group) for _, group in itertools.groupby(range(len(unit_of)), key=unit_of.__getitem__)]
     return all((group[0], group[-1]) in spans for group in groups)
+
+
+def free_scores(parser, documents):
+    """Parseval of a parser's trees where sentences need not be complete."""
+    parser.sentence_constraint = False
+    scores = evaluate(zip(documents, parser.parse_batch(documents), strict=True), coarse=coarse)["parseval"]
+    parser.sentence_constraint = True
+    return scores
+
+
+def check_constrained_trees(parser, documents):
+    """Every sentence is one complete subtree, and no relation is invented."""
+    for document in parser.parse_batch(documents):
+        assert complete_units(document.tree, Layout(document).sentences.of)
+        assert {node.relation for node in document.tree.postorder() if not node.is_leaf} <= set(COARSE)
+
+
+def check_ugly_documents(parser, *, n_long):
+    """No EDU, no word, empty sentences, and a sentence of `n_long` EDUs."""
+    documents = [
+        DiscourseDocument("none", (), ()),
+        DiscourseDocument("empty", ((),), edus_of_starts([[]], [0])),
+        DiscourseDocument("empty sentences", ((), ("a",), ()), edus_of_starts([[], [], []], [0, 1, 0])),
+        DiscourseDocument("long", (("a",) * n_long,), edus_of_starts([range(1, n_long)], [n_long])),
+    ]
+    none, empty, hollow, long = parser.parse_batch(documents)
+    assert none.tree is None
+    assert empty.tree.is_leaf
+    assert (hollow.tree.first, hollow.tree.last, long.tree.last) == (0, 2, n_long - 1)
+    assert parser.parse_batch([]) == []
 
 
 @dataclass

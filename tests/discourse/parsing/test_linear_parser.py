@@ -5,11 +5,9 @@ import random
 
 import numpy as np
 import pytest
-from parsing_fixtures import COARSE, StandInSegmenter, coarse, complete_units, random_document
+from parsing_fixtures import StandInSegmenter, check_constrained_trees, check_ugly_documents, coarse, free_scores
 
 from docmt.discourse.documents import DiscourseDocument, edus_of_starts
-from docmt.discourse.parsing.evaluation import evaluate
-from docmt.discourse.parsing.layout import Layout
 from docmt.discourse.parsing.linear import LEVELS, SegmenterSyntax, no_syntax, train_linear
 from docmt.discourse.parsing.linear_features import LexicalSketch, state_features
 from docmt.discourse.parsing.linear_model import Instances, LinearClassifier, fit
@@ -27,24 +25,13 @@ def train(documents, settings=SETTINGS, syntax=no_syntax, seed=1):
 
 
 @pytest.fixture(scope="module")
-def documents():
-    return [random_document(seed, n_sentences=3) for seed in range(12)]
-
-
-@pytest.fixture(scope="module")
 def parser(documents):
     return train(documents)
 
 
 def test_it_learns_its_training_documents(parser, documents):
-    parser.sentence_constraint = False
-    score = evaluate(zip(documents, parser.parse_batch(documents), strict=True), coarse=coarse)["parseval"]
-    parser.sentence_constraint = True
-    assert score["F"] > 75
-    parsed = parser.parse_batch(documents)
-    assert all(complete_units(tree.tree, Layout(tree).sentences.of) for tree in parsed)
-    names = {node.relation for document in parsed for node in document.tree.postorder() if not node.is_leaf}
-    assert names <= set(COARSE)
+    assert free_scores(parser, documents)["F"] > 75
+    check_constrained_trees(parser, documents)
 
 
 def test_one_by_one_is_all_together(parser, documents):
@@ -61,15 +48,7 @@ def test_the_same_seed_gives_the_same_weights(documents):
 
 
 def test_ugly_documents(parser):
-    documents = [
-        DiscourseDocument("none", (), ()),
-        DiscourseDocument("empty", ((),), edus_of_starts([[]], [0])),
-        DiscourseDocument("long", (("a",) * 300,), edus_of_starts([range(1, 300)], [300])),
-    ]
-    none, empty, long = parser.parse_batch(documents)
-    assert none.tree is None
-    assert empty.tree.is_leaf
-    assert (long.tree.first, long.tree.last) == (0, 299)
+    check_ugly_documents(parser, n_long=300)
 
 
 def test_a_level_without_training_nodes_borrows_a_classifier(documents):

@@ -4,12 +4,19 @@ import random
 
 import pytest
 import torch
-from parsing_fixtures import COARSE, WIDTH, WORDS, StandInSegmenter, coarse, complete_units, random_document
+from parsing_fixtures import (
+    WIDTH,
+    WORDS,
+    StandInSegmenter,
+    check_constrained_trees,
+    check_ugly_documents,
+    coarse,
+    free_scores,
+    random_document,
+)
 
 from docmt.discourse.documents import DiscourseDocument, edus_of_starts
 from docmt.discourse.parsing.ensemble import Ensemble, EnsembleClassifier
-from docmt.discourse.parsing.evaluation import evaluate
-from docmt.discourse.parsing.layout import Layout
 from docmt.discourse.parsing.neural import MAX_BATCH_EDUS, NeuralParser, word_states
 from docmt.discourse.parsing.neural_examples import collate, edu_inputs, make_example, number_words
 from docmt.discourse.parsing.neural_model import EduInputs, ParserNetwork, WordPooling
@@ -62,28 +69,17 @@ def train(documents, seed=1, **settings):
 
 
 @pytest.fixture(scope="module")
-def documents():
-    return [random_document(seed, n_sentences=3) for seed in range(9)]
-
-
-@pytest.fixture(scope="module")
 def parser(documents):
     return train(documents)
 
 
 def test_it_learns_its_training_documents(parser, documents):
-    parser.sentence_constraint = False
-    score = evaluate(zip(documents, parser.parse_batch(documents), strict=True), coarse=coarse)["parseval"]
-    parser.sentence_constraint = True
-    assert score["S"] > 75
-    assert score["F"] > 60
+    scores = free_scores(parser, documents)
+    assert scores["S"] > 75 and scores["F"] > 60
 
 
 def test_sentences_are_complete_and_relations_known(parser):
-    unseen = [random_document(seed, n_sentences=8, with_tree=False) for seed in range(50, 60)]
-    for document in parser.parse_batch(unseen):
-        assert complete_units(document.tree, Layout(document).sentences.of)
-        assert {node.relation for node in document.tree.postorder() if not node.is_leaf} <= set(COARSE)
+    check_constrained_trees(parser, [random_document(seed, n_sentences=8, with_tree=False) for seed in range(50, 60)])
 
 
 def test_side_by_side_is_one_by_one_and_states_may_be_given(parser):
@@ -105,18 +101,8 @@ def test_only_the_upper_states():
 
 def test_ugly_documents_and_counts(parser):
     parser.counts.clear()
-    documents = [
-        DiscourseDocument("none", (), ()),
-        DiscourseDocument("empty", ((),), edus_of_starts([[]], [0])),
-        DiscourseDocument("empty sentences", ((), ("a",), ()), edus_of_starts([[], [], []], [0, 1, 0])),
-        DiscourseDocument("long", (("a",) * 900,), edus_of_starts([range(1, 900)], [900])),
-    ]
-    none, empty, hollow, long = parser.parse_batch(documents)
-    assert none.tree is None
-    assert empty.tree.is_leaf
-    assert (hollow.tree.first, hollow.tree.last, long.tree.last) == (0, 2, 899)
+    check_ugly_documents(parser, n_long=900)
     assert (parser.counts["documents"], parser.counts["edus"]) == (4, 904)
-    assert parser.parse_batch([]) == []
 
 
 def test_more_edus_than_fit_side_by_side(parser, monkeypatch):
