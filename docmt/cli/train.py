@@ -1,7 +1,12 @@
 """`docmt train`."""
 
 import argparse
+import logging
+import os
+import sys
 from pathlib import Path
+
+log = logging.getLogger(__name__)
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
@@ -17,16 +22,40 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--history", type=Path, required=True, help="CSV file to write")
     parser.add_argument("--out", type=Path, required=True, help="model file to write")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads")
-    parser.add_argument("--accelerator", choices=("auto", "cpu", "gpu"), default="auto", help="device")
+    parser.add_argument("--accelerator", choices=("auto", "cpu", "gpu"), default="auto", help="kind of device")
+    parser.add_argument("--devices", type=int, default=1, help="devices per node, each with a process of its own")
+    parser.add_argument("--nodes", type=int, default=1, help="nodes; each runs the same command")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Train; after a signal the exit code is 128 + its number and the next call goes on."""
+    from docmt.training.launching import LOST_PEER, is_lost_peer, launch
+
+    n_devices = options.devices * options.nodes
+    if n_devices > 1:
+        os.environ.setdefault("OMP_NUM_THREADS", str(options.threads))
+    code = launch(sys.argv[1:], devices=options.devices, nodes=options.nodes)
+    if code is not None:
+        return code
+    if n_devices == 1:
+        return _train(options)
+    if any(int(os.environ.get(name, 0)) for name in ("LOCAL_RANK", "NODE_RANK")):
+        logging.getLogger("docmt").setLevel(logging.ERROR)  # the first process speaks for all
+    try:
+        return _train(options)
+    except RuntimeError as error:
+        if not is_lost_peer(error):
+            raise
+        log.debug("another process of this training has ended: %s", error)
+        return LOST_PEER
+
+
+def _train(options: argparse.Namespace) -> int:
     import torch
 
     from docmt.training.run import RunSettings, train
-    from docmt.training.trainer import Interrupted
+    from docmt.training.stopping import Interrupted
 
     torch.set_num_threads(options.threads)
     try:
@@ -42,6 +71,8 @@ def run(options: argparse.Namespace) -> int:
             history=options.history,
             out=options.out,
             accelerator=options.accelerator,
+            devices=options.devices,
+            nodes=options.nodes,
         )
     except Interrupted as interruption:
         return 128 + interruption.signal_number

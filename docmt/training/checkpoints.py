@@ -50,11 +50,30 @@ class CheckpointFolder:
             log.warning("%s: its best weights are missing or damaged, passed over", self._path(name))
         return None
 
+    def load(self, step: int) -> dict[str, Any]:
+        """The checkpoint of update `step`, which another process has found valid.
+
+        Raises UserError when it cannot be read here.
+        """
+        state = self._read(f"step-{step:09d}")
+        if state is None:
+            raise UserError(
+                f"{self._path(f'step-{step:09d}')}: this process cannot read it: checkpoints must lie on a file system "
+                "that all nodes share"
+            )
+        return state
+
     def load_best(self, step: int) -> dict[str, Any]:
-        """The best weights of update `step`."""
+        """The best weights of update `step`.
+
+        Raises UserError when they were damaged or removed since they were written.
+        """
         weights = self._read(f"best-{step:09d}")
         if weights is None:
-            raise RuntimeError(f"{self._path(f'best-{step:09d}')} vanished during training")
+            raise UserError(
+                f"{self._path(f'best-{step:09d}')}: these best weights were damaged or removed since they were "
+                "written: run the same command again; it goes on from the newest checkpoint that is whole"
+            )
         return weights
 
     def _path(self, name: str) -> Path:
@@ -65,7 +84,11 @@ class CheckpointFolder:
         with atomic_path(path) as temporary:
             torch.save(content, temporary)
             checksum = sha256_file(temporary)
-        write_json(path.with_suffix(".json"), {"sha256": checksum, **facts})
+        try:
+            write_json(path.with_suffix(".json"), {"sha256": checksum, **facts})
+        except UserError:
+            path.unlink()  # without its note it only takes room on a full disk
+            raise
 
     def _note(self, name: str) -> dict[str, Any]:
         """The note beside a file; empty when there is none."""

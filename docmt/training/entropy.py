@@ -1,6 +1,6 @@
 """Attention entropies, the diagnosis of G-Transformer §3.2."""
 
-from collections import defaultdict
+from collections.abc import Callable
 from functools import partial
 from statistics import fmean
 from typing import Any
@@ -23,16 +23,16 @@ class EntropyMeter:
     """
 
     def __init__(self, model: Transformer) -> None:
-        self.model = model
-        self.sums: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(lambda: [0.0, 0.0]))
+        attentions = {name: m for name, m in model.named_modules() if isinstance(m, MultiHeadAttention)}
+        self.modules = list(attentions.values())
+        self.kinds = ["cross" if "cross_attention" in name else name.split(".")[0] for name in attentions]
+        self.sums = [[0.0, 0.0] for _ in attentions]
 
     def __enter__(self) -> "EntropyMeter":
-        self.handles = []
-        for name, module in self.model.named_modules():
-            if isinstance(module, MultiHeadAttention):
-                kind = "cross" if "cross_attention" in name else name.split(".")[0]
-                hook = partial(self._measure, self.sums[kind][name])
-                self.handles.append(module.register_forward_pre_hook(hook))
+        self.handles = [
+            module.register_forward_pre_hook(partial(self._measure, totals))
+            for module, totals in zip(self.modules, self.sums, strict=True)
+        ]
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -48,6 +48,12 @@ class EntropyMeter:
         totals[0] += float(entropy_N.sum())
         totals[1] += len(entropy_N)
 
+    def add_up(self, add_up: Callable[..., list[float]]) -> None:
+        """Take in what other processes measured; `add_up` sums each of its arguments over all of them."""
+        flat = add_up(*(value for totals in self.sums for value in totals))
+        self.sums = [flat[i : i + 2] for i in range(0, len(flat), 2)]
+
     def entropies(self) -> dict[str, float]:
         """Bits, for `cross`, `encoder` and `decoder`."""
-        return {kind: fmean(total / count for total, count in self.sums[kind].values()) for kind in KINDS}
+        measured = list(zip(self.kinds, self.sums, strict=True))
+        return {kind: fmean(total / count for k, (total, count) in measured if k == kind) for kind in KINDS}

@@ -1,10 +1,10 @@
 """A training from files to a model file."""
 
+import contextlib
 import logging
 from pathlib import Path
 
 import torch
-from lightning.fabric import Fabric
 
 from docmt.errors import UserError
 from docmt.files import sha256_file
@@ -17,7 +17,9 @@ from docmt.provenance import describe, fingerprint
 from docmt.settings import Settings
 from docmt.text.pipeline import TextPipeline
 from docmt.text.vocabulary import Vocabulary
+from docmt.training.devices import make_fabric
 from docmt.training.lock import FolderLock
+from docmt.training.progress import write_history
 from docmt.training.settings import TrainingSettings
 from docmt.training.trainer import Trainer
 
@@ -46,8 +48,10 @@ def train(
     history: Path,
     out: Path,
     accelerator: str = "auto",
+    devices: int = 1,
+    nodes: int = 1,
 ) -> None:
-    """Train a model and write it with its history.
+    """Train a model and write it with its history. Of several processes each calls this; the first one writes.
 
     Checkpoints lie in a folder of their own for each combination of settings, data and seed, so that a changed setting
     never resumes from the wrong weights. `max_steps` does not count: raising it goes on.
@@ -61,6 +65,10 @@ def train(
     pipeline = TextPipeline.load(pipeline_file)
     train_set, dev_set = load_instances(train_folder), load_instances(dev_folder)
     for folder, instance_set in ((train_folder, train_set), (dev_folder, dev_set)):
+        if instance_set.manifest.get("vocabulary_sha256") not in (None, sha256_file(vocabulary_file)):
+            raise UserError(
+                f"{vocabulary_file}: not the vocabulary that {folder} was built with, or damaged: build both again"
+            )
         if max(instance_set.src_tokens.max(), instance_set.tgt_tokens.max()) >= len(vocabulary):
             raise UserError(
                 f"{folder}: has tokens beyond the {len(vocabulary)} of {vocabulary_file}: build it with that one"
@@ -85,11 +93,18 @@ def train(
         "init": sha256_file(init) if init else None,
         "seed": seed,
     }
-    fabric = _fabric(settings.training.precision, accelerator)
+    fabric = make_fabric(
+        settings.training.precision,
+        accelerator,
+        devices=devices,
+        nodes=nodes,
+        may_skip_parameters=settings.model.context is not None,
+    )
     folder = checkpoints / fingerprint(identity)
     n_parameters = sum(parameter.numel() for parameter in model.parameters())
-    log.info("%.2fM parameters, %s, %s", n_parameters / 1e6, fabric.device, fabric._precision.precision)
-    with FolderLock(folder):
+    kind = f"{fabric.world_size} × {fabric.device.type}"  # read for the table of costs
+    log.info("%.2fM parameters, %s, %s", n_parameters / 1e6, kind, fabric._precision.precision)
+    with FolderLock(folder, devices=fabric.world_size) if fabric.is_global_zero else contextlib.nullcontext():
         trainer = Trainer(
             model,
             pretrained,
@@ -101,6 +116,8 @@ def train(
             fabric=fabric,
         )
         model = trainer.run()
+    if not fabric.is_global_zero:
+        return
     provenance = describe(
         settings=settings.model_dump(),
         seed=seed,
@@ -111,25 +128,8 @@ def train(
         steps=trainer.state.step,
         seconds=round(trainer.state.seconds, 1),
         device=str(fabric.device),
+        n_devices=fabric.world_size,
     )
     segmentation = train_set.manifest.get("provenance", {}).get("settings", {})
     save_model(out, TrainedModel(model, vocabulary, pipeline, segmentation, provenance))
-    trainer.write_history(history)
-
-
-def _fabric(precision: str, accelerator: str) -> Fabric:
-    """One device in a precision. Raises UserError when a GPU is asked for and there is none."""
-    is_gpu = accelerator != "cpu" and torch.cuda.is_available()
-    if accelerator == "gpu" and not is_gpu:
-        raise UserError("--accelerator gpu: no GPU is visible here; use --accelerator cpu")
-    has_bfloat16 = is_gpu or cpu_has_bfloat16()
-    if precision == "bfloat16" and not has_bfloat16:
-        log.warning("this CPU has no instructions for bfloat16: precision float32 or fastest is many times faster here")
-    use_bfloat16 = {"auto": is_gpu, "fastest": has_bfloat16, "bfloat16": True, "float32": False}[precision]
-    return Fabric(accelerator=accelerator, devices=1, precision="bf16-mixed" if use_bfloat16 else "32-true")
-
-
-def cpu_has_bfloat16() -> bool:
-    """Whether this CPU multiplies bfloat16 matrices itself (AVX-512 BF16 or AMX) instead of emulating it."""
-    probes = (getattr(torch.cpu, name, None) for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"))
-    return any(probe is not None and probe() for probe in probes)
+    write_history(history, trainer.state)

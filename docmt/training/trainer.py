@@ -2,50 +2,49 @@
 
 Every update is a function of the settings, the seed and the state before it: the order of batches, dropout of words
 and trees and dropout are seeded by (seed, update). So a killed and resumed training equals an uninterrupted one, on a
-CPU bit by bit.
+CPU bit by bit. Several devices share each update: what it reads and drops is the same for any number of them.
 """
 
+import contextlib
 import logging
 import math
-import signal
 import time
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from lightning.fabric import Fabric
 from tqdm import tqdm
 
 from docmt.errors import UserError
-from docmt.files import atomic_writer
 from docmt.instances.storage import InstanceSet
 from docmt.models.batch import Batch, collate
 from docmt.models.transformer import Transformer
-from docmt.training.batches import drop_trees, drop_words, training_batches, validation_batches
+from docmt.training.batches import (
+    Draws,
+    draw,
+    drop_trees,
+    drop_words,
+    idle_share,
+    n_inputs,
+    share_update,
+    training_batches,
+)
 from docmt.training.checkpoints import CheckpointFolder
-from docmt.training.entropy import EntropyMeter
 from docmt.training.loss import LossModule
+from docmt.training.memory import explained_memory, probe_memory
 from docmt.training.optimizer import build_optimizer, set_learning_rate
+from docmt.training.progress import write_history, write_progress
 from docmt.training.settings import TrainingSettings
-from docmt.training.state import HISTORY_COLUMNS, TrainingState, Window
+from docmt.training.state import TrainingState, Window
+from docmt.training.stopping import Interrupted, StopSignals
+from docmt.training.validation import Validator
 
 log = logging.getLogger(__name__)
 
-ENTROPY_BATCHES = 4
-"""Validation batches on which attention entropies are measured."""
-TREES = 1
-"""Keeps the random numbers of dropped trees apart from those of dropped words."""
-
-
-class Interrupted(Exception):
-    """A signal asked to stop; the state is saved."""
-
-    def __init__(self, signal_number: int) -> None:
-        super().__init__(signal.Signals(signal_number).name)
-        self.signal_number = signal_number
+IDLE_LIMIT = 0.05
+"""Devices that wait more than this share of their time are worth a warning."""
 
 
 class Trainer:
@@ -58,7 +57,7 @@ class Trainer:
         settings: the recipe.
         seed: of order, word dropout and dropout.
         folder: for checkpoints and the running history.
-        fabric: device and precision.
+        fabric: devices and precision.
     """
 
     def __init__(
@@ -74,7 +73,8 @@ class Trainer:
         fabric: Fabric,
     ) -> None:
         self.settings, self.seed, self.fabric = settings, seed, fabric
-        self.train_set, self.dev_set = train, dev
+        self.train_set = train
+        self.tokens = train.n_tokens()
         self.checkpoints = CheckpointFolder(folder)
         self.state = TrainingState()
         module = LossModule(model, settings.label_smoothing)
@@ -82,35 +82,36 @@ class Trainer:
         optimizer = build_optimizer(module, {f"model.{name}" for name in pretrained}, settings)
         self.module, self.optimizer = fabric.setup(module, optimizer)
         self.model_settings = model.settings
-        self.stop_signal: int | None = None
+        self.signals = StopSignals(fabric)
+        self.validator = Validator(module, dev=dev, settings=settings, fabric=fabric, signals=self.signals)
 
     def run(self) -> Transformer:
         """Train until a limit or the patience is reached; returns the model with the best weights, on the CPU.
 
         Raises:
             Interrupted: SIGTERM, SIGUSR1 or SIGINT came; the state after the running update is saved.
-            UserError: loss or gradients are no longer finite.
+            UserError: loss or gradients are no longer finite, memory or the disk is too small, or the best weights
+                were damaged meanwhile.
         """
-        self._resume()
-        handlers = {n: signal.signal(n, self._note_signal) for n in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)}
-        try:
+        is_resumed = self._resume()
+        with self.signals:
+            if not self._is_done() and (not is_resumed or self.fabric.device.type == "cuda"):
+                self._probe_memory()
+            self._report_idle_share()
             self._train()
-        finally:
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
-        self.write_history(self.checkpoints.folder / "history.csv")
+        if self.fabric.is_global_zero:
+            write_history(self.checkpoints.folder / "history.csv", self.state)
         model = self.raw_module.model
         model.load_state_dict(self.checkpoints.load_best(self.state.best_step))
+        self.fabric.barrier()
         return model.cpu().eval()
-
-    def write_history(self, path: Path) -> None:
-        """Write the history as CSV; what was not measured is empty."""
-        with atomic_writer(path) as file:
-            pd.DataFrame(self.state.history, columns=list(HISTORY_COLUMNS)).to_csv(file, index=False)
 
     def _train(self) -> None:
         state, settings = self.state, self.settings
-        with tqdm(desc="train", unit=" update", total=settings.max_steps, initial=state.step, disable=None) as bar:
+        is_quiet = None if self.fabric.is_global_zero else True
+        with tqdm(desc="train", unit=" update", total=settings.max_steps, initial=state.step, disable=is_quiet) as bar:
+            if self._is_validation_due():  # a signal broke it off before the checkpoint that we resumed from
+                self._validate_and_save(bar)
             while not self._is_done():
                 updates = self._updates(state.epoch)
                 while state.position < len(updates) and not self._is_done():
@@ -122,11 +123,10 @@ class Trainer:
                 if state.position >= len(updates):
                     state.epoch += 1
                     state.position = 0
-                    if settings.validate_every_steps is None:
-                        self._validate(bar)
-                        self._save()
-        if state.validated_step != state.step:
-            self._validate(bar)
+                    if self._is_validation_due():
+                        self._validate_and_save(bar)
+            if state.validated_step != state.step:
+                self._validate_and_save(bar)
         self._save()
 
     def _is_done(self) -> bool:
@@ -137,6 +137,12 @@ class Trainer:
             or (settings.patience is not None and state.validations_without_gain >= settings.patience)
         )
 
+    def _is_validation_due(self) -> bool:
+        state, every = self.state, self.settings.validate_every_steps
+        if state.step == 0 or state.validated_step == state.step:
+            return False
+        return state.position == 0 if every is None else state.step % every == 0
+
     def _updates(self, epoch: int) -> list[list[np.ndarray]]:
         """The batches of each update of an epoch."""
         n = self.settings.accumulation_steps
@@ -145,20 +151,16 @@ class Trainer:
         )
         return [batches[first : first + n] for first in range(0, len(batches), n)]
 
-    def _update(self, groups: list[np.ndarray]) -> None:
-        """One update of the weights from the batches of `groups`."""
+    def _update(self, drawn: list[np.ndarray]) -> None:
+        """One update of the weights from the batches that were drawn for it, of which this process reads its share."""
         state, settings = self.state, self.settings
         started = time.perf_counter()
         step = state.step + 1
-        torch.manual_seed(int(np.random.SeedSequence((self.seed, step)).generate_state(1)[0]))
-        batches = [self._training_batch(group, number) for number, group in enumerate(groups)]
-        n_labels = sum(len(batch.tgt_labels_N) for batch in batches)
-        loss_sum = 0.0
+        self._seed_dropout(step)
+        src_inputs, tgt_inputs = n_inputs(self.train_set, np.concatenate(drawn), self.model_settings)
+        n_labels = int(tgt_inputs.sum())
         self.module.train()
-        for batch in batches:
-            loss = self.module(batch)
-            self.fabric.backward(loss / n_labels)
-            loss_sum += float(loss.detach())
+        (loss_sum,) = self.signals.add_up(self._backward(drawn, n_labels))
         rate = set_learning_rate(self.optimizer, step, settings.warmup_steps)
         norm = float(torch.nn.utils.clip_grad_norm_(self.module.parameters(), settings.max_gradient_norm or math.inf))
         if not (math.isfinite(norm) and math.isfinite(loss_sum)):
@@ -169,7 +171,7 @@ class Trainer:
         self.optimizer.step()
         self.optimizer.zero_grad()
         self.last_rate, self.last_norm = rate, norm
-        n_tokens = sum(len(batch.src_tokens_S) + len(batch.tgt_inputs_N) for batch in batches)
+        n_tokens = int(src_inputs.sum()) + n_labels
         seconds = time.perf_counter() - started
         state.tokens += n_tokens
         state.seconds += seconds
@@ -179,32 +181,66 @@ class Trainer:
         window.tokens += n_tokens
         window.seconds += seconds
 
-    def _training_batch(self, instances: np.ndarray, number: int) -> Batch:
-        settings, state = self.settings, self.state
+    def _seed_dropout(self, step: int) -> None:
+        """Dropout of each process and update is its own; the first process draws as a single one does."""
+        rank = [self.fabric.global_rank] if self.fabric.global_rank else []
+        torch.manual_seed(int(np.random.SeedSequence((self.seed, step, *rank)).generate_state(1)[0]))
+
+    def _backward(self, drawn: list[np.ndarray], n_labels: int) -> float:
+        """Gradients of the update's mean loss over all devices, from this process's share; its sum of losses."""
+        n_ranks = self.fabric.world_size
+        shares = share_update(
+            drawn,
+            self.tokens,
+            n_ranks=n_ranks,
+            turn=self.state.position,
+            max_tokens=self.settings.max_batch_tokens,
+        )
+        share = shares[self.fabric.global_rank]
+        draws = self._draws(drawn)
+        weight = 1.0
+        if not share:  # all processes must take part in the exchange of gradients
+            share, weight = [drawn[0][:1]], 0.0
+        loss_sum = 0.0
+        for number, instances in enumerate(share, start=1):
+            with (
+                explained_memory(self.train_set, instances, self.fabric.device),
+                self.fabric.no_backward_sync(self.module) if number < len(share) else contextlib.nullcontext(),
+            ):
+                loss = self.module(self._training_batch(instances, draws)) * weight
+                # Devices average their gradients; the mean over all labels is the sum of theirs.
+                self.fabric.backward(loss / (n_labels / n_ranks))
+            loss_sum += float(loss.detach())
+        return loss_sum
+
+    def _draws(self, drawn: list[np.ndarray]) -> dict[int, Draws]:
+        """The random numbers of each instance of the running update."""
+        state, draws = self.state, {}
+        for number, instances in enumerate(drawn):
+            seed = (self.seed, state.epoch, state.position, number)
+            draws |= draw(self.train_set, instances, self.model_settings, seed=seed)
+        return draws
+
+    def _training_batch(self, instances: np.ndarray, draws: dict[int, Draws]) -> Batch:
+        settings = self.settings
         batch = collate(self.train_set, instances, self.model_settings, device=self.fabric.device)
         limit = settings.word_dropout_epochs
-        probability = settings.word_dropout if limit is None or state.epoch < limit else 0.0
-        seed = (self.seed, state.epoch, state.position, number)
-        batch = drop_words(batch, probability=probability, seed=seed)
-        return drop_trees(batch, probability=settings.drop_rst, seed=(*seed, TREES))
-
-    def _validation_batch(self, instances: np.ndarray) -> Batch:
-        """With trees, unless the model never sees one."""
-        batch = collate(self.dev_set, instances, self.model_settings, device=self.fabric.device)
-        return drop_trees(batch, probability=float(self.settings.drop_rst == 1), seed=(self.seed,))
+        probability = settings.word_dropout if limit is None or self.state.epoch < limit else 0.0
+        numbers = [draws[instance] for instance in instances.tolist()]
+        batch = drop_words(batch, numbers, probability=probability)
+        return drop_trees(batch, np.array([n.tree for n in numbers]), probability=settings.drop_rst)
 
     def _after_update(self, bar: tqdm) -> None:
         """Log, validate, save and stop where they are due."""
         state, settings = self.state, self.settings
         if state.step % settings.log_every_steps == 0:
             self._log_window(bar)
-        if settings.validate_every_steps is not None and state.step % settings.validate_every_steps == 0:
-            self._validate(bar)
+        if settings.validate_every_steps is not None and self._is_validation_due():
+            self._validate_and_save(bar)
+        elif state.step % settings.checkpoint_every_steps == 0 or self.signals.number is not None:
             self._save()
-        elif state.step % settings.checkpoint_every_steps == 0 or self.stop_signal is not None:
-            self._save()
-        if self.stop_signal is not None and not self._is_done():
-            raise Interrupted(self.stop_signal)
+        if self.signals.number is not None and not (self._is_done() and state.validated_step == state.step):
+            raise Interrupted(self.signals.number)
 
     def _log_window(self, bar: tqdm) -> None:
         """Add a row to the history and start a new window."""
@@ -227,60 +263,98 @@ class Trainer:
                 "update %d  loss %.4f  %d tokens/s  learning rate %.3g",
                 *(row[key] for key in ("step", "train_loss", "tokens_per_second", "learning_rate")),
             )
+        self._write_progress()
 
-    @torch.no_grad()
-    def _validate(self, bar: tqdm) -> None:
-        """Validation loss and attention entropies; keeps the weights when they are the best so far."""
+    def _validate_and_save(self, bar: tqdm) -> None:
+        """Validate, and keep the weights when they are the best so far; a signal leaves the validation for later.
+
+        Raises Interrupted when a signal came and the training is not over.
+        """
         state = self.state
-        self.module.eval()
-        batches = validation_batches(self.dev_set, max_tokens=self.settings.max_batch_tokens)
-        smoothed = plain = count = 0.0
-        meter = EntropyMeter(self.raw_module.model)
-        with self.fabric.autocast():
-            for number, instances in enumerate(batches):
-                batch = self._validation_batch(instances)
-                if number < ENTROPY_BATCHES:
-                    with meter:
-                        sums = self.raw_module.validate(batch)
-                else:
-                    sums = self.raw_module.validate(batch)
-                smoothed, plain, count = smoothed + sums[0], plain + sums[1], count + sums[2]
-        loss = smoothed / count
+        measured = None if self.signals.number is not None else self.validator.run()
+        if measured is not None:
+            self._note_validation(measured)
+            bar.set_postfix(dev_loss=f"{measured['dev_loss']:.4f}")
+        self._save()
+        if measured is None:
+            raise Interrupted(self.signals.number)
+        log.info(
+            "update %d  epoch %d  validation loss %.4f  best %.4f",
+            *(state.step, state.epoch, measured["dev_loss"], state.best_loss),
+        )
+
+    def _note_validation(self, measured: dict[str, float]) -> None:
+        state, loss = self.state, measured["dev_loss"]
         if not math.isfinite(loss):
             raise UserError(f"training: validation loss is {loss} after update {state.step}: lower learning_rate")
-        entropies = {f"entropy_{kind}": value for kind, value in meter.entropies().items()}
-        measured = {"dev_loss": loss, "dev_nll": plain / count, **entropies}
         if not state.history or state.history[-1]["step"] != state.step:
             state.history.append({"step": state.step, "tokens": state.tokens, "seconds": round(state.seconds, 3)})
         state.history[-1] |= {"epoch": state.epoch, **measured}
         state.validated_step = state.step
         if state.best_loss is None or loss < state.best_loss:
             state.best_loss, state.best_step, state.validations_without_gain = loss, state.step, 0
-            self.checkpoints.save_best(state.step, self.raw_module.model.state_dict())
+            if self.fabric.is_global_zero:
+                self.checkpoints.save_best(state.step, self.raw_module.model.state_dict())
         else:
             state.validations_without_gain += 1
-        bar.set_postfix(dev_loss=f"{loss:.4f}")
-        log.info("update %d  epoch %d  validation loss %.4f  best %.4f", state.step, state.epoch, loss, state.best_loss)
 
     def _save(self) -> None:
-        content: dict[str, Any] = {
-            "state": self.state.to_dict(),
-            "best_step": self.state.best_step,
-            "weights": self.raw_module.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-        }
-        self.checkpoints.save(self.state.step, content)
-        self.write_history(self.checkpoints.folder / "history.csv")
+        """The first process writes a checkpoint, the others wait for it."""
+        if self.fabric.is_global_zero:
+            content: dict[str, Any] = {
+                "state": self.state.to_dict(),
+                "best_step": self.state.best_step,
+                "weights": self.raw_module.state_dict(),
+                "optimizer": self.optimizer.state_dict(),
+            }
+            self.checkpoints.save(self.state.step, content)
+            write_history(self.checkpoints.folder / "history.csv", self.state)
+            self._write_progress()
+        self.fabric.barrier()
 
-    def _resume(self) -> None:
-        content = self.checkpoints.load_newest(max_step=self.settings.max_steps)
+    def _write_progress(self) -> None:
+        if self.fabric.is_global_zero:
+            path = self.checkpoints.folder / "progress.json"
+            write_progress(path, self.state, max_steps=self.settings.max_steps)
+
+    def _resume(self) -> bool:
+        """Go on from the newest valid checkpoint, the same in all processes; False when there is none."""
+        content = None
+        if self.fabric.is_global_zero:
+            content = self.checkpoints.load_newest(max_step=self.settings.max_steps)
+        step = self.fabric.broadcast(None if content is None else content["state"]["step"])
+        if step is None:
+            return False
         if content is None:
-            return
+            content = self.checkpoints.load(step)
         self.raw_module.load_state_dict(content["weights"])
         self.optimizer.load_state_dict(content["optimizer"])
         self.state = TrainingState.from_dict(content["state"])
         log.info("resumed after update %d", self.state.step)
+        return True
 
-    def _note_signal(self, number: int, _: FrameType | None) -> None:
-        log.warning("%s: saving a checkpoint after the running update", signal.Signals(number).name)
-        self.stop_signal = number
+    def _probe_memory(self) -> None:
+        probe_memory(
+            self.module,
+            self.optimizer,
+            instance_set=self.train_set,
+            model_settings=self.model_settings,
+            max_tokens=self.settings.max_batch_tokens,
+            fabric=self.fabric,
+        )
+
+    def _report_idle_share(self) -> None:
+        if self.fabric.world_size == 1:
+            return
+        share = idle_share(
+            self._updates(self.state.epoch),
+            self.tokens,
+            n_ranks=self.fabric.world_size,
+            max_tokens=self.settings.max_batch_tokens,
+        )
+        advice = "" if share <= IDLE_LIMIT else ": raise accumulation_steps or max_batch_tokens, or use fewer devices"
+        log.log(
+            logging.WARNING if advice else logging.INFO,
+            "%d devices share each update; they wait %.1f %% of the time for the busiest%s",
+            *(self.fabric.world_size, 100 * share, advice),
+        )

@@ -9,14 +9,19 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
 from core_fixtures import RECIPE, assert_same_training, model_settings, run_training, train_arguments
 
+from docmt.instances.storage import load_instances
 from docmt.models.model_file import load_model
+from docmt.training.batches import fill_batches
 from docmt.training.checkpoints import CheckpointFolder
-from docmt.training.trainer import Interrupted, Trainer
+from docmt.training.stopping import Interrupted
+from docmt.training.trainer import Trainer
+from docmt.training.validation import Validator
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +82,39 @@ def test_dropped_trees_are_drawn_again_after_a_resume(study_files, tmp_path, sto
     assert not torch.equal(with_trees.model.embedding.weight, uninterrupted[0].model.embedding.weight)
 
 
-def test_a_signal_in_the_last_update_does_not_matter(study_files, tmp_path, whole, stop_at):
-    stop_at(12, lambda: os.kill(os.getpid(), signal.SIGTERM))
+@pytest.mark.parametrize("step", [8, 12])
+def test_a_signal_does_not_wait_for_a_validation(study_files, tmp_path, whole, monkeypatch, step):
+    """One that is running is broken off, and made again after the resume; at the end of the training as well."""
+    validate = Validator._sums
+    validated = []
+
+    def sums_and_stop(validator, *arguments):
+        validated.append(arguments)
+        if len(validated) == n_batches * (step // 4 - 1) + 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return validate(validator, *arguments)
+
+    tokens = load_instances(study_files.instances()).n_tokens()
+    n_batches = len(fill_batches(np.arange(len(tokens)), tokens, RECIPE["max_batch_tokens"]))
+    assert n_batches > 1
+    monkeypatch.setattr(Validator, "_sums", sums_and_stop)
+    with pytest.raises(Interrupted):
+        run_training(study_files, tmp_path)
+    assert len(validated) == n_batches * (step // 4 - 1) + 1
+    assert step_files(tmp_path)[-1] == f"step-{step:09d}.pt"
+    monkeypatch.undo()
+    assert_same_training(run_training(study_files, tmp_path), whole)
+
+
+def test_a_signal_after_the_last_validation_does_not_matter(study_files, tmp_path, whole, monkeypatch):
+    save = CheckpointFolder.save
+
+    def save_and_signal(folder, step, state):
+        save(folder, step, state)
+        if step == 12:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(CheckpointFolder, "save", save_and_signal)
     assert_same_training(run_training(study_files, tmp_path), whole)
 
 

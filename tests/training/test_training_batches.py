@@ -12,8 +12,18 @@ from hypothesis import strategies as st
 
 from docmt.errors import UserError
 from docmt.instances.storage import load_instances
+from docmt.models.batch import collate
 from docmt.text.vocabulary import MASK, N_SPECIALS
-from docmt.training.batches import drop_trees, drop_words, fill_batches, training_batches, validation_batches
+from docmt.training.batches import (
+    Draws,
+    draw,
+    drop_trees,
+    drop_words,
+    fill_batches,
+    n_inputs,
+    training_batches,
+    validation_batches,
+)
 from docmt.training.entropy import EntropyMeter
 from docmt.training.loss import LossModule
 from docmt.training.optimizer import build_optimizer, schedule, set_learning_rate
@@ -48,6 +58,13 @@ def test_the_order_is_a_function_of_seed_and_epoch(study_files):
 # Word dropout
 
 
+def drop(batch, *seed, probability=0.3):
+    """Word dropout of a batch whose instances are one to the random numbers."""
+    numbers = np.random.default_rng(seed).random(len(batch.src_tokens_S) + len(batch.tgt_inputs_N))
+    draws = Draws(*np.split(numbers, [len(batch.src_tokens_S)]), tree=0.0)
+    return drop_words(batch, [draws], probability=probability)
+
+
 def long_batch(architecture="g_transformer"):
     documents = random_documents((30, 20), longest=40)
     return make_batch(make_model(architecture).settings, documents)
@@ -56,7 +73,7 @@ def long_batch(architecture="g_transformer"):
 @pytest.mark.parametrize("architecture", ["g_transformer", "document_transformer"])
 def test_word_dropout_masks_words_alone_on_both_sides(architecture):
     batch = long_batch(architecture)
-    dropped = drop_words(batch, probability=0.3, seed=(1, 2, 3, 0))
+    dropped = drop(batch, 1, 2, 3, 0)
     for name in ("src_tokens_S", "tgt_inputs_N"):
         before, after = getattr(batch, name), getattr(dropped, name)
         changed = before != after
@@ -67,22 +84,44 @@ def test_word_dropout_masks_words_alone_on_both_sides(architecture):
     assert dropped.layout is batch.layout
 
 
-def test_word_dropout_is_a_function_of_its_seed():
-    def masked(*seed):
-        dropped = drop_words(long_batch(), probability=0.3, seed=seed)
-        return tuple((dropped.src_tokens_S == MASK).tolist()), tuple((dropped.tgt_inputs_N == MASK).tolist())
-
-    torch.manual_seed(1)
-    first = masked(1, 0, 0, 0)
-    torch.manual_seed(2)
-    assert masked(1, 0, 0, 0) == first
-    others = [masked(2, 0, 0, 0), masked(1, 1, 0, 0), masked(1, 0, 1, 0), masked(1, 0, 0, 1)]
-    assert len({first, *others}) == 5
-
-
 def test_no_word_dropout_leaves_the_batch_alone():
     batch = long_batch()
-    assert drop_words(batch, probability=0.0, seed=(1,)) is batch
+    assert drop(batch, 1, probability=0.0) is batch
+
+
+# Random numbers of words and trees
+
+
+@pytest.mark.parametrize("architecture", ["g_transformer", "document_transformer"])
+def test_random_numbers_are_those_of_the_whole_batch(study_files, architecture):
+    """One instance's numbers lie in those of its batch where its tokens do; so dropout does not depend on devices."""
+    instance_set = load_instances(study_files.instances())
+    settings = make_model(architecture).settings
+    instances = np.array([5, 0, 3])
+    torch.manual_seed(1)
+    draws = draw(instance_set, instances, settings, seed=(1, 0, 0, 0))
+    batch = collate(instance_set, instances, settings)
+    src, tgt = n_inputs(instance_set, instances, settings)
+    assert (src.sum(), tgt.sum()) == (len(batch.src_tokens_S), len(batch.tgt_inputs_N))
+    whole = np.random.default_rng((1, 0, 0, 0)).random(src.sum() + tgt.sum())
+    assert np.concatenate([draws[i].src for i in instances] + [draws[i].tgt for i in instances]).tolist() == (
+        whole.tolist()
+    )
+    trees = np.random.default_rng((1, 0, 0, 0, 1)).random(3)
+    assert [draws[i].tree for i in instances] == trees.tolist()
+    assert [len(draws[i].src) for i in instances] == src.tolist()
+
+
+def test_random_numbers_are_a_function_of_their_seed(study_files):
+    instance_set, settings = load_instances(study_files.instances()), make_model().settings
+
+    def numbers(*seed):
+        draws = draw(instance_set, np.array([1]), settings, seed=seed)[1]
+        return (*draws.src, *draws.tgt, draws.tree)
+
+    assert numbers(1, 0, 0, 0) == numbers(1, 0, 0, 0)
+    others = [numbers(2, 0, 0, 0), numbers(1, 1, 0, 0), numbers(1, 0, 1, 0), numbers(1, 0, 0, 1)]
+    assert len({numbers(1, 0, 0, 0), *others}) == 5
 
 
 # Dropped trees
@@ -94,31 +133,26 @@ def tree_batch(n_documents=400):
 
 
 def opened(batch, *seed, probability=0.5):
-    return drop_trees(batch, probability=probability, seed=seed).layout.trees.open_B
+    return open_trees(batch, *seed, probability=probability).layout.trees.open_B
+
+
+def open_trees(batch, *seed, probability=0.5):
+    numbers = np.random.default_rng(seed).random(len(batch.layout.sentences_B))
+    return drop_trees(batch, numbers, probability=probability)
 
 
 def test_dropped_trees_open_a_share_of_the_instances():
     batch = tree_batch()
     assert opened(batch, 1, probability=0.3).mean() == pytest.approx(0.3, abs=0.06)
     assert opened(batch, 1, probability=1.0).all() and not batch.layout.trees.open_B.any()
-    dropped = drop_trees(batch, probability=0.5, seed=(1,))
+    dropped = open_trees(batch, 1)
     assert dropped.src_tokens_S is batch.src_tokens_S and dropped.tgt_labels_N is batch.tgt_labels_N
-
-
-def test_dropped_trees_are_a_function_of_their_seed():
-    batch = tree_batch(40)
-    torch.manual_seed(1)
-    first = opened(batch, 1, 0, 0, 0, 1).tolist()
-    torch.manual_seed(2)
-    assert opened(batch, 1, 0, 0, 0, 1).tolist() == first
-    others = [opened(batch, *seed, 1).tolist() for seed in ((2, 0, 0, 0), (1, 1, 0, 0), (1, 0, 1, 0), (1, 0, 0, 1))]
-    assert len({tuple(drawn) for drawn in (first, *others)}) == 5
 
 
 def test_no_dropped_trees_leave_the_batch_alone():
     batch, without = tree_batch(3), long_batch("rst_mix")
-    assert drop_trees(batch, probability=0.0, seed=(1,)) is batch
-    assert drop_trees(without, probability=0.5, seed=(1,)) is without
+    assert open_trees(batch, 1, probability=0.0) is batch
+    assert open_trees(without, 1) is without
 
 
 # Loss

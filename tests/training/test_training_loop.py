@@ -97,7 +97,7 @@ def test_word_dropout_ends_after_its_epochs(study_files, tmp_path):
     is_masked = []
     for epoch in range(4):
         trainer.state.epoch = epoch
-        batch = trainer._training_batch(np.arange(8), 0)
+        batch = trainer._training_batch(np.arange(8), trainer._draws([np.arange(8)]))
         is_masked.append(bool((batch.src_tokens_S == MASK).any() and (batch.tgt_inputs_N == MASK).any()))
     assert is_masked == [True, True, False, False]
 
@@ -116,9 +116,13 @@ def test_drop_rst_is_seen_in_training_and_only_when_whole_in_validation(study_fi
             folder=tmp_path,
             fabric=Fabric(accelerator="cpu", devices=1),
         )
-        shares = [trainer._training_batch(np.array([0, 2]), n).layout.trees.open_B.mean() for n in range(30)]
-        assert set(shares) == in_training
-        assert trainer._validation_batch(np.arange(8)).layout.trees.open_B.mean() == in_validation
+        shares = set()
+        for position in range(30):
+            trainer.state.position = position
+            draws = trainer._draws([np.array([0, 2])])
+            shares.add(trainer._training_batch(np.array([0, 2]), draws).layout.trees.open_B.mean())
+        assert shares == in_training
+        assert trainer.validator.batch(np.arange(8)).layout.trees.open_B.mean() == in_validation
 
 
 def test_rst_attention_needs_instances_with_trees(study_files, tmp_path):

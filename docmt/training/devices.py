@@ -1,0 +1,86 @@
+"""The devices of a training: what was asked for against what is there."""
+
+import logging
+import os
+
+import torch
+from lightning.fabric import Fabric
+from lightning.fabric.plugins.environments import LightningEnvironment
+from lightning.fabric.strategies import DDPStrategy
+
+from docmt.errors import UserError
+
+log = logging.getLogger(__name__)
+
+PROMISES = ("CUDA_VISIBLE_DEVICES", "SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS")
+"""Variables that say that the process was given GPUs."""
+
+
+def make_fabric(
+    precision: str, accelerator: str, *, devices: int = 1, nodes: int = 1, may_skip_parameters: bool = False
+) -> Fabric:
+    """Devices and precision, with the processes of all devices connected.
+
+    Args:
+        precision, accelerator: see the settings and `docmt train`.
+        devices: per node.
+        nodes: number of nodes.
+        may_skip_parameters: whether some batches leave some parameters without a gradient.
+
+    Raises:
+        UserError: what is visible is not what was asked for.
+    """
+    is_gpu = _choose_gpu(accelerator, devices)
+    has_bfloat16 = is_gpu or cpu_has_bfloat16()
+    if precision == "bfloat16" and not has_bfloat16:
+        log.warning("this CPU has no instructions for bfloat16: precision float32 or fastest is many times faster here")
+    use_bfloat16 = {"auto": is_gpu, "fastest": has_bfloat16, "bfloat16": True, "float32": False}[precision]
+    fabric = Fabric(
+        accelerator="cuda" if is_gpu else "cpu",
+        devices=devices,
+        num_nodes=nodes,
+        strategy=DDPStrategy(find_unused_parameters=may_skip_parameters) if devices * nodes > 1 else "auto",
+        precision="bf16-mixed" if use_bfloat16 else "32-true",
+        # Named, since Lightning would take any process of a Slurm job for one that srun started for it.
+        plugins=[LightningEnvironment()],
+    )
+    if devices * nodes > 1:
+        logging.getLogger("lightning.fabric").setLevel(logging.WARNING)
+        fabric.launch()
+    return fabric
+
+
+def cpu_has_bfloat16() -> bool:
+    """Whether this CPU multiplies bfloat16 matrices itself (AVX-512 BF16 or AMX) instead of emulating it."""
+    probes = (getattr(torch.cpu, name, None) for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"))
+    return any(probe is not None and probe() for probe in probes)
+
+
+def _choose_gpu(accelerator: str, devices: int) -> bool:
+    """Whether to train on GPUs."""
+    if accelerator == "cpu":
+        return False
+    visible = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if visible == devices:
+        return True
+    is_chosen_from_more = accelerator == "auto" and visible > devices and "SLURM_JOB_ID" not in os.environ
+    if is_chosen_from_more:
+        return True
+    if visible:
+        raise UserError(
+            f"--devices {devices}: asked for {devices} per node, but {visible} GPU(s) are visible here: ask the "
+            f"cluster for as many as you use (per node, not per task), set CUDA_VISIBLE_DEVICES, or give "
+            f"--devices {visible}"
+        )
+    if accelerator == "gpu":
+        raise UserError(
+            f"--accelerator gpu: asked for {devices}, but no GPU is visible here: look at `nvidia-smi` and at "
+            "CUDA_VISIBLE_DEVICES, or use --accelerator cpu"
+        )
+    promises = [f"{name}={os.environ[name]}" for name in PROMISES if os.environ.get(name) not in (None, "", "-1")]
+    if promises:
+        log.warning(
+            "GPUs were allotted (%s) but torch sees none: TRAINING ON THE CPU; --accelerator gpu would refuse",
+            ", ".join(promises),
+        )
+    return False

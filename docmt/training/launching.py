@@ -1,0 +1,212 @@
+"""One process per device: started here, or by `srun`; and what happens when one of them ends.
+
+Nothing here needs torch, so that the process that only watches the others stays small.
+"""
+
+import contextlib
+import logging
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import FrameType
+from typing import IO
+
+from docmt.errors import UserError
+
+log = logging.getLogger(__name__)
+
+LAUNCHED = "DOCMT_LAUNCHED"
+"""Set in the processes that were started here."""
+LOST_PEER = 75
+"""Exit code of a process that ended because another one had."""
+SECONDS_TO_END = 15.0
+"""When a process has failed, the others get so long to end by themselves."""
+SECONDS_BETWEEN_LOOKS = 0.05
+SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
+
+
+def launch(arguments: Sequence[str], *, devices: int, nodes: int) -> int | None:
+    """Start a process for each device of this node and wait for them.
+
+    Where every process was started from outside already (`srun` with one task per device, or another launcher that
+    sets LOCAL_RANK), nothing is started.
+
+    Args:
+        arguments: of `docmt`, for each process.
+        devices: per node.
+        nodes: number of nodes; each must run the same command.
+
+    Returns:
+        The exit code; None when this process is itself one of those that train.
+
+    Raises:
+        UserError: the tasks of the Slurm step do not fit, or it is not known where the other nodes are.
+    """
+    if min(devices, nodes) < 1:
+        raise UserError(f"--devices {devices} --nodes {nodes}: at least 1 of each is needed")
+    if devices * nodes == 1:
+        return None
+    if LAUNCHED in os.environ:
+        _end_with_launcher()
+    if "LOCAL_RANK" in os.environ:
+        return None
+    tasks = int(os.environ.get("SLURM_STEP_NUM_TASKS", 1))
+    address = _address(os.environ, nodes)
+    if tasks == devices * nodes:
+        os.environ.update(address, LOCAL_RANK=os.environ["SLURM_LOCALID"], WORLD_SIZE=str(tasks))
+        return None
+    if tasks != nodes:
+        raise UserError(
+            f"--devices {devices} --nodes {nodes}: srun started {tasks} tasks: let it start one per device "
+            f"(--nodes={nodes} --ntasks-per-node={devices}) or one per node (--nodes={nodes} --ntasks-per-node=1)"
+        )
+    environment = {**os.environ, **address, LAUNCHED: "1", "WORLD_SIZE": str(devices * nodes)}
+    with _processes(arguments, environment, devices) as processes:
+        return _wait(processes)
+
+
+def is_lost_peer(error: BaseException) -> bool:
+    """Whether an error only says that another process of the training is gone."""
+    signs = r"gloo|nccl|Connection (closed|reset|refused)|Broken pipe|ProcessGroup|TCPStore|DistStore"
+    return isinstance(error, RuntimeError) and re.search(signs, f"{type(error)} {error}", re.IGNORECASE) is not None
+
+
+def _end_with_launcher() -> None:
+    """Watch the pipe from the launcher: when it is killed, this process ends too, and no trainer is left behind."""
+    os.environ.pop(LAUNCHED)
+
+    def watch() -> None:
+        while os.read(0, 1):
+            pass
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=watch, daemon=True, name="end-with-launcher").start()
+
+
+def _address(environment: Mapping[str, str], nodes: int) -> dict[str, str]:
+    """Where the processes meet: of several nodes on the first one, by what Slurm or the user says."""
+    if nodes == 1:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            found = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "NODE_RANK": "0"}
+        if "SLURM_STEP_NUM_TASKS" not in environment or int(environment["SLURM_STEP_NUM_TASKS"]) == 1:
+            return found
+    names = environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_JOB_NODELIST")
+    found = {}
+    if names:
+        job = re.sub(r"\D", "", environment.get("SLURM_JOB_ID", "")) or "0"
+        step = re.sub(r"\D", "", environment.get("SLURM_STEP_ID", "")) or "0"
+        port = 15000 + (int(job) * 7 + int(step)) % 10000
+        found = {
+            "MASTER_ADDR": first_host(names),
+            "MASTER_PORT": str(port),
+            "NODE_RANK": environment.get("SLURM_NODEID", "0"),
+        }
+    found |= {name: environment[name] for name in ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK") if name in environment}
+    if len(found) < 3:
+        raise UserError(
+            f"--nodes {nodes}: not in a Slurm job: start the command on each node with MASTER_ADDR, MASTER_PORT and "
+            "NODE_RANK (from 0) set"
+        )
+    return found
+
+
+def first_host(names: str) -> str:
+    """The first host of a list as Slurm writes it, such as `a1,b` or `rack2-[05-07,11]-x`."""
+    match = re.match(r"([^,\[]*)(?:\[([^\],-]*)[^\]]*\])?([^,\[]*)", names)
+    return "".join(part or "" for part in match.groups())
+
+
+@dataclass
+class _Process:
+    rank: int
+    popen: subprocess.Popen
+    messages: IO[bytes] | None
+    """What it wrote to standard error; None when that went straight to the user."""
+
+    def describe(self) -> str:
+        return f"training process {self.rank} (pid {self.popen.pid})"
+
+
+@contextlib.contextmanager
+def _processes(arguments: Sequence[str], environment: dict[str, str], n: int) -> Iterator[list[_Process]]:
+    """Started processes; signals reach them all, and none outlives the block.
+
+    The first one speaks to the user. The others say the same or nothing, so that they are heard only when they fail.
+    """
+    processes: list[_Process] = []
+    noted: list[int] = []
+
+    def forward(number: int, _: FrameType | None) -> None:
+        noted.append(number)
+        for process in processes:
+            process.popen.send_signal(number)
+
+    handlers = {number: signal.signal(number, forward) for number in SIGNALS}
+    try:
+        for rank in range(n):
+            messages = tempfile.TemporaryFile() if rank else None  # noqa: SIM115
+            popen = subprocess.Popen(
+                [sys.executable, "-m", "docmt.cli.main", *arguments],
+                env=environment | {"LOCAL_RANK": str(rank)},
+                stdin=subprocess.PIPE,
+                stderr=messages,
+            )
+            processes.append(_Process(rank, popen, messages))
+        for number in noted:  # before all were started
+            for process in processes:
+                process.popen.send_signal(number)
+        yield processes
+    finally:
+        for process in processes:
+            process.popen.kill()
+            process.popen.wait()
+            process.popen.stdin.close()
+            if process.messages is not None:
+                process.messages.close()
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def _wait(processes: list[_Process]) -> int:
+    """Wait for the end of all; the exit code of the one that failed first, or 0."""
+    failed: list[_Process] = []
+    deadline = None
+    while any(process.popen.poll() is None for process in processes):
+        failed += [p for p in processes if p.popen.poll() not in (None, 0) and p not in failed]
+        if failed and deadline is None:
+            deadline = time.monotonic() + SECONDS_TO_END
+        if deadline is not None and time.monotonic() > deadline:
+            break
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+    failed += [p for p in processes if p.popen.poll() not in (None, 0) and p not in failed]
+    if not failed:
+        return 0
+    cause = _cause(failed)
+    code = cause.popen.returncode
+    has_spoken = cause.messages is None
+    if cause.messages is not None:
+        cause.messages.seek(0)
+        text = cause.messages.read().decode("utf-8", "replace")
+        sys.stderr.write(text)
+        has_spoken = bool(text)
+    if code < 0 or not has_spoken:
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        log.error("%s %s: all are stopped; the same command goes on from the last checkpoint", cause.describe(), how)
+    return 128 - code if code < 0 else code
+
+
+def _cause(failed: list[_Process]) -> _Process:
+    """The process that failed by itself: killed, or with an error that is not the loss of another; the first of all
+    when they agree."""
+    own = [process for process in failed if process.popen.returncode != LOST_PEER]
+    killed = [process for process in own if process.popen.returncode < 0]
+    return min(killed or own or failed, key=lambda process: process.rank)

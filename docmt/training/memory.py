@@ -1,0 +1,89 @@
+"""Memory: the worst batch is tried before the first update, and a batch that does not fit is named."""
+
+import contextlib
+import logging
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from lightning.fabric import Fabric
+from torch import nn
+
+from docmt.errors import UserError
+from docmt.instances.storage import InstanceSet
+from docmt.models.batch import collate
+from docmt.models.settings import ModelSettings
+from docmt.training.batches import fill_batches
+
+log = logging.getLogger(__name__)
+
+SIGNS = ("can't allocate memory", "DefaultCPUAllocator", "bad_alloc", "out of memory", "could not create a memory")
+
+
+@contextlib.contextmanager
+def explained_memory(instance_set: InstanceSet, instances: np.ndarray, device: torch.device) -> Iterator[None]:
+    """Turns a lack of memory into a UserError that names the batch and the setting to lower."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError | torch.OutOfMemoryError) and not any(s in str(error) for s in SIGNS):
+            raise
+        message = _describe(instance_set, instances, device)
+    else:
+        return
+    # Outside of the handler, whose traceback keeps the tensors alive.
+    raise UserError(message)
+
+
+def _describe(instance_set: InstanceSet, instances: np.ndarray, device: torch.device) -> str:
+    tokens = instance_set.n_tokens()
+    longest = instances[tokens[instances].argmax()]
+    remedy = (
+        "lower max_batch_tokens (and raise accumulation_steps to keep the size of an update)"
+        if len(instances) > 1
+        else "this instance alone is too large: lower max_tokens of the segmentation"
+    )
+    return (
+        f"training: out of memory on {device} with a batch of {tokens[instances].sum()} tokens in {len(instances)} "
+        f"instances, the longest of {tokens[longest]} tokens (document {instance_set.documents[longest] + 1} of the "
+        f"training set): {remedy}"
+    )
+
+
+def worst_batches(instance_set: InstanceSet, *, max_tokens: int) -> list[np.ndarray]:
+    """What an epoch may hold at worst: the longest instances together, and the fullest batch of them all.
+
+    Global attention costs most on long instances, everything else goes with the tokens.
+    """
+    tokens = instance_set.n_tokens()
+    batches = fill_batches(np.argsort(-tokens, kind="stable"), tokens, max_tokens)
+    fullest = max(batches, key=lambda batch: tokens[batch].sum())
+    return [batches[0]] if fullest is batches[0] else [batches[0], fullest]
+
+
+def probe_memory(
+    module: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    *,
+    instance_set: InstanceSet,
+    model_settings: ModelSettings,
+    max_tokens: int,
+    fabric: Fabric,
+) -> None:
+    """Run the worst batches forward and backward, with room for the optimizer's state; nothing is changed.
+
+    Raises:
+        UserError: memory is too small; names the batch and the setting to lower.
+    """
+    devices = [fabric.device] if fabric.device.type == "cuda" else []
+    is_training = module.training
+    module.train()
+    with torch.random.fork_rng(devices=devices):
+        for instances in worst_batches(instance_set, max_tokens=max_tokens):
+            with explained_memory(instance_set, instances, fabric.device), fabric.no_backward_sync(module):
+                moments = [torch.empty_like(p) for p in module.parameters() for _ in range(2) if not optimizer.state]
+                batch = collate(instance_set, instances, model_settings, device=fabric.device)
+                fabric.backward(module(batch))
+                del moments, batch
+            optimizer.zero_grad()
+    module.train(is_training)

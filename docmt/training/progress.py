@@ -1,0 +1,41 @@
+"""What a running training tells others: its history, and where it stands."""
+
+import logging
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pandas as pd
+
+from docmt.errors import UserError
+from docmt.files import atomic_writer, write_json
+from docmt.training.state import HISTORY_COLUMNS, TrainingState
+
+log = logging.getLogger(__name__)
+
+
+def write_history(path: Path, state: TrainingState) -> None:
+    """Write the history as CSV; what was not measured is empty."""
+    with atomic_writer(path) as file:
+        pd.DataFrame(state.history, columns=list(HISTORY_COLUMNS)).to_csv(file, index=False)
+
+
+def write_progress(path: Path, state: TrainingState, *, max_steps: int | None) -> None:
+    """Write where the training stands. A failure is only logged: training matters more than telling of it."""
+
+    def last(column: str) -> float | None:
+        return next((row[column] for row in reversed(state.history) if column in row), None)
+
+    content = {
+        "step": state.step,
+        "max_steps": max_steps,
+        "epoch": state.epoch,
+        "tokens_per_second": last("tokens_per_second"),
+        "dev_loss": last("dev_loss"),
+        "best_loss": state.best_loss,
+        "seconds": round(state.seconds, 3),
+        "updated": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    try:
+        write_json(path, content)
+    except (OSError, UserError) as error:
+        log.warning("%s", error)
