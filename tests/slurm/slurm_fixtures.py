@@ -82,9 +82,19 @@ class Call:
     def text(self):
         return self.log.read_text(encoding="utf-8", errors="replace")
 
+    def wait_until(self, condition, *, what):
+        """As the function, and no longer than the call lives."""
+
+        def is_there():
+            value = condition()
+            assert value or self.process.poll() is None, f"{what} did not happen: {self.text[-3000:]}"
+            return value
+
+        return wait_until(is_there, what=what)
+
     def wait_for(self, pattern):
         """Wait until the log says something."""
-        return wait_until(lambda: re.search(pattern, self.text), what=f"{pattern!r} in {self.text[-2000:]}")
+        return self.wait_until(lambda: re.search(pattern, self.text), what=repr(pattern))
 
     def finish(self, seconds=PATIENCE_SECONDS):
         """The exit code."""
@@ -99,7 +109,7 @@ class Call:
 
     def job(self, number=1):
         """The id of the n-th submitted job; waits for it."""
-        return wait_until(lambda: len(self.jobs()) >= number and self.jobs()[number - 1], what=f"job {number}")
+        return self.wait_until(lambda: len(self.jobs()) >= number and self.jobs()[number - 1], what=f"job {number}")
 
     def wait_for_update(self, step):
         """Wait until the training has made so many updates since this call began."""
@@ -109,7 +119,7 @@ class Call:
             updates = re.findall(r"update (\d+) ", log.read_text()) if log.exists() else []
             return updates and int(updates[-1]) >= step
 
-        wait_until(is_there, what=f"update {step}")
+        self.wait_until(is_there, what=f"update {step}")
 
 
 class Study:

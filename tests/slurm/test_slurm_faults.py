@@ -42,10 +42,11 @@ def test_scancel_saves_and_the_job_that_follows_goes_on(study, expected):
 def test_an_update_of_seconds_is_ended_and_saved_before_slurm_kills(study):
     slow = {"max_batch_tokens": 40_000, "validate_every_steps": 100}
     changes = merge(LONG, {"training": {"scratch": slow}})
-    changes["systems"] = {"sentence_transformer": {"model": {"width": 512, "feed_forward_width": 2048, "heads": 8}}}
+    wide = {"model": {"width": 512, "feed_forward_width": 2048, "heads": 8}}
+    changes["systems"] = {"sentence_transformer": wide, "g_transformer": wide}
     call = study.call(MODEL, changes=changes, options=("--retries", "0"))
     folder = study.folder / "results/controlled/runs/sentence_transformer/seed1/checkpoints"
-    wait_until(lambda: list(folder.glob("*/running.json")), what="a trainer")
+    call.wait_until(lambda: list(folder.glob("*/running.json")), what="a trainer")
     time.sleep(8)
     assert not study.checkpoints()
     slurm("scancel", call.job())
