@@ -28,7 +28,8 @@ def run_program(command: Sequence[str], *, name: str) -> tuple[str, str]:
 
     Raises UserError, after logging its standard error, when it fails.
     """
-    finished = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
+    alone = {"OMP_NUM_THREADS": "1"} | os.environ  # one core, unless the caller says more
+    finished = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", env=alone, check=False)
     if finished.returncode:
         raise failure(name, finished.stderr or finished.stdout, code=finished.returncode)
     return finished.stdout, finished.stderr
