@@ -102,6 +102,12 @@ def _check_system(config: Config, name: str, system: SystemSettings) -> None:
     check_trees(config, name)
     if system.model_of is not None:
         _check_owner(config, name, system.model_of)
+    if decoding_settings(config, name).context == "none" and model_settings(config, name).context is None:
+        raise UserError(
+            f"{where}: decoding.context 'none' leaves out the context encoder, but its model has none: leave the key "
+            "out, or take architecture 'global_context'"
+        )
+    if system.model_of is not None:
         return
     model_settings(config, name)
     training = training_settings(config, name)

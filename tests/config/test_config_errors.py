@@ -207,6 +207,11 @@ TABLE = {
         {"segmentation": "documents", "model_of": "rst_mix", "seeds": [9]},
         ["config.systems.new.model_of", "seed 9"],
     ),
+    "no context for a model that reads none": (
+        "systems.rst_mix.decoding",
+        {"context": "none"},
+        ["config.systems.rst_mix: decoding.context 'none'", "global_context"],
+    ),
     "unknown key of a system's decoding": (
         "systems.rst_mix.decoding",
         {"beam": 2},
