@@ -1,6 +1,7 @@
 """Reading and writing files: strict UTF-8, lines that end only on "\\n", and nothing half-written."""
 
 import contextlib
+import errno
 import gzip
 import hashlib
 import json
@@ -14,6 +15,7 @@ from typing import IO, Any
 from docmt.errors import UserError
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+PROBE_BYTES = 1 << 20
 
 
 def read_bytes(path: Path) -> bytes:
@@ -91,19 +93,53 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
     The data are flushed to disk before the rename, so that a file under its final name is always whole. `path` may
     also be a folder: make the temporary path a folder, and it replaces the old one.
+
+    Raises UserError when the disk or the quota is full; what lay under `path` stays.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
-        temporary = Path(folder) / path.name
-        yield temporary
-        if temporary.is_dir():
-            if path.exists():
-                shutil.rmtree(path)
-        else:
-            with open(temporary, "rb") as file:
-                os.fsync(file.fileno())
-        os.replace(temporary, path)
+    with _explained_full_disk(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
+            temporary = Path(folder) / path.name
+            try:
+                yield temporary
+            except (OSError, RuntimeError) as error:
+                # NumPy and torch do not hand on the error number of a failed write.
+                if getattr(error, "errno", None) is None:
+                    _write_probe(Path(folder) / "probe")
+                raise
+            _replace(temporary, path)
+
+
+def _replace(temporary: Path, path: Path) -> None:
+    """Put a whole file or folder under its name."""
+    if temporary.is_dir():
+        if path.exists():
+            shutil.rmtree(path)
+    else:
+        with open(temporary, "rb") as file:
+            os.fsync(file.fileno())
+    os.replace(temporary, path)
+
+
+def _write_probe(path: Path) -> None:
+    """Write some data that nobody needs: raises the OSError of a full disk when it is full."""
+    with open(path, "wb") as file:
+        file.write(bytes(PROBE_BYTES))
+
+
+@contextlib.contextmanager
+def _explained_full_disk(path: Path) -> Iterator[None]:
+    """Turns the OSError of a full disk or quota into a UserError."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise UserError(
+            f"{path}: cannot be written, {error.strerror}: free some space there and run the same command again; "
+            "a file that was there before is unchanged"
+        ) from None
 
 
 @contextlib.contextmanager

@@ -1,3 +1,5 @@
+import subprocess
+
 import pytest
 
 
@@ -24,3 +26,22 @@ def overfitted(study_files, tmp_path_factory):
         return path
 
     return train
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A function that makes a file system of so many KiB and returns its folder; needs the right to mount."""
+    mounted = []
+
+    def make(kib):
+        folder = tmp_path / f"disk{len(mounted)}"
+        folder.mkdir()
+        command = ["mount", "-t", "tmpfs", "-o", f"size={kib}k", "tmpfs", str(folder)]
+        if subprocess.run(command, capture_output=True, check=False).returncode:
+            pytest.skip("only root may mount a small file system here")
+        mounted.append(folder)
+        return folder
+
+    yield make
+    for folder in mounted:
+        subprocess.run(["umount", str(folder)], check=False)

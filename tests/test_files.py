@@ -1,0 +1,50 @@
+"""Writing files when the disk is full."""
+
+import numpy as np
+import pytest
+import torch
+
+from docmt.errors import UserError
+from docmt.files import atomic_path, write_json, write_lines
+
+LINES = ["a line of some length"] * 20_000
+
+
+def write_arrays(path):
+    with atomic_path(path) as temporary:
+        np.save(temporary.with_suffix(".npy"), np.zeros(100_000))
+
+
+def write_tensors(path):
+    with atomic_path(path) as temporary:
+        torch.save({"weights": torch.zeros(100_000)}, temporary)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [lambda path: write_lines(path, LINES), lambda path: write_json(path, LINES), write_arrays, write_tensors],
+    ids=["lines", "json", "numpy", "torch"],
+)
+def test_a_full_disk_is_one_line_and_the_file_before_stays(small_disk, write):
+    path = small_disk(200) / "corpus/train.en"
+    write_lines(path, ["before"])
+    with pytest.raises(UserError, match=r"corpus/train\.en: cannot be written, No space left on device: free some"):
+        write(path)
+    assert path.read_text() == "before\n"
+    assert [file.name for file in path.parent.iterdir()] == ["train.en"]
+
+
+def test_a_disk_without_room_for_a_folder_is_the_same_line(small_disk):
+    disk = small_disk(100)
+    with open(disk / "ballast", "wb") as file, pytest.raises(OSError):
+        file.write(bytes(200_000))
+    with pytest.raises(UserError, match="No space left"):
+        write_lines(disk / "train.en", LINES)
+    assert [file.name for file in disk.iterdir()] == ["ballast"]
+
+
+@pytest.mark.parametrize("error", [OSError("3 requested and 2 written"), RuntimeError("of another kind")])
+def test_other_errors_stay_as_they_are(tmp_path, error):
+    with pytest.raises(type(error), match=str(error)), atomic_path(tmp_path / "file"):
+        raise error
+    assert list(tmp_path.iterdir()) == []

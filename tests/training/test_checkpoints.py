@@ -1,0 +1,84 @@
+"""Checkpoints on a full disk, and best weights that are damaged while training runs."""
+
+import pytest
+import torch
+from core_fixtures import RECIPE, assert_same_training, run_training
+
+from docmt.errors import UserError
+from docmt.training.checkpoints import CheckpointFolder
+from docmt.training.trainer import Trainer
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("kib", [150, 195])
+def test_a_full_disk_keeps_the_checkpoint_before(small_disk, kib):
+    """With the larger disk the checkpoint fits and its note does not."""
+    folder = CheckpointFolder(small_disk(kib))
+    content = {"best_step": None, "weights": torch.arange(20_000)}  # 160 KB
+    small = content | {"weights": torch.arange(2_000)}
+    folder.save(1, small)
+    before = names(folder.folder)
+    with pytest.raises(UserError, match=r"step-000000002\.(pt|json): cannot be written, No space left"):
+        for size in range(20_000, 25_000, 100):
+            folder.save(2, content | {"weights": torch.arange(size)})
+            folder._remove("step-000000002")
+    assert names(folder.folder) == before
+    assert torch.equal(folder.load_newest()["weights"], small["weights"])
+
+
+def test_a_training_goes_on_when_there_is_room_again(study_files, small_disk, tmp_path, monkeypatch):
+    whole = run_training(study_files, tmp_path / "whole")
+    disk = small_disk(1100)  # two checkpoints and two best weights fit beside each other, and little more
+    ballast = disk / "ballast"
+    update = Trainer._update
+
+    def update_on_a_full_disk(trainer, groups):
+        if trainer.state.step == 6:
+            with open(ballast, "wb", buffering=0) as file, pytest.raises(OSError, match="No space"):
+                while file.write(bytes(1 << 16)):
+                    pass
+        update(trainer, groups)
+
+    monkeypatch.setattr(Trainer, "_update", update_on_a_full_disk)
+    with pytest.raises(UserError, match=r"step-000000008|best-000000008"):
+        run_training(study_files, tmp_path / "full", checkpoints=disk)
+    (folder,) = (path for path in disk.iterdir() if path.is_dir())
+    assert "step-000000006.pt" in names(folder) and not list(folder.glob(".*"))
+    assert not (folder / "running.json").exists()
+    monkeypatch.undo()
+    ballast.unlink()
+    assert_same_training(run_training(study_files, tmp_path / "full", checkpoints=disk), whole)
+
+
+def test_best_weights_damaged_at_the_very_end(study_files, tmp_path, monkeypatch):
+    whole = run_training(study_files, tmp_path / "whole")
+    train = Trainer._train
+
+    def train_and_damage(trainer):
+        train(trainer)
+        (best,) = trainer.checkpoints.folder.glob(f"best-{trainer.state.best_step:09d}.pt")
+        best.write_bytes(best.read_bytes()[:-100])
+
+    monkeypatch.setattr(Trainer, "_train", train_and_damage)
+    with pytest.raises(UserError, match=r"these best weights were damaged or removed .* run the same command again"):
+        run_training(study_files, tmp_path / "cut")
+    assert not (tmp_path / "cut/model.pt").exists()
+    monkeypatch.undo()
+    assert_same_training(run_training(study_files, tmp_path / "cut"), whole)
+
+
+def test_a_training_that_diverged_keeps_its_checkpoint_and_a_lower_rate_works(study_files, tmp_path):
+    recipe = {"learning_rate": 1e38, "warmup_steps": 0, "checkpoint_every_steps": 1}
+    ends = r"loss \S+, gradient norm \S+ at update (\d+), learning rate \S+: lower learning_rate"
+    with pytest.raises(UserError, match=ends) as error:
+        run_training(study_files, tmp_path, training=recipe)
+    step = int(str(error.value).split("at update ")[1].split(",")[0])
+    (folder,) = (tmp_path / "checkpoints").iterdir()
+    kept = CheckpointFolder(folder).load_newest()
+    assert kept["state"]["step"] == step - 1
+    lower = run_training(study_files, tmp_path, training={"learning_rate": RECIPE["learning_rate"] / 3})
+    assert lower[1]["dev_loss"].dropna().iloc[-1] < lower[1]["dev_loss"].dropna().iloc[0]
+    assert "nan" not in str(kept["state"]["history"])

@@ -1,0 +1,191 @@
+"""Sharing updates among devices, and what is visible against what was asked for."""
+
+import logging
+import os
+
+import numpy as np
+import pytest
+import torch
+
+from docmt.errors import UserError
+from docmt.training.batches import balance, fill_batches, idle_share, share_update
+from docmt.training.devices import make_fabric
+from docmt.training.launching import first_host, launch
+
+# Tokens of instances of at most 512 tokens: pieces of long documents are nearly full, the rest of each is anything.
+
+
+def long_documents(generator, n=3000):
+    """Talks: eight or so full pieces and a rest."""
+    return np.where(generator.random(n) < 0.88, generator.integers(440, 513, n), generator.integers(5, 480, n))
+
+
+def short_documents(generator, n=3000):
+    """News: one or two pieces of any length."""
+    return np.clip(generator.lognormal(5.6, 0.6, n), 8, 512).astype(np.int64)
+
+
+def sentences(generator, n=12_000):
+    return np.clip(generator.lognormal(3.2, 0.6, n), 3, 200).astype(np.int64)
+
+
+def updates_of(tokens, accumulation_steps, max_tokens=4096):
+    batches = fill_batches(np.random.default_rng(0).permutation(len(tokens)), tokens, max_tokens)
+    return [batches[i : i + accumulation_steps] for i in range(0, len(batches), accumulation_steps)]
+
+
+@pytest.mark.parametrize("lengths", [long_documents, short_documents, sentences])
+@pytest.mark.parametrize("n_ranks", [2, 4, 8])
+def test_no_device_idles_more_than_five_percent(lengths, n_ranks):
+    """One batch per device and update, as in the paper's four GPUs; over an epoch, and each device by itself."""
+    tokens = lengths(np.random.default_rng(3))
+    updates = updates_of(tokens, n_ranks)
+    assert idle_share(updates, tokens, n_ranks=n_ranks, max_tokens=4096) < 0.05
+    busy, longest = np.zeros(n_ranks), 0
+    for position, update in enumerate(updates):
+        shares = share_update(update, tokens, n_ranks=n_ranks, turn=position, max_tokens=4096)
+        loads = np.array([sum(tokens[batch].sum() for batch in share) for share in shares])
+        busy += loads
+        longest += loads.max()
+    assert (1 - busy / longest < 0.05).all()
+
+
+@pytest.mark.parametrize("n_ranks", [2, 3, 5])
+def test_shares_hold_every_instance_once_in_batches_that_fit(n_ranks):
+    tokens = np.append(short_documents(np.random.default_rng(1), 300), 5000)
+    for position, update in enumerate(updates_of(tokens, 3, max_tokens=1024)):
+        shares = share_update(update, tokens, n_ranks=n_ranks, turn=position, max_tokens=1024)
+        found = np.concatenate([batch for share in shares for batch in share])
+        assert sorted(found) == sorted(np.concatenate(update))
+        assert all(tokens[b].sum() <= 1024 or len(b) == 1 for share in shares for b in share)
+        assert all(len(batch) for share in shares for batch in share)
+
+
+def test_one_device_reads_the_batches_as_they_were_drawn():
+    batches = [np.array([4, 2]), np.array([0])]
+    assert share_update(batches, np.ones(5), n_ranks=1, turn=7, max_tokens=2) == [batches]
+
+
+def test_devices_without_an_instance_have_no_batch():
+    shares = share_update([np.array([1])], np.array([3, 4]), n_ranks=3, turn=1, max_tokens=9)
+    assert [[batch.tolist() for batch in share] for share in shares] == [[], [], [[1]]]
+    assert [part.tolist() for part in balance(np.array([0, 1]), np.array([3, 4]), 3)] == [[1], [0], []]
+
+
+# What is visible
+
+
+@pytest.fixture
+def gpus(monkeypatch):
+    def pretend(n):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: n > 0)
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: n)
+
+    for name in ("CUDA_VISIBLE_DEVICES", "SLURM_JOB_ID", "SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS"):
+        monkeypatch.delenv(name, raising=False)
+    return pretend
+
+
+@pytest.mark.parametrize(
+    ("visible", "devices", "accelerator", "job", "message"),
+    [
+        (0, 1, "gpu", None, "asked for 1, but no GPU is visible here"),
+        (4, 2, "gpu", None, r"asked for 2 per node, but 4 GPU\(s\) are visible here: .* --devices 4"),
+        (1, 2, "gpu", None, "asked for 2 per node, but 1 "),
+        (1, 2, "auto", None, "asked for 2 per node, but 1 "),
+        (4, 2, "auto", "17", "asked for 2 per node, but 4 "),
+    ],
+)
+def test_a_training_refuses_other_devices_than_it_asked_for(
+    gpus, monkeypatch, visible, devices, accelerator, job, message
+):
+    gpus(visible)
+    if job:
+        monkeypatch.setenv("SLURM_JOB_ID", job)
+    with pytest.raises(UserError, match=message):
+        make_fabric("float32", accelerator, devices=devices)
+
+
+@pytest.mark.parametrize(("name", "value"), [("CUDA_VISIBLE_DEVICES", "0"), ("SLURM_JOB_GPUS", "1")])
+def test_gpus_that_were_allotted_but_are_not_there_are_missed_loudly(gpus, monkeypatch, caplog, name, value):
+    gpus(0)
+    monkeypatch.setenv(name, value)
+    with caplog.at_level(logging.WARNING):
+        assert make_fabric("float32", "auto").device.type == "cpu"
+    (record,) = caplog.records
+    assert f"{name}={value}" in record.message and "TRAINING ON THE CPU" in record.message
+
+
+@pytest.mark.parametrize("value", ["", "-1", None])
+def test_a_cpu_job_is_not_warned(gpus, monkeypatch, caplog, value):
+    gpus(0)
+    if value is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
+    assert make_fabric("float32", "auto").device.type == "cpu"
+    assert not caplog.records
+
+
+# Launching
+
+
+@pytest.mark.parametrize(
+    ("names", "first"),
+    [
+        ("node1", "node1"),
+        ("node1,node2", "node1"),
+        ("rack2-[05-07,11]", "rack2-05"),
+        ("rack2-[05,11]-x,b", "rack2-05-x"),
+        ("a[3]", "a3"),
+    ],
+)
+def test_the_first_host_of_slurms_lists(names, first):
+    assert first_host(names) == first
+
+
+@pytest.fixture
+def slurm_step(monkeypatch):
+    """A task of a Slurm step; LOCAL_RANK and its like are restored afterwards."""
+
+    def pretend(**values):
+        for name in ("LOCAL_RANK", "NODE_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "SLURM_STEP_NUM_TASKS"):
+            monkeypatch.setenv(name, "")
+            monkeypatch.delenv(name)
+        for name, value in values.items():
+            monkeypatch.setenv(name, value)
+
+    return pretend
+
+
+def test_tasks_that_srun_started_are_the_processes(slurm_step, monkeypatch):
+    slurm_step(
+        SLURM_STEP_NUM_TASKS="4",
+        SLURM_STEP_NODELIST="gpu[07-08]",
+        SLURM_JOB_ID="123",
+        SLURM_STEP_ID="0",
+        SLURM_NODEID="1",
+        SLURM_LOCALID="1",
+    )
+    assert launch([], devices=2, nodes=2) is None
+    found = {name: os.environ[name] for name in ("LOCAL_RANK", "NODE_RANK", "WORLD_SIZE", "MASTER_ADDR")}
+    assert found == {"LOCAL_RANK": "1", "NODE_RANK": "1", "WORLD_SIZE": "4", "MASTER_ADDR": "gpu07"}
+    assert 15000 <= int(os.environ["MASTER_PORT"]) < 25000
+
+
+def test_tasks_that_do_not_fit_are_refused(slurm_step):
+    slurm_step(SLURM_STEP_NUM_TASKS="3", SLURM_STEP_NODELIST="gpu7", SLURM_JOB_ID="123")
+    with pytest.raises(UserError, match=r"srun started 3 tasks: .* --ntasks-per-node=2"):
+        launch([], devices=2, nodes=1)
+
+
+def test_several_nodes_without_slurm_need_an_address(slurm_step, monkeypatch):
+    slurm_step()
+    for name in ("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(UserError, match="MASTER_ADDR, MASTER_PORT and NODE_RANK"):
+        launch([], devices=2, nodes=2)
+
+
+@pytest.mark.parametrize(("devices", "nodes"), [(0, 1), (1, -1)])
+def test_no_devices_are_refused(devices, nodes):
+    with pytest.raises(UserError, match="at least 1"):
+        launch([], devices=devices, nodes=nodes)
