@@ -23,7 +23,9 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, help="model file to write")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads")
     parser.add_argument("--accelerator", choices=("auto", "cpu", "gpu"), default="auto", help="kind of device")
-    parser.add_argument("--devices", type=int, default=1, help="devices per node, each with a process of its own")
+    parser.add_argument(
+        "--devices", type=int, default=1, help="devices per node, each with a process of its own; 0 is one CPU process"
+    )
     parser.add_argument("--nodes", type=int, default=1, help="nodes; each runs the same command")
     parser.set_defaults(run=run)
 
@@ -32,6 +34,8 @@ def run(options: argparse.Namespace) -> int:
     """Train; after a signal the exit code is 128 + its number and the next call goes on."""
     from docmt.training.launching import LOST_PEER, is_lost_peer, launch
 
+    if options.devices == 0:
+        options.accelerator, options.devices = "cpu", 1
     n_devices = options.devices * options.nodes
     if n_devices > 1:
         os.environ.setdefault("OMP_NUM_THREADS", str(options.threads))

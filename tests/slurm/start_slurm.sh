@@ -72,7 +72,7 @@ JobAcctGatherType=jobacct_gather/linux
 JobAcctGatherFrequency=2
 JobAcctGatherParams=OverMemoryKill
 MinJobAge=3600
-KillWait=15
+KillWait=30
 OverTimeLimit=0
 GresTypes=gpu
 NodeName=ci1 NodeHostname=$host NodeAddr=127.0.0.1 CPUs=$cpus RealMemory=$memory_mb Gres=gpu:$gpus State=UNKNOWN

@@ -39,10 +39,10 @@ def test_scancel_saves_and_the_job_that_follows_goes_on(study, expected):
     assert_same_model(study, expected)
 
 
-def test_an_update_of_seconds_is_ended_and_saved_before_slurm_kills(study):
-    slow = {"max_batch_tokens": 40_000, "validate_every_steps": 100}
+def test_a_long_update_is_ended_and_saved_before_slurm_kills(study):
+    slow = {"max_batch_tokens": 4000, "validate_every_steps": 100}
     changes = merge(LONG, {"training": {"scratch": slow}})
-    wide = {"model": {"width": 512, "feed_forward_width": 2048, "heads": 8}}
+    wide = {"model": {"width": 256, "feed_forward_width": 1024, "heads": 4}}
     changes["systems"] = {"sentence_transformer": wide, "g_transformer": wide}
     call = study.call(MODEL, changes=changes, options=("--retries", "0"))
     folder = study.folder / "results/controlled/runs/sentence_transformer/seed1/checkpoints"

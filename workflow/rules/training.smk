@@ -42,5 +42,5 @@ rule train:
         # `exec`: a signal to end finds the training itself, and Snakemake waits until it has saved.
         "exec docmt train --settings {params.settings:q} --train {input.train} --dev {input.dev}"
         " --vocabulary {input.vocabulary} --pipeline {input.pipeline} {params.init} --seed {wildcards.seed}"
-        " --threads {threads} --checkpoints {params.checkpoints} --history {output.history} --out {output.model}"
-        " 2> {log}"
+        " --devices {resources.gpu} --threads {threads} --checkpoints {params.checkpoints}"
+        " --history {output.history} --out {output.model} 2> {log}"
