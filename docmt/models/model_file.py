@@ -43,13 +43,8 @@ class TrainedModel:
 
     @property
     def tags(self) -> LanguageTags | None:
-        """What the sentences of both sides begin with; None with a vocabulary that has no tags: `<s>`.
-
-        Raises UserError when the vocabulary has tags, but not of these languages.
-        """
-        if not self.vocabulary.extras:
-            return None
-        return LanguageTags.of(self.vocabulary, src_lang=self.pipeline.src_lang, tgt_lang=self.pipeline.tgt_lang)
+        """What the sentences of both sides begin with; None for `<s>`. Raises UserError as `language_tags` does."""
+        return language_tags(self.vocabulary, self.pipeline)
 
     def first_token(self, side: Literal["src", "tgt"]) -> int:
         """The id that each sentence of a side begins with."""
@@ -71,6 +66,16 @@ class TrainedModel:
             where="model: segmentation",
         )
         return split_document(costs, max_tokens=limits.max_tokens, max_sentences=limits.max_sentences)
+
+
+def language_tags(vocabulary: Vocabulary, pipeline: TextPipeline) -> LanguageTags | None:
+    """The tags that translation writes, in training and in decoding: whenever the vocabulary has tags, None otherwise.
+
+    Raises UserError when the vocabulary has tags, but not of these languages.
+    """
+    if not vocabulary.extras:
+        return None
+    return LanguageTags.of(vocabulary, src_lang=pipeline.src_lang, tgt_lang=pipeline.tgt_lang)
 
 
 def save_model(path: Path, trained: TrainedModel) -> None:
