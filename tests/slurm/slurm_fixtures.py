@@ -28,7 +28,7 @@ PROGRAMS = ("slurmctld", "slurmd", "munged", "sbatch", "scontrol")
 LONG = {"training": {"scratch": {"max_steps": 600, "log_every_steps": 10, "checkpoint_every_steps": 5000}}}
 """A training of some seconds that writes no checkpoint unless it is asked to, but those of its validations."""
 LONG["training"]["scratch"] |= {"validate_every_steps": 200}
-PATIENCE_SECONDS = 240
+PATIENCE_SECONDS = 500
 """Jobs start slowly where other work runs beside."""
 
 

@@ -12,7 +12,7 @@ from slurm_fixtures import LONG, MODEL, Study, assert_same_model, slurm, wait_un
 
 from docmt.config.loading import merge
 
-pytestmark = pytest.mark.slurm
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1500)]
 
 
 def trainers(study):

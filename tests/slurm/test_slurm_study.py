@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from slurm_fixtures import MODEL, Study, assert_same_model, slurm
 
-pytestmark = pytest.mark.slurm
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1500)]
 
 SMALL = {
     "fetch_corpus",
