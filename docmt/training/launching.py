@@ -198,8 +198,10 @@ def _wait(processes: list[_Process]) -> int:
         text = cause.messages.read().decode("utf-8", "replace")
         sys.stderr.write(text)
         has_spoken = bool(text)
-    if code < 0 or not has_spoken:
+    if code < 0 or code == LOST_PEER or not has_spoken:
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        if code == LOST_PEER:
+            how = "lost the connection to the others"
         log.error("%s %s: all are stopped; the same command goes on from the last checkpoint", cause.describe(), how)
     return 128 - code if code < 0 else code
 

@@ -1,0 +1,99 @@
+"""The worst batch is tried before the first update."""
+
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from core_fixtures import RECIPE, assert_same_training, model_settings, run_training, train_arguments
+
+from docmt.errors import UserError
+from docmt.instances.storage import load_instances
+from docmt.training.memory import explained_memory, worst_batches
+from docmt.training.trainer import Trainer
+
+LIMITED = """
+import resource, sys
+import torch
+import docmt.training.run
+from docmt.cli.main import main
+torch.ones(8, 8) @ torch.ones(8, 8)
+with open("/proc/self/statm") as file:
+    used = int(file.read().split()[0]) * resource.getpagesize()
+limit = used + int(sys.argv[1]) * 2**20
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+def test_a_batch_beyond_the_memory_is_named_before_the_first_update(study_files, tmp_path):
+    """A real limit of memory: the feed-forward layers of this model need more for one batch."""
+    model = model_settings("g_transformer", feed_forward_width=200_000, encoder_layers=1, decoder_layers=1)
+    settings = {"model": model.model_dump(), "training": RECIPE | {"max_batch_tokens": 60}}
+    arguments = train_arguments(study_files, tmp_path, settings)
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, "300", *arguments], capture_output=True, text=True, check=False
+    )
+    tokens = load_instances(study_files.instances()).n_tokens()
+    assert done.returncode == 2, done.stderr
+    (line,) = (line for line in done.stderr.splitlines() if line.startswith("docmt: error: "))
+    assert "training: out of memory on cpu with a batch of " in line and "lower max_batch_tokens" in line
+    longest, document = re.search(r"the longest of (\d+) tokens \(document (\d+) of the training set\)", line).groups()
+    assert tokens[int(document) - 1] == int(longest)
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("instances", "remedy"),
+    [([0, 2], "lower max_batch_tokens"), ([2], "this instance alone is too large: lower max_tokens of the")],
+)
+@pytest.mark.parametrize(
+    "error", [MemoryError(), torch.OutOfMemoryError("CUDA out of memory"), RuntimeError("DefaultCPUAllocator: can't")]
+)
+def test_the_remedy_depends_on_the_batch(study_files, instances, remedy, error):
+    instance_set = load_instances(study_files.instances())
+    with (
+        pytest.raises(UserError, match=remedy),
+        explained_memory(instance_set, np.array(instances), torch.device("cpu")),
+    ):
+        raise error
+
+
+def test_other_errors_are_not_explained_away(study_files):
+    instance_set = load_instances(study_files.instances())
+    with (
+        pytest.raises(RuntimeError, match="shape"),
+        explained_memory(instance_set, np.array([0]), torch.device("cpu")),
+    ):
+        raise RuntimeError("shape")
+
+
+def test_the_worst_batches_are_the_longest_instances_and_the_fullest_batch(study_files):
+    instance_set = load_instances(study_files.instances())
+    tokens = instance_set.n_tokens()
+    longest, *others = worst_batches(instance_set, max_tokens=int(tokens.max()) + 1)
+    assert longest.tolist() == [tokens.argmax()]
+    assert all(tokens[batch].sum() == tokens.max() + 1 for batch in others)
+    (whole,) = worst_batches(instance_set, max_tokens=10_000)
+    assert sorted(whole) == list(range(len(instance_set)))
+
+
+def test_the_probe_changes_nothing(study_files, tmp_path, monkeypatch):
+    with_probe = run_training(study_files, tmp_path / "with", training={"max_steps": 4})
+    monkeypatch.setattr(Trainer, "_probe_memory", lambda trainer: None)
+    assert_same_training(run_training(study_files, tmp_path / "without", training={"max_steps": 4}), with_probe)
+
+
+def test_progress_says_where_a_training_stands(study_files, tmp_path):
+    _, history = run_training(study_files, tmp_path)
+    (folder,) = (tmp_path / "checkpoints").iterdir()
+    progress = json.loads((folder / "progress.json").read_text())
+    last = history.iloc[-1]
+    assert progress["step"] == progress["max_steps"] == 12 and progress["epoch"] == last["epoch"]
+    assert progress["dev_loss"] == pytest.approx(last["dev_loss"])
+    assert progress["best_loss"] == pytest.approx(history["dev_loss"].min())
+    assert progress["tokens_per_second"] == last["tokens_per_second"] and progress["seconds"] > 0
+    assert progress["updated"].endswith("+00:00")
