@@ -83,14 +83,12 @@ rule all:
     default_target: True
     input:
         "results/report/report.html",
-        plan.discourse.reports(),
 
 
 rule demo:
     """The same by the name of the config that is taken when none is given."""
     input:
         "results/report/report.html",
-        plan.discourse.reports(),
 
 
 # One target per stage. One system or dataset alone: its scores.csv, see docs/workflow.md.

@@ -30,6 +30,7 @@ def add_parser_commands(commands: argparse._SubParsersAction) -> None:
     evaluate.add_argument("--segmenter", type=Path, help="segmenter model, to score end to end; else EDUs are gold")
     evaluate.add_argument("--without-paragraphs", action="store_true", help="hide the paragraphs from the parser")
     evaluate.add_argument("--syntax", type=Path, help=".syntax.jsonl, for a linear parser that reads it")
+    evaluate.add_argument("--baselines", nargs="*", default=[], metavar="NAME", help="scored beside the parser")
     evaluate.add_argument("--out", type=Path, required=True, help="JSON file to write")
     evaluate.set_defaults(run=run_evaluate)
     summary = "parse documents with known EDUs"
@@ -64,19 +65,22 @@ def run_evaluate(options: argparse.Namespace) -> None:
     """Write scores on a gold file."""
     import torch
 
-    from docmt.discourse.parsing.running import evaluate_file, open_parser
+    from docmt.discourse.parsing.baselines import baseline
+    from docmt.discourse.parsing.running import OpenedParser, evaluate_file, open_parser
     from docmt.discourse.segmentation.prediction import Segmenter
     from docmt.files import write_json
 
     torch.set_num_threads(1)
     opened = open_parser(options.parser, syntax=options.syntax)
-    scores = evaluate_file(
-        opened,
-        options.gold,
-        relations=options.relations,
-        segmenter=Segmenter.load(options.segmenter) if options.segmenter else None,
-        hide_paragraphs=options.without_paragraphs,
-    )
+    baselines = {name: OpenedParser(baseline(name), opened.relations) for name in options.baselines}
+    how = {
+        "relations": options.relations,
+        "segmenter": Segmenter.load(options.segmenter) if options.segmenter else None,
+        "hide_paragraphs": options.without_paragraphs,
+    }
+    scores = evaluate_file(opened, options.gold, **how)
+    if baselines:
+        scores["baselines"] = {name: evaluate_file(opened, options.gold, **how) for name, opened in baselines.items()}
     write_json(options.out, {"parser": options.parser, "gold": str(options.gold), **scores})
 
 

@@ -1,6 +1,7 @@
 """`docmt discourse statistics` and `docmt discourse draw`: discourse trees in tables and pictures."""
 
 import argparse
+import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,11 +15,11 @@ FORMS = ("dependency", "constituent")
 
 def add_picture_commands(subparsers: argparse._SubParsersAction) -> None:
     """Add `statistics` and `draw`."""
-    summary = "count EDUs, trees and relations, one row per file"
+    summary = "count EDUs, trees and relations, one row per name"
     statistics = subparsers.add_parser("statistics", help=summary, description=summary, formatter_class=HelpFormatter)
     statistics.add_argument("--files", nargs="+", required=True, metavar="NAME=FILE", help=".discourse.jsonl files")
     statistics.add_argument("--out", type=Path, required=True, help="CSV file to write")
-    statistics.add_argument("--relations", type=Path, help="CSV file to write with one row per file and relation")
+    statistics.add_argument("--relations", type=Path, help="CSV file to write with one row per name and relation")
     statistics.set_defaults(run=run_statistics)
     summary = "draw the tree of a document"
     draw = subparsers.add_parser("draw", help=summary, description=summary, formatter_class=HelpFormatter)
@@ -32,7 +33,7 @@ def add_picture_commands(subparsers: argparse._SubParsersAction) -> None:
 
 
 def run_statistics(options: argparse.Namespace) -> None:
-    """Write a table with one row per file and, if asked for, one with the relations of each."""
+    """Write a table with one row per name and, if asked for, one with the relations of each."""
     import pandas as pd
 
     from docmt.discourse.documents import iterate_discourse
@@ -40,18 +41,21 @@ def run_statistics(options: argparse.Namespace) -> None:
     from docmt.errors import UserError
     from docmt.files import atomic_writer
 
-    rows, relations = {}, []
+    files: dict[str, list[Path]] = {}
     for item in options.files:
         name, equals, path = item.partition("=")
         if not (name and equals and path):
             raise UserError(f"--files {item}: write NAME=FILE")
-        if name in rows:
-            raise UserError(f"--files {item}: {name!r} is given twice; each file needs a name of its own")
-        statistics = gather_statistics(iterate_discourse(Path(path)))
-        rows[name] = {"name": name} | statistics.row()
+        if Path(path) in files.setdefault(name, []):
+            raise UserError(f"--files {item}: the file is given twice")
+        files[name].append(Path(path))
+    rows, relations = [], []
+    for name, paths in files.items():
+        statistics = gather_statistics(itertools.chain.from_iterable(map(iterate_discourse, paths)))
+        rows.append({"name": name} | statistics.row())
         relations += [{"name": name} | row for row in statistics.relation_rows()]
     with atomic_writer(options.out) as file:
-        pd.DataFrame(rows.values()).to_csv(file, index=False)
+        pd.DataFrame(rows).to_csv(file, index=False)
     if options.relations is not None:
         columns = ["name", "relation", "arcs", "percent", "between_sentences_percent"]
         with atomic_writer(options.relations) as file:

@@ -24,6 +24,12 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         "--overlaps", nargs="*", default=[], metavar="[DATASET=]FILE", help="JSON of `docmt corpora overlap`"
     )
     render.add_argument("--counts", nargs="*", default=[], metavar="[NAME=]FILE", help="counts.json files")
+    render.add_argument("--roundtrips", nargs="*", default=[], metavar="DATASET=FILE", help="JSON of the round trip")
+    render.add_argument("--tree-statistics", nargs="*", type=Path, default=[], help="CSV of `discourse statistics`")
+    render.add_argument("--tree-relations", nargs="*", type=Path, default=[], help="CSV of its `--relations`")
+    render.add_argument("--segmenters", nargs="*", default=[], metavar="NAME=FILE", help="evaluation.json files")
+    render.add_argument("--parsers", nargs="*", default=[], metavar="NAME=FILE", help="evaluation.json files")
+    render.add_argument("--tree-pictures", nargs="*", default=[], metavar="NAME=FILE", help="SVG of `discourse draw`")
     render.add_argument("--benchmarks", type=Path, metavar="FOLDER", help="of Snakemake: FOLDER/RULE/NAME.tsv")
     render.add_argument("--logs", type=Path, metavar="FOLDER", help="FOLDER/RULE/NAME.log: devices, resumed trainings")
     render.add_argument("--out", type=Path, required=True, help="folder to write into")
@@ -40,7 +46,7 @@ def run_gather(options: argparse.Namespace) -> None:
 def run_render(options: argparse.Namespace) -> None:
     """Write the report and print its main tables."""
     from docmt.report.gathering import read_scores_table
-    from docmt.report.page import build_report, write_report
+    from docmt.report.page import TreeFiles, build_report, write_report
     from docmt.report.settings import ReportSettings
 
     settings = ReportSettings.from_argument(options.settings, where="report")
@@ -51,6 +57,14 @@ def run_render(options: argparse.Namespace) -> None:
         statistics=options.statistics,
         overlaps=options.overlaps,
         counts=options.counts,
+        roundtrips=options.roundtrips,
+        trees=TreeFiles(
+            statistics=options.tree_statistics,
+            relations=options.tree_relations,
+            segmenters=options.segmenters,
+            parsers=options.parsers,
+            pictures=options.tree_pictures,
+        ),
         benchmarks=options.benchmarks,
         logs=options.logs,
     )

@@ -106,6 +106,44 @@ def counts_table(counts: Sequence[tuple[str, dict[str, Any]]]) -> Table | None:
     )
 
 
+def roundtrip_table(roundtrips: Sequence[tuple[str, dict[str, Any]]]) -> Table | None:
+    """How many lines come back from subwords, for each dataset and language; None without measurements."""
+    records = [
+        {"dataset": name, "language": lang}
+        | {key: counts.get(key) for key in ("lines", "restored", "share", "share_but_white_space")}
+        | counts.get("causes", {})
+        for name, content in roundtrips
+        for lang, counts in content["languages"].items()
+    ]
+    if not records:
+        return None
+    values = pd.DataFrame(records)
+    causes = list(values.columns[6:])
+    rows = [
+        [
+            record["dataset"],
+            record["language"],
+            format_count(record["lines"]),
+            format_score(record["share"]),
+            format_score(record["share_but_white_space"]),
+            *(format_count(0 if pd.isna(record[cause]) else record[cause]) for cause in causes),
+        ]
+        for record in values.to_dict("records")
+    ]
+    shown, breaks = blank_repeats(rows, 1)
+    return Table(
+        key="roundtrip",
+        title="Text that comes back",
+        caption="Lines of development and test splits that are the same after tokenising, truecasing and BPE and the "
+        "way back, in percent: in every character, and but for white space; then the others by cause.",
+        header=["Dataset", "Language", "lines", "restored, %", "but for white space, %", *causes],
+        rows=shown,
+        values=values,
+        n_labels=2,
+        breaks=breaks,
+    )
+
+
 def training_table(histories: Sequence[History], settings: ReportSettings) -> Table | None:
     """How long each run was trained, how fast, and to what validation loss."""
     if not histories:

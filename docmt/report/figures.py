@@ -64,14 +64,16 @@ class Picture:
         title: heading.
         caption: what it shows.
         svg: the figure as SVG on a transparent ground.
-        png: the same as pixels on white.
+        png: the same as pixels on white, where there are any.
+        is_long: whether the page shows it folded.
     """
 
     key: str
     title: str
     caption: str
     svg: str
-    png: bytes
+    png: bytes | None
+    is_long: bool = False
 
     @property
     def inline_svg(self) -> str:

@@ -15,10 +15,12 @@ from docmt.report.data import (
     overlap_table,
     package_versions,
     provenance_table,
+    roundtrip_table,
     signature_table,
     statistics_table,
     training_table,
 )
+from docmt.report.discourse import parser_table, relation_table, segmenter_table, tree_pictures, tree_table
 from docmt.report.figures import (
     Picture,
     Styles,
@@ -29,7 +31,15 @@ from docmt.report.figures import (
 )
 from docmt.report.results import contrastive_table, further_table, main_table, split_table
 from docmt.report.settings import ReportSettings
-from docmt.report.sources import History, read_counts, read_histories, read_overlaps, read_statistics
+from docmt.report.sources import (
+    History,
+    read_counts,
+    read_histories,
+    read_measurements,
+    read_overlaps,
+    read_statistics,
+    read_tree_tables,
+)
 from docmt.report.summary import summarise
 from docmt.report.tables import Table, escape_markdown, to_latex, to_markdown, to_text
 
@@ -44,6 +54,23 @@ class Section:
     title: str
     tables: list[Table] = field(default_factory=list)
     pictures: list[Picture] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class TreeFiles:
+    """What the section on trees is made of; names and files are those of the command line.
+
+    Attributes:
+        statistics, relations: CSV files of `docmt discourse statistics`.
+        segmenters, parsers: `NAME=FILE` of their evaluations.
+        pictures: `NAME=FILE` of SVG files.
+    """
+
+    statistics: Sequence[Path] = ()
+    relations: Sequence[Path] = ()
+    segmenters: Sequence[str] = ()
+    parsers: Sequence[str] = ()
+    pictures: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -77,6 +104,8 @@ def build_report(
     statistics: Sequence[Path] = (),
     overlaps: Sequence[str] = (),
     counts: Sequence[str] = (),
+    roundtrips: Sequence[str] = (),
+    trees: TreeFiles | None = None,
     benchmarks: Path | None = None,
     logs: Path | None = None,
 ) -> Report:
@@ -100,6 +129,7 @@ def build_report(
             ],
             accuracy_bars(summary, styles) + distance_lines(summary, styles),
         ),
+        _trees_section(trees or TreeFiles()),
         _training_section(runs, settings, styles),
         _section(
             "data",
@@ -108,6 +138,7 @@ def build_report(
                 statistics_table(read_statistics(statistics), settings),
                 overlap_table(read_overlaps(overlaps, datasets)),
                 counts_table(read_counts(counts, datasets)),
+                roundtrip_table(read_measurements(roundtrips, key="languages")),
             ],
         ),
         _costs_section(benchmarks, logs, runs),
@@ -128,6 +159,18 @@ def _section(key: str, title: str, tables: Sequence[Table | None], pictures: Seq
 def _training_section(runs: list[History], settings: ReportSettings, styles: Styles) -> Section:
     pictures = learning_curves(runs, styles) + entropy_curves(runs, styles)
     return _section("training", "Training", [training_table(runs, settings)], pictures)
+
+
+def _trees_section(files: TreeFiles) -> Section:
+    tables = [
+        tree_table(read_tree_tables(files.statistics, needed=())),
+        relation_table(
+            read_tree_tables(files.relations, needed=("relation", "arcs", "percent", "between_sentences_percent"))
+        ),
+        segmenter_table(read_measurements(files.segmenters, key="scores")),
+        parser_table(read_measurements(files.parsers, key="parseval")),
+    ]
+    return _section("trees", "Discourse: EDUs and trees", tables, tree_pictures(files.pictures))
 
 
 def _costs_section(benchmarks: Path | None, logs: Path | None, runs: list[History]) -> Section:
@@ -159,7 +202,8 @@ def write_report(folder: Path, report: Report) -> None:
         figures.mkdir()
         for picture in report.pictures:
             (figures / f"{picture.key}.svg").write_text(picture.svg, encoding="utf-8")
-            (figures / f"{picture.key}.png").write_bytes(picture.png)
+            if picture.png is not None:
+                (figures / f"{picture.key}.png").write_bytes(picture.png)
     for name in ("report.md", "report.html"):
         with atomic_writer(folder / name) as file:
             file.write(_render(name, report))

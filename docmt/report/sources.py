@@ -1,4 +1,4 @@
-"""What the report reads beside scores: histories, instance statistics, overlaps and counts, by name."""
+"""What the report reads beside scores: histories, statistics, overlaps, counts, evaluations, by name."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -84,6 +84,35 @@ def read_counts(arguments: Sequence[str], datasets: Iterable[str]) -> list[tuple
             raise UserError(f"{path}: a mapping of counts is needed")
         found.append((name, content))
     return found
+
+
+def read_tree_tables(paths: Sequence[Path], *, needed: Sequence[str]) -> pd.DataFrame:
+    """Join CSV files of `docmt discourse statistics`. Raises UserError when one is of another form."""
+    tables = [read_table(path, needed=["name", *needed], words=("name", "relation")) for path in paths]
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+
+
+def read_measurements(arguments: Sequence[str], *, key: str) -> list[tuple[str, dict[str, Any]]]:
+    """Read JSON files that hold a mapping under `key`, each given as `NAME=FILE`.
+
+    Raises UserError for another form, or for a file without such a key.
+    """
+    found = []
+    for argument in arguments:
+        name, path = split_name(argument)
+        content = read_json(path)
+        if not (isinstance(content, dict) and isinstance(content.get(key), dict)):
+            raise UserError(f"{path}: not a file of the measurements that are needed here: key {key!r} is missing")
+        found.append((name, content))
+    return found
+
+
+def split_name(argument: str) -> tuple[str, Path]:
+    """Name and path of `NAME=FILE`. Raises UserError for another form."""
+    name, equals, path = argument.partition("=")
+    if not (name and equals and path):
+        raise UserError(f"{argument}: write NAME=FILE")
+    return name, Path(path)
 
 
 def _named(argument: str, datasets: Iterable[str], *, with_stem: bool = False) -> tuple[str, Path]:

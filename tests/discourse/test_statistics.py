@@ -201,7 +201,17 @@ def test_command_refuses_bad_files(tmp_path, monkeypatch, files, message):
     assert not Path("out.csv").exists()
 
 
-def test_command_refuses_a_name_given_twice(tmp_path):
+def test_files_of_one_name_are_one_row(tmp_path):
+    write_discourse(tmp_path / "whole.jsonl", [CROSSING, WHOLE, ARCS])
+    write_discourse(tmp_path / "1.jsonl", [CROSSING])
+    write_discourse(tmp_path / "2.jsonl", [WHOLE, ARCS])
+    run("statistics", "--files", f"a={tmp_path / 'whole.jsonl'}", "--out", tmp_path / "whole.csv")
+    shards = [f"a={tmp_path / name}.jsonl" for name in "12"]
+    run("statistics", "--files", *shards, "--out", tmp_path / "shards.csv")
+    assert (tmp_path / "shards.csv").read_text() == (tmp_path / "whole.csv").read_text()
+
+
+def test_command_refuses_a_file_given_twice(tmp_path):
     write_discourse(tmp_path / "a.jsonl", [ARCS])
     with pytest.raises(UserError, match="given twice"):
         run("statistics", "--files", *[f"a={tmp_path / 'a.jsonl'}"] * 2, "--out", tmp_path / "out.csv")

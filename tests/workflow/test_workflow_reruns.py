@@ -42,6 +42,7 @@ FROM_BPE = {
         for split in SPLITS
     ),
     "count_instances",
+    "count_roundtrip",
     *(job for system in SYSTEMS for job in of_run(system)),
     *REPORT,
 }

@@ -147,10 +147,11 @@ rule evaluate_parser:
         runtime=growing(30),
     params:
         prefix=plan.discourse.parser_prefix,
+        baselines="chain right_branching sentence_branching paragraph_branching",
         fingerprint=plan.fingerprints.parser,
     shell:
         "docmt discourse evaluate-parser --parser {input.model} --gold {params.prefix}/test.discourse.jsonl"
-        " --out {output} 2> {log}"
+        " --baselines {params.baselines} --out {output} 2> {log}"
 
 
 rule annotate:
@@ -158,7 +159,7 @@ rule annotate:
     input:
         models=plan.discourse.models,
         text=plan.discourse.text,
-        documents=plan.discourse.documents,
+        documents=plan.corpora.documents,
     output:
         "results/{dataset}/discourse/{trees}/{split}.{shard}-of-{n_shards}.discourse.jsonl",
     log:
@@ -215,7 +216,7 @@ rule gather_gold:
     """Gather the gold trees of {wildcards.dataset} {wildcards.split}."""
     input:
         trees=plan.discourse.gold_files,
-        documents=plan.discourse.documents,
+        documents=plan.corpora.documents,
     output:
         "results/{dataset}/discourse/{trees}/{split}.1-of-1.discourse.jsonl",
     log:

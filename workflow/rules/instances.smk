@@ -12,7 +12,7 @@ rule build_instances:
     input:
         src=plan.text.subwords_src,
         tgt=plan.text.subwords_tgt,
-        documents=plan.runs.documents,
+        documents=plan.corpora.documents,
         vocabulary="results/{dataset}/text/vocabulary.txt",
         trees=plan.discourse.trees_of_split,
     output:

@@ -124,7 +124,7 @@ rule build_monolingual_instances:
     """Cut the monolingual documents of {wildcards.dataset} into instances: {wildcards.segmentation}."""
     input:
         text=plan.text.subwords_monolingual,
-        documents=plan.runs.documents,
+        documents=plan.corpora.documents,
         vocabulary="results/{dataset}/text/vocabulary.txt",
     output:
         directory("results/{dataset}/instances/{segmentation}/{split}"),

@@ -2,6 +2,9 @@
 #
 # Reads:  results/{dataset}/runs/{system}/seed{seed}/scores/*.json, history.csv
 #         results/{dataset}/instances/statistics.csv, results/{dataset}/corpora/overlap.json
+#         results/{dataset}/text/roundtrip.json
+#         results/{dataset}/discourse/{trees}/statistics.csv, relations.csv, dev.svg
+#         results/discourse/segmenters/{segmenter}/evaluation.json, results/discourse/parsers/{parser}/evaluation.json
 #         results/benchmarks/, logs/train/, logs/translate/, logs/contrast/     for the table of costs; no inputs
 # Makes:  results/report/scores.csv                   the long table
 #         results/report/report.md, report.html       tables, curves and how each number was made
@@ -43,6 +46,8 @@ rule render:
         statistics=plan.report.statistics,
         overlaps=plan.report.overlaps,
         counts=plan.report.counts,
+        roundtrips=plan.report.roundtrips,
+        trees=plan.report.trees,
     output:
         summary="results/report/summary.txt",
         markdown="results/report/report.md",
@@ -73,6 +78,8 @@ rule render:
         histories=plan.report.named_histories,
         overlaps=plan.report.named_overlaps,
         counts=plan.report.named_counts,
+        roundtrips=plan.report.named_roundtrips,
+        trees=plan.report.tree_options,
         # No inputs: all jobs before this one have left their benchmarks and logs there.
         benchmarks="results/benchmarks",
         logs="logs",
@@ -80,4 +87,5 @@ rule render:
     shell:
         "docmt report render --settings {params.settings:q} --scores {input.scores} --histories {params.histories}"
         " --statistics {input.statistics} --overlaps {params.overlaps} --counts {params.counts}"
+        " --roundtrips {params.roundtrips} {params.trees}"
         " --benchmarks {params.benchmarks} --logs {params.logs} --out results/report > {output.summary} 2> {log}"

@@ -29,7 +29,7 @@ class Plan:
         self.text = TextPlan(config)
         self.discourse = DiscoursePlan(config, self.corpora)
         self.runs = RunsPlan(config)
-        self.report = ReportPlan(config, self.runs, self.corpora)
+        self.report = ReportPlan(config, self.runs, corpora=self.corpora, discourse=self.discourse)
 
     def names(self, section: str) -> str:
         """A regular expression of the names of a section's rows, to constrain a wildcard."""

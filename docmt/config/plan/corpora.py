@@ -96,6 +96,10 @@ class CorporaPlan:
         """The text of a dataset's split in both languages, and its document index."""
         return dataset_files(self.config, wildcards.dataset, wildcards.split)
 
+    def documents(self, wildcards: Wildcards) -> str:
+        """The document index of a dataset's split."""
+        return f"{dataset_prefix(self.config, wildcards.dataset, wildcards.split)}.documents.tsv"
+
     def train_prefixes(self, wildcards: Wildcards) -> str:
         """The prefixes of a dataset's parallel training text."""
         has_sentences = bool(self.config.datasets[wildcards.dataset].sentences)

@@ -127,10 +127,6 @@ class DiscoursePlan:
         prefix = dataset_prefix(self.config, wildcards.dataset, wildcards.split)
         return f"{prefix}.{self.config.datasets[wildcards.dataset].src_lang}"
 
-    def documents(self, wildcards: Wildcards) -> str:
-        """The document index of a split."""
-        return f"{dataset_prefix(self.config, wildcards.dataset, wildcards.split)}.documents.tsv"
-
     def src_lang(self, wildcards: Wildcards) -> str:
         """The source language of a dataset."""
         return self.config.datasets[wildcards.dataset].src_lang
@@ -193,38 +189,51 @@ class DiscoursePlan:
         return self._split_files(wildcards.dataset, wildcards.trees)
 
     def named_statistics_files(self, wildcards: Wildcards) -> list[str]:
-        """`DATASET/TREES/SPLIT=FILE` of each; shards have names of their own."""
-        named = []
-        for split in self.config.datasets[wildcards.dataset].parts():
-            files = self.tree_files(wildcards.dataset, wildcards.trees, split)
-            for number, file in enumerate(files, start=1):
-                shard = f".{number}" if len(files) > 1 else ""
-                named.append(f"{wildcards.dataset}/{wildcards.trees}/{split}{shard}={file}")
-        return named
+        """`DATASET/TREES/SPLIT=FILE` of each; the shards of a split have one name."""
+        return [
+            f"{wildcards.dataset}/{wildcards.trees}/{split}={file}"
+            for split in self.config.datasets[wildcards.dataset].parts()
+            for file in self.tree_files(wildcards.dataset, wildcards.trees, split)
+        ]
 
     def statistics(self) -> list[str]:
         """The statistics of all trees that systems read."""
         return [f"results/{dataset}/discourse/{trees}/statistics.csv" for dataset, trees in self.used()]
 
-    def evaluations(self) -> list[str]:
-        """The evaluations of the segmenters and parsers behind these trees."""
-        files: dict[str, None] = {}
-        for _, trees in self.used():
-            row = self.config.discourse.trees[trees]
-            if row.segmenter:
-                files[f"results/discourse/segmenters/{row.segmenter}/evaluation.json"] = None
-            if row.parser in self.config.discourse.parsers:
-                files[f"results/discourse/parsers/{row.parser}/evaluation.json"] = None
-        return list(files)
+    def relations(self) -> list[str]:
+        """The relations of these trees."""
+        return [f"results/{dataset}/discourse/{trees}/relations.csv" for dataset, trees in self.used()]
+
+    def used_segmenters(self) -> list[str]:
+        """The segmenters behind these trees."""
+        names = (self.config.discourse.trees[trees].segmenter for _, trees in self.used())
+        return list(dict.fromkeys(name for name in names if name))
+
+    def used_parsers(self) -> list[str]:
+        """The trained parsers behind these trees."""
+        names = (self.config.discourse.trees[trees].parser for _, trees in self.used())
+        return list(dict.fromkeys(name for name in names if name in self.config.discourse.parsers))
+
+    def named_segmenter_evaluations(self) -> dict[str, str]:
+        """The evaluation of each of `used_segmenters`."""
+        return {name: f"results/discourse/segmenters/{name}/evaluation.json" for name in self.used_segmenters()}
+
+    def named_parser_evaluations(self) -> dict[str, str]:
+        """The evaluation of each of `used_parsers`."""
+        return {name: f"results/discourse/parsers/{name}/evaluation.json" for name in self.used_parsers()}
+
+    def named_pictures(self) -> dict[str, str]:
+        """By `DATASET/TREES`, a picture of a tree of the development split; none of trees made elsewhere."""
+        return {
+            f"{dataset}/{trees}": f"results/{dataset}/discourse/{trees}/dev.svg"
+            for dataset, trees in self.used()
+            if not self.config.discourse.trees[trees].files
+        }
 
     def reports(self) -> list[str]:
         """What says how good and of what kind the trees are: scores, counts, and a picture of one."""
-        pictures = [
-            f"results/{dataset}/discourse/{trees}/dev.svg"
-            for dataset, trees in self.used()
-            if not self.config.discourse.trees[trees].files
-        ]
-        return [*self.evaluations(), *self.statistics(), *pictures]
+        named = (self.named_segmenter_evaluations(), self.named_parser_evaluations(), self.named_pictures())
+        return [*self.statistics(), *self.relations(), *(file for files in named for file in files.values())]
 
     def targets(self) -> list[str]:
         """All that the stage makes."""

@@ -2,6 +2,7 @@
 
 from docmt.config.fingerprints import Fingerprints, Place, Wildcards
 from docmt.config.plan.corpora import CorporaPlan
+from docmt.config.plan.discourse import DiscoursePlan
 from docmt.config.plan.paths import as_argument
 from docmt.config.plan.runs import RunsPlan
 from docmt.config.schema import Config
@@ -11,10 +12,11 @@ from docmt.provenance import fingerprint
 class ReportPlan:
     """Tables and pictures of all runs."""
 
-    def __init__(self, config: Config, runs: RunsPlan, corpora: CorporaPlan) -> None:
+    def __init__(self, config: Config, runs: RunsPlan, *, corpora: CorporaPlan, discourse: DiscoursePlan) -> None:
         self.config = config
         self._runs = runs
         self._corpora = corpora
+        self._discourse = discourse
         self._fingerprints = Fingerprints(config)
 
     def fingerprint(self, wildcards: Wildcards) -> str:
@@ -22,7 +24,10 @@ class ReportPlan:
         places = [Place(dataset=dataset) for dataset in self.config.datasets]
         overlaps = [self._fingerprints.overlap(place) for place in places]
         statistics = [self._fingerprints.statistics(place) for place in places]
-        return fingerprint([self._runs.fingerprint(wildcards), overlaps, statistics])
+        roundtrips = [self._fingerprints.roundtrip(place) for place in places]
+        used = [Place(dataset=dataset, trees=trees) for dataset, trees in self._discourse.used()]
+        trees = [self._fingerprints.tree_statistics(place) for place in used]
+        return fingerprint([self._runs.fingerprint(wildcards), overlaps, statistics, roundtrips, trees])
 
     def settings(self, wildcards: Wildcards) -> str:
         """The settings of the report."""
@@ -56,3 +61,30 @@ class ReportPlan:
     def overlaps(self, wildcards: Wildcards) -> list[str]:
         """What training and test data of each dataset share."""
         return [f"results/{dataset}/corpora/overlap.json" for dataset in self.config.datasets]
+
+    def roundtrips(self, wildcards: Wildcards) -> list[str]:
+        """How much of the text of each dataset comes back."""
+        return [f"results/{dataset}/text/roundtrip.json" for dataset in self.config.datasets]
+
+    def named_roundtrips(self, wildcards: Wildcards) -> list[str]:
+        """`DATASET=FILE` for the round trip of each dataset."""
+        return [f"{name}={file}" for name, file in zip(self.config.datasets, self.roundtrips(wildcards), strict=True)]
+
+    def trees(self, wildcards: Wildcards) -> list[str]:
+        """Statistics, evaluations and pictures of trees; nothing in a study without trees."""
+        return self._discourse.reports()
+
+    def tree_options(self, wildcards: Wildcards) -> str:
+        """The options of `docmt report render` for these files."""
+        options = {
+            "tree-statistics": self._discourse.statistics(),
+            "tree-relations": self._discourse.relations(),
+            "segmenters": _named(self._discourse.named_segmenter_evaluations()),
+            "parsers": _named(self._discourse.named_parser_evaluations()),
+            "tree-pictures": _named(self._discourse.named_pictures()),
+        }
+        return " ".join(f"--{name} {' '.join(files)}" for name, files in options.items() if files)
+
+
+def _named(files: dict[str, str]) -> list[str]:
+    return [f"{name}={file}" for name, file in files.items()]

@@ -33,10 +33,6 @@ class RunsPlan:
         """The settings of a split's instances."""
         return as_argument(split_instances_settings(self.config, wildcards.segmentation, wildcards.split))
 
-    def documents(self, wildcards: Wildcards) -> str:
-        """The document index of a split."""
-        return f"{dataset_prefix(self.config, wildcards.dataset, wildcards.split)}.documents.tsv"
-
     def named_instances(self, wildcards: Wildcards) -> list[str]:
         """`DATASET/SEGMENTATION/SPLIT=FOLDER` for all instances of a dataset."""
         prefix = f"results/{wildcards.dataset}/instances/"

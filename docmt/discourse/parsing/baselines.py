@@ -10,6 +10,8 @@ from docmt.discourse.dependencies import NO_HEAD, ROOT, DependencyTree
 from docmt.discourse.documents import DiscourseDocument
 from docmt.discourse.parsing.layout import Layout
 from docmt.discourse.trees import Node, join, join_pair, leaf
+from docmt.errors import UserError
+from docmt.settings import nearest
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -154,5 +156,7 @@ BASELINES = (CHAIN, *SHAPES)
 
 
 def baseline(name: str) -> Parser:
-    """The baseline of a name of `BASELINES`."""
+    """The baseline of a name of `BASELINES`. Raises UserError for another name."""
+    if name not in BASELINES:
+        raise UserError(f"baseline {name!r} is not known; {nearest(name, list(BASELINES))}")
     return Chain() if name == CHAIN else Shape(SHAPES[name])

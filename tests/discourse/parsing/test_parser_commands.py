@@ -109,6 +109,21 @@ def test_baselines_need_no_model(folder, tmp_path, name):
     assert read_json(tmp_path / "scores.json")["uas"] > 0
 
 
+def test_baselines_beside_a_parser_are_scored_alike(folder, tmp_path):
+    gold = folder / "dev.discourse.jsonl"
+    options = ["--gold", gold, "--relations", "gum", "--segmenter", folder / "segmenter.pt"]
+    names = ("chain", "sentence_branching")
+    run("evaluate-parser", "--parser", "flat", *options, "--baselines", *names, "--out", tmp_path / "scores.json")
+    beside = read_json(tmp_path / "scores.json")["baselines"]
+    for name in names:
+        run("evaluate-parser", "--parser", name, *options, "--out", tmp_path / "alone.json")
+        alone = read_json(tmp_path / "alone.json")
+        assert beside[name] == {key: alone[key] for key in beside[name]}
+    assert beside["chain"]["parseval"]["S"] is None and beside["sentence_branching"]["parseval"]["S"] > 0
+    with pytest.raises(UserError, match="baseline 'chian' is not known; did you mean 'chain'"):
+        run("evaluate-parser", "--parser", "flat", *options, "--baselines", "chian", "--out", tmp_path / "no.json")
+
+
 def test_constraints_can_be_left_out(folder, tmp_path):
     model = train(folder, "linear", tmp_path / "parser.pt", sentence_constraint=False)
     assert load_trained(model).parser.sentence_constraint is False

@@ -1,0 +1,154 @@
+"""The section on EDUs and trees: tables of statistics and scores, pictures, and the round trip of text."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from docmt.cli.main import main
+from docmt.discourse.documents import DiscourseDocument, Edu, edus_of_starts, write_discourse
+from docmt.discourse.trees import join_pair, leaf
+from docmt.errors import UserError
+from docmt.report.data import roundtrip_table
+from docmt.report.discourse import parser_table, relation_table, segmenter_table, tree_pictures, tree_table
+from docmt.report.sources import read_measurements, read_tree_tables
+from docmt.report.tables import MISSING
+
+PARSEVAL = {"S": 60.0, "N": 50.0, "R": 40.0, "F": 39.5}
+EVALUATION = {
+    "edus": {"gold": 1200, "predicted": 1200},
+    "parseval": PARSEVAL,
+    "uas": 55.0,
+    "las": 40.0,
+    "sentence_uas": 36.0,
+    "span_recall": {"in sentence": {"recall": 85.0, "nodes": 10}},
+}
+CHAIN = {"edus": {"gold": 1200}, "parseval": dict.fromkeys(PARSEVAL), "uas": 44.0, "las": 9.0, "sentence_uas": 37.0}
+SCORES = {
+    "sentences": 300,
+    "all": {"precision": 92.0, "recall": 91.0, "f1": 91.5, "gold": 1200},
+    "inside": {"precision": 80.0, "recall": 70.0, "f1": 74.667, "gold": 900},
+}
+
+
+@pytest.fixture
+def trees(tmp_path):
+    """Statistics, relations and a picture, as the commands write them: constituents, and arcs only."""
+    words = (("He", "left", "<b>"), (), ("&", "so", "on"))
+    edus = edus_of_starts([[1], [], []], [3, 0, 3])
+    tree = join_pair(join_pair(leaf(0), leaf(1), "NS", "cause"), join_pair(leaf(2), leaf(3), "NS", "cause"), "NS", "x")
+    write_discourse(tmp_path / "a.jsonl", [DiscourseDocument("<script>", words, edus, tree)])
+    write_discourse(tmp_path / "none.jsonl", [DiscourseDocument("d", (("a",),), (Edu(0, 0, 1),))])
+    files = [f"d/parsed/train={tmp_path / 'a.jsonl'}", f"d/parsed/dev={tmp_path / 'none.jsonl'}"]
+    tables = ["--out", str(tmp_path / "s.csv"), "--relations", str(tmp_path / "r.csv")]
+    assert main(["discourse", "statistics", "--files", *files, *tables]) == 0
+    assert main(["discourse", "draw", "--input", str(tmp_path / "a.jsonl"), "--out", str(tmp_path / "a.svg")]) == 0
+    return tmp_path
+
+
+def test_statistics_have_a_row_per_split(trees):
+    table = tree_table(read_tree_tables([trees / "s.csv"], needed=()))
+    assert [row[:6] for row in table.rows] == [["d", "parsed", "train", "1", "3", "4"], ["", "", "dev", "1", "1", "1"]]
+    cells = dict(zip(table.header, table.rows[1], strict=True))
+    assert cells["nodes deep"] == cells["whole, %"] == MISSING and cells["one EDU, %"] == "100.00"
+    assert "max_dependency_depth" in table.values, "the CSV file has all columns"
+    relations = relation_table(read_tree_tables([trees / "r.csv"], needed=("relation",)))
+    assert [row[3:] for row in relations.rows] == [["cause", "2", "66.67", "50.00"], ["x", "1", "33.33", "100.00"]]
+    assert tree_table(pd.DataFrame()) is None and relation_table(pd.DataFrame()) is None
+
+
+def test_scores_of_segmenters():
+    table = segmenter_table([("gum", {"scores": SCORES})])
+    assert table.rows == [["gum", "300", "1,200", "92.00", "91.00", "91.50", "80.00", "70.00", "74.67"]]
+    assert table.values["inside f1"][0] == 74.667
+    assert segmenter_table([]) is None
+
+
+def test_baselines_stand_beneath_their_parser():
+    evaluations = [("gum", EVALUATION | {"baselines": {"chain": CHAIN}}), ("old", EVALUATION)]
+    table = parser_table(evaluations)
+    assert [row[0] for row in table.rows] == ["gum", "baseline chain", "old"]
+    assert (table.muted, table.breaks) == ({1}, {2})
+    header = ["Trees", "EDUs", "S", "N", "R", "F", "UAS", "LAS", "sentence UAS", "S in sentences"]
+    assert table.header == header, "what no trees have is no column"
+    assert table.rows[1] == ["baseline chain", "1,200", *[MISSING] * 4, "44.00", "9.00", "37.00", MISSING]
+    assert list(table.values["parser"]) == ["gum", "gum", "old"]
+    assert parser_table([]) is None
+
+
+def test_causes_of_all_languages_are_columns():
+    languages = {
+        "zh": {"lines": 4, "restored": 3, "share": 75.0, "share_but_white_space": 75.0, "causes": {"quotes": 1}},
+        "en": {"lines": 2, "restored": 1, "share": 50.0, "share_but_white_space": 100.0, "causes": {"white space": 1}},
+        "de": {"lines": 0, "restored": 0, "share": None, "share_but_white_space": None, "causes": {}},
+    }
+    table = roundtrip_table([("d", {"languages": languages})])
+    assert table.header[-2:] == ["quotes", "white space"]
+    assert table.rows == [
+        ["d", "zh", "4", "75.00", "75.00", "1", "0"],
+        ["", "en", "2", "50.00", "100.00", "0", "1"],
+        ["", "de", "0", MISSING, MISSING, "0", "0"],
+    ]
+    assert roundtrip_table([]) is None
+
+
+def test_a_picture_is_taken_in_as_it_was_drawn(trees):
+    (picture,) = tree_pictures([f"d/parsed={trees / 'a.svg'}"])
+    assert (picture.key, picture.png) == ("tree_d_parsed", None)
+    assert "&lt;script&gt;" in picture.inline_svg and "<script" not in picture.inline_svg
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>',
+        '<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"></svg>',
+        '<!DOCTYPE svg [<!ENTITY a "b">]><svg xmlns="http://www.w3.org/2000/svg">&a;</svg>',
+        '<svg xmlns="http://www.w3.org/2000/svg"><image href="elsewhere.png"/></svg>',
+        "<html></html>",
+        "<svg",
+    ],
+)
+def test_another_picture_is_refused(tmp_path, content):
+    path = tmp_path / "x.svg"
+    path.write_text(content)
+    with pytest.raises(UserError, match=r"x\.svg: not a picture of `docmt discourse draw`"):
+        tree_pictures([f"x={path}"])
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [("{}", "write NAME=FILE"), ("a={}", "key 'scores' is missing"), ("a=no.json", "no such file")],
+)
+def test_other_files_are_one_line(tmp_path, argument, message):
+    path = tmp_path / "x.json"
+    path.write_text('{"parseval": {}}')
+    with pytest.raises(UserError, match=message):
+        read_measurements([argument.format(path)], key="scores")
+
+
+def test_the_page_has_the_section(trees, tmp_path):
+    row = {"dataset": "d", "system": "s", "seed": 1, "test": "t", "metric": "s-BLEU", "value": 20, "n": 5}
+    (tmp_path / "score.json").write_text(json.dumps({"scores": [row | {"signature": "nrefs:1"}]}))
+    (tmp_path / "segmenter.json").write_text(json.dumps({"scores": SCORES}))
+    (tmp_path / "parser.json").write_text(json.dumps(EVALUATION | {"baselines": {"chain": CHAIN}}))
+    scores, out = str(tmp_path / "scores.csv"), tmp_path / "out"
+    assert main(["report", "gather", "--scores", str(tmp_path / "score.json"), "--out", scores]) == 0
+    options = {
+        "--tree-statistics": trees / "s.csv",
+        "--tree-relations": trees / "r.csv",
+        "--segmenters": f"gum={tmp_path / 'segmenter.json'}",
+        "--parsers": f"gum={tmp_path / 'parser.json'}",
+        "--tree-pictures": f"d/parsed={trees / 'a.svg'}",
+    }
+    arguments = [str(part) for option in options.items() for part in option]
+    assert main(["report", "render", "--scores", scores, *arguments, "--out", str(out)]) == 0
+    html = (out / "report.html").read_text(encoding="utf-8")
+    for key in ("trees", "tree_relations", "segmenters", "parsers", "tree_d_parsed"):
+        assert f'id="trees-{key}"' in html
+    assert "<script" not in html
+    names = {path.name for folder in ("tables", "figures") for path in (out / folder).iterdir()}
+    assert {"parsers.csv", "parsers.tex", "segmenters.csv", "trees.csv", "tree_relations.csv"} <= names
+    assert "tree_d_parsed.svg" in names and "tree_d_parsed.png" not in names
+    assert main(["report", "render", "--scores", scores, "--out", str(out)]) == 0
+    assert "EDUs and trees" not in (out / "report.html").read_text(encoding="utf-8")
