@@ -66,8 +66,11 @@ def list_jobs(folder: Path, *, timeout_seconds: float = TIMEOUT_SECONDS) -> list
     logs = f"{Path(folder).resolve() / LOGS}/"
     jobs = []
     for line in done.stdout.splitlines():
-        job_id, call, state, reason, node, comment, log = line.split("|")[: len(FIELDS)]
-        if log.startswith(logs):
+        fields = line.split("|")
+        if len(fields) <= len(FIELDS):
+            raise QueueUnknown(f"squeue printed {line!r}, not {len(FIELDS)} fields")
+        job_id, call, state, reason, node, comment, path = fields[: len(FIELDS)]
+        if path.startswith(logs):
             label = comment.removeprefix("rule_").replace("_wildcards_", " ", 1)
             jobs.append(SlurmJob(job_id, call, state, reason, node, label))
     return jobs
@@ -87,8 +90,8 @@ def watch_jobs(folder: Path) -> None:
         jobs = []
     if jobs:
         raise UserError(
-            f"{_count(jobs)} of an earlier call are still in the queue ({_name(jobs)}): wait until they end (`docmt "
-            f"status` shows them), or end them with `scancel {_ids(jobs)}`; then call again"
+            f"Slurm still has {_name(jobs)} of an earlier call: wait for the end (`docmt status` shows them), or end them "
+            f"with `scancel {_ids(jobs)}`; then call again"
         )
     atexit.register(_name_left_jobs, folder)
 
@@ -101,20 +104,15 @@ def _name_left_jobs(folder: Path) -> None:
         return
     if jobs:
         log.error(
-            "%s of this call are still in the queue (%s): `docmt status` shows them, `scancel %s` ends them",
-            _count(jobs),
+            "Slurm still has %s of this call: `docmt status` shows them, `scancel %s` ends them",
             _name(jobs),
             _ids(jobs),
         )
 
 
-def _count(jobs: list[SlurmJob]) -> str:
-    return f"{len(jobs)} Slurm jobs" if len(jobs) > 1 else "1 Slurm job"
-
-
 def _name(jobs: list[SlurmJob]) -> str:
-    named = ", ".join(f"{job.id} {job.state.lower()}: {job.label}" for job in jobs[:MOST_NAMED])
-    return named + (", …" if len(jobs) > MOST_NAMED else "")
+    named = "; ".join(f"{job.id}, {job.state.lower()}, {job.label}" for job in jobs[:MOST_NAMED])
+    return f"jobs ({named}{'; …' if len(jobs) > MOST_NAMED else ''})"
 
 
 def _ids(jobs: list[SlurmJob]) -> str:

@@ -175,6 +175,24 @@ class Study:
         return (self.folder / "logs/train/controlled_sentence_transformer_seed1.log").read_text(encoding="utf-8")
 
 
+def trainers(study):
+    """The processes of `docmt train` in a study, and their arguments."""
+    found = subprocess.run(["pgrep", "-f", "-a", "docmt.* train "], capture_output=True, text=True).stdout.splitlines()
+    return [
+        int(line.split()[0])
+        for line in found
+        if os.path.exists(f"/proc/{line.split()[0]}/cwd")
+        and os.readlink(f"/proc/{line.split()[0]}/cwd") == str(study.folder)
+        and os.readlink(f"/proc/{line.split()[0]}/exe").rpartition("/")[2].startswith("python")
+    ]
+
+
+def environment(pid):
+    """The environment of a process."""
+    pairs = Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
+    return dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+
+
 def assert_same_model(study, expected):
     """The same weights bit by bit and the same history but for times."""
     weights, others = (load_content(each.folder / MODEL)["weights"] for each in (study, expected))

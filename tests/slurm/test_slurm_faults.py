@@ -4,27 +4,14 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import time
 
 import pytest
-from slurm_fixtures import LONG, MODEL, Study, assert_same_model, slurm, wait_until
+from slurm_fixtures import LONG, MODEL, Study, assert_same_model, slurm, trainers, wait_until
 
 from docmt.config.loading import merge
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1500)]
-
-
-def trainers(study):
-    """The processes of `docmt train` in a study, and their arguments."""
-    found = subprocess.run(["pgrep", "-f", "-a", "docmt train"], capture_output=True, text=True).stdout.splitlines()
-    return [
-        int(line.split()[0])
-        for line in found
-        if os.path.exists(f"/proc/{line.split()[0]}/cwd")
-        and os.readlink(f"/proc/{line.split()[0]}/cwd") == str(study.folder)
-        and os.readlink(f"/proc/{line.split()[0]}/exe").rpartition("/")[2].startswith("python")
-    ]
 
 
 def test_scancel_saves_and_the_job_that_follows_goes_on(study, expected):
@@ -100,7 +87,7 @@ def test_after_the_death_of_snakemake_no_second_trainer_is_started(study, expect
     study.run("--unlock")
     again = study.call(MODEL)
     assert again.finish() == 1
-    assert re.search(rf"1 Slurm job of an earlier call .*\({job} running: train.*scancel {job}", again.text), again.text
+    assert re.search(rf"has jobs \({job}, running, train .* of an earlier call.*scancel {job}", again.text), again.text
     assert not again.jobs()
     wait_until(lambda: not slurm("squeue", "--me", "--noheader"), what="the end of the job")
     assert (study.folder / MODEL).exists(), "the job went on to its end"
@@ -116,7 +103,7 @@ def test_two_interruptions_leave_no_job_without_a_word(study):
     os.killpg(call.process.pid, signal.SIGINT)
     call.finish()
     jobs = slurm("squeue", "--me", "--noheader", "--states", "PENDING,RUNNING", "--format", "%i").split()
-    assert not jobs or re.search(rf"still in the queue.*scancel {' '.join(jobs)}", call.text), call.text[-2000:]
+    assert not jobs or re.search(rf"Slurm still has jobs .*scancel {' '.join(jobs)}", call.text), call.text[-2000:]
 
 
 def test_one_interruption_ends_the_jobs_and_they_have_saved(study, expected):

@@ -4,7 +4,7 @@ import re
 
 import pandas as pd
 import pytest
-from slurm_fixtures import MODEL, Study, assert_same_model, slurm
+from slurm_fixtures import MODEL, Study, assert_same_model, environment, slurm, trainers
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1500)]
 
@@ -45,6 +45,18 @@ def test_a_training_with_a_gpu_is_one_job_with_one(study, expected):
     assert len(call.jobs()) == 1
     assert re.search(r"WARNING .*GPU.*CPU", study.training_log()), "the GPU only pretends, and the log says so"
     assert_same_model(study, expected)
+
+
+def test_a_training_with_two_gpus_is_one_job_with_two_trainers(study):
+    call = study.call(MODEL, options=("--set-resources", "train:gpu=2"))
+    requests = slurm("squeue", "--me", "--noheader", "--jobs", call.job(), "--Format", "tres-per-job:60")
+    assert requests.strip() == "gres:gpu:2"
+    call.wait_for_update(20)
+    ranks = [rank for pid in trainers(study) if (rank := environment(pid).get("LOCAL_RANK")) is not None]
+    assert sorted(ranks) == ["0", "1"]
+    assert call.finish() == 0, call.text[-3000:]
+    assert len(call.jobs()) == 1
+    assert "2 × cpu" in study.training_log()
 
 
 def test_without_gpus_none_is_asked_for(study, expected):

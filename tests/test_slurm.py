@@ -1,0 +1,77 @@
+"""Jobs of an earlier call, with a program in place of `squeue`; tests/slurm does the same on a Slurm."""
+
+import subprocess
+import sys
+
+import pytest
+
+from docmt.errors import UserError
+from docmt.slurm import QueueUnknown, list_jobs, watch_jobs
+
+
+@pytest.fixture
+def squeue(tmp_path, monkeypatch):
+    """Makes `squeue` print some lines, and end with some code."""
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
+
+    def arrange(*lines, code=0):
+        program = tmp_path / "bin/squeue"
+        text = "".join(f"echo '{line}'\n" for line in lines)
+        program.write_text(f"#!/bin/sh\n{text}[ {code} = 0 ] || echo 'squeue: error: no controller' >&2\nexit {code}\n")
+        program.chmod(0o755)
+
+    return arrange
+
+
+def line(folder, number, state="RUNNING", comment="rule_train_wildcards_ted_1"):
+    return f"{number}|uuid|{state}|None|node1|{comment}|{folder}/.snakemake/slurm_logs/rule_train/x/%j.log|"
+
+
+def test_jobs_are_those_of_this_study(squeue, tmp_path):
+    own = line(tmp_path, 7), line(tmp_path, 9, "PENDING", "rule_gather")
+    squeue(own[0], line(tmp_path / "other", 8), own[1], "1|x|RUNNING|||||")
+    jobs = list_jobs(tmp_path)
+    assert [(job.id, job.state, job.label) for job in jobs] == [
+        ("7", "RUNNING", "train ted_1"),
+        ("9", "PENDING", "gather"),
+    ]
+
+
+def test_without_slurm_there_are_none(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert list_jobs(tmp_path) == []
+
+
+def test_a_controller_that_is_down_is_no_empty_queue(squeue, tmp_path, caplog):
+    squeue(code=1)
+    with pytest.raises(QueueUnknown, match="no controller"):
+        list_jobs(tmp_path)
+    watch_jobs(tmp_path)
+    assert "whether jobs of an earlier call still run is not known" in caplog.text
+
+
+def test_lines_of_another_form_are_no_jobs(squeue, tmp_path):
+    squeue("slurm is being maintained")
+    with pytest.raises(QueueUnknown, match="being maintained"):
+        list_jobs(tmp_path)
+
+
+def test_jobs_of_an_earlier_call_are_refused(squeue, tmp_path):
+    squeue(*(line(tmp_path, number) for number in range(10, 17)))
+    with pytest.raises(UserError, match=r"has jobs \(10, running, train ted_1; 11.*; …\) of an earlier.*scancel 10 11"):
+        watch_jobs(tmp_path)
+
+
+def test_jobs_that_are_left_at_the_end_are_named(squeue, tmp_path):
+    squeue()
+    code = (
+        "from pathlib import Path; from docmt.slurm import watch_jobs\n"
+        f"watch_jobs(Path({str(tmp_path)!r}))\n"
+        f"squeue = Path({str(tmp_path / 'bin/squeue')!r})\n"
+        f"squeue.write_text('#!/bin/sh\\necho \"{line(tmp_path, 5)}\"\\n')\n"
+        "raise KeyboardInterrupt"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "Slurm still has jobs (5, running, train ted_1) of this call" in done.stderr
+    assert "`scancel 5` ends them" in done.stderr
