@@ -90,8 +90,8 @@ def watch_jobs(folder: Path) -> None:
         jobs = []
     if jobs:
         raise UserError(
-            f"Slurm still has {_name(jobs)} of an earlier call: wait for the end (`docmt status` shows them), or end them "
-            f"with `scancel {_ids(jobs)}`; then call again"
+            f"Slurm still has {_name(jobs)} of an earlier call: wait for the end (`docmt status` shows them), or end "
+            f"them with `scancel {_ids(jobs)}`; then call again"
         )
     atexit.register(_name_left_jobs, folder)
 

@@ -43,7 +43,8 @@ def test_without_slurm_there_are_none(tmp_path, monkeypatch):
     assert list_jobs(tmp_path) == []
 
 
-def test_a_controller_that_is_down_is_no_empty_queue(squeue, tmp_path, caplog):
+def test_a_controller_that_is_down_is_no_empty_queue(squeue, tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr("atexit.register", lambda *_: None)
     squeue(code=1)
     with pytest.raises(QueueUnknown, match="no controller"):
         list_jobs(tmp_path)
