@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from core_fixtures import RECIPE, model_settings, run_training, train_arguments
 
+from docmt.errors import UserError
 from docmt.models.model_file import load_model
 
 RTOL = 1e-5
@@ -30,7 +31,7 @@ def start(study, folder, recipe, **options):
 
 
 def wait_for(folder, pattern, process):
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while not list((folder / "checkpoints").glob(pattern)):
         assert process.poll() is None and time.monotonic() < deadline, process.communicate()
         time.sleep(0.01)
@@ -61,7 +62,7 @@ def test_two_processes_have_the_losses_of_one(study_files, tmp_path):
     two = tmp_path / "two"
     two.mkdir()
     process = start(study_files, two, VALUES | {"max_steps": 6})
-    _, messages = process.communicate(timeout=120)
+    _, messages = process.communicate(timeout=300)
     assert process.returncode == 0, messages
     assert "2 devices share each update" in messages and messages.count("update 4  epoch") == 1
     found = pd.read_csv(two / "history.csv")
@@ -85,8 +86,10 @@ def test_a_signal_reaches_all_processes_and_the_training_goes_on(study_files, tm
     process = start(study_files, tmp_path, {"max_steps": 100_000})
     wait_for(tmp_path, "*/step-*.json", process)
     workers = children(process)
+    with pytest.raises(UserError, match=f"another trainer works here: host .*, process {workers[0]}, job"):
+        run_training(study_files, tmp_path, architecture="rst_mix", model={"dropout": 0.0})
     process.send_signal(signal.SIGUSR1)
-    _, messages = process.communicate(timeout=60)
+    _, messages = process.communicate(timeout=300)
     assert process.returncode == 128 + signal.SIGUSR1, messages
     assert len(workers) == 2 and not any(map(is_alive, workers))
     assert messages.count("saving a checkpoint") == 1 and "error" not in messages
@@ -98,7 +101,7 @@ def test_a_signal_reaches_all_processes_and_the_training_goes_on(study_files, tm
     running = json.loads(next((tmp_path / "checkpoints").glob("*/running.json")).read_text() or "{}")
     workers = children(process)
     os.kill(workers[1], signal.SIGKILL)
-    _, messages = process.communicate(timeout=60)
+    _, messages = process.communicate(timeout=300)
     assert process.returncode == 128 + signal.SIGKILL
     errors = [line for line in messages.splitlines() if "ERROR" in line]
     assert len(errors) == 1 and re.search(rf"process 1 \(pid {workers[1]}\) was killed by SIGKILL: all", errors[0])
@@ -112,7 +115,7 @@ def test_no_process_outlives_the_one_that_started_them(study_files, tmp_path):
     wait_for(tmp_path, "*/step-*.json", process)
     workers = children(process)
     process.kill()
-    process.communicate(timeout=60)
+    process.communicate(timeout=300)
     deadline = time.monotonic() + 20
     while any(map(is_alive, workers)) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -129,7 +132,7 @@ def test_tasks_of_two_nodes_find_each_other_by_slurms_variables(study_files, tmp
     for number in ("0", "1"):
         monkeypatch.setenv("SLURM_NODEID", number)
         tasks.append(start(study_files, tmp_path, VALUES | {"max_steps": 2}, devices=1, nodes=2))
-    messages = [task.communicate(timeout=120)[1] for task in tasks]
+    messages = [task.communicate(timeout=300)[1] for task in tasks]
     assert [task.returncode for task in tasks] == [0, 0], messages
     assert "2 × cpu" in messages[0] and "update 2" in messages[0] and "update" not in messages[1]
     assert load_model(tmp_path / "model.pt").provenance["n_devices"] == 2
