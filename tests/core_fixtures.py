@@ -1,6 +1,7 @@
 """What the tests of instances, models, training and decoding share: a tiny corpus and tiny models."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import torch
 from docmt.corpora.documents import DocumentIndex, write_index
 from docmt.files import write_lines
 from docmt.instances.building import build_from_files
+from docmt.instances.monolingual import build_monolingual
 from docmt.instances.packing import PackedSentences
 from docmt.instances.settings import InstancesSettings
 from docmt.instances.storage import InstanceSet, InstanceTrees, save_instances
@@ -24,7 +26,7 @@ from docmt.text.pipeline import TextPipeline
 from docmt.text.settings import TextSettings
 from docmt.text.subwords import learn_codes
 from docmt.text.truecaser import Truecaser
-from docmt.text.vocabulary import BOS, EOS, N_SPECIALS, Vocabulary
+from docmt.text.vocabulary import BOS, EOS, N_SPECIALS, Vocabulary, extra_specials
 from docmt.training.run import RunSettings, train
 from docmt.training.settings import TrainingSettings
 
@@ -196,8 +198,11 @@ class Study:
         return self.folder / "instances" / name
 
 
-def make_study(folder: Path) -> Study:
-    """Text pipeline, vocabulary and instances of the tiny corpus."""
+def make_study(folder: Path, *, tags: Sequence[str] = ()) -> Study:
+    """Text pipeline, vocabulary and instances of the tiny corpus.
+
+    With language tags the vocabulary is one for cross-task training, and there are instances `monolingual`, in English.
+    """
     lines = {
         "en": [sentence for document in DOCUMENTS for sentence in document],
         "de": [translate(sentence) for document in DOCUMENTS for sentence in document],
@@ -209,7 +214,8 @@ def make_study(folder: Path) -> Study:
     )
     pipeline.save(folder / "pipeline.json")
     subwords = {lang: [pipeline.prepare(line, lang=lang) for line in lines[lang]] for lang in lines}
-    Vocabulary.from_sentences([*subwords["en"], *subwords["de"]]).save(folder / "vocabulary.txt")
+    extras = extra_specials(tags) if tags else ()
+    Vocabulary.from_sentences([*subwords["en"], *subwords["de"]], extras=extras).save(folder / "vocabulary.txt")
     for lang, sentences in subwords.items():
         write_lines(folder / f"train.bpe.{lang}", map(" ".join, sentences))
     index = DocumentIndex(tuple(f"d{i}" for i in range(len(DOCUMENTS))), tuple(map(len, DOCUMENTS)))
@@ -225,7 +231,17 @@ def make_study(folder: Path) -> Study:
         save_instances(folder / "instances" / name, built)
         if name == "documents":
             save_instances(folder / "instances" / "trees", replace(built, trees=instance_trees(built)))
+    if tags:
+        built = build_monolingual(
+            subwords_of(folder / "train.bpe.en"), index, Vocabulary.load(folder / "vocabulary.txt"), InstancesSettings()
+        )
+        save_instances(folder / "instances" / "monolingual", built)
     return Study(folder)
+
+
+def subwords_of(path: Path) -> list[list[str]]:
+    """The subwords of each line."""
+    return [line.split() for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def instance_trees(built: InstanceSet) -> InstanceTrees:

@@ -14,6 +14,9 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--settings", required=True, help='JSON or @FILE: {"model": {…}, "training": {…}}')
     parser.add_argument("--train", type=Path, required=True, help="folder of training instances")
     parser.add_argument("--dev", type=Path, required=True, help="folder of validation instances")
+    parser.add_argument("--sentences", type=Path, help="folder of sentence pairs, for the task `pairs`")
+    parser.add_argument("--monolingual", type=Path, help="folder of documents, for the task `restoration`")
+    parser.add_argument("--monolingual-lang", help="language of --monolingual; without it the source language")
     parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary file")
     parser.add_argument("--pipeline", type=Path, required=True, help="text pipeline, stored in the model")
     parser.add_argument("--init", type=Path, help="model file to start from")
@@ -51,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     except RuntimeError as error:
         if not is_lost_peer(error):
             raise
-        log.debug("another process of this training has ended: %s", error)
+        log.info("the connection to another process is lost: %s", str(error).splitlines()[0])
         return LOST_PEER
 
 
@@ -67,6 +70,9 @@ def _train(options: argparse.Namespace) -> int:
             RunSettings.from_argument(options.settings, where="train"),
             train_folder=options.train,
             dev_folder=options.dev,
+            sentences_folder=options.sentences,
+            monolingual_folder=options.monolingual,
+            monolingual_lang=options.monolingual_lang,
             vocabulary_file=options.vocabulary,
             pipeline_file=options.pipeline,
             init=options.init,

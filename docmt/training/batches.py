@@ -37,9 +37,15 @@ def fill_batches(order: np.ndarray, tokens: np.ndarray, max_tokens: int) -> list
     return [np.array(batch) for batch in batches]
 
 
-def training_batches(instance_set: InstanceSet, *, max_tokens: int, seed: int, epoch: int) -> list[np.ndarray]:
-    """The batches of an epoch, as arrays of instance numbers."""
-    order = np.random.default_rng((seed, epoch)).permutation(len(instance_set))
+def training_batches(
+    instance_set: InstanceSet, *, max_tokens: int, seed: int, epoch: int, stream: tuple[int, ...] = ()
+) -> list[np.ndarray]:
+    """The batches of an epoch, as arrays of instance numbers.
+
+    Args:
+        stream: keeps the random numbers of several tasks apart.
+    """
+    order = np.random.default_rng((seed, epoch, *stream)).permutation(len(instance_set))
     return fill_batches(order, instance_set.n_tokens(), max_tokens)
 
 
@@ -138,14 +144,18 @@ def draw(
     return {i: Draws(*numbers) for i, *numbers in zip(instances.tolist(), src, tgt, trees.tolist(), strict=True)}
 
 
-def drop_words(batch: Batch, draws: Sequence[Draws], *, probability: float) -> Batch:
-    """Replace source and target input words by `<mask>` (word dropout, Appendix C.1); marks and labels are spared."""
+def drop_words(batch: Batch, draws: Sequence[Draws], *, probability: float, n_specials: int = N_SPECIALS) -> Batch:
+    """Replace source and target input words by `<mask>` (word dropout, Appendix C.1); marks and labels are spared.
+
+    Args:
+        n_specials: ids below it are no words.
+    """
     if probability == 0:
         return batch
 
     def drop(tokens: torch.Tensor, numbers: list[np.ndarray]) -> torch.Tensor:
         chosen = torch.from_numpy(np.concatenate(numbers) < probability).to(tokens.device)
-        return tokens.masked_fill(chosen & (tokens >= N_SPECIALS), MASK)
+        return tokens.masked_fill(chosen & (tokens >= n_specials), MASK)
 
     return batch.with_inputs(
         drop(batch.src_tokens_S, [numbers.src for numbers in draws]),

@@ -2,7 +2,7 @@
 
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -11,9 +11,9 @@ from torch import nn
 
 from docmt.errors import UserError
 from docmt.instances.storage import InstanceSet
-from docmt.models.batch import collate
 from docmt.models.settings import ModelSettings
 from docmt.training.batches import fill_batches
+from docmt.training.tasks import Task
 
 log = logging.getLogger(__name__)
 
@@ -65,12 +65,12 @@ def probe_memory(
     module: nn.Module,
     optimizer: torch.optim.Optimizer,
     *,
-    instance_set: InstanceSet,
+    tasks: Sequence[Task],
     model_settings: ModelSettings,
     max_tokens: int,
     fabric: Fabric,
 ) -> None:
-    """Run the worst batches forward and backward, with room for the optimizer's state; nothing is changed.
+    """Run the worst batches of each task forward and backward, with room for the optimizer's state; nothing is changed.
 
     Raises:
         UserError: memory is too small; names the batch and the setting to lower.
@@ -79,10 +79,13 @@ def probe_memory(
     is_training = module.training
     module.train()
     with torch.random.fork_rng(devices=devices):
-        for instances in worst_batches(instance_set, max_tokens=max_tokens):
-            with explained_memory(instance_set, instances, fabric.device), fabric.no_backward_sync(module):
+        worst = ((task, batch) for task in tasks for batch in worst_batches(task.train, max_tokens=max_tokens))
+        for task, drawn in worst:
+            reading = task.read([drawn], epoch=0)
+            (instances,) = reading.batches
+            with explained_memory(reading.instance_set, instances, fabric.device), fabric.no_backward_sync(module):
                 moments = [torch.empty_like(p) for p in module.parameters() for _ in range(2) if not optimizer.state]
-                batch = collate(instance_set, instances, model_settings, device=fabric.device)
+                batch = task.collate(reading.instance_set, instances, model_settings, device=fabric.device)
                 fabric.backward(module(batch))
                 del moments, batch
             optimizer.zero_grad()

@@ -8,7 +8,7 @@ import pandas as pd
 
 from docmt.errors import UserError
 from docmt.files import atomic_writer, write_json
-from docmt.training.state import HISTORY_COLUMNS, TrainingState
+from docmt.training.state import TrainingState
 
 log = logging.getLogger(__name__)
 
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 def write_history(path: Path, state: TrainingState) -> None:
     """Write the history as CSV; what was not measured is empty."""
     with atomic_writer(path) as file:
-        pd.DataFrame(state.history, columns=list(HISTORY_COLUMNS)).to_csv(file, index=False)
+        pd.DataFrame(state.history, columns=state.columns()).to_csv(file, index=False)
 
 
 def write_progress(path: Path, state: TrainingState, *, max_steps: int | None) -> None:

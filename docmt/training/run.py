@@ -3,6 +3,7 @@
 import contextlib
 import logging
 from pathlib import Path
+from typing import Literal
 
 import torch
 
@@ -21,6 +22,7 @@ from docmt.training.devices import make_fabric
 from docmt.training.lock import FolderLock
 from docmt.training.progress import write_history
 from docmt.training.settings import TrainingSettings
+from docmt.training.tasks import TaskData, build_tasks
 from docmt.training.trainer import Trainer
 
 log = logging.getLogger(__name__)
@@ -47,11 +49,18 @@ def train(
     checkpoints: Path,
     history: Path,
     out: Path,
+    sentences_folder: Path | None = None,
+    monolingual_folder: Path | None = None,
+    monolingual_lang: str | None = None,
     accelerator: str = "auto",
     devices: int = 1,
     nodes: int = 1,
 ) -> None:
     """Train a model and write it with its history. Of several processes each calls this; the first one writes.
+
+    The tasks `pairs` and `restoration` read `sentences_folder` and `monolingual_folder`, whose documents are in the
+    source language unless `monolingual_lang` says otherwise. A training of these alone takes from `train_folder` the
+    segmentation only.
 
     Checkpoints lie in a folder of their own for each combination of settings, data and seed, so that a changed setting
     never resumes from the wrong weights. `max_steps` does not count: raising it goes on.
@@ -63,8 +72,12 @@ def train(
         raise UserError(f"seed {seed}: must not be negative")
     vocabulary = Vocabulary.load(vocabulary_file)
     pipeline = TextPipeline.load(pipeline_file)
-    train_set, dev_set = load_instances(train_folder), load_instances(dev_folder)
-    for folder, instance_set in ((train_folder, train_set), (dev_folder, dev_set)):
+    folders = (train_folder, dev_folder, sentences_folder, monolingual_folder)
+    sets = [None if folder is None else load_instances(folder) for folder in folders]
+    train_set, dev_set, pairs, monolingual = sets
+    for folder, instance_set in zip(folders, sets, strict=True):
+        if folder is None:
+            continue
         if instance_set.manifest.get("vocabulary_sha256") not in (None, sha256_file(vocabulary_file)):
             raise UserError(
                 f"{vocabulary_file}: not the vocabulary that {folder} was built with, or damaged: build both again"
@@ -73,8 +86,11 @@ def train(
             raise UserError(
                 f"{folder}: has tokens beyond the {len(vocabulary)} of {vocabulary_file}: build it with that one"
             )
-        if settings.model.needs_trees and instance_set.trees is None:
+        is_parallel = folder in (train_folder, dev_folder)
+        if settings.model.needs_trees and is_parallel and instance_set.trees is None:
             raise UserError(f"{folder}: has no trees, but the model has RST attention: build the instances with trees")
+    data = TaskData(train_set, dev_set, pairs, monolingual, _side(monolingual_lang, pipeline))
+    tasks = build_tasks(settings.training, data, vocabulary, pipeline, seed=seed)
     torch.manual_seed(seed)
     model = Transformer(settings.model, len(vocabulary))
     pretrained: set[str] = set()
@@ -93,6 +109,10 @@ def train(
         "init": sha256_file(init) if init else None,
         "seed": seed,
     }
+    if pairs is not None:
+        identity["pairs"] = pairs.manifest["sha256"]
+    if monolingual is not None:
+        identity["monolingual"] = [data.monolingual_side, monolingual.manifest["sha256"]]
     fabric = make_fabric(
         settings.training.precision,
         accelerator,
@@ -108,12 +128,12 @@ def train(
         trainer = Trainer(
             model,
             pretrained,
-            train=train_set,
-            dev=dev_set,
+            tasks=tasks,
             settings=settings.training,
             seed=seed,
             folder=folder,
             fabric=fabric,
+            n_specials=vocabulary.n_specials,
         )
         model = trainer.run()
     if not fabric.is_global_zero:
@@ -121,7 +141,8 @@ def train(
     provenance = describe(
         settings=settings.model_dump(),
         seed=seed,
-        data={"train": identity["train"], "dev": identity["dev"]},
+        data={key: identity[key] for key in ("train", "dev", "pairs", "monolingual") if key in identity},
+        passes=trainer.passes(),
         init=identity["init"],
         n_parameters=n_parameters,
         best_step=trainer.state.best_step,
@@ -133,3 +154,12 @@ def train(
     segmentation = train_set.manifest.get("provenance", {}).get("settings", {})
     save_model(out, TrainedModel(model, vocabulary, pipeline, segmentation, provenance))
     write_history(history, trainer.state)
+
+
+def _side(lang: str | None, pipeline: TextPipeline) -> Literal["src", "tgt"]:
+    """The side of parallel text in a language; None means the source language."""
+    if lang in (None, pipeline.src_lang):
+        return "src"
+    if lang != pipeline.tgt_lang:
+        raise UserError(f"--monolingual-lang {lang}: neither {pipeline.src_lang} nor {pipeline.tgt_lang}")
+    return "tgt"

@@ -4,12 +4,23 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from docmt.instances.settings import RestorationSettings
 from docmt.settings import Settings
+
+TaskName = Literal["documents", "sentences", "pairs", "restoration"]
+"""What a training can learn: to translate documents, the sentences of these documents, or further sentence pairs; to
+restore noised documents of one language."""
 
 
 class TrainingSettings(Settings):
     """A recipe. The defaults are those of G-Transformer trained from scratch (Appendix B.2, C.1)."""
 
+    tasks: list[TaskName] = Field(["documents"], min_length=1)
+    """What is learnt; several take turns, one update each, and the first one counts for epochs and validation loss.
+    `documents`: the parallel documents as they are segmented; `sentences`: their sentences without context; `pairs`:
+    the dataset's `sentences`; `restoration`: its `monolingual` documents, noised (cross-task pre-training)."""
+    restoration: RestorationSettings = RestorationSettings()
+    """The noise of the task `restoration`."""
     learning_rate: float = Field(5e-4, gt=0)
     """Peak learning rate of parameters that start fresh."""
     pretrained_learning_rate: float = Field(1e-4, gt=0)
@@ -40,7 +51,7 @@ class TrainingSettings(Settings):
     max_steps: int | None = Field(None, ge=1)
     """Stop after so many updates."""
     max_epochs: int | None = Field(None, ge=1)
-    """Stop after so many passes over the training instances."""
+    """Stop after so many passes over the training instances of the first task."""
     patience: int | None = Field(10, ge=1)
     """Stop after so many validations without a lower validation loss; null never stops early."""
     validate_every_steps: int | None = Field(None, ge=1)
@@ -56,4 +67,7 @@ class TrainingSettings(Settings):
     def _check(self) -> Self:
         if self.max_steps is None and self.max_epochs is None and self.patience is None:
             raise ValueError("max_steps, max_epochs and patience are all null: training would never end")
+        twice = next((name for name in self.tasks if self.tasks.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"tasks holds {twice!r} twice")
         return self

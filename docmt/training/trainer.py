@@ -9,6 +9,7 @@ import contextlib
 import logging
 import math
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,9 @@ from lightning.fabric import Fabric
 from tqdm import tqdm
 
 from docmt.errors import UserError
-from docmt.instances.storage import InstanceSet
-from docmt.models.batch import Batch, collate
+from docmt.models.batch import Batch
 from docmt.models.transformer import Transformer
+from docmt.text.vocabulary import N_SPECIALS
 from docmt.training.batches import (
     Draws,
     draw,
@@ -37,27 +38,31 @@ from docmt.training.memory import explained_memory, probe_memory
 from docmt.training.optimizer import build_optimizer, set_learning_rate
 from docmt.training.progress import write_history, write_progress
 from docmt.training.settings import TrainingSettings
-from docmt.training.state import TrainingState, Window
+from docmt.training.state import TaskState, TrainingState, Window
 from docmt.training.stopping import Interrupted, StopSignals
+from docmt.training.tasks import Reading, Task
 from docmt.training.validation import Validator
 
 log = logging.getLogger(__name__)
 
+TASKS = 0x7461736B
+"""Part of the seeds of all tasks but the first, with their number: none repeats another one's random numbers."""
 IDLE_LIMIT = 0.05
 """Devices that wait more than this share of their time are worth a warning."""
 
 
 class Trainer:
-    """Trains one model on one set of instances.
+    """Trains one model on one task, or on several that take turns.
 
     Args:
         model: on the CPU; its initial weights count when there is no checkpoint.
         pretrained: names of parameters that were copied from another model.
-        train, dev: instances.
+        tasks: in the order of their turns, one update each.
         settings: the recipe.
         seed: of order, word dropout and dropout.
         folder: for checkpoints and the running history.
         fabric: devices and precision.
+        n_specials: ids below it are no words.
     """
 
     def __init__(
@@ -65,25 +70,25 @@ class Trainer:
         model: Transformer,
         pretrained: set[str],
         *,
-        train: InstanceSet,
-        dev: InstanceSet,
+        tasks: Sequence[Task],
         settings: TrainingSettings,
         seed: int,
         folder: Path,
         fabric: Fabric,
+        n_specials: int = N_SPECIALS,
     ) -> None:
         self.settings, self.seed, self.fabric = settings, seed, fabric
-        self.train_set = train
-        self.tokens = train.n_tokens()
+        self.tasks, self.n_specials = list(tasks), n_specials
         self.checkpoints = CheckpointFolder(folder)
-        self.state = TrainingState()
+        self.state = TrainingState(tasks=[TaskState(task.name) for task in tasks])
+        self._passes: list[tuple[int, list[list[np.ndarray]]] | None] = [None for _ in tasks]
         module = LossModule(model, settings.label_smoothing)
         self.raw_module = module
         optimizer = build_optimizer(module, {f"model.{name}" for name in pretrained}, settings)
         self.module, self.optimizer = fabric.setup(module, optimizer)
         self.model_settings = model.settings
         self.signals = StopSignals(fabric)
-        self.validator = Validator(module, dev=dev, settings=settings, fabric=fabric, signals=self.signals)
+        self.validator = Validator(module, tasks=self.tasks, settings=settings, fabric=fabric, signals=self.signals)
 
     def run(self) -> Transformer:
         """Train until a limit or the patience is reached; returns the model with the best weights, on the CPU.
@@ -112,19 +117,15 @@ class Trainer:
         with tqdm(desc="train", unit=" update", total=settings.max_steps, initial=state.step, disable=is_quiet) as bar:
             if self._is_validation_due():  # a signal broke it off before the checkpoint that we resumed from
                 self._validate_and_save(bar)
+            self._end_pass(bar)
             while not self._is_done():
-                updates = self._updates(state.epoch)
-                while state.position < len(updates) and not self._is_done():
-                    self._update(updates[state.position])
-                    state.step += 1
-                    state.position += 1
-                    bar.update()
-                    self._after_update(bar)
-                if state.position >= len(updates):
-                    state.epoch += 1
-                    state.position = 0
-                    if self._is_validation_due():
-                        self._validate_and_save(bar)
+                number = self._turn(state.step)
+                self._update(self._updates(number)[state.tasks[number].position])
+                state.step += 1
+                state.tasks[number].position += 1
+                bar.update()
+                self._after_update(bar)
+                self._end_pass(bar)
             if state.validated_step != state.step:
                 self._validate_and_save(bar)
         self._save()
@@ -141,15 +142,46 @@ class Trainer:
         state, every = self.state, self.settings.validate_every_steps
         if state.step == 0 or state.validated_step == state.step:
             return False
-        return state.position == 0 if every is None else state.step % every == 0
+        if every is not None:
+            return state.step % every == 0
+        return self._turn(state.step - 1) == 0 and state.tasks[0].position == 0
 
-    def _updates(self, epoch: int) -> list[list[np.ndarray]]:
-        """The batches of each update of an epoch."""
-        n = self.settings.accumulation_steps
-        batches = training_batches(
-            self.train_set, max_tokens=self.settings.max_batch_tokens, seed=self.seed, epoch=epoch
-        )
-        return [batches[first : first + n] for first in range(0, len(batches), n)]
+    def _turn(self, step: int) -> int:
+        """The number of the task of the update after `step` others."""
+        return step % len(self.tasks)
+
+    def _end_pass(self, bar: tqdm) -> None:
+        """Begin the next pass over the instances of the task that was just trained, if it has read them all."""
+        state = self.state
+        number = self._turn(state.step - 1)
+        task = state.tasks[number]
+        if task.position < len(self._updates(number)):
+            return
+        task.epoch += 1
+        task.position = 0
+        if self._is_validation_due():
+            self._validate_and_save(bar)
+
+    def _updates(self, number: int) -> list[list[np.ndarray]]:
+        """The batches of each update of a task's running pass."""
+        epoch = self.state.tasks[number].epoch
+        drawn = self._passes[number]
+        if drawn is None or drawn[0] != epoch:
+            batches = training_batches(
+                self.tasks[number].train,
+                max_tokens=self.settings.max_batch_tokens,
+                seed=self.seed,
+                epoch=epoch,
+                stream=self._stream(number),
+            )
+            n = self.settings.accumulation_steps
+            drawn = self._passes[number] = (epoch, [batches[i : i + n] for i in range(0, len(batches), n)])
+        return drawn[1]
+
+    @staticmethod
+    def _stream(number: int) -> tuple[int, ...]:
+        """What the random numbers of a task are seeded with besides seed and position."""
+        return (TASKS, number) if number else ()
 
     def _update(self, drawn: list[np.ndarray]) -> None:
         """One update of the weights from the batches that were drawn for it, of which this process reads its share."""
@@ -157,10 +189,12 @@ class Trainer:
         started = time.perf_counter()
         step = state.step + 1
         self._seed_dropout(step)
-        src_inputs, tgt_inputs = n_inputs(self.train_set, np.concatenate(drawn), self.model_settings)
+        task = state.tasks[self._turn(state.step)]
+        reading = self.task.read(drawn, epoch=task.epoch)
+        src_inputs, tgt_inputs = n_inputs(reading.instance_set, np.concatenate(reading.batches), self.model_settings)
         n_labels = int(tgt_inputs.sum())
         self.module.train()
-        (loss_sum,) = self.signals.add_up(self._backward(drawn, n_labels))
+        (loss_sum,) = self.signals.add_up(self._backward(reading, n_labels))
         rate = set_learning_rate(self.optimizer, step, settings.warmup_steps)
         norm = float(torch.nn.utils.clip_grad_norm_(self.module.parameters(), settings.max_gradient_norm or math.inf))
         if not (math.isfinite(norm) and math.isfinite(loss_sum)):
@@ -176,8 +210,9 @@ class Trainer:
         state.tokens += n_tokens
         state.seconds += seconds
         window = state.window
-        window.loss += loss_sum
-        window.labels += n_labels
+        for sums in (window, task):
+            sums.loss += loss_sum
+            sums.labels += n_labels
         window.tokens += n_tokens
         window.seconds += seconds
 
@@ -186,48 +221,54 @@ class Trainer:
         rank = [self.fabric.global_rank] if self.fabric.global_rank else []
         torch.manual_seed(int(np.random.SeedSequence((self.seed, step, *rank)).generate_state(1)[0]))
 
-    def _backward(self, drawn: list[np.ndarray], n_labels: int) -> float:
+    @property
+    def task(self) -> Task:
+        """The task of the next update."""
+        return self.tasks[self._turn(self.state.step)]
+
+    def _backward(self, reading: Reading, n_labels: int) -> float:
         """Gradients of the update's mean loss over all devices, from this process's share; its sum of losses."""
         n_ranks = self.fabric.world_size
         shares = share_update(
-            drawn,
-            self.tokens,
+            reading.batches,
+            reading.tokens,
             n_ranks=n_ranks,
-            turn=self.state.position,
+            turn=self.state.tasks[self._turn(self.state.step)].position,
             max_tokens=self.settings.max_batch_tokens,
         )
         share = shares[self.fabric.global_rank]
-        draws = self._draws(drawn)
+        draws = self._draws(reading)
         weight = 1.0
         if not share:  # all processes must take part in the exchange of gradients
-            share, weight = [drawn[0][:1]], 0.0
+            share, weight = [reading.batches[0][:1]], 0.0
         loss_sum = 0.0
         for number, instances in enumerate(share, start=1):
             with (
-                explained_memory(self.train_set, instances, self.fabric.device),
+                explained_memory(reading.instance_set, instances, self.fabric.device),
                 self.fabric.no_backward_sync(self.module) if number < len(share) else contextlib.nullcontext(),
             ):
-                loss = self.module(self._training_batch(instances, draws)) * weight
+                loss = self.module(self._training_batch(reading, instances, draws)) * weight
                 # Devices average their gradients; the mean over all labels is the sum of theirs.
                 self.fabric.backward(loss / (n_labels / n_ranks))
             loss_sum += float(loss.detach())
         return loss_sum
 
-    def _draws(self, drawn: list[np.ndarray]) -> dict[int, Draws]:
+    def _draws(self, reading: Reading) -> dict[int, Draws]:
         """The random numbers of each instance of the running update."""
-        state, draws = self.state, {}
-        for number, instances in enumerate(drawn):
-            seed = (self.seed, state.epoch, state.position, number)
-            draws |= draw(self.train_set, instances, self.model_settings, seed=seed)
+        turn = self._turn(self.state.step)
+        task, draws = self.state.tasks[turn], {}
+        for number, instances in enumerate(reading.batches):
+            seed = (self.seed, task.epoch, task.position, number, *self._stream(turn))
+            draws |= draw(reading.instance_set, instances, self.model_settings, seed=seed)
         return draws
 
-    def _training_batch(self, instances: np.ndarray, draws: dict[int, Draws]) -> Batch:
+    def _training_batch(self, reading: Reading, instances: np.ndarray, draws: dict[int, Draws]) -> Batch:
         settings = self.settings
-        batch = collate(self.train_set, instances, self.model_settings, device=self.fabric.device)
+        batch = self.task.collate(reading.instance_set, instances, self.model_settings, device=self.fabric.device)
         limit = settings.word_dropout_epochs
         probability = settings.word_dropout if limit is None or self.state.epoch < limit else 0.0
         numbers = [draws[instance] for instance in instances.tolist()]
-        batch = drop_words(batch, numbers, probability=probability)
+        batch = drop_words(batch, numbers, probability=probability, n_specials=self.n_specials)
         return drop_trees(batch, np.array([n.tree for n in numbers]), probability=settings.drop_rst)
 
     def _after_update(self, bar: tqdm) -> None:
@@ -255,8 +296,13 @@ class Trainer:
             "gradient_norm": self.last_norm,
             "train_loss": window.loss / window.labels,
         }
+        if len(self.tasks) > 1:
+            row |= {f"train_loss_{task.name}": task.loss / task.labels for task in state.tasks if task.labels}
+            row |= self._passes_made()
         state.history.append(row)
         state.window = Window()
+        for task in state.tasks:
+            task.loss, task.labels = 0.0, 0
         bar.set_postfix(loss=f"{row['train_loss']:.3f}", tok_s=row["tokens_per_second"])
         if bar.disable:
             log.info(
@@ -264,6 +310,17 @@ class Trainer:
                 *(row[key] for key in ("step", "train_loss", "tokens_per_second", "learning_rate")),
             )
         self._write_progress()
+
+    def _passes_made(self) -> dict[str, float]:
+        """How often each task has read its instances, as columns of the history."""
+        return {f"passes_{name}": passes for name, passes in self.passes().items()}
+
+    def passes(self) -> dict[str, float]:
+        """How often each task has read its instances (Table 10 of the paper), by the task's name."""
+        return {
+            task.name: round(task.epoch + task.position / len(self._updates(number)), 4)
+            for number, task in enumerate(self.state.tasks)
+        }
 
     def _validate_and_save(self, bar: tqdm) -> None:
         """Validate, and keep the weights when they are the best so far; a signal leaves the validation for later.
@@ -290,6 +347,8 @@ class Trainer:
         if not state.history or state.history[-1]["step"] != state.step:
             state.history.append({"step": state.step, "tokens": state.tokens, "seconds": round(state.seconds, 3)})
         state.history[-1] |= {"epoch": state.epoch, **measured}
+        if len(self.tasks) > 1:
+            state.history[-1] |= self._passes_made()
         state.validated_step = state.step
         if state.best_loss is None or loss < state.best_loss:
             state.best_loss, state.best_step, state.validations_without_gain = loss, state.step, 0
@@ -337,7 +396,7 @@ class Trainer:
         probe_memory(
             self.module,
             self.optimizer,
-            instance_set=self.train_set,
+            tasks=self.tasks,
             model_settings=self.model_settings,
             max_tokens=self.settings.max_batch_tokens,
             fabric=self.fabric,
@@ -346,11 +405,14 @@ class Trainer:
     def _report_idle_share(self) -> None:
         if self.fabric.world_size == 1:
             return
-        share = idle_share(
-            self._updates(self.state.epoch),
-            self.tokens,
-            n_ranks=self.fabric.world_size,
-            max_tokens=self.settings.max_batch_tokens,
+        share = max(
+            idle_share(
+                self._updates(number),
+                task.tokens,
+                n_ranks=self.fabric.world_size,
+                max_tokens=self.settings.max_batch_tokens,
+            )
+            for number, task in enumerate(self.tasks)
         )
         advice = "" if share <= IDLE_LIMIT else ": raise accumulation_steps or max_batch_tokens, or use fewer devices"
         log.log(

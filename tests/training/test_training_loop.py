@@ -17,6 +17,7 @@ from docmt.models.transformer import Transformer
 from docmt.text.vocabulary import MASK, Vocabulary
 from docmt.training.settings import TrainingSettings
 from docmt.training.state import HISTORY_COLUMNS
+from docmt.training.tasks import Task
 from docmt.training.trainer import Trainer
 
 
@@ -91,26 +92,27 @@ def test_word_dropout_ends_after_its_epochs(study_files, tmp_path):
     settings = TrainingSettings.load(RECIPE | {"word_dropout": 0.5, "word_dropout_epochs": 2}, where="t")
     model = Transformer(model_settings(), len(study_files.vocabulary))
     fabric = Fabric(accelerator="cpu", devices=1)
-    trainer = Trainer(
-        model, set(), train=instance_set, dev=instance_set, settings=settings, seed=1, folder=tmp_path, fabric=fabric
-    )
+    tasks = [Task("documents", instance_set, instance_set)]
+    trainer = Trainer(model, set(), tasks=tasks, settings=settings, seed=1, folder=tmp_path, fabric=fabric)
+    reading = tasks[0].read([np.arange(8)], epoch=0)
     is_masked = []
     for epoch in range(4):
-        trainer.state.epoch = epoch
-        batch = trainer._training_batch(np.arange(8), trainer._draws([np.arange(8)]))
+        trainer.state.tasks[0].epoch = epoch
+        batch = trainer._training_batch(reading, np.arange(8), trainer._draws(reading))
         is_masked.append(bool((batch.src_tokens_S == MASK).any() and (batch.tgt_inputs_N == MASK).any()))
     assert is_masked == [True, True, False, False]
 
 
 def test_drop_rst_is_seen_in_training_and_only_when_whole_in_validation(study_files, tmp_path):
     instance_set = load_instances(study_files.instances("trees"))
+    task = Task("documents", instance_set, instance_set)
+    reading = task.read([np.array([0, 2])], epoch=0)
     for probability, in_training, in_validation in ((0.0, {0.0}, 0.0), (0.5, {0.0, 0.5, 1.0}, 0.0), (1.0, {1.0}, 1.0)):
         model = Transformer(model_settings("rst_mix"), len(study_files.vocabulary))
         trainer = Trainer(
             model,
             set(),
-            train=instance_set,
-            dev=instance_set,
+            tasks=[task],
             settings=TrainingSettings.load(RECIPE | {"drop_rst": probability}, where="t"),
             seed=1,
             folder=tmp_path,
@@ -118,11 +120,11 @@ def test_drop_rst_is_seen_in_training_and_only_when_whole_in_validation(study_fi
         )
         shares = set()
         for position in range(30):
-            trainer.state.position = position
-            draws = trainer._draws([np.array([0, 2])])
-            shares.add(trainer._training_batch(np.array([0, 2]), draws).layout.trees.open_B.mean())
+            trainer.state.tasks[0].position = position
+            draws = trainer._draws(reading)
+            shares.add(trainer._training_batch(reading, np.array([0, 2]), draws).layout.trees.open_B.mean())
         assert shares == in_training
-        assert trainer.validator.batch(np.arange(8)).layout.trees.open_B.mean() == in_validation
+        assert trainer.validator.batch(task, np.arange(8)).layout.trees.open_B.mean() == in_validation
 
 
 def test_rst_attention_needs_instances_with_trees(study_files, tmp_path):
@@ -167,7 +169,7 @@ def test_a_model_with_another_vocabulary_is_refused(study_files, tmp_path):
 
 def test_instances_of_another_vocabulary_are_refused(study_files, tmp_path):
     Vocabulary.from_symbols(["x", "y"]).save(tmp_path / "vocabulary.txt")
-    with pytest.raises(UserError, match="has tokens beyond the 8 of"):
+    with pytest.raises(UserError, match="not the vocabulary that"):
         run_training(study_files, tmp_path, vocabulary_file=tmp_path / "vocabulary.txt")
 
 

@@ -1,0 +1,176 @@
+"""Tasks: what a training learns in turn, and how each reads its instances (cross-task pre-training, §2.3 and §3).
+
+Each task has its own instances and its own passes over them. Which task an update belongs to follows from its number.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import torch
+
+from docmt.errors import UserError
+from docmt.instances.packing import LanguageTags, as_sentences
+from docmt.instances.restoration import RestorationSymbols, noise_instances
+from docmt.instances.settings import RestorationSettings
+from docmt.instances.storage import InstanceSet
+from docmt.models.batch import Batch, collate
+from docmt.models.model_file import language_tags
+from docmt.models.settings import Context, ModelSettings
+from docmt.text.pipeline import TextPipeline
+from docmt.text.vocabulary import Vocabulary
+from docmt.training.settings import TaskName, TrainingSettings
+
+DEV_EPOCH = 0
+"""Development documents have the noise of this epoch in every validation, so that losses can be compared."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Makes documents to restore of documents of one language."""
+
+    settings: RestorationSettings
+    symbols: RestorationSymbols
+    seed: int
+
+    def apply(self, instance_set: InstanceSet, instances: np.ndarray, *, epoch: int) -> InstanceSet:
+        """The instances named, in this order, with the noise of an epoch on their source side."""
+        packed, _ = noise_instances(
+            instance_set, instances, seed=self.seed, epoch=epoch, settings=self.settings, symbols=self.symbols
+        )
+
+        def offsets(lengths: np.ndarray) -> np.ndarray:
+            return np.concatenate(([0], np.cumsum(lengths)))
+
+        return InstanceSet(
+            src_tokens=packed.src_tokens_S,
+            src_offsets=offsets(packed.src_lengths_G),
+            tgt_tokens=packed.tgt_tokens_N,
+            tgt_offsets=offsets(packed.tgt_lengths_G),
+            instances=offsets(packed.counts_B),
+            documents=instance_set.documents[instances],
+            manifest=instance_set.manifest,
+        )
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The instances of one update as a task reads them: batches are numbers of instances in `instance_set`."""
+
+    instance_set: InstanceSet
+    tokens: np.ndarray
+    batches: list[np.ndarray]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One thing to learn.
+
+    Attributes:
+        name: as in the settings.
+        train: what its passes run over.
+        dev: what it is validated on, with noise where the task has some.
+        tags: what the sentences of both sides begin with; None for `<s>`.
+        context: whether a context encoder reads the instances as documents.
+        noise: of the source side in training; None for none.
+    """
+
+    name: TaskName
+    train: InstanceSet
+    dev: InstanceSet
+    tags: LanguageTags | None = None
+    context: Context = "document"
+    noise: Noise | None = None
+
+    @cached_property
+    def tokens(self) -> np.ndarray:
+        """Tokens of each training instance, as batches count them; int64."""
+        return self.train.n_tokens()
+
+    def read(self, batches: Sequence[np.ndarray], *, epoch: int) -> Reading:
+        """The batches of an update as they are in an epoch."""
+        if self.noise is None:
+            return Reading(self.train, self.tokens, list(batches))
+        noised = self.noise.apply(self.train, np.concatenate(batches), epoch=epoch)
+        ends = np.cumsum([len(batch) for batch in batches])
+        return Reading(noised, noised.n_tokens(), np.split(np.arange(len(noised)), ends[:-1]))
+
+    def collate(
+        self, instance_set: InstanceSet, instances: np.ndarray, settings: ModelSettings, *, device: torch.device | str
+    ) -> Batch:
+        """A batch of instances of `dev` or of a reading."""
+        return collate(instance_set, instances, settings, tags=self.tags, context=self.context, device=device)
+
+
+@dataclass(frozen=True)
+class TaskData:
+    """What tasks are made of.
+
+    Attributes:
+        train, dev: parallel documents, in the segmentation of the system.
+        pairs: sentence pairs for pre-training, or None.
+        monolingual: documents of one language, or None.
+        monolingual_side: the side of parallel documents that has the language of `monolingual`.
+    """
+
+    train: InstanceSet
+    dev: InstanceSet
+    pairs: InstanceSet | None
+    monolingual: InstanceSet | None
+    monolingual_side: Literal["src", "tgt"] = "src"
+
+
+def build_tasks(
+    settings: TrainingSettings, data: TaskData, vocabulary: Vocabulary, pipeline: TextPipeline, *, seed: int
+) -> list[Task]:
+    """The tasks of a recipe, in its order.
+
+    Raises:
+        UserError: a task has no data, data have no task, or the vocabulary has no tag of a language or no masks.
+    """
+    for name, option, instance_set in (
+        ("pairs", "--sentences", data.pairs),
+        ("restoration", "--monolingual", data.monolingual),
+    ):
+        if name in settings.tasks and instance_set is None:
+            raise UserError(f"training.tasks holds {name!r}, which needs {option} FOLDER")
+        if name not in settings.tasks and instance_set is not None:
+            raise UserError(f"{option} is given, but training.tasks does not hold {name!r}: add it or leave it out")
+
+    tags = language_tags(vocabulary, pipeline)
+
+    def documents() -> Task:
+        return Task("documents", data.train, data.dev, tags)
+
+    def sentences() -> Task:
+        return Task("sentences", as_sentences(data.train), as_sentences(data.dev), tags, "none")
+
+    def pairs() -> Task:
+        return Task("pairs", data.pairs, as_sentences(data.dev), tags, "none")
+
+    def restoration() -> Task:
+        noise = Noise(settings.restoration, RestorationSymbols.of(vocabulary), seed)
+        side = data.monolingual_side
+        lang = getattr(pipeline, f"{side}_lang")
+        dev = one_side(data.dev, side)
+        dev = noise.apply(dev, np.arange(len(dev)), epoch=DEV_EPOCH)
+        twice = LanguageTags.of(vocabulary, src_lang=lang, tgt_lang=lang)
+        return Task("restoration", data.monolingual, dev, twice, noise=noise)
+
+    builders: dict[TaskName, Callable[[], Task]] = {
+        "documents": documents,
+        "sentences": sentences,
+        "pairs": pairs,
+        "restoration": restoration,
+    }
+    return [builders[name]() for name in settings.tasks]
+
+
+def one_side(instance_set: InstanceSet, side: Literal["src", "tgt"]) -> InstanceSet:
+    """One side of parallel documents, `src` or `tgt`, as both sides; without trees."""
+    tokens, offsets = getattr(instance_set, f"{side}_tokens"), getattr(instance_set, f"{side}_offsets")
+    return replace(
+        instance_set, src_tokens=tokens, src_offsets=offsets, tgt_tokens=tokens, tgt_offsets=offsets, trees=None
+    )

@@ -1,0 +1,294 @@
+"""Several tasks that take turns: what each reads, whose turn it is, resuming, the ablations of cross-task training."""
+
+import copy
+import itertools
+import os
+import signal
+
+import numpy as np
+import pytest
+import torch
+from core_fixtures import RECIPE, assert_same_training, make_study, model_settings, run_training
+from lightning.fabric import Fabric
+
+from docmt.errors import UserError
+from docmt.instances.storage import load_instances
+from docmt.models.model_file import load_model
+from docmt.models.transformer import Transformer
+from docmt.text.vocabulary import MASK
+from docmt.training.optimizer import schedule
+from docmt.training.settings import TrainingSettings
+from docmt.training.stopping import Interrupted
+from docmt.training.tasks import TaskData, build_tasks
+from docmt.training.trainer import Trainer
+
+PRETRAINING = ["pairs", "restoration"]
+FINE_TUNING = ["documents", "sentences"]
+ALL = ["documents", "sentences", "pairs", "restoration"]
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    """The tiny corpus with language tags and monolingual documents."""
+    return make_study(tmp_path_factory.mktemp("tagged"), tags=["en", "de"])
+
+
+def recipe(tasks, **values):
+    return TrainingSettings.load(RECIPE | {"tasks": tasks, "word_dropout": 0.0} | values, where="t")
+
+
+def data(study, **changes):
+    sets = {name: load_instances(study.instances(name)) for name in ("documents", "sentences", "monolingual")}
+    values = {"train": "documents", "dev": "documents", "pairs": "sentences", "monolingual": "monolingual"} | changes
+    return TaskData(**{key: None if name is None else sets[name] for key, name in values.items()})
+
+
+def tasks_of(study, tasks=ALL, **values):
+    changes = {name: None for name, task in (("pairs", "pairs"), ("monolingual", "restoration")) if task not in tasks}
+    return build_tasks(recipe(tasks, **values), data(study, **changes), study.vocabulary, study.pipeline, seed=1)
+
+
+def run(study, folder, tasks, **options):
+    folders = {"pairs": ("sentences_folder", "sentences"), "restoration": ("monolingual_folder", "monolingual")}
+    options |= {key: study.instances(name) for task, (key, name) in folders.items() if task in tasks}
+    options["training"] = {"tasks": tasks} | options.get("training", {})
+    return run_training(study, folder, architecture="global_context", **options)
+
+
+def first_tokens(study, tokens, lengths):
+    return {study.vocabulary.symbols[i] for i in tokens[np.cumsum(lengths) - lengths].tolist()}
+
+
+# What each task reads
+
+
+@pytest.mark.parametrize(
+    ("name", "context", "tags", "n_instances"),
+    [
+        ("documents", "document", ("<en>", "<de>"), 8),
+        ("sentences", "none", ("<en>", "<de>"), 20),
+        ("pairs", "none", ("<en>", "<de>"), 20),
+        ("restoration", "document", ("<en>", "<en>"), 8),
+    ],
+)
+def test_each_task_has_its_instances_tags_and_context(study, name, context, tags, n_instances):
+    (task,) = tasks_of(study, [name])
+    assert (task.name, task.context, len(task.train), len(task.dev)) == (name, context, n_instances, n_instances)
+    settings = model_settings("global_context")
+    reading = task.read([np.array([3, 1]), np.array([0])], epoch=0)
+    assert [len(batch) for batch in reading.batches] == [2, 1]
+    for instance_set, instances in ((reading.instance_set, reading.batches[0]), (task.dev, np.array([3, 1]))):
+        batch = task.collate(instance_set, instances, settings, device="cpu")
+        assert batch.layout.context == context
+        assert first_tokens(study, batch.src_tokens_S.numpy(), batch.layout.src_lengths_G) == {tags[0]}
+        assert first_tokens(study, batch.tgt_inputs_N.numpy(), batch.layout.tgt_lengths_G) == {tags[1]}
+
+
+def test_sentences_of_documents_are_those_of_instances_cut_to_sentences(study):
+    sentences, pairs = tasks_of(study, ["sentences", "pairs"])
+    settings = model_settings("global_context")
+    for side in (sentences.train, sentences.dev):
+        expected = pairs.collate(pairs.train, np.arange(20), settings, device="cpu")
+        found = sentences.collate(side, np.arange(20), settings, device="cpu")
+        assert torch.equal(found.src_tokens_S, expected.src_tokens_S)
+        assert torch.equal(found.tgt_labels_N, expected.tgt_labels_N)
+
+
+def test_restoration_is_new_in_each_epoch_and_the_same_in_any_batch(study):
+    (task,) = tasks_of(study, ["restoration"], restoration={"mask_ratio": 0.5})
+
+    def sources(epoch, *batches):
+        reading = task.read([np.array(batch) for batch in batches], epoch=epoch)
+        order = np.concatenate(reading.batches)
+        numbers = np.concatenate(batches)
+        assert reading.instance_set.documents.tolist() == numbers.tolist()
+        sides = [(reading.instance_set.sentences(i, "src"), reading.instance_set.sentences(i, "tgt")) for i in order]
+        for number, (_, tgt) in zip(numbers, sides, strict=True):
+            clean = task.train.sentences(int(number), "tgt")
+            assert all(np.array_equal(one, other) for one, other in zip(tgt, clean, strict=True))
+        return {int(n): np.concatenate(src).tolist() for n, (src, _) in zip(numbers, sides, strict=True)}
+
+    assert sources(0, [0, 1, 2, 3]) == sources(0, [3, 1], [2, 0])
+    assert sources(0, [0, 1, 2, 3]) != sources(1, [0, 1, 2, 3])
+
+
+def test_development_documents_to_restore_are_of_the_language_of_the_documents(study):
+    values = data(study, pairs=None)
+    sides = {}
+    for side in ("src", "tgt"):
+        changed = TaskData(values.train, values.dev, None, values.monolingual, side)
+        (task,) = build_tasks(recipe(["restoration"]), changed, study.vocabulary, study.pipeline, seed=1)
+        sides[side] = task
+        assert np.array_equal(task.dev.tgt_tokens, getattr(values.dev, f"{side}_tokens"))
+    assert study.vocabulary.symbols[sides["tgt"].tags.src] == study.vocabulary.symbols[sides["tgt"].tags.tgt] == "<de>"
+
+
+def test_word_dropout_spares_masks_and_tags(study, tmp_path):
+    tasks = tasks_of(study, ["restoration"], restoration={"mask_ratio": 1.0, "mask_share": 1.0, "random_share": 0.0})
+    model = Transformer(model_settings("global_context"), len(study.vocabulary))
+    settings = recipe(["restoration"], word_dropout=0.99)
+    fabric = Fabric(accelerator="cpu", devices=1)
+    n_specials = study.vocabulary.n_specials
+    trainer = Trainer(
+        model, set(), tasks=tasks, settings=settings, seed=1, folder=tmp_path, fabric=fabric, n_specials=n_specials
+    )
+    reading = tasks[0].read([np.arange(8)], epoch=0)
+    batch = trainer._training_batch(reading, np.arange(8), trainer._draws(reading))
+    plain = tasks[0].collate(reading.instance_set, np.arange(8), model.settings, device="cpu")
+    is_special = plain.src_tokens_S < n_specials
+    assert torch.equal(batch.src_tokens_S[is_special], plain.src_tokens_S[is_special])
+    assert (batch.src_tokens_S[~is_special] == MASK).float().mean() > 0.8
+    assert set(study.vocabulary.masks()) <= set(batch.src_tokens_S.tolist())
+
+
+# Turns
+
+
+def test_tasks_take_turns_and_count_their_own_passes(study, tmp_path, monkeypatch):
+    update, turns = Trainer._update, []
+
+    def note(trainer, drawn):
+        state = next(task for task in trainer.state.tasks if task.name == trainer.task.name)
+        turns.append((trainer.task.name, state.epoch, np.concatenate(drawn).tolist()))
+        update(trainer, drawn)
+
+    monkeypatch.setattr(Trainer, "_update", note)
+    trained, history = run(study, tmp_path, ALL, training={"max_steps": 40, "max_batch_tokens": 50})
+    assert [name for name, *_ in turns] == (ALL * 10)
+    for name, size in zip(ALL, (8, 20, 20, 8), strict=True):
+        own = [(epoch, instances) for task, epoch, instances in turns if task == name]
+        epochs = [
+            [i for _, instances in group for i in instances] for _, group in itertools.groupby(own, lambda p: p[0])
+        ]
+        assert len(epochs) > 1 and all(sorted(epoch) == list(range(size)) for epoch in epochs[:-1])
+        assert epochs[0] != epochs[1]
+    passes = {name: history[f"passes_{name}"].iloc[-1] for name in ALL}
+    assert trained.provenance["passes"] == passes and len(set(passes.values())) > 1
+    for name in ALL:
+        assert history[f"train_loss_{name}"].notna().sum() >= 10
+        assert history[f"dev_loss_{name}"].notna().sum() == 10
+    assert history["dev_loss"].equals(history["dev_loss_documents"].rename("dev_loss"))
+    assert history["dev_loss_sentences"].equals(history["dev_loss_pairs"].rename("dev_loss_sentences"))
+
+
+def test_epochs_are_those_of_the_first_task(study, tmp_path):
+    limits = {"max_steps": None, "max_epochs": 2, "validate_every_steps": None, "max_batch_tokens": 1000}
+    _, history = run(study, tmp_path, ["documents", "pairs"], training=limits)
+    # One batch holds all: documents, pairs, documents.
+    assert history["step"].tolist() == [1, 2, 3]
+    validated = history[history["dev_loss"].notna()]
+    assert (validated["step"].tolist(), validated["epoch"].tolist()) == ([1, 3], [1, 2])
+    assert validated["passes_pairs"].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("tasks", [PRETRAINING, FINE_TUNING])
+@pytest.mark.parametrize("step", [1, 4, 7, 8, 11])
+def test_a_training_of_several_tasks_resumes_bit_by_bit(study, tmp_path, monkeypatch, tasks, step):
+    options = {"max_batch_tokens": 100, "max_steps": 11, "validate_every_steps": None, "word_dropout": 0.2}
+    whole = run(study, tmp_path / "whole", tasks, training=copy.copy(options))
+    update = Trainer._update
+
+    def stop(trainer, drawn):
+        if trainer.state.step + 1 == step:
+            os.kill(os.getpid(), signal.SIGTERM)
+        update(trainer, drawn)
+
+    monkeypatch.setattr(Trainer, "_update", stop)
+    with pytest.raises(Interrupted):
+        run(study, tmp_path / "cut", tasks, training=copy.copy(options))
+    monkeypatch.undo()
+    assert_same_training(run(study, tmp_path / "cut", tasks, training=options), whole)
+
+
+# One task is what it was; settings that make another training
+
+
+def test_one_task_is_the_training_without_tasks(study_files, tmp_path):
+    plain = run_training(study_files, tmp_path / "a")
+    named = run_training(study_files, tmp_path / "b", training={"tasks": ["documents"]})
+    assert_same_training(plain, named)
+    assert not [column for column in plain[1] if column.startswith(("passes", "train_loss_"))]
+
+
+@pytest.mark.parametrize(
+    "tasks",
+    [PRETRAINING, ["pairs"], ["restoration"], FINE_TUNING, ["documents"]],
+    ids=["both", "no monolingual documents", "no sentence pairs", "fine-tuning", "without the sentence task"],
+)
+def test_every_ablation_of_tasks_trains(study, tmp_path, tasks):
+    """Tables 2 and 3; neither kind of pre-training is a fine-tuning without `init`."""
+    _, history = run(study, tmp_path, tasks, training={"max_steps": 16, "word_dropout": 0.0})
+    for task in tasks:
+        losses = history["dev_loss" if len(tasks) == 1 else f"dev_loss_{task}"].dropna()
+        assert losses.iloc[-1] < losses.iloc[0], task
+
+
+@pytest.mark.parametrize("gap_ratio", [0.0, 0.1, 0.2, 0.3])
+def test_the_share_of_gap_sentences_is_a_setting(study, gap_ratio):
+    """Tables 6 and 7: 0 is masked sentences only."""
+    (task,) = tasks_of(study, ["restoration"], restoration={"gap_ratio": gap_ratio})
+    gap_mask, _ = study.vocabulary.masks()
+    n_gaps = sum(
+        int((task.read([np.arange(8)], epoch=epoch).instance_set.src_tokens == gap_mask).sum()) for epoch in range(3)
+    )
+    wanted = [min(int(gap_ratio * n + 0.5), (n - 1) // 2) for n in np.diff(task.train.instances).tolist()]
+    assert n_gaps == 3 * sum(wanted)
+    assert (n_gaps > 0) == (gap_ratio >= 0.2)
+
+
+def test_noise_and_data_are_part_of_what_a_checkpoint_belongs_to(study, tmp_path):
+    for number, options in enumerate(
+        [{}, {"training": {"restoration": {"gap_ratio": 0.3}}}, {"monolingual_lang": "de"}], start=1
+    ):
+        run(study, tmp_path, ["restoration"], **options)
+        assert len(list((tmp_path / "checkpoints").iterdir())) == number
+
+
+def test_pre_training_goes_over_into_fine_tuning(study, tmp_path):
+    run(study, tmp_path / "pretrained", PRETRAINING)
+    tuned, _ = run(study, tmp_path / "tuned", FINE_TUNING, init=tmp_path / "pretrained/model.pt")
+    assert tuned.provenance["init"] and load_model(tmp_path / "tuned/model.pt").tags is not None
+
+
+def test_the_schedule_is_that_of_the_paper():
+    """Noam with a factor: factor × width^-0.5 × min(step^-0.5, step × warm-up^-1.5)."""
+    for factor, warmup in ((1.0, 16_000), (0.3, 4_000)):
+        peak = factor * (512 * warmup) ** -0.5
+        for step in (1, warmup // 2, warmup, 2 * warmup, 500_000):
+            expected = factor * 512**-0.5 * min(step**-0.5, step * warmup**-1.5)
+            assert peak * schedule(step, warmup) == pytest.approx(expected, rel=1e-12)
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize(
+    ("tasks", "changes", "message"),
+    [
+        (["pairs"], {"pairs": None, "monolingual": None}, "holds 'pairs', which needs --sentences FOLDER"),
+        (["restoration"], {"pairs": None, "monolingual": None}, "'restoration', which needs --monolingual FOLDER"),
+        (["documents"], {"monolingual": None}, "--sentences is given, but training.tasks does not hold 'pairs'"),
+        (["pairs"], {}, "--monolingual is given, but training.tasks does not hold 'restoration'"),
+    ],
+)
+def test_tasks_and_data_must_fit(study, tasks, changes, message):
+    with pytest.raises(UserError, match=message):
+        build_tasks(recipe(tasks), data(study, **changes), study.vocabulary, study.pipeline, seed=1)
+
+
+def test_restoration_needs_a_vocabulary_with_masks(study_files, study):
+    with pytest.raises(UserError, match="no \\[MASK1\\] and \\[MASK2\\]"):
+        build_tasks(
+            recipe(["restoration"]), data(study, pairs=None), study_files.vocabulary, study_files.pipeline, seed=1
+        )
+
+
+def test_a_language_of_neither_side_is_refused(study, tmp_path):
+    with pytest.raises(UserError, match="--monolingual-lang zh: neither en nor de"):
+        run(study, tmp_path, ["restoration"], monolingual_lang="zh")
+
+
+@pytest.mark.parametrize("tasks", [[], ["documents", "documents"], ["translation"]])
+def test_lists_of_tasks_that_make_no_sense_are_refused(tasks):
+    with pytest.raises(UserError, match="tasks"):
+        recipe(tasks)
