@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from docmt.models.grouping import Grouping, expand_ranges
-from docmt.models.settings import Context, ModelSettings, Pattern
+from docmt.models.settings import Context, ModelSettings, Pattern, Positions
 from docmt.models.trees import BatchTrees, related_grouping, unit_groups
 
 Side = Literal["src", "tgt", "vectors"]
@@ -109,10 +109,10 @@ class Layout:
             device=self.device,
         )
 
-    def positions(self, side: Literal["src", "tgt"]) -> Tensor:
-        """int64 [S] or [N], the position of each token in its instance or sentence, from 0."""
+    def positions(self, side: Literal["src", "tgt"], *, within: Positions | None = None) -> Tensor:
+        """int64 [S] or [N], the position of each token in its instance or sentence, from 0; None asks the settings."""
         lengths = self._items(side)[0]
-        if self.settings.positions == "instance":
+        if (within or self.settings.positions) == "instance":
             lengths = self._instance_lengths(side)
         return torch.from_numpy(expand_ranges(np.zeros_like(lengths), lengths)).to(self.device)
 

@@ -8,6 +8,8 @@ from docmt.settings import Settings
 
 Context = Literal["document", "none"]
 """What a model with a context encoder reads: whole documents, or sentences without context."""
+Positions = Literal["instance", "sentence"]
+"""What positions run through."""
 Pattern = Literal["group", "window", "global", "rst", "combined", "rst_serial", "rst_parallel", "rst_mix"]
 
 
@@ -46,6 +48,9 @@ class ContextSettings(Settings):
     layers: int | None = Field(None, ge=1)
     """Its layers, N_g; each shares self-attention and feed-forward with the encoder's layer of the same number. null
     means as many as the encoder has."""
+    positions: Positions = "sentence"
+    """How positions run in the context encoder, whose first layer reads them: with `sentence` it sees the sentences of
+    a document without their order, with `instance` it can tell which comes before which. The paper does not say."""
 
 
 class ModelSettings(Settings):
@@ -73,7 +78,7 @@ class ModelSettings(Settings):
     """The global context encoder; null for none."""
     window_sentences: int = Field(2, ge=0)
     """Sentences before the current one that the pattern `window` sees."""
-    positions: Literal["instance", "sentence"] = "instance"
+    positions: Positions = "instance"
     """Whether positions run through the instance or start anew in each sentence."""
     target_stream: Literal["aligned", "free"] = "aligned"
     """`aligned`: one target sentence per source sentence by construction; `free`: one stream that ends itself."""

@@ -61,6 +61,8 @@ class Transformer(nn.Module):
             hidden_SD = layer(hidden_SD, partial(layout.grouping, "encoder"))
         if self.context is None or layout.context == "none":
             return hidden_SD
+        if self.settings.context.positions == "instance":
+            embedded_SD = self.embed(src_tokens_S, layout.positions("src", within="instance"))
         return self.context(embedded_SD, hidden_SD, self.encoder, layout)
 
     def decode(self, tgt_inputs_N: Tensor, memory_SD: Tensor, layout: Layout) -> Tensor:

@@ -201,6 +201,25 @@ def test_both_encoders_share_self_attention_and_feed_forward():
     assert not torch.equal(before, other.encode(batch.src_tokens_S, batch.layout))
 
 
+@pytest.mark.parametrize(("positions", "sees_order"), [("sentence", False), ("instance", True)])
+def test_only_positions_through_the_document_tell_the_order_of_its_sentences(positions, sees_order):
+    model = make_model("global_context", context={"positions": positions})
+    (src, tgt), *_ = random_documents((5,), seed=3)
+    order = [3, 0, 4, 2, 1]
+    batches = [
+        make_batch(model.settings, [document])
+        for document in ((src, tgt), ([src[i] for i in order], [tgt[i] for i in order]))
+    ]
+    with torch.no_grad():
+        plain, moved = (torch.split(states(model, batch), batch.layout.tgt_lengths_G.tolist()) for batch in batches)
+    differences = [float((plain[i] - moved[place]).abs().max()) for place, i in enumerate(order)]
+    assert max(differences) > 1e-2 if sees_order else max(differences) < 1e-5
+    alone = [
+        states(model, make_batch(model.settings, [(src, tgt)], context=context)) for context in ("none", "document")
+    ]
+    assert not torch.equal(*alone)
+
+
 @pytest.mark.parametrize("context", ["document", "none"])
 def test_bfloat16_is_finite_and_close(context):
     model = make_model("global_context")
