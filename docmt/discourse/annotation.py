@@ -12,7 +12,7 @@ from docmt.discourse.parsing.baselines import Parser
 from docmt.discourse.parsing.model_file import reads_states_of
 from docmt.discourse.parsing.neural import NeuralParser, word_states
 from docmt.discourse.segmentation.prediction import Segmenter
-from docmt.discourse.segmentation.text import Text, batches, sentences_of, with_edus
+from docmt.discourse.segmentation.text import Text, TokenisedText, batches, sentences_of, with_edus
 from docmt.errors import UserError
 
 
@@ -43,12 +43,18 @@ def annotate(texts: Iterable[Text], *, lang: str, segmenter: Segmenter, parser: 
     """
     shares_states = isinstance(parser, NeuralParser) and reads_states_of(parser, segmenter)
     for batch in batches(texts, lang=lang):
-        readings = segmenter.read(sentences_of(batch))
-        documents = with_edus(batch, [reading.starts for reading in readings])
-        if shares_states:
-            yield from parser.parse_batch(documents, word_states(readings, documents, reads_lower=parser.reads_lower))
-        else:
-            yield from parser.parse_batch(documents)
+        # A function of its own, so that the word states of a batch are gone before the next one is read.
+        yield from _annotate_batch(batch, segmenter=segmenter, parser=parser, shares_states=shares_states)
+
+
+def _annotate_batch(
+    batch: list[TokenisedText], *, segmenter: Segmenter, parser: Parser, shares_states: bool
+) -> list[DiscourseDocument]:
+    readings = segmenter.read(sentences_of(batch))
+    documents = with_edus(batch, [reading.starts for reading in readings])
+    if shares_states:
+        return parser.parse_batch(documents, word_states(readings, documents, reads_lower=parser.reads_lower))
+    return parser.parse_batch(documents)
 
 
 def rename(files: Sequence[Path], index: DocumentIndex) -> Iterator[DiscourseDocument]:
