@@ -13,6 +13,7 @@ from docmt.config.systems import (
     training_settings,
 )
 from docmt.errors import UserError
+from docmt.training.settings import TaskName
 
 SHARED_SHAPE = ("width", "heads", "feed_forward_width")
 """Keys of a model that must be those of the model it is initialised from."""
@@ -29,8 +30,11 @@ def check_config(config: Config) -> None:
     for name in config.systems:
         _check_init(config, name)
     _check_report(config)
-    if not list_runs(config):
+    runs = list_runs(config)
+    if not runs:
         raise UserError("config.systems: no system is trained on any dataset; see systems.*.datasets")
+    if not any(config.systems[run.system].scored for run in runs):
+        raise UserError("config.systems: no system is scored: leave scored out of one of them")
 
 
 def _check_seeds(config: Config) -> None:
@@ -111,11 +115,25 @@ def _check_system(config: Config, name: str, system: SystemSettings) -> None:
         return
     model_settings(config, name)
     training = training_settings(config, name)
-    if training.max_batch_tokens < segmentation.max_tokens and segmentation.max_sentences != 1:
+    _check_tasks(config, name, training.tasks)
+    reads_documents = segmentation.max_sentences != 1 and {"documents", "restoration"} & set(training.tasks)
+    if training.max_batch_tokens < segmentation.max_tokens and reads_documents:
         raise UserError(
             f"{where}: max_batch_tokens {training.max_batch_tokens} (recipe {system.recipe!r}) is less than "
             f"instances.{system.segmentation}.max_tokens {segmentation.max_tokens}: a batch could not hold an instance"
         )
+
+
+def _check_tasks(config: Config, name: str, tasks: list[TaskName]) -> None:
+    """What a system learns must be in its datasets."""
+    for run in list_runs(config):
+        dataset = config.datasets[run.dataset]
+        for task, part in (("pairs", SENTENCES), ("restoration", MONOLINGUAL)):
+            if run.system == name and task in tasks and not getattr(dataset, part):
+                raise UserError(
+                    f"config.systems.{name}: its training has the task {task!r}, but config.datasets.{run.dataset}."
+                    f"{part} names nothing: name some there, or leave the task out"
+                )
 
 
 def _check_owner(config: Config, name: str, owner: str) -> None:

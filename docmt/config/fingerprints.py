@@ -237,7 +237,18 @@ class Fingerprints:
             int(wildcards.seed),
             [self.instances(replace(place, split=split)) for split in ("train", "dev")],
             self.model(replace(place, system=row.init)) if row.init else None,
+            *self._pretraining_data(owner, place),
         )
+
+    def _pretraining_data(self, system: str, place: Place) -> list[str]:
+        """What the tasks of a system read besides parallel documents."""
+        tasks = training_settings(self.config, system).tasks
+        parts = []
+        if "pairs" in tasks:
+            parts.append(self.instances(replace(place, split=SENTENCES)))
+        if "restoration" in tasks:
+            parts.append(self.monolingual_instances(replace(place, split=MONOLINGUAL)))
+        return parts
 
     def hypotheses(self, wildcards: Wildcards) -> str:
         """Translations of a split by a run."""

@@ -114,6 +114,8 @@ class SystemSettings(Settings):
     """Seeds of this system; null takes the study's `seeds`."""
     decoding: dict[str, Any] = {}
     """Keys of section `decoding` that differ for this system."""
+    scored: bool = True
+    """Whether its models translate and are scored; false for a pre-training, which others only start from."""
 
     @model_validator(mode="after")
     def _check_origin(self) -> Self:

@@ -2,6 +2,7 @@
 #
 # Reads:  results/{dataset}/instances/{segmentation}/train/, dev/
 #         results/{dataset}/text/vocabulary.txt, pipeline.json
+#         results/{dataset}/instances/{segmentation}/sentences/, monolingual/    for the tasks of cross-task pre-training
 #         the model of the system named as `init`, of the same dataset and seed
 # Makes:  results/{dataset}/runs/{system}/seed{seed}/model.pt       weights with all that translating needs
 #         results/{dataset}/runs/{system}/seed{seed}/history.csv    one row per logging step
@@ -16,6 +17,8 @@ rule train:
         vocabulary="results/{dataset}/text/vocabulary.txt",
         pipeline="results/{dataset}/text/pipeline.json",
         init=plan.runs.init,
+        sentences=plan.runs.sentence_instances,
+        monolingual=plan.runs.monolingual_instances,
     output:
         model="results/{dataset}/runs/{system}/seed{seed}/model.pt",
         history="results/{dataset}/runs/{system}/seed{seed}/history.csv",
@@ -36,11 +39,12 @@ rule train:
     params:
         settings=plan.runs.training_settings,
         init=plan.runs.init_option,
+        pretraining=plan.runs.pretraining_options,
         checkpoints="results/{dataset}/runs/{system}/seed{seed}/checkpoints",
         fingerprint=plan.fingerprints.model,
     shell:
         # `exec`: a signal to end finds the training itself, and Snakemake waits until it has saved.
         "exec docmt train --settings {params.settings:q} --train {input.train} --dev {input.dev}"
-        " --vocabulary {input.vocabulary} --pipeline {input.pipeline} {params.init} --seed {wildcards.seed}"
-        " --devices {resources.gpu} --threads {threads} --checkpoints {params.checkpoints}"
+        " --vocabulary {input.vocabulary} --pipeline {input.pipeline} {params.init} {params.pretraining}"
+        " --seed {wildcards.seed} --devices {resources.gpu} --threads {threads} --checkpoints {params.checkpoints}"
         " --history {output.history} --out {output.model} 2> {log}"

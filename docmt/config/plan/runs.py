@@ -17,6 +17,7 @@ from docmt.config.systems import (
     training_settings,
 )
 from docmt.provenance import fingerprint
+from docmt.training.settings import TaskName
 
 
 class RunsPlan:
@@ -25,6 +26,7 @@ class RunsPlan:
     def __init__(self, config: Config) -> None:
         self.config = config
         self.all = list_runs(config)
+        self.scored = [run for run in self.all if config.systems[run.system].scored]
         self._fingerprints = Fingerprints(config)
 
     # Instances.
@@ -89,15 +91,25 @@ class RunsPlan:
 
     def sentence_instances(self, wildcards: Wildcards) -> list[str]:
         """The sentence pairs for the pre-training of a run: one folder, or none."""
-        return self._pretraining_instances(wildcards, SENTENCES)
+        return self._instances_of_task(wildcards, SENTENCES, task="pairs")
 
     def monolingual_instances(self, wildcards: Wildcards) -> list[str]:
         """The monolingual documents for the pre-training of a run: one folder, or none."""
-        return self._pretraining_instances(wildcards, MONOLINGUAL)
+        return self._instances_of_task(wildcards, MONOLINGUAL, task="restoration")
 
-    def _pretraining_instances(self, wildcards: Wildcards, part: str) -> list[str]:
-        has_part = part in self.config.datasets[wildcards.dataset].all_parts()
-        return [self._instances(wildcards, part)] if has_part else []
+    def _instances_of_task(self, wildcards: Wildcards, part: str, *, task: TaskName) -> list[str]:
+        has_task = task in training_settings(self.config, wildcards.system).tasks
+        return [self._instances(wildcards, part)] if has_task else []
+
+    def pretraining_options(self, wildcards: Wildcards, input: Any) -> str:
+        """`--sentences FOLDER` and `--monolingual FOLDER` with its language, as far as the run reads them."""
+        options = []
+        if input.sentences:
+            options.append(f"--sentences {input.sentences}")
+        if input.monolingual:
+            (lang,) = self.config.datasets[wildcards.dataset].part_languages(MONOLINGUAL)
+            options.append(f"--monolingual {input.monolingual} --monolingual-lang {lang}")
+        return " ".join(options)
 
     def trained(self) -> list[Run]:
         """The runs that train a model of their own."""
@@ -131,7 +143,7 @@ class RunsPlan:
         """All hypotheses and log probabilities."""
         return [
             f"{self.run_folder(run)}/decoding/{name}"
-            for run in self.all
+            for run in self.scored
             for name in (
                 *(f"{split}.jsonl" for split in self._test_splits(run.dataset)),
                 *(f"suite_{suite}.json" for suite in self._suites(run.dataset)),
@@ -191,7 +203,7 @@ class RunsPlan:
         """Runs with the names of their score files."""
         return [
             (run, name)
-            for run in self.all
+            for run in self.scored
             if dataset in (None, run.dataset) and system in (None, run.system)
             for name in (*self._test_splits(run.dataset), *(f"suite_{suite}" for suite in self._suites(run.dataset)))
         ]
