@@ -92,7 +92,9 @@ def test_the_target_side_can_be_monolingual():
     assert row.learnt_on("de") == ["train", "monolingual"] and row.learnt_on("en") == ["train"]
 
 
-def test_instances_for_pretraining_belong_to_the_segmentation_of_a_system(plan):
+def test_instances_for_pretraining_belong_to_the_segmentation_of_a_system():
+    tasks = {"systems": {"g_transformer_finetuned": {"training": {"tasks": ["pairs", "restoration"]}}}}
+    plan = Plan(load_config(merge(values(**TEXT), tasks)))
     place = Place(dataset="controlled", system="g_transformer_finetuned", segmentation="documents", split="sentences")
     assert plan.runs.sentence_instances(place) == ["results/controlled/instances/documents/sentences"]
     assert plan.runs.monolingual_instances(place) == ["results/controlled/instances/documents/monolingual"]

@@ -1,0 +1,122 @@
+"""Systems of cross-task pre-training in a study: what their trainings read, and what is scored."""
+
+from pathlib import Path
+
+import pytest
+
+from docmt.config.fingerprints import Fingerprints, Place
+from docmt.config.loading import load_config, merge, read_config_file
+from docmt.config.plan import Plan
+from docmt.config.systems import training_settings
+from docmt.errors import UserError
+
+EXAMPLES = Path(__file__).parents[2] / "config/examples"
+CONTROLLED = read_config_file(EXAMPLES / "controlled_crosstask.yaml")
+PAPER = [EXAMPLES / "paper_crosstask_ende.yaml", EXAMPLES / "paper_crosstask_zhen.yaml"]
+FOLDER = "results/controlled/instances/documents"
+
+
+def place(system, **values):
+    return Place(dataset="controlled", system=system, seed="1", **values)
+
+
+def load(**changes):
+    return load_config(merge(CONTROLLED, changes))
+
+
+class Input:
+    """Inputs of a rule as Snakemake gives them."""
+
+    def __init__(self, sentences, monolingual):
+        self.sentences, self.monolingual = sentences, monolingual
+
+
+@pytest.mark.parametrize(
+    ("tasks", "reads"),
+    [
+        (["pairs", "restoration"], ["sentences", "monolingual"]),
+        (["pairs"], ["sentences"]),
+        (["restoration"], ["monolingual"]),
+        (["documents", "sentences"], []),
+        (["documents"], []),
+    ],
+)
+def test_a_training_reads_what_its_tasks_need(tasks, reads):
+    plan = Plan(load(systems={"pretrained": {"training": {"tasks": tasks}}}))
+    found = plan.runs.sentence_instances(place("pretrained")) + plan.runs.monolingual_instances(place("pretrained"))
+    assert found == [f"{FOLDER}/{part}" for part in reads]
+
+
+def test_options_name_what_is_read_and_its_language():
+    plan = Plan(load())
+    assert plan.runs.pretraining_options(place("tuned"), Input([], [])) == ""
+    assert plan.runs.pretraining_options(place("pretrained"), Input("S", "M")) == (
+        "--sentences S --monolingual M --monolingual-lang en"
+    )
+
+
+def test_other_data_or_noise_train_anew_what_reads_them():
+    plain = Fingerprints(load())
+
+    def changed(**changes):
+        other = Fingerprints(load(**changes))
+        systems = ("scratch", "pretrained", "tuned")
+        return [name for name in systems if other.model(place(name)) != plain.model(place(name))]
+
+    noise = {"pretrain": {"restoration": {"gap_ratio": 0.3}}}
+    assert changed(training=noise) == ["pretrained", "tuned"]
+    assert changed(training={"finetune": {"tasks": ["documents"]}}) == ["tuned"]
+    # The vocabulary is learnt on all text, so other text changes every model.
+    assert changed(corpora={"controlled": {"pairs": {"seed": 9}}}) == ["scratch", "pretrained", "tuned"]
+
+
+def test_a_pre_training_is_trained_but_not_scored():
+    plan = Plan(load())
+    assert any("/pretrained/" in file for file in plan.runs.training_targets())
+    for files in (plan.runs.decoding_targets(), plan.runs.scores()):
+        assert not any("/pretrained/" in file for file in files)
+        assert any("/tuned_sent/" in file for file in files)
+
+
+def test_the_same_models_read_sentences_and_documents():
+    plan = Plan(load())
+    for system, context in (("tuned", "document"), ("tuned_sent", "none")):
+        assert plan.runs.model(place(system)) == "results/controlled/runs/tuned/seed1/model.pt"
+        assert f'"context": "{context}"' in plan.runs.decoding_settings(place(system))
+        assert f'"context": "{context}"' in plan.runs.contrast_settings(place(system))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"datasets": {"controlled": {"sentences": []}}},
+            "config.systems.transformer_pretrained: its training has the ",
+        ),
+        (
+            {"datasets": {"controlled": {"monolingual": []}}},
+            "'restoration', but config.datasets.controlled.monolingual",
+        ),
+        ({"training": {"pretrain": {"tasks": ["restore"]}}}, "tasks"),
+        ({"systems": {name: {"scored": False} for name in CONTROLLED["systems"]}}, "no system is scored"),
+        ({"training": {"pretrain": {"max_batch_tokens": 512}}}, "max_batch_tokens 512"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_line(changes, message):
+    with pytest.raises(UserError) as caught:
+        load(**changes)
+    assert message in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_sentence_tasks_need_no_room_for_a_document():
+    load(systems={"transformer": {"training": {"max_batch_tokens": 512}}})
+
+
+@pytest.mark.parametrize("file", PAPER, ids=lambda file: file.stem)
+def test_rates_of_the_full_scale_studies_are_the_papers(file):
+    config = load_config(read_config_file(file))
+    for system, factor, warmup in (("pretrained", 1.0, 16_000), ("tuned", 0.3, 4_000)):
+        training = training_settings(config, system)
+        assert training.warmup_steps == warmup
+        assert training.learning_rate == pytest.approx(factor * (512 * warmup) ** -0.5, rel=1e-3)
+    assert training.pretrained_learning_rate == training.learning_rate
