@@ -10,6 +10,8 @@ from docmt.report.settings import ReportSettings
 from docmt.report.sources import History
 from docmt.report.tables import MISSING, Table, blank_repeats, format_count, format_score
 
+PASSES = "passes_"
+"""How the columns of a history with passes begin, before the name of the task."""
 STATISTICS_KEYS = ["dataset", "segmentation", "split"]
 HEADINGS = {
     "sentences_per_instance": "sentences / instance",
@@ -185,6 +187,43 @@ def training_table(histories: Sequence[History], settings: ReportSettings) -> Ta
         n_labels=2,
         breaks=breaks,
         is_long=True,
+    )
+
+
+def passes_table(histories: Sequence[History], settings: ReportSettings) -> Table | None:
+    """How often trainings with several tasks have read the data of each, and how long that took (Chen et al. 2021,
+    Table 10); None without such trainings."""
+    records = [
+        {"dataset": history.dataset, "system": history.system, "seed": history.seed}
+        | {name: history.table[name].max() for name in history.table if name.startswith(PASSES)}
+        | {"hours": history.table["seconds"].max() / 3600}
+        for history in histories
+        if any(name.startswith(PASSES) for name in history.table)
+    ]
+    if not records:
+        return None
+    values = pd.DataFrame(records)
+    columns = [name for name in values if name.startswith(PASSES)]
+    rows = [
+        [
+            record["dataset"],
+            settings.labels.get(record["system"], record["system"]),
+            str(record["seed"]),
+            *(format_score(record[name], digits=1) for name in columns),
+            format_score(record["hours"], digits=2),
+        ]
+        for record in values.to_dict("records")
+    ]
+    shown, breaks = blank_repeats(rows, 1)
+    return Table(
+        key="passes",
+        title="Tasks in training",
+        caption="Passes over the data of each task, until the end of the training.",
+        header=["Dataset", "System", "Seed", *(name.removeprefix(PASSES) for name in columns), "hours"],
+        rows=shown,
+        values=values,
+        n_labels=2,
+        breaks=breaks,
     )
 
 

@@ -14,6 +14,7 @@ from docmt.report.data import (
     counts_table,
     overlap_table,
     package_versions,
+    passes_table,
     provenance_table,
     roundtrip_table,
     signature_table,
@@ -158,7 +159,7 @@ def _section(key: str, title: str, tables: Sequence[Table | None], pictures: Seq
 
 def _training_section(runs: list[History], settings: ReportSettings, styles: Styles) -> Section:
     pictures = learning_curves(runs, styles) + entropy_curves(runs, styles)
-    return _section("training", "Training", [training_table(runs, settings)], pictures)
+    return _section("training", "Training", [training_table(runs, settings), passes_table(runs, settings)], pictures)
 
 
 def _trees_section(files: TreeFiles) -> Section:

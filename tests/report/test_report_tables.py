@@ -3,10 +3,11 @@
 import pandas as pd
 import pytest
 
-from docmt.report.data import counts_table, overlap_table, statistics_table
+from docmt.report.data import counts_table, overlap_table, passes_table, statistics_table
 from docmt.report.gathering import COLUMNS, TYPES
 from docmt.report.results import contrastive_table, further_table, main_table, split_table
 from docmt.report.settings import ReportSettings
+from docmt.report.sources import History
 from docmt.report.summary import summarise
 from docmt.report.tables import Table, format_count, format_score, to_latex, to_markdown, to_text
 
@@ -171,3 +172,17 @@ def test_overlap_and_counts():
     assert table.header == ["Data", "sentences", "dropped: both empty"]
     assert table.rows == [["a", "9", "2"], ["b", "1", "–"]]
     assert overlap_table([]) is None and counts_table([]) is None
+
+
+def test_passes_over_the_data_of_each_task():
+    """Table 10 of the cross-task paper; trainings with one task have no such columns."""
+
+    def history(system, **columns):
+        return History("d", system, 1, pd.DataFrame({"step": [1.0, 2.0], "seconds": [5.0, 1800.0], **columns}))
+
+    pretraining = history("a", passes_pairs=[0.5, 2.25], passes_restoration=[0.1, float("nan")])
+    tuning = history("b", passes_documents=[1.0, 3.0])
+    table = passes_table([pretraining, tuning, history("c")], SETTINGS)
+    assert table.header == ["Dataset", "System", "Seed", "pairs", "restoration", "documents", "hours"]
+    assert table.rows == [["d", "a", "1", "2.2", "0.1", "–", "0.50"], ["", "b", "1", "–", "–", "3.0", "0.50"]]
+    assert passes_table([history("c")], SETTINGS) is None
