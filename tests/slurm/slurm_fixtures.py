@@ -67,7 +67,8 @@ class Cluster:
 
     def start_controller(self):
         subprocess.run(["slurmctld"], check=True, timeout=60)
-        wait_until(lambda: "UP" in slurm("scontrol", "ping"), what="the start of slurmctld")
+        ping = ["scontrol", "ping"]  # ends with an error while it is down
+        wait_until(lambda: subprocess.run(ping, capture_output=True).returncode == 0, what="the start of slurmctld")
 
 
 @dataclass
