@@ -36,6 +36,9 @@ rule train:
         mem_mb=growing(16000),
         runtime=1440,
         gpu=1,
+        # With Slurm: 120 seconds before the time limit the training is told to save. Not USR1: that signal ends the
+        # Snakemake inside the job, and Slurm then kills the training before it has saved.
+        slurm_extra="--signal=TERM@120",
     params:
         settings=plan.runs.training_settings,
         init=plan.runs.init_option,
