@@ -4,11 +4,14 @@ import copy
 import itertools
 import os
 import signal
+import subprocess
+import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
-from core_fixtures import RECIPE, assert_same_training, make_study, model_settings, run_training
+from core_fixtures import RECIPE, assert_same_training, make_study, model_settings, run_training, train_arguments
 from lightning.fabric import Fabric
 
 from docmt.errors import UserError
@@ -198,6 +201,25 @@ def test_a_training_of_several_tasks_resumes_bit_by_bit(study, tmp_path, monkeyp
         run(study, tmp_path / "cut", tasks, training=copy.copy(options))
     monkeypatch.undo()
     assert_same_training(run(study, tmp_path / "cut", tasks, training=options), whole)
+
+
+def test_two_devices_have_the_losses_of_one(study, tmp_path):
+    """Each task with and without the context encoder, whose parameters some updates leave without a gradient."""
+    options = {"max_batch_tokens": 50, "max_steps": 8, "accumulation_steps": 2, "log_every_steps": 1}
+    _, expected = run(study, tmp_path / "one", ALL, model={"dropout": 0.0}, training=copy.copy(options))
+    settings = {
+        "model": model_settings("global_context", dropout=0.0).model_dump(),
+        "training": RECIPE | options | {"tasks": ALL},
+    }
+    more = {"devices": 2, "sentences": study.instances("sentences"), "monolingual": study.instances("monolingual")}
+    arguments = train_arguments(study, tmp_path, settings, **more)
+    done = subprocess.run(
+        [sys.executable, "-m", "docmt.cli.main", *arguments], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found = pd.read_csv(tmp_path / "history.csv")
+    times = ["seconds", "tokens_per_second"]
+    pd.testing.assert_frame_equal(found.drop(columns=times), expected.drop(columns=times), rtol=1e-4)
 
 
 # One task is what it was; settings that make another training
