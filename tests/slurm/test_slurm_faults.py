@@ -4,10 +4,12 @@ import os
 import re
 import shutil
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
-from slurm_fixtures import LONG, MODEL, Study, assert_same_model, slurm, trainers, wait_until
+from slurm_fixtures import LONG, MODEL, ROOT, Study, assert_same_model, slurm, trainers, wait_until
 
 from docmt.config.loading import merge
 
@@ -136,15 +138,27 @@ def test_a_refused_submission_is_tried_again(study, expected, cluster):
     assert_same_model(study, expected)
 
 
+def slurm_log(study, job):
+    """What Slurm and the Snakemake inside wrote of a failed job."""
+    (log,) = (study.folder / ".snakemake/slurm_logs").rglob(f"{job}.log")
+    return log.read_text(encoding="utf-8", errors="replace")
+
+
 def test_too_little_memory_is_tried_again_with_more(study, expected):
     call = study.call(MODEL, options=("--set-resources", "train:mem_mb=300 * attempt * attempt"))
     assert call.finish() == 0, call.text[-3000:]
-    assert "OUT_OF_MEMORY" in call.text and len(call.jobs()) > 1
+    first, *others = call.jobs()
+    assert "memory limit" in slurm_log(study, first).lower() and others
     assert_same_model(study, expected)
 
 
 def test_too_little_memory_at_every_attempt_ends_with_a_word(study):
     call = study.call(MODEL, options=("--set-resources", "train:mem_mb=40 * attempt"))
     assert call.finish() == 1
-    assert len(call.jobs()) == 3 and call.text.count("OUT_OF_MEMORY") >= 3, call.text[-3000:]
+    jobs = call.jobs()
+    assert len(jobs) == 3 and all("memory limit" in slurm_log(study, job).lower() for job in jobs)
     assert not (study.folder / MODEL).exists()
+    command = [sys.executable, "-m", "docmt.cli.main", "status", "--directory", study.folder]
+    command += ["--configfile", study.folder / "study.yaml"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    assert re.search(r"(?i)sentence_transformer.*memory limit", done.stdout, re.DOTALL), done.stdout
