@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from docmt.cli.discourse_annotation import keep_few_kernels
 from docmt.cli.main import HelpFormatter
 
 
@@ -73,6 +74,7 @@ def run_segment(options: argparse.Namespace) -> None:
     from docmt.discourse.segmentation.text import read_texts, segment_texts
     from docmt.logs import progress
 
+    keep_few_kernels()
     segmenter = Segmenter.load(options.model)
     texts = read_texts(options.text, options.documents)
     documents = segment_texts(texts, lang=options.lang, segmenter=segmenter)
