@@ -8,7 +8,7 @@ from docmt.config.plan import Plan
 from docmt.config.plan.resources import growing
 from docmt.config.references import CONTROLLED_SPLITS, CONTROLLED_SUITES
 from docmt.errors import UserError
-from docmt.slurm import watch_jobs
+from docmt.slurm import keep_asking_squeue, watch_jobs
 
 min_version("9.0")
 
@@ -61,6 +61,7 @@ localrules:
 
 onstart:
     if not workflow.local_exec:
+        keep_asking_squeue()
         try:
             watch_jobs(Path.cwd())
         except UserError as error:

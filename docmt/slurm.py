@@ -96,6 +96,26 @@ def watch_jobs(folder: Path) -> None:
     atexit.register(_name_left_jobs, folder)
 
 
+def keep_asking_squeue() -> None:
+    """Let the Slurm plugin of Snakemake (2.8.0) go on with `squeue` while the controller is down.
+
+    Before each look the plugin asks the controller whether `squeue` will do, and turns to `sacct` when there is no
+    answer. Where no accounts are kept `sacct` fails too: the plugin then forgets its jobs and waits for ever. Here the
+    last answer is remembered.
+    """
+    import snakemake_executor_plugin_slurm as plugin
+
+    ask = plugin.get_min_job_age
+    last: int | None = None
+
+    def remembered() -> int | None:
+        nonlocal last
+        last = ask() or last
+        return last
+
+    plugin.get_min_job_age = remembered
+
+
 def _name_left_jobs(folder: Path) -> None:
     try:
         jobs = list_jobs(folder)

@@ -4,9 +4,10 @@ import subprocess
 import sys
 
 import pytest
+import snakemake_executor_plugin_slurm as plugin
 
 from docmt.errors import UserError
-from docmt.slurm import QueueUnknown, list_jobs, watch_jobs
+from docmt.slurm import QueueUnknown, keep_asking_squeue, list_jobs, watch_jobs
 
 
 @pytest.fixture
@@ -76,3 +77,10 @@ def test_jobs_that_are_left_at_the_end_are_named(squeue, tmp_path):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "Slurm still has jobs (5, running, train ted_1) of this call" in done.stderr
     assert "`scancel 5` ends them" in done.stderr
+
+
+def test_the_plugin_remembers_what_the_controller_said(monkeypatch):
+    answers = iter([None, 300, None, 600, None])
+    monkeypatch.setattr(plugin, "get_min_job_age", lambda: next(answers))
+    keep_asking_squeue()
+    assert [plugin.get_min_job_age() for _ in range(5)] == [None, 300, 300, 600, 600]
