@@ -13,10 +13,11 @@ TAIL_BYTES = 8192
 STOPPED = re.compile(r" WARNING SIG[A-Z0-9]+: saving a checkpoint")
 """What a trainer says that was asked to stop: it goes on when it is called again, and has not failed."""
 LOG_LINE = re.compile(r"^\d\d:\d\d:\d\d (?P<level>[A-Z]+) ")
+SLURM_LINE = re.compile(r"^slurmstepd[\w.-]*: error: ")  # on some clusters with the name of the node
 ERROR_LINE = re.compile(
     r"^docmt[\w -]*: error: |^(?:[a-z]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)(?:: |$)"
-    r"|^\S*(?:bash|sh): .*(?:not found|No such|denied)|^slurmstepd: error: |^Killed\b|^Segmentation fault|^Bus error"
-    r"|^usage: |oom[_-]kill"
+    r"|^\S*(?:bash|sh): .*(?:not found|No such|denied)|^slurmstepd[\w.-]*: error: |^Killed\b"
+    r"|^Segmentation fault|^Bus error|^usage: |oom[_-]kill"
 )
 
 
@@ -89,7 +90,7 @@ def last_error(path: Path) -> str | None:
 
 def _slurm_error(path: Path) -> str | None:
     """Why Slurm ended a job: its time, its memory, somebody."""
-    return next((line for line in reversed(_tail(path)) if line.startswith("slurmstepd: error: ")), None)
+    return next((line for line in reversed(_tail(path)) if SLURM_LINE.match(line)), None)
 
 
 def _was_stopped(path: Path) -> bool:

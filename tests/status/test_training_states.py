@@ -184,7 +184,7 @@ def test_job_number_from_the_logs_of_slurm(folder):
     run = folder.run
     logs = f".snakemake/slurm_logs/rule_train/{run.dataset}_{run.system}_{run.seed}"
     folder.write(f"{logs}/7.log", "", age=50)
-    folder.write(f"{logs}/12.log", "slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT … DUE TO TIME LIMIT ***\n")
+    folder.write(f"{logs}/12.log", "slurmstepd-node7: error: *** JOB 12 ON n1 CANCELLED AT … DUE TO TIME LIMIT ***\n")
     folder.write(f"logs/train/{folder.stem}.log", "05:31:30 INFO update 3\n")
     folder.snakemake(*blocks(folder))
     status = folder.read()
