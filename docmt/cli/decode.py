@@ -43,11 +43,9 @@ def choose_device(options: argparse.Namespace) -> str:
     torch.set_num_threads(options.threads)
     if options.device == "cuda" and not torch.cuda.is_available():
         raise UserError("--device cuda: no GPU is visible here; use --device cpu")
-    device = options.device
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    log.info("device %s", device)  # read for the table of costs
-    return device
+    if options.device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    return options.device
 
 
 def run_translate(options: argparse.Namespace) -> None:
@@ -62,6 +60,7 @@ def run_translate(options: argparse.Namespace) -> None:
     settings = DecodingSettings.from_argument(options.settings, where="decoding")
     translator = Translator(load_model(options.model), settings, device=device)
     write_jsonl(options.out, translator.translate_instances(load_instances(options.instances)))
+    _log_device(device)
 
 
 def run_contrast(options: argparse.Namespace) -> None:
@@ -81,3 +80,9 @@ def run_contrast(options: argparse.Namespace) -> None:
     items = score_suite(read_suite(options.suite), TargetScorer(trained, settings, device=device), trees)
     provenance = describe(settings=settings.model_dump(), model=trained.provenance)
     write_json(options.out, {"items": items, "provenance": provenance})
+    _log_device(device)
+
+
+def _log_device(device: str) -> None:
+    """For the table of costs, which reads the logs; said at the end, so that bad input stays one line."""
+    log.info("device %s", device)
