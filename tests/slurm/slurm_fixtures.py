@@ -162,7 +162,7 @@ class Study:
     def run(self, *targets, **options):
         """Run to the end, which must be a good one."""
         call = self.call(*targets, **options)
-        assert call.finish() == 0, call.text[-5000:]
+        assert call.finish(3 * PATIENCE_SECONDS) == 0, call.text[-5000:]
         return call
 
     def run_here(self, *targets, changes=LONG):

@@ -13,7 +13,7 @@ from slurm_fixtures import LONG, MODEL, ROOT, Study, assert_same_model, slurm, t
 
 from docmt.config.loading import merge
 
-pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1800)]
 
 
 def test_scancel_saves_and_the_job_that_follows_goes_on(study, expected):

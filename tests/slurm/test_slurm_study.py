@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from slurm_fixtures import MODEL, Study, assert_same_model, environment, slurm, trainers
 
-pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1800)]
 
 SMALL = {
     "fetch_corpus",
