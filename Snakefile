@@ -33,6 +33,7 @@ wildcard_constraints:
     split=plan.splits(),
     suite="[A-Za-z0-9_-]+",
     seed="[0-9]+",
+    table=plan.report.table_names(),
     lang="[a-z]{2,3}",
     src="[a-z]{2,3}",
     tgt="[a-z]{2,3}",
@@ -56,6 +57,7 @@ localrules:
     gather_system,
     gather_dataset,
     gather,
+    study_table,
     render,
 
 
@@ -135,6 +137,12 @@ rule evaluation:
     """The scores of all runs."""
     input:
         plan.runs.scores(),
+
+
+rule tables:
+    """The tables of `report.tables`, each from the scores of its systems."""
+    input:
+        plan.report.table_targets(),
 
 
 rule report:

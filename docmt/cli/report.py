@@ -15,8 +15,17 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     gather.add_argument("--out", type=Path, required=True, help="CSV file to write")
     gather.set_defaults(run=run_gather)
 
+    table = commands.add_parser(
+        "table", help="make one table laid out as that of a paper", formatter_class=HelpFormatter
+    )
+    _add_settings(table)
+    table.add_argument("--name", required=True, help="key of the table in the settings' `tables`")
+    table.add_argument("--scores", nargs="+", type=Path, required=True, help="JSON files of `docmt evaluate`")
+    table.add_argument("--out", type=Path, required=True, help="path without its suffix: .csv, .md, .tex, .txt")
+    table.set_defaults(run=run_table)
+
     render = commands.add_parser("render", help="make tables, pictures and the page", formatter_class=HelpFormatter)
-    render.add_argument("--settings", default="{}", help="ReportSettings as JSON or @FILE")
+    _add_settings(render)
     render.add_argument("--scores", type=Path, required=True, help="the long table of `docmt report gather`")
     render.add_argument("--histories", nargs="*", default=[], metavar="DATASET/SYSTEM/seedN=FILE", help="of training")
     render.add_argument("--statistics", nargs="*", type=Path, default=[], help="CSV of `docmt instances statistics`")
@@ -36,6 +45,13 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     render.set_defaults(run=run_render)
 
 
+def _add_settings(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--settings", default="{}", help="ReportSettings as JSON or @FILE")
+    parser.add_argument(
+        "--facts", default="{}", help="what the config says of each system, as JSON: {SYSTEM: {FACT: WORD}}"
+    )
+
+
 def run_gather(options: argparse.Namespace) -> None:
     """Write the long table."""
     from docmt.report.gathering import gather_scores, write_scores_table
@@ -43,9 +59,29 @@ def run_gather(options: argparse.Namespace) -> None:
     write_scores_table(options.out, gather_scores(options.scores))
 
 
+def run_table(options: argparse.Namespace) -> None:
+    """Write one table in four forms and print it."""
+    from docmt.errors import UserError
+    from docmt.report.gathering import gather_scores
+    from docmt.report.layouts import laid_out_table, read_facts, write_table
+    from docmt.report.settings import ReportSettings
+    from docmt.report.tables import to_text
+    from docmt.settings import nearest
+
+    settings = ReportSettings.from_argument(options.settings, where="report")
+    if options.name not in settings.tables:
+        raise UserError(f"report.tables: no table {options.name!r}; {nearest(options.name, list(settings.tables))}")
+    table = laid_out_table(gather_scores(options.scores), options.name, settings, read_facts(options.facts))
+    if table is None:
+        raise UserError(f"report.tables.{options.name}: the scores given hold none of its systems, tests and metrics")
+    write_table(options.out, table)
+    print(to_text(table))
+
+
 def run_render(options: argparse.Namespace) -> None:
     """Write the report and print its main tables."""
     from docmt.report.gathering import read_scores_table
+    from docmt.report.layouts import read_facts
     from docmt.report.page import TreeFiles, build_report, write_report
     from docmt.report.settings import ReportSettings
 
@@ -53,6 +89,7 @@ def run_render(options: argparse.Namespace) -> None:
     report = build_report(
         read_scores_table(options.scores),
         settings,
+        facts=read_facts(options.facts),
         histories=options.histories,
         statistics=options.statistics,
         overlaps=options.overlaps,

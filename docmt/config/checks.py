@@ -29,12 +29,12 @@ def check_config(config: Config) -> None:
         _check_system(config, name, system)
     for name in config.systems:
         _check_init(config, name)
-    _check_report(config)
     runs = list_runs(config)
     if not runs:
         raise UserError("config.systems: no system is trained on any dataset; see systems.*.datasets")
     if not any(config.systems[run.system].scored for run in runs):
         raise UserError("config.systems: no system is scored: leave scored out of one of them")
+    _check_report(config)
 
 
 def _check_seeds(config: Config) -> None:
@@ -191,3 +191,10 @@ def _check_report(config: Config) -> None:
     }
     for name in config.report.datasets:
         look_up({**config.datasets, **tests}, name, where="config.report.datasets", what="dataset or test")
+    for name, table in config.report.tables.items():
+        where = f"config.report.tables.{name}"
+        for system in table.systems:
+            if not look_up(config.systems, system, where=f"{where}.systems", what="system").scored:
+                raise UserError(f"{where}.systems: {system!r} is not scored; leave it out")
+        for test in table.tests or []:
+            look_up({**config.datasets, **tests}, test, where=f"{where}.tests", what="dataset or test")

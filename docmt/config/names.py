@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9_-]*"
-RESERVED = ("benchmarks", "corpora", "discourse", "report", "treebanks")
+RESERVED = ("benchmarks", "corpora", "discourse", "report", "tables", "treebanks")
 
 
 def _name(name: str) -> str:

@@ -102,6 +102,12 @@ class ModelSettings(Settings):
         patterns = self.decoder_attention.patterns() | self.cross_attention.patterns()
         return patterns == {"group"} and self.positions == "sentence"
 
+    @property
+    def sees_single_sentences(self) -> bool:
+        """Whether no attention looks beyond a sentence."""
+        attentions = (self.encoder_attention, self.decoder_attention, self.cross_attention)
+        return self.context is None and all(attention.patterns() == {"group"} for attention in attentions)
+
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.width % (2 * self.heads):

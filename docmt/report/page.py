@@ -30,6 +30,7 @@ from docmt.report.figures import (
     entropy_curves,
     learning_curves,
 )
+from docmt.report.layouts import Facts, laid_out_table
 from docmt.report.results import contrastive_table, further_table, main_table, split_table
 from docmt.report.settings import ReportSettings
 from docmt.report.sources import (
@@ -92,8 +93,13 @@ class Report:
         return [picture for section in self.sections for picture in section.pictures]
 
     def printed(self) -> str:
-        """The main table and the contrastive table as plain text."""
-        shown = [to_text(table) for table in self.tables if table.key in ("results", "contrastive")]
+        """The tables of the study, the main table and the contrastive table as plain text."""
+        shown = [
+            to_text(table)
+            for section in self.sections
+            for table in section.tables
+            if section.key == "tables" or table.key in ("results", "contrastive")
+        ]
         return "\n\n".join(shown) or "no scores of translations or contrastive test sets"
 
 
@@ -101,6 +107,7 @@ def build_report(
     scores: pd.DataFrame,
     settings: ReportSettings,
     *,
+    facts: Facts | None = None,
     histories: Sequence[str] = (),
     statistics: Sequence[Path] = (),
     overlaps: Sequence[str] = (),
@@ -118,7 +125,9 @@ def build_report(
     runs = read_histories(histories)
     datasets = list(dict.fromkeys([*scores["dataset"], *(run.dataset for run in runs)]))
     styles = Styles([*scores["system"], *(run.system for run in runs)], settings)
+    laid_out = [laid_out_table(scores, name, settings, facts or {}) for name in settings.tables]
     sections = [
+        _section("tables", "Tables of the study", laid_out),
         _section("translation", "Translation", [main_table(summary, settings), further_table(summary, settings)]),
         _section(
             "discourse",

@@ -43,7 +43,7 @@ STAGES = {
     "training": ("train",),
     "decoding": ("translate", "contrast"),
     "evaluation": ("evaluate_translation", "evaluate_contrast", "gather_system", "gather_dataset"),
-    "report": ("gather", "render"),
+    "report": ("gather", "study_table", "render"),
 }
 """Rules by stage, in the order of the workflow: those of `workflow/rules/{stage}.smk`."""
 

@@ -1,5 +1,7 @@
 """Means and deviations over seeds."""
 
+from collections.abc import Sequence
+
 import pandas as pd
 
 from docmt.evaluation.contrast import METRIC as ACCURACY
@@ -8,17 +10,18 @@ from docmt.report.gathering import KEY
 GROUP = [name for name in KEY if name != "seed"]
 
 
-def summarise(scores: pd.DataFrame) -> pd.DataFrame:
+def summarise(scores: pd.DataFrame, *, extra: Sequence[str] = ()) -> pd.DataFrame:
     """One row per score, over all seeds.
 
     Args:
         scores: the long table.
+        extra: further columns to keep, the same for all seeds of a score.
 
     Returns:
-        The columns of `GROUP`, and mean, sd (sample deviation; missing for one seed), seeds (with a value), n, chance,
-        low and high (the interval of the score file for one seed, else mean ± sd).
+        The columns of `GROUP` and `extra`, and mean, sd (sample deviation; missing for one seed), seeds (with a value),
+        n, chance, low and high (the interval of the score file for one seed, else mean ± sd).
     """
-    table = scores.groupby(GROUP, sort=False, dropna=False, as_index=False).agg(
+    table = scores.groupby([*GROUP, *extra], sort=False, dropna=False, as_index=False).agg(
         mean=("value", "mean"),
         sd=("value", "std"),
         seeds=("value", "count"),

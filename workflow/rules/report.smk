@@ -9,6 +9,7 @@
 # Makes:  results/report/scores.csv                   the long table
 #         results/report/report.md, report.html       tables, curves and how each number was made
 #         results/report/summary.txt                  the main tables as plain text
+#         results/tables/{table}.txt, .md, .csv, .tex one table of `report.tables` alone
 #         results/report/tables/, figures/
 
 
@@ -36,6 +37,32 @@ rule gather:
         fingerprint=plan.runs.fingerprint,
     shell:
         "docmt report gather --scores {input} --out {output} 2> {log}"
+
+
+rule study_table:
+    """Make table {wildcards.table} of the study from the scores of its systems alone."""
+    input:
+        plan.report.table_scores,
+    output:
+        multiext("results/tables/{table}", ".txt", ".md", ".csv", ".tex"),
+    log:
+        "logs/study_table/{table}.log",
+    benchmark:
+        "results/benchmarks/study_table/{table}.tsv"
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=growing(2000),
+        runtime=growing(10),
+    params:
+        settings=plan.report.settings,
+        facts=plan.report.facts,
+        fingerprint=plan.report.table_fingerprint,
+        prefix=lambda wildcards: f"results/tables/{wildcards.table}",
+    shell:
+        "docmt report table --settings {params.settings:q} --facts {params.facts:q} --name {wildcards.table}"
+        " --scores {input} --out {params.prefix} > /dev/null 2> {log}"
 
 
 rule render:
@@ -75,6 +102,7 @@ rule render:
         runtime=growing(10),
     params:
         settings=plan.report.settings,
+        facts=plan.report.facts,
         histories=plan.report.named_histories,
         overlaps=plan.report.named_overlaps,
         counts=plan.report.named_counts,
@@ -85,7 +113,7 @@ rule render:
         logs="logs",
         fingerprint=plan.report.fingerprint,
     shell:
-        "docmt report render --settings {params.settings:q} --scores {input.scores} --histories {params.histories}"
+        "docmt report render --settings {params.settings:q} --facts {params.facts:q} --scores {input.scores} --histories {params.histories}"
         " --statistics {input.statistics} --overlaps {params.overlaps} --counts {params.counts}"
         " --roundtrips {params.roundtrips} {params.trees}"
         " --benchmarks {params.benchmarks} --logs {params.logs} --out results/report > {output.summary} 2> {log}"

@@ -1,9 +1,10 @@
 """The plan of the report."""
 
+from docmt.config.facts import system_facts
 from docmt.config.fingerprints import Fingerprints, Place, Wildcards
 from docmt.config.plan.corpora import CorporaPlan
 from docmt.config.plan.discourse import DiscoursePlan
-from docmt.config.plan.paths import as_argument
+from docmt.config.plan.paths import as_argument, one_of
 from docmt.config.plan.runs import RunsPlan
 from docmt.config.schema import Config
 from docmt.provenance import fingerprint
@@ -32,6 +33,27 @@ class ReportPlan:
     def settings(self, wildcards: Wildcards) -> str:
         """The settings of the report."""
         return as_argument(self.config.report.model_dump(mode="json"))
+
+    def facts(self, wildcards: Wildcards) -> str:
+        """What the config says of the systems, for the tables that show it."""
+        systems = dict.fromkeys(name for table in self.config.report.tables.values() for name in table.systems)
+        return as_argument({name: system_facts(self.config, name) for name in systems})
+
+    def table_names(self) -> str:
+        """A regular expression of the names of the tables of a paper."""
+        return one_of(self.config.report.tables)
+
+    def table_scores(self, wildcards: Wildcards) -> list[str]:
+        """The scores that a table is made of."""
+        return self._runs.table_scores(self.config.report.tables[wildcards.table])
+
+    def table_fingerprint(self, wildcards: Wildcards) -> str:
+        """The fingerprint of `table_scores`."""
+        return self._runs.table_fingerprint(self.config.report.tables[wildcards.table])
+
+    def table_targets(self) -> list[str]:
+        """The tables of a paper."""
+        return [f"results/tables/{name}.txt" for name in self.config.report.tables]
 
     def histories(self, wildcards: Wildcards) -> list[str]:
         """The histories of all runs."""

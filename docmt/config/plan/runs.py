@@ -16,7 +16,9 @@ from docmt.config.systems import (
     model_settings,
     training_settings,
 )
+from docmt.evaluation.contrast import METRIC as ACCURACY
 from docmt.provenance import fingerprint
+from docmt.report.settings import LaidOutTable
 from docmt.training.settings import TaskName
 
 
@@ -190,6 +192,24 @@ class RunsPlan:
     def dataset_fingerprint(self, wildcards: Wildcards) -> str:
         """The fingerprint of `dataset_scores`."""
         return self._fingerprint(self._scores(dataset=wildcards.dataset))
+
+    def table_scores(self, table: LaidOutTable) -> list[str]:
+        """All scores that a table shows."""
+        return self._paths(self._table_scores(table))
+
+    def table_fingerprint(self, table: LaidOutTable) -> str:
+        """The fingerprint of `table_scores`."""
+        return self._fingerprint(self._table_scores(table))
+
+    def _table_scores(self, table: LaidOutTable) -> list[tuple[Run, str]]:
+        def is_shown(run: Run, name: str) -> bool:
+            is_suite = name.startswith("suite_")
+            wanted = ACCURACY in table.metrics if is_suite else set(table.metrics) != {ACCURACY}
+            test = name.removeprefix("suite_" if is_suite else "test_")
+            named = table.tests is None or {run.dataset, f"{run.dataset}/{test}"} & set(table.tests)
+            return bool(run.system in table.systems and wanted and named)
+
+        return [(run, name) for run, name in self._scores() if is_shown(run, name)]
 
     def scores(self, wildcards: Wildcards | None = None) -> list[str]:
         """All scores."""

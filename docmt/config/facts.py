@@ -1,0 +1,48 @@
+"""What the config says of a system, in the words of a paper's tables."""
+
+from docmt.config.schema import Config
+from docmt.config.systems import decoding_settings, model_owner, model_settings, training_settings
+from docmt.training.settings import TrainingSettings
+
+YES, NO = "✓", "✗"
+
+
+def system_facts(config: Config, system: str) -> dict[str, str]:
+    """The facts that `report.tables` can show (`FactName`); one that a system does not have is absent.
+
+    `Bi-sent` and `Mo-doc` are the words of Chen et al. (2021), Table 1: whether sentence pairs or monolingual documents
+    were learnt from, by the system itself or by one that it starts from.
+    """
+    trainings = _trainings(config, system)
+    facts = {
+        "Bi-sent": YES if any("pairs" in training.tasks for training in trainings) else NO,
+        "Mo-doc": YES if any("restoration" in training.tasks for training in trainings) else NO,
+        "Fine-tuning tasks": ", ".join(trainings[0].tasks),
+        "Input": _input(config, system),
+    }
+    restoration = next((training.restoration for training in trainings if "restoration" in training.tasks), None)
+    if restoration is not None:
+        kinds = {"CA-GSR": restoration.gap_ratio, "CA-MSR": restoration.mask_ratio}
+        facts["Gap ratio"] = f"{restoration.gap_ratio:.0%}"
+        facts["Objective"] = " + ".join(kind for kind, ratio in kinds.items() if ratio) or "none"
+    return facts
+
+
+def _trainings(config: Config, system: str) -> list[TrainingSettings]:
+    """The trainings that lead to a system's model, the last one first."""
+    found = []
+    name: str | None = model_owner(config, system)
+    while name is not None:
+        found.append(training_settings(config, name))
+        name = config.systems[name].init
+    return found
+
+
+def _input(config: Config, system: str) -> str:
+    """`documents` when a sentence is translated with others of its document in view, else `sentences`."""
+    is_alone = (
+        decoding_settings(config, system).context == "none",
+        model_settings(config, system).sees_single_sentences,
+        config.instances[config.systems[system].segmentation].max_sentences == 1,
+    )
+    return "sentences" if any(is_alone) else "documents"

@@ -1,0 +1,110 @@
+"""Tables of cross-task pre-training: what the config says of each system, and what a table is made of."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import yaml
+
+import docmt.report.publications
+from docmt.config.facts import system_facts
+from docmt.config.loading import load_config, merge, read_config_file
+from docmt.config.plan import Plan
+from docmt.errors import UserError
+
+EXAMPLES = Path(__file__).parents[2] / "config/examples"
+ZHEN = load_config(read_config_file(EXAMPLES / "paper_crosstask_zhen.yaml"))
+PUBLISHED = yaml.safe_load(
+    (Path(docmt.report.publications.__file__).parent / "published/cross-task.yaml").read_text(encoding="utf-8")
+)
+
+
+@pytest.mark.parametrize(
+    ("system", "sentences", "documents", "read"),
+    [
+        ("transformer", "✗", "✗", "sentences"),
+        ("scratch", "✗", "✗", "documents"),
+        ("scratch_sent", "✗", "✗", "sentences"),
+        ("transformer_tuned", "✓", "✓", "sentences"),
+        ("tuned", "✓", "✓", "documents"),
+        ("tuned_sent", "✓", "✓", "sentences"),
+        ("tuned_pairs", "✓", "✗", "documents"),
+        ("tuned_documents", "✗", "✓", "documents"),
+    ],
+)
+def test_tables_1_and_2_say_what_each_system_has_learnt_from_and_reads(system, sentences, documents, read):
+    facts = system_facts(ZHEN, system)
+    assert (facts["Bi-sent"], facts["Mo-doc"], facts["Input"]) == (sentences, documents, read)
+    assert ("Gap ratio" in facts) == (documents == "✓")
+
+
+@pytest.mark.parametrize(
+    ("system", "gap_ratio", "objective", "tasks"),
+    [
+        ("tuned", "20%", "CA-GSR + CA-MSR", "documents, sentences"),
+        ("tuned_gap_10", "10%", "CA-GSR + CA-MSR", "documents, sentences"),
+        ("tuned_gap_30", "30%", "CA-GSR + CA-MSR", "documents, sentences"),
+        ("tuned_msr", "0%", "CA-MSR", "documents, sentences"),
+        ("tuned_without_joint", "20%", "CA-GSR + CA-MSR", "documents"),
+        ("tuned_without_joint_sent", "20%", "CA-GSR + CA-MSR", "documents"),
+    ],
+)
+def test_tables_3_6_and_7_say_what_was_changed(system, gap_ratio, objective, tasks):
+    facts = system_facts(ZHEN, system)
+    assert (facts["Gap ratio"], facts["Objective"], facts["Fine-tuning tasks"]) == (gap_ratio, objective, tasks)
+
+
+def test_a_system_on_instances_of_one_sentence_reads_sentences():
+    values = read_config_file(EXAMPLES / "paper_crosstask_zhen.yaml")
+    alone = merge(values, {"instances": {"alone": {"max_tokens": 512, "max_sentences": 1}}})
+    alone["systems"]["scratch"]["segmentation"] = "alone"
+    assert system_facts(load_config(alone), "scratch")["Input"] == "sentences"
+
+
+@pytest.mark.parametrize(
+    ("pair", "number"),
+    [("ende", n) for n in (1, 2)] + [("enru", 4)] + [("zhen", n) for n in (1, 2, 3, 5, 6, 7)],
+)
+def test_each_table_of_the_paper_has_all_rows_that_are_ours(pair, number):
+    config = load_config(read_config_file(EXAMPLES / f"paper_crosstask_{pair}.yaml"))
+    table = config.report.tables[f"table_{number}"]
+    theirs = {f"cross-task/{row}" for row in PUBLISHED["tables"][f"Table {number}"]["rows"]}
+    others = {f"cross-task/{row}" for row in ("doct", "han", "san", "qcn", "mcn")}
+    assert {config.report.published[system] for system in table.systems} == theirs - others
+    assert len(set(table.systems)) == len(table.systems)
+
+
+def test_a_table_needs_the_scores_of_its_systems_and_tests_alone():
+    plan = Plan(ZHEN)
+    folder = "results/zhen/runs"
+    assert plan.report.table_scores(SimpleNamespace(table="table_7")) == [
+        f"{folder}/{system}/seed1/scores/test_{test}.json"
+        for system in ("tuned", "tuned_msr")
+        for test in ("nist06", "nist")
+    ]
+    assert plan.report.table_scores(SimpleNamespace(table="table_3"))[0].endswith("tuned/seed1/scores/test_nist.json")
+
+
+def test_a_table_of_phenomena_needs_suites_only():
+    plan = Plan(load_config(read_config_file(EXAMPLES / "paper_crosstask_enru.yaml")))
+    scores = plan.report.table_scores(SimpleNamespace(table="table_4"))
+    assert len(scores) == 4 and all(path.endswith("scores/suite_test.json") for path in scores)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"systems": ["tund"]}, "config.report.tables.x.systems: no system 'tund'; did you mean 'tuned'?"),
+        ({"systems": ["pretrained"]}, "config.report.tables.x.systems: 'pretrained' is not scored"),
+        (
+            {"systems": ["tuned"], "tests": ["zhen/nist6"]},
+            "config.report.tables.x.tests: no dataset or test 'zhen/nist6'",
+        ),
+        ({"systems": ["tuned"], "facts": ["Mono"]}, "config.report.tables.x.facts.0: "),
+    ],
+)
+def test_a_table_of_what_is_not_there_is_refused(table, message):
+    values = read_config_file(EXAMPLES / "paper_crosstask_zhen.yaml")
+    with pytest.raises(UserError) as caught:
+        load_config(merge(values, {"report": {"tables": {"x": {"title": "x"} | table}}}))
+    assert message in str(caught.value)
