@@ -13,6 +13,12 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--input", type=Path, help="UTF-8 text, one sentence per line, a blank line between documents")
     parser.add_argument("--output", type=Path, help="file to write; without it standard output")
     parser.add_argument(
+        "--sentences",
+        action="store_true",
+        help="the lines are a list of sentences: each is translated by itself, without a context encoder where the "
+        "model has one",
+    )
+    parser.add_argument(
         "--discourse", type=Path, help="trees of the documents; without it a model decodes without trees"
     )
     parser.add_argument("--settings", default="{}", help="DecodingSettings as JSON or @FILE")
@@ -26,13 +32,24 @@ def run(options: argparse.Namespace) -> None:
     from docmt.decoding.settings import DecodingSettings
     from docmt.decoding.translation import Translator
     from docmt.discourse.documents import read_discourse
+    from docmt.errors import UserError
     from docmt.files import write_lines
     from docmt.models.model_file import load_model
 
     settings = DecodingSettings.from_argument(options.settings, where="decoding")
+    if options.sentences and options.discourse:
+        raise UserError(
+            "--sentences and --discourse: a list of sentences has no trees of documents; give one of the two"
+        )
     lines = _read(options.input)
+    model = load_model(options.model)
     documents = split_at_blanks(lines)
-    translator = Translator(load_model(options.model), settings, device=device)
+    if options.sentences:
+        documents = [[row] for rows in documents for row in rows]
+        settings = settings.model_copy(
+            update={"context": "document" if model.model.settings.context is None else "none"}
+        )
+    translator = Translator(model, settings, device=device)
     trees = read_discourse(options.discourse) if options.discourse else None
     translated = translator.translate_documents([[lines[i] for i in rows] for rows in documents], trees)
     output = [""] * len(lines)

@@ -71,9 +71,16 @@ def test_files_in_and_out(model, tmp_path, capsys):
     assert capsys.readouterr().out == ""
 
 
+def test_a_list_of_sentences_is_translated_line_by_line(translate_bytes):
+    lines = [line for document in DOCUMENTS for line in [*document, ""]]
+    alone = [translate_bytes(f"{line}\n".encode())[1] for line in lines]
+    assert translate_bytes("\n".join(lines).encode() + b"\n", "--sentences")[1] == "".join(alone)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (["--sentences", "--discourse", "trees.jsonl"], "give one of the two"),
         (["--settings", '{"beams": 2}'], "did you mean 'beam_size'"),
         (["--settings", "@missing.json"], "missing.json: no such file"),
         (["--input", "missing.txt"], "missing.txt: no such file"),
