@@ -5,6 +5,7 @@ from docmt.config.references import check_monolingual, check_reference, check_su
 from docmt.config.rows import MONOLINGUAL, SENTENCES, DatasetSettings, SystemSettings
 from docmt.config.schema import Config
 from docmt.config.systems import (
+    PARTS_OF_TASKS,
     decoding_settings,
     list_runs,
     look_up,
@@ -128,7 +129,7 @@ def _check_tasks(config: Config, name: str, tasks: list[TaskName]) -> None:
     """What a system learns must be in its datasets."""
     for run in list_runs(config):
         dataset = config.datasets[run.dataset]
-        for task, part in (("pairs", SENTENCES), ("restoration", MONOLINGUAL)):
+        for task, part in PARTS_OF_TASKS.items():
             if run.system == name and task in tasks and not getattr(dataset, part):
                 raise UserError(
                     f"config.systems.{name}: its training has the task {task!r}, but config.datasets.{run.dataset}."

@@ -11,7 +11,7 @@ from docmt.config.references import corpus_kind, readable_corpus
 from docmt.config.rows import MONOLINGUAL, SENTENCES
 from docmt.config.schema import Config
 from docmt.config.systems import (
-    dataset_segmentations,
+    dataset_instances,
     decoding_settings,
     model_owner,
     model_settings,
@@ -217,11 +217,10 @@ class Fingerprints:
 
     def statistics(self, wildcards: Wildcards) -> str:
         """Counts of all instances of a dataset."""
-        splits = self.config.datasets[wildcards.dataset].parts()
+        makers = {MONOLINGUAL: self.monolingual_instances}
         upstream = [
-            self.instances(self._at(wildcards, segmentation=segmentation, split=split))
-            for segmentation in dataset_segmentations(self.config, wildcards.dataset)
-            for split in splits
+            makers.get(part, self.instances)(self._at(wildcards, segmentation=segmentation, split=part))
+            for segmentation, part in dataset_instances(self.config, wildcards.dataset)
         ]
         return self._join("instances", upstream)
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from docmt.config.rows import MONOLINGUAL, SENTENCES
 from docmt.config.schema import Config
 from docmt.decoding.settings import DecodingSettings
 from docmt.errors import UserError
@@ -10,7 +11,10 @@ from docmt.models.presets import ARCHITECTURES, SIZES
 from docmt.models.settings import ModelSettings
 from docmt.settings import nearest
 from docmt.text.settings import TextSettings
-from docmt.training.settings import TrainingSettings
+from docmt.training.settings import TaskName, TrainingSettings
+
+PARTS_OF_TASKS: dict[TaskName, str] = {"pairs": SENTENCES, "restoration": MONOLINGUAL}
+"""The part of a dataset that a task of training reads beside the training split."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,24 @@ def list_runs(config: Config) -> list[Run]:
         if row.datasets is None or dataset in row.datasets
         for seed in (row.seeds or config.seeds)
     ]
+
+
+def dataset_instances(config: Config, dataset: str) -> list[tuple[str, str]]:
+    """Segmentation and part of all instances that the systems of a dataset read, each once.
+
+    Sentence pairs and monolingual documents are cut only as trainings with those tasks need them.
+    """
+    parts = [
+        (segmentation, part)
+        for segmentation in dataset_segmentations(config, dataset)
+        for part in config.datasets[dataset].parts()
+    ]
+    for run in list_runs(config):
+        system = config.systems[run.system]
+        if run.dataset == dataset and system.model_of is None:
+            tasks = training_settings(config, run.system).tasks
+            parts += [(system.segmentation, part) for task, part in PARTS_OF_TASKS.items() if task in tasks]
+    return list(dict.fromkeys(parts))
 
 
 def dataset_segmentations(config: Config, dataset: str) -> list[str]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from docmt.report.publications import PublishedStatistics, load_published_statistics
+from docmt.report.publications import PublishedStatistics, load_published, load_published_statistics
 from docmt.report.settings import ReportSettings
 from docmt.report.sources import History
 from docmt.report.tables import MISSING, Table, blank_repeats, format_count, format_score
@@ -33,8 +33,7 @@ def statistics_table(statistics: pd.DataFrame, settings: ReportSettings) -> Tabl
     for record in statistics.to_dict("records"):
         labels = [str(record[name]) for name in STATISTICS_KEYS]
         rows.append(labels + [format_count(record[name]) for name in columns])
-        published = _published_statistics(settings, labels[0], labels[2])
-        if published is not None:
+        for published in _published_statistics(settings, labels[0], labels[2]):
             muted.add(len(rows))
             counts = [format_count(published.counts.get(name, float("nan"))) for name in columns]
             rows.append([*labels[:2], f"{published.split}, {published.paper}, {published.table}", *counts])
@@ -53,11 +52,14 @@ def statistics_table(statistics: pd.DataFrame, settings: ReportSettings) -> Tabl
     )
 
 
-def _published_statistics(settings: ReportSettings, dataset: str, split: str) -> PublishedStatistics | None:
+def _published_statistics(settings: ReportSettings, dataset: str, split: str) -> list[PublishedStatistics]:
+    """Of the papers whose rows stand beside ours, or of all when none does."""
     test = split.removeprefix("test_")
     published = settings.datasets.get(f"{dataset}/{test}", settings.datasets.get(dataset))
     part = "test" if split.startswith("test") else split
-    return next((s for s in load_published_statistics() if (s.dataset, s.split) == (published, part)), None)
+    fitting = [s for s in load_published_statistics() if (s.dataset, s.split) == (published, part)]
+    papers = {number.paper for number in load_published() if number.row in settings.published.values()}
+    return [s for s in fitting if not papers or s.paper in papers]
 
 
 def overlap_table(overlaps: Sequence[tuple[str, str, dict[str, Any]]]) -> Table | None:

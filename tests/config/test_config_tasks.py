@@ -120,3 +120,12 @@ def test_rates_of_the_full_scale_studies_are_the_papers(file):
         assert training.warmup_steps == warmup
         assert training.learning_rate == pytest.approx(factor * (512 * warmup) ** -0.5, rel=1e-3)
     assert training.pretrained_learning_rate == training.learning_rate
+
+
+def test_all_instances_that_are_read_are_counted_and_no_others():
+    assert Plan(load()).runs.instances_targets() == [
+        *(f"{FOLDER}/{part}" for part in ("train", "dev", "test_controlled", "sentences", "monolingual")),
+        "results/controlled/instances/statistics.csv",
+    ]
+    pairs_only = load(training={"pretrain": {"tasks": ["pairs"]}})
+    assert f"{FOLDER}/monolingual" not in Plan(pairs_only).runs.instances_targets()

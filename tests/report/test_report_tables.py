@@ -156,13 +156,19 @@ def test_names_are_escaped_in_every_form():
     assert name in to_text(table)
 
 
-def test_statistics_with_the_published_row_beneath():
+def test_statistics_with_the_published_rows_beneath():
     ours = {"dataset": "d", "segmentation": "doc", "split": "test_ted", "sentences": 2271, "tokens_per_instance": 428.0}
     statistics = pd.DataFrame([ours, ours | {"split": "train", "tokens_per_instance": float("nan")}])
-    table = statistics_table(statistics, ReportSettings(datasets={"d/ted": "ted"}))
+    settings = ReportSettings(datasets={"d/ted": "ted"}, published={"a": "g-transformer/transformer_sentence"})
+    table = statistics_table(statistics, settings)
     assert table.rows[0] == ["d", "doc", "test_ted", "2,271", "428"]
     assert table.rows[1] == ["", "", "test, Bao et al. (2021), Table 1", "2,300", "429"]
     assert table.rows[2] == ["", "", "train", "2,271", "–"] and table.muted == {1}
+    of_all_papers = statistics_table(statistics, ReportSettings(datasets={"d/ted": "ted"}))
+    assert [row[2] for row in of_all_papers.rows[1:3]] == [
+        "test, Chen et al. (2021), Table 8",
+        "test, Bao et al. (2021), Table 1",
+    ]
 
 
 def test_overlap_and_counts():

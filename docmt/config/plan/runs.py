@@ -5,11 +5,12 @@ from typing import Any
 
 from docmt.config.fingerprints import Fingerprints, Place, Wildcards, split_instances_settings
 from docmt.config.plan.paths import as_argument, dataset_files, dataset_prefix
-from docmt.config.rows import MONOLINGUAL, SENTENCES
+from docmt.config.rows import MONOLINGUAL
 from docmt.config.schema import Config
 from docmt.config.systems import (
+    PARTS_OF_TASKS,
     Run,
-    dataset_segmentations,
+    dataset_instances,
     decoding_settings,
     list_runs,
     model_owner,
@@ -50,9 +51,8 @@ class RunsPlan:
 
     def _instance_folders(self, dataset: str) -> list[str]:
         return [
-            f"results/{dataset}/instances/{segmentation}/{split}"
-            for segmentation in dataset_segmentations(self.config, dataset)
-            for split in self.config.datasets[dataset].parts()
+            f"results/{dataset}/instances/{segmentation}/{part}"
+            for segmentation, part in dataset_instances(self.config, dataset)
         ]
 
     def instances_targets(self) -> list[str]:
@@ -93,15 +93,15 @@ class RunsPlan:
 
     def sentence_instances(self, wildcards: Wildcards) -> list[str]:
         """The sentence pairs for the pre-training of a run: one folder, or none."""
-        return self._instances_of_task(wildcards, SENTENCES, task="pairs")
+        return self._instances_of_task(wildcards, "pairs")
 
     def monolingual_instances(self, wildcards: Wildcards) -> list[str]:
         """The monolingual documents for the pre-training of a run: one folder, or none."""
-        return self._instances_of_task(wildcards, MONOLINGUAL, task="restoration")
+        return self._instances_of_task(wildcards, "restoration")
 
-    def _instances_of_task(self, wildcards: Wildcards, part: str, *, task: TaskName) -> list[str]:
+    def _instances_of_task(self, wildcards: Wildcards, task: TaskName) -> list[str]:
         has_task = task in training_settings(self.config, wildcards.system).tasks
-        return [self._instances(wildcards, part)] if has_task else []
+        return [self._instances(wildcards, PARTS_OF_TASKS[task])] if has_task else []
 
     def pretraining_options(self, wildcards: Wildcards, input: Any) -> str:
         """`--sentences FOLDER` and `--monolingual FOLDER` with its language, as far as the run reads them."""
