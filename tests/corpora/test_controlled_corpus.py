@@ -280,6 +280,17 @@ def test_extreme_settings_still_make_whole_corpora(values, tmp_path):
     assert json.loads((tmp_path / "manifest.json").read_text(encoding="utf-8"))["suites"]["pronoun"]["n_items"] == 60
 
 
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_the_share_of_introductions_with_two_nouns(share):
+    settings = SETTINGS.model_copy(update={"paired_introductions": share})
+    later = [
+        " and " in item.sentence.src
+        for document in generate_split(settings, "train", seen=set())
+        for item in [item for item in document.placed if item.kind == "introduction"][1:]
+    ]
+    assert sum(later) / len(later) == pytest.approx(share, abs=0.08)
+
+
 def test_more_documents_than_exist_are_refused():
     settings = SETTINGS.model_copy(update={"n_dev_documents": 5})
 

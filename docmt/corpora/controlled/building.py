@@ -14,7 +14,6 @@ MAX_TOPIC_DISTANCE = 5
 MAX_WORDS = 2  # ambiguous words in a document, and words with two renderings
 CONTINUATION = 8.0  # how much likelier it is to take up what the document has prepared than to begin something
 EARLIER = 3.0  # how much likelier a pronoun points to a noun of an earlier sentence than to those mentioned last
-PAIRS = 0.6  # share of introductions with two nouns, between which only the class decides
 OPEN_IN_TREE = 20.0  # how much likelier a pronoun points to what the discourse tree keeps open
 
 
@@ -69,6 +68,7 @@ class DocumentBuilder:
         reserved: noun classes and words that random sentences must leave alone (those of a suite's focus).
         has_deixis: whether random sentences may fix or use the address.
         has_ellipsis: whether random sentences may be elliptical.
+        paired_introductions: share of introductions with two nouns, but for the first, which always has two.
     """
 
     rng: Random
@@ -76,6 +76,7 @@ class DocumentBuilder:
     reserved: frozenset[str] = frozenset()
     has_deixis: bool = True
     has_ellipsis: bool = True
+    paired_introductions: float = 0.6
     placed: list[Placed] = field(default_factory=list)
     nouns: dict[str, Mention] = field(default_factory=dict)
     senses: dict[str, Mention] = field(default_factory=dict)
@@ -322,7 +323,7 @@ class DocumentBuilder:
         # At most one noun per class: the class alone tells the antecedent.
         free = [name for name in lexicon.CLASSES if name not in self.reserved]
         fresh = [name for name in free if name not in self.nouns]
-        n_nouns = 2 if not self.nouns or self.rng.random() < PAIRS else 1
+        n_nouns = 2 if not self.nouns or self.rng.random() < self.paired_introductions else 1
         names = self.rng.sample(fresh if len(fresh) >= n_nouns else free, n_nouns)
         genders = self.rng.sample(GENDERS, n_nouns)
         self.add_introduction({name: self._noun(name, gender) for name, gender in zip(names, genders, strict=True)})
@@ -366,7 +367,7 @@ class DocumentBuilder:
 
 def build_document(rng: Random, settings: ControlledSettings, n_sentences: int) -> DocumentBuilder:
     """A document of the corpus: a greeting near its start, and at least the demanded numbers of pronouns and deixis."""
-    builder = DocumentBuilder(rng, settings.weights)
+    builder = DocumentBuilder(rng, settings.weights, paired_introductions=settings.paired_introductions)
     greeting_at = rng.randint(0, min(4, n_sentences - settings.least_sentences()))
     missing = {"pronoun": settings.min_pronouns, "deixis": settings.min_deictic}
     while len(builder) < n_sentences:
