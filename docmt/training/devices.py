@@ -15,14 +15,24 @@ log = logging.getLogger(__name__)
 PROMISES = ("CUDA_VISIBLE_DEVICES", "SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS")
 """Variables that say that the process was given GPUs."""
 
+MIN_WIDTH_FOR_BFLOAT16 = 256
+"""On a CPU, narrower models lose more time by converting than they gain (docs/performance.md)."""
+
 
 def make_fabric(
-    precision: str, accelerator: str, *, devices: int = 1, nodes: int = 1, may_skip_parameters: bool = False
+    precision: str,
+    accelerator: str,
+    *,
+    width: int,
+    devices: int = 1,
+    nodes: int = 1,
+    may_skip_parameters: bool = False,
 ) -> Fabric:
     """Devices and precision, with the processes of all devices connected.
 
     Args:
         precision, accelerator: see the settings and `docmt train`.
+        width: of the model.
         devices: per node.
         nodes: number of nodes.
         may_skip_parameters: whether some batches leave some parameters without a gradient.
@@ -31,16 +41,12 @@ def make_fabric(
         UserError: what is visible is not what was asked for.
     """
     is_gpu = _choose_gpu(accelerator, devices)
-    has_bfloat16 = is_gpu or cpu_has_bfloat16()
-    if precision == "bfloat16" and not has_bfloat16:
-        log.warning("this CPU has no instructions for bfloat16: precision float32 or fastest is many times faster here")
-    use_bfloat16 = {"auto": is_gpu, "fastest": has_bfloat16, "bfloat16": True, "float32": False}[precision]
     fabric = Fabric(
         accelerator="cuda" if is_gpu else "cpu",
         devices=devices,
         num_nodes=nodes,
         strategy=DDPStrategy(find_unused_parameters=may_skip_parameters) if devices * nodes > 1 else "auto",
-        precision="bf16-mixed" if use_bfloat16 else "32-true",
+        precision="bf16-mixed" if uses_bfloat16(precision, is_gpu=is_gpu, width=width) else "32-true",
         # Named, since Lightning would take any process of a Slurm job for one that srun started for it.
         plugins=[LightningEnvironment()],
     )
@@ -48,6 +54,15 @@ def make_fabric(
         logging.getLogger("lightning.fabric").setLevel(logging.WARNING)
         fabric.launch()
     return fabric
+
+
+def uses_bfloat16(precision: str, *, is_gpu: bool, width: int) -> bool:
+    """Whether a model of a width is trained in bfloat16: what a setting means on this machine."""
+    has_bfloat16 = is_gpu or cpu_has_bfloat16()
+    if precision == "bfloat16" and not has_bfloat16:
+        log.warning("this CPU has no instructions for bfloat16: precision float32 or fastest is many times faster here")
+    is_faster = is_gpu or (has_bfloat16 and width >= MIN_WIDTH_FOR_BFLOAT16)
+    return {"auto": is_gpu, "fastest": is_faster, "bfloat16": True, "float32": False}[precision]
 
 
 def cpu_has_bfloat16() -> bool:

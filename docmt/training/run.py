@@ -116,6 +116,7 @@ def train(
     fabric = make_fabric(
         settings.training.precision,
         accelerator,
+        width=settings.model.width,
         devices=devices,
         nodes=nodes,
         may_skip_parameters=settings.model.context is not None,

@@ -61,7 +61,8 @@ class TrainingSettings(Settings):
     checkpoint_every_steps: int = Field(500, ge=1)
     """Updates between checkpoints, besides those at each validation."""
     precision: Literal["auto", "fastest", "float32", "bfloat16"] = "auto"
-    """`auto` is bfloat16 on a GPU and float32 on a CPU; `fastest` is bfloat16 also on CPUs with instructions for it."""
+    """`auto` is bfloat16 on a GPU and float32 on a CPU; `fastest` is bfloat16 also on CPUs with
+    instructions for it, for models that gain from it: those of width 256 or more."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -283,11 +283,12 @@ def test_extreme_settings_still_make_whole_corpora(values, tmp_path):
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
 def test_the_share_of_introductions_with_two_nouns(share):
     settings = SETTINGS.model_copy(update={"paired_introductions": share})
-    later = [
-        " and " in item.sentence.src
+    documents = [
+        [" and " in item.sentence.src for item in document.placed if item.kind == "introduction"]
         for document in generate_split(settings, "train", seen=set())
-        for item in [item for item in document.placed if item.kind == "introduction"][1:]
     ]
+    later = [has_two for introductions in documents for has_two in introductions[1:]]
+    assert {introductions[0] for introductions in documents} == {share > 0}
     assert sum(later) / len(later) == pytest.approx(share, abs=0.08)
 
 

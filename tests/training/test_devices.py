@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from docmt.errors import UserError
+from docmt.training import devices as devices_module
 from docmt.training.batches import balance, fill_batches, idle_share, share_update
-from docmt.training.devices import make_fabric
+from docmt.training.devices import make_fabric, uses_bfloat16
 from docmt.training.launching import first_host, launch
 
 # Tokens of instances of at most 512 tokens: pieces of long documents are nearly full, the rest of each is anything.
@@ -103,7 +104,7 @@ def test_a_training_refuses_other_devices_than_it_asked_for(
     if job:
         monkeypatch.setenv("SLURM_JOB_ID", job)
     with pytest.raises(UserError, match=message):
-        make_fabric("float32", accelerator, devices=devices)
+        make_fabric("float32", accelerator, width=8, devices=devices)
 
 
 @pytest.mark.parametrize(("name", "value"), [("CUDA_VISIBLE_DEVICES", "0"), ("SLURM_JOB_GPUS", "1")])
@@ -111,7 +112,7 @@ def test_gpus_that_were_allotted_but_are_not_there_are_missed_loudly(gpus, monke
     gpus(0)
     monkeypatch.setenv(name, value)
     with caplog.at_level(logging.WARNING):
-        assert make_fabric("float32", "auto").device.type == "cpu"
+        assert make_fabric("float32", "auto", width=8).device.type == "cpu"
     (record,) = caplog.records
     assert f"{name}={value}" in record.message and "TRAINING ON THE CPU" in record.message
 
@@ -121,7 +122,7 @@ def test_a_cpu_job_is_not_warned(gpus, monkeypatch, caplog, value):
     gpus(0)
     if value is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
-    assert make_fabric("float32", "auto").device.type == "cpu"
+    assert make_fabric("float32", "auto", width=8).device.type == "cpu"
     assert not caplog.records
 
 
@@ -189,3 +190,21 @@ def test_several_nodes_without_slurm_need_an_address(slurm_step, monkeypatch):
 def test_no_devices_are_refused(devices, nodes):
     with pytest.raises(UserError, match="at least 1"):
         launch([], devices=devices, nodes=nodes)
+
+
+@pytest.mark.parametrize(
+    ("precision", "is_gpu", "cpu_has_it", "width", "expected"),
+    [
+        ("fastest", False, True, 128, False),
+        ("fastest", False, True, 256, True),
+        ("fastest", False, False, 512, False),
+        ("fastest", True, False, 128, True),
+        ("auto", True, False, 128, True),
+        ("auto", False, True, 512, False),
+        ("bfloat16", False, False, 128, True),
+        ("float32", True, True, 512, False),
+    ],
+)
+def test_what_a_precision_means(monkeypatch, precision, is_gpu, cpu_has_it, width, expected):
+    monkeypatch.setattr(devices_module, "cpu_has_bfloat16", lambda: cpu_has_it)
+    assert uses_bfloat16(precision, is_gpu=is_gpu, width=width) is expected

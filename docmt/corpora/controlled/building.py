@@ -68,7 +68,7 @@ class DocumentBuilder:
         reserved: noun classes and words that random sentences must leave alone (those of a suite's focus).
         has_deixis: whether random sentences may fix or use the address.
         has_ellipsis: whether random sentences may be elliptical.
-        paired_introductions: share of introductions with two nouns, but for the first, which always has two.
+        paired_introductions: share of introductions with two nouns, but for the first, which has two unless it is 0.
     """
 
     rng: Random
@@ -323,7 +323,8 @@ class DocumentBuilder:
         # At most one noun per class: the class alone tells the antecedent.
         free = [name for name in lexicon.CLASSES if name not in self.reserved]
         fresh = [name for name in free if name not in self.nouns]
-        n_nouns = 2 if not self.nouns or self.rng.random() < self.paired_introductions else 1
+        is_first_of_pairs = not self.nouns and self.paired_introductions > 0
+        n_nouns = 2 if is_first_of_pairs or self.rng.random() < self.paired_introductions else 1
         names = self.rng.sample(fresh if len(fresh) >= n_nouns else free, n_nouns)
         genders = self.rng.sample(GENDERS, n_nouns)
         self.add_introduction({name: self._noun(name, gender) for name, gender in zip(names, genders, strict=True)})

@@ -52,7 +52,8 @@ class ControlledSettings(Settings):
     """Each document has at least this many sentences with `you` or `your`."""
     paired_introductions: float = Field(default=0.6, ge=0, le=1)
     """Share of introductions with two nouns of different genders, between which only the class decides; the first of a
-    document always has two. The fewer, the sooner a model learns to look for the class, and the better the guess is."""
+    document has two unless this is 0. The fewer, the sooner a model learns to look for the class, and the better the
+    guess is."""
     weights: MoveWeights = MoveWeights()
     """The mixture of kinds of sentences."""
 
