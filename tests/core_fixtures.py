@@ -98,11 +98,13 @@ def model_settings(architecture: str = "g_transformer", **values) -> ModelSettin
 
 
 def make_model(architecture: str = "g_transformer", *, seed: int = 0, n_symbols: int = N_SYMBOLS, **values):
-    """A tiny model in evaluation mode; its matrices are enlarged so that attention is far from uniform."""
+    """A tiny model in evaluation mode; its matrices are enlarged so that attention is far from uniform, and none is 0."""
     torch.manual_seed(seed)
     model = Transformer(model_settings(architecture, **values), n_symbols).eval()
     with torch.no_grad():
         for parameter in model.parameters():
+            if parameter.dim() > 1 and not parameter.any():
+                torch.nn.init.xavier_uniform_(parameter)
             parameter.mul_(2.0 if parameter.dim() > 1 else 1.0)
     return model
 

@@ -54,6 +54,8 @@ class ContextEncoder(nn.Module):
         super().__init__()
         self.vectors = nn.ModuleList(SentenceVectors(width) for _ in range(n_layers))
         self.attention = MultiHeadAttention(width, heads, "global")
+        # At first the context says nothing: noise would teach the gate to shut it out before it has learnt to speak.
+        nn.init.zeros_(self.attention.out.weight)
         self.sublayer = Sublayer(width, dropout)
         self.gate = Gate(width, bias=False)
 

@@ -113,6 +113,19 @@ def test_every_rule_leaves_a_log_and_a_benchmark(finished):
     assert {"generate_corpus", "train", "render"} <= logs
 
 
+def test_a_table_of_a_paper_is_a_target_of_its_systems_alone(finished, tmp_path):
+    target = "results/tables/table_1.txt"
+    done = finished.run(target)
+    assert done.returncode == 0, done.stderr
+    first, second = (finished.folder / target).read_text(encoding="utf-8").splitlines()[4:6]
+    assert first.split()[:2] == ["g_transformer_finetuned", "documents"]
+    assert second.split()[:2] == ["sentence_transformer", "sentences"]
+    assert (finished.folder / "results/report/tables/table_1.csv").exists()
+    planned = set(read_jobs(snakemake(tmp_path, "--dry-run", target).stdout))
+    trained = {job for job in planned if job.startswith("train ")}
+    assert trained == {"train sentence_transformer", "train g_transformer_finetuned"}
+
+
 def test_scores_of_one_system_are_a_target(finished):
     target = "results/controlled/runs/document_transformer/scores.csv"
     done = finished.run(target)
