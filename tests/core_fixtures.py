@@ -98,7 +98,7 @@ def model_settings(architecture: str = "g_transformer", **values) -> ModelSettin
 
 
 def make_model(architecture: str = "g_transformer", *, seed: int = 0, n_symbols: int = N_SYMBOLS, **values):
-    """A tiny model in evaluation mode; its matrices are enlarged so that attention is far from uniform, and none is 0."""
+    """A tiny model in evaluation mode; its matrices are enlarged, so that attention is far from uniform; none is 0."""
     torch.manual_seed(seed)
     model = Transformer(model_settings(architecture, **values), n_symbols).eval()
     with torch.no_grad():

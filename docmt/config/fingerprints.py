@@ -26,7 +26,7 @@ VERSIONS = {
     "text": 1,
     "discourse": 1,
     "instances": 1,
-    "training": 1,
+    "training": 2,
     "decoding": 1,
     "evaluation": 1,
     "report": 1,
