@@ -65,7 +65,7 @@ def test_other_data_or_noise_train_anew_what_reads_them():
 
     noise = {"pretrain": {"restoration": {"gap_ratio": 0.3}}}
     assert changed(training=noise) == ["pretrained", "tuned"]
-    assert changed(training={"finetune": {"tasks": ["documents"]}}) == ["scratch", "tuned"]
+    assert changed(training={"finetune": {"tasks": ["documents", "sentences"]}}) == ["scratch", "tuned"]
     # The vocabulary is learnt on all text, so other text changes every model.
     assert changed(corpora={"controlled": {"pairs": {"seed": 9}}}) == ["scratch", "pretrained", "tuned"]
 
@@ -123,7 +123,8 @@ def test_rates_of_the_full_scale_studies_are_the_papers(file):
 
 
 def test_all_instances_that_are_read_are_counted_and_no_others():
-    assert Plan(load()).runs.instances_targets() == [
+    targets = Plan(load()).runs.instances_targets()
+    assert [target for target in targets if "/controlled/" in target] == [
         *(f"{FOLDER}/{part}" for part in ("train", "dev", "test_controlled", "sentences", "monolingual")),
         "results/controlled/instances/statistics.csv",
     ]

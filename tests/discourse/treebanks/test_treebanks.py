@@ -52,7 +52,8 @@ def test_gum_from_plain_folders_is_the_same(tmp_path):
     plain = tmp_path / "b"
     for path in archives.glob("*.tar.gz"):
         with tarfile.open(path) as archive:
-            archive.extractall(plain, filter="data")
+            # The first releases of Python 3.11 have no filters.
+            archive.extractall(plain, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
     (plain / "splits.md").write_bytes((archives / "splits.md").read_bytes())
     ours, theirs = read_gum(plain), read_gum(archives)
     assert ours.counts() == theirs.counts()
