@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import re
 from pathlib import Path
 from typing import Any, Self, get_args
 
@@ -39,6 +40,17 @@ class Settings(BaseModel):
         except json.JSONDecodeError as error:
             raise UserError(f"{where}: not JSON ({error.msg}): give JSON text or @FILE") from None
         return cls.load(values, where=where)
+
+
+NAME = r"[A-Za-z0-9][A-Za-z0-9_-]*"
+"""What a name that becomes part of paths looks like."""
+
+
+def check_name(name: str) -> str:
+    """The name itself. Raises ValueError when it is not one."""
+    if not re.fullmatch(NAME, name):
+        raise ValueError("a name is made of letters, digits, '_' and '-', for it becomes part of paths")
+    return name
 
 
 def nearest(name: str, known: list[str]) -> str:

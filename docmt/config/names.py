@@ -5,20 +5,15 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-NAME = r"[A-Za-z0-9][A-Za-z0-9_-]*"
+from docmt.settings import NAME, check_name
+
 RESERVED = ("benchmarks", "corpora", "discourse", "report", "tables", "treebanks")
-
-
-def _name(name: str) -> str:
-    if not re.fullmatch(NAME, name):
-        raise ValueError("a name is made of letters, digits, '_' and '-', for it becomes part of paths")
-    return name
 
 
 def _dataset_name(name: str) -> str:
     if name in RESERVED:
         raise ValueError(f"this name is taken by a folder of the results ({', '.join(RESERVED)})")
-    return _name(name)
+    return check_name(name)
 
 
 def _split_reference(reference: str) -> str:
@@ -33,7 +28,7 @@ def _language(code: str) -> str:
     return code
 
 
-Name = Annotated[str, AfterValidator(_name)]
+Name = Annotated[str, AfterValidator(check_name)]
 DatasetName = Annotated[str, AfterValidator(_dataset_name)]
 SplitReference = Annotated[str, AfterValidator(_split_reference)]
 Language = Annotated[str, AfterValidator(_language)]

@@ -86,8 +86,7 @@ class ModelSettings(Settings):
     @property
     def needs_trees(self) -> bool:
         """Whether an attention reads discourse trees."""
-        attentions = (self.encoder_attention, self.decoder_attention, self.cross_attention)
-        return any(pattern.startswith("rst") for attention in attentions for pattern in attention.patterns())
+        return any(pattern.startswith("rst") for pattern in self.patterns())
 
     @property
     def context_layers(self) -> int:
@@ -105,8 +104,12 @@ class ModelSettings(Settings):
     @property
     def sees_single_sentences(self) -> bool:
         """Whether no attention looks beyond a sentence."""
+        return self.context is None and self.patterns() == {"group"}
+
+    def patterns(self) -> set[Pattern]:
+        """Patterns that occur in any of the three attentions."""
         attentions = (self.encoder_attention, self.decoder_attention, self.cross_attention)
-        return self.context is None and all(attention.patterns() == {"group"} for attention in attentions)
+        return set().union(*(attention.patterns() for attention in attentions))
 
     @model_validator(mode="after")
     def _check(self) -> Self:

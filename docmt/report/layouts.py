@@ -101,8 +101,8 @@ def _choose(scores: pd.DataFrame, layout: LaidOutTable) -> pd.DataFrame:
     accuracies = contrastive_scores(scores)
     kept = pd.concat([translation_scores(scores), accuracies[accuracies["phenomenon"].notna()]])
     kept = kept[kept["metric"].isin(layout.metrics) & kept["system"].isin(layout.systems)]
-    if layout.tests is not None:
-        kept = kept[kept["dataset"].isin(layout.tests) | (kept["dataset"] + "/" + kept["test"]).isin(layout.tests)]
+    is_shown = [layout.shows(dataset, test) for dataset, test in zip(kept["dataset"], kept["test"], strict=True)]
+    kept = kept[pd.array(is_shown, dtype="bool")]
     places = kept["system"].map(layout.systems.index)
     return kept.assign(place=places).sort_values("place", kind="stable").drop(columns="place")
 

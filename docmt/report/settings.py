@@ -1,13 +1,12 @@
 """Settings of the report."""
 
-import re
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
 from docmt.evaluation.contrast import METRIC as ACCURACY
 from docmt.report.publications import load_published
-from docmt.settings import Settings, nearest
+from docmt.settings import Settings, check_name, nearest
 
 
 def _published_row(reference: str) -> str:
@@ -48,11 +47,9 @@ OWN_TABLES = (
 
 
 def _table_name(name: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
-        raise ValueError("a name is made of letters, digits, '_' and '-', for it becomes part of paths")
     if name in OWN_TABLES:
         raise ValueError("the report has a table of this name; take another")
-    return name
+    return check_name(name)
 
 
 FactName = Literal["Bi-sent", "Mo-doc", "Gap ratio", "Objective", "Fine-tuning tasks", "Input"]
@@ -76,6 +73,10 @@ class LaidOutTable(Settings):
     """Columns that tell systems apart, read off the config: trained on sentence pairs (`Bi-sent`) or on restoring
     documents (`Mo-doc`) before or in this training; share of gap sentences (`Gap ratio`) and kinds of noise
     (`Objective`) of that restoration; tasks of the last training (`Fine-tuning tasks`); `Input` in decoding."""
+
+    def shows(self, dataset: str, test: str) -> bool:
+        """Whether a test set or suite of a dataset is among `tests`."""
+        return self.tests is None or dataset in self.tests or f"{dataset}/{test}" in self.tests
 
     @model_validator(mode="after")
     def _check_average(self) -> Self:

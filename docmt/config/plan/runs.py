@@ -206,8 +206,7 @@ class RunsPlan:
             is_suite = name.startswith("suite_")
             wanted = ACCURACY in table.metrics if is_suite else set(table.metrics) != {ACCURACY}
             test = name.removeprefix("suite_" if is_suite else "test_")
-            named = table.tests is None or {run.dataset, f"{run.dataset}/{test}"} & set(table.tests)
-            return bool(run.system in table.systems and wanted and named)
+            return run.system in table.systems and wanted and table.shows(run.dataset, test)
 
         return [(run, name) for run, name in self._scores() if is_shown(run, name)]
 
