@@ -106,7 +106,8 @@ class ReadableCorpus(Settings):
 
     def holds(self, split: str) -> Literal["documents", "sentences", "monolingual", "suite", "files"]:
         """What a split holds: parallel documents, sentence pairs, documents of one language, a contrastive test set,
-        or files that are used as they are."""
+        or files that are used as they are.
+        """
         reader = (self.splits[split].format or self.format).reader
         if reader == "files" or reader.endswith("_suite"):
             return "files" if reader == "files" else "suite"

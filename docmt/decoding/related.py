@@ -61,7 +61,7 @@ class RelatedSentences:
 
 
 def visible_sentences(layout: Layout) -> np.ndarray:
-    """bool [G, G], whether target sentence g sees target sentence h ≤ g of its instance."""
+    """Bool [G, G], whether target sentence g sees target sentence h ≤ g of its instance."""
     counts = layout.sentences_B
     n_sentences = int(counts.sum())
     instance_G = np.repeat(np.arange(len(counts)), counts)

@@ -256,7 +256,7 @@ class BeamSearch:
         self._drop_documents(is_done)
 
     def _is_done(self, scores: np.ndarray) -> np.ndarray:
-        """bool [B], documents with M finished hypotheses of which the best beats the best running one, or none running.
+        """Bool [B], documents with M finished hypotheses of which the best beats the best running one, or none running.
 
         M finished ones alone would not do: a model that is sure of its translation leaves only bad hypotheses beside it
         in the beam, and when those are shorter they would fill the list before the good one ends.

@@ -93,7 +93,7 @@ def _word_tokenizer_name(settings: EvaluationSettings, tgt_lang: str) -> str:
 
 
 def _signature(scorer: SacreMetric, name: str, settings: EvaluationSettings, tgt_lang: str) -> str:
-    """sacreBLEU's signature, with our tokeniser and the segments that the score is over."""
+    """SacreBLEU's signature, with our tokeniser and the segments that the score is over."""
     signature = f"{scorer.get_signature().format()}|segments:{UNITS[name]}"
     if name.startswith("tokenised"):
         signature += f"|words:{describe_words(settings, tgt_lang)}"

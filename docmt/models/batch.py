@@ -37,7 +37,7 @@ class Batch:
     layout: Layout
 
     def is_word_or_end(self) -> Tensor:
-        """bool [N]: labels that every target stream has, words and `</s>`; losses over them are comparable."""
+        """Bool [N]: labels that every target stream has, words and `</s>`; losses over them are comparable."""
         return (self.tgt_labels_N != BOS) & (self.tgt_labels_N != EOD)
 
     def with_inputs(self, src_tokens_S: Tensor, tgt_inputs_N: Tensor) -> "Batch":

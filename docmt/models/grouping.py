@@ -143,7 +143,7 @@ class Grouping:
         return _make_padding(self.bucket_groups, starts, self.key_lengths_G, self.key_rows, self.device)
 
     def dense_mask(self, n_keys: int) -> Tensor:
-        """bool [N, n_keys], true where a query may see a key: the mask that the papers write down (Eq. 7)."""
+        """Bool [N, n_keys], true where a query may see a key: the mask that the papers write down (Eq. 7)."""
         mask = torch.zeros(self.n_queries, n_keys, dtype=torch.bool)
         first_query = first_key = 0
         for n, m in zip(self.query_lengths_G.tolist(), self.key_lengths_G.tolist(), strict=True):

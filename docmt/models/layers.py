@@ -73,7 +73,7 @@ class Gate(nn.Linear):
         super().__init__(2 * width, width, bias=bias)
 
     def forward(self, local_ND: Tensor, wide_ND: Tensor) -> Tensor:
-        """g ⊙ local + (1 − g) ⊙ wide, where g = sigmoid of a linear map of both."""
+        """G ⊙ local + (1 − g) ⊙ wide, where g = sigmoid of a linear map of both."""
         gate_ND = torch.sigmoid(super().forward(torch.cat((local_ND, wide_ND), dim=-1)))
         # In mixed precision a linear map gives half precision, but layer norms, which may come in, do not.
         return torch.lerp(wide_ND, local_ND, gate_ND.to(wide_ND.dtype))

@@ -194,7 +194,8 @@ def training_table(histories: Sequence[History], settings: ReportSettings) -> Ta
 
 def passes_table(histories: Sequence[History], settings: ReportSettings) -> Table | None:
     """How often trainings with several tasks have read the data of each, and how long that took (Chen et al. 2021,
-    Table 10); None without such trainings."""
+    Table 10); None without such trainings.
+    """
     records = [
         {"dataset": history.dataset, "system": history.system, "seed": history.seed}
         | {name: history.table[name].max() for name in history.table if name.startswith(PASSES)}

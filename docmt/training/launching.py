@@ -208,7 +208,8 @@ def _wait(processes: list[_Process]) -> int:
 
 def _cause(failed: list[_Process]) -> _Process:
     """The process that failed by itself: killed, or with an error that is not the loss of another; the first of all
-    when they agree."""
+    when they agree.
+    """
     own = [process for process in failed if process.popen.returncode != LOST_PEER]
     killed = [process for process in own if process.popen.returncode < 0]
     return min(killed or own or failed, key=lambda process: process.rank)

@@ -46,7 +46,8 @@ class Validator:
 
     def run(self) -> dict[str, float] | None:
         """`dev_loss` and `dev_nll` of the first task in nats per label, entropies in bits; of several tasks the
-        `dev_loss_{task}` of each. None when a signal came before the end."""
+        `dev_loss_{task}` of each. None when a signal came before the end.
+        """
         measured = self._run(self.tasks[0], has_entropies=True)
         if len(self.tasks) == 1 or measured is None:
             return measured

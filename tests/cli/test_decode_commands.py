@@ -64,11 +64,13 @@ def test_a_bad_suite_is_one_line_and_leaves_nothing(model, tmp_path, capsys, ite
     path.write_text(json.dumps(good | item) + "\n")
     assert main(["decode", "contrast", "--model", str(model), "--suite", str(path), "--out", str(tmp_path / "o")]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
-    assert line.startswith("docmt: error: ") and message in line
+    assert line.startswith("docmt: error: ")
+    assert message in line
     assert [file.name for file in tmp_path.iterdir()] == ["suite.jsonl"]
 
 
 def test_missing_instances_are_one_line(model, tmp_path, capsys):
     options = ["--model", str(model), "--instances", str(tmp_path / "none"), "--out", str(tmp_path / "h.jsonl")]
     assert main(["decode", "translate", *options]) == 2
-    assert "no such file" in capsys.readouterr().err and list(tmp_path.iterdir()) == []
+    assert "no such file" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

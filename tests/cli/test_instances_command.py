@@ -31,7 +31,8 @@ def test_build_and_statistics(study_files, tmp_path):
     assert main(["instances", "statistics", "--folders", *folders, "--out", str(tmp_path / "table.csv")]) == 0
     table = pd.read_csv(tmp_path / "table.csv")
     assert list(table["segmentation"]) == ["pairs", "documents"]
-    assert list(table["sentences"]) == [20, 20] and list(table["documents"]) == [8, 8]
+    assert list(table["sentences"]) == [20, 20]
+    assert list(table["documents"]) == [8, 8]
     assert list(table["instances"]) == [12, 8]
 
 
@@ -46,7 +47,8 @@ def test_build_and_statistics(study_files, tmp_path):
 def test_bad_input_is_one_line_and_leaves_nothing(study_files, tmp_path, capsys, changes, message):
     assert main(build_arguments(study_files, tmp_path / "out", **changes)) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
-    assert line.startswith("docmt: error: ") and message in line
+    assert line.startswith("docmt: error: ")
+    assert message in line
     assert list(tmp_path.iterdir()) == []
 
 

@@ -12,7 +12,8 @@ SETTINGS = {"model": model_settings().model_dump(), "training": RECIPE | {"max_s
 def test_a_training_writes_model_and_history(study_files, tmp_path):
     assert main(train_arguments(study_files, tmp_path, SETTINGS)) == 0
     trained = load_model(tmp_path / "model.pt")
-    assert trained.provenance["seed"] == 1 and trained.provenance["settings"]["training"]["max_steps"] == 2
+    assert trained.provenance["seed"] == 1
+    assert trained.provenance["settings"]["training"]["max_steps"] == 2
     assert trained.provenance["fingerprint"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoints", "history.csv", "model.pt"]
 
@@ -32,5 +33,6 @@ def test_a_training_writes_model_and_history(study_files, tmp_path):
 def test_bad_input_is_one_line_and_leaves_nothing(study_files, tmp_path, capsys, settings, changes, message):
     assert main(train_arguments(study_files, tmp_path, settings, **changes)) == 2
     lines = [line for line in capsys.readouterr().err.strip().splitlines() if line.startswith("docmt: error: ")]
-    assert len(lines) == 1 and message in lines[0]
+    assert len(lines) == 1
+    assert message in lines[0]
     assert list(tmp_path.iterdir()) == []

@@ -45,7 +45,8 @@ TRANSLATION = "\n\n".join("\n".join(map(translate, document)) for document in DO
 )
 def test_documents_are_translated_line_by_line(translate_bytes, change):
     code, output, _ = translate_bytes(change(TEXT).encode())
-    assert code == 0 and output == TRANSLATION
+    assert code == 0
+    assert output == TRANSLATION
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,8 @@ def test_blank_lines_stay_where_they_are(translate_bytes, text):
 
 def test_only_a_newline_ends_a_line(translate_bytes):
     code, output, _ = translate_bytes("the dog\u2028a\x0bhouse\x85x\rthe child\n".encode())
-    assert code == 0 and output.count("\n") == 1
+    assert code == 0
+    assert output.count("\n") == 1
 
 
 def test_files_in_and_out(model, tmp_path, capsys):
@@ -88,15 +90,18 @@ def test_a_list_of_sentences_is_translated_line_by_line(translate_bytes):
 )
 def test_bad_options_are_one_line(translate_bytes, tmp_path, options, message):
     code, output, errors = translate_bytes(b"the dog\n", *options, "--output", str(tmp_path / "out.txt"))
-    assert code == 2 and output == ""
+    assert code == 2
+    assert output == ""
     (line,) = errors.strip().splitlines()
-    assert line.startswith("docmt: error: ") and message in line
+    assert line.startswith("docmt: error: ")
+    assert message in line
     assert list(tmp_path.iterdir()) == []
 
 
 def test_text_that_is_not_utf8_is_one_line(translate_bytes, model, tmp_path, capsys):
     code, output, errors = translate_bytes(b"the dog\n\xff\xfe\n")
-    assert (code, output) == (2, "") and "standard input: byte 8 is not UTF-8" in errors
+    assert (code, output) == (2, "")
+    assert "standard input: byte 8 is not UTF-8" in errors
     assert len(errors.strip().splitlines()) == 1
     (tmp_path / "in.txt").write_bytes(b"the dog\n\xff\xfe\n")
     assert main(["translate", "--model", model, "--input", str(tmp_path / "in.txt")]) == 2
@@ -117,7 +122,8 @@ def test_a_gpu_that_is_not_there_is_one_line(translate_bytes, monkeypatch):
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     code, _, errors = translate_bytes(b"the dog\n", "--device", "cuda")
-    assert code == 2 and "no GPU is visible" in errors
+    assert code == 2
+    assert "no GPU is visible" in errors
 
 
 def test_runs_of_lines_are_documents():

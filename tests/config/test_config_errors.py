@@ -240,7 +240,8 @@ def test_config_mistake_is_one_line_that_names_the_key(name, values, tmp_path, c
     file.write_text(yaml.safe_dump(values), encoding="utf-8")
     assert main(["config", "check", str(file)]) == 2
     error = capsys.readouterr().err
-    assert error.count("\n") == 1 and str(file) in error
+    assert error.count("\n") == 1
+    assert str(file) in error
 
 
 BAD_FILES = {
@@ -275,4 +276,5 @@ def test_later_files_lie_on_top_of_earlier_ones(values, tmp_path):
     before = load_config(copy.deepcopy(values))
     after = load_config_files([CONFIGS / "config.yaml", changes])
     assert after.decoding == before.decoding.model_copy(update={"beam_size": 3})
-    assert after.seeds == [4, 5] and after.systems == before.systems
+    assert after.seeds == [4, 5]
+    assert after.systems == before.systems

@@ -31,12 +31,15 @@ def test_splits_for_pretraining_have_their_languages(plan):
     row = plan.config.datasets["controlled"]
     assert list(row.all_parts()) == ["train", "dev", "test_controlled", "sentences", "monolingual"]
     assert list(row.parallel_parts()) == ["train", "dev", "test_controlled", "sentences"]
-    assert row.part_languages("monolingual") == ("en",) and row.part_languages("sentences") == ("en", "de")
-    assert row.learnt_on("en") == ["train", "sentences", "monolingual"] and row.learnt_on("de") == [
+    assert row.part_languages("monolingual") == ("en",)
+    assert row.part_languages("sentences") == ("en", "de")
+    assert row.learnt_on("en") == ["train", "sentences", "monolingual"]
+    assert row.learnt_on("de") == [
         "train",
         "sentences",
     ]
-    assert "monolingual" in plan.splits().split("|") and "monolingual" not in plan.parallel_splits().split("|")
+    assert "monolingual" in plan.splits().split("|")
+    assert "monolingual" not in plan.parallel_splits().split("|")
 
 
 def test_text_is_learnt_on_parallel_and_monolingual_text_together(plan):
@@ -89,7 +92,8 @@ def test_pairs_for_pretraining_count_for_the_overlap_with_tests(plan):
 def test_the_target_side_can_be_monolingual():
     text = {"monolingual": ["controlled/train"], "monolingual_lang": "de"}
     row = load_config(values(**text)).datasets["controlled"]
-    assert row.learnt_on("de") == ["train", "monolingual"] and row.learnt_on("en") == ["train"]
+    assert row.learnt_on("de") == ["train", "monolingual"]
+    assert row.learnt_on("en") == ["train"]
 
 
 def test_instances_for_pretraining_belong_to_the_segmentation_of_a_system():
@@ -149,7 +153,8 @@ def test_other_text_makes_vocabulary_and_instances_anew(one, other):
 def test_mistakes_are_named_in_one_line(dataset, part):
     with pytest.raises(UserError) as caught:
         load_config(values(**dataset))
-    assert part in str(caught.value) and "\n" not in str(caught.value)
+    assert part in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_licensed_and_free_monolingual_corpora_of_the_catalogue_are_known():

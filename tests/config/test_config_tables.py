@@ -88,7 +88,8 @@ def test_a_table_needs_the_scores_of_its_systems_and_tests_alone():
 def test_a_table_of_phenomena_needs_suites_only():
     plan = Plan(load_config(read_config_file(EXAMPLES / "paper_crosstask_enru.yaml")))
     scores = plan.report.table_scores(SimpleNamespace(table="table_4"))
-    assert len(scores) == 4 and all(path.endswith("scores/suite_test.json") for path in scores)
+    assert len(scores) == 4
+    assert all(path.endswith("scores/suite_test.json") for path in scores)
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,8 @@ def test_the_same_models_read_sentences_and_documents():
 def test_what_does_not_fit_is_refused_in_one_line(changes, message):
     with pytest.raises(UserError) as caught:
         load(**changes)
-    assert message in str(caught.value) and "\n" not in str(caught.value)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_sentence_tasks_need_no_room_for_a_document():

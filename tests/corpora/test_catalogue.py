@@ -18,13 +18,16 @@ def test_entry_is_consistent(name):
     corpus = entry.corpus
     assert re.fullmatch(r"[a-z0-9-]+", name)
     assert re.fullmatch(r"[A-Za-z0-9._-]+", corpus.version), "the version is a folder name"
-    assert entry.family.licence and corpus.title and corpus.splits
+    assert entry.family.licence
+    assert corpus.title
+    assert corpus.splits
     for split_name, split in corpus.splits.items():
         assert re.fullmatch(r"[A-Za-z0-9_]+", split_name)
         assert entry.kind(split_name) in ("download", "manual")
         form = split.format or corpus.format
         if corpus.holds(split_name) == "monolingual":
-            assert form.reader in MONOLINGUAL_READERS and list(split.files) == corpus.languages
+            assert form.reader in MONOLINGUAL_READERS
+            assert list(split.files) == corpus.languages
         elif form.reader in READERS:
             assert len(corpus.languages) == 2
             assert set(split.files) in ({"both"}, set(corpus.languages), {*corpus.languages, "index"})

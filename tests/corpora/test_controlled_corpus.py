@@ -145,7 +145,8 @@ def test_edus_cover_all_words_in_order(train):
         for index, words in enumerate(item.discourse["sentences"]):
             assert words == split_words(item.document.src[index])
             ends = [0, *(end for _, end in spans[index])]
-            assert [start for start, _ in spans[index]] == ends[:-1] and ends[-1] == len(words)
+            assert [start for start, _ in spans[index]] == ends[:-1]
+            assert ends[-1] == len(words)
             assert all(start < end for start, end in spans[index])
     assert any(len(item.discourse["edus"]) > len(item.document) for item in train)
 
@@ -169,7 +170,9 @@ def test_trees_are_trees_and_sentences_are_subtrees(train):
             assert tuple(k for k, edu in enumerate(edus) if edu["sentence"] == index) in spans
         for node in constituents(tree):
             if "children" in node:
-                assert len(node["children"]) == 2 and node["nuclearity"] in ("NS", "SN", "NN") and node["relation"]
+                assert len(node["children"]) == 2
+                assert node["nuclearity"] in ("NS", "SN", "NN")
+                assert node["relation"]
 
 
 def head_of(tree):
@@ -252,7 +255,8 @@ def test_nouns_and_pronouns_stand_in_the_main_edu(train):
 def test_contradictory_settings_are_refused(values, message):
     with pytest.raises(UserError) as caught:
         ControlledSettings.load(values, where="corpora.controlled")
-    assert message in str(caught.value) and "\n" not in str(caught.value)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

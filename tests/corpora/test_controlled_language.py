@@ -155,8 +155,10 @@ def test_deixis_variants_show_their_address_and_no_other():
     for _ in range(300):
         sentence = sentences.deixis(rng)
         assert re.search(r"\b([Yy]ou|[Yy]our)\b", sentence.src)
-        assert familiar.search(sentence.variants["du"]) and not formal.search(sentence.variants["du"])
-        assert formal.search(sentence.variants["Sie"]) and not familiar.search(sentence.variants["Sie"])
+        assert familiar.search(sentence.variants["du"])
+        assert not formal.search(sentence.variants["du"])
+        assert formal.search(sentence.variants["Sie"])
+        assert not familiar.search(sentence.variants["Sie"])
 
 
 def test_one_english_sentence_has_one_german_rendering_per_choice():
@@ -187,7 +189,9 @@ def test_one_english_sentence_has_one_german_rendering_per_choice():
             assert known.setdefault(sentence.src, sentence.variants) == sentence.variants
             for text in (sentence.src, *sentence.variants.values()):
                 assert re.fullmatch(r"[A-ZÄÖÜ][\w ,.]*\w[.?]", text), text
-                assert "  " not in text and " ," not in text and "{" not in text
+                assert "  " not in text
+                assert " ," not in text
+                assert "{" not in text
 
 
 def test_subordinate_clauses_keep_german_word_order():
@@ -213,7 +217,8 @@ def test_ellipsis_repeats_the_verb(verb, gender, expected):
         sentence = sentences.ellipsis(Random(seed), person="Tom", verbs=(verb,), gender=gender)
         assert verb.english not in sentence.src
         seen.update(sentence.variants.values())
-    assert expected < seen and len(seen) == 3
+    assert expected < seen
+    assert len(seen) == 3
 
 
 def test_split_words_is_the_moses_tokenisation():

@@ -42,7 +42,8 @@ def test_items_keep_the_contract(suite):
     assert len(items) == SETTINGS.n_suite_items == len({item["id"] for item in items})
     for item in items:
         assert item["phenomenon"] == name
-        assert len(item["candidates"]) == 2 and item["correct"] in (0, 1)
+        assert len(item["candidates"]) == 2
+        assert item["correct"] in (0, 1)
         assert all(len(candidate) == len(item["src"]) for candidate in item["candidates"])
         differing = [k for k, pair in enumerate(zip(*item["candidates"], strict=True)) if len(set(pair)) > 1]
         assert differing == [item["sentence"]] == [len(item["src"]) - 1]

@@ -82,7 +82,9 @@ def test_read_refuses_with_one_line_and_writes_nothing(files, capsys, value, mor
     arguments = ["corpora", "read", "--spec", value, "--split", "train", "--files", str(files), "--out", str(out)]
     assert main([*arguments, *more]) == 2
     error = capsys.readouterr().err.strip()
-    assert part in error and error.count("docmt: error:") == 1 and "\n" not in error
+    assert part in error
+    assert error.count("docmt: error:") == 1
+    assert "\n" not in error
     assert not out.parent.exists()
 
 
@@ -145,7 +147,8 @@ def test_overlap_counts_sentences_pairs_and_documents(tmp_path):
     trains = [str(tmp_path / "train"), str(tmp_path / "sentences")]
     assert main(["corpora", "overlap", "--train", *trains, "--tests", *tests, *EN_DE, "--out", str(out)]) == 0
     both = json.loads(out.read_text())
-    assert both["train"] == {"documents": 2, "sentences": 5} and both["tests"]["dev"]["seen_sources"] == 1
+    assert both["train"] == {"documents": 2, "sentences": 5}
+    assert both["tests"]["dev"]["seen_sources"] == 1
     assert both["tests"]["test_x"] == overlap["tests"]["test_x"]
 
 
@@ -191,7 +194,8 @@ def test_what_cannot_be_done_is_said_in_one_line(tmp_path, monkeypatch, capsys, 
     monkeypatch.delenv("DOCMT_MIRROR", raising=False)
     assert main(["corpora", *(word.replace("OUT", str(tmp_path / "out")) for word in arguments)]) == 2
     error = capsys.readouterr().err.strip().splitlines()
-    assert part in error[-1] and error[-1].startswith("docmt: error:")
+    assert part in error[-1]
+    assert error[-1].startswith("docmt: error:")
 
 
 def test_check_shows_bad_and_absent_files_and_fails(tmp_path, capsys):

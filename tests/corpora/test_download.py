@@ -181,7 +181,8 @@ def test_download_keeps_the_part_for_the_next_call(server, tmp_path):
     assert parts(tmp_path) == ["file.part", "file.part.json"]
     server.plan("/file", {"body": CONTENT})
     download(url, tmp_path / "file", is_right=is_content, patience=QUICK)
-    assert server.ranges("/file")[-1] == f"bytes={PART}-" and is_content(tmp_path / "file")
+    assert server.ranges("/file")[-1] == f"bytes={PART}-"
+    assert is_content(tmp_path / "file")
 
 
 def test_a_killed_download_leaves_no_file_and_the_next_call_asks_for_the_rest(server, tmp_path):
@@ -195,7 +196,8 @@ def test_a_killed_download_leaves_no_file_and_the_next_call_asks_for_the_rest(se
             time.sleep(0.05)
         process.kill()
     release.set()
-    assert process.returncode == -signal.SIGKILL and not (tmp_path / "file").exists()
+    assert process.returncode == -signal.SIGKILL
+    assert not (tmp_path / "file").exists()
     n_bytes = part.stat().st_size
     assert 0 < n_bytes <= PART
     download(url, tmp_path / "file", is_right=is_content, patience=QUICK)
@@ -274,7 +276,8 @@ def test_fetch_says_where_to_put_the_file_when_all_fail(server, tmp_path):
     text = str(caught.value)
     for part in ("put the file at", str(tmp_path / "out" / "a.txt"), sha256(CONTENT), "HTTP 404", "checksum differs"):
         assert part in text
-    assert "\n" not in text and not (tmp_path / "out" / "a.txt").exists()
+    assert "\n" not in text
+    assert not (tmp_path / "out" / "a.txt").exists()
     (tmp_path / "out" / "a.txt").write_bytes(b"another")
     with pytest.raises(UserError, match="the file there has another checksum"):
         fetch_corpus(corpus, tmp_path / "out", patience=QUICK)
@@ -334,7 +337,8 @@ def test_fetch_takes_the_mirror_first(server, tmp_path, is_packed, check):
         (folder / "a.txt").write_bytes(CONTENT)
     corpus = entry({"a.txt": {"addresses": [address]} | check})
     assert fetch_corpus(corpus, tmp_path / "out", mirror=tmp_path / "mirror") == {"a.txt": "mirror"}
-    assert is_content(tmp_path / "out" / "a.txt") and server.requests == []
+    assert is_content(tmp_path / "out" / "a.txt")
+    assert server.requests == []
 
 
 @pytest.mark.parametrize("bad", [b"another file", gzip.compress(CONTENT)[:-100], b"\x1f\x8bno gzip"])

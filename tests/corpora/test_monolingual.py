@@ -91,7 +91,8 @@ def test_sentences_of_a_treebank(tmp_path):
 def test_bad_files_are_refused_in_one_line(tmp_path, form, content, part):
     with pytest.raises(UserError) as caught:
         parse(tmp_path / "x", content, **form)
-    assert part in str(caught.value) and "\n" not in str(caught.value)
+    assert part in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def spec(**changes):

@@ -107,7 +107,9 @@ class TestOtherLines:
 
     def test_blank_lines_at_different_places_are_refused(self, tmp_path):
         text = message(tmp_path, {"en": "A\n\nB\nC\n", "de": "A\nB\n\nC\n"}, reader="blank_lines")
-        assert "document 00001" in text and "line 2 of the first" in text and "line 2 of the second" in text
+        assert "document 00001" in text
+        assert "line 2 of the first" in text
+        assert "line 2 of the second" in text
 
     def test_single_lines_make_one_sentence_documents(self, tmp_path):
         documents, counts = parse(tmp_path, {"en": "A\n\n", "de": "B\nC\n"}, reader="single_lines")
@@ -116,7 +118,9 @@ class TestOtherLines:
 
     def test_single_lines_of_unequal_number_name_the_first_bad_line(self, tmp_path):
         text = message(tmp_path, {"en": "A\nB\nC\n", "de": "A\n"}, reader="single_lines")
-        assert "3 lines" in text and "1 in" in text and "line 2" in text
+        assert "3 lines" in text
+        assert "1 in" in text
+        assert "line 2" in text
 
     def test_indexed_lines_follow_the_index(self, tmp_path):
         documents, counts = parse(
@@ -125,7 +129,8 @@ class TestOtherLines:
             reader="indexed_lines",
         )
         assert texts(documents) == [("00001", ["C"], ["F"]), ("00002", ["A", "B"], ["D", "E"])]
-        assert counts.dropped == {"line in no document": 1} and counts.empty_documents == 1
+        assert counts.dropped == {"line in no document": 1}
+        assert counts.empty_documents == 1
 
     @pytest.mark.parametrize(
         ("index", "part"),

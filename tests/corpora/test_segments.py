@@ -129,7 +129,8 @@ WMT_XML = """<?xml version='1.0' encoding='utf-8'?>
 @pytest.mark.parametrize(("translator", "expected"), [(None, ("Ax", "Bx")), ("Y", ("Ay", "By"))])
 def test_wmt_xml_reads_the_chosen_reference(tmp_path, translator, expected):
     documents, counts = parse(tmp_path, {"both": WMT_XML}, reader="wmt_xml", translator=translator)
-    assert documents[0].src == ("A & a", "B") and documents[0].tgt == expected
+    assert documents[0].src == ("A & a", "B")
+    assert documents[0].tgt == expected
     assert counts.dropped == {"another reference": 1}
 
 
@@ -164,7 +165,8 @@ def test_iwslt_training_text(tmp_path, has_doc):
     )
     documents, counts = parse(tmp_path, {"en": en, "de": de}, reader="iwslt_train")
     assert [(d.id, d.src, d.tgt) for d in documents] == [("7", ("E1", ""), ("D1", "")), ("9", ("E2",), ("D2",))]
-    assert counts.empty_documents == 1 and counts.empty_both == 1
+    assert counts.empty_documents == 1
+    assert counts.empty_both == 1
 
 
 def test_iwslt_training_text_refuses_a_talk_of_other_length(tmp_path):

@@ -123,7 +123,8 @@ def test_a_free_stream_ends_and_holds_words_alone(architecture, name):
     limit = sum(int(1.2 * n) + 10 + 2 if n else 2 for n in UGLY[name])
     (hypotheses,) = search(model, [document], beam_size=3)
     for hypothesis in hypotheses:
-        assert hypothesis.sentences and all(token >= N_SPECIALS for s in hypothesis.sentences for token in s)
+        assert hypothesis.sentences
+        assert all(token >= N_SPECIALS for s in hypothesis.sentences for token in s)
         assert sum(len(sentence) + 2 for sentence in hypothesis.sentences) <= limit + 2
 
 

@@ -145,7 +145,8 @@ def untrained(study, architecture="global_context", *, extras=()):
 
 def test_a_model_with_tags_writes_them_before_every_sentence(study_files):
     trained = untrained(study_files, extras=("[MASK1]", "[MASK2]", "<de>", "<en>"))
-    assert trained.encode("the dog", "src")[0] == 9 and trained.encode("das Tier", "tgt")[0] == 8
+    assert trained.encode("the dog", "src")[0] == 9
+    assert trained.encode("das Tier", "tgt")[0] == 8
     translator = Translator(trained, DecodingSettings(beam_size=2))
     assert translator.symbols == TargetSymbols(8, 10)
     rows = translator.translate_instances(_shifted(load_instances(study_files.instances()), 4))

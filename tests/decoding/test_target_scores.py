@@ -96,7 +96,8 @@ def test_a_trained_model_prefers_the_right_translation(overfitted, architecture)
     results = score_suite(items, scorer(trained))
     assert [row["id"] for row in results] == [item.id for item in items]
     for row in results:
-        assert len(row["scores"]) == 3 and max(row["scores"]) == row["scores"][1]
+        assert len(row["scores"]) == 3
+        assert max(row["scores"]) == row["scores"][1]
 
 
 def test_the_sentence_model_has_no_context(overfitted):

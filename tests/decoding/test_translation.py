@@ -98,7 +98,9 @@ def test_no_document_is_no_translation(study_files):
 
 def test_a_source_sentence_has_both_marks(study_files):
     ids = untrained(study_files, "g_transformer").encode("the dog", "src")
-    assert ids[0] == BOS and ids[-1] == EOS and len(ids) == 4
+    assert ids[0] == BOS
+    assert ids[-1] == EOS
+    assert len(ids) == 4
 
 
 def test_bfloat16_on_a_cpu_is_a_setting(overfitted):

@@ -45,7 +45,8 @@ def test_every_sentence_keeps_its_place(files):
     documents = annotated(read_texts(*files))
     assert [len(document.sentences) for document in documents] == list(LENGTHS)
     assert documents[0].sentences[0] == ("He", "left", ",", "because", "it", "rained", ".")
-    assert documents[0].sentences[1] == () and documents[0].edus[-1].end == 0
+    assert documents[0].sentences[1] == ()
+    assert documents[0].edus[-1].end == 0
     assert "&" in documents[2].sentences[3] and '"' in documents[2].sentences[3], "neither marks nor escapes"
     for document in documents:
         assert document.dependencies.heads == tuple(range(-1, len(document.edus) - 1))
@@ -116,7 +117,9 @@ def test_mistakes_on_the_command_line_are_one_line(options, message, tmp_path, c
     ]
     assert main([*command, *options]) == 2
     error = capsys.readouterr().err
-    assert message in error and error.count("\n") == 1 and not out.exists()
+    assert message in error
+    assert error.count("\n") == 1
+    assert not out.exists()
 
 
 def test_gather_writes_a_file(files, tmp_path):

@@ -59,7 +59,7 @@ def test_trees_pass_the_check(heads):
 
 
 @pytest.mark.parametrize(
-    "heads, message",
+    ("heads", "message"),
     [
         ([-1, -1], "here: units 1 and 2 are both roots"),
         ([1, 0], "here: unit 1 depends on itself"),

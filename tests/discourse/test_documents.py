@@ -50,7 +50,7 @@ def arcs(*heads):
 
 
 @pytest.mark.parametrize(
-    "changes, message",
+    ("changes", "message"),
     [
         ({"edus": EDUS[:3]}, "the EDUs cover 0 of the 2 words of sentence 3"),
         ({"edus": (EDUS[0], *EDUS[2:])}, "the EDUs cover 4 of the 7 words of sentence 1"),

@@ -11,7 +11,7 @@ from docmt.errors import UserError
 
 
 @pytest.mark.parametrize(
-    "name, n_classes, same_unit",
+    ("name", "n_classes", "same_unit"),
     [("gum", 15, "same-unit"), ("gcdt", 15, "same-unit"), ("rst_dt", 18, "Same-Unit"), ("controlled", 8, None)],
 )
 def test_inventories(name, n_classes, same_unit):
@@ -35,7 +35,7 @@ def test_gum_classes_are_the_prefixes():
 
 
 @pytest.mark.parametrize(
-    "fine, coarse",
+    ("fine", "coarse"),
     [
         ("elaboration-object-attribute-e", "Elaboration"),
         ("evaluation-s-e", "Evaluation"),

@@ -40,7 +40,8 @@ def test_several_phenomena_get_a_row_over_all():
 )
 def test_right_candidate_must_be_strictly_highest(scores, value):
     row = score_contrast([item("a", n=3)], {"a": scores})[0]
-    assert row["value"] == value and row["chance"] == pytest.approx(100 / 3)
+    assert row["value"] == value
+    assert row["chance"] == pytest.approx(100 / 3)
 
 
 def test_wilson_interval_against_published_values():

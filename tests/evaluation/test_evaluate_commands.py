@@ -38,9 +38,12 @@ def test_bleu_writes_rows_with_run_and_provenance(tmp_path, text):
     assert main(["evaluate", "bleu", *options, str(tmp_path / "s.json")]) == 0
     content = json.loads((tmp_path / "s.json").read_text())
     row = content["scores"][0]
-    assert row["metric"] == "s-BLEU" and row["value"] == pytest.approx(100) and row["n"] == 12
+    assert row["metric"] == "s-BLEU"
+    assert row["value"] == pytest.approx(100)
+    assert row["n"] == 12
     assert (row["dataset"], row["system"], row["seed"], row["test"]) == ("d", "s", 3, "t")
-    assert row["phenomenon"] is None and row["distance"] is None
+    assert row["phenomenon"] is None
+    assert row["distance"] is None
     assert content["provenance"]["fingerprint"] == "abc"
     assert set(content["provenance"]["inputs"]) == {"hypotheses", "reference", "documents"}
 
@@ -54,7 +57,8 @@ def test_bleu_computes_the_metrics_of_other_programs_or_says_why_not(tmp_path, t
     assert rows["s-BLEU"]["value"] == pytest.approx(100)
     meteor, apt = rows["METEOR"], rows["APT"]
     assert meteor["value"] == pytest.approx(100) or "not computed" in meteor["signature"]
-    assert apt["value"] is None and ("not computed" in apt["signature"] or "training pairs:12" in apt["signature"])
+    assert apt["value"] is None
+    assert "not computed" in apt["signature"] or "training pairs:12" in apt["signature"]
 
 
 def test_pronouns_with_alignments_by_hand(tmp_path, text, capsys):
@@ -85,7 +89,8 @@ def test_contrast_keeps_the_provenance_of_decoding(tmp_path):
     assert main(["evaluate", "contrast", *options]) == 0
     content = json.loads((tmp_path / "s.json").read_text())
     assert content["provenance"]["log_probabilities"] == {"commit": "c0ffee"}
-    assert content["scores"][0]["value"] == 100 and content["scores"][0]["test"] == "t"
+    assert content["scores"][0]["value"] == 100
+    assert content["scores"][0]["test"] == "t"
 
 
 @pytest.mark.parametrize("test", ["bootstrap", "randomisation"])
@@ -98,7 +103,9 @@ def test_compare_finds_the_worse_system(tmp_path, text, capsys, test):
     options = [*text_options(tmp_path), "--test", test, "--samples", "200", "--out", str(table)]
     assert main(["evaluate", "compare", "--hypotheses", *named, *options]) == 0
     printed = capsys.readouterr().out
-    assert "BLEU (sentences)" in printed and "chrF2 (sentences)" in printed and "–" in printed
+    assert "BLEU (sentences)" in printed
+    assert "chrF2 (sentences)" in printed
+    assert "–" in printed
     rows = {(row[0], row[1]): row for row in (line.split(",") for line in table.read_text().splitlines()[1:])}
     assert float(rows["bad", "BLEU (sentences)"][3]) < -10
     assert float(rows["bad", "BLEU (sentences)"][4]) < 0.05 < float(rows["same", "BLEU (sentences)"][4])
@@ -128,7 +135,9 @@ def test_bad_run_keys_give_one_line_and_no_file(tmp_path, text, capsys, run, mes
     options = ["--hypotheses", str(path), *text_options(tmp_path), "--run", *run, "--out", str(out)]
     assert main(["evaluate", "bleu", *options]) == 2
     error = capsys.readouterr().err.strip()
-    assert message in error and "\n" not in error and not out.exists()
+    assert message in error
+    assert "\n" not in error
+    assert not out.exists()
 
 
 def test_one_system_cannot_be_compared(tmp_path, text, capsys):

@@ -53,7 +53,9 @@ def test_misfits_are_refused_in_one_line(tmp_path, change, message):
     path = write(tmp_path / "h.jsonl", change([dict(line) for line in LINES]))
     with pytest.raises(UserError) as caught:
         read_hypotheses(path, INDEX)
-    assert message in str(caught.value) and str(path) in str(caught.value) and "\n" not in str(caught.value)
+    assert message in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_reference_of_another_length_is_refused(tmp_path):

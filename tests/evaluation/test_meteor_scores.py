@@ -102,7 +102,8 @@ def test_ugly_lines_keep_their_places(monkeypatch):
     ]
     hypotheses = make_hypotheses(ugly, (4, 4), documents=("a", "b"))
     rows = scores_by_metric(hypotheses, ugly)
-    assert rows["METEOR"]["n"] == 8 and rows["METEOR"]["value"] == pytest.approx(100)
+    assert rows["METEOR"]["n"] == 8
+    assert rows["METEOR"]["value"] == pytest.approx(100)
     shifted = scores_by_metric(make_hypotheses(ugly[1:] + ugly[:1], (4, 4), documents=("a", "b")), ugly)
     assert shifted["METEOR"]["value"] < 5
 
@@ -156,7 +157,8 @@ def test_what_is_missing_is_said_in_one_line_and_gives_no_number(monkeypatch, ca
         ("d-METEOR (instances)", None, 0),
     ]
     assert all(row["signature"].startswith("not computed: ") and reason in row["signature"] for row in rows)
-    assert len(caplog.records) == 2 and "\n" not in caplog.text.strip().split("WARNING")[1].strip()
+    assert len(caplog.records) == 2
+    assert "\n" not in caplog.text.strip().split("WARNING")[1].strip()
 
 
 @needs_meteor
@@ -187,7 +189,8 @@ def test_small_scores_are_read(monkeypatch):
     output = "Eval ID:  x\nSegment 1 score:\t1.0E-4\nFinal score:            1.2E-4\n"
     monkeypatch.setattr(meteor, "run_program", lambda command, name: (output, ""))
     score, identity = run_meteor(["a"], ["a"], command=["java"], options=[])
-    assert math.isclose(score, 1.2e-4) and identity == "x"
+    assert math.isclose(score, 1.2e-4)
+    assert identity == "x"
 
 
 def test_a_paraphrase_table_beside_the_program_is_used(tmp_path):
@@ -199,4 +202,5 @@ def test_a_paraphrase_table_beside_the_program_is_used(tmp_path):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "paraphrase-de.gz").touch()
     options, has_table = language_options(language, tmp_path / "m.jar")
-    assert has_table and options[-3:] == ["exact stem paraphrase", "-w", "1.0 0.8 0.2"]
+    assert has_table
+    assert options[-3:] == ["exact stem paraphrase", "-w", "1.0 0.8 0.2"]

@@ -154,9 +154,11 @@ def test_the_real_aligner_with_training_text(tmp_path):
         score_pronouns(make_hypotheses(lines), source, reference, settings=settings, training=training, **LANGUAGES)
         for lines in (reference, wrong)
     )
-    assert right[0]["value"] == pytest.approx(100) and right[0]["n"] == 12
+    assert right[0]["value"] == pytest.approx(100)
+    assert right[0]["n"] == 12
     assert worse[0]["value"] == pytest.approx(50, abs=10)
-    assert "aligner:eflomal 2.0.0" in right[0]["signature"] and "runs:2|training pairs:100" in right[0]["signature"]
+    assert "aligner:eflomal 2.0.0" in right[0]["signature"]
+    assert "runs:2|training pairs:100" in right[0]["signature"]
 
 
 def test_unaligned_hypotheses_have_no_score():
@@ -176,7 +178,8 @@ def test_what_is_missing_is_said_in_one_line_and_gives_no_number(monkeypatch, ca
     ):
         rows = score_pronouns(make_hypotheses(HYPOTHESES), SOURCE, REFERENCE, tgt_lang=tgt_lang, **arguments)
         assert [(row["metric"], row["value"], row["n"]) for row in rows] == [("APT", None, 0)]
-        assert reason in rows[0]["signature"] and reason in caplog.text
+        assert reason in rows[0]["signature"]
+        assert reason in caplog.text
 
 
 def test_training_text_of_two_lengths_is_refused(tmp_path):

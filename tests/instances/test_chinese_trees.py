@@ -56,7 +56,8 @@ def test_each_edu_is_exactly_its_subwords(values):
     assert any(subword.endswith("@@") for subwords in sentences for subword in subwords), "words of several subwords"
     texts = [Text("d", LINES)]
     (document,) = annotate(texts, lang="zh", segmenter=EveryWord(), parser=baseline("chain"))
-    assert len(document.edus) > 60 and document.sentences[2] == ()
+    assert len(document.edus) > 60
+    assert document.sentences[2] == ()
     placed = place_trees(document, sentences)
     assert placed.n_inexact == 0
     found = [edu for sentence in edus_over_subwords(placed, sentences) for edu in sentence]

@@ -90,7 +90,8 @@ def test_a_subset_keeps_order_and_follows_its_seed():
     whole = build(documents, max_sentences=1)
     subsets = [build(documents, max_sentences=1, subset=20, subset_seed=seed) for seed in (1, 1, 2)]
     for subset in subsets:
-        assert len(subset) == 20 and subset.manifest["counts"]["instances_left_out"] == len(whole) - 20
+        assert len(subset) == 20
+        assert subset.manifest["counts"]["instances_left_out"] == len(whole) - 20
         assert (np.diff(subset.documents) >= 0).all()
     texts = [[tuple(s.sentences(i, "src")[0].tolist()) for i in range(20)] for s in subsets]
     assert texts[0] == texts[1] != texts[2]
@@ -207,7 +208,11 @@ def test_a_broken_manifest_is_refused(tmp_path, content):
 def test_statistics_are_those_of_table_1():
     built = build([repeated(8, 8, 8), repeated(18)], max_tokens=20)
     row = instance_statistics(built)
-    assert row["sentences"] == 4 and row["documents"] == 2 and row["instances"] == 3
-    assert row["sentences_per_instance"] == 1.33 and row["tokens_per_instance"] == 16.7
-    assert row["longest_instance_tokens"] == 20 and row["sentences_over_limit"] == 0
+    assert row["sentences"] == 4
+    assert row["documents"] == 2
+    assert row["instances"] == 3
+    assert row["sentences_per_instance"] == 1.33
+    assert row["tokens_per_instance"] == 16.7
+    assert row["longest_instance_tokens"] == 20
+    assert row["sentences_over_limit"] == 0
     json.dumps(row)

@@ -16,7 +16,8 @@ def test_trees_come_back_whole(study_files, tmp_path):
     again = load_instances(tmp_path / "again")
     for name, dtype in TREE_ARRAYS.items():
         array = getattr(again.trees, name)
-        assert array.dtype == dtype and np.array_equal(array, getattr(instance_set.trees, name))
+        assert array.dtype == dtype
+        assert np.array_equal(array, getattr(instance_set.trees, name))
     assert read_json(tmp_path / "again/manifest.json")["sha256"] == instance_set.manifest["sha256"]
 
 
@@ -80,4 +81,5 @@ def test_trees_that_do_not_fit_are_refused_in_one_line(study_files, tmp_path, na
     save_instances(tmp_path / "trees", replace(instance_set, trees=trees))
     with pytest.raises(UserError, match=message) as caught:
         load_instances(tmp_path / "trees")
-    assert "\n" not in str(caught.value) and "with trees again" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert "with trees again" in str(caught.value)

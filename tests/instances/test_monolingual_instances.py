@@ -49,7 +49,8 @@ def test_pieces_are_those_of_parallel_documents_of_twice_the_same_side(documents
 
 def test_documents_longer_than_30_sentences_are_cut_and_counted():
     built = build([[["a"]] * 65, [["b"]] * 30, [["d"]] * 2], max_sentences=30, max_tokens=8192)
-    assert built.n_sentences().tolist() == [30, 30, 5, 30, 2] and built.documents.tolist() == [0, 0, 0, 1, 2]
+    assert built.n_sentences().tolist() == [30, 30, 5, 30, 2]
+    assert built.documents.tolist() == [0, 0, 0, 1, 2]
     counts = built.manifest["counts"]
     assert (counts["documents_split"], counts["instances_without_gap"], counts["sentences"]) == (1, 1, 97)
     assert instance_statistics(built)["sentences_per_instance"] == 19.4
@@ -66,7 +67,8 @@ def test_one_side_is_stored_and_both_come_back(tmp_path):
     packed, counts = noise_instances(
         loaded, [2, 0], seed=1, epoch=0, settings=RestorationSettings(), symbols=RestorationSymbols.of(VOCABULARY)
     )
-    assert packed.counts_B.tolist() == [3, 3] and counts.gaps == 2
+    assert packed.counts_B.tolist() == [3, 3]
+    assert counts.gaps == 2
 
 
 @pytest.fixture
@@ -85,7 +87,8 @@ def arguments(folder, **changes):
 def test_build_on_the_command_line(files):
     assert main(arguments(files, settings='{"max_sentences": 1}')) == 0
     manifest = read_json(files / "out/manifest.json")
-    assert manifest["monolingual"] and manifest["counts"]["instances"] == 3
+    assert manifest["monolingual"]
+    assert manifest["counts"]["instances"] == 3
     assert manifest["provenance"]
     assert len(load_instances(files / "out")) == 3
 
@@ -105,7 +108,9 @@ def test_bad_files_are_named_in_one_line(files, capsys, name, lines, message):
         write_lines(files / name, lines)
     assert main(arguments(files)) == 2
     error = capsys.readouterr().err
-    assert message in error and str(files / name) in error and error.count("\n") == 1
+    assert message in error
+    assert str(files / name) in error
+    assert error.count("\n") == 1
     assert not (files / "out").exists()
 
 

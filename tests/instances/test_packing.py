@@ -38,7 +38,9 @@ def test_tags_stand_before_every_sentence_in_the_place_of_the_first_mark(instanc
         (91, (packed.tgt_tokens_N, packed.tgt_lengths_G), (tagged.tgt_tokens_N, tagged.tgt_lengths_G)),
     ):
         for plain, found in zip(sentences(*before), sentences(*after), strict=True):
-            assert plain[0] == BOS and found == [tag, *plain[1:]] and found[-1] == EOS
+            assert plain[0] == BOS
+            assert found == [tag, *plain[1:]]
+            assert found[-1] == EOS
 
 
 def test_tags_of_a_language_that_the_vocabulary_does_not_know():
@@ -52,8 +54,10 @@ def test_tags_of_a_language_that_the_vocabulary_does_not_know():
 def test_documents_as_sentences_hold_the_same_text(study_files, segmentation):
     instance_set = load_instances(study_files.instances(segmentation))
     single = as_sentences(instance_set)
-    assert len(single) == instance_set.n_sentences().sum() and set(single.n_sentences().tolist()) == {1}
-    assert single.trees is None and single.src_tokens is instance_set.src_tokens
+    assert len(single) == instance_set.n_sentences().sum()
+    assert set(single.n_sentences().tolist()) == {1}
+    assert single.trees is None
+    assert single.src_tokens is instance_set.src_tokens
     documents = [instance_set.documents[i] for i in range(len(instance_set)) for _ in instance_set.sentences(i, "src")]
     assert single.documents.tolist() == documents
     whole, parts = (gather(each, range(len(each))) for each in (instance_set, single))

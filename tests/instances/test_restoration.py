@@ -96,7 +96,8 @@ def test_rules_hold_for_every_document(lengths, ratio, mask_ratio, seed):
     hidden = {token for gap in gaps for token in outputs[gap][1:-1]}
     assert not hidden & set(tokens.tolist()), "a word of a gap sentence stands in the input"
     for i, (found, output) in enumerate(zip(inputs, outputs, strict=True)):
-        assert found[0] == BOS and found[-1] == EOS
+        assert found[0] == BOS
+        assert found[-1] == EOS
         if i in gaps:
             assert found == [*outputs[i - 1][:-1], SYMBOLS.gap_mask, *outputs[i + 1][1:]]
         else:
@@ -109,7 +110,8 @@ def test_gaps_beyond_the_rules_are_capped_and_counted(n, ratio, seed):
     gaps, wanted = choose_gaps(n, ratio, np.random.default_rng(seed))
     assert wanted == int(ratio * n + 0.5)
     assert len(gaps) == min(wanted, (n - 1) // 2)
-    assert np.all(np.diff(gaps) > 1) and np.all((gaps > 0) & (gaps < n - 1))
+    assert np.all(np.diff(gaps) > 1)
+    assert np.all((gaps > 0) & (gaps < n - 1))
 
 
 def test_all_choices_of_gaps_are_equally_likely():
@@ -122,15 +124,19 @@ def test_all_choices_of_gaps_are_equally_likely():
 @pytest.mark.parametrize("lengths", [[3], [3, 2], [0], [0, 0]])
 def test_documents_of_one_or_two_sentences_have_no_gap(lengths):
     tokens, src_lengths, counts = noise(make_document(lengths), gap_ratio=1.0, mask_ratio=0.0)
-    assert np.array_equal(tokens, make_document(lengths)[0]) and src_lengths.tolist() == [n + 2 for n in lengths]
-    assert counts.gaps == 0 and counts.gaps_lacking == len(lengths)
+    assert np.array_equal(tokens, make_document(lengths)[0])
+    assert src_lengths.tolist() == [n + 2 for n in lengths]
+    assert counts.gaps == 0
+    assert counts.gaps_lacking == len(lengths)
 
 
 def test_all_words_masked_and_a_gap_between_empty_sentences():
     document = make_document([2, 0, 3, 0, 1])
     tokens, lengths, counts = noise(document, gap_ratio=0.2, mask_ratio=1.0, mask_share=1.0, random_share=0.0)
     sentences = split(tokens, lengths)
-    assert sentences[0] == [BOS, 7, 7, EOS] and sentences[4] == [BOS, 7, EOS] and counts.gaps == 1
+    assert sentences[0] == [BOS, 7, 7, EOS]
+    assert sentences[4] == [BOS, 7, EOS]
+    assert counts.gaps == 1
     opened, lengths = open_gaps(document[0], document[0], document[1], np.array([2]), gap_mask=6)
     assert split(opened, lengths)[2] == [BOS, 6, EOS]
 
@@ -142,7 +148,8 @@ def test_shares_of_noise_are_those_of_the_settings():
     words = 400 * 50
     masked, random, unchanged = np.bincount(fates)[1:]
     assert abs((masked + random + unchanged) / words - 0.15) < 0.01
-    assert abs(masked / (fates > 0).sum() - 0.8) < 0.03 and abs(random / (fates > 0).sum() - 0.1) < 0.02
+    assert abs(masked / (fates > 0).sum() - 0.8) < 0.03
+    assert abs(random / (fates > 0).sum() - 0.1) < 0.02
     assert (noised[fates == 1] == SYMBOLS.token_mask).all()
     assert set(noised[fates == 2].tolist()) == set(range(10, 20))
     assert np.array_equal(noised[(fates == 0) | (fates == 3)], document[0][(fates == 0) | (fates == 3)])
@@ -186,14 +193,17 @@ def test_equal_documents_get_noise_of_their_own():
     settings = RestorationSettings()
     packed, counts = noise_instances(twice, [0, 1], seed=1, epoch=0, settings=settings, symbols=SYMBOLS)
     assert not np.array_equal(*np.split(packed.src_lengths_G, 2))
-    assert counts.documents == 2 and counts.gaps == 4 and counts.words == 192
+    assert counts.documents == 2
+    assert counts.gaps == 4
+    assert counts.words == 192
 
 
 def test_counts_add_up():
     _, together = noised([0, 1, 2, 3])
     apart = sum((noised([number])[1] for number in range(4)), NoiseCounts())
     assert together == apart
-    assert together.gaps == 2 + 0 + 1 + 4 and together.gaps_lacking == 0
+    assert together.gaps == 2 + 0 + 1 + 4
+    assert together.gaps_lacking == 0
 
 
 def test_symbols_come_from_the_vocabulary():

@@ -51,7 +51,9 @@ def test_every_sentence_once_in_order_inside_its_document(documents, max_tokens,
     costs = np.array([cost for document in documents for cost in document])
     lengths = [len(document) for document in documents]
     offsets, owners = split_documents(costs, lengths, settings)
-    assert offsets[0] == 0 and offsets[-1] == len(costs) and (np.diff(offsets) > 0).all()
+    assert offsets[0] == 0
+    assert offsets[-1] == len(costs)
+    assert (np.diff(offsets) > 0).all()
     owner_of_sentence = np.repeat(np.arange(len(documents)), lengths)
     for first, last, owner in zip(offsets[:-1], offsets[1:], owners, strict=True):
         assert (owner_of_sentence[first:last] == owner).all()

@@ -247,12 +247,14 @@ def test_restoring_is_translating_a_noised_document():
     clean = np.concatenate([random_sentence(np.random.default_rng(1), length) for length in (3, 2, 4, 1, 0, 2)])
     lengths = np.array([5, 4, 6, 3, 2, 4])
     src_tokens, src_lengths, counts = noise_document(clean, lengths, seed=(3, 1), **RESTORATION)
-    assert counts.gaps == 1 and counts.masked
+    assert counts.gaps == 1
+    assert counts.masked
     sentences = PackedSentences(src_tokens, src_lengths, clean, lengths, np.array([6]))
     batch = pack(sentences.tagged(LanguageTags(8, 8)), settings=model.settings)
     assert set(batch.src_tokens_S[np.cumsum(src_lengths) - src_lengths].tolist()) == {8}
     assert set(batch.tgt_inputs_N[np.cumsum(lengths - 1) - lengths + 1].tolist()) == {8}
-    assert not batch.tgt_labels_N.eq(8).any() and len(batch.tgt_labels_N) == lengths.sum() - 6
+    assert not batch.tgt_labels_N.eq(8).any()
+    assert len(batch.tgt_labels_N) == lengths.sum() - 6
     LossModule(model, 0.1)(batch).backward()
     assert all(parameter.grad.any() for parameter in model.parameters())
 
@@ -267,7 +269,8 @@ def test_instances_become_tagged_batches(study_files, context):
     assert batch.tgt_inputs_N[np.cumsum(layout.tgt_lengths_G) - layout.tgt_lengths_G].tolist() == [97] * 4
     plain = collate(instance_set, [0, 3], model.settings, context=context)
     assert torch.equal(batch.tgt_labels_N, plain.tgt_labels_N)
-    assert layout.context == context and layout.sentences_B.tolist() == [3, 1]
+    assert layout.context == context
+    assert layout.sentences_B.tolist() == [3, 1]
 
 
 # Numbers of parameters

@@ -111,4 +111,5 @@ def test_which_models_decode_sentences_alone(architecture):
 def test_bad_settings_are_named(values, message):
     with pytest.raises(UserError, match=message) as caught:
         load("tiny", "g_transformer", **values)
-    assert "\n" not in str(caught.value) and str(caught.value).startswith("model")
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).startswith("model")

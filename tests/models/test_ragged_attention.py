@@ -226,7 +226,9 @@ def test_varlen_path_hands_over_the_right_ranges(monkeypatch, slot, pattern):
 
     def loop(query, key, value, query_offsets, key_offsets, max_q, max_k, *, window_size):
         assert query_offsets.dtype == key_offsets.dtype == torch.int32
-        assert query.is_contiguous() and key.is_contiguous() and value.is_contiguous()
+        assert query.is_contiguous()
+        assert key.is_contiguous()
+        assert value.is_contiguous()
         spans = [list(zip(o[:-1].tolist(), o[1:].tolist(), strict=True)) for o in (query_offsets, key_offsets)]
         assert (max_q, max_k) == tuple(max(b - a for a, b in span) for span in spans)
         outputs = []
@@ -279,4 +281,5 @@ def test_a_multi_head_attention_starts_as_the_paper_code_does():
     bound = 2**-0.5 * math.sqrt(6 / 128)  # Xavier with gain 1/√2, for each of the three maps
     for part in attention.in_weight.split(64):
         assert 0.95 * bound < part.abs().max() <= bound
-    assert not attention.in_bias.any() and not attention.out.bias.any()
+    assert not attention.in_bias.any()
+    assert not attention.out.bias.any()

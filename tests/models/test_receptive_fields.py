@@ -75,7 +75,8 @@ WHOLE = {
 @pytest.mark.parametrize("architecture", WHOLE)
 def test_which_sentences_a_model_sees(architecture):
     src, tgt = model_influence(make_model(architecture))
-    assert np.array_equal(src, WHOLE[architecture][0]) and np.array_equal(tgt, WHOLE[architecture][1])
+    assert np.array_equal(src, WHOLE[architecture][0])
+    assert np.array_equal(tgt, WHOLE[architecture][1])
 
 
 @pytest.mark.parametrize(("window", "layers", "reach"), [(0, 1, 0), (1, 1, 1), (2, 1, 2), (1, 2, 2), (4, 1, 4)])

@@ -294,7 +294,8 @@ def test_bfloat16_never_gives_nan(architecture):
     documents = [*random_documents(COUNTS), *random_documents((30,), longest=40, seed=1)]
     trees = document_trees(documents, open_B=[*OPEN, False])
     loss, gradients = loss_and_gradients(model, make_batch(model.settings, documents, trees))
-    assert loss.isfinite() and all(gradient.isfinite().all() for gradient in gradients)
+    assert loss.isfinite()
+    assert all(gradient.isfinite().all() for gradient in gradients)
 
 
 # Who influences whom
@@ -389,7 +390,8 @@ def test_parts_come_in_the_order_in_which_fuse_runs_them():
             return query_ND
 
         attention.fuse(torch.ones(2, WIDTH), attend)
-        assert seen == parts(attention) and len(seen) == (1 if pattern in ("group", "rst") else 2)
+        assert seen == parts(attention)
+        assert len(seen) == (1 if pattern in ("group", "rst") else 2)
 
 
 def test_collated_trees_are_those_of_the_instances(study_files):
@@ -408,4 +410,5 @@ def test_collated_trees_are_those_of_the_instances(study_files):
 def test_opening_keeps_what_is_open():
     layout = make_layout([([(3, 2)], True), ([(2, 2)], False), ([(2, 2)], False)])
     opened = layout.opened(np.array([False, True, False]))
-    assert opened.trees.open_B.tolist() == [True, True, False] and layout.trees.open_B.tolist() == [True, False, False]
+    assert opened.trees.open_B.tolist() == [True, True, False]
+    assert layout.trees.open_B.tolist() == [True, False, False]

@@ -67,18 +67,23 @@ def test_sums_by_rule_in_the_order_of_the_workflow(folder):
     assert (other["stage"], other["rule"]) == ("other", "mine")
     table = costs_table(folder.read())
     assert [row[0] for row in table.rows] == ["text", "training", "other", "all"]
-    assert table.rows[-1][2:4] == ["4", "4.000"] and table.rows[-1][-1] == "2.00"
+    assert table.rows[-1][2:4] == ["4", "4.000"]
+    assert table.rows[-1][-1] == "2.00"
 
 
 @pytest.mark.parametrize("mark", ["-", "NA", ""])
 def test_jobs_too_short_to_be_measured_count_in_wall_time_only(folder, mark):
     folder.benchmark("gather", "gather", 36, cpu=mark, rss=mark)
     (record,) = summarise_costs(folder.read())
-    assert record["wall_hours"] == pytest.approx(0.01) and record["core_hours"] == 0
-    assert math.isnan(record["peak_mib"]) and record["not_measured"] == 1
+    assert record["wall_hours"] == pytest.approx(0.01)
+    assert record["core_hours"] == 0
+    assert math.isnan(record["peak_mib"])
+    assert record["not_measured"] == 1
     table = costs_table(folder.read())
-    assert "not in core-hours: 1." in table.caption and table.rows[0][-1] == "–"
-    assert "–" in to_text(table) and "--" in to_latex(table)
+    assert "not in core-hours: 1." in table.caption
+    assert table.rows[0][-1] == "–"
+    assert "–" in to_text(table)
+    assert "--" in to_latex(table)
 
 
 @pytest.mark.parametrize(
@@ -121,9 +126,11 @@ def test_resumed_training_counts_the_updates_before(folder):
     assert cost.earlier_seconds == 70  # what lasted longer than the last session is missing at least
     (cost,) = folder.read(histories=[history("a", [100, 200, 300], [40, 80, 99])])
     assert cost.earlier_seconds == 60  # half way between updates 100 and 200
-    assert cost.wall_seconds == 110 and cost.core_seconds == pytest.approx(220)
+    assert cost.wall_seconds == 110
+    assert cost.core_seconds == pytest.approx(220)
     table = costs_table([cost])
-    assert "resumed" in table.caption and table.values["gpu_hours"].item() == pytest.approx(110 / 3600)
+    assert "resumed" in table.caption
+    assert table.values["gpu_hours"].item() == pytest.approx(110 / 3600)
 
 
 def test_uninterrupted_training_counts_once(folder):
@@ -149,7 +156,8 @@ def test_damaged_benchmarks_are_named_and_passed_over(folder, caplog, text):
 
 
 def test_no_benchmarks_no_table(folder):
-    assert folder.read() == [] and costs_table([]) is None
+    assert folder.read() == []
+    assert costs_table([]) is None
 
 
 def test_report_has_a_section_of_costs_without_its_own(folder, tmp_path, capsys):
@@ -163,4 +171,5 @@ def test_report_has_a_section_of_costs_without_its_own(folder, tmp_path, capsys)
     assert main(["report", "render", *arguments, "--out", str(tmp_path / "out")]) == 0
     assert "## Costs" in (tmp_path / "out/report.md").read_text()
     rows = list(csv.DictReader((tmp_path / "out/tables/costs.csv").open()))
-    assert [row["rule"] for row in rows] == ["train"] and (tmp_path / "out/tables/costs.tex").exists()
+    assert [row["rule"] for row in rows] == ["train"]
+    assert (tmp_path / "out/tables/costs.tex").exists()

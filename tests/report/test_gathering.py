@@ -34,7 +34,8 @@ def test_rows_of_all_files_with_provenance(tmp_path):
     assert list(table.columns) == COLUMNS
     assert table["seed"].tolist() == [1, 2]
     assert table.loc[0, ["commit", "fingerprint", "versions"]].tolist() == ["abc", "f00", "docmt 0.1; python 3.11"]
-    assert table.loc[1, "data"] == "a" * 12 and table.loc[1, "distance"] == 4
+    assert table.loc[1, "data"] == "a" * 12
+    assert table.loc[1, "distance"] == 4
 
 
 def test_reads_back_what_was_written(tmp_path):
@@ -48,14 +49,17 @@ def test_reads_back_what_was_written(tmp_path):
     again = read_scores_table(tmp_path / "scores.csv")
     pd.testing.assert_frame_equal(table, again)
     assert again.loc[0, ["fingerprint", "data"]].tolist() == ["001234567890", "1e1e1e1e1e1e"]
-    assert again["system"].tolist() == names and pd.isna(again["value"][1])
+    assert again["system"].tolist() == names
+    assert pd.isna(again["value"][1])
 
 
 def test_same_score_twice_is_refused_naming_both_files(tmp_path):
     one, two = write(tmp_path / "1.json", ROW), write(tmp_path / "2.json", ROW | {"value": 9})
     with pytest.raises(UserError) as caught:
         gather_scores([one, two])
-    assert str(one) in str(caught.value) and str(two) in str(caught.value) and "metric s-BLEU" in str(caught.value)
+    assert str(one) in str(caught.value)
+    assert str(two) in str(caught.value)
+    assert "metric s-BLEU" in str(caught.value)
 
 
 def test_rows_that_differ_in_kind_only_are_two(tmp_path):

@@ -49,7 +49,8 @@ def test_a_row_per_system_in_the_order_of_the_settings_with_what_the_config_says
         ["#1", "✗", "–", "sentences", "1", "20.00", "7.00"],
         ["b", "✓", "–", "documents", "1", "30.00", "–"],
     ]
-    assert table.best == {(1, 5)} and table.n_labels == 4
+    assert table.best == {(1, 5)}
+    assert table.n_labels == 4
     assert table.values["Bi-sent"].tolist() == ["✗", "✓"]
 
 
@@ -114,7 +115,8 @@ def test_names_of_the_reports_own_tables_are_refused():
 def test_the_report_opens_with_them_and_prints_them():
     settings = ReportSettings(tables={"table_1": LaidOutTable(title="Table 1, ours", systems=["a"])})
     report = build_report(long_table([score("a", 20)]), settings, facts=FACTS)
-    assert report.tables[0].key == "table_1" and report.printed().startswith("Table 1, ours")
+    assert report.tables[0].key == "table_1"
+    assert report.printed().startswith("Table 1, ours")
     assert {table.key for table in report.tables} <= {"table_1", *OWN_TABLES}
 
 

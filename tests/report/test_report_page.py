@@ -77,14 +77,20 @@ def test_page_is_whole_and_self_contained(tmp_path, study, capsys):
     html = render(tmp_path, study)
     checker = Checker()
     checker.feed(html)
-    assert not checker.open and "script" not in checker.tags and "img" not in checker.tags
+    assert not checker.open
+    assert "script" not in checker.tags
+    assert "img" not in checker.tags
     assert all(link.startswith("#") for link in checker.links)
     assert len(checker.ids) == len(set(checker.ids))
     assert {link[1:] for link in checker.links} <= set(checker.ids)
-    assert "&lt;script&gt;" in html and "currentColor" in html and "prefers-color-scheme: dark" in html
+    assert "&lt;script&gt;" in html
+    assert "currentColor" in html
+    assert "prefers-color-scheme: dark" in html
     assert not re.search(r"https?://(?!www\.w3\.org/)", html)
     printed = capsys.readouterr().out
-    assert "Translation scores" in printed and "Contrastive accuracy" in printed and "21.50 ± 0.71" in printed
+    assert "Translation scores" in printed
+    assert "Contrastive accuracy" in printed
+    assert "21.50 ± 0.71" in printed
 
 
 def test_tables_and_figures_are_files(tmp_path, study):
@@ -121,14 +127,17 @@ def test_data_tables_from_files(tmp_path, study):
     counts.write_text(json.dumps({"sentences": 4, "dropped": {"empty": 1}}))
     named = ["--overlaps", str(overlap), f"e={old}", "--statistics", str(statistics), "--counts", str(counts)]
     html = render(tmp_path, study, *named)
-    assert "1 (25.0 %)" in html and "123,456" in html and "d/test" in html
+    assert "1 (25.0 %)" in html
+    assert "123,456" in html
+    assert "d/test" in html
     assert "d,test_t,4" in (tmp_path / "out" / "tables" / "overlap.csv").read_text()
 
 
 def test_scores_alone_are_enough(tmp_path, study):
     files, _ = study
     html = render(tmp_path, (files, []))
-    assert "Learning curves" not in html and "Translation scores" in html
+    assert "Learning curves" not in html
+    assert "Translation scores" in html
 
 
 @pytest.mark.parametrize(
@@ -147,4 +156,6 @@ def test_bad_histories_give_one_line_and_no_report(tmp_path, study, capsys, hist
     arguments = ["--scores", str(tmp_path / "scores.csv"), "--out", str(tmp_path / "out")]
     assert main(["report", "render", *arguments, "--histories", history.format(path)]) == 2
     error = capsys.readouterr().err.strip()
-    assert message in error and "\n" not in error and not (tmp_path / "out").exists()
+    assert message in error
+    assert "\n" not in error
+    assert not (tmp_path / "out").exists()

@@ -48,7 +48,8 @@ def test_missing_and_undefined_values_are_dashes():
 
 def test_no_translation_scores_no_table():
     summary = summarise(long_table(accuracy("a", 60)))
-    assert main_table(summary, SETTINGS) is None and further_table(summary, SETTINGS) is None
+    assert main_table(summary, SETTINGS) is None
+    assert further_table(summary, SETTINGS) is None
     assert contrastive_table(summarise(long_table(bleu("a", 1, 3))), SETTINGS) is None
 
 
@@ -83,7 +84,8 @@ def test_meteor_and_apt_stand_beside_the_published_ones_without_rows_of_single_p
 
 def test_further_scores_hold_what_the_main_table_does_not():
     table = further_table(summarise(long_table(bleu("a", 1, 3), bleu("a", 1, 98.5, metric="length ratio"))), SETTINGS)
-    assert table.header[4:] == ["length ratio"] and table.best == frozenset()
+    assert table.header[4:] == ["length ratio"]
+    assert table.best == frozenset()
 
 
 def test_contrastive_table_ends_with_guessing():
@@ -95,7 +97,8 @@ def test_contrastive_table_ends_with_guessing():
         ["", "b", "1", "90.0", "–"],
         ["", "(guessing)", "–", "50.0", "50.0"],
     ]
-    assert table.muted == {2} and table.best == {(1, 3)}
+    assert table.muted == {2}
+    assert table.best == {(1, 3)}
 
 
 def test_published_accuracy_by_phenomenon():
@@ -150,9 +153,14 @@ def test_names_are_escaped_in_every_form():
         r"a\_b \& 50\% \{x\} \$y\$ \textasciicircum{}\textasciitilde{}\textbackslash{} \textless{}i\textgreater{} "
         r"\textbar{}\#"
     ) in latex
-    assert r"\textbf{1 $\pm$ 2}" in latex and r"\caption{T\_1. C \& D}" in latex and r"\begin{tabular}{lr}" in latex
+    assert r"\textbf{1 $\pm$ 2}" in latex
+    assert r"\caption{T\_1. C \& D}" in latex
+    assert r"\begin{tabular}{lr}" in latex
     row = to_markdown(table).splitlines()[2]
-    assert r"\|#" in row and r"\<i\>" in row and "a_b" in row and "**1 ± 2**" in row
+    assert r"\|#" in row
+    assert r"\<i\>" in row
+    assert "a_b" in row
+    assert "**1 ± 2**" in row
     assert name in to_text(table)
 
 
@@ -163,7 +171,8 @@ def test_statistics_with_the_published_rows_beneath():
     table = statistics_table(statistics, settings)
     assert table.rows[0] == ["d", "doc", "test_ted", "2,271", "428"]
     assert table.rows[1] == ["", "", "test, Bao et al. (2021), Table 1", "2,300", "429"]
-    assert table.rows[2] == ["", "", "train", "2,271", "–"] and table.muted == {1}
+    assert table.rows[2] == ["", "", "train", "2,271", "–"]
+    assert table.muted == {1}
     of_all_papers = statistics_table(statistics, ReportSettings(datasets={"d/ted": "ted"}))
     assert [row[2] for row in of_all_papers.rows[1:3]] == [
         "test, Chen et al. (2021), Table 8",
@@ -177,7 +186,8 @@ def test_overlap_and_counts():
     table = counts_table([("a", {"sentences": 9, "dropped": {"both empty": 2}, "inputs": {}}), ("b", {"sentences": 1})])
     assert table.header == ["Data", "sentences", "dropped: both empty"]
     assert table.rows == [["a", "9", "2"], ["b", "1", "–"]]
-    assert overlap_table([]) is None and counts_table([]) is None
+    assert overlap_table([]) is None
+    assert counts_table([]) is None
 
 
 def test_passes_over_the_data_of_each_task():

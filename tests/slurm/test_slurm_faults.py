@@ -49,7 +49,8 @@ def test_a_time_limit_gives_notice_and_the_next_call_goes_on(study, prepared, tm
     call = study.call(MODEL, changes=endless, options=("--retries", "0", "--set-resources", *resources))
     assert call.finish() == 1
     step = study.checkpoints()[-1]
-    assert "SIGTERM: saving a checkpoint" in study.training_log() and step % 200
+    assert "SIGTERM: saving a checkpoint" in study.training_log()
+    assert step % 200
     longer = merge(endless, {"training": {"scratch": {"max_steps": step + 100}}})
     study.run(MODEL, changes=longer)
     assert f"resumed after update {step}" in study.training_log()
@@ -148,7 +149,8 @@ def test_too_little_memory_is_tried_again_with_more(study, expected):
     call = study.call(MODEL, options=("--set-resources", "train:mem_mb=300 * attempt * attempt"))
     assert call.finish() == 0, call.text[-3000:]
     first, *others = call.jobs()
-    assert "memory limit" in slurm_log(study, first).lower() and others
+    assert "memory limit" in slurm_log(study, first).lower()
+    assert others
     assert_same_model(study, expected)
 
 
@@ -156,7 +158,8 @@ def test_too_little_memory_at_every_attempt_ends_with_a_word(study):
     call = study.call(MODEL, options=("--set-resources", "train:mem_mb=40 * attempt"))
     assert call.finish() == 1
     jobs = call.jobs()
-    assert len(jobs) == 3 and all("memory limit" in slurm_log(study, job).lower() for job in jobs)
+    assert len(jobs) == 3
+    assert all("memory limit" in slurm_log(study, job).lower() for job in jobs)
     assert not (study.folder / MODEL).exists()
     command = [sys.executable, "-m", "docmt.cli.main", "status", "--directory", study.folder]
     command += ["--configfile", study.folder / "study.yaml"]

@@ -104,7 +104,9 @@ def test_lock_with_and_without_a_living_snakemake(folder):
 
 def test_no_slurm_is_no_problem(folder):
     queue = read_queue(folder.path)
-    assert queue.jobs == () and queue.problem is None and not queue.is_known
+    assert queue.jobs == ()
+    assert queue.problem is None
+    assert not queue.is_known
 
 
 @pytest.mark.parametrize(
@@ -118,7 +120,8 @@ def test_slurm_that_does_not_answer_is_said_and_nothing_more(folder, squeue, mon
     monkeypatch.setattr(cluster, "TIMEOUT_SECONDS", 0.3)
     squeue(script)
     status = folder.read()
-    assert problem in status.queue.problem and not status.queue.is_known
+    assert problem in status.queue.problem
+    assert not status.queue.is_known
     assert {training.state for training in status.trainings} == {"waiting"}
 
 

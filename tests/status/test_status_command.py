@@ -18,7 +18,9 @@ def status(folder, *options):
 def test_study_that_has_not_begun(folder, capsys):
     assert status(folder) == 0
     text = capsys.readouterr().out
-    assert "does not run" in text and "waiting" in text and "failed" not in text
+    assert "does not run" in text
+    assert "waiting" in text
+    assert "failed" not in text
     assert not folder.path.exists()
 
 
@@ -36,9 +38,12 @@ def test_text_of_a_busy_study_fits_in_100_columns(folder, squeue, capsys):
     assert status(folder) == 0
     text = capsys.readouterr().out
     assert [line for line in text.splitlines() if len(line) > 100] == []
-    assert "runs on elsewhere, or was killed there" in text and "last call had another" not in text
-    assert "job 31, on a-node" in text and "QOSMaxJobsPerUserLimit" in text
-    assert "logs/learn_bpe/d.log" in text and "  ValueError: bad" in text
+    assert "runs on elsewhere, or was killed there" in text
+    assert "last call had another" not in text
+    assert "job 31, on a-node" in text
+    assert "QOSMaxJobsPerUserLimit" in text
+    assert "logs/learn_bpe/d.log" in text
+    assert "  ValueError: bad" in text
 
 
 def test_other_configuration_than_snakemakes_is_said(folder, capsys):
@@ -51,21 +56,28 @@ def test_json_holds_the_same(folder, capsys):
     folder.checkpoint("history.csv", "step,seconds,dev_loss\n3,nan,inf\n")
     assert status(folder, "--json") == 0
     found = json.loads(capsys.readouterr().out, parse_constant=lambda word: pytest.fail(word))
-    assert found["snakemake"]["state"] == "idle" and found["failures"] == [] and found["queue_problem"] is None
-    assert found["trainings"][0]["state"] == "interrupted" and found["trainings"][0]["seconds"] is None
+    assert found["snakemake"]["state"] == "idle"
+    assert found["failures"] == []
+    assert found["queue_problem"] is None
+    assert found["trainings"][0]["state"] == "interrupted"
+    assert found["trainings"][0]["seconds"] is None
     assert {stage["name"] for stage in found["stages"]} >= {"corpora", "report"}
 
 
 def test_costs(folder, capsys):
-    assert status(folder, "--costs") == 0 and "no job has ended" in capsys.readouterr().out
+    assert status(folder, "--costs") == 0
+    assert "no job has ended" in capsys.readouterr().out
     folder.write("results/benchmarks/train/" + folder.stem + ".tsv", "s\tmax_rss\tcpu_time\n7200\tNA\tNA\n")
     folder.write(folder.run_folder / "history.csv", "step,seconds\n10,9000\n")
     assert status(folder, "--costs") == 0
     text = capsys.readouterr().out
-    assert "2.500" in text and "resumed" in text
+    assert "2.500" in text
+    assert "resumed" in text
     assert status(folder, "--costs", "--json") == 0
     (row,) = json.loads(capsys.readouterr().out, parse_constant=lambda word: pytest.fail(word))
-    assert row["wall_hours"] == 2.5 and row["peak_mib"] is None and row["not_measured"] == 1
+    assert row["wall_hours"] == 2.5
+    assert row["peak_mib"] is None
+    assert row["not_measured"] == 1
 
 
 def test_bad_configuration_and_bad_folder_give_one_line(folder, tmp_path, capsys):
@@ -91,5 +103,9 @@ def test_durations(seconds, text):
 
 
 def test_bars_are_full_only_at_the_end():
-    assert bar(0, 3, 4) == "[....]" and bar(999, 1000, 4) == "[###.]" and bar(3, 3, 4) == "[####]"
-    assert bar(0, 0, 4) == "[####]" and shorten("abcdefghij", 5) == "ab…ij" and shorten("abc", 5) == "abc"
+    assert bar(0, 3, 4) == "[....]"
+    assert bar(999, 1000, 4) == "[###.]"
+    assert bar(3, 3, 4) == "[####]"
+    assert bar(0, 0, 4) == "[####]"
+    assert shorten("abcdefghij", 5) == "ab…ij"
+    assert shorten("abc", 5) == "abc"

@@ -49,8 +49,10 @@ def blocks(folder, *, job=None):
 def test_nothing_begun(folder):
     status = folder.read()
     assert {training.state for training in status.trainings} == {"waiting"}
-    assert all(stage.done == 0 for stage in status.stages) and status.workflow.state == "idle"
-    assert status.failures == [] and folder.training().step is None
+    assert all(stage.done == 0 for stage in status.stages)
+    assert status.workflow.state == "idle"
+    assert status.failures == []
+    assert folder.training().step is None
 
 
 def test_running_while_the_trainer_holds_its_note(folder, hold):
@@ -58,13 +60,16 @@ def test_running_while_the_trainer_holds_its_note(folder, hold):
     folder.checkpoint("progress.json", PROGRESS)
     holder = hold(path)
     training = folder.training()
-    assert training.state == "running" and (training.step, training.epoch, training.best_loss) == (5, 1, 2.0)
+    assert training.state == "running"
+    assert (training.step, training.epoch, training.best_loss) == (5, 1, 2.0)
     assert training.eta_seconds == pytest.approx((training.max_steps - 5) * 2)
     assert (training.job, training.host, training.pid) == ("12", platform.node(), 77)
     holder.kill()
     holder.wait()
     training = folder.training()
-    assert training.state == "interrupted" and training.eta_seconds is None and training.step == 5
+    assert training.state == "interrupted"
+    assert training.eta_seconds is None
+    assert training.step == 5
 
 
 @pytest.mark.parametrize(("age", "state"), [(5, "running"), (5000, "interrupted")])
@@ -84,7 +89,8 @@ def test_damaged_notes_are_no_obstacle(folder, text):
     folder.checkpoint("running.json", text)
     folder.checkpoint("progress.json", text)
     training = folder.training()
-    assert training.state == "interrupted" and training.step is None
+    assert training.state == "interrupted"
+    assert training.step is None
 
 
 def test_history_stands_in_for_progress(folder):
@@ -106,8 +112,10 @@ def test_done_with_the_model(folder):
     folder.write(folder.run_folder / "history.csv", HISTORY)
     folder.write(f"logs/train/{folder.stem}.log", "docmt: error: of an earlier attempt\n", age=100)
     status = folder.read()
-    assert status.trainings[0].state == "done" and status.trainings[0].step == 5
-    assert status.failures == [] and next(s for s in status.stages if s.name == "training").done == 1
+    assert status.trainings[0].state == "done"
+    assert status.trainings[0].step == 5
+    assert status.failures == []
+    assert next(s for s in status.stages if s.name == "training").done == 1
 
 
 def test_model_that_snakemake_marks_as_begun_is_not_done(folder):
@@ -125,14 +133,16 @@ def test_failed_with_the_last_line_of_its_log(folder):
     status = folder.read()
     assert status.trainings[0].state == "failed"
     (failure,) = status.failures
-    assert failure.line == "docmt: error: training: the loss is nan at update 7" and failure.stage == "training"
+    assert failure.line == "docmt: error: training: the loss is nan at update 7"
+    assert failure.stage == "training"
 
 
 def test_begun_again_after_a_failure_is_running(folder, hold):
     folder.write(f"logs/train/{folder.stem}.log", "docmt: error: no luck\n")
     hold(folder.checkpoint("running.json", note()))
     status = folder.read()
-    assert status.trainings[0].state == "running" and status.failures == []
+    assert status.trainings[0].state == "running"
+    assert status.failures == []
 
 
 def test_killed_without_a_word_is_named_by_snakemake(folder):
@@ -143,7 +153,8 @@ def test_killed_without_a_word_is_named_by_snakemake(folder):
     folder.snakemake(begun, failed)
     status = folder.read()
     assert status.trainings[0].state == "failed"
-    assert status.failures[0].line.startswith("no error in the log: killed?") and "update 3" in status.failures[0].line
+    assert status.failures[0].line.startswith("no error in the log: killed?")
+    assert "update 3" in status.failures[0].line
 
 
 def test_asked_to_stop_is_interrupted_not_failed(folder):
@@ -152,7 +163,8 @@ def test_asked_to_stop_is_interrupted_not_failed(folder):
     folder.write(f"logs/train/{folder.stem}.log", warning)
     folder.snakemake(*blocks(folder))
     status = folder.read()
-    assert status.trainings[0].state == "interrupted" and status.failures == []
+    assert status.trainings[0].state == "interrupted"
+    assert status.failures == []
 
 
 def test_on_its_way_to_the_first_note(folder):
@@ -173,7 +185,8 @@ def test_queued_and_running_by_slurm(folder, squeue):
     squeue.answer(("31", "PENDING", "Resources", "", comment), ("32", "RUNNING", "None", "n1", comment, "/other"))
     status = folder.read()
     assert (status.trainings[0].state, status.trainings[0].job) == ("queued", "31")
-    assert [job.id for job in status.queue.waiting()] == ["31"] and len(status.queue.jobs) == 1
+    assert [job.id for job in status.queue.waiting()] == ["31"]
+    assert len(status.queue.jobs) == 1
     squeue.answer(("31", "RUNNING", "None", "n1", comment))
     assert (folder.training().state, folder.training().host) == ("running", "n1")
     squeue.answer()
@@ -189,7 +202,8 @@ def test_job_number_from_the_logs_of_slurm(folder):
     folder.snakemake(*blocks(folder))
     status = folder.read()
     assert status.trainings[0].job == "12"
-    assert status.failures[0].job == "12" and "DUE TO TIME LIMIT" in status.failures[0].line
+    assert status.failures[0].job == "12"
+    assert "DUE TO TIME LIMIT" in status.failures[0].line
 
 
 def test_word_of_slurm_when_nothing_else_is_known(folder):
@@ -201,4 +215,5 @@ def test_word_of_slurm_when_nothing_else_is_known(folder):
     )
     folder.snakemake(begun, failed.replace("message: None", f"message: {message}"))
     (failure,) = folder.read().failures
-    assert failure.line == "SLURM-job '53' failed, SLURM status is: 'CANCELLED'." and failure.job == "53"
+    assert failure.line == "SLURM-job '53' failed, SLURM status is: 'CANCELLED'."
+    assert failure.job == "53"

@@ -173,7 +173,8 @@ def test_bad_input_gives_one_line_and_no_file(folder, tmp_path, monkeypatch, cap
     before = set(tmp_path.iterdir())
     assert main(["text", *arguments, "--out", "out"]) == 2
     error = [line for line in capsys.readouterr().err.splitlines() if line.startswith("docmt: error:")]
-    assert len(error) == 1 and message in error[0]
+    assert len(error) == 1
+    assert message in error[0]
     assert set(tmp_path.iterdir()) == before
 
 

@@ -94,15 +94,19 @@ def tagged():
 def test_further_specials_stand_behind_the_fixed_ones():
     vocabulary = tagged()
     assert vocabulary.symbols == (*SPECIALS, *EXTRAS, "b", "a")
-    assert vocabulary.masks() == (6, 7) and vocabulary.tag("en") == 8 and vocabulary.tag("de") == 9
-    assert vocabulary.n_specials == 10 and vocabulary.encode(["b", "<en>", "[MASK1]", "<de>"]) == [10, UNK, UNK, UNK]
+    assert vocabulary.masks() == (6, 7)
+    assert vocabulary.tag("en") == 8
+    assert vocabulary.tag("de") == 9
+    assert vocabulary.n_specials == 10
+    assert vocabulary.encode(["b", "<en>", "[MASK1]", "<de>"]) == [10, UNK, UNK, UNK]
 
 
 def test_further_specials_come_back_from_a_file_and_from_the_symbols_of_a_model_file(tmp_path):
     vocabulary = tagged()
     vocabulary.save(tmp_path / "vocabulary.txt")
     for again in (Vocabulary.load(tmp_path / "vocabulary.txt"), Vocabulary.from_symbols(vocabulary.symbols)):
-        assert again.symbols == vocabulary.symbols and again.extras == EXTRAS
+        assert again.symbols == vocabulary.symbols
+        assert again.extras == EXTRAS
         assert again.encode(["a"]) == vocabulary.encode(["a"])
 
 

@@ -46,7 +46,8 @@ def test_a_training_goes_on_when_there_is_room_again(study_files, small_disk, tm
     with pytest.raises(UserError, match=r"step-000000008|best-000000008"):
         run_training(study_files, tmp_path / "full", checkpoints=disk)
     (folder,) = (path for path in disk.iterdir() if path.is_dir())
-    assert "step-000000006.pt" in names(folder) and not list(folder.glob(".*"))
+    assert "step-000000006.pt" in names(folder)
+    assert not list(folder.glob(".*"))
     assert not (folder / "running.json").exists()
     monkeypatch.undo()
     ballast.unlink()

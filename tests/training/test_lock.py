@@ -63,7 +63,8 @@ def test_the_second_trainer_is_told_who_the_first_is(holder, tmp_path):
 def test_a_killed_trainer_leaves_nothing_to_remove(holder, tmp_path):
     holder.send_signal(signal.SIGKILL)
     holder.wait()
-    assert (tmp_path / "run/running.json").exists() and not is_running(tmp_path / "run")
+    assert (tmp_path / "run/running.json").exists()
+    assert not is_running(tmp_path / "run")
     with FolderLock(tmp_path / "run"):
         assert read_running(tmp_path / "run")["pid"] == os.getpid()
         assert read_running(tmp_path / "run")["job"] is None
@@ -72,7 +73,8 @@ def test_a_killed_trainer_leaves_nothing_to_remove(holder, tmp_path):
 
 def test_a_trainer_that_ends_makes_room(holder, tmp_path):
     holder.communicate("", timeout=20)
-    assert not (tmp_path / "run/running.json").exists() and not is_running(tmp_path / "run")
+    assert not (tmp_path / "run/running.json").exists()
+    assert not is_running(tmp_path / "run")
     with FolderLock(tmp_path / "run"):
         assert is_running(tmp_path / "run")
 
@@ -91,7 +93,8 @@ def test_a_file_that_was_removed_while_opening_is_not_the_lock(tmp_path, monkeyp
     calls = []
     monkeypatch.setattr(fcntl, "flock", remove_and_lock)
     with FolderLock(tmp_path):
-        assert len(calls) == 2 and path.exists()
+        assert len(calls) == 2
+        assert path.exists()
 
 
 def test_without_locks_there_is_a_warning(tmp_path, monkeypatch, caplog):

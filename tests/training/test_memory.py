@@ -40,7 +40,8 @@ def test_a_batch_beyond_the_memory_is_named_before_the_first_update(study_files,
     tokens = load_instances(study_files.instances()).n_tokens()
     assert done.returncode == 2, done.stderr
     (line,) = (line for line in done.stderr.splitlines() if line.startswith("docmt: error: "))
-    assert "training: out of memory on cpu with a batch of " in line and "lower max_batch_tokens" in line
+    assert "training: out of memory on cpu with a batch of " in line
+    assert "lower max_batch_tokens" in line
     longest, document = re.search(r"the longest of (\d+) tokens \(document (\d+) of the training set\)", line).groups()
     assert tokens[int(document) - 1] == int(longest)
     assert "Traceback" not in done.stderr
@@ -92,8 +93,10 @@ def test_progress_says_where_a_training_stands(study_files, tmp_path):
     (folder,) = (tmp_path / "checkpoints").iterdir()
     progress = json.loads((folder / "progress.json").read_text())
     last = history.iloc[-1]
-    assert progress["step"] == progress["max_steps"] == 12 and progress["epoch"] == last["epoch"]
+    assert progress["step"] == progress["max_steps"] == 12
+    assert progress["epoch"] == last["epoch"]
     assert progress["dev_loss"] == pytest.approx(last["dev_loss"])
     assert progress["best_loss"] == pytest.approx(history["dev_loss"].min())
-    assert progress["tokens_per_second"] == last["tokens_per_second"] and progress["seconds"] > 0
+    assert progress["tokens_per_second"] == last["tokens_per_second"]
+    assert progress["seconds"] > 0
     assert progress["updated"].endswith("+00:00")

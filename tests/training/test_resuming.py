@@ -53,7 +53,7 @@ def stop_at(monkeypatch):
 
         monkeypatch.setattr(Trainer, "_update", update_and_stop)
 
-    yield arrange
+    return arrange
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
@@ -63,7 +63,8 @@ def test_a_signal_saves_and_the_next_call_goes_on(study_files, tmp_path, whole, 
     stop_at(step, lambda: os.kill(os.getpid(), number))
     with pytest.raises(Interrupted) as interruption:
         run_training(study_files, tmp_path)
-    assert interruption.value.signal_number == number and signal.getsignal(number) is handler
+    assert interruption.value.signal_number == number
+    assert signal.getsignal(number) is handler
     assert step_files(tmp_path)[-1] == f"step-{step:09d}.pt"
     assert not (tmp_path / "model.pt").exists()
     monkeypatch.undo()
@@ -292,7 +293,8 @@ def test_the_command_killed_at_random_moments_equals_an_uninterrupted_training(s
     for number in signals:
         code, messages = run_until_killed(arguments, killed, number, generator.uniform(0, 0.3))
         assert code == (-signal.SIGKILL if number == signal.SIGKILL else 128 + signal.SIGTERM), messages
-        assert not (killed / "model.pt").exists() and not (killed / "history.csv").exists()
+        assert not (killed / "model.pt").exists()
+        assert not (killed / "history.csv").exists()
     done = subprocess.run(arguments, capture_output=True, text=True, check=False)
     assert done.returncode == 0 and "resumed after update" in done.stderr, done.stderr
     assert_same_training((load_model(killed / "model.pt"), pd.read_csv(killed / "history.csv")), whole)

@@ -64,7 +64,8 @@ def test_two_processes_have_the_losses_of_one(study_files, tmp_path):
     process = start(study_files, two, VALUES | {"max_steps": 6})
     _, messages = process.communicate(timeout=300)
     assert process.returncode == 0, messages
-    assert "2 devices share each update" in messages and messages.count("update 4  epoch") == 1
+    assert "2 devices share each update" in messages
+    assert messages.count("update 4  epoch") == 1
     found = pd.read_csv(two / "history.csv")
     assert found["step"].tolist() == list(range(1, 7))
     (folder,) = (two / "checkpoints").iterdir()
@@ -91,8 +92,10 @@ def test_a_signal_reaches_all_processes_and_the_training_goes_on(study_files, tm
     process.send_signal(signal.SIGUSR1)
     _, messages = process.communicate(timeout=300)
     assert process.returncode == 128 + signal.SIGUSR1, messages
-    assert len(workers) == 2 and not any(map(is_alive, workers))
-    assert messages.count("saving a checkpoint") == 1 and "error" not in messages
+    assert len(workers) == 2
+    assert not any(map(is_alive, workers))
+    assert messages.count("saving a checkpoint") == 1
+    assert "error" not in messages
     assert not (tmp_path / "model.pt").exists()
 
     # Then one of the processes is killed, and in the next training the one that watches them.
@@ -104,8 +107,10 @@ def test_a_signal_reaches_all_processes_and_the_training_goes_on(study_files, tm
     _, messages = process.communicate(timeout=300)
     assert process.returncode == 128 + signal.SIGKILL
     errors = [line for line in messages.splitlines() if "ERROR" in line]
-    assert len(errors) == 1 and re.search(rf"process 1 \(pid {workers[1]}\) was killed by SIGKILL: all", errors[0])
-    assert "Traceback" not in messages and not any(map(is_alive, workers))
+    assert len(errors) == 1
+    assert re.search(rf"process 1 \(pid {workers[1]}\) was killed by SIGKILL: all", errors[0])
+    assert "Traceback" not in messages
+    assert not any(map(is_alive, workers))
     assert running.get("devices", 2) == 2
 
 
@@ -119,7 +124,8 @@ def test_no_process_outlives_the_one_that_started_them(study_files, tmp_path):
     deadline = time.monotonic() + 20
     while any(map(is_alive, workers)) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert len(workers) == 2 and not any(map(is_alive, workers))
+    assert len(workers) == 2
+    assert not any(map(is_alive, workers))
 
 
 @pytest.mark.slow
@@ -134,5 +140,7 @@ def test_tasks_of_two_nodes_find_each_other_by_slurms_variables(study_files, tmp
         tasks.append(start(study_files, tmp_path, VALUES | {"max_steps": 2}, devices=1, nodes=2))
     messages = [task.communicate(timeout=300)[1] for task in tasks]
     assert [task.returncode for task in tasks] == [0, 0], messages
-    assert "2 × cpu" in messages[0] and "update 2" in messages[0] and "update" not in messages[1]
+    assert "2 × cpu" in messages[0]
+    assert "update 2" in messages[0]
+    assert "update" not in messages[1]
     assert load_model(tmp_path / "model.pt").provenance["n_devices"] == 2

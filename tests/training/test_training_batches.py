@@ -77,7 +77,8 @@ def test_word_dropout_masks_words_alone_on_both_sides(architecture):
     for name in ("src_tokens_S", "tgt_inputs_N"):
         before, after = getattr(batch, name), getattr(dropped, name)
         changed = before != after
-        assert (after[changed] == MASK).all() and (before[changed] >= N_SPECIALS).all()
+        assert (after[changed] == MASK).all()
+        assert (before[changed] >= N_SPECIALS).all()
         share = float(changed.sum() / (before >= N_SPECIALS).sum())
         assert share == pytest.approx(0.3, abs=0.06)
     assert torch.equal(dropped.tgt_labels_N, batch.tgt_labels_N)
@@ -144,9 +145,11 @@ def open_trees(batch, *seed, probability=0.5):
 def test_dropped_trees_open_a_share_of_the_instances():
     batch = tree_batch()
     assert opened(batch, 1, probability=0.3).mean() == pytest.approx(0.3, abs=0.06)
-    assert opened(batch, 1, probability=1.0).all() and not batch.layout.trees.open_B.any()
+    assert opened(batch, 1, probability=1.0).all()
+    assert not batch.layout.trees.open_B.any()
     dropped = open_trees(batch, 1)
-    assert dropped.src_tokens_S is batch.src_tokens_S and dropped.tgt_labels_N is batch.tgt_labels_N
+    assert dropped.src_tokens_S is batch.src_tokens_S
+    assert dropped.tgt_labels_N is batch.tgt_labels_N
 
 
 def test_no_dropped_trees_leave_the_batch_alone():
@@ -203,7 +206,8 @@ def test_fresh_and_copied_parameters_have_their_own_rates(architecture):
     assert len(peaks) == len(list(model.parameters()))
     assert set_learning_rate(optimizer, 5, 10) == pytest.approx(2.5e-4)
     assert [group["lr"] for group in optimizer.param_groups] == pytest.approx([2.5e-4, 0.5e-4])
-    assert optimizer.defaults["betas"] == (0.9, 0.98) and optimizer.defaults["eps"] == 1e-8
+    assert optimizer.defaults["betas"] == (0.9, 0.98)
+    assert optimizer.defaults["eps"] == 1e-8
     assert len(build_optimizer(model, set(), settings).param_groups) == 1
 
 

@@ -35,7 +35,8 @@ def test_history_has_a_row_per_logging_step_and_validation(study_files, tmp_path
     # Entropies in bits of at most 3 sentences of a few subwords.
     assert history["entropy_cross"].dropna().between(0.5, 5).all()
     best = history.loc[history["dev_loss"].idxmin()]
-    assert trained.provenance["best_step"] == best["step"] and trained.provenance["steps"] == 12
+    assert trained.provenance["best_step"] == best["step"]
+    assert trained.provenance["steps"] == 12
     assert trained.segmentation["max_tokens"] == 512
     assert not list(tmp_path.glob(".*"))
 
@@ -59,7 +60,8 @@ def test_equal_seeds_give_equal_models_and_other_seeds_others(study_files, tmp_p
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         trained, _ = run_training(study_files, tmp_path / name, seed=seed, training={"max_steps": 3})
         weights.append(trained.model.embedding.weight)
-    assert torch.equal(weights[0], weights[1]) and not torch.equal(weights[0], weights[2])
+    assert torch.equal(weights[0], weights[1])
+    assert not torch.equal(weights[0], weights[2])
 
 
 def test_accumulated_batches_equal_one_large_batch(study_files, tmp_path):
@@ -156,7 +158,8 @@ def test_a_document_model_starts_from_a_sentence_model(study_files, tmp_path, ca
     assert "parameters come from" in caplog.text
     before = sentence.model.encoder[1].self_attention.in_weight
     torch.testing.assert_close(trained.model.encoder[1].self_attention.group.in_weight, before, atol=1e-9, rtol=0)
-    assert trained.provenance["init"] and not sentence.provenance["init"]
+    assert trained.provenance["init"]
+    assert not sentence.provenance["init"]
 
 
 def test_a_model_with_another_vocabulary_is_refused(study_files, tmp_path):

@@ -63,7 +63,8 @@ def test_text_for_pretraining_is_made(configs, tmp_path):
     vocabulary = (tmp_path / "results/controlled/text/vocabulary.txt").read_text(encoding="utf-8").splitlines()
     assert vocabulary[6:10] == ["[MASK1]\t0", "[MASK2]\t0", "<en>\t0", "<de>\t0"]
     monolingual, sentences = (load_instances(tmp_path / target) for target in TARGETS)
-    assert monolingual.n_sentences().max() == 3 and monolingual.manifest["counts"]["documents"] == 42
+    assert monolingual.n_sentences().max() == 3
+    assert monolingual.manifest["counts"]["documents"] == 42
     assert len(sentences) == len(sentences.src_offsets) - 1
     counts = read_json(tmp_path / "results/controlled/corpora/en/monolingual.counts.json")
     assert list(counts["inputs"]) == ["controlled.train", "novels.all"]

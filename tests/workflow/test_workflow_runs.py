@@ -76,9 +76,11 @@ def test_run_makes_all_products(finished):
     report = finished.folder / "results/report"
     for name in ("scores.csv", "report.md", "report.html", "summary.txt"):
         assert (report / name).stat().st_size > 100, name
-    assert list((report / "tables").glob("*.tex")) and list((report / "figures").glob("*.svg"))
+    assert list((report / "tables").glob("*.tex"))
+    assert list((report / "figures").glob("*.svg"))
     run = finished.folder / "results/controlled/runs/g_transformer_finetuned/seed1"
-    assert (run / "model.pt").exists() and list((run / "checkpoints").iterdir())
+    assert (run / "model.pt").exists()
+    assert list((run / "checkpoints").iterdir())
     assert not list(finished.folder.rglob("*.tok.*")), "tokens are temporary"
     assert not [path for path in finished.folder.rglob(".*") if path.name.startswith(".report")], "a half-written file"
 
@@ -131,7 +133,8 @@ def test_scores_of_one_system_are_a_target(finished):
     done = finished.run(target)
     assert done.returncode == 0, done.stderr
     lines = (finished.folder / target).read_text(encoding="utf-8").splitlines()
-    assert len(lines) > 2 and all("document_transformer" in line for line in lines[1:])
+    assert len(lines) > 2
+    assert all("document_transformer" in line for line in lines[1:])
 
 
 def test_snakemake_report_is_made(finished):
@@ -155,7 +158,8 @@ def test_mistake_in_the_config_is_named_without_a_traceback(text, words, tmp_pat
     assert done.returncode != 0
     messages = done.stdout + done.stderr
     assert words in messages
-    assert "Traceback" not in messages and "site-packages" not in messages
+    assert "Traceback" not in messages
+    assert "site-packages" not in messages
 
 
 @pytest.mark.parametrize(("config", "limit"), [("paper_gtransformer", 520), ("paper_rst_transformer", 320)])

@@ -112,7 +112,8 @@ class DocumentBuilder:
         antecedent: int | None = None,
     ) -> None:
         """Append a sentence and attach it on the right frontier of the tree: to its antecedent if that is still
-        open, else to the sentence before."""
+        open, else to the sentence before.
+        """
         index = len(self.placed)
         self.elided = None
         if not self.frontier:
@@ -289,7 +290,8 @@ class DocumentBuilder:
 
     def pronoun_classes(self) -> dict[str, float]:
         """Classes to which a pronoun can point now, with weights that favour what the discourse tree keeps open
-        and what lies further back: the noun mentioned last must not be a good guess."""
+        and what lies further back: the noun mentioned last must not be a good guess.
+        """
         index = len(self)
         last = max((mention.index for mention in self.nouns.values()), default=-1)
         found = {}

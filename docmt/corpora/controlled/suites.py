@@ -43,7 +43,8 @@ def _item(
     builder: DocumentBuilder, *, phenomenon: str, pair: tuple[str, str], right: str, group: str, kind: str | None = None
 ) -> Item:
     """The contrastive item of a document whose last sentence is the focus; the order of the pair is that of the
-    candidates."""
+    candidates.
+    """
     focus = builder.placed[-1]
     before = list(builder.tgt[:-1])
     item = {
@@ -103,7 +104,8 @@ def _pronoun_document(
     rng: Random, settings: ControlledSettings, class_name: str, focus: Sentence, *, gender: str, distance: int
 ) -> DocumentBuilder:
     """Lead, antecedent, sentences between, focus. A noun of another class and gender stands between them, or, where
-    nothing is between, just before the antecedent."""
+    nothing is between, just before the antecedent.
+    """
     other_class = rng.choice([name for name in lexicon.CLASSES if name != class_name])
     builder = DocumentBuilder(rng, settings.weights, reserved=frozenset({class_name, other_class}))
     plan = _Plan(rng, settings, distance=distance, fixed=int(distance == 1))

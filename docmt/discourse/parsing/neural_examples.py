@@ -54,7 +54,8 @@ def number_words(words: Sequence[str]) -> dict[str, int]:
 
 def state_slots(sketch: Sketch, state: State) -> list[int]:
     """The EDUs that speak for a state: first, last and nucleus EDU of the two upper spans, last and nucleus EDU of the
-    third, the queue's first EDU, the last one of its sentence, the first one after that; −1 where there is none."""
+    third, the queue's first EDU, the last one of its sentence, the first one after that; −1 where there is none.
+    """
     slots = [NO_EDU] * 11
     n_stack = len(state.firsts)
     if n_stack:

@@ -29,13 +29,16 @@ def test_train_evaluate_segment(tmp_path, caplog):
     model = tmp_path / "segmenter.pt"
     run("train-segmenter", "--settings", settings, "--train", prefix, "--dev", prefix, "--seed", 1, "--out", model)
     epochs = [record.getMessage() for record in caplog.records if record.getMessage().startswith("epoch ")]
-    assert len(epochs) == 50 and "dev F1" in epochs[0]
+    assert len(epochs) == 50
+    assert "dev F1" in epochs[0]
 
     gold = f"{prefix}.discourse.jsonl"
     run("evaluate-segmenter", "--model", model, "--gold", gold, "--out", tmp_path / "scores.json")
     content = read_json(tmp_path / "scores.json")
-    assert content["scores"]["inside"]["f1"] == 100 and content["scores"]["inside"]["gold"] == 4
-    assert content["scores"]["all"]["gold"] == 9 and content["scores"]["words"] == 29
+    assert content["scores"]["inside"]["f1"] == 100
+    assert content["scores"]["inside"]["gold"] == 4
+    assert content["scores"]["all"]["gold"] == 9
+    assert content["scores"]["words"] == 29
     assert content["provenance"]["model"]["seed"] == 1
     assert set(content["provenance"]["model"]["data"]) == {"train.discourse.jsonl", "train.syntax.jsonl"}
 
@@ -55,7 +58,8 @@ def test_train_evaluate_segment(tmp_path, caplog):
     assert (first.id, second.id) == ("one", "two")
     assert first.sentences == (("He", "said", "that", "Mary", "left", "."), ())
     assert first.edus == (Edu(0, 0, 2), Edu(0, 2, 6), Edu(1, 0, 0))
-    assert second.edus == (Edu(0, 0, 2),) and second.tree is None
+    assert second.edus == (Edu(0, 0, 2),)
+    assert second.tree is None
 
 
 class StartsAt:

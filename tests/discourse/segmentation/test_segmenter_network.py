@@ -52,13 +52,15 @@ def test_no_word_takes_its_head_behind_the_end():
     mask_BT = torch.tensor([[True, True, False], [True, True, True]])
     chances_BTT = attention(torch.randn(2, 3, 5), mask_BT).softmax(2)
     assert chances_BTT.shape == (2, 3, 4)
-    assert chances_BTT[0, :, 2].max() == 0 and chances_BTT[0, :, 3].min() > 0
+    assert chances_BTT[0, :, 2].max() == 0
+    assert chances_BTT[0, :, 3].min() > 0
 
 
 def test_locked_dropout_drops_the_same_for_all_words():
     dropout = LockedDropout(0.5)
     x_BTD = dropout(torch.ones(4, 7, 10))
-    assert (x_BTD == x_BTD[:, :1]).all() and set(x_BTD.unique().tolist()) == {0.0, 2.0}
+    assert (x_BTD == x_BTD[:, :1]).all()
+    assert set(x_BTD.unique().tolist()) == {0.0, 2.0}
     assert (dropout.eval()(torch.ones(1, 2, 3)) == 1).all()
 
 
@@ -94,7 +96,8 @@ def test_word_shapes():
     }
     assert tuple(shapes) == SHAPES
     assert {name: SHAPES[word_shape(word)] for name, word in shapes.items()} == {name: name for name in shapes}
-    assert SHAPES[word_shape("A")] == "initial" and SHAPES[word_shape("n't")] == "mixed"
+    assert SHAPES[word_shape("A")] == "initial"
+    assert SHAPES[word_shape("n't")] == "mixed"
 
 
 def test_vocabulary_is_in_order_of_counts_then_letters():

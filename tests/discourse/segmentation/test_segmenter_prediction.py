@@ -58,7 +58,8 @@ def test_empty_and_one_word_sentences_are_safe():
     readings = segmenter.read([[], ["Yes"], []])
     assert [reading.starts for reading in readings] == [[], [], []]
     assert [tuple(reading.states_TD.shape) for reading in readings] == [(0, 16), (1, 16), (0, 16)]
-    assert readings[1].states_TD.isfinite().all() and not readings[1].states_TD.requires_grad
+    assert readings[1].states_TD.isfinite().all()
+    assert not readings[1].states_TD.requires_grad
 
 
 def test_states_can_be_trained_on():
@@ -72,8 +73,11 @@ def test_a_very_long_sentence_is_read_in_windows(monkeypatch):
     segmenter = untrained()
     sentence = random.Random(1).choices(WORDS, k=10_000)
     reading, other = segmenter.read([sentence, ["Yes", "."]])
-    assert reading.states_TD.shape == (10_000, 16) and reading.states_TD.isfinite().all()
-    assert reading.starts == sorted(set(reading.starts)) and reading.starts[0] > 0 and reading.starts[-1] < 10_000
+    assert reading.states_TD.shape == (10_000, 16)
+    assert reading.states_TD.isfinite().all()
+    assert reading.starts == sorted(set(reading.starts))
+    assert reading.starts[0] > 0
+    assert reading.starts[-1] < 10_000
     assert other.starts == segmenter.segment([["Yes", "."]])[0]
     assert len(segmenter.aux_predictions([sentence])[0].heads) == 10_000
     short = sentence[: WINDOW_WORDS + 2 * CONTEXT_WORDS]
@@ -101,7 +105,8 @@ def test_without_syntax_there_are_no_auxiliary_predictions():
 def test_scores_of_starts():
     scores = score_starts([[2], [], [1, 4]], [[2, 5], [3], [4]], n_sentences=3)
     assert {k: scores["inside"][k] for k in ("correct", "predicted", "gold")} == dict(correct=2, predicted=3, gold=4)
-    assert scores["inside"]["precision"] == pytest.approx(200 / 3) and scores["inside"]["recall"] == 50
+    assert scores["inside"]["precision"] == pytest.approx(200 / 3)
+    assert scores["inside"]["recall"] == 50
     assert scores["inside"]["f1"] == pytest.approx(100 * 4 / 7)
     assert scores["all"]["f1"] == pytest.approx(100 * 10 / 13)
     assert score_starts([[]], [[]], n_sentences=1)["inside"]["f1"] == 0

@@ -33,7 +33,8 @@ def trained():
 def test_five_sentences_are_learnt_by_heart(trained):
     segmenter = Segmenter(trained)
     assert segmenter.segment([e.words for e in EXAMPLES]) == [list(e.starts) for e in EXAMPLES]
-    assert trained.scores["inside"]["f1"] == 100 and trained.scores["all"]["f1"] == 100
+    assert trained.scores["inside"]["f1"] == 100
+    assert trained.scores["all"]["f1"] == 100
     assert len(trained.scores["history"]) == 50
 
 
@@ -154,7 +155,8 @@ def test_openings_name_the_largest_phrase_that_begins_at_a_word():
     openings = [e.syntax.openings for e in EXAMPLES]
     assert openings[0] == ("root", "_", "ccomp", "nsubj", "_", "punct")
     assert openings[1] == ("root", "nsubj", "_", "punct", "nsubj", "_", "advmod", "punct")
-    assert openings[3][2] == "conj" and openings[3][5] == "advcl"
+    assert openings[3][2] == "conj"
+    assert openings[3][5] == "advcl"
     chain = example("a b c", "X/2/one X/3/two X/0/root").syntax
     assert chain.openings == ("root", "_", "_")
 
@@ -164,7 +166,8 @@ def test_batches_hold_every_example_once_and_keep_to_the_limit():
     batches = split_batches([4, 5, 6, 0, 1, 2, 3], lengths, 8)
     assert [i for batch in batches for i in batch] == [4, 5, 6, 0, 1, 2, 3]
     assert all(len(batch) == 1 or len(batch) * max(lengths[i] for i in batch) <= 8 for batch in batches)
-    assert len(batches[0]) == 3 and batches[-1] == [3]
+    assert len(batches[0]) == 3
+    assert batches[-1] == [3]
 
 
 def test_targets_of_a_batch():

@@ -57,7 +57,7 @@ def test_text_that_would_end_the_bracket_is_not_written():
 
 
 @pytest.mark.parametrize(
-    "old, new, message",
+    ("old", "new", "message"),
     [
         ("(leaf 4)", "(leaf 5)", "a.dis: line 3: .*span 2 4|without gap"),
         ("(leaf 3)", "(leaf 2)", "a.dis: line 5: leaf 2 is there twice"),
@@ -78,7 +78,7 @@ def test_malformed_files_are_named_with_their_line(old, new, message):
 
 
 @pytest.mark.parametrize(
-    "text, message",
+    ("text", "message"),
     [
         ("", "it needs one Root, it has 0 trees"),
         (TEXT + TEXT, "is there twice"),

@@ -48,7 +48,7 @@ def test_words_without_multiword_tokens_and_ellipsis(text):
 
 
 @pytest.mark.parametrize(
-    "text, message",
+    ("text", "message"),
     [
         ("", "no sentence"),
         ("# newdoc id = a\n", "no sentence"),

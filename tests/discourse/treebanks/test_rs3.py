@@ -111,7 +111,7 @@ def test_secondary_edges_are_counted_and_signals_passed_over():
 
 
 @pytest.mark.parametrize(
-    "rows, message",
+    ("rows", "message"),
     [
         ([], "it has no segments"),
         ([(1, "a"), (2, "b")], "elements 1 and 2 both have no parent"),
@@ -131,7 +131,7 @@ def test_elements_that_make_no_tree_are_named(rows, message):
 
 
 @pytest.mark.parametrize(
-    "text, message",
+    ("text", "message"),
     [
         ("<rst><body>", "not XML"),
         ("", "not XML"),

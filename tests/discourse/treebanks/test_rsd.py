@@ -46,7 +46,7 @@ def test_list_in_a_list_is_kept_when_the_source_is_nary():
 
 
 @pytest.mark.parametrize(
-    "text, message",
+    ("text", "message"),
     [
         ("", "it has no EDUs"),
         (TEXT.replace("2\theading_r", "0\tROOT"), "units 1 and 2 are both roots"),

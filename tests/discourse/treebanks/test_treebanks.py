@@ -73,7 +73,7 @@ def test_masked_documents_are_left_out(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "changes, message",
+    ("changes", "message"),
     [
         ({"dis": DIS.replace("We left", "We went")}, r"lisp_binary\.tar\.gz:.*GUM_news_a\.dis: EDU 1 is 'We went'"),
         ({"dis": DIS.replace("causal-cause", "causal-cuase")}, r"GUM_news_a\.dis: EDUs 2 to 2: .*'causal-cause'"),
@@ -152,7 +152,7 @@ def test_gcdt_names_files_that_do_not_fit(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "texts, message",
+    ("texts", "message"),
     [
         (["We left because", "it rained . Sad", "!"], "EDU 2 .* crosses the end of sentence 1"),
         (["We le", "ft because it rained .", "Sad !"], "EDU 1 .* ends inside the word 'left'"),
@@ -219,7 +219,7 @@ def test_rst_dt_without_text_ends_sentences_at_full_stops_and_paragraph_marks(tm
 
 
 @pytest.mark.parametrize(
-    "changes, message",
+    ("changes", "message"),
     [
         ({"edus": "We left\nbecause it snowed.\nSad!\n"}, r"wsj_0600\.out\.edus: line 2 is 'because it snowed\.'"),
         ({"edus": "We left\nbecause it rained.\n"}, r"wsj_0600\.out\.edus: 2 EDUs, but the tree has 3"),
