@@ -4,8 +4,7 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
-from docmt.config.plan import Plan
-from docmt.config.plan.resources import growing
+from docmt.config.plan import Plan, growing, option
 from docmt.config.references import CONTROLLED_SPLITS, CONTROLLED_SUITES
 from docmt.errors import UserError
 from docmt.slurm import keep_asking_squeue, watch_jobs
@@ -25,40 +24,23 @@ except UserError as error:
     raise WorkflowError(str(error)) from None
 
 
+# Rules with `localrule: True` run where Snakemake runs: they fetch, or take seconds. Rules name memory and minutes where
+# they need more than the defaults of the profile.
 wildcard_constraints:
     corpus="[^/]+",
     dataset=plan.names("datasets"),
     system=plan.names("systems"),
-    segmentation=plan.names("instances"),
+    cutting=plan.names("instances"),
     split=plan.splits(),
     suite="[A-Za-z0-9_-]+",
+    treebank=plan.treebanks(),
+    segmenter=plan.names("discourse.segmenters"),
+    parser=plan.names("discourse.parsers"),
     seed="[0-9]+",
-    table=plan.report.table_names(),
+    table=plan.names("report.tables"),
     lang="[a-z]{2,3}",
     src="[a-z]{2,3}",
     tgt="[a-z]{2,3}",
-
-
-# With a cluster's profile these run where Snakemake runs: they fetch, or take seconds.
-localrules:
-    fetch_corpus,
-    convert_suite,
-    count_overlap,
-    pack_pipeline,
-    count_roundtrip,
-    count_trees,
-    draw_tree,
-    count_instances,
-    evaluate_segmenter,
-    evaluate_parser,
-    evaluate_translation,
-    evaluate_contrast,
-    gather_gold,
-    gather_system,
-    gather_dataset,
-    gather,
-    study_table,
-    render,
 
 
 onstart:
@@ -74,7 +56,6 @@ include: "workflow/rules/corpora.smk"
 include: "workflow/rules/text.smk"
 include: "workflow/rules/discourse.smk"
 include: "workflow/rules/instances.smk"
-include: "workflow/rules/pretraining.smk"
 include: "workflow/rules/training.smk"
 include: "workflow/rules/decoding.smk"
 include: "workflow/rules/evaluation.smk"
@@ -89,9 +70,9 @@ rule all:
 
 
 rule demo:
-    """The same by the name of the config that is taken when none is given."""
+    """The same, under the name of the default config."""
     input:
-        "results/report/report.html",
+        rules.all.input,
 
 
 # One target per stage. One system or dataset alone: its scores.csv, see docs/workflow.md.
@@ -100,49 +81,49 @@ rule demo:
 rule corpora:
     """The splits of all datasets as text, and their contrastive test sets."""
     input:
-        plan.corpora.targets(),
+        plan.targets("corpora"),
 
 
 rule text:
-    """Subwords, vocabularies, and how much of the text comes back."""
+    """Subwords, vocabularies, and how much of the text is restored from them."""
     input:
-        plan.text.targets(),
+        plan.targets("text"),
 
 
 rule discourse:
     """The trees that systems read, their statistics, and the scores of the segmenters and parsers behind them."""
     input:
-        plan.discourse.targets(),
+        plan.targets("discourse"),
 
 
 rule instances:
-    """Instances in all segmentations that systems use, and their statistics."""
+    """Instances in all cuttings that systems use, and their statistics."""
     input:
-        plan.runs.instances_targets(),
+        plan.targets("instances"),
 
 
 rule training:
     """All models."""
     input:
-        plan.runs.training_targets(),
+        plan.targets("training"),
 
 
 rule decoding:
     """All translations and log probabilities."""
     input:
-        plan.runs.decoding_targets(),
+        plan.targets("decoding"),
 
 
 rule evaluation:
     """The scores of all runs."""
     input:
-        plan.runs.scores(),
+        plan.targets("evaluation"),
 
 
 rule tables:
     """The tables of `report.tables`, each from the scores of its systems."""
     input:
-        plan.report.table_targets(),
+        expand("results/tables/{table}.txt", table=plan.config.report.tables),
 
 
 rule report:

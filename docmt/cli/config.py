@@ -51,7 +51,7 @@ def run_show(options: argparse.Namespace) -> None:
     config = load_config_files([options.file])
     row = look_up(config.systems, options.system, where="SYSTEM", what="system")
     settings = {
-        "instances": config.instances[row.segmentation].model_dump(mode="json"),
+        "instances": config.instances[row.cutting].model_dump(mode="json"),
         "model": model_settings(config, options.system).model_dump(mode="json"),
         "training": training_settings(config, options.system).model_dump(mode="json"),
         "init": row.init,

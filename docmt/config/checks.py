@@ -102,7 +102,7 @@ def _check_system(config: Config, name: str, system: SystemSettings) -> None:
     where = f"config.systems.{name}"
     for dataset in system.datasets or []:
         look_up(config.datasets, dataset, where=f"{where}.datasets", what="dataset")
-    segmentation = look_up(config.instances, system.segmentation, where=f"{where}.segmentation", what="segmentation")
+    cutting = look_up(config.instances, system.cutting, where=f"{where}.cutting", what="cutting")
     decoding_settings(config, name)
     check_trees(config, name)
     if system.model_of is not None:
@@ -117,11 +117,11 @@ def _check_system(config: Config, name: str, system: SystemSettings) -> None:
     model_settings(config, name)
     training = training_settings(config, name)
     _check_tasks(config, name, training.tasks)
-    reads_documents = segmentation.max_sentences != 1 and {"documents", "restoration"} & set(training.tasks)
-    if training.max_batch_tokens < segmentation.max_tokens and reads_documents:
+    reads_documents = cutting.max_sentences != 1 and {"documents", "restoration"} & set(training.tasks)
+    if training.max_batch_tokens < cutting.max_tokens and reads_documents:
         raise UserError(
             f"{where}: max_batch_tokens {training.max_batch_tokens} (recipe {system.recipe!r}) is less than "
-            f"instances.{system.segmentation}.max_tokens {segmentation.max_tokens}: a batch could not hold an instance"
+            f"instances.{system.cutting}.max_tokens {cutting.max_tokens}: a batch could not hold an instance"
         )
 
 

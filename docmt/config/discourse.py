@@ -75,7 +75,7 @@ class DiscourseSettings(Settings):
     """Trees, by the names that rows of `instances` take."""
 
 
-class SegmentationRow(InstancesSettings):
+class CuttingRow(InstancesSettings):
     """How documents become instances, and with which trees."""
 
     trees: Name | None = None

@@ -21,24 +21,24 @@ def check_discourse(config: Config) -> None:
             look_up(section.segmenters, parser.segmenter, where=f"{where}.segmenter", what="segmenter")
     for name, trees in section.trees.items():
         _check_trees_row(config, trees, where=f"config.discourse.trees.{name}")
-    for name, segmentation in config.instances.items():
-        if segmentation.trees is not None:
-            look_up(section.trees, segmentation.trees, where=f"config.instances.{name}.trees", what="trees")
+    for name, cutting in config.instances.items():
+        if cutting.trees is not None:
+            look_up(section.trees, cutting.trees, where=f"config.instances.{name}.trees", what="trees")
 
 
 def check_trees(config: Config, system: str) -> None:
     """Raises UserError when a system that is trained to read trees gets none, or gets them from nowhere."""
     row = config.systems[system]
-    segmentation = config.instances[row.segmentation]
-    if segmentation.trees is None:
+    cutting = config.instances[row.cutting]
+    if cutting.trees is None:
         if row.model_of is None and model_settings(config, system).needs_trees:
             raise UserError(
                 f"config.systems.{system}: architecture {row.architecture!r} reads trees, but "
-                f"instances.{row.segmentation} names none; give it `trees`"
+                f"instances.{row.cutting} names none; give it `trees`"
             )
         return
-    trees = config.discourse.trees[segmentation.trees]
-    where = f"config.discourse.trees.{segmentation.trees}"
+    trees = config.discourse.trees[cutting.trees]
+    where = f"config.discourse.trees.{cutting.trees}"
     for dataset in row.datasets or config.datasets:
         _check_dataset(config, dataset, trees, where=where)
 

@@ -43,6 +43,6 @@ def _input(config: Config, system: str) -> str:
     is_alone = (
         decoding_settings(config, system).context == "none",
         model_settings(config, system).sees_single_sentences,
-        config.instances[config.systems[system].segmentation].max_sentences == 1,
+        config.instances[config.systems[system].cutting].max_sentences == 1,
     )
     return "sentences" if any(is_alone) else "documents"

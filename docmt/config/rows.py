@@ -94,7 +94,7 @@ class SystemSettings(Settings):
 
     datasets: list[str] | None = None
     """Datasets it is trained on; null means all."""
-    segmentation: str
+    cutting: str
     """How documents become instances, and with which trees: a name in section `instances`."""
     model_of: Name | None = None
     """System whose models this one takes instead of training its own: to decode them otherwise."""

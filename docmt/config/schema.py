@@ -4,7 +4,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from docmt.config.discourse import DiscourseSettings, SegmentationRow
+from docmt.config.discourse import CuttingRow, DiscourseSettings
 from docmt.config.names import DatasetName, Name
 from docmt.config.rows import CorporaSettings, DatasetSettings, SystemSettings
 from docmt.decoding.settings import DecodingSettings
@@ -24,8 +24,8 @@ class Config(Settings):
     """From text to subwords."""
     discourse: DiscourseSettings = DiscourseSettings()
     """EDUs and trees."""
-    instances: dict[Name, SegmentationRow] = Field(min_length=1)
-    """Segmentations by name."""
+    instances: dict[Name, CuttingRow] = Field(min_length=1)
+    """Cuttings by name."""
     training: dict[Name, TrainingSettings] = Field(min_length=1)
     """Recipes by name."""
     decoding: DecodingSettings = DecodingSettings()

@@ -95,19 +95,17 @@ def dataset_instances(config: Config, dataset: str) -> list[tuple[str, str]]:
     Sentence pairs and monolingual documents are cut only as trainings with those tasks need them.
     """
     parts = [
-        (segmentation, part)
-        for segmentation in dataset_segmentations(config, dataset)
-        for part in config.datasets[dataset].parts()
+        (cutting, part) for cutting in dataset_cuttings(config, dataset) for part in config.datasets[dataset].parts()
     ]
     for run in list_runs(config):
         system = config.systems[run.system]
         if run.dataset == dataset and system.model_of is None:
             tasks = training_settings(config, run.system).tasks
-            parts += [(system.segmentation, part) for task, part in PARTS_OF_TASKS.items() if task in tasks]
+            parts += [(system.cutting, part) for task, part in PARTS_OF_TASKS.items() if task in tasks]
     return list(dict.fromkeys(parts))
 
 
-def dataset_segmentations(config: Config, dataset: str) -> list[str]:
-    """The segmentations that the systems of a dataset use, each once."""
+def dataset_cuttings(config: Config, dataset: str) -> list[str]:
+    """The cuttings that the systems of a dataset use, each once."""
     systems = dict.fromkeys(run.system for run in list_runs(config) if run.dataset == dataset)
-    return list(dict.fromkeys(config.systems[system].segmentation for system in systems))
+    return list(dict.fromkeys(config.systems[system].cutting for system in systems))

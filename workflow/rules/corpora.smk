@@ -1,9 +1,10 @@
-# Corpora: from the catalogue, from docmt's own generator or from files of one's own to the splits of a dataset.
+# Corpora: from the catalogue, from docmt's generator, or from the user's files to the splits of a dataset.
 #
 # Reads:  what the config names under `corpora` and `datasets`.
 # Makes:  resources/corpora/{corpus}/{version}/{split}/             files as fetched; a folder for each split, so that
 #                                                                   jobs side by side never share a file
 #         results/corpora/{corpus}/{src}-{tgt}/{split}.{lang}       one split of one corpus, with documents.tsv, counts.json
+#         results/corpora/{corpus}/{lang}/{split}.{lang}            the same of a corpus or dataset in one language
 #         results/corpora/{corpus}/{src}-{tgt}/suites/{suite}.jsonl contrastive test sets
 #         results/corpora/{corpus}/en-de/{split}.discourse.jsonl    gold EDUs and trees, of generated corpora only
 #         results/{dataset}/corpora/{src}-{tgt}/{split}.{lang}      the splits of a dataset, with documents.tsv, counts.json
@@ -20,27 +21,27 @@ rule fetch_corpus:
     benchmark:
         "results/benchmarks/fetch_corpus/{corpus}_{version}_{split}.tsv"
     wildcard_constraints:
-        corpus=plan.corpora.catalogue_names(),
+        corpus=plan.catalogue_corpora(),
         version="[^/]+",
     retries: 2
+    localrule: True
     conda:
         "../../environment.yml"
-    threads: 1
     resources:
         mem_mb=growing(1000),
         runtime=growing(120),
     params:
         folder="resources/corpora/{corpus}/{version}/{split}",
-        mirror=plan.corpora.mirror,
+        mirror=plan.mirror,
     shell:
         "docmt corpora fetch --corpus {wildcards.corpus} --splits {wildcards.split} {params.mirror}"
         " --out {params.folder} 2> {log}"
 
 
 rule read_corpus:
-    """Read split {wildcards.split} of {wildcards.corpus} into aligned sentences of documents."""
+    """Read split {wildcards.split} of {wildcards.corpus} into sentences of documents, aligned if it has two sides."""
     input:
-        fetched=plan.corpora.fetched,
+        plan.corpus.input(),
     output:
         src="results/corpora/{corpus}/{src}-{tgt}/{split}.{src}",
         tgt="results/corpora/{corpus}/{src}-{tgt}/{split}.{tgt}",
@@ -51,26 +52,41 @@ rule read_corpus:
     benchmark:
         "results/benchmarks/read_corpus/{corpus}_{src}-{tgt}_{split}.tsv"
     wildcard_constraints:
-        corpus=plan.corpora.catalogue_names(),
+        corpus=plan.corpora_of_files(),
     conda:
         "../../environment.yml"
-    threads: 1
-    resources:
-        mem_mb=growing(4000),
-        runtime=growing(60),
     params:
-        folder=plan.corpora.folder,
+        corpus=plan.corpus.param("corpus"),
+        described=plan.described,
         prefix="results/corpora/{corpus}/{src}-{tgt}/{split}",
-        fingerprint=plan.fingerprints.corpus,
+        languages=plan.languages,
+        fingerprint=plan.corpus.fingerprint,
     shell:
-        "docmt corpora read --corpus {wildcards.corpus} --split {wildcards.split}"
-        " --src-lang {wildcards.src} --tgt-lang {wildcards.tgt} --files {params.folder} --out {params.prefix} 2> {log}"
+        "docmt corpora read {params.described} --split {wildcards.split} --languages {params.languages}"
+        " --out {params.prefix} 2> {log}"
+
+
+use rule read_corpus as read_monolingual with:
+    output:
+        text="results/corpora/{corpus}/{lang}/{split}.{lang}",
+        documents="results/corpora/{corpus}/{lang}/{split}.documents.tsv",
+        counts="results/corpora/{corpus}/{lang}/{split}.counts.json",
+    log:
+        "logs/read_monolingual/{corpus}_{lang}_{split}.log",
+    benchmark:
+        "results/benchmarks/read_monolingual/{corpus}_{lang}_{split}.tsv"
+    params:
+        corpus=plan.corpus.param("corpus"),
+        described=plan.described,
+        prefix="results/corpora/{corpus}/{lang}/{split}",
+        languages=plan.languages,
+        fingerprint=plan.corpus.fingerprint,
 
 
 rule convert_suite:
     """Convert the contrastive test set {wildcards.suite} of {wildcards.corpus}."""
     input:
-        fetched=plan.corpora.fetched,
+        fetched=plan.corpus_suite.input("fetched"),
     output:
         "results/corpora/{corpus}/{src}-{tgt}/suites/{suite}.jsonl",
     log:
@@ -78,49 +94,16 @@ rule convert_suite:
     benchmark:
         "results/benchmarks/convert_suite/{corpus}_{src}-{tgt}_{suite}.tsv"
     wildcard_constraints:
-        corpus=plan.corpora.catalogue_names(),
+        corpus=plan.catalogue_corpora(),
+    localrule: True
     conda:
         "../../environment.yml"
-    threads: 1
-    resources:
-        mem_mb=growing(4000),
-        runtime=growing(30),
     params:
-        folder=plan.corpora.folder,
-        fingerprint=plan.fingerprints.corpus_suite,
+        folder=plan.corpus_suite.param("folder"),
+        fingerprint=plan.corpus_suite.fingerprint,
     shell:
         "docmt corpora suite --corpus {wildcards.corpus} --split {wildcards.suite} --files {params.folder}"
         " --out {output} 2> {log}"
-
-
-rule read_custom:
-    """Read split {wildcards.split} of the user's own corpus {wildcards.corpus}."""
-    input:
-        plan.corpora.custom_files,
-    output:
-        src="results/corpora/{corpus}/{src}-{tgt}/{split}.{src}",
-        tgt="results/corpora/{corpus}/{src}-{tgt}/{split}.{tgt}",
-        documents="results/corpora/{corpus}/{src}-{tgt}/{split}.documents.tsv",
-        counts="results/corpora/{corpus}/{src}-{tgt}/{split}.counts.json",
-    log:
-        "logs/read_custom/{corpus}_{src}-{tgt}_{split}.log",
-    benchmark:
-        "results/benchmarks/read_custom/{corpus}_{src}-{tgt}_{split}.tsv"
-    wildcard_constraints:
-        corpus=plan.corpora.custom_names(),
-    conda:
-        "../../environment.yml"
-    threads: 1
-    resources:
-        mem_mb=growing(4000),
-        runtime=growing(60),
-    params:
-        settings=plan.corpora.custom_settings,
-        prefix="results/corpora/{corpus}/{src}-{tgt}/{split}",
-        fingerprint=plan.fingerprints.corpus,
-    shell:
-        "docmt corpora read --spec {params.settings:q} --split {wildcards.split} --src-lang {wildcards.src}"
-        " --tgt-lang {wildcards.tgt} --out {params.prefix} 2> {log}"
 
 
 rule generate_corpus:
@@ -152,24 +135,20 @@ rule generate_corpus:
     benchmark:
         "results/benchmarks/generate_corpus/{corpus}.tsv"
     wildcard_constraints:
-        corpus=plan.corpora.controlled_names(),
+        corpus=plan.names("corpora.controlled"),
     conda:
         "../../environment.yml"
-    threads: 1
-    resources:
-        mem_mb=growing(2000),
-        runtime=growing(30),
     params:
-        settings=plan.corpora.controlled_settings,
-        fingerprint=plan.fingerprints.corpus,
+        settings=plan.generated.param("settings"),
+        fingerprint=plan.generated.fingerprint,
     shell:
         "docmt corpora generate --settings {params.settings:q} --out results/corpora/{wildcards.corpus}/en-de 2> {log}"
 
 
 rule combine_corpora:
-    """Join the corpora of split {wildcards.split} of dataset {wildcards.dataset}."""
+    """Join the corpora of split {wildcards.split} of {wildcards.dataset}."""
     input:
-        plan.corpora.member_files,
+        plan.dataset_split.input("members"),
     output:
         src="results/{dataset}/corpora/{src}-{tgt}/{split}.{src}",
         tgt="results/{dataset}/corpora/{src}-{tgt}/{split}.{tgt}",
@@ -179,43 +158,50 @@ rule combine_corpora:
         "logs/combine_corpora/{dataset}_{src}-{tgt}_{split}.log",
     benchmark:
         "results/benchmarks/combine_corpora/{dataset}_{src}-{tgt}_{split}.tsv"
-    wildcard_constraints:
-        split=plan.parallel_splits(),
     conda:
         "../../environment.yml"
-    threads: 1
-    resources:
-        mem_mb=growing(4000),
-        runtime=growing(30),
     params:
-        members=plan.corpora.members,
+        members=plan.dataset_split.param("members"),
         prefix="results/{dataset}/corpora/{src}-{tgt}/{split}",
-        fingerprint=plan.fingerprints.dataset_split,
+        languages=plan.languages,
+        fingerprint=plan.dataset_split.fingerprint,
     shell:
-        "docmt corpora combine --inputs {params.members} --src-lang {wildcards.src} --tgt-lang {wildcards.tgt}"
-        " --out {params.prefix} 2> {log}"
+        "docmt corpora combine --inputs {params.members} --languages {params.languages} --out {params.prefix} 2> {log}"
+
+
+use rule combine_corpora as combine_monolingual with:
+    output:
+        text="results/{dataset}/corpora/{lang}/{split}.{lang}",
+        documents="results/{dataset}/corpora/{lang}/{split}.documents.tsv",
+        counts="results/{dataset}/corpora/{lang}/{split}.counts.json",
+    log:
+        "logs/combine_monolingual/{dataset}_{lang}_{split}.log",
+    benchmark:
+        "results/benchmarks/combine_monolingual/{dataset}_{lang}_{split}.tsv"
+    params:
+        members=plan.dataset_split.param("members"),
+        prefix="results/{dataset}/corpora/{lang}/{split}",
+        languages=plan.languages,
+        fingerprint=plan.dataset_split.fingerprint,
 
 
 rule count_overlap:
     """Count what the training data of {wildcards.dataset} share with its development and test data."""
     input:
-        plan.corpora.all_files,
+        plan.overlap.input(),
     output:
         "results/{dataset}/corpora/overlap.json",
     log:
         "logs/count_overlap/{dataset}.log",
     benchmark:
         "results/benchmarks/count_overlap/{dataset}.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
-    threads: 1
-    resources:
-        mem_mb=growing(4000),
-        runtime=growing(30),
     params:
-        train=plan.corpora.train_prefixes,
-        tests=plan.corpora.other_prefixes,
-        languages=plan.corpora.language_options,
-        fingerprint=plan.fingerprints.overlap,
+        train=plan.overlap.param("train"),
+        tests=plan.overlap.param("tests"),
+        languages=plan.overlap.param("languages"),
+        fingerprint=plan.overlap.fingerprint,
     shell:
         "docmt corpora overlap --train {params.train} --tests {params.tests} {params.languages} --out {output} 2> {log}"

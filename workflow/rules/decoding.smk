@@ -11,8 +11,8 @@
 rule translate:
     """Translate {wildcards.dataset} {wildcards.split} with {wildcards.system}, seed {wildcards.seed}."""
     input:
-        model=plan.runs.model,
-        instances=plan.runs.test_instances,
+        model=plan.hypotheses.input("model"),
+        instances=plan.hypotheses.input("instances"),
     output:
         "results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl",
     log:
@@ -21,14 +21,13 @@ rule translate:
         "results/benchmarks/translate/{dataset}_{system}_seed{seed}_{split}.tsv"
     conda:
         "../../environment.yml"
-    threads: 1
     resources:
         mem_mb=growing(8000),
         runtime=growing(240),
         gpu=1,
     params:
-        settings=plan.runs.decoding_settings,
-        fingerprint=plan.fingerprints.hypotheses,
+        settings=plan.hypotheses.param("settings"),
+        fingerprint=plan.hypotheses.fingerprint,
     shell:
         "docmt decode translate --settings {params.settings:q} --model {input.model} --instances {input.instances}"
         " --threads {threads} --out {output} 2> {log}"
@@ -37,9 +36,9 @@ rule translate:
 rule contrast:
     """Score the candidates of suite {wildcards.suite} with {wildcards.system}, seed {wildcards.seed}."""
     input:
-        model=plan.runs.model,
-        suite=plan.corpora.suite,
-        trees=plan.discourse.trees_of_suite,
+        model=plan.probabilities.input("model"),
+        suite=plan.probabilities.input("suite"),
+        trees=plan.probabilities.input("trees"),
     output:
         "results/{dataset}/runs/{system}/seed{seed}/decoding/suite_{suite}.json",
     log:
@@ -48,15 +47,14 @@ rule contrast:
         "results/benchmarks/contrast/{dataset}_{system}_seed{seed}_{suite}.tsv"
     conda:
         "../../environment.yml"
-    threads: 1
     resources:
         mem_mb=growing(8000),
         runtime=growing(120),
         gpu=1,
     params:
-        settings=plan.runs.contrast_settings,
-        trees=plan.discourse.trees_option,
-        fingerprint=plan.fingerprints.probabilities,
+        settings=plan.probabilities.param("settings"),
+        trees=option("--discourse", "trees"),
+        fingerprint=plan.probabilities.fingerprint,
     shell:
         "docmt decode contrast --settings {params.settings:q} --model {input.model} --suite {input.suite}"
         " {params.trees} --threads {threads} --out {output} 2> {log}"

@@ -15,7 +15,7 @@
 rule read_treebank:
     """Read the treebank {wildcards.treebank} into documents with EDUs and trees."""
     input:
-        fetched=plan.discourse.treebank_fetched,
+        fetched=plan.treebank.input("fetched"),
     output:
         discourse=expand(
             "results/treebanks/{{treebank}}/{split}.discourse.jsonl",
@@ -26,19 +26,13 @@ rule read_treebank:
         "logs/read_treebank/{treebank}.log",
     benchmark:
         "results/benchmarks/read_treebank/{treebank}.tsv"
-    wildcard_constraints:
-        treebank=plan.discourse.treebanks(),
     conda:
         "../../environment.yml"
-    threads: 1
-    resources:
-        mem_mb=growing(4000),
-        runtime=growing(30),
     params:
-        format=plan.discourse.treebank_format,
-        files=plan.discourse.treebank_folder,
+        format=plan.treebank.param("format"),
+        files=plan.treebank.param("files"),
         folder="results/treebanks/{treebank}",
-        fingerprint=plan.fingerprints.treebank,
+        fingerprint=plan.treebank.fingerprint,
     shell:
         "docmt discourse treebank --format {params.format} --files {params.files} --out {params.folder} 2> {log}"
 
@@ -46,27 +40,24 @@ rule read_treebank:
 rule train_segmenter:
     """Train the EDU segmenter {wildcards.segmenter}."""
     input:
-        plan.discourse.segmenter_treebank,
+        plan.segmenter.input("files"),
     output:
         "results/discourse/segmenters/{segmenter}/segmenter.pt",
     log:
         "logs/train_segmenter/{segmenter}.log",
     benchmark:
         "results/benchmarks/train_segmenter/{segmenter}.tsv"
-    wildcard_constraints:
-        segmenter=plan.discourse.names("segmenters"),
     priority: 20
     conda:
         "../../environment.yml"
-    threads: 1
     resources:
         mem_mb=growing(8000),
         runtime=growing(240),
     params:
-        settings=plan.discourse.segmenter_settings,
-        prefix=plan.discourse.segmenter_prefix,
-        seed=plan.discourse.segmenter_seed,
-        fingerprint=plan.fingerprints.segmenter,
+        settings=plan.segmenter.param("settings"),
+        prefix=plan.segmenter.param("prefix"),
+        seed=plan.segmenter.param("seed"),
+        fingerprint=plan.segmenter.fingerprint,
     shell:
         "docmt discourse train-segmenter --settings {params.settings:q} --train {params.prefix}/train"
         " --dev {params.prefix}/dev --seed {params.seed} --out {output} 2> {log}"
@@ -75,7 +66,7 @@ rule train_segmenter:
 rule evaluate_segmenter:
     """Score the EDU segmenter {wildcards.segmenter} on the test split of its treebank."""
     input:
-        files=plan.discourse.segmenter_treebank,
+        files=plan.segmenter_evaluation.input("files"),
         model="results/discourse/segmenters/{segmenter}/segmenter.pt",
     output:
         "results/discourse/segmenters/{segmenter}/evaluation.json",
@@ -83,15 +74,12 @@ rule evaluate_segmenter:
         "logs/evaluate_segmenter/{segmenter}.log",
     benchmark:
         "results/benchmarks/evaluate_segmenter/{segmenter}.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
-    threads: 1
-    resources:
-        mem_mb=growing(4000),
-        runtime=growing(30),
     params:
-        prefix=plan.discourse.segmenter_prefix,
-        fingerprint=plan.fingerprints.segmenter,
+        prefix=plan.segmenter_evaluation.param("prefix"),
+        fingerprint=plan.segmenter_evaluation.fingerprint,
     shell:
         "docmt discourse evaluate-segmenter --model {input.model} --gold {params.prefix}/test.discourse.jsonl"
         " --out {output} 2> {log}"
@@ -100,29 +88,26 @@ rule evaluate_segmenter:
 rule train_parser:
     """Train the RST parser {wildcards.parser}."""
     input:
-        files=plan.discourse.parser_treebank,
-        segmenter=plan.discourse.parser_segmenter,
+        files=plan.parser.input("files"),
+        segmenter=plan.parser.input("segmenter"),
     output:
         "results/discourse/parsers/{parser}/parser.pt",
     log:
         "logs/train_parser/{parser}.log",
     benchmark:
         "results/benchmarks/train_parser/{parser}.tsv"
-    wildcard_constraints:
-        parser=plan.discourse.names("parsers"),
     priority: 20
     conda:
         "../../environment.yml"
-    threads: 1
     resources:
         mem_mb=growing(8000),
         runtime=growing(240),
     params:
-        settings=plan.discourse.parser_settings,
-        prefix=plan.discourse.parser_prefix,
-        segmenter=plan.discourse.segmenter_option,
-        seed=plan.discourse.parser_seed,
-        fingerprint=plan.fingerprints.parser,
+        settings=plan.parser.param("settings"),
+        prefix=plan.parser.param("prefix"),
+        segmenter=option("--segmenter", "segmenter"),
+        seed=plan.parser.param("seed"),
+        fingerprint=plan.parser.fingerprint,
     shell:
         "docmt discourse train-parser --settings {params.settings:q} --train {params.prefix}/train"
         " --dev {params.prefix}/dev {params.segmenter} --seed {params.seed} --out {output} 2> {log}"
@@ -131,7 +116,7 @@ rule train_parser:
 rule evaluate_parser:
     """Score the RST parser {wildcards.parser} on the gold EDUs of the test split of its treebank."""
     input:
-        files=plan.discourse.parser_treebank,
+        files=plan.parser_evaluation.input("files"),
         model="results/discourse/parsers/{parser}/parser.pt",
     output:
         "results/discourse/parsers/{parser}/evaluation.json",
@@ -139,16 +124,13 @@ rule evaluate_parser:
         "logs/evaluate_parser/{parser}.log",
     benchmark:
         "results/benchmarks/evaluate_parser/{parser}.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
-    threads: 1
-    resources:
-        mem_mb=growing(4000),
-        runtime=growing(30),
     params:
-        prefix=plan.discourse.parser_prefix,
+        prefix=plan.parser_evaluation.param("prefix"),
         baselines="chain right_branching sentence_branching paragraph_branching",
-        fingerprint=plan.fingerprints.parser,
+        fingerprint=plan.parser_evaluation.fingerprint,
     shell:
         "docmt discourse evaluate-parser --parser {input.model} --gold {params.prefix}/test.discourse.jsonl"
         " --baselines {params.baselines} --out {output} 2> {log}"
@@ -157,9 +139,9 @@ rule evaluate_parser:
 rule annotate:
     """Segment and parse {wildcards.dataset} {wildcards.split}, part {wildcards.shard} of {wildcards.n_shards}."""
     input:
-        models=plan.discourse.models,
-        text=plan.discourse.text,
-        documents=plan.corpora.documents,
+        models=plan.trees.input("models"),
+        text=plan.trees.input("text"),
+        documents=plan.trees.input("documents"),
     output:
         "results/{dataset}/discourse/{trees}/{split}.{shard}-of-{n_shards}.discourse.jsonl",
     log:
@@ -167,19 +149,18 @@ rule annotate:
     benchmark:
         "results/benchmarks/annotate/{dataset}_{trees}_{split}_{shard}-of-{n_shards}.tsv"
     wildcard_constraints:
-        trees=plan.discourse.annotated(),
+        trees=plan.annotated_trees(),
         shard="[0-9]+",
         n_shards="[0-9]+",
     conda:
         "../../environment.yml"
-    threads: 1
     resources:
         mem_mb=growing(4000),
         runtime=growing(240),
     params:
-        models=plan.discourse.model_options,
-        lang=plan.discourse.src_lang,
-        fingerprint=plan.fingerprints.trees,
+        models=plan.trees.param("models"),
+        lang=plan.trees.param("lang"),
+        fingerprint=plan.trees.fingerprint,
     shell:
         "docmt discourse annotate {params.models} --text {input.text} --lang {params.lang}"
         " --documents {input.documents} --shard {wildcards.shard}/{wildcards.n_shards} --out {output} 2> {log}"
@@ -188,8 +169,8 @@ rule annotate:
 rule annotate_suite:
     """Segment and parse the source documents of suite {wildcards.suite} of {wildcards.dataset}."""
     input:
-        models=plan.discourse.models,
-        suite=plan.corpora.suite,
+        models=plan.suite_trees.input("models"),
+        suite=plan.suite_trees.input("suite"),
     output:
         "results/{dataset}/discourse/{trees}/suite_{suite}.discourse.jsonl",
     log:
@@ -197,17 +178,13 @@ rule annotate_suite:
     benchmark:
         "results/benchmarks/annotate_suite/{dataset}_{trees}_{suite}.tsv"
     wildcard_constraints:
-        trees=plan.discourse.annotated(),
+        trees=plan.annotated_trees(),
     conda:
         "../../environment.yml"
-    threads: 1
-    resources:
-        mem_mb=growing(4000),
-        runtime=growing(60),
     params:
-        models=plan.discourse.model_options,
-        lang=plan.discourse.src_lang,
-        fingerprint=plan.fingerprints.suite_trees,
+        models=plan.suite_trees.param("models"),
+        lang=plan.suite_trees.param("lang"),
+        fingerprint=plan.suite_trees.fingerprint,
     shell:
         "docmt discourse annotate {params.models} --suite {input.suite} --lang {params.lang} --out {output} 2> {log}"
 
@@ -215,8 +192,8 @@ rule annotate_suite:
 rule gather_gold:
     """Gather the gold trees of {wildcards.dataset} {wildcards.split}."""
     input:
-        trees=plan.discourse.gold_files,
-        documents=plan.corpora.documents,
+        trees=plan.trees.input("trees"),
+        documents=plan.trees.input("documents"),
     output:
         "results/{dataset}/discourse/{trees}/{split}.1-of-1.discourse.jsonl",
     log:
@@ -224,15 +201,12 @@ rule gather_gold:
     benchmark:
         "results/benchmarks/gather_gold/{dataset}_{trees}_{split}.tsv"
     wildcard_constraints:
-        trees=plan.discourse.gold(),
+        trees=plan.gold_trees(),
+    localrule: True
     conda:
         "../../environment.yml"
-    threads: 1
-    resources:
-        mem_mb=growing(4000),
-        runtime=growing(60),
     params:
-        fingerprint=plan.fingerprints.trees,
+        fingerprint=plan.trees.fingerprint,
     shell:
         "docmt discourse gather --inputs {input.trees} --documents {input.documents} --out {output} 2> {log}"
 
@@ -240,7 +214,7 @@ rule gather_gold:
 rule count_trees:
     """Count EDUs, depths and relations of the trees {wildcards.trees} of {wildcards.dataset}."""
     input:
-        plan.discourse.statistics_files,
+        plan.tree_statistics.input(),
     output:
         statistics="results/{dataset}/discourse/{trees}/statistics.csv",
         relations="results/{dataset}/discourse/{trees}/relations.csv",
@@ -248,15 +222,12 @@ rule count_trees:
         "logs/count_trees/{dataset}_{trees}.log",
     benchmark:
         "results/benchmarks/count_trees/{dataset}_{trees}.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
-    threads: 1
-    resources:
-        mem_mb=growing(4000),
-        runtime=growing(60),
     params:
-        files=plan.discourse.named_statistics_files,
-        fingerprint=plan.fingerprints.tree_statistics,
+        files=plan.tree_statistics.param("files"),
+        fingerprint=plan.tree_statistics.fingerprint,
     shell:
         "docmt discourse statistics --files {params.files} --out {output.statistics} --relations {output.relations}"
         " 2> {log}"
@@ -272,13 +243,10 @@ rule draw_tree:
         "logs/draw_tree/{dataset}_{trees}_{split}.log",
     benchmark:
         "results/benchmarks/draw_tree/{dataset}_{trees}_{split}.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
-    threads: 1
-    resources:
-        mem_mb=growing(1000),
-        runtime=growing(10),
     params:
-        fingerprint=plan.fingerprints.trees,
+        fingerprint=plan.tree_picture.fingerprint,
     shell:
         "docmt discourse draw --input {input} --number 1 --out {output} 2> {log}"

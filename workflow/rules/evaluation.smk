@@ -10,8 +10,8 @@
 rule evaluate_translation:
     """Score {wildcards.system}, seed {wildcards.seed}, on {wildcards.dataset} {wildcards.split}."""
     input:
-        references=plan.runs.reference_files,
-        training=plan.runs.alignment_files,
+        references=plan.scores.input("references"),
+        training=plan.scores.input("training"),
         hypotheses="results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl",
     output:
         "results/{dataset}/runs/{system}/seed{seed}/scores/{split}.json",
@@ -19,29 +19,26 @@ rule evaluate_translation:
         "logs/evaluate_translation/{dataset}_{system}_seed{seed}_{split}.log",
     benchmark:
         "results/benchmarks/evaluate_translation/{dataset}_{system}_seed{seed}_{split}.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
-    threads: 1
-    resources:
-        mem_mb=growing(4000),
-        runtime=growing(60),
     params:
-        settings=plan.runs.evaluation_settings,
-        languages=plan.corpora.language_options,
-        prefix=plan.corpora.prefix,
-        training=plan.runs.alignment_option,
-        test=plan.runs.test_name,
-        fingerprint=plan.fingerprints.scores,
+        settings=plan.scores.param("settings"),
+        languages=plan.scores.param("languages"),
+        prefix=plan.scores.param("prefix"),
+        training=plan.scores.param("training"),
+        test=plan.scores.param("test"),
+        fingerprint=plan.scores.fingerprint,
     shell:
-        "docmt evaluate bleu --settings {params.settings:q} --hypotheses {input.hypotheses} --prefix {params.prefix}"
-        " {params.languages} {params.training} --run dataset={wildcards.dataset} system={wildcards.system} seed={wildcards.seed}"
-        " test={params.test} fingerprint={params.fingerprint} --out {output} 2> {log}"
+        "docmt evaluate scores --settings {params.settings:q} --hypotheses {input.hypotheses} --prefix {params.prefix}"
+        " {params.languages} {params.training} --run dataset={wildcards.dataset} system={wildcards.system}"
+        " seed={wildcards.seed} test={params.test} fingerprint={params.fingerprint} --out {output} 2> {log}"
 
 
 rule evaluate_contrast:
     """Count how often {wildcards.system}, seed {wildcards.seed}, prefers the right candidate of {wildcards.suite}."""
     input:
-        suite=plan.corpora.suite,
+        suite=plan.suite_scores.input("suite"),
         probabilities="results/{dataset}/runs/{system}/seed{seed}/decoding/suite_{suite}.json",
     output:
         "results/{dataset}/runs/{system}/seed{seed}/scores/suite_{suite}.json",
@@ -49,59 +46,44 @@ rule evaluate_contrast:
         "logs/evaluate_contrast/{dataset}_{system}_seed{seed}_{suite}.log",
     benchmark:
         "results/benchmarks/evaluate_contrast/{dataset}_{system}_seed{seed}_{suite}.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
-    threads: 1
-    resources:
-        mem_mb=growing(2000),
-        runtime=growing(30),
     params:
-        fingerprint=plan.fingerprints.suite_scores,
+        fingerprint=plan.suite_scores.fingerprint,
     shell:
         "docmt evaluate contrast --suite {input.suite} --log-probabilities {input.probabilities}"
-        " --run dataset={wildcards.dataset} system={wildcards.system} seed={wildcards.seed} test={wildcards.suite} fingerprint={params.fingerprint}"
-        " --out {output} 2> {log}"
+        " --run dataset={wildcards.dataset} system={wildcards.system} seed={wildcards.seed} test={wildcards.suite}"
+        " fingerprint={params.fingerprint} --out {output} 2> {log}"
 
 
 rule gather_system:
-    """Gather all scores of {wildcards.system} on {wildcards.dataset}."""
+    """Gather scores into one table."""
     input:
-        plan.runs.system_scores,
+        plan.system_scores.input(),
     output:
         "results/{dataset}/runs/{system}/scores.csv",
     log:
         "logs/gather_system/{dataset}_{system}.log",
     benchmark:
         "results/benchmarks/gather_system/{dataset}_{system}.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
-    threads: 1
-    resources:
-        mem_mb=growing(1000),
-        runtime=growing(10),
     params:
-        fingerprint=plan.runs.system_fingerprint,
+        fingerprint=plan.system_scores.fingerprint,
     shell:
         "docmt report gather --scores {input} --out {output} 2> {log}"
 
 
-rule gather_dataset:
-    """Gather all scores on {wildcards.dataset}."""
+use rule gather_system as gather_dataset with:
     input:
-        plan.runs.dataset_scores,
+        plan.dataset_scores.input(),
     output:
         "results/{dataset}/scores.csv",
     log:
         "logs/gather_dataset/{dataset}.log",
     benchmark:
         "results/benchmarks/gather_dataset/{dataset}.tsv"
-    conda:
-        "../../environment.yml"
-    threads: 1
-    resources:
-        mem_mb=growing(1000),
-        runtime=growing(10),
     params:
-        fingerprint=plan.runs.dataset_fingerprint,
-    shell:
-        "docmt report gather --scores {input} --out {output} 2> {log}"
+        fingerprint=plan.dataset_scores.fingerprint,

@@ -8,54 +8,47 @@
 
 
 rule build_instances:
-    """Cut the documents of {wildcards.dataset} {wildcards.split} into instances: {wildcards.segmentation}."""
+    """Cut the documents of {wildcards.dataset} {wildcards.split} into instances: {wildcards.cutting}."""
     input:
-        src=plan.text.subwords_src,
-        tgt=plan.text.subwords_tgt,
-        documents=plan.corpora.documents,
+        texts=plan.instances.input("texts"),
+        documents=plan.instances.input("documents"),
         vocabulary="results/{dataset}/text/vocabulary.txt",
-        trees=plan.discourse.trees_of_split,
+        trees=plan.instances.input("trees"),
     output:
-        directory("results/{dataset}/instances/{segmentation}/{split}"),
+        directory("results/{dataset}/instances/{cutting}/{split}"),
     log:
-        "logs/build_instances/{dataset}_{segmentation}_{split}.log",
+        "logs/build_instances/{dataset}_{cutting}_{split}.log",
     benchmark:
-        "results/benchmarks/build_instances/{dataset}_{segmentation}_{split}.tsv"
-    wildcard_constraints:
-        split=plan.parallel_splits(),
+        "results/benchmarks/build_instances/{dataset}_{cutting}_{split}.tsv"
     conda:
         "../../environment.yml"
-    threads: 1
     resources:
         mem_mb=growing(8000),
         runtime=growing(60),
     params:
-        settings=plan.runs.instances_settings,
-        trees=plan.discourse.trees_option,
-        fingerprint=plan.fingerprints.instances,
+        settings=plan.instances.param("settings"),
+        trees=option("--discourse", "trees"),
+        fingerprint=plan.instances.fingerprint,
     shell:
-        "docmt instances build --settings {params.settings:q} --src {input.src} --tgt {input.tgt}"
-        " --documents {input.documents} --vocabulary {input.vocabulary} {params.trees} --out {output} 2> {log}"
+        "docmt instances build --settings {params.settings:q} --texts {input.texts} --documents {input.documents}"
+        " --vocabulary {input.vocabulary} {params.trees} --out {output} 2> {log}"
 
 
 rule count_instances:
     """Count sentences, documents, instances and tokens of {wildcards.dataset}."""
     input:
-        plan.runs.instance_folders,
+        plan.instance_statistics.input(),
     output:
         "results/{dataset}/instances/statistics.csv",
     log:
         "logs/count_instances/{dataset}.log",
     benchmark:
         "results/benchmarks/count_instances/{dataset}.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
-    threads: 1
-    resources:
-        mem_mb=growing(4000),
-        runtime=growing(30),
     params:
-        folders=plan.runs.named_instances,
-        fingerprint=plan.fingerprints.statistics,
+        folders=plan.instance_statistics.param("folders"),
+        fingerprint=plan.instance_statistics.fingerprint,
     shell:
         "docmt instances statistics --folders {params.folders} --out {output} 2> {log}"

@@ -6,13 +6,13 @@
 #         results/{dataset}/text/{split}.bpe.{lang}        subwords
 #         results/{dataset}/text/truecaser.{lang}.json, bpe.codes, vocabulary.txt     learnt on the training split
 #         results/{dataset}/text/pipeline.json             all of it in one file, for `docmt translate`
-#         results/{dataset}/text/roundtrip.json            the share of lines that the way back restores
+#         results/{dataset}/text/roundtrip.json            the share of lines restored unchanged from subwords
 
 
 rule tokenize:
     """Normalise and tokenise the {wildcards.lang} side of {wildcards.dataset} {wildcards.split}."""
     input:
-        plan.text.source,
+        plan.tokens.input("text"),
     output:
         temp("results/{dataset}/text/{split}.tok.{lang}"),
     log:
@@ -26,8 +26,8 @@ rule tokenize:
         mem_mb=growing(4000),
         runtime=growing(120),
     params:
-        settings=plan.text.token_settings,
-        fingerprint=plan.fingerprints.tokens,
+        settings=plan.tokens.param("settings"),
+        fingerprint=plan.tokens.fingerprint,
     shell:
         "docmt text tokenize --settings {params.settings:q} --lang {wildcards.lang} --jobs {threads}"
         " --input {input} --out {output} 2> {log}"
@@ -36,7 +36,7 @@ rule tokenize:
 rule learn_truecaser:
     """Learn how {wildcards.lang} words are written inside sentences of {wildcards.dataset}."""
     input:
-        plan.text.tokens_train,
+        plan.truecaser.input("tokens"),
     output:
         "results/{dataset}/text/truecaser.{lang}.json",
     log:
@@ -45,13 +45,9 @@ rule learn_truecaser:
         "results/benchmarks/learn_truecaser/{dataset}_{lang}.tsv"
     conda:
         "../../environment.yml"
-    threads: 1
-    resources:
-        mem_mb=growing(4000),
-        runtime=growing(60),
     params:
-        settings=plan.text.token_settings,
-        fingerprint=plan.fingerprints.truecaser,
+        settings=plan.truecaser.param("settings"),
+        fingerprint=plan.truecaser.fingerprint,
     shell:
         "docmt text learn-truecaser --settings {params.settings:q} --input {input} --out {output} 2> {log}"
 
@@ -70,11 +66,8 @@ rule truecase:
     conda:
         "../../environment.yml"
     threads: 2
-    resources:
-        mem_mb=growing(4000),
-        runtime=growing(60),
     params:
-        fingerprint=plan.fingerprints.truecased,
+        fingerprint=plan.truecased.fingerprint,
     shell:
         "docmt text truecase --model {input.model} --input {input.tokens} --jobs {threads} --out {output} 2> {log}"
 
@@ -82,7 +75,7 @@ rule truecase:
 rule learn_bpe:
     """Learn BPE merges on both sides of the training split of {wildcards.dataset}."""
     input:
-        plan.text.truecased_train,
+        plan.codes.input("text"),
     output:
         "results/{dataset}/text/bpe.codes",
     log:
@@ -91,13 +84,12 @@ rule learn_bpe:
         "results/benchmarks/learn_bpe/{dataset}.tsv"
     conda:
         "../../environment.yml"
-    threads: 1
     resources:
         mem_mb=growing(8000),
         runtime=growing(240),
     params:
-        settings=plan.text.settings,
-        fingerprint=plan.fingerprints.bpe,
+        settings=plan.codes.param("settings"),
+        fingerprint=plan.codes.fingerprint,
     shell:
         "docmt text learn-bpe --settings {params.settings:q} --inputs {input} --out {output} 2> {log}"
 
@@ -116,11 +108,8 @@ rule apply_bpe:
     conda:
         "../../environment.yml"
     threads: 2
-    resources:
-        mem_mb=growing(4000),
-        runtime=growing(60),
     params:
-        fingerprint=plan.fingerprints.subwords,
+        fingerprint=plan.subwords.fingerprint,
     shell:
         "docmt text apply-bpe --codes {input.codes} --input {input.text} --jobs {threads} --out {output} 2> {log}"
 
@@ -128,31 +117,26 @@ rule apply_bpe:
 rule learn_vocabulary:
     """List the subwords of both sides of the training split of {wildcards.dataset}."""
     input:
-        plan.text.subwords_train,
+        plan.vocabulary.input("text"),
     output:
         "results/{dataset}/text/vocabulary.txt",
     log:
         "logs/learn_vocabulary/{dataset}.log",
     benchmark:
         "results/benchmarks/learn_vocabulary/{dataset}.tsv"
-    wildcard_constraints:
-        dataset=plan.text.plain_datasets(),
     conda:
         "../../environment.yml"
-    threads: 1
-    resources:
-        mem_mb=growing(4000),
-        runtime=growing(60),
     params:
-        fingerprint=plan.fingerprints.bpe,
+        tags=plan.tags,
+        fingerprint=plan.vocabulary.fingerprint,
     shell:
-        "docmt text learn-vocabulary --inputs {input} --out {output} 2> {log}"
+        "docmt text learn-vocabulary --inputs {input} {params.tags} --out {output} 2> {log}"
 
 
 rule pack_pipeline:
     """Pack settings, truecasers and codes of {wildcards.dataset} into one file."""
     input:
-        truecasers=plan.text.truecasers,
+        truecasers=plan.pipeline.input("truecasers"),
         codes="results/{dataset}/text/bpe.codes",
     output:
         "results/{dataset}/text/pipeline.json",
@@ -160,16 +144,13 @@ rule pack_pipeline:
         "logs/pack_pipeline/{dataset}.log",
     benchmark:
         "results/benchmarks/pack_pipeline/{dataset}.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
-    threads: 1
-    resources:
-        mem_mb=growing(1000),
-        runtime=growing(10),
     params:
-        settings=plan.text.settings,
-        languages=plan.corpora.language_options,
-        fingerprint=plan.fingerprints.bpe,
+        settings=plan.pipeline.param("settings"),
+        languages=plan.pipeline.param("languages"),
+        fingerprint=plan.pipeline.fingerprint,
     shell:
         "docmt text pack --settings {params.settings:q} {params.languages} --truecasers {input.truecasers}"
         " --codes {input.codes} --out {output} 2> {log}"
@@ -178,7 +159,7 @@ rule pack_pipeline:
 rule count_roundtrip:
     """Count the lines of {wildcards.dataset} that come back from subwords as they were."""
     input:
-        files=plan.corpora.all_files,
+        files=plan.roundtrip.input("files"),
         pipeline="results/{dataset}/text/pipeline.json",
     output:
         "results/{dataset}/text/roundtrip.json",
@@ -186,14 +167,11 @@ rule count_roundtrip:
         "logs/count_roundtrip/{dataset}.log",
     benchmark:
         "results/benchmarks/count_roundtrip/{dataset}.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
-    threads: 1
-    resources:
-        mem_mb=growing(4000),
-        runtime=growing(60),
     params:
-        texts=plan.text.roundtrip_texts,
-        fingerprint=plan.fingerprints.roundtrip,
+        texts=plan.roundtrip.param("texts"),
+        fingerprint=plan.roundtrip.fingerprint,
     shell:
         "docmt text roundtrip --pipeline {input.pipeline} --inputs {params.texts} --out {output} > {log} 2>&1"

@@ -12,13 +12,13 @@
 rule train:
     """Train {wildcards.system} on {wildcards.dataset} with seed {wildcards.seed}."""
     input:
-        train=plan.runs.train_instances,
-        dev=plan.runs.dev_instances,
+        train=plan.model.input("train"),
+        dev=plan.model.input("dev"),
         vocabulary="results/{dataset}/text/vocabulary.txt",
         pipeline="results/{dataset}/text/pipeline.json",
-        init=plan.runs.init,
-        sentences=plan.runs.sentence_instances,
-        monolingual=plan.runs.monolingual_instances,
+        init=plan.model.input("init"),
+        sentences=plan.model.input("sentences"),
+        monolingual=plan.model.input("monolingual"),
     output:
         model="results/{dataset}/runs/{system}/seed{seed}/model.pt",
         history="results/{dataset}/runs/{system}/seed{seed}/history.csv",
@@ -31,7 +31,6 @@ rule train:
     conda:
         "../../environment.yml"
     # One thread each: small models on a CPU train faster side by side than each on many threads.
-    threads: 1
     resources:
         mem_mb=growing(16000),
         runtime=1440,
@@ -40,14 +39,17 @@ rule train:
         # Snakemake inside the job, and Slurm then kills the training before it has saved.
         slurm_extra="--signal=TERM@120",
     params:
-        settings=plan.runs.training_settings,
-        init=plan.runs.init_option,
-        pretraining=plan.runs.pretraining_options,
+        settings=plan.model.param("settings"),
+        init=option("--init", "init"),
+        sentences=option("--sentences", "sentences"),
+        monolingual=option("--monolingual", "monolingual"),
+        monolingual_lang=plan.monolingual_lang,
         checkpoints="results/{dataset}/runs/{system}/seed{seed}/checkpoints",
-        fingerprint=plan.fingerprints.model,
+        fingerprint=plan.model.fingerprint,
     shell:
         # `exec`: a signal to end finds the training itself, and Snakemake waits until it has saved.
         "exec docmt train --settings {params.settings:q} --train {input.train} --dev {input.dev}"
-        " --vocabulary {input.vocabulary} --pipeline {input.pipeline} {params.init} {params.pretraining}"
-        " --seed {wildcards.seed} --devices {resources.gpu} --threads {threads} --checkpoints {params.checkpoints}"
-        " --history {output.history} --out {output.model} 2> {log}"
+        " --vocabulary {input.vocabulary} --pipeline {input.pipeline} {params.init}"
+        " {params.sentences} {params.monolingual} {params.monolingual_lang} --seed {wildcards.seed}"
+        " --devices {resources.gpu} --threads {threads} --checkpoints {params.checkpoints} --history {output.history}"
+        " --out {output.model} 2> {log}"

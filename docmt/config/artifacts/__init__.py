@@ -1,0 +1,6 @@
+"""The artifacts of a study: for each, its files, its stage, what it is made from and what its command is told.
+
+One module and one class per stage. Each class extends that of the stage before it, so that a declaration names what it
+is made from by calling its method. Inputs, parameters and fingerprints of the rules, the targets of each stage, what
+`docmt status` looks for and what the report reads all follow from these declarations.
+"""

@@ -1,0 +1,150 @@
+"""What an artifact is, and the graph that artifacts form."""
+
+import functools
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from docmt.config.schema import Config
+from docmt.provenance import fingerprint
+
+STAGE_VERSIONS = {
+    "corpora": 1,
+    "text": 1,
+    "discourse": 1,
+    "instances": 1,
+    "training": 2,
+    "decoding": 1,
+    "evaluation": 1,
+    "report": 2,
+}
+"""The stages in order. Raise a number when the code of a stage changes what it makes: every study then rebuilds it."""
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """Files that one declaration describes.
+
+    Attributes:
+        files: their paths.
+        parts: what shapes them: settings and other artifacts, hashed in this order. An input that another part
+            covers is left out.
+        inputs: what their rule reads, by the names of the rule's inputs.
+        params: what their rule passes to the command besides files, by the names of the rule's parameters.
+        is_kept: whether the files stay; False for intermediate text.
+        stage: that makes them; filled in by `made_by`.
+    """
+
+    files: Sequence[str]
+    parts: Sequence[Any] = ()
+    inputs: Mapping[str, "Artifact | str | Sequence[Artifact | str]"] = field(default_factory=dict)
+    params: Mapping[str, Any] = field(default_factory=dict)
+    is_kept: bool = True
+    stage: str = ""
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A short hash of the settings that matter to the files, and of everything upstream."""
+        return fingerprint([self.stage, STAGE_VERSIONS[self.stage], *map(_hashable, self.parts)])
+
+    @property
+    def file(self) -> str:
+        """The path of an artifact with one file."""
+        (path,) = self.files
+        return path
+
+    def only(self, suffix: str) -> "Artifact":
+        """The same artifact reduced to the files whose names end in `suffix`."""
+        return replace(self, files=[path for path in self.files if path.endswith(suffix)])
+
+    def sources(self, name: str | None = None) -> Iterator["Artifact | str"]:
+        """What the rule reads, under one name or under all."""
+        for key, value in self.inputs.items():
+            if name in (None, key):
+                yield from [value] if isinstance(value, Artifact | str) else value
+
+    def input_files(self, name: str | None = None) -> list[str]:
+        """The paths of `sources`."""
+        return [
+            path for source in self.sources(name) for path in ([source] if isinstance(source, str) else source.files)
+        ]
+
+
+def _hashable(part: Any) -> Any:
+    if isinstance(part, Artifact):
+        return part.fingerprint
+    return [_hashable(item) for item in part] if isinstance(part, list | tuple) else part
+
+
+Owner = TypeVar("Owner", bound="Declarations")
+P = ParamSpec("P")
+Declaration = Callable[Concatenate[Owner, P], Artifact]
+
+
+def made_by(*rules: str, stage: str) -> Callable[[Declaration[Owner, P]], Declaration[Owner, P]]:
+    """Mark a method that declares an artifact.
+
+    Args:
+        rules: the rules that make its files.
+        stage: their stage: they stand in `workflow/rules/{stage}.smk`.
+
+    The arguments of the method are wildcards of these rules. Each artifact is declared once and then remembered.
+    """
+
+    def mark(declare: Declaration[Owner, P]) -> Declaration[Owner, P]:
+        @functools.wraps(declare)
+        def once(self: Owner, *args: P.args, **kwargs: P.kwargs) -> Artifact:
+            key = (declare.__name__, args, tuple(sorted(kwargs.items())))
+            if key not in self.known:
+                made = declare(self, *args, **kwargs)
+                self.known[key] = made if made.stage else replace(made, stage=stage)
+            return self.known[key]
+
+        once.made_by = (stage, rules)  # type: ignore[attr-defined]  # read by `rules_by_stage`
+        return once
+
+    return mark
+
+
+def rules_by_stage(declarations: type["Declarations"]) -> dict[str, list[str]]:
+    """The rules of each stage, in the order of the declarations."""
+    found: dict[str, list[str]] = {stage: [] for stage in STAGE_VERSIONS}
+    for cls in reversed(declarations.__mro__):
+        for method in vars(cls).values():
+            stage, rules = getattr(method, "made_by", (None, ()))
+            found.get(stage, []).extend(rules)
+    return found
+
+
+class Declarations:
+    """The declarations of a study's artifacts; a class per stage adds its own."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.known: dict[Any, Artifact] = {}
+
+
+def handed_on(finals: Iterable[Artifact]) -> dict[str, list[str]]:
+    """By stage, the files that later stages read, or nobody, among all that lead to `finals`."""
+    found: dict[str, dict[str, None]] = {stage: {} for stage in STAGE_VERSIONS}
+    seen: set[tuple[str, ...]] = set()
+
+    def visit(artifact: Artifact, reader: str | None) -> None:
+        if artifact.is_kept and artifact.stage != reader:
+            found[artifact.stage] |= dict.fromkeys(artifact.files)
+        if (key := tuple(artifact.files)) not in seen:
+            seen.add(key)
+            for source in artifact.sources():
+                if isinstance(source, Artifact):
+                    visit(source, artifact.stage)
+
+    for final in finals:
+        visit(final, None)
+    return {stage: list(files) for stage, files in found.items()}
+
+
+def as_argument(settings: Any) -> str:
+    """Settings as one line of JSON with sorted keys: equal settings are equal text."""
+    return json.dumps(settings, sort_keys=True, ensure_ascii=False)

@@ -1,0 +1,126 @@
+"""Artifacts of the corpora stage."""
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from docmt.config.artifacts.base import Artifact, Declarations, as_argument, made_by
+from docmt.config.references import CONTROLLED_LANGUAGES, corpus_kind, corpus_languages, readable_corpus
+from docmt.config.rows import SENTENCES
+from docmt.corpora.catalogue import load_catalogue
+
+
+class CorporaArtifacts(Declarations):
+    """Corpora as fetched, read or generated, and the splits of datasets."""
+
+    @made_by("fetch_corpus", stage="corpora")
+    def fetched(self, corpus: str, split: str) -> Artifact:
+        """The mark that all files of a split (or suite) of the catalogue are in its folder."""
+        version = re.sub(r"[^A-Za-z0-9_.-]+", "-", load_catalogue()[corpus].corpus.version)
+        folder = f"resources/corpora/{corpus}/{version}/{split}"
+        return Artifact([f"{folder}.fetched"], params={"folder": folder})
+
+    @made_by("read_corpus", "read_monolingual", stage="corpora")
+    def corpus(self, corpus: str, split: str, languages: str) -> Artifact:
+        """A split of a corpus, read in one direction, or in one language."""
+        prefix = f"results/corpora/{corpus}/{languages}/{split}"
+        return self._of_corpus(corpus, split, _with_index(prefix, languages.split("-")))
+
+    @made_by("convert_suite", stage="corpora")
+    def corpus_suite(self, corpus: str, suite: str, languages: str) -> Artifact:
+        """A contrastive test set of a corpus."""
+        return self._of_corpus(corpus, suite, [f"results/corpora/{corpus}/{languages}/suites/{suite}.jsonl"])
+
+    @made_by("generate_corpus", stage="corpora")
+    def generated(self, corpus: str) -> Artifact:
+        """A controlled corpus as a whole."""
+        return self.corpus(corpus, "train", "-".join(CONTROLLED_LANGUAGES))
+
+    def _of_corpus(self, corpus: str, split: str, files: list[str]) -> Artifact:
+        kind = corpus_kind(self.config, corpus, where="config.corpora")
+        if kind == "controlled":
+            settings = self.config.corpora.controlled[corpus].model_dump(mode="json")
+            return Artifact(files, [corpus, settings], params={"settings": as_argument(settings)})
+        row = readable_corpus(self.config, corpus)
+        described = row.splits[split]
+        parts: list[Any] = [row.languages, row.format.model_dump(mode="json"), described.model_dump(mode="json")]
+        if kind == "custom":
+            own_files = list(described.files.values())
+            return Artifact(
+                files, [corpus, parts], {"files": own_files}, {"corpus": as_argument(row.model_dump(mode="json"))}
+            )
+        entry = load_catalogue()[corpus]
+        parts += [entry.corpus.version, [entry.family.files[file].check for file in described.files.values()]]
+        fetched = self.fetched(corpus, split)
+        return Artifact(files, [corpus, parts], {"fetched": fetched}, {"corpus": fetched.params["folder"]})
+
+    @made_by("combine_corpora", "combine_monolingual", stage="corpora")
+    def dataset_split(self, dataset: str, split: str) -> Artifact:
+        """The text of a dataset's split in its languages, and its document index."""
+        row = self.config.datasets[dataset]
+        languages = row.part_languages(split)
+        members = [self.member(dataset, reference, split) for reference in row.all_parts()[split]]
+        return Artifact(
+            _with_index(self.prefix(dataset, split), languages),
+            [list(languages), members],
+            {"members": members},
+            {"members": [member.files[-1].removesuffix(".documents.tsv") for member in members]},
+        )
+
+    @made_by(stage="corpora")
+    def suite(self, dataset: str, suite: str) -> Artifact:
+        """A contrastive test set of a dataset."""
+        row = self.config.datasets[dataset]
+        corpus, name = row.suite_reference(suite).split("/")
+        return self.corpus_suite(corpus, name, "-".join(row.languages))
+
+    @made_by("count_overlap", stage="corpora")
+    def overlap(self, dataset: str) -> Artifact:
+        """Counts of what the training and test data of a dataset share."""
+        row = self.config.datasets[dataset]
+        splits = [self.dataset_split(dataset, split) for split in row.parallel_parts()]
+        training = ["train", *([SENTENCES] if row.sentences else [])]
+        params = {
+            "train": " ".join(self.prefix(dataset, part) for part in training),
+            "tests": [self.prefix(dataset, split) for split in row.parts() if split != "train"],
+            "languages": self.language_options(dataset),
+        }
+        return Artifact([f"results/{dataset}/corpora/overlap.json"], [splits], {"splits": splits}, params)
+
+    def member(self, dataset: str, reference: str, part: str) -> Artifact:
+        """A corpus split behind a part of a dataset, read in the direction of the dataset if it has two languages."""
+        corpus, split = reference.split("/")
+        languages = corpus_languages(self.config, corpus)
+        pair = self.config.datasets[dataset].languages
+        if corpus not in self.config.corpora.controlled and set(languages) == set(pair):
+            languages = pair
+        wanted = self.config.datasets[dataset].part_languages(part)
+        read = self.corpus(corpus, split, "-".join(languages))
+        prefix = read.files[-1].removesuffix(".documents.tsv")
+        return replace(read, files=_with_index(prefix, wanted))
+
+    def counts(self) -> dict[str, str]:
+        """The counts of all splits that are read from files, by dataset, corpus and split."""
+        return {
+            f"{dataset}/{reference}": self.member(dataset, reference, part)
+            .files[-1]
+            .replace(".documents.tsv", ".counts.json")
+            for dataset, row in self.config.datasets.items()
+            for part, references in row.all_parts().items()
+            for reference in references
+            if reference.split("/")[0] not in self.config.corpora.controlled
+        }
+
+    def prefix(self, dataset: str, split: str) -> str:
+        """The prefix of a dataset's split as text."""
+        languages = "-".join(self.config.datasets[dataset].part_languages(split))
+        return f"results/{dataset}/corpora/{languages}/{split}"
+
+    def language_options(self, dataset: str) -> str:
+        """`--src-lang … --tgt-lang …` of a dataset."""
+        src, tgt = self.config.datasets[dataset].languages
+        return f"--src-lang {src} --tgt-lang {tgt}"
+
+
+def _with_index(prefix: str, languages: Any) -> list[str]:
+    return [f"{prefix}.{end}" for end in (*languages, "documents.tsv")]

@@ -1,0 +1,116 @@
+"""Artifacts of the report stage, and the artifacts of a study as a whole."""
+
+from functools import cached_property
+from typing import Any
+
+from docmt.config.artifacts.base import STAGE_VERSIONS, Artifact, as_argument, handed_on, made_by
+from docmt.config.artifacts.runs import RunArtifacts, run_folder
+from docmt.config.facts import system_facts
+from docmt.config.systems import Run, list_runs
+from docmt.evaluation.contrast import METRIC as ACCURACY
+from docmt.report.settings import LaidOutTable
+
+
+class StudyArtifacts(RunArtifacts):
+    """All artifacts of a study, up to the report."""
+
+    @made_by("gather", stage="report")
+    def all_scores(self) -> Artifact:
+        """The long table of all scores."""
+        scores = [made for run in self.scored for made in self.run_scores(run).values()]
+        return Artifact(["results/report/scores.csv"], [scores], {"scores": scores})
+
+    @made_by("study_table", stage="report")
+    def table(self, table: str) -> Artifact:
+        """One table of `report.tables`, from the scores of its systems alone."""
+        row = self.config.report.tables[table]
+        scores = [
+            made for run in self.scored for name, made in self.run_scores(run).items() if _is_shown(row, run, name)
+        ]
+        files = [f"results/tables/{table}.{suffix}" for suffix in ("txt", "md", "csv", "tex")]
+        return Artifact(files, [scores], {"scores": scores}, self._report_params())
+
+    @made_by("render", stage="report")
+    def report(self) -> Artifact:
+        """Tables, pictures and the page."""
+        config, used = self.config, self.used_trees
+        rows = [config.discourse.trees[trees] for _, trees in used]
+        by_dataset = {
+            "statistics": {name: self.instance_statistics(name) for name in config.datasets},
+            "overlaps": {name: self.overlap(name) for name in config.datasets},
+            "roundtrips": {name: self.roundtrip(name) for name in config.datasets},
+        }
+        statistics = [self.tree_statistics(dataset, trees) for dataset, trees in used]
+        by_name = {
+            "segmenters": {row.segmenter: self.segmenter_evaluation(row.segmenter) for row in rows if row.segmenter},
+            "parsers": {
+                row.parser: self.parser_evaluation(row.parser) for row in rows if row.parser in config.discourse.parsers
+            },
+            "tree_pictures": {
+                f"{dataset}/{trees}": self.tree_picture(dataset, trees, "dev")
+                for dataset, trees in used
+                if not config.discourse.trees[trees].files
+            },
+        }
+        histories = [f"{run_folder(run)}/history.csv" for run in self.trained]
+        scores, counts = self.all_scores(), self.counts()
+        manifest = {
+            "runs": self._seeds(),
+            "statistics": [made.file for made in by_dataset["statistics"].values()],
+            "counts": counts,
+            "tree_statistics": [made.files[0] for made in statistics],
+            "tree_relations": [made.files[1] for made in statistics],
+            "benchmarks": "results/benchmarks",
+        }
+        for name, group in {**by_dataset, **by_name}.items():
+            manifest.setdefault(name, {key: made.file for key, made in group.items()})
+        inputs: dict[str, Any] = {name: list(group.values()) for name, group in by_dataset.items()}
+        trees = [*statistics, *(made for group in by_name.values() for made in group.values())]
+        inputs |= {"scores": scores, "histories": histories, "counts": list(counts.values()), "trees": trees}
+        parts = [scores, *(list(group.values()) for group in by_dataset.values()), trees]
+        files = ["results/report/report.html"]
+        return Artifact(files, parts, inputs, {**self._report_params(), "manifest": as_argument(manifest)})
+
+    def targets(self, stage: str) -> list[str]:
+        """What a stage makes for later stages, or for the user."""
+        return self._targets[stage]
+
+    @cached_property
+    def _targets(self) -> dict[str, list[str]]:
+        tables = [self.table(name) for name in self.config.report.tables]
+        models = [self.model(run.dataset, run.system, str(run.seed)).only("model.pt") for run in self.trained]
+        return handed_on([self.report(), *models, *tables])
+
+    @cached_property
+    def used_trees(self) -> list[tuple[str, str]]:
+        """Datasets with the trees that their systems read."""
+        pairs = {}
+        for run in list_runs(self.config):
+            if trees := self.config.instances[self.config.systems[run.system].cutting].trees:
+                pairs[run.dataset, trees] = None
+        return list(pairs)
+
+    def _report_params(self) -> dict[str, str]:
+        """The settings of the report, and what the config says of the systems for the tables that show it."""
+        report = self.config.report
+        systems = dict.fromkeys(name for table in report.tables.values() for name in table.systems)
+        facts = {name: system_facts(self.config, name) for name in systems}
+        return {"settings": as_argument(report.model_dump(mode="json")), "facts": as_argument(facts)}
+
+    def _seeds(self) -> dict[str, dict[str, list[int]]]:
+        """The seeds of all trained runs by dataset and system."""
+        seeds: dict[str, dict[str, list[int]]] = {}
+        for run in self.trained:
+            seeds.setdefault(run.dataset, {}).setdefault(run.system, []).append(run.seed)
+        return seeds
+
+
+def _is_shown(table: LaidOutTable, run: Run, name: str) -> bool:
+    is_suite = name.startswith("suite_")
+    wanted = ACCURACY in table.metrics if is_suite else set(table.metrics) != {ACCURACY}
+    test = name.removeprefix("suite_" if is_suite else "test_")
+    return run.system in table.systems and wanted and table.shows(run.dataset, test)
+
+
+STAGES = tuple(STAGE_VERSIONS)
+"""The stages of the workflow in order."""

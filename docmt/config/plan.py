@@ -1,0 +1,159 @@
+"""What the rules of the workflow ask for: inputs and parameters from the wildcards of their outputs.
+
+`plan.model.input("train")`, `plan.model.param("settings")` and `plan.model.fingerprint` are functions of wildcards;
+`model` is a declaration in `docmt.config.artifacts`, and its arguments are the wildcards that it reads.
+"""
+
+import inspect
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from docmt.config.artifacts.base import Artifact
+from docmt.config.artifacts.discourse import TREEBANK_SPLIT
+from docmt.config.artifacts.report import StudyArtifacts
+from docmt.config.discourse import TREEBANKS
+from docmt.config.loading import load_config, read_config_file
+from docmt.config.schema import Config
+from docmt.corpora.catalogue import load_catalogue
+
+NOTHING = r"(?!)"
+"""A regular expression that fits no name."""
+
+
+class Rule:
+    """A declaration as a rule sees it: each method gives what Snakemake takes, a value or a function of wildcards."""
+
+    def __init__(self, declare: Callable[..., Artifact]) -> None:
+        self._declare = declare
+        self._wildcards = list(inspect.signature(declare).parameters)
+
+    def input(self, name: str | None = None) -> Callable[[Any], list[str]]:
+        """The files that the artifact is made from: those of one name, or all."""
+        return lambda wildcards: self._at(wildcards).input_files(name)
+
+    def param(self, name: str) -> Callable[[Any], Any]:
+        """What the command is told under a name."""
+        return lambda wildcards: self._at(wildcards).params[name]
+
+    def fingerprint(self, wildcards: Any) -> str:
+        """The fingerprint of the artifact."""
+        return self._at(wildcards).fingerprint
+
+    def _at(self, wildcards: Any) -> Artifact:
+        values = dict(wildcards.items())
+        values.setdefault("languages", "-".join(values[key] for key in ("src", "tgt", "lang") if key in values))
+        return self._declare(*(values[name] for name in self._wildcards))
+
+
+class Plan:
+    """A study as the Snakefile sees it: a `Rule` for each declaration, and the constraints of wildcards."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.artifacts = StudyArtifacts(config)
+
+    @classmethod
+    def load(cls, values: Mapping[str, Any], *, files: Iterable[Path]) -> "Plan":
+        """The plan of a merged configuration.
+
+        `files` are read again, for what merging hides (duplicate keys). Raises UserError.
+        """
+        for file in files:
+            read_config_file(file)
+        return cls(load_config(dict(values)))
+
+    def __getattr__(self, name: str) -> Rule:
+        return Rule(getattr(self.artifacts, name))
+
+    def targets(self, stage: str) -> list[str]:
+        """What a stage hands on."""
+        return self.artifacts.targets(stage)
+
+    def mirror(self, wildcards: Any, output: Any) -> str:
+        """`--mirror DIR`, or nothing. As it asks for `output`, Snakemake does not fetch again for another mirror."""
+        mirror = self.config.corpora.mirror
+        return f"--mirror {shlex.quote(mirror)}" if mirror else ""
+
+    def described(self, wildcards: Any, output: Any) -> str:
+        """`--corpus NAME --files FOLDER` for a corpus of the catalogue, `--spec JSON` for the user's own."""
+        corpus = self.corpus.param("corpus")(wildcards)
+        if wildcards.corpus in self.config.corpora.custom:
+            return f"--spec {shlex.quote(corpus)}"
+        return f"--corpus {wildcards.corpus} --files {corpus}"
+
+    def languages(self, wildcards: Any, output: Any) -> str:
+        """The languages of a text with one or two sides. As it asks for `output`, Snakemake does not record it."""
+        return " ".join(value for key, value in wildcards.items() if key in ("src", "tgt", "lang"))
+
+    def tags(self, wildcards: Any, output: Any) -> str:
+        """`--tags LANG LANG` for a vocabulary with masks and language tags, or nothing."""
+        return self.artifacts.vocabulary(wildcards.dataset).params["tags"]
+
+    def monolingual_lang(self, wildcards: Any, input: Any) -> str:
+        """`--monolingual-lang LANG` where a training reads monolingual documents."""
+        row = self.config.datasets[wildcards.dataset]
+        return f"--monolingual-lang {row.monolingual_lang or row.src_lang}" if input.monolingual else ""
+
+    # Constraints of wildcards.
+
+    def names(self, section: str) -> str:
+        """The names of the rows of a section, such as `systems` or `discourse.trees`."""
+        rows: Any = self.config
+        for key in section.split("."):
+            rows = getattr(rows, key)
+        return one_of(rows)
+
+    def splits(self) -> str:
+        """The names of all splits: of datasets, corpora, suites and treebanks."""
+        datasets = self.config.datasets.values()
+        parts = [(name, references) for dataset in datasets for name, references in dataset.all_parts().items()]
+        members = [reference.split("/")[1] for _, references in parts for reference in references]
+        suites = [suite for dataset in datasets for suite in dataset.suite_names()]
+        return one_of(dict.fromkeys([*(name for name, _ in parts), *members, *suites, TREEBANK_SPLIT]))
+
+    def catalogue_corpora(self) -> str:
+        """Corpora of the catalogue, except those that a row of the config replaces."""
+        hidden = {*self.config.corpora.controlled, *self.config.corpora.custom}
+        return one_of(name for name in load_catalogue() if name not in hidden)
+
+    def corpora_of_files(self) -> str:
+        """Corpora of the catalogue and the user's own."""
+        return one_of([self.catalogue_corpora(), *self.config.corpora.custom])
+
+    def treebanks(self) -> str:
+        """Treebanks of the catalogue."""
+        return one_of(TREEBANKS)
+
+    def annotated_trees(self) -> str:
+        """Trees that a segmenter and a parser of docmt make."""
+        return one_of(name for name, row in self.config.discourse.trees.items() if row.segmenter)
+
+    def gold_trees(self) -> str:
+        """Trees that a generated corpus comes with."""
+        return one_of(name for name, row in self.config.discourse.trees.items() if row.gold)
+
+
+def option(flag: str, name: str) -> Callable[[Any, Any], str]:
+    """A parameter: `flag` with the files of an input, or nothing without any."""
+
+    def given(wildcards: Any, input: Any) -> str:
+        files = getattr(input, name)
+        files = [files] if isinstance(files, str) else files
+        return " ".join([flag, *map(shlex.quote, files)]) if files else ""
+
+    return given
+
+
+def growing(amount: int) -> Callable[[Any, int], int]:
+    """A resource that is `amount` at the first attempt, twice that at the second, and so on.
+
+    Attempts after the first are those that a profile or `--retries` asks for: each is a new job of the cluster.
+    """
+    return lambda wildcards, attempt: amount * attempt
+
+
+def one_of(names: Iterable[str]) -> str:
+    """A regular expression that fits the given names only."""
+    return "|".join(names) or NOTHING
