@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from docmt.config.fingerprints import Fingerprints, Place
+from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.loading import load_config, merge, read_config_file
 from docmt.config.plan import Plan
 from docmt.errors import UserError
@@ -39,54 +39,56 @@ def test_splits_for_pretraining_have_their_languages(plan):
         "sentences",
     ]
     assert "monolingual" in plan.splits().split("|")
-    assert "monolingual" not in plan.parallel_splits().split("|")
 
 
 def test_text_is_learnt_on_parallel_and_monolingual_text_together(plan):
-    place = Place(dataset="controlled")
+    made = plan.artifacts
     folder = "results/controlled/text"
-    assert plan.text.truecased_train(place) == [
+    assert made.codes("controlled").input_files("text") == [
         f"{folder}/train.true.en",
         f"{folder}/sentences.true.en",
         f"{folder}/monolingual.true.en",
         f"{folder}/train.true.de",
         f"{folder}/sentences.true.de",
     ]
-    assert plan.text.subwords_monolingual(place) == f"{folder}/monolingual.bpe.en"
-    assert f"{folder}/monolingual.bpe.en" in plan.text.targets()
-    assert f"{folder}/monolingual.bpe.de" not in plan.text.targets()
-    assert (plan.text.tagged_datasets(), plan.text.tags(place)) == ("controlled", "en de")
+    instances = made.instances("controlled", "documents", "monolingual")
+    assert instances.input_files("texts") == [f"{folder}/monolingual.bpe.en"]
+    vocabulary = made.vocabulary("controlled")
+    assert f"{folder}/monolingual.bpe.en" in vocabulary.input_files()
+    assert f"{folder}/monolingual.bpe.de" not in vocabulary.input_files()
+    assert vocabulary.params["tags"] == "--tags en de"
+    assert Plan(load_config(values())).artifacts.vocabulary("controlled").params["tags"] == ""
 
 
 def test_monolingual_documents_come_from_one_language_or_one_side(plan):
-    place = Place(dataset="controlled", split="monolingual")
-    assert plan.corpora.monolingual_members(place) == [
+    split = plan.artifacts.dataset_split("controlled", "monolingual")
+    assert split.params["members"] == [
         "results/corpora/novels/en/all",
         "results/corpora/controlled/en-de/train",
         "results/corpora/bible-enzh/en-zh/train",
     ]
-    assert plan.corpora.monolingual_member_files(place)[:2] == [
+    assert split.input_files()[:2] == [
         "results/corpora/novels/en/all.en",
         "results/corpora/novels/en/all.documents.tsv",
     ]
-    assert plan.corpora.files(place) == [
+    assert split.files == [
         "results/controlled/corpora/en/monolingual.en",
         "results/controlled/corpora/en/monolingual.documents.tsv",
     ]
-    counts = plan.corpora.named_counts()
+    counts = plan.artifacts.counts()
     assert counts["controlled/novels/all"] == "results/corpora/novels/en/all.counts.json"
     assert not any("controlled/controlled/" in name for name in counts)
 
 
 def test_pairs_for_pretraining_count_for_the_overlap_with_tests(plan):
-    place = Place(dataset="controlled")
     folder = "results/controlled/corpora/en-de"
-    assert plan.corpora.train_prefixes(place) == f"{folder}/train {folder}/sentences"
-    assert f"{folder}/sentences.documents.tsv" in plan.corpora.all_files(place)
-    without = Plan(load_config(values(monolingual=["controlled/train"])))
-    assert without.corpora.train_prefixes(place) == f"{folder}/train"
-    assert without.fingerprints.overlap(place) == Plan(load_config(values())).fingerprints.overlap(place)
-    assert without.fingerprints.overlap(place) != plan.fingerprints.overlap(place)
+    overlap = plan.artifacts.overlap("controlled")
+    assert overlap.params["train"] == f"{folder}/train {folder}/sentences"
+    assert f"{folder}/sentences.documents.tsv" in overlap.input_files()
+    without = StudyArtifacts(load_config(values(monolingual=["controlled/train"]))).overlap("controlled")
+    assert without.params["train"] == f"{folder}/train"
+    assert without.fingerprint == StudyArtifacts(load_config(values())).overlap("controlled").fingerprint
+    assert without.fingerprint != overlap.fingerprint
 
 
 def test_the_target_side_can_be_monolingual():
@@ -96,25 +98,38 @@ def test_the_target_side_can_be_monolingual():
     assert row.learnt_on("en") == ["train"]
 
 
-def test_instances_for_pretraining_belong_to_the_segmentation_of_a_system():
+def test_instances_for_pretraining_belong_to_the_cutting_of_a_system():
     tasks = {"systems": {"g_transformer_finetuned": {"training": {"tasks": ["pairs", "restoration"]}}}}
-    plan = Plan(load_config(merge(values(**TEXT), tasks)))
-    place = Place(dataset="controlled", system="g_transformer_finetuned", segmentation="documents", split="sentences")
-    assert plan.runs.sentence_instances(place) == ["results/controlled/instances/documents/sentences"]
-    assert plan.runs.monolingual_instances(place) == ["results/controlled/instances/documents/monolingual"]
-    assert '"max_sentences": 1' in plan.runs.instances_settings(place)
-    without = Plan(load_config(values()))
-    assert without.runs.sentence_instances(place) == without.runs.monolingual_instances(place) == []
+    run = ("controlled", "g_transformer_finetuned", "1")
+    made = StudyArtifacts(load_config(merge(values(**TEXT), tasks)))
+    folder = "results/controlled/instances/documents"
+    assert made.model(*run).input_files("sentences") == [f"{folder}/sentences"]
+    assert made.model(*run).input_files("monolingual") == [f"{folder}/monolingual"]
+    pairs = made.instances("controlled", "documents", "sentences")
+    assert '"max_sentences": 1' in pairs.params["settings"]
+    without = StudyArtifacts(load_config(values())).model(*run)
+    assert without.input_files("sentences") == without.input_files("monolingual") == []
 
 
 def test_studies_without_such_text_keep_their_fingerprints():
-    """Text and instances were made before these splits were there: nothing may be made anew."""
-    place = Place(dataset="controlled", split="train", segmentation="documents")
-    plain, with_text = (Fingerprints(load_config(each)) for each in (values(), values(**TEXT)))
-    assert plain.dataset_split(place) == with_text.dataset_split(place)
-    for name in ("truecaser", "bpe", "subwords", "instances"):
-        assert getattr(plain, name)(place) != getattr(with_text, name)(place)
-    assert plain.truecaser(place) == plain.tokens(place)
+    """Text and instances were made before these splits were there: nothing may be rebuilt."""
+    plain, with_text = (StudyArtifacts(load_config(each)) for each in (values(), values(**TEXT)))
+    assert fingerprints(plain)["split"] == fingerprints(with_text)["split"]
+    for name in ("truecaser", "codes", "subwords", "instances"):
+        assert fingerprints(plain)[name] != fingerprints(with_text)[name]
+    assert fingerprints(plain)["truecaser"] == fingerprints(plain)["tokens"]
+
+
+def fingerprints(made):
+    artifacts = {
+        "split": made.dataset_split("controlled", "train"),
+        "tokens": made.tokens("controlled", "train", "en"),
+        "truecaser": made.truecaser("controlled", "en"),
+        "codes": made.codes("controlled"),
+        "subwords": made.subwords("controlled", "train", "en"),
+        "instances": made.instances("controlled", "documents", "train"),
+    }
+    return {name: artifact.fingerprint for name, artifact in artifacts.items()}
 
 
 @pytest.mark.parametrize(
@@ -125,12 +140,12 @@ def test_studies_without_such_text_keep_their_fingerprints():
         ({"monolingual": ["controlled/train"]}, {"monolingual": ["controlled/train"], "monolingual_lang": "de"}),
     ],
 )
-def test_other_text_makes_vocabulary_and_instances_anew(one, other):
-    place = Place(dataset="controlled", split="monolingual", segmentation="documents")
-    first, second = (Fingerprints(load_config(values(**each))) for each in (one, other))
-    assert first.bpe(place) != second.bpe(place)
+def test_other_text_rebuilds_vocabulary_and_instances(one, other):
+    first, second = (StudyArtifacts(load_config(values(**each))) for each in (one, other))
+    assert first.vocabulary("controlled").fingerprint != second.vocabulary("controlled").fingerprint
     if "monolingual" in other:
-        assert first.monolingual_instances(place) != second.monolingual_instances(place)
+        place = ("controlled", "documents", "monolingual")
+        assert first.instances(*place).fingerprint != second.instances(*place).fingerprint
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Tables of cross-task pre-training: what the config says of each system, and what a table is made of."""
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -57,7 +56,7 @@ def test_tables_3_6_and_7_say_what_was_changed(system, gap_ratio, objective, tas
 def test_a_system_on_instances_of_one_sentence_reads_sentences():
     values = read_config_file(EXAMPLES / "paper_crosstask_zhen.yaml")
     alone = merge(values, {"instances": {"alone": {"max_tokens": 512, "max_sentences": 1}}})
-    alone["systems"]["scratch"]["segmentation"] = "alone"
+    alone["systems"]["scratch"]["cutting"] = "alone"
     assert system_facts(load_config(alone), "scratch")["Input"] == "sentences"
 
 
@@ -77,17 +76,17 @@ def test_each_table_of_the_paper_has_all_rows_that_are_ours(pair, number):
 def test_a_table_needs_the_scores_of_its_systems_and_tests_alone():
     plan = Plan(ZHEN)
     folder = "results/zhen/runs"
-    assert plan.report.table_scores(SimpleNamespace(table="table_7")) == [
+    assert plan.artifacts.table("table_7").input_files() == [
         f"{folder}/{system}/seed1/scores/test_{test}.json"
         for system in ("tuned", "tuned_msr")
         for test in ("nist06", "nist")
     ]
-    assert plan.report.table_scores(SimpleNamespace(table="table_3"))[0].endswith("tuned/seed1/scores/test_nist.json")
+    assert plan.artifacts.table("table_3").input_files()[0].endswith("tuned/seed1/scores/test_nist.json")
 
 
 def test_a_table_of_phenomena_needs_suites_only():
     plan = Plan(load_config(read_config_file(EXAMPLES / "paper_crosstask_enru.yaml")))
-    scores = plan.report.table_scores(SimpleNamespace(table="table_4"))
+    scores = plan.artifacts.table("table_4").input_files()
     assert len(scores) == 4
     assert all(path.endswith("scores/suite_test.json") for path in scores)
 

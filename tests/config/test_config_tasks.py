@@ -1,12 +1,13 @@
 """Systems of cross-task pre-training in a study: what their trainings read, and what is scored."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from docmt.config.fingerprints import Fingerprints, Place
+from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.loading import load_config, merge, read_config_file
-from docmt.config.plan import Plan
+from docmt.config.plan import Plan, option
 from docmt.config.systems import training_settings
 from docmt.errors import UserError
 
@@ -16,8 +17,8 @@ PAPER = [EXAMPLES / "paper_crosstask_ende.yaml", EXAMPLES / "paper_crosstask_zhe
 FOLDER = "results/controlled/instances/documents"
 
 
-def place(system, **values):
-    return Place(dataset="controlled", system=system, seed="1", **values)
+def model(made, system):
+    return made.model("controlled", system, "1")
 
 
 def load(**changes):
@@ -42,26 +43,28 @@ class Input:
     ],
 )
 def test_a_training_reads_what_its_tasks_need(tasks, reads):
-    plan = Plan(load(systems={"pretrained": {"training": {"tasks": tasks}}}))
-    found = plan.runs.sentence_instances(place("pretrained")) + plan.runs.monolingual_instances(place("pretrained"))
+    made = StudyArtifacts(load(systems={"pretrained": {"training": {"tasks": tasks}}}))
+    found = [file for name in ("sentences", "monolingual") for file in model(made, "pretrained").input_files(name)]
     assert found == [f"{FOLDER}/{part}" for part in reads]
 
 
 def test_options_name_what_is_read_and_its_language():
-    plan = Plan(load())
-    assert plan.runs.pretraining_options(place("tuned"), Input([], [])) == ""
-    assert plan.runs.pretraining_options(place("pretrained"), Input("S", "M")) == (
-        "--sentences S --monolingual M --monolingual-lang en"
-    )
+    plan, wildcards = Plan(load()), SimpleNamespace(dataset="controlled")
+    without, given = Input([], []), Input("S", ["M", "it's M"])
+    assert option("--sentences", "sentences")(wildcards, without) == ""
+    assert option("--sentences", "sentences")(wildcards, given) == "--sentences S"
+    assert option("--monolingual", "monolingual")(wildcards, given) == """--monolingual M 'it'"'"'s M'"""
+    assert plan.monolingual_lang(wildcards, without) == ""
+    assert plan.monolingual_lang(wildcards, given) == "--monolingual-lang en"
 
 
-def test_other_data_or_noise_train_anew_what_reads_them():
-    plain = Fingerprints(load())
+def test_other_data_or_noise_retrain_what_reads_them():
+    plain = StudyArtifacts(load())
 
     def changed(**changes):
-        other = Fingerprints(load(**changes))
+        other = StudyArtifacts(load(**changes))
         systems = ("scratch", "pretrained", "tuned")
-        return [name for name in systems if other.model(place(name)) != plain.model(place(name))]
+        return [name for name in systems if model(other, name).fingerprint != model(plain, name).fingerprint]
 
     noise = {"pretrain": {"restoration": {"gap_ratio": 0.3}}}
     assert changed(training=noise) == ["pretrained", "tuned"]
@@ -72,18 +75,20 @@ def test_other_data_or_noise_train_anew_what_reads_them():
 
 def test_a_pre_training_is_trained_but_not_scored():
     plan = Plan(load())
-    assert any("/pretrained/" in file for file in plan.runs.training_targets())
-    for files in (plan.runs.decoding_targets(), plan.runs.scores()):
+    assert any("/pretrained/" in file for file in plan.targets("training"))
+    for files in (plan.targets("decoding"), plan.targets("evaluation")):
         assert not any("/pretrained/" in file for file in files)
         assert any("/tuned_sent/" in file for file in files)
 
 
 def test_the_same_models_read_sentences_and_documents():
-    plan = Plan(load())
+    made = StudyArtifacts(load())
     for system, context in (("tuned", "document"), ("tuned_sent", "none")):
-        assert plan.runs.model(place(system)) == "results/controlled/runs/tuned/seed1/model.pt"
-        assert f'"context": "{context}"' in plan.runs.decoding_settings(place(system))
-        assert f'"context": "{context}"' in plan.runs.contrast_settings(place(system))
+        hypotheses = made.hypotheses("controlled", system, "1", "test_controlled")
+        probabilities = made.probabilities("controlled", system, "1", "pronoun")
+        for artifact in (hypotheses, probabilities):
+            assert artifact.input_files("model") == ["results/controlled/runs/tuned/seed1/model.pt"]
+            assert f'"context": "{context}"' in artifact.params["settings"]
 
 
 @pytest.mark.parametrize(
@@ -124,10 +129,12 @@ def test_rates_of_the_full_scale_studies_are_the_papers(file):
 
 
 def test_all_instances_that_are_read_are_counted_and_no_others():
-    targets = Plan(load()).runs.instances_targets()
-    assert [target for target in targets if "/controlled/" in target] == [
-        *(f"{FOLDER}/{part}" for part in ("train", "dev", "test_controlled", "sentences", "monolingual")),
-        "results/controlled/instances/statistics.csv",
-    ]
+    targets = Plan(load()).targets("instances")
+    assert sorted(target for target in targets if "/controlled/" in target) == sorted(
+        [
+            *(f"{FOLDER}/{part}" for part in ("train", "dev", "test_controlled", "sentences", "monolingual")),
+            "results/controlled/instances/statistics.csv",
+        ]
+    )
     pairs_only = load(training={"pretrain": {"tasks": ["pairs"]}})
-    assert f"{FOLDER}/monolingual" not in Plan(pairs_only).runs.instances_targets()
+    assert f"{FOLDER}/monolingual" not in Plan(pairs_only).targets("instances")

@@ -2,11 +2,8 @@
 
 import csv
 import json
-from dataclasses import replace
 
 import pytest
-
-from docmt.config.fingerprints import Place
 
 TRAINED = ("sentence_transformer", "g_transformer_finetuned", "document_transformer", "rst_mix")
 SYSTEMS = (*TRAINED, "rst_mix_without_trees")
@@ -37,8 +34,8 @@ FROM_BPE = {
     "pack_pipeline",
     *(f"apply_bpe {split} {lang}" for split in SPLITS for lang in ("en", "de")),
     *(
-        f"build_instances {segmentation} {split}"
-        for segmentation in ("sentences", "documents", "documents_with_trees")
+        f"build_instances {cutting} {split}"
+        for cutting in ("sentences", "documents", "documents_with_trees")
         for split in SPLITS
     ),
     "count_instances",
@@ -58,7 +55,7 @@ FROM_TREES = {
 }
 """What follows from other trees: the text stages are not among it."""
 NEW_SYSTEM = {
-    "segmentation": "documents",
+    "cutting": "documents",
     "architecture": "concatenation",
     "size": "tiny",
     "recipe": "scratch",
@@ -70,7 +67,7 @@ CHANGES = {
     "label of a system": ({"report": {"labels": {"document_transformer": "D"}}}, {"render"}),
     "mirror": ({"corpora": {"mirror": "elsewhere"}}, set()),
     "unused recipe": ({"training": {"unused": {"max_steps": 5}}}, set()),
-    "unused segmentation": ({"instances": {"unused": {"max_tokens": 64}}}, set()),
+    "unused cutting": ({"instances": {"unused": {"max_tokens": 64}}}, set()),
     "metrics": (
         {"evaluation": {"metrics": ["s-BLEU"]}},
         {job for system in SYSTEMS for job in of_run(system, "evaluate_translation")} | REPORT,
@@ -164,8 +161,7 @@ def test_a_failed_job_and_a_rerun_never_mix_two_settings(study):
 
 
 def planned(study, system, changes=None):
-    place = Place(dataset="controlled", system=system, seed="1")
-    return study.plan(changes).fingerprints.scores(replace(place, split="test_controlled"))
+    return study.plan(changes).artifacts.scores("controlled", system, "1", "test_controlled").fingerprint
 
 
 def score_fingerprint(study, system):

@@ -1,0 +1,118 @@
+"""One declaration per artifact: it fits the rules, and its fingerprint changes only on purpose."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from docmt.config.artifacts.base import STAGE_VERSIONS, Artifact, handed_on, made_by, rules_by_stage
+from docmt.config.artifacts.report import StudyArtifacts
+from docmt.config.loading import load_config, merge, read_config_file
+
+ROOT = Path(__file__).parents[2]
+SMOKE = ROOT / "config/examples/smoke.yaml"
+RUN = ("controlled", "rst_mix", "1")
+GOLDEN = {
+    "split": "0a03e5ed6d95",
+    "subwords": "f1ef5ec81f89",
+    "trees": "396266a57408",
+    "instances": "067ba0ffba34",
+    "model": "f67510be6540",
+    "hypotheses": "870d4a4e3a55",
+    "probabilities": "748a098484a2",
+    "scores": "1cd14d859059",
+}
+
+
+@pytest.fixture(scope="module")
+def smoke():
+    return StudyArtifacts(load_config(read_config_file(SMOKE)))
+
+
+def rules_of_files():
+    """The rules in `workflow/rules/{stage}.smk`, by stage."""
+    pattern = re.compile(r"^(?:use rule \w+ as (\w+) with|rule (\w+)):", re.MULTILINE)
+    return {
+        file.stem: [one or other for one, other in pattern.findall(file.read_text(encoding="utf-8"))]
+        for file in (ROOT / "workflow/rules").glob("*.smk")
+    }
+
+
+def test_each_rule_has_a_declaration_in_its_stage_and_each_declaration_its_rules():
+    declared = {stage: sorted(rules) for stage, rules in rules_by_stage(StudyArtifacts).items()}
+    assert declared == {stage: sorted(rules) for stage, rules in rules_of_files().items()}
+
+
+def test_the_snakefile_includes_every_stage_in_order_and_names_a_target_for_each():
+    text = (ROOT / "Snakefile").read_text(encoding="utf-8")
+    assert re.findall(r'include: "workflow/rules/(\w+)\.smk"', text) == list(STAGE_VERSIONS)
+    assert set(STAGE_VERSIONS) <= set(re.findall(r"^rule (\w+):", text, re.MULTILINE))
+
+
+def test_every_rule_but_fetching_carries_a_fingerprint():
+    for file in sorted((ROOT / "workflow/rules").glob("*.smk")):
+        for block in re.split(r"^(?=rule |use rule )", file.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+            assert "fingerprint=plan." in block or block.startswith("rule fetch_corpus"), block.splitlines()[0]
+
+
+def fingerprints(made):
+    return {
+        "split": made.dataset_split("controlled", "dev"),
+        "subwords": made.subwords("controlled", "train", "en"),
+        "trees": made.trees("controlled", "parsed", "train"),
+        "instances": made.instances("controlled", "documents_with_trees", "train"),
+        "model": made.model(*RUN),
+        "hypotheses": made.hypotheses(*RUN, "test_controlled"),
+        "probabilities": made.probabilities(*RUN, "pronoun"),
+        "scores": made.scores(*RUN, "test_controlled"),
+    }
+
+
+def test_fingerprints_change_on_purpose_only(smoke):
+    """Another value here makes every finished study train again: raise the version of the stage if that is meant."""
+    assert {name: made.fingerprint for name, made in fingerprints(smoke).items()} == GOLDEN
+
+
+def test_the_number_of_shards_does_not_matter_to_trees_nor_the_beam_to_log_probabilities(smoke):
+    changes = {"discourse": {"trees": {"parsed": {"n_shards": 3}}}, "decoding": {"beam_size": 7}}
+    other = StudyArtifacts(load_config(merge(read_config_file(SMOKE), changes)))
+    mine, theirs = fingerprints(smoke), fingerprints(other)
+    assert len(theirs["trees"].files) == 3
+    changed = {name for name in mine if mine[name].fingerprint != theirs[name].fingerprint}
+    assert changed == {"hypotheses", "scores"}
+
+
+def test_stages_hand_on_what_others_read_or_nobody(smoke):
+    targets = {stage: smoke.targets(stage) for stage in STAGE_VERSIONS}
+    assert "results/controlled/text/train.bpe.en" in targets["text"]
+    assert not any(".tok." in file or ".true." in file for file in targets["text"])
+    trained = ("sentence_transformer", "g_transformer_finetuned", "document_transformer", "rst_mix")
+    models = {f"results/controlled/runs/{system}/seed1/model.pt" for system in trained}
+    assert set(targets["training"]) == models
+    assert "results/report/report.html" in targets["report"]
+
+
+def test_an_artifact_is_declared_once_and_takes_the_stage_of_its_declaration():
+    calls = []
+
+    class Declarations:
+        known = {}
+
+        @made_by("rule", stage="text")
+        def thing(self, name):
+            calls.append(name)
+            return Artifact([f"{name}.txt"], [1])
+
+    made = Declarations()
+    assert made.thing("a") is made.thing("a")
+    assert (calls, made.thing("a").stage) == (["a"], "text")
+
+
+def test_inputs_are_files_of_artifacts_and_paths_of_the_user():
+    source = Artifact(["a.en", "a.de", "a.documents.tsv"], stage="text")
+    made = Artifact(
+        ["b"], inputs={"texts": [source.only(".en"), "own.txt"], "index": source.only(".tsv")}, stage="instances"
+    )
+    assert made.input_files() == ["a.en", "own.txt", "a.documents.tsv"]
+    assert made.input_files("index") == ["a.documents.tsv"]
+    assert handed_on([made])["text"] == ["a.en", "a.documents.tsv"]
