@@ -17,11 +17,11 @@ from docmt.errors import UserError
 from docmt.training.settings import TaskName
 
 SHARED_SHAPE = ("width", "heads", "feed_forward_width")
-"""Keys of a model that must be those of the model it is initialised from."""
+"""Keys that a model shares with the model it is initialized from."""
 
 
 def check_config(config: Config) -> None:
-    """Raises UserError when sections do not fit one another."""
+    """Raises UserError when sections contradict each other."""
     _check_seeds(config)
     for name, dataset in config.datasets.items():
         _check_dataset(config, name, dataset)
@@ -42,7 +42,7 @@ def _check_seeds(config: Config) -> None:
     rows = {f"systems.{name}.seeds": system.seeds for name, system in config.systems.items()}
     for key, seeds in {"seeds": config.seeds, **rows}.items():
         if seeds and len(set(seeds)) != len(seeds):
-            raise UserError(f"config.{key}: a seed stands twice in {seeds}")
+            raise UserError(f"config.{key}: duplicate seed in {seeds}")
 
 
 def _check_dataset(config: Config, name: str, dataset: DatasetSettings) -> None:
@@ -57,7 +57,7 @@ def _check_dataset(config: Config, name: str, dataset: DatasetSettings) -> None:
         for reference in references:
             check_reference(config, reference, pair=pair, where=f"{where}.{part}")
             if reference in references[references.index(reference) + 1 :]:
-                raise UserError(f"{where}.{part}: {reference!r} stands twice")
+                raise UserError(f"{where}.{part}: duplicate {reference!r}")
             if "train" in (held.get(reference), part) and held.get(reference, part) != part:
                 raise UserError(f"{where}.train and {where}.{part} both hold {reference!r}; keep one")
             held.setdefault(reference, part)
@@ -72,12 +72,12 @@ def _check_dataset(config: Config, name: str, dataset: DatasetSettings) -> None:
 
 
 def _check_pretraining(config: Config, dataset: DatasetSettings, *, where: str) -> None:
-    """Sentences and monolingual documents: of the right languages, each once, and none of them to be tested on."""
+    """Sentences and monolingual documents: in the right languages, without duplicates, and none of them test data."""
     lang = dataset.monolingual_lang
     if lang is not None and lang not in dataset.languages:
         raise UserError(f"{where}.monolingual_lang: {lang!r} is neither src_lang nor tgt_lang")
     if lang is not None and not dataset.monolingual:
-        raise UserError(f"{where}: monolingual_lang is given, but monolingual names no documents")
+        raise UserError(f"{where}: monolingual_lang is set, but monolingual names no documents")
     for reference in dataset.sentences:
         check_reference(config, reference, pair=dataset.languages, where=f"{where}.{SENTENCES}")
     for reference in dataset.monolingual:
@@ -93,7 +93,7 @@ def _check_pretraining(config: Config, dataset: DatasetSettings, *, where: str) 
         references = getattr(dataset, part)
         for reference in references:
             if references.count(reference) > 1:
-                raise UserError(f"{where}.{part}: {reference!r} stands twice")
+                raise UserError(f"{where}.{part}: duplicate {reference!r}")
             if reference in tested:
                 raise UserError(f"{where}.{part} and {where}.{tested[reference]} both hold {reference!r}; keep one")
 
@@ -109,8 +109,8 @@ def _check_system(config: Config, name: str, system: SystemSettings) -> None:
         _check_owner(config, name, system.model_of)
     if decoding_settings(config, name).context == "none" and model_settings(config, name).context is None:
         raise UserError(
-            f"{where}: decoding.context 'none' leaves out the context encoder, but its model has none: leave the key "
-            "out, or take architecture 'global_context'"
+            f"{where}: decoding.context 'none' skips the context encoder, but its model has none: leave the key "
+            "out, or use architecture 'global_context'"
         )
     if system.model_of is not None:
         return
@@ -126,22 +126,22 @@ def _check_system(config: Config, name: str, system: SystemSettings) -> None:
 
 
 def _check_tasks(config: Config, name: str, tasks: list[TaskName]) -> None:
-    """What a system learns must be in its datasets."""
+    """The tasks of a training need their data in its datasets."""
     for run in list_runs(config):
         dataset = config.datasets[run.dataset]
         for task, part in PARTS_OF_TASKS.items():
             if run.system == name and task in tasks and not getattr(dataset, part):
                 raise UserError(
                     f"config.systems.{name}: its training has the task {task!r}, but config.datasets.{run.dataset}."
-                    f"{part} names nothing: name some there, or leave the task out"
+                    f"{part} is empty: name some data there, or leave the task out"
                 )
 
 
 def _check_owner(config: Config, name: str, owner: str) -> None:
-    """The models that a system takes from another one must be there."""
+    """The models that a system takes from another one must exist."""
     where = f"config.systems.{name}.model_of"
     if look_up(config.systems, owner, where=where, what="system").model_of is not None:
-        raise UserError(f"{where}: {owner!r} trains no models itself; name {config.systems[owner].model_of!r}")
+        raise UserError(f"{where}: {owner!r} trains no models; name {config.systems[owner].model_of!r}")
     _check_runs_of(config, name, owner, where=where)
 
 
@@ -166,18 +166,18 @@ def _check_init(config: Config, name: str) -> None:
     chain = [name]
     while (origin := config.systems[chain[-1]].init) is not None:
         if origin in chain:
-            raise UserError(f"{where}.init: systems are initialised in a circle: {' ← '.join([*chain, origin])}")
+            raise UserError(f"{where}.init: systems initialize each other in a circle: {' ← '.join([*chain, origin])}")
         look_up(config.systems, origin, where=f"config.systems.{chain[-1]}.init", what="system")
         chain.append(origin)
     if config.systems[system.init].model_of is not None:
-        raise UserError(f"{where}.init: {system.init!r} trains no models itself; name the system that does")
+        raise UserError(f"{where}.init: {system.init!r} trains no models; name the system that does")
     _check_runs_of(config, name, system.init, where=f"{where}.init")
     mine, theirs = model_settings(config, name), model_settings(config, system.init)
     for key in SHARED_SHAPE:
         if getattr(mine, key) != getattr(theirs, key):
             raise UserError(
                 f"{where}.model.{key} is {getattr(mine, key)}, but config.systems.{system.init}.model.{key} is "
-                f"{getattr(theirs, key)}: a model and its init need the same"
+                f"{getattr(theirs, key)}: a model and its init must agree"
             )
 
 

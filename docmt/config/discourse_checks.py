@@ -8,14 +8,14 @@ from docmt.settings import nearest
 
 
 def check_discourse(config: Config) -> None:
-    """Raises UserError when rows of `discourse` do not fit one another."""
+    """Raises UserError when rows of `discourse` contradict each other."""
     section = config.discourse
     for name, segmenter in section.segmenters.items():
         _check_treebank(config, segmenter.treebank, where=f"config.discourse.segmenters.{name}.treebank")
     for name, parser in section.parsers.items():
         where = f"config.discourse.parsers.{name}"
         if name in PLAIN_PARSERS:
-            raise UserError(f"{where}: this name is taken by a parser that needs no training; choose another")
+            raise UserError(f"{where}: this name is reserved for a parser that needs no training; choose another")
         _check_treebank(config, parser.treebank, where=f"{where}.treebank")
         if parser.segmenter is not None:
             look_up(section.segmenters, parser.segmenter, where=f"{where}.segmenter", what="segmenter")
@@ -27,7 +27,7 @@ def check_discourse(config: Config) -> None:
 
 
 def check_trees(config: Config, system: str) -> None:
-    """Raises UserError when a system that is trained to read trees gets none, or gets them from nowhere."""
+    """Raises UserError when a system trained to read trees has none, or when its trees have no source."""
     row = config.systems[system]
     cutting = config.instances[row.cutting]
     if cutting.trees is None:
@@ -52,7 +52,8 @@ def _check_dataset(config: Config, dataset: str, trees: TreesRow, *, where: str)
                 raise UserError(f"{where}.gold: {reference!r} of dataset {dataset!r} is not generated: no gold trees")
         if row.src_lang != "en":
             raise UserError(
-                f"{where}.gold: generated corpora have trees of English, but {dataset!r} has {row.src_lang}"
+                f"{where}.gold: generated corpora have trees for English, "
+                f"but {dataset!r} translates from {row.src_lang}"
             )
     if trees.files:
         needed = [f"{dataset}/{name}" for name in (*row.parts(), *(f"suite_{suite}" for suite in row.suite_names()))]

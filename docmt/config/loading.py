@@ -14,7 +14,7 @@ from docmt.files import read_text
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """YAML in which a key that stands twice is an error, not a silent overwrite."""
+    """YAML in which a duplicate key is an error, not a silent overwrite."""
 
 
 def _construct_mapping(loader: _StrictLoader, node: yaml.MappingNode) -> dict[Any, Any]:
@@ -26,7 +26,7 @@ def _construct_mapping(loader: _StrictLoader, node: yaml.MappingNode) -> dict[An
         line = key_node.start_mark.line + 1
         if key in seen:
             raise yaml.constructor.ConstructorError(
-                None, None, f"key {key!r} stands twice, in lines {seen[key]} and {line}", key_node.start_mark
+                None, None, f"duplicate key {key!r} (lines {seen[key]} and {line})", key_node.start_mark
             )
         seen[key] = line
     loader.flatten_mapping(node)
@@ -41,7 +41,7 @@ _StrictLoader.add_constructor("tag:yaml.org,2002:map", _construct_mapping)
 def read_config_file(path: Path) -> dict[str, Any]:
     """The values of one YAML or JSON file.
 
-    Raises UserError when the file is missing, is not YAML, holds a key twice or is not a mapping.
+    Raises UserError when the file is missing, is not YAML, has a duplicate key or is not a mapping.
     """
     try:
         values = yaml.load(read_text(path), Loader=_StrictLoader)  # which is a SafeLoader
@@ -53,7 +53,7 @@ def read_config_file(path: Path) -> dict[str, Any]:
     if values is None:
         return {}
     if not isinstance(values, dict):
-        raise UserError(f"{path}: a mapping of sections is needed, not {type(values).__name__}")
+        raise UserError(f"{path}: expected a mapping of sections, not {type(values).__name__}")
     return values
 
 

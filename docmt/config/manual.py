@@ -1,4 +1,4 @@
-"""The schema and the reference of all keys, made from the settings classes themselves."""
+"""The JSON schema and the reference of all keys, generated from the settings classes."""
 
 import json
 from collections.abc import Iterator
@@ -31,16 +31,16 @@ def manual() -> str:
 
 
 def replace_manual(page: str, *, where: str) -> str:
-    """A Markdown page with the reference between its marks made anew. Raises UserError when the marks are missing."""
+    """A Markdown page with its generated reference updated. Raises UserError when the markers are missing."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
-        raise UserError(f"{where}: the marks {BEGIN!r} and {END!r} are missing")
+        raise UserError(f"{where}: the markers {BEGIN!r} and {END!r} are missing")
     return f"{before}{BEGIN}\n\n{manual()}\n{END}{after}"
 
 
 def _sections() -> Iterator[tuple[str, type[BaseModel]]]:
-    """The classes below the top, each once, with the path of its keys; a model's settings stand under `systems`."""
+    """The nested classes, each once, with the path of its keys; a model's settings come under `systems`."""
     seen: set[type[BaseModel]] = set()
     queue: list[tuple[str, type[BaseModel]]] = [("", Config)]
     while queue:
@@ -81,7 +81,7 @@ def _table(path: str, cls: type[BaseModel]) -> str:
 
 
 def _variant(cls: type[BaseModel]) -> str:
-    """What tells classes apart that may stand in the same place: the keys that have one value only."""
+    """What distinguishes alternative classes in one place: the keys with a single value."""
     fixed = {name: get_args(field.annotation) for name, field in cls.model_fields.items()}
     keys = [
         f"`{name}: {values[0]}`" for name, values in fixed.items() if len(values) == 1 and isinstance(values[0], str)
@@ -95,7 +95,7 @@ def _one_line(text: str | None) -> str:
 
 def _default(field: FieldInfo) -> str:
     if field.is_required():
-        return "needed"
+        return "required"
     value = field.get_default(call_default_factory=True)
     if value is PydanticUndefined or isinstance(value, Settings):
         return "see below"
@@ -108,7 +108,7 @@ def _type(cls: type[BaseModel], name: str) -> str:
 
 
 def _schema_type(schema: dict[str, Any], definitions: dict[str, Any]) -> str:
-    """A type in words for people, from its JSON schema."""
+    """A type in plain words, from its JSON schema."""
     if "$ref" in schema:
         return "section" if "properties" in definitions[schema["$ref"].split("/")[-1]] else "text"
     if "enum" in schema:
@@ -131,7 +131,7 @@ def _schema_type(schema: dict[str, Any], definitions: dict[str, Any]) -> str:
         "boolean": "true or false",
         "null": "null",
     }
-    return names.get(kind, "any") + _bounds(schema)
+    return names.get(str(kind), "any") + _bounds(schema)
 
 
 def _bounds(schema: dict[str, Any]) -> str:

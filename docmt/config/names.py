@@ -12,7 +12,7 @@ RESERVED = ("benchmarks", "corpora", "discourse", "report", "tables", "treebanks
 
 def _dataset_name(name: str) -> str:
     if name in RESERVED:
-        raise ValueError(f"this name is taken by a folder of the results ({', '.join(RESERVED)})")
+        raise ValueError(f"this name is reserved for a folder of the results ({', '.join(RESERVED)})")
     return check_name(name)
 
 
@@ -24,7 +24,7 @@ def _split_reference(reference: str) -> str:
 
 def _language(code: str) -> str:
     if not re.fullmatch(r"[a-z]{2,3}", code):
-        raise ValueError("a language is a code of two or three small letters, such as en")
+        raise ValueError("a language is a code of two or three lower-case letters, such as en")
     return code
 
 

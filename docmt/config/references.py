@@ -1,7 +1,6 @@
 """What `corpus/split` and `corpus/suite` in a dataset refer to: the catalogue's, a generated or the user's own."""
 
-from collections.abc import Container
-from pathlib import Path
+from collections.abc import Container, Iterable
 from typing import Literal
 
 from docmt.config.schema import Config
@@ -13,8 +12,8 @@ from docmt.errors import UserError
 from docmt.settings import nearest
 
 CONTROLLED_LANGUAGES = ("en", "de")
-CONTROLLED_SPLITS = ("train", "dev", "test")
-CONTROLLED_SUITES = ("pronoun", "deixis", "cohesion", "ellipsis")
+CONTROLLED_SPLITS: tuple[str, ...] = ("train", "dev", "test")
+CONTROLLED_SUITES: tuple[str, ...] = ("pronoun", "deixis", "cohesion", "ellipsis")
 """What `docmt corpora generate` makes."""
 
 Kind = Literal["controlled", "custom", "catalogue"]
@@ -45,33 +44,19 @@ def corpus_languages(config: Config, corpus: str) -> tuple[str, ...]:
     return tuple(readable_corpus(config, corpus).languages)
 
 
-def _splits_of(config: Config, corpus: str, readers: Container[str]) -> list[str]:
-    """The splits of a corpus in files whose format one of `readers` can read."""
-    description = readable_corpus(config, corpus)
-    forms = {name: split.format or description.format for name, split in description.splits.items()}
-    return [name for name, form in forms.items() if form.reader in readers]
-
-
 def check_reference(config: Config, reference: str, *, pair: tuple[str, str], where: str) -> None:
     """Raises UserError unless `reference` names parallel text of the language pair, in either direction."""
-    corpus = reference.split("/")[0]
-    if corpus_kind(config, corpus, where=where) == "controlled":
-        known = list(CONTROLLED_SPLITS)
-    else:
-        known = _splits_of(config, corpus, READERS)
-    _check_split(config, reference, known=known, pair=pair, where=where)
+    _check_name(config, reference, generated=CONTROLLED_SPLITS, readers=READERS, where=where)
+    _check_pair(config, reference, pair=pair, where=where)
 
 
 def check_monolingual(config: Config, reference: str, *, lang: str, where: str) -> None:
     """Raises UserError unless `reference` names documents of a language, or parallel ones with it on one side."""
     corpus = reference.split("/")[0]
-    if corpus_kind(config, corpus, where=where) == "controlled":
-        known = list(CONTROLLED_SPLITS)
-    else:
-        is_monolingual = len(readable_corpus(config, corpus).languages) == 1
-        known = _splits_of(config, corpus, MONOLINGUAL_READERS if is_monolingual else READERS)
-    _check_known(reference, known=known, where=where)
+    corpus_kind(config, corpus, where=where)
     languages = corpus_languages(config, corpus)
+    readers = MONOLINGUAL_READERS if len(languages) == 1 else READERS
+    _check_name(config, reference, generated=CONTROLLED_SPLITS, readers=readers, where=where)
     if lang not in languages:
         raise UserError(
             f"{where}: corpus {corpus!r} is in {' and '.join(languages)}, but the monolingual documents are to be in "
@@ -81,21 +66,35 @@ def check_monolingual(config: Config, reference: str, *, lang: str, where: str) 
 
 def check_suite(config: Config, reference: str, *, pair: tuple[str, str], where: str) -> None:
     """Raises UserError unless `reference` names a contrastive test set of the language pair, in this direction."""
-    corpus = reference.split("/")[0]
-    if corpus_kind(config, corpus, where=where) == "controlled":
-        known = list(CONTROLLED_SUITES)
-    else:
-        known = _splits_of(config, corpus, CONVERTERS)
-    _check_split(config, reference, known=known, pair=pair, where=where, what="contrastive test set")
-    languages = corpus_languages(config, corpus)
+    what = "contrastive test set"
+    _check_name(config, reference, generated=CONTROLLED_SUITES, readers=CONVERTERS, where=where, what=what)
+    _check_pair(config, reference, pair=pair, where=where)
+    languages = corpus_languages(config, reference.split("/")[0])
     if languages != pair:
         raise UserError(f"{where}: {reference!r} tests {'-'.join(languages)}, not {'-'.join(pair)}")
 
 
-def _check_split(
-    config: Config, reference: str, *, known: list[str], pair: tuple[str, str], where: str, what: str = "split"
+def _check_name(
+    config: Config,
+    reference: str,
+    *,
+    generated: Iterable[str],
+    readers: Container[str],
+    where: str,
+    what: str = "split",
 ) -> None:
-    _check_known(reference, known=known, where=where, what=what)
+    """Raises UserError unless the split is one that docmt generates, or one in a format that `readers` can read."""
+    corpus, split = reference.split("/")
+    known = list(generated)
+    if corpus_kind(config, corpus, where=where) != "controlled":
+        row = readable_corpus(config, corpus)
+        known = [name for name, each in row.splits.items() if (each.format or row.format).reader in readers]
+    if split not in known:
+        hint = nearest(split, known) if known else "it has none"
+        raise UserError(f"{where}: corpus {corpus!r} has no {what} {split!r}; {hint}")
+
+
+def _check_pair(config: Config, reference: str, *, pair: tuple[str, str], where: str) -> None:
     corpus = reference.split("/")[0]
     languages = corpus_languages(config, corpus)
     if sorted(languages) != sorted(pair):
@@ -103,15 +102,3 @@ def _check_split(
             f"{where}: corpus {corpus!r} is in {' and '.join(languages)}, but src_lang and tgt_lang are "
             f"{pair[0]} and {pair[1]}"
         )
-
-
-def _check_known(reference: str, *, known: list[str], where: str, what: str = "split") -> None:
-    corpus, split = reference.split("/")
-    if split not in known:
-        hint = nearest(split, known) if known else "it has none"
-        raise UserError(f"{where}: corpus {corpus!r} has no {what} {split!r}; {hint}")
-
-
-def source_files(config: Config, corpus: str, split: str) -> list[Path]:
-    """The user's own files of one split."""
-    return [Path(file) for file in config.corpora.custom[corpus].splits[split].files.values()]

@@ -14,29 +14,29 @@ SENTENCES, MONOLINGUAL = "sentences", "monolingual"
 
 
 class CorporaSettings(Settings):
-    """Where documents come from, besides the catalogue that docmt ships (`docmt corpora list`)."""
+    """Sources of documents besides docmt's catalogue (`docmt corpora list`)."""
 
     mirror: str | None = None
-    """Folder that serves the catalogue's files, so that nothing is downloaded; `DOCMT_MIRROR` does the same."""
+    """Folder to copy the catalogue's files from, in place of downloading them; `DOCMT_MIRROR` does the same."""
     controlled: dict[Name, ControlledSettings] = {}
     """Corpora that docmt generates itself (English and German), by name; splits `train`, `dev` and `test`."""
     custom: dict[Name, ReadableCorpus] = {}
-    """Corpora of one's own files, described as the catalogue describes its own; files are paths."""
+    """Corpora in your own files, described as in the catalogue; files are paths."""
 
 
 class DatasetSettings(Settings):
-    """What is trained, tuned and tested on: splits of corpora, written `corpus/split` and joined in order."""
+    """Training, development and test data: splits of corpora, written `corpus/split` and joined in order."""
 
     src_lang: Language
     """Source language."""
     tgt_lang: Language
     """Target language."""
     train: list[SplitReference] = Field(min_length=1)
-    """Training data; truecaser, BPE and vocabulary are learnt on it too."""
+    """Training data; truecaser, BPE and vocabulary are learnt from it too."""
     dev: list[SplitReference] = Field(min_length=1)
     """Validation data: early stopping and the choice of the final model."""
     test: dict[Name, Annotated[list[SplitReference], Field(min_length=1)]] = Field(min_length=1)
-    """Test sets by name; each is scored by itself."""
+    """Test sets by name; each is scored separately."""
     suites: list[SplitReference] = []
     """Contrastive test sets, written `corpus/suite`."""
     sentences: list[SplitReference] = []
@@ -47,7 +47,7 @@ class DatasetSettings(Settings):
     monolingual_lang: Language | None = None
     """Language of `monolingual`; null means the source language."""
     text: dict[str, Any] = {}
-    """Keys of section `text` that differ for this dataset."""
+    """Keys of section `text` to override for this dataset."""
 
     @property
     def languages(self) -> tuple[str, str]:
@@ -59,11 +59,11 @@ class DatasetSettings(Settings):
         return {"train": self.train, "dev": self.dev} | {f"test_{name}": self.test[name] for name in self.test}
 
     def parallel_parts(self) -> dict[str, list[str]]:
-        """`parts`, and `sentences` where there are any: all that has two sides."""
+        """`parts`, and `sentences` if there are any: everything with two sides."""
         return self.parts() | ({SENTENCES: self.sentences} if self.sentences else {})
 
     def all_parts(self) -> dict[str, list[str]]:
-        """`parallel_parts`, and `monolingual` where there are any."""
+        """`parallel_parts`, and `monolingual` if there are any."""
         return self.parallel_parts() | ({MONOLINGUAL: self.monolingual} if self.monolingual else {})
 
     def part_languages(self, part: str) -> tuple[str, ...]:
@@ -71,7 +71,7 @@ class DatasetSettings(Settings):
         return (self.monolingual_lang or self.src_lang,) if part == MONOLINGUAL else self.languages
 
     def learnt_on(self, lang: str) -> list[str]:
-        """The parts with text for training in a language."""
+        """The parts that provide training text in a language."""
         parts = [part for part in self.all_parts() if part in ("train", SENTENCES, MONOLINGUAL)]
         return [part for part in parts if lang in self.part_languages(part)]
 
@@ -85,7 +85,7 @@ class DatasetSettings(Settings):
         return [reference.split("/")[1] for reference in self.suites]
 
     def suite_reference(self, suite: str) -> str:
-        """The `corpus/suite` behind a suite's name in paths."""
+        """The `corpus/suite` that a suite's name in paths refers to."""
         return next(reference for reference in self.suites if reference.split("/")[1] == suite)
 
 
@@ -95,34 +95,34 @@ class SystemSettings(Settings):
     datasets: list[str] | None = None
     """Datasets it is trained on; null means all."""
     cutting: str
-    """How documents become instances, and with which trees: a name in section `instances`."""
+    """How documents are cut into instances, and with which trees: a name in section `instances`."""
     model_of: Name | None = None
-    """System whose models this one takes instead of training its own: to decode them otherwise."""
+    """System whose models this one uses instead of training its own, for example to decode them differently."""
     architecture: str | None = None
-    """What each attention sees: a name in `docmt config presets`. Needed unless `model_of` is given."""
+    """What each attention sees: a name in `docmt config presets`. Required unless `model_of` is given."""
     size: str = "base"
     """Layers and widths: a name in `docmt config presets`."""
     model: dict[str, Any] = {}
-    """Keys of the model's settings, put over those of size and architecture."""
+    """Keys of the model's settings, overriding those of size and architecture."""
     recipe: str | None = None
-    """How it is trained: a name in section `training`. Needed unless `model_of` is given."""
+    """Training recipe: a name in section `training`. Required unless `model_of` is given."""
     training: dict[str, Any] = {}
-    """Keys of the training settings, put over those of the recipe."""
+    """Keys of the training settings, overriding those of the recipe."""
     init: str | None = None
-    """System whose model of the same dataset and seed gives the first parameters; null starts from scratch."""
+    """System whose model of the same dataset and seed provides the initial parameters; null starts from scratch."""
     seeds: list[int] | None = Field(None, min_length=1)
-    """Seeds of this system; null takes the study's `seeds`."""
+    """Seeds of this system; null means the study's `seeds`."""
     decoding: dict[str, Any] = {}
-    """Keys of section `decoding` that differ for this system."""
+    """Keys of section `decoding` to override for this system."""
     scored: bool = True
-    """Whether its models translate and are scored; false for a pre-training, which others only start from."""
+    """Whether its models translate and are scored; false for pre-training that other systems only start from."""
 
     @model_validator(mode="after")
     def _check_origin(self) -> Self:
         missing = [key for key in ("architecture", "recipe") if getattr(self, key) is None]
         if self.model_of is None and missing:
-            raise ValueError(f"{missing[0]} is missing: give it, or model_of to take the models of another system")
+            raise ValueError(f"{missing[0]} is missing: set it, or set model_of to use the models of another system")
         own = self.model_fields_set & {"architecture", "recipe", "size", "model", "training", "init"}
         if self.model_of is not None and own:
-            raise ValueError(f"model_of takes the models of {self.model_of!r} as they are; leave out {sorted(own)[0]}")
+            raise ValueError(f"model_of uses the models of {self.model_of!r} unchanged; leave out {sorted(own)[0]}")
         return self

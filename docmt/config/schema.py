@@ -19,13 +19,13 @@ class Config(Settings):
     """A study: sections named as the packages, and the rows of its datasets and systems."""
 
     corpora: CorporaSettings = CorporaSettings()
-    """Where documents come from."""
+    """Sources of documents."""
     text: TextSettings = TextSettings()
     """From text to subwords."""
     discourse: DiscourseSettings = DiscourseSettings()
     """EDUs and trees."""
     instances: dict[Name, CuttingRow] = Field(min_length=1)
-    """Cuttings by name."""
+    """Ways of cutting documents into instances, by name."""
     training: dict[Name, TrainingSettings] = Field(min_length=1)
     """Recipes by name."""
     decoding: DecodingSettings = DecodingSettings()
@@ -35,11 +35,11 @@ class Config(Settings):
     report: ReportSettings = ReportSettings()
     """Tables, pictures and the page."""
     datasets: dict[DatasetName, DatasetSettings] = Field(min_length=1)
-    """What is trained, tuned and tested on, by name."""
+    """Training, development and test data, by name."""
     systems: dict[Name, SystemSettings] = Field(min_length=1)
     """Models with their recipes, by name."""
     seeds: list[int] = Field([1], min_length=1)
-    """Seeds of every system that names none of its own."""
+    """Seeds of every system that does not set its own."""
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:

@@ -1,4 +1,4 @@
-"""From a row of the config to a system's full settings: presets, with overrides on top, merged once."""
+"""From a row of the config to a system's full settings: presets with overrides, merged once."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -26,10 +26,10 @@ class Run:
     seed: int
 
 
-def look_up(mapping: dict[str, Any], name: str, *, where: str, what: str) -> Any:
+def look_up(mapping: dict[str, Any], name: str | None, *, where: str, what: str) -> Any:
     """`mapping[name]`. Raises UserError that names the key `where` and the nearest valid name."""
     if name not in mapping:
-        raise UserError(f"{where}: no {what} {name!r}; {nearest(name, list(mapping))}")
+        raise UserError(f"{where}: no {what} {name!r}; {nearest(str(name), list(mapping))}")
     return mapping[name]
 
 

@@ -64,11 +64,11 @@ TABLE = {
     "empty section": ("decoding", None, ["config.decoding"]),
     "one seed instead of a list": ("seeds", 1, ["config.seeds"]),
     "no seed": ("seeds", [], ["config.seeds"]),
-    "seed twice": ("seeds", [1, 2, 1], ["config.seeds", "twice"]),
-    "system's seed twice": ("systems.g_transformer.seeds", [3, 3], ["config.systems.g_transformer.seeds", "twice"]),
+    "seed twice": ("seeds", [1, 2, 1], ["config.seeds", "duplicate"]),
+    "system's seed twice": ("systems.g_transformer.seeds", [3, 3], ["config.systems.g_transformer.seeds", "duplicate"]),
     "no system": ("systems", {}, ["config.systems"]),
     "name with a slash": ("systems.a/b", {}, ["config.systems.a/b", "becomes part of paths"]),
-    "dataset named as a folder of results": ("datasets.report", {}, ["config.datasets.report", "is taken"]),
+    "dataset named as a folder of results": ("datasets.report", {}, ["config.datasets.report", "is reserved"]),
     "language in words": ("datasets.controlled.src_lang", "English", ["config.datasets.controlled.src_lang", "code"]),
     "same languages": ("datasets.controlled.tgt_lang", "en", ["src_lang and tgt_lang are both 'en'"]),
     "reference without a split": ("datasets.controlled.train", ["controlled"], ["train.0", "CORPUS/SPLIT"]),
@@ -106,7 +106,7 @@ TABLE = {
     "split twice": (
         "datasets.controlled.train",
         ["controlled/train"] * 2,
-        ["datasets.controlled.train", "stands twice"],
+        ["datasets.controlled.train", "duplicate"],
     ),
     "trained on a test set": (
         "datasets.controlled.test.easy",
@@ -245,11 +245,11 @@ def test_config_mistake_is_one_line_that_names_the_key(name, values, tmp_path, c
 
 
 BAD_FILES = {
-    "key twice": ("seeds: [1]\nseeds: [2]\n", "line 2: key 'seeds' stands twice, in lines 1 and 2"),
-    "nested key twice": ("decoding:\n  beam_size: 4\n  beam_size: 5\n", "line 3: key 'beam_size' stands twice"),
+    "key twice": ("seeds: [1]\nseeds: [2]\n", "line 2: duplicate key 'seeds' (lines 1 and 2)"),
+    "nested key twice": ("decoding:\n  beam_size: 4\n  beam_size: 5\n", "line 3: duplicate key 'beam_size'"),
     "not YAML": ("seeds: [1\n", "line 2"),
     "tab": ("decoding:\n\tbeam_size: 4\n", "line 2"),
-    "a list": ("- seeds\n", "a mapping of sections is needed"),
+    "a list": ("- seeds\n", "expected a mapping of sections"),
     "an object tag": ("seeds: !!python/object:os.system {}\n", "line 1"),
     "empty": ("", "this key is missing"),
 }

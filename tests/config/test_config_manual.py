@@ -37,7 +37,7 @@ def test_every_key_of_the_manual_has_a_meaning():
 
 
 def test_manual_without_marks_is_refused():
-    with pytest.raises(UserError, match="marks"):
+    with pytest.raises(UserError, match="markers"):
         replace_manual("# A page\n", where="page.md")
 
 

@@ -154,7 +154,7 @@ def test_other_text_rebuilds_vocabulary_and_instances(one, other):
         ({"sentences": ["novels/all"]}, "config.datasets.controlled.sentences: corpus 'novels' is in en, but"),
         ({"sentences": ["controlled/trian"]}, "no split 'trian'; did you mean 'train'"),
         ({"sentences": ["controlled/dev"]}, "sentences and config.datasets.controlled.dev both hold 'controlled/dev'"),
-        ({"sentences": ["controlled/train"] * 2}, "sentences: 'controlled/train' stands twice"),
+        ({"sentences": ["controlled/train"] * 2}, "sentences: duplicate 'controlled/train'"),
         ({"monolingual": ["novels/train"]}, "corpus 'novels' has no split 'train'"),
         ({"monolingual": ["gigaword-zh/train"]}, "is in zh, but the monolingual documents are to be in en"),
         ({"monolingual": ["gum/all"]}, "corpus 'gum' has no split 'all'; it has none"),

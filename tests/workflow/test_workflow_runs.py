@@ -147,7 +147,7 @@ def test_snakemake_report_is_made(finished):
     ("text", "words"),
     [
         ("decoding: {beam_sise: 3}\n", "config.decoding.beam_sise: unknown key; did you mean 'beam_size'?"),
-        ("seeds: [1]\nseeds: [2]\n", "line 2: key 'seeds' stands twice"),
+        ("seeds: [1]\nseeds: [2]\n", "line 2: duplicate key 'seeds'"),
         ("training: {scratch: {learning_rate: 1e-4}}\n", "write it with a point, as in 1.0e-4"),
     ],
 )

@@ -113,8 +113,9 @@ def rules_by_stage(declarations: type["Declarations"]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {stage: [] for stage in STAGE_VERSIONS}
     for cls in reversed(declarations.__mro__):
         for method in vars(cls).values():
-            stage, rules = getattr(method, "made_by", (None, ()))
-            found.get(stage, []).extend(rules)
+            if mark := getattr(method, "made_by", None):
+                stage, rules = mark
+                found[stage] += rules
     return found
 
 
