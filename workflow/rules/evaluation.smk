@@ -85,5 +85,6 @@ use rule gather_system as gather_dataset with:
         "logs/gather_dataset/{dataset}.log",
     benchmark:
         "results/benchmarks/gather_dataset/{dataset}.tsv"
+    localrule: True
     params:
         fingerprint=plan.dataset_scores.fingerprint,

@@ -26,6 +26,7 @@ use rule gather_system as gather with:
         "logs/gather/gather.log",
     benchmark:
         "results/benchmarks/gather/gather.tsv"
+    localrule: True
     params:
         fingerprint=plan.all_scores.fingerprint,
 
