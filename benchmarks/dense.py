@@ -2,8 +2,8 @@
 
 It shares the weights of a docmt model, so outputs and gradients can be compared and only the computation differs:
 training with dense B × T × T masks; decoding with whole-prefix caches per hypothesis for local and global attention
-alike, grown by concatenation and reordered (source side included) at every step. Unless told otherwise, the published code also
-averages the weights of every attention over its heads and takes their entropy, in training and in decoding;
+alike, grown by concatenation and reordered (source side included) at every step. Unless told otherwise, the published
+code also averages the weights of every attention over its heads and takes their entropy, in training and in decoding;
 `with_entropies` does so too.
 
 Shape letters: B instances, T target tokens, S source tokens, M beam, R = B × M rows, H heads, K head width, D width.
