@@ -68,6 +68,8 @@ bench: $(STAMP)
 docs: $(STAMP)
 	docmt config manual --into docs/configuration.md
 	docmt config schema --out config/schema.json
+	python scripts/list_commands.py --write
+	python scripts/draw_architecture.py --write
 
 clean:
 	rm -rf results logs .snakemake .pytest_cache .ruff_cache .hypothesis

@@ -1,10 +1,10 @@
 """The same model computed the way the published code does it: padded batches and a full mask in every layer.
 
-It shares the weights of a docmt model, so that outputs and gradients can be compared and only the computing differs:
-training with dense B × T × T masks; decoding with caches of the whole prefix per hypothesis for local and global
-attention alike, grown by concatenation and reordered (source side included) at every step. The published code also
-averages the weights of every attention over its heads and takes their entropy, in training and in decoding, unless
-told otherwise: `with_entropies` does so too.
+It shares the weights of a docmt model, so outputs and gradients can be compared and only the computation differs:
+training with dense B × T × T masks; decoding with whole-prefix caches per hypothesis for local and global attention
+alike, grown by concatenation and reordered (source side included) at every step. Unless told otherwise, the published
+code also averages the weights of every attention over its heads and takes their entropy, in training and in decoding;
+`with_entropies` does so too.
 
 Shape letters: B instances, T target tokens, S source tokens, M beam, R = B × M rows, H heads, K head width, D width.
 """
@@ -204,14 +204,14 @@ class DenseDecoder:
         return part.out(output.transpose(1, 2).flatten(2))
 
     def _reorder(self, rows: Tensor, memory: Tensor) -> Tensor:
-        """All caches and the encoder's output follow the hypotheses, at every step."""
+        """Reorder all caches and the encoder's output like the hypotheses, at every step."""
         for key, cached in self.caches.items():
             self.caches[key] = [tensor.index_select(0, rows) for tensor in cached]
         return memory.index_select(0, rows)
 
 
 def _split(labels: list[int]) -> list[list[int]]:
-    """Token ids of each sentence; `labels` hold `<s>` inputs in place of the `</s>` that led to them."""
+    """Token ids of each sentence; in `labels`, the `<s>` that begins the next sentence stands for `</s>`."""
     sentences: list[list[int]] = [[]]
     for token in labels[:-1]:
         if token == BOS:

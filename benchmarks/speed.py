@@ -1,20 +1,21 @@
-"""Training and decoding speed against the dense-mask computation of the same model, in one run and interleaved.
+"""Training and decoding speed against the dense-mask computation of the same model, interleaved in one process.
 
-    python benchmarks/speed.py --out results/benchmarks/speed.json
+Usage: `python benchmarks/speed.py --out results/benchmarks/speed.json`
 
-For each size, precision and instance length: one training step (forward, backward, Adam) of each computation in turn,
-and beam-5 decoding of one document in turn; medians of the repetitions. The machine's own matrix-product rate is
-measured between them, so that speed can be given as a share of it.
+For each size, precision and instance length, the computations take turns at one training step (forward, backward, Adam)
+and at beam-5 decoding of one document; the rows hold medians over repetitions. The machine's matrix-product rate is
+measured too, so that speed can be given as a share of it.
 """
 
 import argparse
+import itertools
 import json
 import resource
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +38,7 @@ SIZES = {
 }
 N_SYMBOLS = 8000
 SENTENCE_TOKENS = 26
-"""Mean tokens of a sentence, marks included: 512-token instances of the papers hold 10 to 18 sentences."""
+"""Mean tokens per sentence, including `<s>` and `</s>`: the papers' 512-token instances hold 10 to 18 sentences."""
 
 
 def make_document(n_tokens: int, generator: np.random.Generator) -> list[np.ndarray]:
@@ -63,8 +64,8 @@ def make_batch(n_tokens: int, n_instances: int, settings: ModelSettings, seed: i
     return pack(sentences, settings=settings)
 
 
-def median_times(functions: dict[str, Callable[[], object]], repetitions: int) -> dict[str, list[float]]:
-    """Seconds of each function, called in turn after one warm-up call each."""
+def median_times(functions: Mapping[str, Callable[[], object]], repetitions: int) -> dict[str, list[float]]:
+    """Seconds per call of each function; the functions take turns, after one warm-up call each."""
     times: dict[str, list[float]] = {name: [] for name in functions}
     for repetition in range(repetitions + 1):
         for name, function in functions.items():
@@ -86,7 +87,7 @@ def matmul_rate(dtype: torch.dtype) -> float:
 
 
 def training_flops(model: Transformer, batch: Batch) -> float:
-    """Floating-point operations of the matrix products of one step, as our computation does them (× 3 for backward)."""
+    """Floating-point operations of the matrix products in one ragged training step (× 3 for the backward pass)."""
     settings = model.settings
     width, inner = settings.width, settings.feed_forward_width
     n_src, n_tgt = len(batch.src_tokens_S), len(batch.tgt_inputs_N)
@@ -115,7 +116,7 @@ def _attention_flops(attention: torch.nn.Module, batch: Batch, slot: str, n: int
 def bench_training(
     size: str, dtype: str, n_tokens: int, *, repetitions: int, architecture: str, with_dense: bool = True
 ) -> dict:
-    """Milliseconds of a training step of both computations (or of ours alone), and what follows from them."""
+    """Milliseconds per training step of all computations (or of the ragged one only), with rates and speed-ups."""
     settings = ModelSettings.load(SIZES[size] | {"dropout": 0.1} | ARCHITECTURES[architecture], where="model")
     torch.manual_seed(0)
     model = Transformer(settings, N_SYMBOLS)
@@ -158,9 +159,9 @@ def bench_training(
 
 
 def bench_decoding(size: str, dtype: str, n_tokens: int, *, repetitions: int) -> dict:
-    """Seconds of beam-5 decoding of one document with both computations.
+    """Seconds of beam-5 decoding of one document with all computations.
 
-    The weights are random, so a hypothesis ends each sentence at its limit: 1.0 × source length for both.
+    The weights are random, so a hypothesis ends each sentence at its limit, 1.0 × source length in all of them.
     """
     settings = ModelSettings.load(SIZES[size] | {"dropout": 0.0} | ARCHITECTURES["g_transformer"], where="model")
     torch.manual_seed(0)
@@ -201,7 +202,7 @@ def bench_decoding(size: str, dtype: str, n_tokens: int, *, repetitions: int) ->
 
 
 def bench_memory(n_tokens: int) -> list[dict]:
-    """Peak memory of a process that makes three training steps of one instance, dense and ragged."""
+    """Peak memory of a process that runs three training steps on one instance: dense, ragged, and without steps."""
     rows = []
     for kind in ("dense", "ragged", "none"):
         command = [sys.executable, __file__, "--memory-of", kind, "--tokens", str(n_tokens)]
@@ -220,9 +221,9 @@ def _use_memory(kind: str, n_tokens: int) -> None:
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
-def main() -> None:
-    """Run the grid and print one JSON object per line as it goes."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+def parse_options() -> argparse.Namespace:
+    """The options of the command line."""
+    parser = argparse.ArgumentParser(description="Training and decoding speed against the dense-mask computation.")
     parser.add_argument("--sizes", nargs="+", default=list(SIZES), choices=list(SIZES))
     parser.add_argument("--dtypes", nargs="+", default=["float32", "bfloat16"])
     parser.add_argument("--tokens", nargs="+", type=int, default=[512, 1024, 2048, 4096])
@@ -232,42 +233,40 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path, help="JSON file to write")
     parser.add_argument("--memory-of", choices=("dense", "ragged", "none"), help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def measure(options: argparse.Namespace) -> Iterator[dict]:
+    """Run the benchmarks that the options ask for, one row each."""
+    n = options.repetitions
+    for size, dtype, tokens in itertools.product(options.sizes, options.dtypes, options.tokens):
+        if "training" in options.what:
+            yield bench_training(size, dtype, tokens, repetitions=n, architecture="g_transformer")
+        if "decoding" in options.what and tokens in options.decoding_tokens:
+            yield bench_decoding(size, dtype, tokens, repetitions=max(1, n // 2))
+    if "flat" in options.what:
+        size, architecture = "4+4 of 256", "g_transformer_only_group"
+        for tokens in options.tokens:
+            row = bench_training(size, "float32", tokens, repetitions=n, architecture=architecture, with_dense=False)
+            yield row | {"what": "group only"}
+    if "memory" in options.what:
+        yield from bench_memory(4096)
+
+
+def main() -> None:
+    """Print one JSON object per line, and write them all to a file after each."""
+    options = parse_options()
     torch.set_num_threads(options.threads)
     if options.memory_of:
         _use_memory(options.memory_of, options.tokens[0])
         return
     rows: list[dict] = []
-
-    def note(row: dict) -> None:
+    for row in measure(options):
         rows.append(row)
         print(json.dumps(row), flush=True)
         if options.out:
             options.out.parent.mkdir(parents=True, exist_ok=True)
             options.out.write_text(json.dumps(rows, indent=1) + "\n")
-
-    n = options.repetitions
-    for size in options.sizes:
-        for dtype in options.dtypes:
-            for tokens in options.tokens:
-                if "training" in options.what:
-                    note(bench_training(size, dtype, tokens, repetitions=n, architecture="g_transformer"))
-                if "decoding" in options.what and tokens in options.decoding_tokens:
-                    note(bench_decoding(size, dtype, tokens, repetitions=max(1, n // 2)))
-    if "flat" in options.what:
-        for tokens in options.tokens:
-            row = bench_training(
-                "4+4 of 256",
-                "float32",
-                tokens,
-                repetitions=n,
-                architecture="g_transformer_only_group",
-                with_dense=False,
-            )
-            note(row | {"what": "group only"})
-    if "memory" in options.what:
-        for row in bench_memory(4096):
-            note(row)
 
 
 if __name__ == "__main__":

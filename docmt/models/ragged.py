@@ -25,7 +25,7 @@ except ImportError:  # an older torch: the padded path serves every device
     HAS_VARLEN = False
 
 EXPLICIT_MAX_KEYS = 512
-"""Up to this many keys, explicit products beat the fused CPU kernel in bfloat16 (measured, see docs/performance.md)."""
+"""Up to this many keys, explicit products beat the fused CPU kernel in bfloat16 (docs/experiments/performance.md)."""
 
 
 def ragged_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping) -> Tensor:

@@ -1,0 +1,95 @@
+"""Draw which package of docmt imports which, as a Mermaid diagram inside docs/architecture.md.
+
+Prints the diagram; with `--write`, replaces it in docs/architecture.md (`make docs` does that).
+
+The arrows are a transitive reduction: an import that other arrows imply is left out. So are base modules, which every
+package may import.
+"""
+
+import argparse
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from marked_page import replace_between_marks
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs/architecture.md"
+NAME = "scripts/draw_architecture.py"
+
+Graph = dict[str, set[str]]
+"""For each package, the packages that it imports."""
+
+
+def imported_names(file: Path) -> Iterator[str]:
+    """The first name below `docmt` of each import in a file, at any depth."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "docmt" and len(parts) > 1:
+                yield parts[1]
+
+
+def read_graph(folder: Path) -> Graph:
+    """The imports between the packages (folders with an `__init__.py`) of a folder."""
+    packages = sorted(path.parent.name for path in folder.glob("*/__init__.py"))
+    graph: Graph = {name: set() for name in packages}
+    for name in packages:
+        for file in sorted((folder / name).rglob("*.py")):
+            graph[name] |= {other for other in imported_names(file) if other in graph and other != name}
+    return graph
+
+
+def reachable(graph: Graph, start: str) -> set[str]:
+    """Everything that a package imports, directly or not."""
+    found: set[str] = set()
+    waiting = [start]
+    while waiting:
+        new = graph[waiting.pop()] - found
+        found |= new
+        waiting += new
+    return found
+
+
+def reduce_graph(graph: Graph) -> Graph:
+    """The same graph without the arrows that others imply. Raises ValueError if packages import in a circle."""
+    for name in graph:
+        if name in reachable(graph, name):
+            raise ValueError(f"docmt.{name} imports itself through other packages")
+    return {
+        name: {other for other in targets if not any(other in reachable(graph, via) for via in targets - {other})}
+        for name, targets in graph.items()
+    }
+
+
+def draw(graph: Graph) -> str:
+    """The diagram: an arrow points from a package to one that imports it, the direction in which data flows."""
+    arrows = [
+        f"    {source} --> {target}" for target, sources in reduce_graph(graph).items() for source in sorted(sources)
+    ]
+    return "\n".join(["```mermaid", "flowchart LR", *sorted(arrows), "```"]) + "\n"
+
+
+def updated_page(page: str) -> str:
+    """The page with today's diagram."""
+    return replace_between_marks(page, NAME, draw(read_graph(ROOT / "docmt")))
+
+
+def main() -> None:
+    """Print or write the diagram."""
+    parser = argparse.ArgumentParser(description="Draw which package of docmt imports which.")
+    parser.add_argument("--write", action="store_true", help=f"replace the diagram in {PAGE.relative_to(ROOT)}")
+    if parser.parse_args().write:
+        PAGE.write_text(updated_page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    else:
+        print(draw(read_graph(ROOT / "docmt")), end="")
+
+
+if __name__ == "__main__":
+    main()

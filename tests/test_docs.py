@@ -1,0 +1,119 @@
+"""The documentation: links resolve, every page is listed, generated parts are in step, and stale phrases are gone."""
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+TEXTS = [
+    *PAGES,
+    *(
+        file
+        for folder in ("docmt", "workflow", "config", "tests", "scripts", "benchmarks", "slurm")
+        for file in sorted((ROOT / folder).rglob("*"))
+        if file.suffix in {".py", ".smk", ".yaml", ".rst", ".html", ".sh"} and file != Path(__file__)
+    ),
+    ROOT / "Snakefile",
+    ROOT / "Makefile",
+]
+STALE = (
+    "stands twice",
+    "not known",
+    "passed over",
+    "goes on",
+    "of its own",
+    "of one's own",
+    "of their own",
+    "which who",
+    "the way back",
+    "as it stands",
+    "broken off",
+    "made anew",
+    "what lay",
+    "lies beside",
+)
+"""Phrases that are not idiomatic where they were used: write duplicate, unknown, skipped, continues, separate, …"""
+
+
+def name(file):
+    return str(file.relative_to(ROOT))
+
+
+def without_code(page):
+    return re.sub(r"```.*?```|`[^`\n]*`", "", page, flags=re.S)
+
+
+def links(page):
+    """The targets of Markdown links and of pictures, without those on other sites."""
+    found = re.findall(r"\]\(([^()\s]+)\)", without_code(page)) + re.findall(r'(?:src|href)="([^"]+)"', page)
+    return [target for target in found if not re.match(r"[a-z]+:", target)]
+
+
+def anchors(page):
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", re.sub(r"```.*?```", "", page, flags=re.S), flags=re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("file", PAGES, ids=name)
+def test_relative_links_resolve(file):
+    page = file.read_text(encoding="utf-8")
+    for link in links(page):
+        path, _, anchor = link.partition("#")
+        target = (file.parent / path).resolve() if path else file
+        assert target.exists(), f"{name(file)} links to {link}, which does not exist"
+        assert not anchor or anchor in anchors(target.read_text(encoding="utf-8")), f"{name(file)}: no heading {link}"
+
+
+def test_pages_that_comments_and_messages_name_exist():
+    missing = [
+        f"{name(file)}: {page}"
+        for file in TEXTS
+        for page in re.findall(r"\bdocs/[\w/-]+\.md\b", file.read_text(encoding="utf-8"))
+        if not (ROOT / page).exists()
+    ]
+    assert not missing
+
+
+@pytest.mark.parametrize("index", [DOCS / "index.md", DOCS / "experiments/index.md"], ids=name)
+def test_every_page_is_listed(index):
+    listed = {(index.parent / link).resolve() for link in links(index.read_text(encoding="utf-8"))}
+    assert set(index.parent.glob("*.md")) - {index} <= listed
+
+
+def test_the_first_page_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
+
+
+def test_stale_phrases_are_gone():
+    found = []
+    for file in TEXTS:
+        words = re.sub(r"\s+(?:# )?", " ", file.read_text(encoding="utf-8").lower())
+        found += [f"{name(file)}: {phrase}" for phrase in STALE if re.search(rf"\b{phrase}\b", words)]
+    assert not found
+
+
+@pytest.mark.parametrize("script", ["draw_architecture", "list_commands"])
+def test_generated_parts_are_in_step(script, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    module = importlib.import_module(script)
+    page = module.PAGE.read_text(encoding="utf-8")
+    assert page == module.updated_page(page), "run `make docs`"
+
+
+def test_a_page_without_marks_is_refused(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    with pytest.raises(ValueError, match="marks"):
+        importlib.import_module("draw_architecture").updated_page("# No marks\n")
+
+
+def test_the_diagram_leaves_out_implied_arrows_and_refuses_circles(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    module = importlib.import_module("draw_architecture")
+    assert module.reduce_graph({"a": set(), "b": {"a"}, "c": {"a", "b"}}) == {"a": set(), "b": {"a"}, "c": {"b"}}
+    with pytest.raises(ValueError, match="imports itself"):
+        module.reduce_graph({"a": {"b"}, "b": {"a"}})
