@@ -6,7 +6,6 @@ Shapes: B sentences, T words of the longest.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -16,42 +15,11 @@ from docmt.discourse.dependencies import NO_HEAD, check_dependencies
 from docmt.discourse.documents import DiscourseDocument, read_discourse
 from docmt.discourse.segmentation.network import INSIDE, START, Batch
 from docmt.discourse.segmentation.vocabulary import Vocabulary, WordTypes, number_types
+from docmt.discourse.syntax import DocumentSyntax, SentenceSyntax, read_syntax
 from docmt.errors import UserError
-from docmt.files import read_jsonl
-
-NO_OPENING = "_"
-"""Where no phrase begins: at a word with something of its own phrase before it."""
 
 IGNORED = -100
 """A target that no loss counts: behind the end of a sentence, or a label that is not in the vocabulary."""
-
-
-@dataclass(frozen=True)
-class Syntax:
-    """Parts of speech, heads (from 0, −1 for the root) and relations of the words of a sentence."""
-
-    pos: tuple[str, ...]
-    heads: tuple[int, ...]
-    relations: tuple[str, ...]
-
-    @property
-    def openings(self) -> tuple[str, ...]:
-        """For each word, the relation of the largest phrase (a word and all below it) that begins with it.
-
-        EDUs begin where clauses begin, and this says at their first word which clause it is.
-        """
-        first = list(range(len(self.heads)))
-        depths = [0] * len(self.heads)
-        for word in range(len(self.heads)):
-            above = self.heads[word]
-            while above != NO_HEAD:
-                first[above] = min(first[above], word)
-                depths[word] += 1
-                above = self.heads[above]
-        openings = [NO_OPENING] * len(self.heads)
-        for word in sorted(range(len(self.heads)), key=lambda word: (-depths[word], word)):
-            openings[first[word]] = self.relations[word]
-        return tuple(openings)
 
 
 @dataclass(frozen=True)
@@ -60,7 +28,7 @@ class Example:
 
     words: tuple[str, ...]
     starts: tuple[int, ...]
-    syntax: Syntax | None = None
+    syntax: SentenceSyntax | None = None
 
 
 def inner_starts(document: DiscourseDocument) -> list[list[int]]:
@@ -79,40 +47,25 @@ def read_examples(prefix: Path) -> list[Example]:
     """
     path, syntax_path = Path(f"{prefix}.discourse.jsonl"), Path(f"{prefix}.syntax.jsonl")
     documents = read_discourse(path)
-    syntax: list[Any] = [None] * len(documents)
+    syntax: Sequence[Sequence[SentenceSyntax | None]] = [[None] * len(document.sentences) for document in documents]
     if syntax_path.exists():
-        syntax = read_jsonl(syntax_path)
-        if len(syntax) != len(documents):
-            raise UserError(f"{syntax_path}: {len(syntax)} documents, but {path} has {len(documents)}")
+        syntax = _read_trees(syntax_path, documents)
     examples = []
-    for number, (document, value) in enumerate(zip(documents, syntax, strict=True), start=1):
-        parsed = [None] * len(document.sentences)
-        if value is not None:
-            parsed = _document_syntax(value, document, where=f"{syntax_path}: line {number}")
-        triples = zip(document.sentences, inner_starts(document), parsed, strict=True)
+    for document, trees in zip(documents, syntax, strict=True):
+        triples = zip(document.sentences, inner_starts(document), trees, strict=True)
         examples += [Example(words, tuple(starts), tree) for words, starts, tree in triples if words]
     if not examples:
         raise UserError(f"{path}: it holds no sentence with words")
     return examples
 
 
-def _document_syntax(value: Any, document: DiscourseDocument, *, where: str) -> list[Syntax]:
-    """The syntax of each sentence, checked against the document's words."""
-    try:
-        name, sentences = value["document"], value["sentences"]
-        trees = [Syntax(tuple(s["pos"]), tuple(s["heads"]), tuple(s["relations"])) for s in sentences]
-    except (KeyError, TypeError) as error:
-        raise UserError(f"{where}: not the syntax of a document ({error!r})") from None
-    if name != document.id or len(trees) != len(document.sentences):
-        raise UserError(
-            f"{where}: syntax of {name!r} with {len(trees)} sentences, but the document is {document.id!r} with "
-            f"{len(document.sentences)}"
-        )
-    for number, (tree, words) in enumerate(zip(trees, document.sentences, strict=True), start=1):
-        if not len(tree.pos) == len(tree.heads) == len(tree.relations) == len(words):
-            raise UserError(f"{where}: sentence {number}: the syntax does not have one entry per word ({len(words)})")
-        check_dependencies(tree.heads, where=f"{where}: sentence {number}")
-    return trees
+def _read_trees(path: Path, documents: Sequence[DiscourseDocument]) -> list[DocumentSyntax]:
+    """Read the syntax of documents, and check that the heads of each sentence form a tree."""
+    syntax = read_syntax(path, documents)
+    for line, sentences in enumerate(syntax, start=1):
+        for number, sentence in enumerate(sentences, start=1):
+            check_dependencies(sentence.heads, where=f"{path}: line {line}: sentence {number}")
+    return syntax
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from docmt.discourse.segmentation.examples import split_batches
 from docmt.discourse.segmentation.model_file import TrainedSegmenter, load_segmenter
 from docmt.discourse.segmentation.network import START, Batch, States
 from docmt.discourse.segmentation.vocabulary import WordTypes, number_types
+from docmt.discourse.syntax import SentenceSyntax
 from docmt.errors import UserError
 
 MAX_BATCH_WORDS = 2048
@@ -23,21 +24,6 @@ WINDOW_WORDS = 200
 """A sentence of more than `WINDOW_WORDS + 2 * CONTEXT_WORDS` words is read in windows of so many words …"""
 CONTEXT_WORDS = 50
 """… with so many more on both sides, whose own results are not used. So time and memory grow with its length only."""
-
-
-@dataclass(frozen=True)
-class WordSyntax:
-    """What the auxiliary heads say of a sentence.
-
-    Attributes:
-        pos, relations: names, one per word.
-        heads: the most probable head of each word (from 0, −1 for the root), each chosen by itself: there may be
-            cycles or several roots.
-    """
-
-    pos: tuple[str, ...]
-    relations: tuple[str, ...]
-    heads: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -117,16 +103,20 @@ class Segmenter:
                 lower[window.sentence][words] = lower_TD[window.core]
         return [Reading(sorted(found), *both) for found, *both in zip(starts, states, lower, strict=True)]
 
-    def aux_predictions(self, sentences: Sequence[Sequence[str]]) -> list[WordSyntax]:
-        """Part of speech, relation and head of every word.
+    def aux_predictions(self, sentences: Sequence[Sequence[str]]) -> list[SentenceSyntax]:
+        """Predict part of speech, relation and head of every word.
 
-        Raises UserError when the segmenter was trained without syntax.
+        Each head is the most probable one for its word, so there may be cycles or several roots.
+
+        Raises:
+            UserError: the segmenter was trained without syntax.
         """
         heads = self._network.auxiliary
         if heads is None:
             raise UserError("this segmenter was trained without syntax: it knows no parts of speech and no heads")
         vocabulary = self.trained.vocabulary
-        pos, relations, links = ([[""] * len(words) for words in sentences] for _ in range(3))
+        pos, relations = ([[""] * len(words) for words in sentences] for _ in range(2))
+        links = [[NO_HEAD] * len(words) for words in sentences]
         for windows, batch, states in self._run(sentences):
             with torch.no_grad():
                 pos_BT = heads.pos(states.lower_BTD).argmax(2).tolist()
@@ -139,7 +129,8 @@ class Segmenter:
                 relations[window.sentence][core] = [vocabulary.relations[i] for i in relations_BT[row][window.core]]
                 found = (NO_HEAD if i == root else i + window.start for i in heads_BT[row][window.core])
                 links[window.sentence][core] = found
-        return [WordSyntax(*map(tuple, lists)) for lists in zip(pos, relations, links, strict=True)]
+        parts = zip(pos, links, relations, strict=True)
+        return [SentenceSyntax(tuple(tags), tuple(found), tuple(labels)) for tags, found, labels in parts]
 
     def _add_starts(self, starts: list[list[int]], windows: list[_Window], batch: Batch, states: States) -> None:
         """Add the starts of a batch's windows to those of their sentences, which are in any order."""

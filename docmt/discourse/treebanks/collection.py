@@ -8,10 +8,10 @@ from typing import Any
 
 from docmt.discourse.documents import DiscourseDocument, write_discourse
 from docmt.discourse.relations import Inventory
-from docmt.discourse.treebanks.conllu import SyntaxSentence
+from docmt.discourse.syntax import DocumentSyntax, write_syntax
 from docmt.discourse.trees import SPAN, Node
 from docmt.errors import UserError
-from docmt.files import write_json, write_jsonl
+from docmt.files import write_json
 
 logger = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ class TreebankDocument:
     """A document; `syntax` is empty where the treebank has none."""
 
     discourse: DiscourseDocument
-    syntax: tuple[SyntaxSentence, ...] = ()
+    syntax: DocumentSyntax = ()
 
 
 @dataclass
@@ -60,7 +60,8 @@ def write_treebank(folder: Path, treebank: Treebank) -> None:
     for split, documents in treebank.splits.items():
         write_discourse(folder / f"{split}.discourse.jsonl", (document.discourse for document in documents))
         if any(document.syntax for document in documents):
-            write_jsonl(folder / f"{split}.syntax.jsonl", (_syntax_values(document) for document in documents))
+            values = ((document.discourse.id, document.syntax) for document in documents)
+            write_syntax(folder / f"{split}.syntax.jsonl", values)
     write_json(folder / "counts.json", treebank.counts())
     for reason, names in treebank.left_out.documents.items():
         logger.warning("%s: %d documents left out (%s)", treebank.name, len(names), reason)
@@ -97,14 +98,4 @@ def _counts(documents: list[TreebankDocument]) -> dict[str, int | None]:
         "sentences": sum(len(part.sentences) for part in parts),
         "tokens": sum(len(words) for part in parts for words in part.sentences),
         "edus": sum(len(part.edus) for part in parts),
-    }
-
-
-def _syntax_values(document: TreebankDocument) -> dict[str, Any]:
-    return {
-        "document": document.discourse.id,
-        "sentences": [
-            {"pos": list(sentence.pos), "heads": list(sentence.heads), "relations": list(sentence.relations)}
-            for sentence in document.syntax
-        ],
     }

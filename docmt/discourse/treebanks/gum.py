@@ -12,7 +12,7 @@ from docmt.discourse.relations import load_inventory
 from docmt.discourse.treebanks.archives import TreebankFile, by_name, read_files
 from docmt.discourse.treebanks.brackets import parse_brackets
 from docmt.discourse.treebanks.collection import LeftOut, Treebank, TreebankDocument, check_relations, check_texts
-from docmt.discourse.treebanks.conllu import SyntaxSentence, read_conllu
+from docmt.discourse.treebanks.conllu import ConlluSentence, read_conllu
 from docmt.errors import UserError
 from docmt.files import read_lines
 
@@ -67,7 +67,7 @@ def read_splits(path: Path) -> dict[str, list[str]]:
     return splits
 
 
-def gum_document(name: str, sentences: list[SyntaxSentence], tree_file: TreebankFile) -> TreebankDocument:
+def gum_document(name: str, sentences: list[ConlluSentence], tree_file: TreebankFile) -> TreebankDocument:
     """One document from its sentences and its tree."""
     rst = parse_brackets(tree_file.text, where=tree_file.where)
     check_relations(rst.tree, load_inventory("gum"), where=tree_file.where)
@@ -86,8 +86,8 @@ def gum_document(name: str, sentences: list[SyntaxSentence], tree_file: Treebank
         paragraphs=tuple(i for i, sentence in enumerate(sentences) if sentence.opens_paragraph or i == 0),
     )
     check_texts(document, rst.texts, where=tree_file.where)
-    return TreebankDocument(document, tuple(sentences))
+    return TreebankDocument(document, tuple(sentence.syntax for sentence in sentences))
 
 
-def _is_masked(sentences: Iterable[SyntaxSentence]) -> bool:
+def _is_masked(sentences: Iterable[ConlluSentence]) -> bool:
     return not any(word.strip("_") for sentence in sentences for word in sentence.words)

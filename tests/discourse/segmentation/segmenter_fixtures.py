@@ -2,12 +2,13 @@
 
 import torch
 
-from docmt.discourse.segmentation.examples import Example, Syntax
+from docmt.discourse.segmentation.examples import Example
 from docmt.discourse.segmentation.model_file import TrainedSegmenter
 from docmt.discourse.segmentation.network import SegmenterNetwork
 from docmt.discourse.segmentation.prediction import Segmenter
 from docmt.discourse.segmentation.settings import SegmenterSettings
 from docmt.discourse.segmentation.training import learn_vocabulary
+from docmt.discourse.syntax import SentenceSyntax
 
 TINY = {
     "network": {
@@ -49,7 +50,7 @@ def example(text, syntax=None):
     tree = None
     if syntax is not None:
         rows = [item.split("/") for item in syntax.split()]
-        tree = Syntax(tuple(r[0] for r in rows), tuple(int(r[1]) - 1 for r in rows), tuple(r[2] for r in rows))
+        tree = SentenceSyntax(tuple(r[0] for r in rows), tuple(int(r[1]) - 1 for r in rows), tuple(r[2] for r in rows))
     return Example(tuple(words), tuple(starts), tree)
 
 
