@@ -1,8 +1,7 @@
 """Dependency RST trees: conversion from constituents, checks, merging to sentences.
 
-Conversion (Li et al. 2014): the head of a constituent is the head of its leftmost nucleus; the heads of all other
-children depend on it. Binary trees are flattened first (`restore_nary`), because the further nuclei of a list all
-depend on the first one, not each on the one before.
+The conversion itself is `docmt.rst.dependency_arcs`. Binary trees are flattened first (`restore_nary`), because the
+further nuclei of a list all depend on the first one, not each on the one before.
 """
 
 from collections.abc import Sequence
@@ -10,11 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from docmt.discourse.trees import Node, check_cover, restore_nary
+from docmt.discourse.trees import Node, restore_nary
 from docmt.errors import UserError
-
-ROOT = "root"
-NO_HEAD = -1
+from docmt.rst import NO_HEAD, dependency_arcs
+from docmt.rst import ROOT as ROOT  # belongs to the trees of this module
 
 
 @dataclass(frozen=True)
@@ -43,19 +41,8 @@ def nary_to_dependencies(tree: Node, n_edus: int) -> DependencyTree:
 
     Raises UserError when its leaves are not the EDUs 0 to n_edus − 1 in order.
     """
-    check_cover(tree, n_edus)
-    heads, relations = [NO_HEAD] * n_edus, [ROOT] * n_edus
-
-    def attach(node: Node, below: list[int]) -> int:
-        if node.is_leaf:
-            return node.first
-        first = node.nuclearity.index("N")
-        for place, (head, relation) in enumerate(zip(below, node.relations, strict=True)):
-            if place != first:
-                heads[head], relations[head] = below[first], relation
-        return below[first]
-
-    tree.fold(attach)
+    nodes = (node.first if node.is_leaf else (node.nuclearity, node.relations) for node in tree.postorder())
+    heads, relations = dependency_arcs(nodes, n_edus)
     return DependencyTree(tuple(heads), tuple(relations))
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from docmt.errors import UserError
+from docmt.rst import check_leaves, flatten_nested
 
 SPAN = "span"
 """The relation of a nucleus to its parent when satellites, not other nuclei, stand beside it."""
@@ -110,12 +111,7 @@ def join_pair(left: Node, right: Node, nuclearity: str, relation: str) -> Node:
 
 def check_cover(tree: Node, n_edus: int) -> None:
     """Raise UserError unless the leaves are the EDUs 0 to n_edus − 1 in order."""
-    leaves = [node.first for node in tree.postorder() if node.is_leaf]
-    if leaves != list(range(n_edus)):
-        raise UserError(
-            f"discourse tree: it covers {len(leaves)} EDUs from {leaves[0] + 1} to {leaves[-1] + 1}, "
-            f"but the document has EDUs 1 to {n_edus}"
-        )
+    check_leaves([node.first for node in tree.postorder() if node.is_leaf], n_edus)
 
 
 def binarise(tree: Node) -> Node:
@@ -204,7 +200,7 @@ def from_json(value: Any) -> Node:
     """
     done: list[Node] = []
     try:
-        for item in value if isinstance(value, list) else _flatten_nested(value):
+        for item in value if isinstance(value, list) else flatten_nested(value):
             if isinstance(item, int):
                 done.append(leaf(item))
                 continue
@@ -221,17 +217,3 @@ def from_json(value: Any) -> Node:
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"discourse tree: not a tree in the form of docs/files.md ({error!r})") from None
     return done[0]
-
-
-def _flatten_nested(value: Any) -> Iterator[Any]:
-    """The nodes of nested mappings in the form of `to_json`."""
-    stack: list[tuple[Any, bool]] = [(value, False)]
-    while stack:
-        item, is_open = stack.pop()
-        if "edu" in item:
-            yield int(item["edu"])
-        elif is_open:
-            yield {**item, "children": len(item["children"])}
-        else:
-            stack.append((item, True))
-            stack.extend((child, False) for child in reversed(item["children"]))
