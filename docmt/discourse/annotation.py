@@ -12,17 +12,17 @@ from docmt.discourse.parsing.baselines import Parser
 from docmt.discourse.parsing.model_file import reads_states_of
 from docmt.discourse.parsing.neural import NeuralParser, word_states
 from docmt.discourse.segmentation.prediction import Segmenter
-from docmt.discourse.segmentation.text import Text, TokenisedText, batches, sentences_of, with_edus
+from docmt.discourse.segmentation.text import PlainText, TokenisedText, batches, sentences_of, with_edus
 from docmt.errors import UserError
 
 
-def suite_texts(suite: Path) -> Iterator[Text]:
+def suite_texts(suite: Path) -> Iterator[PlainText]:
     """The source documents of a contrastive test set; the id of an item is that of its document."""
     for item in read_suite(suite):
-        yield Text(item.id, list(item.src))
+        yield PlainText(item.id, list(item.src))
 
 
-def take_shard(texts: Iterable[Text], index: DocumentIndex, *, shard: int, n_shards: int) -> Iterator[Text]:
+def take_shard(texts: Iterable[PlainText], index: DocumentIndex, *, shard: int, n_shards: int) -> Iterator[PlainText]:
     """The documents of one of `n_shards` runs of documents with about as many sentences each.
 
     All shards in order are all documents; a shard can be empty.
@@ -36,7 +36,9 @@ def take_shard(texts: Iterable[Text], index: DocumentIndex, *, shard: int, n_sha
             yield text
 
 
-def annotate(texts: Iterable[Text], *, lang: str, segmenter: Segmenter, parser: Parser) -> Iterator[DiscourseDocument]:
+def annotate(
+    texts: Iterable[PlainText], *, lang: str, segmenter: Segmenter, parser: Parser
+) -> Iterator[DiscourseDocument]:
     """Segment and parse documents; memory does not grow with their number.
 
     A parser that reads the states of this very segmenter is given them, so that sentences are read once.

@@ -61,7 +61,9 @@ def describe_discourse(document: str, placed: Sequence[Placed]) -> dict[str, Any
             nodes.append(_Node(len(edus)))
             edus.append({"sentence": index, "start": start, "end": start + len(part)})
             start += len(part)
-        node = nodes[0] if len(nodes) == 1 else _combine(nodes[0], nodes[1], sentence.relation, sentence.nuclearity)
+        node = nodes[0]
+        if sentence.relation is not None and sentence.nuclearity is not None:
+            node = _combine(node, nodes[1], sentence.relation, sentence.nuclearity)
         if index > 0:
             _attach(leaves[item.parent], node, item)
         leaves.append(next(leaf for leaf in nodes if leaf.head == node.head))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from docmt.discourse.dependencies import depths, nary_to_dependencies
 from docmt.discourse.documents import DiscourseDocument
-from docmt.discourse.drawing.page import LABEL_SIZE, Part, Row, compose, lay_out
+from docmt.discourse.drawing.page import LABEL_SIZE, Row, TreeDrawing, compose, lay_out
 from docmt.discourse.drawing.svg import COLOURS, dot, edged_text, escape, line, text_width
 from docmt.discourse.trees import SPAN, Node, restore_nary
 from docmt.errors import UserError
@@ -26,13 +26,13 @@ LEGEND = (
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PlacedNode:
     """A constituent on the page: x where it begins (0 at the text, falling to the left), and its head EDU."""
 
     x: float
     head: int
     node: Node
-    children: tuple["Place", ...]
+    children: tuple["PlacedNode", ...]
 
 
 def draw_constituents(document: DiscourseDocument) -> str:
@@ -40,7 +40,7 @@ def draw_constituents(document: DiscourseDocument) -> str:
     rows = lay_out(document)
     if document.tree is None and rows:
         raise UserError(f"discourse of {document.id!r}: it has no constituent tree: draw it with --form dependency")
-    tree = _tree(_meant_tree(document, document.tree), rows) if document.tree else Part(0.0, ())
+    tree = _tree(_meant_tree(document, document.tree), rows) if document.tree else TreeDrawing(0.0, ())
     return compose(document, rows, tree, legend=LEGEND)
 
 
@@ -51,7 +51,7 @@ def _meant_tree(document: DiscourseDocument, tree: Node) -> Node:
     return flat if is_flat else tree
 
 
-def _tree(tree: Node, rows: Sequence[Row]) -> Part:
+def _tree(tree: Node, rows: Sequence[Row]) -> TreeDrawing:
     rooms = (place_constituents(tree, room) for room in LABEL_ROOMS)
     places = next((found for found in rooms if -found[-1].x <= GOOD_WIDTH), None)
     places = places or place_constituents(tree, LABEL_ROOMS[-1])
@@ -68,20 +68,20 @@ def _tree(tree: Node, rows: Sequence[Row]) -> Part:
         else:
             elements += _branches(place, rows, colours)
             labels += _labels(place, rows, colours)
-    return Part(14 - root.x, [*elements, *labels])
+    return TreeDrawing(14 - root.x, [*elements, *labels])
 
 
-def place_constituents(tree: Node, room: float) -> list[Place]:
+def place_constituents(tree: Node, room: float) -> list[PlacedNode]:
     """Where each constituent begins, children before parents: so far left that lines and labels have room.
 
     Args:
         room: at most this much is kept free for a relation above another constituent.
     """
-    places: list[Place] = []
+    places: list[PlacedNode] = []
 
-    def put(node: Node, below: list[Place]) -> Place:
+    def put(node: Node, below: list[PlacedNode]) -> PlacedNode:
         if node.is_leaf:
-            place = Place(-LEADER, node.first, node, ())
+            place = PlacedNode(-LEADER, node.first, node, ())
         else:
             head = node.nuclearity.index("N")
             needs = [
@@ -89,7 +89,7 @@ def place_constituents(tree: Node, room: float) -> list[Place]:
                 for i, (relation, child) in enumerate(zip(node.relations, below, strict=True))
             ]
             x = min(child.x - need for child, need in zip(below, needs, strict=True))
-            place = Place(x, below[head].head, node, tuple(below))
+            place = PlacedNode(x, below[head].head, node, tuple(below))
         places.append(place)
         return place
 
@@ -97,13 +97,13 @@ def place_constituents(tree: Node, room: float) -> list[Place]:
     return places
 
 
-def _label_room(relation: str, child: Place, room: float) -> float:
+def _label_room(relation: str, child: PlacedNode, room: float) -> float:
     """What a relation needs; that of a leaf ends before the text in any case, or it would run into it."""
     width = 14 + 1.05 * text_width(relation, LABEL_SIZE)
     return width - LEADER if child.node.is_leaf else min(room, width)
 
 
-def _branches(place: Place, rows: Sequence[Row], colours: Sequence[str]) -> list[str]:
+def _branches(place: PlacedNode, rows: Sequence[Row], colours: Sequence[str]) -> list[str]:
     """A horizontal line to each child, and an upright one that joins them; double between nuclei."""
     node, x, y = place.node, place.x, rows[place.head].middle
     about = f"EDUs {node.first + 1} to {node.last + 1}: {node.relation}, {node.nuclearity}"
@@ -120,7 +120,7 @@ def _branches(place: Place, rows: Sequence[Row], colours: Sequence[str]) -> list
     return [*elements, "</g>"]
 
 
-def _labels(place: Place, rows: Sequence[Row], colours: Sequence[str]) -> list[str]:
+def _labels(place: PlacedNode, rows: Sequence[Row], colours: Sequence[str]) -> list[str]:
     """N or S below the line of each child, its relation above the line."""
     node, x = place.node, place.x
     elements = []

@@ -6,7 +6,7 @@ import numpy as np
 
 from docmt.discourse.dependencies import NO_HEAD, DependencyTree, depths
 from docmt.discourse.documents import DiscourseDocument
-from docmt.discourse.drawing.page import LABEL_SIZE, Part, Row, compose, lay_out
+from docmt.discourse.drawing.page import LABEL_SIZE, Row, TreeDrawing, compose, lay_out
 from docmt.discourse.drawing.svg import COLOURS, arrow_head, dot, line, text, text_width
 
 LANE_WIDTH, MAX_LANES_WIDTH = 13.0, 700.0
@@ -18,7 +18,7 @@ LEGEND = "Arrows go from head to dependent; thick ones cross sentences; one colo
 def draw_dependencies(document: DiscourseDocument) -> str:
     """The dependency tree of a document as SVG text. Raises UserError when the document has EDUs but no tree."""
     rows = lay_out(document)
-    tree = _arcs(document.dependencies, rows) if rows else Part(0.0, ())
+    tree = _arcs(document.dependencies, rows) if rows else TreeDrawing(0.0, ())
     return compose(document, rows, tree, legend=LEGEND)
 
 
@@ -46,7 +46,7 @@ def assign_lanes(heads: Sequence[int], middles: Sequence[float]) -> list[int]:
     return np.maximum(lanes, 0).tolist()
 
 
-def _arcs(tree: DependencyTree, rows: Sequence[Row]) -> Part:
+def _arcs(tree: DependencyTree, rows: Sequence[Row]) -> TreeDrawing:
     """Lanes at the left, the relation of each EDU between them and the text."""
     middles = [row.middle for row in rows]
     lanes = assign_lanes(tree.heads, middles)
@@ -67,4 +67,4 @@ def _arcs(tree: DependencyTree, rows: Sequence[Row]) -> Part:
             elements.append(dot(end - 5, y, 4, colour))
         weight = 'font-weight="bold"' if head == NO_HEAD else ""
         elements.append(text(end + 5, y + 3.5, tree.relations[edu], size=LABEL_SIZE, colour=colour, extra=weight))
-    return Part(-end + 24 + pitch * max(lanes), elements)
+    return TreeDrawing(-end + 24 + pitch * max(lanes), elements)

@@ -35,7 +35,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TreeDrawing:
     """SVG elements that end at x = 0 on the right and reach `width` to the left of it."""
 
     width: float
@@ -81,7 +81,7 @@ def lay_out(document: DiscourseDocument) -> list[Row]:
     return rows
 
 
-def compose(document: DiscourseDocument, rows: Sequence[Row], tree: Part, *, legend: str) -> str:
+def compose(document: DiscourseDocument, rows: Sequence[Row], tree: TreeDrawing, *, legend: str) -> str:
     """The whole picture as SVG text: header, bands, sentence numbers, tree, EDU numbers, EDUs."""
     counts = f"{len(document.sentences):,} sentences, {len(rows):,} EDUs"
     header_width = max(text_width(document.id, TITLE_SIZE), text_width(f"{counts}. {legend}", LABEL_SIZE) * 1.05)

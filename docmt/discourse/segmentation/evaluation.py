@@ -15,7 +15,7 @@ from docmt.files import read_lines
 
 
 @dataclass(frozen=True)
-class Counts:
+class StartCounts:
     """EDU starts found, looked for, and both."""
 
     correct: int
@@ -48,8 +48,8 @@ def score_starts(
         correct += len(set(found) & set(wanted))
         n_predicted += len(found)
         n_gold += len(wanted)
-    inside = Counts(correct, n_predicted, n_gold)
-    everything = Counts(correct + n_sentences, n_predicted + n_sentences, n_gold + n_sentences)
+    inside = StartCounts(correct, n_predicted, n_gold)
+    everything = StartCounts(correct + n_sentences, n_predicted + n_sentences, n_gold + n_sentences)
     return {"all": everything.scores(), "inside": inside.scores()}
 
 

@@ -11,10 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from docmt.batching import fill_batches
 from docmt.discourse.dependencies import NO_HEAD, check_dependencies
 from docmt.discourse.documents import DiscourseDocument, read_discourse
-from docmt.discourse.segmentation.network import INSIDE, START, Batch
-from docmt.discourse.segmentation.vocabulary import Vocabulary, WordTypes, number_types
+from docmt.discourse.segmentation.network import INSIDE, START, SentenceBatch
+from docmt.discourse.segmentation.vocabulary import WordTypes, WordVocabulary, number_types
 from docmt.discourse.syntax import DocumentSyntax, SentenceSyntax, read_syntax
 from docmt.errors import UserError
 
@@ -23,7 +24,7 @@ IGNORED = -100
 
 
 @dataclass(frozen=True)
-class Example:
+class SentenceExample:
     """A sentence with one word at least, the inner starts of its EDUs, and its syntax where it is known."""
 
     words: tuple[str, ...]
@@ -40,7 +41,7 @@ def inner_starts(document: DiscourseDocument) -> list[list[int]]:
     return starts
 
 
-def read_examples(prefix: Path) -> list[Example]:
+def read_examples(prefix: Path) -> list[SentenceExample]:
     """Read `PREFIX.discourse.jsonl` and, where it exists, `PREFIX.syntax.jsonl`. Sentences without words are left out.
 
     Raises UserError when a file is malformed, holds no sentence, or the two do not fit each other.
@@ -53,7 +54,7 @@ def read_examples(prefix: Path) -> list[Example]:
     examples = []
     for document, trees in zip(documents, syntax, strict=True):
         triples = zip(document.sentences, inner_starts(document), trees, strict=True)
-        examples += [Example(words, tuple(starts), tree) for words, starts, tree in triples if words]
+        examples += [SentenceExample(words, tuple(starts), tree) for words, starts, tree in triples if words]
     if not examples:
         raise UserError(f"{path}: it holds no sentence with words")
     return examples
@@ -88,7 +89,7 @@ class Targets:
 class ExampleSet:
     """Examples with everything numbered once."""
 
-    def __init__(self, examples: Sequence[Example], vocabulary: Vocabulary) -> None:
+    def __init__(self, examples: Sequence[SentenceExample], vocabulary: WordVocabulary) -> None:
         names, self._words = number_types(example.words for example in examples)
         self._types = WordTypes.encode(names, vocabulary)
         self._starts = [example.starts for example in examples]
@@ -106,11 +107,11 @@ class ExampleSet:
     def __len__(self) -> int:
         return len(self._words)
 
-    def batch(self, chosen: Sequence[int]) -> tuple[WordTypes, Batch, Targets]:
+    def batch(self, chosen: Sequence[int]) -> tuple[WordTypes, SentenceBatch, Targets]:
         """Some of the examples, in the order given, and the word types that they use."""
         lengths = [len(self._words[i]) for i in chosen]
         longest = max(lengths)
-        batch = Batch.pad([self._words[i] for i in chosen])
+        batch = SentenceBatch.pad([self._words[i] for i in chosen])
         labels_BT = torch.full_like(batch.index_BT, INSIDE)
         pos_BT, relations_BT, openings_BT, heads_BT = (torch.full_like(labels_BT, IGNORED) for _ in range(4))
         for row, i in enumerate(chosen):
@@ -123,28 +124,15 @@ class ExampleSet:
                 heads_BT[row, : lengths[row]] = heads.masked_fill(heads == NO_HEAD, longest)
         used_U, index_BT = torch.unique(batch.index_BT, return_inverse=True)
         targets = Targets(labels_BT, pos_BT, relations_BT, openings_BT, heads_BT)
-        return self._types.select(used_U), Batch(index_BT, batch.lengths_B), targets
+        return self._types.select(used_U), SentenceBatch(index_BT, batch.lengths_B), targets
 
     def shuffled_batches(self, max_words: int, generator: np.random.Generator) -> Iterator[list[int]]:
         """All examples once, in batches of similar length in random order, at most `max_words` with padding each."""
         noise = generator.uniform(-0.5, 0.5, len(self))
         order = sorted(range(len(self)), key=lambda i: (len(self._words[i]) * (1 + 0.3 * noise[i]), i))
-        batches = split_batches(order, [len(words) for words in self._words], max_words)
+        batches = list(fill_batches(order, max_words, cost=lambda i: len(self._words[i]), padded=True))
         for place in generator.permutation(len(batches)):
             yield batches[place]
-
-
-def split_batches(order: Sequence[int], lengths: Sequence[int], max_words: int) -> list[list[int]]:
-    """Cut an order of sentences where a batch, padded to its longest sentence, would exceed `max_words`."""
-    batches: list[list[int]] = []
-    longest = 0
-    for i in order:
-        longest = max(longest, lengths[i])
-        if not batches or longest * (len(batches[-1]) + 1) > max_words:
-            batches.append([])
-            longest = lengths[i]
-        batches[-1].append(i)
-    return batches
 
 
 def _numbers(labels: Sequence[str]) -> dict[str, int]:

@@ -8,7 +8,7 @@ import torch
 
 from docmt.discourse.segmentation.network import SegmenterNetwork
 from docmt.discourse.segmentation.settings import SegmenterSettings
-from docmt.discourse.segmentation.vocabulary import Vocabulary
+from docmt.discourse.segmentation.vocabulary import WordVocabulary
 from docmt.errors import UserError
 from docmt.files import atomic_path, read_bytes
 from docmt.tensors import read_tensors
@@ -31,7 +31,7 @@ class TrainedSegmenter:
 
     network: SegmenterNetwork
     settings: SegmenterSettings
-    vocabulary: Vocabulary
+    vocabulary: WordVocabulary
     scores: dict[str, Any] = field(default_factory=dict)
     provenance: dict[str, Any] = field(default_factory=dict)
 
@@ -71,7 +71,7 @@ def segmenter_of(data: bytes, *, where: str) -> TrainedSegmenter:
         keys=KEYS,
     )
     settings = SegmenterSettings.load(content["settings"], where=f"{where}: settings")
-    vocabulary = Vocabulary.from_dict(content["vocabulary"])
+    vocabulary = WordVocabulary.from_dict(content["vocabulary"])
     network = SegmenterNetwork(settings.network, vocabulary)
     try:
         network.load_state_dict(content["weights"])

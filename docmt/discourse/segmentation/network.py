@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from docmt.discourse.segmentation.crf import LinearChainCrf
 from docmt.discourse.segmentation.settings import NetworkSettings
-from docmt.discourse.segmentation.vocabulary import N_SPECIAL, PADDING, SHAPES, UNKNOWN, Vocabulary, WordTypes
+from docmt.discourse.segmentation.vocabulary import N_SPECIAL, PADDING, SHAPES, UNKNOWN, WordTypes, WordVocabulary
 
 INSIDE, START = 0, 1
 """Labels of words: START is the first word of an EDU, except of the first one of a sentence."""
@@ -23,7 +23,7 @@ IMPOSSIBLE = -1e4
 
 
 @dataclass(frozen=True)
-class Batch:
+class SentenceBatch:
     """Sentences padded to the longest.
 
     Attributes:
@@ -35,7 +35,7 @@ class Batch:
     lengths_B: Tensor
 
     @classmethod
-    def pad(cls, sentences: Sequence[Sequence[int]]) -> "Batch":
+    def pad(cls, sentences: Sequence[Sequence[int]]) -> "SentenceBatch":
         """Sentences as the numbers of their word types; the first number of a sentence fills its row."""
         lengths = [len(numbers) for numbers in sentences]
         longest = max(lengths)
@@ -73,7 +73,7 @@ class LockedDropout(nn.Module):
 class WordEncoder(nn.Module):
     """A word as its embedding, a convolution over its characters (width 3, largest value), and its shape."""
 
-    def __init__(self, settings: NetworkSettings, vocabulary: Vocabulary) -> None:
+    def __init__(self, settings: NetworkSettings, vocabulary: WordVocabulary) -> None:
         super().__init__()
         n_words, n_characters = len(vocabulary.words) + N_SPECIAL, len(vocabulary.characters) + N_SPECIAL
         self.words = nn.Embedding(n_words, settings.word_width)
@@ -180,7 +180,7 @@ class HeadAttention(nn.Module):
 class AuxiliaryHeads(nn.Module):
     """What is learnt beside the segmentation: part of speech, relation, head, and the phrase that opens at a word."""
 
-    def __init__(self, lower_width: int, upper_width: int, *, head_width: int, vocabulary: Vocabulary) -> None:
+    def __init__(self, lower_width: int, upper_width: int, *, head_width: int, vocabulary: WordVocabulary) -> None:
         super().__init__()
         self.pos = nn.Linear(lower_width, len(vocabulary.pos))
         self.relation = nn.Linear(upper_width, len(vocabulary.relations))
@@ -191,7 +191,7 @@ class AuxiliaryHeads(nn.Module):
 class SegmenterNetwork(nn.Module):
     """Words → BiLSTM → restricted attention → BiLSTM → CRF."""
 
-    def __init__(self, settings: NetworkSettings, vocabulary: Vocabulary) -> None:
+    def __init__(self, settings: NetworkSettings, vocabulary: WordVocabulary) -> None:
         super().__init__()
         self.encoder = WordEncoder(settings, vocabulary)
         self.lower = BiLstm(self.encoder.width, settings.lower_width)
@@ -210,7 +210,7 @@ class SegmenterNetwork(nn.Module):
         """What is dropped in training mode."""
         self.dropout.rate, self.encoder.word_dropout = dropout, word_dropout
 
-    def states(self, encoded_BTD: Tensor, batch: Batch) -> States:
+    def states(self, encoded_BTD: Tensor, batch: SentenceBatch) -> States:
         """Run both BiLSTMs on encoded words."""
         x_BTD = self.dropout(encoded_BTD)
         lower_BTD = self.dropout(self.lower(x_BTD, batch.lengths_B))

@@ -10,10 +10,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from docmt.batching import fill_batches
 from docmt.discourse.dependencies import NO_HEAD
-from docmt.discourse.segmentation.examples import split_batches
 from docmt.discourse.segmentation.model_file import TrainedSegmenter, load_segmenter
-from docmt.discourse.segmentation.network import START, Batch, States
+from docmt.discourse.segmentation.network import START, SentenceBatch, States
 from docmt.discourse.segmentation.vocabulary import WordTypes, number_types
 from docmt.discourse.syntax import SentenceSyntax
 from docmt.errors import UserError
@@ -27,7 +27,7 @@ CONTEXT_WORDS = 50
 
 
 @dataclass(frozen=True)
-class Reading:
+class SentenceReading:
     """A sentence as the network reads it.
 
     Attributes:
@@ -90,7 +90,7 @@ class Segmenter:
         """The output of the upper BiLSTM: float32 [words, width] for each sentence, on the CPU, without gradient."""
         return [reading.states_TD for reading in self.read(sentences)]
 
-    def read(self, sentences: Sequence[Sequence[str]]) -> list[Reading]:
+    def read(self, sentences: Sequence[Sequence[str]]) -> list[SentenceReading]:
         """EDU starts and states in one pass."""
         starts: list[list[int]] = [[] for _ in sentences]
         states: list[Tensor] = [torch.empty(len(words), self.width) for words in sentences]
@@ -101,7 +101,7 @@ class Segmenter:
                 words = slice(window.core_start, window.core_end)
                 states[window.sentence][words] = upper_TD[window.core]
                 lower[window.sentence][words] = lower_TD[window.core]
-        return [Reading(sorted(found), *both) for found, *both in zip(starts, states, lower, strict=True)]
+        return [SentenceReading(sorted(found), *both) for found, *both in zip(starts, states, lower, strict=True)]
 
     def aux_predictions(self, sentences: Sequence[Sequence[str]]) -> list[SentenceSyntax]:
         """Predict part of speech, relation and head of every word.
@@ -132,7 +132,9 @@ class Segmenter:
         parts = zip(pos, links, relations, strict=True)
         return [SentenceSyntax(tuple(tags), tuple(found), tuple(labels)) for tags, found, labels in parts]
 
-    def _add_starts(self, starts: list[list[int]], windows: list[_Window], batch: Batch, states: States) -> None:
+    def _add_starts(
+        self, starts: list[list[int]], windows: list[_Window], batch: SentenceBatch, states: States
+    ) -> None:
         """Add the starts of a batch's windows to those of their sentences, which are in any order."""
         with torch.no_grad():
             labels_BT = self._network.crf.viterbi(self._network.emissions(states), batch.lengths_B)
@@ -140,7 +142,7 @@ class Segmenter:
             found = (labels_T[window.core] == START).nonzero()[:, 0] + window.core_start
             starts[window.sentence] += found.tolist()
 
-    def _run(self, sentences: Sequence[Sequence[str]]) -> Iterator[tuple[list[_Window], Batch, States]]:
+    def _run(self, sentences: Sequence[Sequence[str]]) -> Iterator[tuple[list[_Window], SentenceBatch, States]]:
         """The states of all windows, in batches of similar length; empty sentences have no window."""
         names, words = number_types(sentences)
         types = WordTypes.encode(names, self.trained.vocabulary)
@@ -151,8 +153,8 @@ class Segmenter:
         order = sorted(range(len(windows)), key=lambda i: (lengths[i], i))
         with torch.no_grad():  # not inference mode: a parser may train on the states
             encoded_UD = torch.cat([self._network.encoder(part) for part in types.split(MAX_BATCH_TYPES)])
-        for chosen in split_batches(order, lengths, MAX_BATCH_WORDS):
-            batch = Batch.pad([words[windows[i].sentence][windows[i].start : windows[i].end] for i in chosen])
+        for chosen in fill_batches(order, MAX_BATCH_WORDS, cost=lengths.__getitem__, padded=True):
+            batch = SentenceBatch.pad([words[windows[i].sentence][windows[i].start : windows[i].end] for i in chosen])
             with torch.no_grad():
                 states = self._network.states(encoded_UD[batch.index_BT], batch)
             yield [windows[i] for i in chosen], batch, states

@@ -39,7 +39,7 @@ class AuxiliaryWeights(Settings):
     """Dependency relation of the largest phrase that begins with each word."""
 
 
-class TrainingSettings(Settings):
+class SegmenterTrainingSettings(Settings):
     """A recipe."""
 
     epochs: int = Field(20, ge=1)
@@ -71,5 +71,5 @@ class SegmenterSettings(Settings):
 
     network: NetworkSettings = NetworkSettings()
     """Sizes of the network."""
-    training: TrainingSettings = TrainingSettings()
+    training: SegmenterTrainingSettings = SegmenterTrainingSettings()
     """Recipe of the training."""

@@ -24,7 +24,7 @@ Words = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Text:
+class PlainText:
     """A document of plain sentences."""
 
     id: str
@@ -39,7 +39,7 @@ class TokenisedText:
     sentences: tuple[Words, ...]
 
 
-def read_texts(text: Path, documents: Path) -> Iterator[Text]:
+def read_texts(text: Path, documents: Path) -> Iterator[PlainText]:
     """The documents of `PREFIX.{lang}` and its index, one at a time.
 
     Raises UserError when there are fewer or more lines than the index counts.
@@ -52,7 +52,7 @@ def read_texts(text: Path, documents: Path) -> Iterator[Text]:
         n_lines += len(sentences)
         if len(sentences) < length:
             raise UserError(f"{text}: {n_lines} lines, but {documents} counts {index.n_sentences} sentences")
-        yield Text(name, sentences)
+        yield PlainText(name, sentences)
     if next(lines, None) is not None:
         raise UserError(f"{text}: more lines than the {index.n_sentences} sentences that {documents} counts")
 
@@ -62,7 +62,7 @@ def sentence_words(line: str, lang: str) -> Words:
     return tuple(unescape(token) for token in plain_tokens(get_tokenizer(lang).tokenise(line)))
 
 
-def batches(texts: Iterable[Text], *, lang: str) -> Iterator[list[TokenisedText]]:
+def batches(texts: Iterable[PlainText], *, lang: str) -> Iterator[list[TokenisedText]]:
     """Documents in words, in order, so many at a time that they hold `BATCH_WORDS` words, or one longer document.
 
     Raises UserError when the language is not known.
@@ -110,7 +110,7 @@ def with_edus(batch: Iterable[TokenisedText], starts: Iterable[Sequence[int]]) -
     return documents
 
 
-def segment_texts(texts: Iterable[Text], *, lang: str, segmenter: Segmenter) -> Iterator[DiscourseDocument]:
+def segment_texts(texts: Iterable[PlainText], *, lang: str, segmenter: Segmenter) -> Iterator[DiscourseDocument]:
     """Segment documents, in order; memory does not grow with their number.
 
     Raises UserError when the language is not known.

@@ -25,7 +25,7 @@ SHAPES = ("lower", "initial", "upper", "mixed", "digits", "alphanumeric", "punct
 
 
 @dataclass(frozen=True)
-class Vocabulary:
+class WordVocabulary:
     """What a segmenter knows by name; positions are numbers.
 
     Attributes:
@@ -41,7 +41,7 @@ class Vocabulary:
     openings: tuple[str, ...] = ()
 
     @classmethod
-    def learn(cls, sentences: Iterable[Sequence[str]], *, min_word_count: int) -> "Vocabulary":
+    def learn(cls, sentences: Iterable[Sequence[str]], *, min_word_count: int) -> "WordVocabulary":
         """Count words and characters; the most frequent first, equal ones in order of code points."""
         words, characters = Counter(), Counter()
         for sentence in sentences:
@@ -50,7 +50,7 @@ class Vocabulary:
         return cls(_ordered(words, min_word_count), _ordered(characters, 1))
 
     @classmethod
-    def from_dict(cls, value: dict[str, Any]) -> "Vocabulary":
+    def from_dict(cls, value: dict[str, Any]) -> "WordVocabulary":
         """The inverse of `to_dict`. Raises UserError when a list is missing or holds something else than text."""
         try:
             lists = {name: tuple(value[name]) for name in cls.__dataclass_fields__}
@@ -102,7 +102,7 @@ class WordTypes:
         return WordTypes(self.words_U[used_U], self.shapes_U[used_U], self.characters_UC[used_U])
 
     @classmethod
-    def encode(cls, words: Sequence[str], vocabulary: Vocabulary) -> "WordTypes":
+    def encode(cls, words: Sequence[str], vocabulary: WordVocabulary) -> "WordTypes":
         """Number word forms and their characters."""
         number, character_number = vocabulary.word_numbers, vocabulary.character_numbers
         rows = []

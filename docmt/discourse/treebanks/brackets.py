@@ -27,7 +27,7 @@ TOKENS = re.compile(
 
 
 @dataclass
-class _Part:
+class _Bracket:
     """A bracket that is still open."""
 
     role: str
@@ -37,7 +37,7 @@ class _Part:
     relation: str = SPAN
     text: str | None = None
     nodes: list[Node] = field(default_factory=list)
-    below: list["_Part"] = field(default_factory=list)
+    below: list["_Bracket"] = field(default_factory=list)
 
 
 def parse_brackets(text: str, *, where: str) -> RstFile:
@@ -46,7 +46,7 @@ def parse_brackets(text: str, *, where: str) -> RstFile:
     Raises UserError that names the line when brackets, spans, leaves and texts do not make one tree.
     """
     texts: dict[int, str] = {}
-    top = _Part("", 1)
+    top = _Bracket("", 1)
     stack = [top]
     position, line = 0, 1
     while position < len(text):
@@ -55,7 +55,7 @@ def parse_brackets(text: str, *, where: str) -> RstFile:
             raise UserError(f"{where}: line {line}: not understood: {text[position : position + 30]!r}")
         part = stack[-1]
         if match["open"]:
-            stack.append(_Part(match["role"], line))
+            stack.append(_Bracket(match["role"], line))
         elif part is top and match.lastgroup is not None:
             raise UserError(f"{where}: line {line}: {match[0]!r} stands outside the tree")
         elif match["span"]:
@@ -114,7 +114,7 @@ def format_brackets(rst: RstFile) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _close(part: _Part, texts: dict[int, str], *, where: str) -> Node:
+def _close(part: _Bracket, texts: dict[int, str], *, where: str) -> Node:
     if part.bounds is None:
         raise UserError(f"{where}: {part.role} has neither (span …) nor (leaf …)")
     first, last = part.bounds[0] - 1, part.bounds[1] - 1

@@ -23,7 +23,7 @@ MULTINUCLEAR = "multinuc"
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _Child:
     """A contiguous constituent with its place in the one above."""
 
     node: Node
@@ -150,14 +150,14 @@ def _below_first(top: _Element) -> list[_Element]:
 
 def _build(order: list[_Element], *, where: str) -> tuple[Node, int]:
     """The tree of the last element, and how many constituents were lifted."""
-    done: dict[str, tuple[Node, list[_Part]]] = {}
+    done: dict[str, tuple[Node, list[_Child]]] = {}
     lifted: set[tuple[int, int]] = set()
 
-    def take(elements: Iterable[_Element], letter: str) -> list[_Part]:
+    def take(elements: Iterable[_Element], letter: str) -> list[_Child]:
         parts = []
         for element in elements:
             node, cut_off = done.pop(element.name)
-            parts += [_Part(node, letter, element.relation), *cut_off]
+            parts += [_Child(node, letter, element.relation), *cut_off]
         return parts
 
     for element in order:
@@ -172,7 +172,7 @@ def _build(order: list[_Element], *, where: str) -> tuple[Node, int]:
             node, cut_off = _join_around_head([*parts, *inside])
             lifted.update((part.node.first, part.node.last) for part in cut_off)
         if satellites or cut_off:
-            node, cut_off = _join_around_head([_Part(node, "N", SPAN), *satellites, *cut_off])
+            node, cut_off = _join_around_head([_Child(node, "N", SPAN), *satellites, *cut_off])
         lifted.update((part.node.first, part.node.last) for part in cut_off)
         done[element.name] = node, cut_off
     tree, cut_off = done.pop(order[-1].name)
@@ -181,7 +181,7 @@ def _build(order: list[_Element], *, where: str) -> tuple[Node, int]:
     return tree, len(lifted)
 
 
-def _join_around_head(parts: list[_Part]) -> tuple[Node, list[_Part]]:
+def _join_around_head(parts: list[_Child]) -> tuple[Node, list[_Child]]:
     """Join the parts that touch one another around the first nucleus; returns also the parts that are cut off."""
     head = min((part for part in parts if part.letter == "N"), key=lambda part: part.node.first)
     parts = sorted(parts, key=lambda part: part.node.first)
@@ -191,7 +191,7 @@ def _join_around_head(parts: list[_Part]) -> tuple[Node, list[_Part]]:
     while end + 1 < len(parts) and parts[end].node.last + 1 == parts[end + 1].node.first:
         end += 1
     run = parts[start : end + 1]
-    cut_off = [_Part(part.node, "S", part.relation) for part in (*parts[:start], *parts[end + 1 :])]
+    cut_off = [_Child(part.node, "S", part.relation) for part in (*parts[:start], *parts[end + 1 :])]
     if len(run) == 1:
         return head.node, cut_off
     letters = "".join(part.letter for part in run)

@@ -109,7 +109,7 @@ class StandInSegmenter:
 
 def save_tiny_segmenter(path):
     """An untrained segmenter of six-dimensional states."""
-    from docmt.discourse.segmentation.examples import Example
+    from docmt.discourse.segmentation.examples import SentenceExample
     from docmt.discourse.segmentation.model_file import TrainedSegmenter, save_segmenter
     from docmt.discourse.segmentation.network import SegmenterNetwork
     from docmt.discourse.segmentation.settings import SegmenterSettings
@@ -121,7 +121,7 @@ def save_tiny_segmenter(path):
     settings = SegmenterSettings.load({"network": network, "training": {"min_word_count": 1}}, where="segmenter")
     n = len(WORDS)
     syntax = SentenceSyntax(("A", "B", "C") * (n // 3), (-1, *range(n - 1)), ("root", *["dep"] * (n - 1)))
-    vocabulary = learn_vocabulary([Example(WORDS, (3,), syntax)], settings.training)
+    vocabulary = learn_vocabulary([SentenceExample(WORDS, (3,), syntax)], settings.training)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         trained = TrainedSegmenter(SegmenterNetwork(settings.network, vocabulary).eval(), settings, vocabulary)

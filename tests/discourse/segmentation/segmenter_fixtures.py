@@ -2,7 +2,7 @@
 
 import torch
 
-from docmt.discourse.segmentation.examples import Example
+from docmt.discourse.segmentation.examples import SentenceExample
 from docmt.discourse.segmentation.model_file import TrainedSegmenter
 from docmt.discourse.segmentation.network import SegmenterNetwork
 from docmt.discourse.segmentation.prediction import Segmenter
@@ -51,7 +51,7 @@ def example(text, syntax=None):
     if syntax is not None:
         rows = [item.split("/") for item in syntax.split()]
         tree = SentenceSyntax(tuple(r[0] for r in rows), tuple(int(r[1]) - 1 for r in rows), tuple(r[2] for r in rows))
-    return Example(tuple(words), tuple(starts), tree)
+    return SentenceExample(tuple(words), tuple(starts), tree)
 
 
 EXAMPLES = [

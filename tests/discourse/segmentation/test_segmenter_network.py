@@ -13,7 +13,7 @@ from docmt.discourse.segmentation.network import (
     SegmenterNetwork,
 )
 from docmt.discourse.segmentation.training import learn_vocabulary, losses, total_loss
-from docmt.discourse.segmentation.vocabulary import SHAPES, Vocabulary, WordTypes, word_shape
+from docmt.discourse.segmentation.vocabulary import SHAPES, WordTypes, WordVocabulary, word_shape
 
 
 @pytest.mark.parametrize("window", [0, 1, 5])
@@ -101,14 +101,14 @@ def test_word_shapes():
 
 
 def test_vocabulary_is_in_order_of_counts_then_letters():
-    vocabulary = Vocabulary.learn([["b", "A", "a", "c", "b", "d"]], min_word_count=2)
+    vocabulary = WordVocabulary.learn([["b", "A", "a", "c", "b", "d"]], min_word_count=2)
     assert vocabulary.words == ("a", "b")
     assert vocabulary.characters == ("b", "A", "a", "c", "d")
-    assert Vocabulary.from_dict(vocabulary.to_dict()) == vocabulary
+    assert WordVocabulary.from_dict(vocabulary.to_dict()) == vocabulary
 
 
 def test_long_words_keep_their_beginning_and_their_end():
-    vocabulary = Vocabulary.learn([["abcdefghijklmnopqrstuvwxyz"]], min_word_count=1)
+    vocabulary = WordVocabulary.learn([["abcdefghijklmnopqrstuvwxyz"]], min_word_count=1)
     types = WordTypes.encode(["abcdefghijklmnopqrstuvwxyz", "z", ""], vocabulary)
     names = [("", "", *vocabulary.characters)[number] for number in types.characters_UC[0].tolist()]
     assert "".join(names) == "abcdefghijklmnopstuvwxyz"
