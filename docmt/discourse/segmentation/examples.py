@@ -1,4 +1,4 @@
-"""Training examples of the segmenter: sentences with EDU starts, and their syntax where it is known.
+"""Training examples of the segmenter: sentences with EDU starts and, where known, syntax.
 
 Shapes: B sentences, T words of the longest.
 """
@@ -20,12 +20,12 @@ from docmt.discourse.syntax import DocumentSyntax, SentenceSyntax, read_syntax
 from docmt.errors import UserError
 
 IGNORED = -100
-"""A target that no loss counts: behind the end of a sentence, or a label that is not in the vocabulary."""
+"""A target that losses ignore: padding, or a label that is not in the vocabulary."""
 
 
 @dataclass(frozen=True)
 class SentenceExample:
-    """A sentence with one word at least, the inner starts of its EDUs, and its syntax where it is known."""
+    """A sentence of at least one word, the inner starts of its EDUs and, where known, its syntax."""
 
     words: tuple[str, ...]
     starts: tuple[int, ...]
@@ -33,7 +33,7 @@ class SentenceExample:
 
 
 def inner_starts(document: DiscourseDocument) -> list[list[int]]:
-    """For each sentence, the words other than the first at which an EDU begins."""
+    """List, for each sentence, the words other than the first at which an EDU begins."""
     starts: list[list[int]] = [[] for _ in document.sentences]
     for edu in document.edus:
         if edu.start:
@@ -44,7 +44,8 @@ def inner_starts(document: DiscourseDocument) -> list[list[int]]:
 def read_examples(prefix: Path) -> list[SentenceExample]:
     """Read `PREFIX.discourse.jsonl` and, where it exists, `PREFIX.syntax.jsonl`. Sentences without words are left out.
 
-    Raises UserError when a file is malformed, holds no sentence, or the two do not fit each other.
+    Raises:
+        UserError: a file is malformed, there is no sentence with words, or the two files do not fit each other.
     """
     path, syntax_path = Path(f"{prefix}.discourse.jsonl"), Path(f"{prefix}.syntax.jsonl")
     documents = read_discourse(path)
@@ -56,7 +57,7 @@ def read_examples(prefix: Path) -> list[SentenceExample]:
         triples = zip(document.sentences, inner_starts(document), trees, strict=True)
         examples += [SentenceExample(words, tuple(starts), tree) for words, starts, tree in triples if words]
     if not examples:
-        raise UserError(f"{path}: it holds no sentence with words")
+        raise UserError(f"{path}: no sentence with words")
     return examples
 
 
@@ -71,12 +72,12 @@ def _read_trees(path: Path, documents: Sequence[DiscourseDocument]) -> list[Docu
 
 @dataclass(frozen=True)
 class Targets:
-    """What a batch should give; int64 [B, T].
+    """Gold output for a batch; int64 [B, T].
 
     Attributes:
-        labels_BT: INSIDE or START.
-        pos_BT, relations_BT, openings_BT: numbers in the vocabulary, or IGNORED.
-        heads_BT: the head, T for the root, or IGNORED.
+        labels_BT: `INSIDE` or `START`.
+        pos_BT, relations_BT, openings_BT: numbers in the vocabulary, or `IGNORED`.
+        heads_BT: the head, T for the root, or `IGNORED`.
     """
 
     labels_BT: Tensor
@@ -87,7 +88,7 @@ class Targets:
 
 
 class ExampleSet:
-    """Examples with everything numbered once."""
+    """Examples whose words and labels are numbered once."""
 
     def __init__(self, examples: Sequence[SentenceExample], vocabulary: WordVocabulary) -> None:
         names, self._words = number_types(example.words for example in examples)
@@ -108,7 +109,7 @@ class ExampleSet:
         return len(self._words)
 
     def batch(self, chosen: Sequence[int]) -> tuple[WordTypes, SentenceBatch, Targets]:
-        """Some of the examples, in the order given, and the word types that they use."""
+        """Batch the chosen examples, in the order given, with the word types that they use."""
         lengths = [len(self._words[i]) for i in chosen]
         longest = max(lengths)
         batch = SentenceBatch.pad([self._words[i] for i in chosen])
@@ -116,8 +117,8 @@ class ExampleSet:
         pos_BT, relations_BT, openings_BT, heads_BT = (torch.full_like(labels_BT, IGNORED) for _ in range(4))
         for row, i in enumerate(chosen):
             labels_BT[row, list(self._starts[i])] = START
-            if self._syntax[i] is not None:
-                pos, relations, openings, heads = map(torch.tensor, self._syntax[i])
+            if (syntax := self._syntax[i]) is not None:
+                pos, relations, openings, heads = map(torch.tensor, syntax)
                 pos_BT[row, : lengths[row]] = pos
                 relations_BT[row, : lengths[row]] = relations
                 openings_BT[row, : lengths[row]] = openings
@@ -127,7 +128,7 @@ class ExampleSet:
         return self._types.select(used_U), SentenceBatch(index_BT, batch.lengths_B), targets
 
     def shuffled_batches(self, max_words: int, generator: np.random.Generator) -> Iterator[list[int]]:
-        """All examples once, in batches of similar length in random order, at most `max_words` with padding each."""
+        """Yield batches of similar length in random order, each of at most `max_words` words with padding."""
         noise = generator.uniform(-0.5, 0.5, len(self))
         order = sorted(range(len(self)), key=lambda i: (len(self._words[i]) * (1 + 0.3 * noise[i]), i))
         batches = list(fill_batches(order, max_words, cost=lambda i: len(self._words[i]), padded=True))

@@ -1,4 +1,4 @@
-"""Segmenting sentences with a trained network.
+"""Segment sentences with a trained network.
 
 Shapes: B sentences, T words of the longest, U word types, D width, L labels.
 """
@@ -21,9 +21,9 @@ from docmt.errors import UserError
 MAX_BATCH_WORDS = 2048
 MAX_BATCH_TYPES = 1024
 WINDOW_WORDS = 200
-"""A sentence of more than `WINDOW_WORDS + 2 * CONTEXT_WORDS` words is read in windows of so many words …"""
+"""A sentence of more than `WINDOW_WORDS + 2 * CONTEXT_WORDS` words is read in windows of this size …"""
 CONTEXT_WORDS = 50
-"""… with so many more on both sides, whose own results are not used. So time and memory grow with its length only."""
+"""… with this many words of context on both sides, so that time and memory grow linearly with its length."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class SentenceReading:
 
     Attributes:
         starts: the words other than the first at which an EDU begins.
-        states_TD: float32, the output of the upper BiLSTM, one row per word.
-        lower_TD: that of the lower one, which knows more of words and parts of speech.
+        states_TD: float32, output of the upper BiLSTM, one row per word.
+        lower_TD: output of the lower BiLSTM, which says more about words and parts of speech.
     """
 
     starts: list[int]
@@ -43,7 +43,7 @@ class SentenceReading:
 
 @dataclass(frozen=True)
 class _Window:
-    """Words `start` to `end` − 1 of a sentence, of which `core_start` to `core_end` − 1 are wanted."""
+    """Words `start` to `end` − 1 of a sentence; results are used for words `core_start` to `core_end` − 1."""
 
     sentence: int
     start: int
@@ -53,12 +53,12 @@ class _Window:
 
     @property
     def core(self) -> slice:
-        """The wanted words, counted from the first word of the window."""
+        """The words whose results are used, counted from the first word of the window."""
         return slice(self.core_start - self.start, self.core_end - self.start)
 
 
 class Segmenter:
-    """A trained segmenter. Sentences in, one result for each out, in order; a result depends on its sentence only."""
+    """A trained segmenter: one result per sentence, in order, which depends on that sentence only."""
 
     def __init__(self, trained: TrainedSegmenter) -> None:
         self.trained = trained
@@ -66,7 +66,7 @@ class Segmenter:
 
     @classmethod
     def load(cls, path: Path) -> "Segmenter":
-        """Read a model file. Raises UserError when it is none."""
+        """Read a model file; raises UserError as `load_segmenter` does."""
         return cls(load_segmenter(path))
 
     @property
@@ -80,18 +80,18 @@ class Segmenter:
         return self._network.lower.width
 
     def segment(self, sentences: Sequence[Sequence[str]]) -> list[list[int]]:
-        """For each sentence (its words), the words other than the first at which an EDU begins; from 0, rising."""
+        """List, for each sentence, the words other than the first at which an EDU begins, in ascending order."""
         starts: list[list[int]] = [[] for _ in sentences]
         for windows, batch, states in self._run(sentences):
             self._add_starts(starts, windows, batch, states)
         return list(map(sorted, starts))
 
     def states(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
-        """The output of the upper BiLSTM: float32 [words, width] for each sentence, on the CPU, without gradient."""
+        """Compute the output of the upper BiLSTM: float32 [words, width] for each sentence, on the CPU, detached."""
         return [reading.states_TD for reading in self.read(sentences)]
 
     def read(self, sentences: Sequence[Sequence[str]]) -> list[SentenceReading]:
-        """EDU starts and states in one pass."""
+        """Compute EDU starts and states in one pass."""
         starts: list[list[int]] = [[] for _ in sentences]
         states: list[Tensor] = [torch.empty(len(words), self.width) for words in sentences]
         lower: list[Tensor] = [torch.empty(len(words), self.lower_width) for words in sentences]
@@ -113,7 +113,7 @@ class Segmenter:
         """
         heads = self._network.auxiliary
         if heads is None:
-            raise UserError("this segmenter was trained without syntax: it knows no parts of speech and no heads")
+            raise UserError("this segmenter was trained without syntax, so it predicts no parts of speech and heads")
         vocabulary = self.trained.vocabulary
         pos, relations = ([[""] * len(words) for words in sentences] for _ in range(2))
         links = [[NO_HEAD] * len(words) for words in sentences]
@@ -135,7 +135,7 @@ class Segmenter:
     def _add_starts(
         self, starts: list[list[int]], windows: list[_Window], batch: SentenceBatch, states: States
     ) -> None:
-        """Add the starts of a batch's windows to those of their sentences, which are in any order."""
+        """Add the starts found in the windows to those of their sentences, in any order."""
         with torch.no_grad():
             labels_BT = self._network.crf.viterbi(self._network.emissions(states), batch.lengths_B)
         for window, labels_T in zip(windows, labels_BT, strict=True):
@@ -143,7 +143,7 @@ class Segmenter:
             starts[window.sentence] += found.tolist()
 
     def _run(self, sentences: Sequence[Sequence[str]]) -> Iterator[tuple[list[_Window], SentenceBatch, States]]:
-        """The states of all windows, in batches of similar length; empty sentences have no window."""
+        """Yield the states of all windows, in batches of similar length; empty sentences have no window."""
         names, words = number_types(sentences)
         types = WordTypes.encode(names, self.trained.vocabulary)
         windows = [window for number, sentence in enumerate(words) for window in _windows(number, len(sentence))]

@@ -1,4 +1,4 @@
-"""Training of the segmenter.
+"""Train the segmenter.
 
 Shapes: B sentences, T words of the longest, N words with a target, L labels.
 """
@@ -30,13 +30,14 @@ from docmt.provenance import describe
 log = logging.getLogger(__name__)
 
 LAST_LEARNING_RATE = 0.01
-"""What is left of the learning rate at the last update."""
+"""Share of the learning rate that is left at the last update."""
 
 
 def train_files(*, train: Path, dev: Path, settings: SegmenterSettings, seed: int, out: Path) -> TrainedSegmenter:
     """Train on `TRAIN.discourse.jsonl` (and `.syntax.jsonl`), choose the epoch on `DEV.discourse.jsonl`, and save.
 
-    Raises UserError when a file is missing or malformed.
+    Raises:
+        UserError: a file is missing or malformed.
     """
     trained = train_segmenter(read_examples(train), read_examples(dev), settings=settings, seed=seed)
     names = [Path(f"{prefix}{suffix}") for prefix in (train, dev) for suffix in (".discourse.jsonl", ".syntax.jsonl")]
@@ -52,8 +53,9 @@ def train_segmenter(
 ) -> TrainedSegmenter:
     """Train from scratch; equal seeds give equal weights.
 
-    Returns the running average of the weights at the end of the epoch with the highest F1 inside sentences of `dev`
-    (the earlier one of equals), with the scores of all epochs.
+    Returns:
+        The moving average of the weights after the epoch with the highest F1 inside sentences of `dev` (the earliest
+        one on ties), with the scores of all epochs.
     """
     vocabulary = learn_vocabulary(train, settings.training)
     with torch.random.fork_rng(devices=[]):
@@ -63,7 +65,7 @@ def train_segmenter(
 
 
 def learn_vocabulary(train: Sequence[SentenceExample], settings: SegmenterTrainingSettings) -> WordVocabulary:
-    """Words and characters of the training sentences, and their syntactic labels in order of the alphabet."""
+    """Collect the words and characters of the training sentences, and their syntactic labels in alphabetical order."""
     known = WordVocabulary.learn((example.words for example in train), min_word_count=settings.min_word_count)
     trees = [example.syntax for example in train if example.syntax is not None]
     pos, relations, openings = (
@@ -74,7 +76,7 @@ def learn_vocabulary(train: Sequence[SentenceExample], settings: SegmenterTraini
 
 
 def losses(network: SegmenterNetwork, types: WordTypes, batch: SentenceBatch, targets: Targets) -> dict[str, Tensor]:
-    """The mean loss per word of each task: `edus`, and `pos`, `relation`, `head`, `opening` where there is syntax."""
+    """Compute the mean loss per word of `edus` and, where there is syntax, of `pos`, `relation`, `head`, `opening`."""
     states = network.states(network.encoder(types)[batch.index_BT], batch)
     mask_BT = batch.mask_BT
     likelihood_B = network.crf.log_likelihood(network.emissions(states), targets.labels_BT, mask_BT)
@@ -93,12 +95,12 @@ def _word_loss(scores_BTL: Tensor, targets_BT: Tensor) -> Tensor:
 
 
 def total_loss(parts: dict[str, Tensor], weights: AuxiliaryWeights) -> Tensor:
-    """The weighted sum."""
+    """Compute the weighted sum of the losses."""
     return sum((getattr(weights, name) * part for name, part in parts.items() if name != "edus"), parts["edus"])
 
 
 def averaged(network: SegmenterNetwork, decay: float) -> AveragedModel:
-    """An exponential moving average of a network's weights, in a copy of the network that is in evaluation mode.
+    """Start an exponential moving average of a network's weights, in a copy of the network in evaluation mode.
 
     The decay is smaller in the first updates, so that the initial weights are soon forgotten.
     """
@@ -160,7 +162,7 @@ class _Training:
         *,
         label: str,
     ) -> dict[str, float]:
-        """One pass. Returns the mean of each loss over the batches."""
+        """Run one epoch and return the mean of each loss over its batches."""
         recipe = self.settings.training
         self.network.train()
         sums: dict[str, float] = {}

@@ -23,7 +23,7 @@ TOKENS = re.compile(
     | (?P<close>\))""",
     re.VERBOSE | re.DOTALL,
 )
-"""`//TT_ERR` is a mark of the RST-DT's annotation tool that was left in some of its files."""
+"""`//TT_ERR` was left in some files of the RST-DT by its annotation tool."""
 
 
 @dataclass
@@ -43,7 +43,8 @@ class _Bracket:
 def parse_brackets(text: str, *, where: str) -> RstFile:
     """Read a `.dis` file.
 
-    Raises UserError that names the line when brackets, spans, leaves and texts do not make one tree.
+    Raises:
+        UserError: brackets, spans, leaves and texts do not make one tree; the message names the line.
     """
     texts: dict[int, str] = {}
     top = _Bracket("", 1)
@@ -57,19 +58,13 @@ def parse_brackets(text: str, *, where: str) -> RstFile:
         if match["open"]:
             stack.append(_Bracket(match["role"], line))
         elif part is top and match.lastgroup is not None:
-            raise UserError(f"{where}: line {line}: {match[0]!r} stands outside the tree")
-        elif match["span"]:
-            part.bounds = int(match["first"]), int(match["last"])
-        elif match["leaf"]:
-            part.bounds, part.is_leaf = (int(match["edu"]),) * 2, True
-        elif match["relation"]:
-            part.relation = match["name"]
-        elif match["text"]:
-            part.text = match["words"]
+            raise UserError(f"{where}: line {line}: {match[0]!r} is outside the tree")
         elif match["close"]:
             stack.pop()
             stack[-1].nodes.append(_close(part, texts, where=f"{where}: line {part.line}"))
             stack[-1].below.append(part)
+        else:
+            _fill(part, match)
         line += match[0].count("\n")
         position = match.end()
     if len(stack) > 1:
@@ -82,14 +77,27 @@ def parse_brackets(text: str, *, where: str) -> RstFile:
     return RstFile(tree, tuple(texts[edu] for edu in range(tree.last + 1)))
 
 
-def format_brackets(rst: RstFile) -> str:
-    """The content of a `.dis` file; `parse_brackets` gives the same tree and texts back.
+def _fill(part: _Bracket, match: re.Match[str]) -> None:
+    """Add what one token says about its bracket."""
+    if match["span"]:
+        part.bounds = int(match["first"]), int(match["last"])
+    elif match["leaf"]:
+        part.bounds, part.is_leaf = (int(match["edu"]), int(match["edu"])), True
+    elif match["relation"]:
+        part.relation = match["name"]
+    elif match["text"]:
+        part.text = match["words"]
 
-    Raises UserError when an EDU holds the mark that ends a text.
+
+def format_brackets(rst: RstFile) -> str:
+    """Write the content of a `.dis` file, which `parse_brackets` reads back as the same tree and texts.
+
+    Raises:
+        UserError: an EDU contains the mark that ends a text.
     """
     for edu, text in enumerate(rst.texts, start=1):
         if re.search(r"_!\s*\)", text):
-            raise UserError(f"EDU {edu} cannot be written as .dis: it holds the mark that ends a text: {text!r}")
+            raise UserError(f"EDU {edu} cannot be written as .dis: it contains the mark that ends a text: {text!r}")
     lines = []
     stack: list[tuple[int, str, Node | None]] = [(0, "Root", rst.tree)]
     while stack:
@@ -122,7 +130,7 @@ def _close(part: _Bracket, texts: dict[int, str], *, where: str) -> Node:
         if part.nodes or part.text is None:
             raise UserError(f"{where}: leaf {first + 1} must have a text and no children")
         if first in texts:
-            raise UserError(f"{where}: leaf {first + 1} is there twice")
+            raise UserError(f"{where}: duplicate leaf {first + 1}")
         texts[first] = part.text
         return leaf(first)
     letters = "".join(child.role[0] for child in part.below)

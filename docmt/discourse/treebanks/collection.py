@@ -1,4 +1,4 @@
-"""A treebank as read: documents by split, what was left out and why, and how it is written."""
+"""A treebank: documents by split, what was left out and why, and how all this is written."""
 
 import logging
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ class TreebankDocument:
 
 @dataclass
 class LeftOut:
-    """Documents that are not used, by reason."""
+    """Documents left out, by reason."""
 
     documents: dict[str, list[str]] = field(default_factory=dict)
 
@@ -43,10 +43,10 @@ class Treebank:
     splits: dict[str, list[TreebankDocument]]
     left_out: LeftOut = field(default_factory=LeftOut)
     notes: dict[str, int] = field(default_factory=dict)
-    """Counts of what was met and mended or passed over while reading."""
+    """Counts of what was repaired or skipped while reading."""
 
     def counts(self) -> dict[str, Any]:
-        """What there is in each split, and what is not there and why."""
+        """Count the contents of each split, and list what was left out and why."""
         return {
             "treebank": self.name,
             "splits": {split: _counts(documents) for split, documents in self.splits.items()},
@@ -68,7 +68,7 @@ def write_treebank(folder: Path, treebank: Treebank) -> None:
 
 
 def check_texts(document: DiscourseDocument, texts: Sequence[str], *, where: str) -> None:
-    """Raise UserError unless each EDU has the characters, blanks aside, of the text that stands in the tree's file."""
+    """Raise UserError unless each EDU has the characters, spaces aside, of its text in the tree's file."""
     for edu, text in enumerate(texts):
         words = "".join(document.edu_words(edu))
         if words != "".join(text.split()):
@@ -91,10 +91,10 @@ def check_relations(tree: Node, inventory: Inventory, *, where: str) -> None:
 
 def _counts(documents: list[TreebankDocument]) -> dict[str, int | None]:
     parts = [document.discourse for document in documents]
-    paragraphs = [part.paragraphs for part in parts]
+    paragraphs = [len(part.paragraphs) for part in parts if part.paragraphs is not None]
     return {
         "documents": len(parts),
-        "paragraphs": sum(map(len, paragraphs)) if None not in paragraphs else None,
+        "paragraphs": sum(paragraphs) if len(paragraphs) == len(parts) else None,
         "sentences": sum(len(part.sentences) for part in parts),
         "tokens": sum(len(words) for part in parts for words in part.sentences),
         "edus": sum(len(part.edus) for part in parts),

@@ -1,7 +1,7 @@
 """CoNLL-U with discourse marks: words, syntax, paragraphs and EDU starts.
 
-Lines of multiword tokens (`3-4`) and of ellipsis (`8.1`) are not words and are passed over. `# newpar` opens a
-paragraph; `Discourse=` in MISC stands at the first word of every EDU.
+Lines of multiword tokens (`3-4`) and of ellipsis (`8.1`) are not words and are skipped. `# newpar` opens a paragraph;
+`Discourse=` in MISC marks the first word of every EDU.
 """
 
 from dataclasses import dataclass
@@ -31,9 +31,10 @@ class ConlluSentence:
 
 
 def read_conllu(file: TreebankFile) -> list[ConlluSentence]:
-    """The sentences of a document.
+    """Read the sentences of a document.
 
-    Raises UserError that names the line when a line is malformed, or a head is outside its sentence.
+    Raises:
+        UserError: a line is malformed, or a head is outside its sentence; the message names the line.
     """
     sentences: list[ConlluSentence] = []
     rows: list[list[str]] = []

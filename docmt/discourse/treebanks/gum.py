@@ -1,7 +1,7 @@
 """GUM, the Georgetown University Multilayer corpus (Zeldes 2017; RST trees: Zeldes et al. 2024), English.
 
 Words, sentences, paragraphs and EDUs are those of the CoNLL-U files, trees those of the binary `.dis` files. The
-official splits are those of `splits.md`; its test2 (the GENTLE documents) is another corpus with its own licence.
+official splits are those of `splits.md`; its test2 (the GENTLE documents) is another corpus with a separate license.
 """
 
 from collections.abc import Iterable
@@ -25,7 +25,9 @@ def read_gum(folder: Path) -> Treebank:
     Args:
         folder: with `dep_conllu.tar.gz` and `lisp_binary.tar.gz` or their files in plain folders, and `splits.md`.
 
-    Raises UserError that names file and place when a file is missing or malformed, or tree and words do not fit.
+    Raises:
+        UserError: a file is missing or malformed, or tree and words do not fit each other; the message names file and
+            place.
     """
     names = read_splits(folder / "splits.md")
     syntax = by_name(read_files(folder, archive="dep_conllu", suffix=".conllu"))
@@ -54,7 +56,7 @@ def read_gum(folder: Path) -> Treebank:
 
 
 def read_splits(path: Path) -> dict[str, list[str]]:
-    """The documents of each split, in the order of `splits.md`."""
+    """List the documents of each split, in the order of `splits.md`."""
     splits: dict[str, list[str]] = {}
     names: list[str] | None = None
     for line in read_lines(path):
@@ -68,7 +70,7 @@ def read_splits(path: Path) -> dict[str, list[str]]:
 
 
 def gum_document(name: str, sentences: list[ConlluSentence], tree_file: TreebankFile) -> TreebankDocument:
-    """One document from its sentences and its tree."""
+    """Build a document from its sentences and its tree."""
     rst = parse_brackets(tree_file.text, where=tree_file.where)
     check_relations(rst.tree, load_inventory("gum"), where=tree_file.where)
     for number, sentence in enumerate(sentences, start=1):

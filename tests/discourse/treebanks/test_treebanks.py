@@ -93,7 +93,7 @@ def test_missing_or_broken_files_are_named(tmp_path, capsys):
     with pytest.raises(UserError, match=r"lisp_binary\.tar\.gz: cannot be read"):
         read_gum(folder)
     (folder / "lisp_binary.tar.gz").unlink()
-    with pytest.raises(UserError, match=r"no \.dis files: it needs lisp_binary\.tar\.gz"):
+    with pytest.raises(UserError, match=r"no \.dis files: put lisp_binary\.tar\.gz"):
         read_gum(folder)
     (folder / "splits.md").write_text(splits_md(train=["GUM_news_a"], dev=[]), encoding="utf-8")
     assert main(["discourse", "treebank", "--format", "gum", "--files", str(folder), "--out", str(tmp_path / "o")]) == 2
@@ -156,7 +156,7 @@ def test_gcdt_names_files_that_do_not_fit(tmp_path):
     [
         (["We left because", "it rained . Sad", "!"], "EDU 2 .* crosses the end of sentence 1"),
         (["We le", "ft because it rained .", "Sad !"], "EDU 1 .* ends inside the word 'left'"),
-        (["We left", "because it snowed .", "Sad !"], "EDU 2 .* does not go on with 'rained'"),
+        (["We left", "because it snowed .", "Sad !"], "EDU 2 .* does not continue with 'rained'"),
         (["We left", "because it rained ."], "its EDUs end before 'Sad' in sentence 2"),
         (["We left", "because it rained .", "Sad !", "x"], "EDU 4 .* not the document's text"),
         (["We left", "because it rained .", "", "Sad !"], "EDU 3 is empty"),
