@@ -40,11 +40,6 @@ class Node:
         return not self.children
 
     @property
-    def is_multinuclear(self) -> bool:
-        """Whether it has two or more nuclei."""
-        return self.nuclearity.count("N") > 1
-
-    @property
     def relation(self) -> str:
         """The relation between the children: that of the first child not labeled `span`; `span` for a leaf."""
         return next((relation for relation in self.relations if relation != SPAN), SPAN)

@@ -44,7 +44,7 @@ def _combine(left: _Node, right: _Node, relation: str, nuclearity: str) -> _Node
 
 
 def describe_discourse(document: str, placed: Sequence[Placed]) -> dict[str, Any]:
-    """The gold discourse of a document, as one value of `*.discourse.jsonl`.
+    """Describe the gold discourse of a document, as one value of `*.discourse.jsonl`.
 
     Each sentence is a complete subtree. A sentence joins the tree on its right frontier: with the largest
     constituent whose head is the sentence to which it is attached.
@@ -145,7 +145,7 @@ def measure_neighbourhood(documents: Iterable[tuple[Sequence[Placed], dict[str, 
 
 
 def main_edus(discourse: dict[str, Any], placed: Sequence[Placed]) -> list[int]:
-    """The EDU with the main clause of each sentence; it is there that nouns and pronouns stand."""
+    """The EDU with the main clause of each sentence; which holds its nouns and pronouns."""
     first: dict[int, int] = {}
     for number, edu in enumerate(discourse["edus"]):
         first.setdefault(edu["sentence"], number)

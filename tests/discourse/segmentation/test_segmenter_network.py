@@ -34,7 +34,7 @@ def test_restricted_attention_equals_the_formula_word_by_word(window):
             torch.testing.assert_close(found_BTD[row, i], expected_D)
 
 
-def test_bilstm_does_not_see_what_stands_behind_the_end():
+def test_bilstm_does_not_see_padding():
     torch.manual_seed(3)
     lstm = BiLstm(4, 5)
     x_BTD = torch.randn(2, 6, 4)
@@ -45,7 +45,7 @@ def test_bilstm_does_not_see_what_stands_behind_the_end():
     assert whole_BTD.shape == (2, 6, 10)
 
 
-def test_no_word_takes_its_head_behind_the_end():
+def test_no_word_takes_its_head_beyond_the_end():
     torch.manual_seed(3)
     attention = HeadAttention(5, 4)
     torch.nn.init.normal_(attention.bilinear_DD)

@@ -148,7 +148,7 @@ def test_gcdt_names_files_that_do_not_fit(tmp_path):
         read_gcdt(tmp_path)
 
 
-# trees laid over words
+# trees placed over words
 
 
 @pytest.mark.parametrize(
