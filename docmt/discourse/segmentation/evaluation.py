@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +11,6 @@ from docmt.discourse.segmentation.prediction import Segmenter
 from docmt.discourse.segmentation.text import sentence_words
 from docmt.errors import UserError
 from docmt.files import read_lines
-
-
-@dataclass(frozen=True)
-class StartCounts:
-    """Numbers of EDU starts: predicted, gold, and correctly predicted."""
-
-    correct: int
-    predicted: int
-    gold: int
-
-    def scores(self) -> dict[str, Any]:
-        """Precision, recall and F1 in percent (0 where undefined), and the counts."""
-        precision = 100 * self.correct / self.predicted if self.predicted else 0.0
-        recall = 100 * self.correct / self.gold if self.gold else 0.0
-        f1 = 200 * self.correct / (self.predicted + self.gold) if self.correct else 0.0
-        counts = {"correct": self.correct, "predicted": self.predicted, "gold": self.gold}
-        return {"precision": precision, "recall": recall, "f1": f1, **counts}
 
 
 def score_starts(
@@ -50,9 +32,17 @@ def score_starts(
         correct += len(set(found) & set(wanted))
         n_predicted += len(found)
         n_gold += len(wanted)
-    inside = StartCounts(correct, n_predicted, n_gold)
-    everything = StartCounts(correct + n_sentences, n_predicted + n_sentences, n_gold + n_sentences)
-    return {"all": everything.scores(), "inside": inside.scores()}
+    everything = _scores(correct + n_sentences, n_predicted + n_sentences, n_gold + n_sentences)
+    return {"all": everything, "inside": _scores(correct, n_predicted, n_gold)}
+
+
+def _scores(correct: int, predicted: int, gold: int) -> dict[str, Any]:
+    """Compute precision, recall and F1 in percent (0 where undefined), with the counts."""
+    precision = 100 * correct / predicted if predicted else 0.0
+    recall = 100 * correct / gold if gold else 0.0
+    f1 = 200 * correct / (predicted + gold) if correct else 0.0
+    counts = {"correct": correct, "predicted": predicted, "gold": gold}
+    return {"precision": precision, "recall": recall, "f1": f1, **counts}
 
 
 def evaluate_file(segmenter: Segmenter, gold: Path) -> dict[str, Any]:

@@ -6,7 +6,7 @@ Shapes: B sentences, T words of the longest, N words with a target, L labels.
 import logging
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -43,7 +43,7 @@ def train_files(*, train: Path, dev: Path, settings: SegmenterSettings, seed: in
     names = [Path(f"{prefix}{suffix}") for prefix in (train, dev) for suffix in (".discourse.jsonl", ".syntax.jsonl")]
     data = {path.name: sha256_file(path) for path in names if path.exists()}
     provenance = describe(settings=settings.model_dump(), seed=seed, data=data)
-    trained = TrainedSegmenter(trained.network, settings, trained.vocabulary, trained.scores, provenance)
+    trained = replace(trained, provenance=provenance)
     save_segmenter(out, trained)
     return trained
 
@@ -72,7 +72,7 @@ def learn_vocabulary(train: Sequence[SentenceExample], settings: SegmenterTraini
         tuple(sorted({label for tree in trees for label in getattr(tree, name)}))
         for name in ("pos", "relations", "openings")
     )
-    return WordVocabulary(known.words, known.characters, pos, relations, openings)
+    return replace(known, pos=pos, relations=relations, openings=openings)
 
 
 def losses(network: SegmenterNetwork, types: WordTypes, batch: SentenceBatch, targets: Targets) -> dict[str, Tensor]:

@@ -25,32 +25,26 @@ class TreebankDocument:
 
 
 @dataclass
-class LeftOut:
-    """Documents left out, by reason."""
-
-    documents: dict[str, list[str]] = field(default_factory=dict)
-
-    def add(self, reason: str, name: str) -> None:
-        """Note a document."""
-        self.documents.setdefault(reason, []).append(name)
-
-
-@dataclass
 class Treebank:
     """Documents by split."""
 
     name: str
     splits: dict[str, list[TreebankDocument]]
-    left_out: LeftOut = field(default_factory=LeftOut)
+    left_out: dict[str, list[str]] = field(default_factory=dict)
+    """Names of the documents left out, by reason."""
     notes: dict[str, int] = field(default_factory=dict)
     """Counts of what was repaired or skipped while reading."""
+
+    def leave_out(self, name: str, *, reason: str) -> None:
+        """Note that a document is left out."""
+        self.left_out.setdefault(reason, []).append(name)
 
     def counts(self) -> dict[str, Any]:
         """Count the contents of each split, and list what was left out and why."""
         return {
             "treebank": self.name,
             "splits": {split: _counts(documents) for split, documents in self.splits.items()},
-            "left_out": self.left_out.documents,
+            "left_out": self.left_out,
             "notes": self.notes,
         }
 
@@ -63,7 +57,7 @@ def write_treebank(folder: Path, treebank: Treebank) -> None:
             values = ((document.discourse.id, document.syntax) for document in documents)
             write_syntax(folder / f"{split}.syntax.jsonl", values)
     write_json(folder / "counts.json", treebank.counts())
-    for reason, names in treebank.left_out.documents.items():
+    for reason, names in treebank.left_out.items():
         logger.warning("%s: %d documents left out (%s)", treebank.name, len(names), reason)
 
 

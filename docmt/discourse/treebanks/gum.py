@@ -11,7 +11,7 @@ from docmt.discourse.documents import DiscourseDocument, edus_of_starts
 from docmt.discourse.relations import load_inventory
 from docmt.discourse.treebanks.archives import TreebankFile, by_name, read_files
 from docmt.discourse.treebanks.brackets import parse_brackets
-from docmt.discourse.treebanks.collection import LeftOut, Treebank, TreebankDocument, check_relations, check_texts
+from docmt.discourse.treebanks.collection import Treebank, TreebankDocument, check_relations, check_texts
 from docmt.discourse.treebanks.conllu import ConlluSentence, read_conllu
 from docmt.errors import UserError
 from docmt.files import read_lines
@@ -32,27 +32,26 @@ def read_gum(folder: Path) -> Treebank:
     names = read_splits(folder / "splits.md")
     syntax = by_name(read_files(folder, archive="dep_conllu", suffix=".conllu"))
     trees = by_name(read_files(folder, archive="lisp_binary", suffix=".dis"))
-    left_out = LeftOut()
-    splits: dict[str, list[TreebankDocument]] = {split: [] for split in SPLITS}
+    treebank = Treebank("gum", {split: [] for split in SPLITS})
     for split, documents in names.items():
         for name in documents:
             if split not in SPLITS:
-                left_out.add(f"split {split} is the GENTLE corpus, which has its own licence", name)
+                treebank.leave_out(name, reason=f"split {split} is the GENTLE corpus, which has its own licence")
             elif name not in syntax and name.startswith("GUM_reddit_"):
-                left_out.add("reddit: its text may not be passed on and is not in the files", name)
+                treebank.leave_out(name, reason="reddit: its text may not be passed on and is not in the files")
             elif name not in syntax:
-                left_out.add("listed in splits.md, but not in the files", name)
+                treebank.leave_out(name, reason="listed in splits.md, but not in the files")
             else:
                 sentences = read_conllu(syntax[name])
                 if _is_masked(sentences):
-                    left_out.add("its words are masked by underscores", name)
+                    treebank.leave_out(name, reason="its words are masked by underscores")
                 elif name not in trees:
                     raise UserError(f"{syntax[name].where}: this document has no .dis file")
                 else:
-                    splits[split].append(gum_document(name, sentences, trees[name]))
+                    treebank.splits[split].append(gum_document(name, sentences, trees[name]))
     for name in sorted(set(syntax) - {name for documents in names.values() for name in documents}):
-        left_out.add("in the files, but not listed in splits.md", name)
-    return Treebank("gum", splits, left_out)
+        treebank.leave_out(name, reason="in the files, but not listed in splits.md")
+    return treebank
 
 
 def read_splits(path: Path) -> dict[str, list[str]]:

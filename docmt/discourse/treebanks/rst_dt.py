@@ -44,7 +44,7 @@ def read_rst_dt(folder: Path) -> Treebank:
     for file in (trees[name] for name in sorted(trees)):
         split = FOLDERS.get(file.folder)
         if split is None:
-            treebank.left_out.add("in neither of the folders TRAINING and TEST", file.name)
+            treebank.leave_out(file.name, reason="in neither of the folders TRAINING and TEST")
             continue
         name = file.name.removesuffix(".out")
         text = texts.get(name)

@@ -65,7 +65,7 @@ def test_masked_documents_are_left_out(tmp_path):
                        for line in conllu().split("\n"))  # fmt: skip
     treebank = read_gum(gum_archives(tmp_path, conllu=masked))
     assert treebank.splits["train"] == []
-    assert treebank.left_out.documents["its words are masked by underscores"] == [
+    assert treebank.left_out["its words are masked by underscores"] == [
         "GUM_news_a",
         "GUM_news_c",
         "GUM_news_d",
@@ -200,7 +200,7 @@ def test_rst_dt_sentences_and_paragraphs_come_from_the_running_text(tmp_path):
     assert document.id == "wsj_1100"
     assert document.sentences == (("We", "left"), ("because", "it", "rained", "."), ("Sad", "!"))
     assert document.paragraphs == (0, 2)
-    assert treebank.left_out.documents == {"in neither of the folders TRAINING and TEST": ["wsj_2000.out"]}
+    assert treebank.left_out == {"in neither of the folders TRAINING and TEST": ["wsj_2000.out"]}
 
 
 def test_rst_dt_line_ends_inside_an_edu_are_no_ends_of_sentences(tmp_path):
