@@ -126,7 +126,7 @@ def test_json_brings_trees_back(tree):
     assert hash(from_json(to_json(tree))) == hash(tree)
 
 
-def test_json_keeps_relations_of_their_own():
+def test_json_keeps_different_relations_of_one_node():
     tree = join([leaf(i) for i in range(3)], "SNS", ("a", SPAN, "b"))
     value = to_json(tree)
     assert value[-1]["relation"] == ["a", SPAN, "b"]

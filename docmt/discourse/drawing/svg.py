@@ -64,7 +64,7 @@ def line(points: Sequence[tuple[float, float]], colour: str, *, width: float, ex
 
 
 def _towards(corner: tuple[float, float], other: tuple[float, float], radius: float = 4.0) -> tuple[float, float]:
-    """Find the point `radius` away from a corner towards another point, or half-way there if that is nearer."""
+    """Find the point `radius` away from a corner towards another point, or halfway there if that is nearer."""
     dx, dy = other[0] - corner[0], other[1] - corner[1]
     length = abs(dx) + abs(dy)
     share = min(radius / length, 0.5) if length else 0.0

@@ -65,7 +65,7 @@ def _sentence(rows: list[list[str]], *, opens_paragraph: bool, where: str) -> Co
     heads = []
     for row in rows:
         if not row[6].isdecimal() or int(row[6]) > len(rows):
-            raise UserError(f"{where}: the sentence before: head {row[6]!r} of {row[1]!r} is no word of it")
+            raise UserError(f"{where}: head {row[6]!r} of {row[1]!r} is not a word of the sentence that ends here")
         heads.append(int(row[6]) - 1)
     return ConlluSentence(
         words=tuple(row[1] for row in rows),

@@ -31,7 +31,7 @@ def parse(*rows, more=""):
     return parse_rs3(rs3(*rows, more=more), where="a.rs3")
 
 
-def test_several_satellites_on_both_sides_stand_in_one_node():
+def test_several_satellites_on_both_sides_are_in_one_node():
     found = parse(
         (1, "a", 2, "cause"),
         (2, "b &amp; c", 9, SPAN),
@@ -90,7 +90,7 @@ def test_unit_interrupted_by_a_satellite_of_its_group():
 
 
 def test_edges_that_cross_are_lifted_and_counted():
-    """EDU 2 depends on EDU 4 across the parts of a unit (1, 3): the right part hangs higher, and every EDU is kept."""
+    """EDU 2 depends on EDU 4 across the parts of a unit (1, 3): the right part is placed higher, and every EDU is kept."""
     found = parse(
         (1, "he", 8, "same-unit"),
         (2, "as", 4, "cause"),
