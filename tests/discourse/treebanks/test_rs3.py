@@ -90,7 +90,7 @@ def test_unit_interrupted_by_a_satellite_of_its_group():
 
 
 def test_edges_that_cross_are_lifted_and_counted():
-    """EDU 2 depends on EDU 4 across the parts of a unit (1, 3): the right part is placed higher, and every EDU is kept."""
+    """EDU 2 depends on EDU 4 across the parts of a unit (1, 3): the right part moves up, and every EDU is kept."""
     found = parse(
         (1, "he", 8, "same-unit"),
         (2, "as", 4, "cause"),
