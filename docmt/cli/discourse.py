@@ -13,12 +13,12 @@ FORMATS = ("gum", "gcdt", "rst_dt")
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
-    """Add all commands; those of segmenters, parsers, texts and pictures stand in modules of their own."""
+    """Add all commands; those of segmenters, parsers, texts and pictures are in separate modules."""
     commands = parser.add_subparsers(dest="subcommand", required=True, metavar="COMMAND")
     summary = "read a treebank and write its splits"
     treebank = commands.add_parser("treebank", help=summary, description=summary, formatter_class=HelpFormatter)
     treebank.add_argument("--format", choices=FORMATS, required=True, help="which treebank")
-    treebank.add_argument("--files", type=Path, required=True, help="folder with its files as fetched")
+    treebank.add_argument("--files", type=Path, required=True, help="folder with the files as fetched")
     treebank.add_argument("--out", type=Path, required=True, help="folder to write")
     treebank.set_defaults(run=run_treebank)
     summary = "convert GUM's trees to dependency trees and compare them with the published ones"
@@ -51,6 +51,6 @@ def run_check_conversion(options: argparse.Namespace) -> None:
         print(
             f"{names[source]}: heads {found.n_heads / found.n_edus:.3%}, heads and relations "
             f"{found.n_arcs / found.n_edus:.3%} of {found.n_edus} EDUs; {found.n_equal_documents} of "
-            f"{found.n_documents} documents equal; {found.n_secondary_edges} secondary edges passed over, "
+            f"{found.n_documents} documents equal; {found.n_secondary_edges} secondary edges skipped, "
             f"{found.n_lifted} crossing edges lifted"
         )

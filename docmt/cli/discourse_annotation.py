@@ -18,12 +18,12 @@ def add_annotation_commands(commands: argparse._SubParsersAction) -> None:
     annotate.add_argument("--parser", required=True, help="parser model, or chain, right_branching or flat")
     annotate.add_argument("--text", type=Path, help="sentences, one per line; with --documents")
     annotate.add_argument("--documents", type=Path, help="document index of the text")
-    annotate.add_argument("--suite", type=Path, help="contrastive test set, in place of a text")
+    annotate.add_argument("--suite", type=Path, help="contrastive test set, instead of a text")
     annotate.add_argument("--lang", required=True, help="language of the text")
     annotate.add_argument("--shard", default="1/1", metavar="I/N", help="only the I-th of N parts of the documents")
     annotate.add_argument("--out", type=Path, required=True, help=".discourse.jsonl to write")
     annotate.set_defaults(run=run_annotate)
-    summary = "gather trees under the document ids of a text that was put together of several corpora"
+    summary = "gather trees under the document ids of a text that was combined from several corpora"
     gather = commands.add_parser("gather", help=summary, description=summary, formatter_class=HelpFormatter)
     gather.add_argument("--inputs", type=Path, nargs="+", required=True, help=".discourse.jsonl files, in order")
     gather.add_argument("--documents", type=Path, required=True, help="document index of the text")
@@ -32,9 +32,9 @@ def add_annotation_commands(commands: argparse._SubParsersAction) -> None:
 
 
 def keep_few_kernels() -> None:
-    """Let oneDNN keep few of the kernels that it makes for each shape of a batch: hardly any shape comes again.
+    """Limit how many kernels oneDNN caches; it makes one per batch shape, and hardly any shape recurs.
 
-    By itself it keeps 1,024, which take memory and save no time. Must be called before the first one is made.
+    By default it keeps 1,024, which take memory and save no time. Call this before the first kernel is made.
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "16")
 
@@ -79,7 +79,7 @@ def run_gather(options: argparse.Namespace) -> None:
 
 
 def parse_shard(value: str) -> tuple[int, int]:
-    """I and N of `I/N`. Raises UserError unless 1 ≤ I ≤ N."""
+    """Parse `I/N`; raise UserError unless 1 ≤ I ≤ N."""
     from docmt.errors import UserError
 
     shard, slash, n_shards = value.partition("/")

@@ -26,7 +26,7 @@ def add_picture_commands(subparsers: argparse._SubParsersAction) -> None:
     draw.add_argument("--input", type=Path, required=True, help="file of trees (.discourse.jsonl)")
     which = draw.add_mutually_exclusive_group()
     which.add_argument("--document", help="id of the document")
-    which.add_argument("--number", type=int, help="place of the document in the file, from 1; without it, the first")
+    which.add_argument("--number", type=int, help="position of the document in the file, from 1 (the default)")
     draw.add_argument("--form", choices=FORMS, default="dependency", help="which tree to draw")
     draw.add_argument("--out", type=Path, required=True, help="SVG file to write")
     draw.set_defaults(run=run_draw)
@@ -47,7 +47,7 @@ def run_statistics(options: argparse.Namespace) -> None:
         if not (name and equals and path):
             raise UserError(f"--files {item}: write NAME=FILE")
         if Path(path) in files.setdefault(name, []):
-            raise UserError(f"--files {item}: the file is given twice")
+            raise UserError(f"--files {item}: duplicate file")
         files[name].append(Path(path))
     rows, relations = [], []
     for name, paths in files.items():
@@ -75,7 +75,7 @@ def run_draw(options: argparse.Namespace) -> None:
 
 
 def _find_document(path: Path, *, document_id: str | None, number: int | None) -> "DiscourseDocument":
-    """The document with an id or, without one, a number; the first when neither is given."""
+    """Find a document by id or, without one, by number; the first one when neither is given."""
     from docmt.discourse.documents import iterate_discourse
     from docmt.errors import UserError
 

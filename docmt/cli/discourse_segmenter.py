@@ -16,7 +16,7 @@ def add_segmenter_commands(commands: argparse._SubParsersAction) -> None:
         "--train", type=Path, required=True, help="PREFIX of .discourse.jsonl, and of .syntax.jsonl if any"
     )
     train.add_argument("--dev", type=Path, required=True, help="PREFIX on which the best epoch is chosen")
-    train.add_argument("--seed", type=int, required=True, help="of all random numbers")
+    train.add_argument("--seed", type=int, required=True, help="seed of all random numbers")
     train.add_argument("--out", type=Path, required=True, help="model file to write")
     train.set_defaults(run=run_train)
     summary = "score a segmenter on gold EDUs"
@@ -25,7 +25,7 @@ def add_segmenter_commands(commands: argparse._SubParsersAction) -> None:
     )
     evaluate.add_argument("--model", type=Path, required=True, help="model file")
     evaluate.add_argument("--gold", type=Path, required=True, help="gold EDUs (.discourse.jsonl)")
-    evaluate.add_argument("--text", type=Path, help="the same sentences as plain text: segment them in our own words")
+    evaluate.add_argument("--text", type=Path, help="the same sentences as plain text, to be tokenized and segmented")
     evaluate.add_argument("--lang", help="language of the text; with --text")
     evaluate.add_argument("--out", type=Path, required=True, help="JSON file to write")
     evaluate.set_defaults(run=run_evaluate)
@@ -33,7 +33,7 @@ def add_segmenter_commands(commands: argparse._SubParsersAction) -> None:
     segment = commands.add_parser("segment", help=summary, description=summary, formatter_class=HelpFormatter)
     segment.add_argument("--model", type=Path, required=True, help="model file")
     segment.add_argument("--text", type=Path, required=True, help="raw text, one sentence per line")
-    segment.add_argument("--lang", required=True, help="language of the text, for its tokeniser")
+    segment.add_argument("--lang", required=True, help="language of the text, for its tokenizer")
     segment.add_argument("--documents", type=Path, required=True, help="document index (.documents.tsv)")
     segment.add_argument("--out", type=Path, required=True, help=".discourse.jsonl to write")
     segment.set_defaults(run=run_segment)

@@ -1,4 +1,4 @@
-"""Text to trees: EDUs and trees of documents, a few at a time."""
+"""From text to trees: EDUs and trees of documents, a few documents at a time."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,55 +12,59 @@ from docmt.discourse.parsing.baselines import Parser
 from docmt.discourse.parsing.model_file import reads_states_of
 from docmt.discourse.parsing.neural import NeuralParser, word_states
 from docmt.discourse.segmentation.prediction import Segmenter
-from docmt.discourse.segmentation.text import Text, TokenisedText, batches, sentences_of, with_edus
+from docmt.discourse.segmentation.text import PlainText, TokenisedText, batches, sentences_of, with_edus
 from docmt.errors import UserError
 
 
-def suite_texts(suite: Path) -> Iterator[Text]:
-    """The source documents of a contrastive test set; the id of an item is that of its document."""
+def suite_texts(suite: Path) -> Iterator[PlainText]:
+    """Read the source documents of a contrastive test set; each has the id of its item."""
     for item in read_suite(suite):
-        yield Text(item.id, list(item.src))
+        yield PlainText(item.id, list(item.src))
 
 
-def take_shard(texts: Iterable[Text], index: DocumentIndex, *, shard: int, n_shards: int) -> Iterator[Text]:
-    """The documents of one of `n_shards` runs of documents with about as many sentences each.
+def take_shard(texts: Iterable[PlainText], index: DocumentIndex, *, shard: int, n_shards: int) -> Iterator[PlainText]:
+    """Take one of `n_shards` consecutive parts of the documents, with about the same number of sentences each.
 
-    All shards in order are all documents; a shard can be empty.
+    All shards together, in order, are all documents; a shard can be empty.
     """
     done = 0
     for text, length in zip(texts, index.lengths, strict=True):
-        # The shard in which the middle of the document lies.
+        # The shard that holds the middle of the document.
         place = 1 + (2 * done + length) * n_shards // (2 * index.n_sentences)
         done += length
         if place == shard:
             yield text
 
 
-def annotate(texts: Iterable[Text], *, lang: str, segmenter: Segmenter, parser: Parser) -> Iterator[DiscourseDocument]:
-    """Segment and parse documents; memory does not grow with their number.
+def annotate(
+    texts: Iterable[PlainText], *, lang: str, segmenter: Segmenter, parser: Parser
+) -> Iterator[DiscourseDocument]:
+    """Segment and parse documents; memory use does not grow with their number.
 
-    A parser that reads the states of this very segmenter is given them, so that sentences are read once.
+    A parser that reads the states of this segmenter gets them from the segmentation, so that sentences are read once.
     """
-    shares_states = isinstance(parser, NeuralParser) and reads_states_of(parser, segmenter)
+    state_reader = parser if isinstance(parser, NeuralParser) and reads_states_of(parser, segmenter) else None
     for batch in batches(texts, lang=lang):
-        # A function of its own, so that the word states of a batch are gone before the next one is read.
-        yield from _annotate_batch(batch, segmenter=segmenter, parser=parser, shares_states=shares_states)
+        # In a separate function, so that the word states of a batch are freed before the next batch is read.
+        yield from _annotate_batch(batch, segmenter=segmenter, parser=parser, state_reader=state_reader)
 
 
 def _annotate_batch(
-    batch: list[TokenisedText], *, segmenter: Segmenter, parser: Parser, shares_states: bool
+    batch: list[TokenisedText], *, segmenter: Segmenter, parser: Parser, state_reader: NeuralParser | None
 ) -> list[DiscourseDocument]:
     readings = segmenter.read(sentences_of(batch))
     documents = with_edus(batch, [reading.starts for reading in readings])
-    if shares_states:
-        return parser.parse_batch(documents, word_states(readings, documents, reads_lower=parser.reads_lower))
+    if state_reader is not None:
+        states = word_states(readings, documents, reads_lower=state_reader.reads_lower)
+        return state_reader.parse_batch(documents, states)
     return parser.parse_batch(documents)
 
 
 def rename(files: Sequence[Path], index: DocumentIndex) -> Iterator[DiscourseDocument]:
-    """The documents of some files in order, under the ids of a text that holds the same documents.
+    """Read the documents of some files in order and give them the ids of a text that holds the same documents.
 
-    Raises UserError when an id does not end in that of the document in its place.
+    Raises:
+        UserError: an id does not end in the id of the document at its place.
     """
     found = itertools.chain.from_iterable(map(iterate_discourse, files))
     names = ", ".join(map(str, files))

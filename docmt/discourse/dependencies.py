@@ -1,8 +1,7 @@
 """Dependency RST trees: conversion from constituents, checks, merging to sentences.
 
-Conversion (Li et al. 2014): the head of a constituent is the head of its leftmost nucleus; the heads of all other
-children depend on it. Binary trees are flattened first (`restore_nary`), because the further nuclei of a list all
-depend on the first one, not each on the one before.
+The conversion itself is `docmt.rst.dependency_arcs`. Binary trees are flattened first (`restore_nary`), because the
+further nuclei of a list all depend on the first one, not each on the one before.
 """
 
 from collections.abc import Sequence
@@ -10,11 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from docmt.discourse.trees import Node, check_cover, restore_nary
+from docmt.discourse.trees import Node, restore_nary
 from docmt.errors import UserError
-
-ROOT = "root"
-NO_HEAD = -1
+from docmt.rst import NO_HEAD, dependency_arcs
+from docmt.rst import ROOT as ROOT  # belongs to the trees of this module
 
 
 @dataclass(frozen=True)
@@ -33,29 +31,20 @@ class DependencyTree:
 def to_dependencies(tree: Node, n_edus: int) -> DependencyTree:
     """Convert a constituent tree, n-ary or binary; a binary one is flattened first.
 
-    Raises UserError when its leaves are not the EDUs 0 to n_edus − 1 in order.
+    Raises:
+        UserError: its leaves are not the EDUs 0 to n_edus − 1 in order.
     """
     return nary_to_dependencies(restore_nary(tree), n_edus)
 
 
 def nary_to_dependencies(tree: Node, n_edus: int) -> DependencyTree:
-    """Convert a tree that is known not to be binarised, even if no node happens to have three children.
+    """Convert a tree that is known not to be binarized, even if no node happens to have three children.
 
-    Raises UserError when its leaves are not the EDUs 0 to n_edus − 1 in order.
+    Raises:
+        UserError: its leaves are not the EDUs 0 to n_edus − 1 in order.
     """
-    check_cover(tree, n_edus)
-    heads, relations = [NO_HEAD] * n_edus, [ROOT] * n_edus
-
-    def attach(node: Node, below: list[int]) -> int:
-        if node.is_leaf:
-            return node.first
-        first = node.nuclearity.index("N")
-        for place, (head, relation) in enumerate(zip(below, node.relations, strict=True)):
-            if place != first:
-                heads[head], relations[head] = below[first], relation
-        return below[first]
-
-    tree.fold(attach)
+    nodes = (node.first if node.is_leaf else (node.nuclearity, node.relations) for node in tree.postorder())
+    heads, relations = dependency_arcs(nodes, n_edus)
     return DependencyTree(tuple(heads), tuple(relations))
 
 
@@ -74,7 +63,7 @@ def check_dependencies(heads: Sequence[int], *, where: str) -> None:
             path.append(unit)
             unit = heads[unit]
         if unit != NO_HEAD and state[unit] == 1:
-            raise UserError(f"{where}: unit {unit + 1} depends on itself by way of its heads (a cycle)")
+            raise UserError(f"{where}: unit {unit + 1} depends on itself through its heads (a cycle)")
         for done in path:
             state[done] = 2
     if heads and not roots:
@@ -82,7 +71,7 @@ def check_dependencies(heads: Sequence[int], *, where: str) -> None:
 
 
 def depths(heads: Sequence[int]) -> np.ndarray:
-    """int64, steps from each unit to its root."""
+    """Count the steps from each unit to its root; int64."""
     depth = np.full(len(heads), -1, dtype=np.int64)
     for start in range(len(heads)):
         path, unit = [], start
@@ -96,18 +85,20 @@ def depths(heads: Sequence[int]) -> np.ndarray:
 
 
 def merge_to_sentences(heads: Sequence[int], sentence_of: Sequence[int], n_sentences: int) -> tuple[int, ...]:
-    """The tree of sentences (RST-Transformer §2.2, Figure 3): the source tree with the EDUs of each sentence merged.
+    """Merge the EDUs of each sentence into a tree of sentences (RST-Transformer §2.2, Figure 3).
 
     A sentence takes the arc of its highest EDU (smallest depth, leftmost on ties). That EDU's head is one step higher
     and in another sentence, so a sentence's smallest depth is always larger than that of its head: there is no cycle,
-    and only the sentence of the root has no head. This holds for every tree, also where EDUs of one sentence have heads
-    in several others.
+    and only the sentence of the root has no head. This holds for every tree, even where EDUs of one sentence have heads
+    in several other sentences.
 
     Args:
         heads: of the EDUs of a tree, −1 for the root.
         sentence_of: the sentence of each EDU; every sentence has at least one.
+        n_sentences: number of sentences.
 
-    Returns the head of each sentence, −1 for the root.
+    Returns:
+        The head of each sentence, −1 for the root.
     """
     highest = [NO_HEAD] * n_sentences
     depth = depths(heads)
@@ -118,17 +109,17 @@ def merge_to_sentences(heads: Sequence[int], sentence_of: Sequence[int], n_sente
 
 
 def number_through(heads: Sequence[np.ndarray]) -> np.ndarray:
-    """The heads of several trees in one array, numbered as its rows; int64."""
+    """Concatenate the heads of several trees, renumbered as rows of the result; int64."""
     starts = np.cumsum([0, *(len(part) for part in heads[:-1])])
     parts = [np.where(part < 0, NO_HEAD, part + start) for part, start in zip(heads, starts, strict=True)]
     return np.concatenate(parts)
 
 
 def cut_heads(heads: np.ndarray, first: int, last: int) -> np.ndarray:
-    """The heads of units first to last − 1, numbered from `first`.
+    """Cut out the heads of units `first` to `last` − 1 and renumber them from `first`.
 
-    A unit whose head lies outside the cut becomes a root of it: it still sees itself and its children. So a document's
-    tree becomes a forest in each instance.
+    A unit whose head is outside becomes a root: it still sees itself and its children. So each instance gets a forest
+    from the tree of its document.
     """
     inside = np.asarray(heads[first:last], dtype=np.int64) - first
     return np.where((inside < 0) | (inside >= last - first), NO_HEAD, inside)

@@ -1,4 +1,4 @@
-"""The discourse of a document: its words, EDUs and trees, one JSON object per line (see docs/files.md)."""
+"""Documents with their words, EDUs and trees; one JSON object per line (see docs/files.md)."""
 
 import itertools
 from collections.abc import Iterable, Iterator
@@ -28,10 +28,10 @@ class DiscourseDocument:
 
     Attributes:
         id: of the document.
-        sentences: words of each sentence, without blanks.
+        sentences: words of each sentence, without spaces.
         edus: in order; those of a sentence cover its words without gap or overlap.
         tree: constituents over the EDUs; None where only EDUs are known, or only the dependency tree.
-        paragraphs: first sentence of each paragraph; None where paragraphs are not known.
+        paragraphs: first sentence of each paragraph; None where unknown.
         arcs: the dependency tree as given with the document; None where it follows from `tree`.
     """
 
@@ -43,7 +43,7 @@ class DiscourseDocument:
     arcs: DependencyTree | None = None
 
     def __post_init__(self) -> None:
-        """Raises UserError when EDUs, trees and sentences do not fit each other."""
+        """Raise UserError when EDUs, trees and sentences do not fit each other."""
         where = f"discourse of {self.id!r}"
         check_edus(self.edus, [len(words) for words in self.sentences], where=where)
         try:
@@ -60,7 +60,7 @@ class DiscourseDocument:
             or (self.paragraphs[:1] != (0,) and self.sentences)
             or max(self.paragraphs, default=0) >= max(1, len(self.sentences))
         ):
-            raise UserError(f"{where}: paragraphs must be rising numbers of sentences, from 0")
+            raise UserError(f"{where}: paragraphs must be ascending sentence numbers, starting with 0")
 
     @cached_property
     def dependencies(self) -> DependencyTree:
@@ -68,7 +68,7 @@ class DiscourseDocument:
         if self.arcs is not None:
             return self.arcs
         if self.tree is None:
-            raise UserError(f"discourse of {self.id!r}: it has EDUs but no tree: parse it first")
+            raise UserError(f"discourse of {self.id!r}: it has EDUs but no tree; parse it first")
         return to_dependencies(self.tree, len(self.edus))
 
     def edu_words(self, edu: int) -> tuple[str, ...]:
@@ -77,7 +77,7 @@ class DiscourseDocument:
         return self.sentences[place.sentence][place.start : place.end]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Convert to plain values."""
         value: dict[str, Any] = {
             "document": self.id,
             "sentences": [list(words) for words in self.sentences],
@@ -94,7 +94,7 @@ class DiscourseDocument:
 
     @classmethod
     def from_json(cls, value: Any) -> "DiscourseDocument":
-        """The inverse of `to_json`. Raises UserError when the value does not hold a document's discourse."""
+        """Invert `to_json`; raise UserError when the value is not a document's discourse."""
         try:
             tree = from_json(value["tree"]) if value.get("tree") else None
             arcs = None
@@ -119,7 +119,7 @@ def check_edus(edus: Iterable[Edu], lengths: list[int], *, where: str) -> None:
     before = 0
     for number, edu in enumerate(edus, start=1):
         if not before <= edu.sentence < len(lengths):
-            raise UserError(f"{where}: EDU {number} stands in sentence {edu.sentence + 1}, out of order or range")
+            raise UserError(f"{where}: EDU {number} is in sentence {edu.sentence + 1}, out of order or range")
         if edu.start != ends[edu.sentence] or edu.end < edu.start or (edu.end == edu.start and lengths[edu.sentence]):
             raise UserError(
                 f"{where}: EDU {number} is words {edu.start} to {edu.end} of sentence {edu.sentence + 1}, but the EDUs "
@@ -133,7 +133,7 @@ def check_edus(edus: Iterable[Edu], lengths: list[int], *, where: str) -> None:
 
 
 def edus_of_starts(starts: Iterable[Iterable[int]], lengths: Iterable[int]) -> tuple[Edu, ...]:
-    """EDUs from the inner starts of each sentence: the words, other than the first, at which an EDU begins."""
+    """Build EDUs from the inner starts of each sentence: the words, other than the first, at which an EDU begins."""
     edus = []
     for sentence, (inner, length) in enumerate(zip(starts, lengths, strict=True)):
         bounds = [0, *sorted(inner), length]
@@ -142,9 +142,10 @@ def edus_of_starts(starts: Iterable[Iterable[int]], lengths: Iterable[int]) -> t
 
 
 def iterate_discourse(path: Path) -> Iterator[DiscourseDocument]:
-    """The documents of `*.discourse.jsonl`, one at a time.
+    """Read the documents of `*.discourse.jsonl`, one at a time.
 
-    Raises UserError that names the line when one is malformed.
+    Raises:
+        UserError: a line is malformed; the message names it.
     """
     for number, value in enumerate(iterate_jsonl(path), start=1):
         try:
@@ -154,15 +155,10 @@ def iterate_discourse(path: Path) -> Iterator[DiscourseDocument]:
 
 
 def read_discourse(path: Path) -> list[DiscourseDocument]:
-    """All documents of `*.discourse.jsonl`. Raises UserError as `iterate_discourse` does."""
+    """Read all documents of `*.discourse.jsonl`; raises UserError as `iterate_discourse` does."""
     return list(iterate_discourse(path))
 
 
 def write_discourse(path: Path, documents: Iterable[DiscourseDocument]) -> None:
-    """Write `*.discourse.jsonl`; documents are taken one at a time."""
-    write_jsonl(path, _values(documents))
-
-
-def _values(documents: Iterable[DiscourseDocument]) -> Iterator[dict[str, Any]]:
-    for document in documents:
-        yield document.to_json()
+    """Write `*.discourse.jsonl`, taking one document at a time."""
+    write_jsonl(path, (document.to_json() for document in documents))

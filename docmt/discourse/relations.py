@@ -16,13 +16,13 @@ class InventoryFile(Settings):
     title: str
     """The treebank."""
     source: str
-    """Where names and classes are described."""
+    """Publication that describes names and classes."""
     same_unit: str | None
-    """The class that joins the parts of a unit which another one interrupts; null when the treebank has none."""
+    """The class that joins the parts of an interrupted unit; null when the treebank has none."""
     suffixes: list[str] = []
-    """Endings that do not change the class; each is taken off once, in this order."""
+    """Suffixes that do not change the class; each is removed once, in this order."""
     classes: dict[str, list[str]]
-    """The fine relations of each coarse class. Upper and lower case count as the same."""
+    """The fine relations of each coarse class; case is ignored."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class Inventory:
 
     Attributes:
         classes: coarse classes, sorted.
-        same_unit: that of interrupted units, None when there is none.
-        class_of: the coarse class of each fine relation in lower case.
-        suffixes: endings of fine relations that do not change the class.
+        same_unit: class of interrupted units, None when there is none.
+        class_of: coarse class of each lower-cased fine relation.
+        suffixes: suffixes of fine relations that do not change the class.
     """
 
     name: str
@@ -43,9 +43,10 @@ class Inventory:
     suffixes: tuple[str, ...] = ()
 
     def coarse(self, fine: str) -> str:
-        """The coarse class of a fine relation; a coarse class is its own.
+        """Look up the coarse class of a fine relation; a coarse class maps to itself.
 
-        Raises UserError that names the nearest known relation.
+        Raises:
+            UserError: the relation is unknown; the message suggests the nearest known one.
         """
         name = fine.lower()
         found = self.class_of.get(name)
@@ -58,21 +59,21 @@ class Inventory:
 
 
 def inventory_names() -> list[str]:
-    """The inventories that there are, sorted."""
+    """List the available inventories, sorted."""
     folder = resources.files("docmt.discourse") / "relations"
     return sorted(file.name.removesuffix(".yaml") for file in folder.iterdir() if file.name.endswith(".yaml"))
 
 
 @cache
 def load_inventory(name: str) -> Inventory:
-    """The inventory of a treebank. Raises UserError when there is none of this name."""
+    """Load the inventory of a treebank; raises UserError when there is none of this name."""
     if name not in inventory_names():
-        raise UserError(f"relation inventory {name!r} is not known; {nearest(name, inventory_names())}")
+        raise UserError(f"unknown relation inventory {name!r}; {nearest(name, inventory_names())}")
     text = (resources.files("docmt.discourse") / "relations" / f"{name}.yaml").read_text(encoding="utf-8")
     file = InventoryFile.load(yaml.safe_load(text), where=f"relations/{name}.yaml")
     class_of = {coarse.lower(): coarse for coarse in file.classes}
     for coarse, fine in file.classes.items():
         for relation in fine:
             if class_of.setdefault(relation.lower(), coarse) != coarse:
-                raise UserError(f"relations/{name}.yaml: {relation!r} stands in two classes")
+                raise UserError(f"relations/{name}.yaml: {relation!r} is in two classes")
     return Inventory(name, tuple(sorted(file.classes)), file.same_unit, class_of, tuple(file.suffixes))

@@ -1,4 +1,4 @@
-"""Statistics of the EDUs and trees of a file, gathered one document at a time."""
+"""Statistics of EDUs and trees, gathered one document at a time."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -14,9 +14,9 @@ from docmt.discourse.trees import Node, binarise
 
 @dataclass
 class DiscourseStatistics:
-    """Sums over the documents seen so far; memory does not grow with their number.
+    """Sums over the documents seen so far; memory use does not grow with their number.
 
-    `row` and `relation_rows` turn the sums into tables; docs/discourse-statistics.md says what each column means.
+    `row` and `relation_rows` turn the sums into tables; docs/discourse-statistics.md explains the columns.
     """
 
     sums: Counter[str] = field(default_factory=Counter)
@@ -25,7 +25,7 @@ class DiscourseStatistics:
     relations_between: Counter[str] = field(default_factory=Counter)
 
     def add(self, document: DiscourseDocument) -> None:
-        """Count one document, with whatever trees it has."""
+        """Count one document and the trees that it has."""
         n_edus, n_sentences = len(document.edus), len(document.sentences)
         sentence_of = np.fromiter((edu.sentence for edu in document.edus), dtype=np.int64, count=n_edus)
         edus_per_sentence = np.bincount(sentence_of, minlength=n_sentences)
@@ -43,7 +43,7 @@ class DiscourseStatistics:
             self._add_dependencies(document.dependencies, sentence_of, n_sentences)
 
     def _add_constituents(self, tree: Node, edus_per_sentence: np.ndarray) -> None:
-        """Depth, and which sentences are constituents, of the binary tree: so n-ary and binary files compare."""
+        """Count depth and whole sentences in the binarized tree, so that n-ary and binary files can be compared."""
         tree = binarise(tree)
         depth = tree.fold(lambda node, below: 1 + max(below) if below else 0)
         spans = {(node.first, node.last) for node in tree.postorder()}
@@ -79,7 +79,7 @@ class DiscourseStatistics:
             arcs_between=int((distance > 0).sum()),
             distance_between=int(distance.sum()),
             sentence_arcs=int((merged != NO_HEAD).sum()),
-            # The first sentence has no sentence before it; its "before" would be NO_HEAD, which a root has as head.
+            # Without the first sentence: the number before its own is NO_HEAD, which would match a root.
             chain_arcs=int((merged[1:] == np.arange(n_sentences - 1)).sum()),
         )
         self._raise_maximum("dependency_depth", depth)
@@ -96,7 +96,7 @@ class DiscourseStatistics:
         return round(100 * self.sums[part] / self.sums[whole], 2) if self.sums[whole] else None
 
     def row(self) -> dict[str, int | float | None]:
-        """One row of the table; None where there is nothing to divide by, such as constituents in a file of arcs."""
+        """Make one row of the table; None where a denominator is 0, as for constituents in a file of arcs."""
         return {
             "documents": self.sums["documents"],
             "documents_without_tree": self.sums["documents"] - self.sums["dependency_documents"],
@@ -123,7 +123,7 @@ class DiscourseStatistics:
         }
 
     def relation_rows(self) -> list[dict[str, Any]]:
-        """One row per relation of the dependency tree, the most frequent first; the root is not counted."""
+        """Make one row per relation of the dependency trees, the most frequent first; roots are not counted."""
         total = self.relations.total()
         return [
             {
@@ -137,7 +137,7 @@ class DiscourseStatistics:
 
 
 def gather_statistics(documents: Iterable[DiscourseDocument]) -> DiscourseStatistics:
-    """The statistics of all documents, which are taken one at a time."""
+    """Gather the statistics of all documents, taking one at a time."""
     statistics = DiscourseStatistics()
     for document in documents:
         statistics.add(document)

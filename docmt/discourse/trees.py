@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from docmt.errors import UserError
+from docmt.rst import check_leaves, flatten_nested
 
 SPAN = "span"
-"""The relation of a nucleus to its parent when satellites, not other nuclei, stand beside it."""
+"""The relation of a nucleus to its parent when its siblings are satellites, not other nuclei."""
 
 Value = TypeVar("Value")
 
@@ -21,10 +22,10 @@ class Node:
     """A constituent: one EDU, or children side by side.
 
     Attributes:
-        first, last: its EDUs, from 0, both included.
+        first, last: its first and last EDU, counted from 0.
         children: none for an EDU, else two or more.
         nuclearity: one letter per child, `N` or `S`; at least one `N`.
-        relations: one per child, its relation to this node; `span` for a nucleus that only satellites stand beside.
+        relations: one per child, its relation to this node; `span` for a nucleus whose siblings are all satellites.
     """
 
     first: int
@@ -39,17 +40,12 @@ class Node:
         return not self.children
 
     @property
-    def is_multinuclear(self) -> bool:
-        """Whether it has two or more nuclei."""
-        return self.nuclearity.count("N") > 1
-
-    @property
     def relation(self) -> str:
-        """The relation between the children: that of the first child that has one of its own; `span` for a leaf."""
+        """The relation between the children: that of the first child not labeled `span`; `span` for a leaf."""
         return next((relation for relation in self.relations if relation != SPAN), SPAN)
 
     def postorder(self) -> Iterator["Node"]:
-        """All nodes, children before parents, from left to right."""
+        """Yield all nodes, children before parents, from left to right."""
         stack: list[tuple[Node, bool]] = [(self, False)]
         while stack:
             node, is_open = stack.pop()
@@ -81,14 +77,15 @@ def _flat(node: Node) -> list[tuple]:
 
 
 def leaf(edu: int) -> Node:
-    """The constituent of one EDU."""
+    """Build the constituent of one EDU."""
     return Node(edu, edu)
 
 
 def join(children: Sequence[Node], nuclearity: str, relations: Sequence[str]) -> Node:
-    """Put neighbouring constituents together.
+    """Join adjacent constituents.
 
-    Raises UserError when there are fewer than two, they do not follow one another, or letters and relations do not fit.
+    Raises:
+        UserError: there are fewer than two, they are not adjacent, or letters and relations do not fit.
     """
     where = f"discourse tree: node over EDUs {children[0].first + 1} to {children[-1].last + 1}" if children else ""
     if len(children) < 2:
@@ -103,27 +100,23 @@ def join(children: Sequence[Node], nuclearity: str, relations: Sequence[str]) ->
 
 
 def join_pair(left: Node, right: Node, nuclearity: str, relation: str) -> Node:
-    """Two neighbours under one relation, which stands at the satellite or, if both are nuclei, at both."""
+    """Join two neighbors under one relation, which labels the satellite or, if both are nuclei, both."""
     names = tuple(relation if nuclearity == "NN" or letter == "S" else SPAN for letter in nuclearity)
     return join((left, right), nuclearity, names)
 
 
 def check_cover(tree: Node, n_edus: int) -> None:
     """Raise UserError unless the leaves are the EDUs 0 to n_edus − 1 in order."""
-    leaves = [node.first for node in tree.postorder() if node.is_leaf]
-    if leaves != list(range(n_edus)):
-        raise UserError(
-            f"discourse tree: it covers {len(leaves)} EDUs from {leaves[0] + 1} to {leaves[-1] + 1}, "
-            f"but the document has EDUs 1 to {n_edus}"
-        )
+    check_leaves([node.first for node in tree.postorder() if node.is_leaf], n_edus)
 
 
 def binarise(tree: Node) -> Node:
-    """The same tree with two children per node.
+    """Binarize a tree, so that every node has two children.
 
     Nuclei are joined first, right-branching under their own relation; then the satellites, the nearest first, those
-    on the right before those on the left. Where satellites stand between nuclei, all up to the last of these is
-    joined from the left. So every EDU keeps its head in the dependency form, if the nuclei of a node share a relation.
+    on the right before those on the left. Where satellites lie between nuclei, everything up to the last of these
+    satellites is joined from the left. So every EDU keeps its head in the dependency form, if the nuclei of a node
+    share a relation.
     """
 
     def combine(node: Node, children: list[Node]) -> Node:
@@ -149,7 +142,7 @@ def binarise(tree: Node) -> Node:
 
 
 def flatten(tree: Node) -> Node:
-    """Undo the binarising of multinuclear nodes: a last child of the same relation gives its children to its parent."""
+    """Undo the binarization of multinuclear nodes: a last child with the same relation is merged into its parent."""
 
     def combine(node: Node, children: list[Node]) -> Node:
         if node.is_leaf:
@@ -165,20 +158,20 @@ def flatten(tree: Node) -> Node:
 
 
 def restore_nary(tree: Node) -> Node:
-    """The n-ary tree that is meant: a binary tree flattened, any other as it is.
+    """Restore the intended n-ary tree: flatten a binary tree, return any other unchanged.
 
-    A list within a list under the same relation cannot be told from a binarised list in a binary tree, but it is what
-    it seems in a tree with some node of three or more children.
+    In a binary tree, a list nested in a list of the same relation looks like a binarized list; in a tree in which some
+    node has three or more children, it is a nested list.
     """
     is_binary = all(len(node.children) <= 2 for node in tree.postorder())
     return flatten(tree) if is_binary else tree
 
 
 def to_json(tree: Node) -> list[Any]:
-    """Plain values: the nodes in post-order, an EDU as its number, others as `children` (how many), `nuclearity` and
-    `relation` (one, or a list of one per child).
+    """Convert a tree to plain values: its nodes in post-order.
 
-    A flat list, for readers and writers of JSON give up on nested values some hundred levels deep.
+    An EDU is its number; other nodes are `children` (how many), `nuclearity` and `relation` (one, or a list with one
+    per child). The list is flat because JSON readers and writers fail on values nested some hundred levels deep.
     """
     values: list[Any] = []
     for node in tree.postorder():
@@ -192,19 +185,20 @@ def to_json(tree: Node) -> list[Any]:
 
 
 def join_names(nuclearity: str, relation: str) -> tuple[str, ...]:
-    """The relation of each child when all share one name."""
+    """List the relation of each child of a node whose children share one relation."""
     is_multinuclear = nuclearity.count("N") > 1
     return tuple(relation if letter == "S" or is_multinuclear else SPAN for letter in nuclearity)
 
 
 def from_json(value: Any) -> Node:
-    """A tree from the list of `to_json`, or from nested mappings with leaves `{"edu": n}` and `children` as a list.
+    """Build a tree from the list of `to_json`, or from nested mappings (`docmt.rst.flatten_nested`).
 
-    Raises UserError when the value is no tree.
+    Raises:
+        UserError: the value is not a tree.
     """
     done: list[Node] = []
     try:
-        for item in value if isinstance(value, list) else _flatten_nested(value):
+        for item in value if isinstance(value, list) else flatten_nested(value):
             if isinstance(item, int):
                 done.append(leaf(item))
                 continue
@@ -221,17 +215,3 @@ def from_json(value: Any) -> Node:
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"discourse tree: not a tree in the form of docs/files.md ({error!r})") from None
     return done[0]
-
-
-def _flatten_nested(value: Any) -> Iterator[Any]:
-    """The nodes of nested mappings in the form of `to_json`."""
-    stack: list[tuple[Any, bool]] = [(value, False)]
-    while stack:
-        item, is_open = stack.pop()
-        if "edu" in item:
-            yield int(item["edu"])
-        elif is_open:
-            yield {**item, "children": len(item["children"])}
-        else:
-            stack.append((item, True))
-            stack.extend((child, False) for child in reversed(item["children"]))

@@ -11,8 +11,8 @@ from docmt.discourse.annotation import annotate, rename, suite_texts, take_shard
 from docmt.discourse.documents import read_discourse, write_discourse
 from docmt.discourse.parsing.loading import load_parser
 from docmt.discourse.segmentation import text as segmentation_text
-from docmt.discourse.segmentation.prediction import Reading
-from docmt.discourse.segmentation.text import Text, read_texts
+from docmt.discourse.segmentation.prediction import SentenceReading
+from docmt.discourse.segmentation.text import PlainText, read_texts
 from docmt.errors import UserError
 
 LENGTHS = (2, 1, 30, 3, 4, 1, 1, 5)
@@ -24,7 +24,7 @@ class EveryThirdWord:
 
     def read(self, sentences):
         empty = torch.empty(0, 0)
-        return [Reading(list(range(3, len(words), 3)), empty, empty) for words in sentences]
+        return [SentenceReading(list(range(3, len(words), 3)), empty, empty) for words in sentences]
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_every_sentence_keeps_its_place(files):
     assert documents[0].sentences[0] == ("He", "left", ",", "because", "it", "rained", ".")
     assert documents[0].sentences[1] == ()
     assert documents[0].edus[-1].end == 0
-    assert "&" in documents[2].sentences[3] and '"' in documents[2].sentences[3], "neither marks nor escapes"
+    assert {"&", '"'} <= set(documents[2].sentences[3]), "neither marks nor escapes"
     for document in documents:
         assert document.dependencies.heads == tuple(range(-1, len(document.edus) - 1))
 
@@ -62,7 +62,7 @@ def test_batches_do_not_matter(files, monkeypatch, batch_words):
 @pytest.mark.parametrize("n_shards", [1, 2, 3, 8, 20])
 def test_shards_in_order_are_all_documents_once(n_shards):
     index = DocumentIndex(tuple(f"d{i}" for i in range(len(LENGTHS))), LENGTHS)
-    texts = [Text(name, ["x"] * length) for name, length in zip(index.ids, LENGTHS, strict=True)]
+    texts = [PlainText(name, ["x"] * length) for name, length in zip(index.ids, LENGTHS, strict=True)]
     shards = [list(take_shard(texts, index, shard=i, n_shards=n_shards)) for i in range(1, n_shards + 1)]
     assert [text for shard in shards for text in shard] == texts
     if n_shards == 2:
@@ -80,7 +80,7 @@ def test_suites_become_documents(tmp_path):
 
 
 def test_gold_trees_take_the_ids_of_the_text(files, tmp_path):
-    documents = annotated(Text(f"d{i}", ["x y"]) for i in range(len(LENGTHS)))
+    documents = annotated(PlainText(f"d{i}", ["x y"]) for i in range(len(LENGTHS)))
     gold = tmp_path / "gold.jsonl"
     write_discourse(gold, documents)
     index = read_index(files[1])
@@ -124,7 +124,7 @@ def test_mistakes_on_the_command_line_are_one_line(options, message, tmp_path, c
 
 def test_gather_writes_a_file(files, tmp_path):
     gold = tmp_path / "gold.jsonl"
-    write_discourse(gold, annotated(Text(f"d{i}", ["x y"]) for i in range(len(LENGTHS))))
+    write_discourse(gold, annotated(PlainText(f"d{i}", ["x y"]) for i in range(len(LENGTHS))))
     out = tmp_path / "out.jsonl"
     assert not main(["discourse", "gather", "--inputs", str(gold), "--documents", str(files[1]), "--out", str(out)])
     assert [document.id for document in read_discourse(out)] == list(read_index(files[1]).ids)

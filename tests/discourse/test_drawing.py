@@ -67,7 +67,7 @@ def test_constituents_are_named_with_nuclearity():
     picture = draw_constituents(PLAIN)
     titles = [element.text for element in ElementTree.fromstring(picture.encode()).iter(f"{SVG}title")]
     assert titles == ["EDUs 1 to 2: joint-list, NN", "EDUs 1 to 3: context, SN"]
-    assert [text for text in texts(picture) if text in "NS"].count("S") == 2  # each with its white edge
+    assert [text for text in texts(picture) if text in "NS"].count("S") == 2  # each with its white outline
 
 
 def test_a_binarised_list_is_drawn_as_the_list_it_is():
@@ -105,7 +105,7 @@ def test_markup_and_forbidden_characters_do_not_break_the_file(draw):
 
 
 @forms
-def test_empty_sentences_have_a_row_of_their_own(draw):
+def test_empty_sentences_have_separate_rows(draw):
     tree = join_pair(leaf(0), join_pair(leaf(1), leaf(2), "NS", "x"), "NS", "y")
     assert texts(draw(document(["a", "", "b"], tree=tree))).count("(empty)") == 1
 
@@ -136,7 +136,7 @@ def test_chinese_words_are_joined_and_wrapped_without_blanks():
 def test_wrapping_loses_only_the_blanks_at_line_ends(content):
     lines = page.wrap(content)
     assert "".join(lines).replace(" ", "") == content.replace(" ", "")
-    # A blank or a closing mark that must stay may run over the end.
+    # A space, or closing punctuation that must not begin a line, may exceed the width.
     assert all(svg.text_width(line.rstrip(" .,"), page.TEXT_SIZE) <= page.TEXT_WIDTH + 15 for line in lines)
 
 

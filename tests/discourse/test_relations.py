@@ -56,7 +56,7 @@ def test_rst_dt_suffixes_and_case_do_not_matter(fine, coarse):
 def test_unknown_names_are_answered_with_the_nearest():
     with pytest.raises(UserError, match="relation 'causal-cuase' is not one of gum; did you mean 'causal-cause'"):
         load_inventory("gum").coarse("causal-cuase")
-    with pytest.raises(UserError, match="relation inventory 'gumm' is not known; did you mean 'gum'"):
+    with pytest.raises(UserError, match="unknown relation inventory 'gumm'; did you mean 'gum'"):
         load_inventory("gumm")
     assert inventory_names() == ["controlled", "gcdt", "gum", "rst_dt"]
 

@@ -213,7 +213,7 @@ def test_files_of_one_name_are_one_row(tmp_path):
 
 def test_command_refuses_a_file_given_twice(tmp_path):
     write_discourse(tmp_path / "a.jsonl", [ARCS])
-    with pytest.raises(UserError, match="given twice"):
+    with pytest.raises(UserError, match="duplicate file"):
         run("statistics", "--files", *[f"a={tmp_path / 'a.jsonl'}"] * 2, "--out", tmp_path / "out.csv")
 
 

@@ -29,7 +29,7 @@ def nary(letters, relation, *children):
 
 @st.composite
 def trees(draw, first=0, depth=3, above=None):
-    """Random n-ary trees; a list never stands directly in a list of the same relation."""
+    """Random n-ary trees; a list is never a child of a list of the same relation."""
     if depth == 0 or draw(st.integers(0, 3)) == 0:
         return leaf(first)
     n = draw(st.integers(2, 4))
@@ -126,7 +126,7 @@ def test_json_brings_trees_back(tree):
     assert hash(from_json(to_json(tree))) == hash(tree)
 
 
-def test_json_keeps_relations_of_their_own():
+def test_json_keeps_different_relations_of_one_node():
     tree = join([leaf(i) for i in range(3)], "SNS", ("a", SPAN, "b"))
     value = to_json(tree)
     assert value[-1]["relation"] == ["a", SPAN, "b"]

@@ -5,8 +5,8 @@ import pytest
 from docmt.discourse.annotation import annotate
 from docmt.discourse.documents import DiscourseDocument, edus_of_starts
 from docmt.discourse.parsing.baselines import baseline
-from docmt.discourse.segmentation.prediction import Reading
-from docmt.discourse.segmentation.text import Text, sentence_words
+from docmt.discourse.segmentation.prediction import SentenceReading
+from docmt.discourse.segmentation.text import PlainText, sentence_words
 from docmt.instances.trees import place_trees
 from docmt.text.pipeline import TextPipeline
 from docmt.text.settings import TextSettings
@@ -28,7 +28,7 @@ class EveryWord:
     """A stand-in for a segmenter: each word is an EDU."""
 
     def read(self, sentences):
-        return [Reading(list(range(1, len(words))), None, None) for words in sentences]
+        return [SentenceReading(list(range(1, len(words))), None, None) for words in sentences]
 
 
 def make_pipeline(**values):
@@ -54,7 +54,7 @@ def test_each_edu_is_exactly_its_subwords(values):
     pipeline = make_pipeline(**values)
     sentences = [pipeline.prepare(line, lang="zh") for line in LINES]
     assert any(subword.endswith("@@") for subwords in sentences for subword in subwords), "words of several subwords"
-    texts = [Text("d", LINES)]
+    texts = [PlainText("d", LINES)]
     (document,) = annotate(texts, lang="zh", segmenter=EveryWord(), parser=baseline("chain"))
     assert len(document.edus) > 60
     assert document.sentences[2] == ()

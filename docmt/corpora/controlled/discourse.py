@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from docmt.corpora.controlled.building import Placed
-from docmt.errors import UserError
+from docmt.rst import dependency_arcs, flatten_nested
 
 WORD = re.compile(r"Mrs?\.|\w+|[^\w\s]")
 
@@ -21,13 +21,13 @@ class _Node:
     """A constituent while the tree grows; `head` is the EDU at the end of the path of leftmost nuclei."""
 
     head: int
-    children: tuple["_Node", "_Node"] | None = None
+    children: list["_Node"] = field(default_factory=list)
     relation: str = ""
     nuclearity: str = ""
     parent: "_Node | None" = None
 
     def as_json(self) -> dict[str, Any]:
-        if self.children is None:
+        if not self.children:
             return {"edu": self.head}
         return {
             "relation": self.relation,
@@ -38,19 +38,20 @@ class _Node:
 
 def _combine(left: _Node, right: _Node, relation: str, nuclearity: str) -> _Node:
     head = right.head if nuclearity == "SN" else left.head
-    node = _Node(head, (left, right), relation, nuclearity)
+    node = _Node(head, [left, right], relation, nuclearity)
     left.parent = right.parent = node
     return node
 
 
 def describe_discourse(document: str, placed: Sequence[Placed]) -> dict[str, Any]:
-    """The gold discourse of a document as it stands in `*.discourse.jsonl`.
+    """Describe the gold discourse of a document, as one value of `*.discourse.jsonl`.
 
     Each sentence is a complete subtree. A sentence joins the tree on its right frontier: with the largest
     constituent whose head is the sentence to which it is attached.
     """
-    words, edus, leaves = [], [], []
-    root = None
+    words: list[list[str]] = []
+    edus: list[dict[str, int]] = []
+    leaves: list[_Node] = []
     for index, item in enumerate(placed):
         sentence = item.sentence
         parts = [split_words(edu) for edu in sentence.edus]
@@ -60,9 +61,15 @@ def describe_discourse(document: str, placed: Sequence[Placed]) -> dict[str, Any
             nodes.append(_Node(len(edus)))
             edus.append({"sentence": index, "start": start, "end": start + len(part)})
             start += len(part)
-        node = nodes[0] if len(nodes) == 1 else _combine(*nodes, sentence.relation, sentence.nuclearity)
+        node = nodes[0]
+        if sentence.relation is not None and sentence.nuclearity is not None:
+            node = _combine(node, nodes[1], sentence.relation, sentence.nuclearity)
+        if index > 0:
+            _attach(leaves[item.parent], node, item)
         leaves.append(next(leaf for leaf in nodes if leaf.head == node.head))
-        root = node if root is None else _attach(root, leaves[item.parent], node, item)
+    root = leaves[0]
+    while root.parent is not None:
+        root = root.parent
     tree = root.as_json()
     return {
         "document": document,
@@ -73,55 +80,33 @@ def describe_discourse(document: str, placed: Sequence[Placed]) -> dict[str, Any
     }
 
 
-def _attach(root: _Node, leaf: _Node, node: _Node, item: Placed) -> _Node:
-    """Join `node` with the largest constituent that `leaf` heads; returns the new root."""
+def _attach(leaf: _Node, node: _Node, item: Placed) -> None:
+    """Join `node` with the largest constituent that `leaf` heads."""
     target = leaf
     while target.parent is not None and target.parent.head == leaf.head:
         target = target.parent
     above = target.parent
     joined = _combine(target, node, item.relation, item.nuclearity)
-    if above is None:
-        return joined
-    above.children = (above.children[0], joined)
-    joined.parent = above
-    return root
+    if above is not None:
+        above.children[1] = joined
+        joined.parent = above
 
 
 def dependencies(tree: dict[str, Any], n_edus: int) -> list[dict[str, Any]]:
-    """The dependency form of a constituent tree, by the conversion of Li et al. (2014).
+    """Convert a constituent tree as generated to dependencies, without flattening lists within lists.
 
-    The head of a constituent is the head of its leftmost nucleus; the heads of the other children depend on it.
+    Returns:
+        One `{"head": EDU or -1, "relation": …}` per EDU.
 
-    Returns one `{"head": EDU or -1, "relation": …}` per EDU. Raises UserError when the leaves of the tree are not
-    the EDUs 0 to n_edus − 1 in order.
+    Raises:
+        UserError: the leaves of the tree are not the EDUs 0 to n_edus − 1 in order.
     """
-    if (leaves := list(_leaves(tree))) != list(range(n_edus)):
-        raise UserError(
-            f"discourse tree: its leaves are {leaves}, but they must be the EDUs 0 to {n_edus - 1} in order"
-        )
-    arcs: list[dict[str, Any]] = [{} for _ in range(n_edus)]
-    arcs[_convert(tree, arcs)] = {"head": -1, "relation": "root"}
-    return arcs
-
-
-def _leaves(tree: dict[str, Any]) -> Iterable[int]:
-    if "edu" in tree:
-        yield tree["edu"]
-        return
-    for child in tree["children"]:
-        yield from _leaves(child)
-
-
-def _convert(tree: dict[str, Any], arcs: list[dict[str, Any]]) -> int:
-    """Fill in the arcs below a constituent; returns its head."""
-    if "edu" in tree:
-        return tree["edu"]
-    heads = [_convert(child, arcs) for child in tree["children"]]
-    head = heads[tree["nuclearity"].index("N")]
-    for other in heads:
-        if other != head:
-            arcs[other] = {"head": head, "relation": tree["relation"]}
-    return head
+    nodes = (
+        item if isinstance(item, int) else (item["nuclearity"], [item["relation"]] * item["children"])
+        for item in flatten_nested(tree)
+    )
+    arcs = zip(*dependency_arcs(nodes, n_edus), strict=True)
+    return [{"head": head, "relation": relation} for head, relation in arcs]
 
 
 @dataclass(frozen=True)
@@ -150,7 +135,7 @@ def measure_neighbourhood(documents: Iterable[tuple[Sequence[Placed], dict[str, 
         heads = [arc["head"] for arc in discourse["dependency"]]
         main = main_edus(discourse, placed)
         for index, item in enumerate(placed):
-            if item.phenomenon != "pronoun":
+            if item.phenomenon != "pronoun" or item.antecedent is None:
                 continue
             here, there = main[index], main[item.antecedent]
             n_pronouns += 1
@@ -160,7 +145,7 @@ def measure_neighbourhood(documents: Iterable[tuple[Sequence[Placed], dict[str, 
 
 
 def main_edus(discourse: dict[str, Any], placed: Sequence[Placed]) -> list[int]:
-    """The EDU with the main clause of each sentence; it is there that nouns and pronouns stand."""
+    """The EDU with the main clause of each sentence; which holds its nouns and pronouns."""
     first: dict[int, int] = {}
     for number, edu in enumerate(discourse["edus"]):
         first.setdefault(edu["sentence"], number)

@@ -1,4 +1,4 @@
-"""Pictures of discourse trees as SVG text, made without a browser or other tools.
+"""Pictures of discourse trees as SVG, without a browser or other tools.
 
-`page` lays the EDUs out as lines of text; `dependencies` and `constituents` draw the tree at their left.
+`page` lays out the EDUs as lines of text; `dependencies` and `constituents` draw the tree to their left.
 """

@@ -1,4 +1,4 @@
-"""The dependency form: arcs from heads to dependents, long ones on outer lanes."""
+"""The dependency form: arcs from heads to dependents, with long ones on outer lanes."""
 
 from collections.abc import Sequence
 
@@ -6,31 +6,31 @@ import numpy as np
 
 from docmt.discourse.dependencies import NO_HEAD, DependencyTree, depths
 from docmt.discourse.documents import DiscourseDocument
-from docmt.discourse.drawing.page import LABEL_SIZE, Part, Row, compose, lay_out
+from docmt.discourse.drawing.page import LABEL_SIZE, Row, TreeDrawing, compose, lay_out
 from docmt.discourse.drawing.svg import COLOURS, arrow_head, dot, line, text, text_width
 
 LANE_WIDTH, MAX_LANES_WIDTH = 13.0, 700.0
 OFFSET = 4.0
-"""Arcs reach an EDU a little above its middle and leave it a little below, so that they do not run over each other."""
+"""Arcs reach an EDU a little above its middle and leave it a little below, so that they do not overlap."""
 LEGEND = "Arrows go from head to dependent; thick ones cross sentences; one colour per step from the root."
 
 
 def draw_dependencies(document: DiscourseDocument) -> str:
-    """The dependency tree of a document as SVG text. Raises UserError when the document has EDUs but no tree."""
+    """Draw the dependency tree of a document as SVG; raises UserError when the document has EDUs but no tree."""
     rows = lay_out(document)
-    tree = _arcs(document.dependencies, rows) if rows else Part(0.0, ())
+    tree = _arcs(document.dependencies, rows) if rows else TreeDrawing(0.0, ())
     return compose(document, rows, tree, legend=LEGEND)
 
 
 def assign_lanes(heads: Sequence[int], middles: Sequence[float]) -> list[int]:
-    """The lane of the arcs that leave each EDU, from 0 (next to the text); all arcs of one EDU share a lane.
+    """Assign lanes, counted from 0 (next to the text), to the arcs that leave each EDU; they share one lane.
 
-    Short stretches come first; each takes the lane beyond all shorter ones that it overlaps. EDUs without dependents
-    get lane 0.
+    Short arcs come first; each takes the lane beyond all shorter ones that it overlaps. EDUs without dependents get
+    lane 0.
 
     Args:
         heads: of each EDU, −1 for the root.
-        middles: y of each EDU, rising.
+        middles: y of each EDU, ascending.
     """
     low, high = np.array(middles) + OFFSET, np.array(middles) + OFFSET
     for edu, head in enumerate(heads):
@@ -46,8 +46,8 @@ def assign_lanes(heads: Sequence[int], middles: Sequence[float]) -> list[int]:
     return np.maximum(lanes, 0).tolist()
 
 
-def _arcs(tree: DependencyTree, rows: Sequence[Row]) -> Part:
-    """Lanes at the left, the relation of each EDU between them and the text."""
+def _arcs(tree: DependencyTree, rows: Sequence[Row]) -> TreeDrawing:
+    """Draw lanes at the left, and the relation of each EDU between them and the text."""
     middles = [row.middle for row in rows]
     lanes = assign_lanes(tree.heads, middles)
     pitch = min(LANE_WIDTH, MAX_LANES_WIDTH / (1 + max(lanes)))
@@ -67,4 +67,4 @@ def _arcs(tree: DependencyTree, rows: Sequence[Row]) -> Part:
             elements.append(dot(end - 5, y, 4, colour))
         weight = 'font-weight="bold"' if head == NO_HEAD else ""
         elements.append(text(end + 5, y + 3.5, tree.relations[edu], size=LABEL_SIZE, colour=colour, extra=weight))
-    return Part(-end + 24 + pitch * max(lanes), elements)
+    return TreeDrawing(-end + 24 + pitch * max(lanes), elements)

@@ -1,4 +1,4 @@
-"""The page of a picture: EDUs as lines of text from top to bottom in bands of sentences, a tree at their left."""
+"""The page of a picture: EDUs as lines of text in one band per sentence, with a tree to their left."""
 
 import itertools
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ HEADER_HEIGHT, ROW_GAP, BAND_GAP = 58.0, 8.0, 5.0
 BANDS = ("#ffffff", "#f1f4f8")
 GREY = "#6b7280"
 CLOSING = ",.;:!?)]}%…"
-"""Marks that do not begin a line."""
+"""Punctuation that must not begin a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Row:
     """An EDU on the page.
 
     Attributes:
-        top, bottom: y of its upper and lower edge, the bottom of one row being the top of the next.
+        top, bottom: y of its upper and lower edge; the bottom of a row is the top of the next one.
         middle: y of the middle of its first line of text, where the tree meets it.
         lines: its words, wrapped.
     """
@@ -35,7 +35,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TreeDrawing:
     """SVG elements that end at x = 0 on the right and reach `width` to the left of it."""
 
     width: float
@@ -43,7 +43,7 @@ class Part:
 
 
 def join_words(words: Sequence[str]) -> str:
-    """Words as text: blanks between them, but none between two full-width characters."""
+    """Join words with spaces, except between two full-width characters."""
     pieces = list(words[:1])
     for before, word in itertools.pairwise(words):
         is_solid = before and word and is_wide(before[-1]) and is_wide(word[0])
@@ -52,7 +52,7 @@ def join_words(words: Sequence[str]) -> str:
 
 
 def wrap(content: str) -> tuple[str, ...]:
-    """Break a text into lines of TEXT_WIDTH: at blanks, or anywhere in texts that have none."""
+    """Break a text into lines of `TEXT_WIDTH`, at spaces where there are any."""
     lines, start, last_blank, width = [], 0, -1, 0.0
     for place, character in enumerate(content):
         width += text_width(character, TEXT_SIZE)
@@ -67,7 +67,7 @@ def wrap(content: str) -> tuple[str, ...]:
 
 
 def lay_out(document: DiscourseDocument) -> list[Row]:
-    """One row per EDU, from the top of the page downwards."""
+    """Lay out one row per EDU, from top to bottom."""
     rows: list[Row] = []
     top = HEADER_HEIGHT
     for number, edu in enumerate(document.edus):
@@ -81,14 +81,14 @@ def lay_out(document: DiscourseDocument) -> list[Row]:
     return rows
 
 
-def compose(document: DiscourseDocument, rows: Sequence[Row], tree: Part, *, legend: str) -> str:
-    """The whole picture as SVG text: header, bands, sentence numbers, tree, EDU numbers, EDUs."""
+def compose(document: DiscourseDocument, rows: Sequence[Row], tree: TreeDrawing, *, legend: str) -> str:
+    """Compose the picture as SVG: header, bands, sentence numbers, tree, EDU numbers, EDUs."""
     counts = f"{len(document.sentences):,} sentences, {len(rows):,} EDUs"
     header_width = max(text_width(document.id, TITLE_SIZE), text_width(f"{counts}. {legend}", LABEL_SIZE) * 1.05)
     tree_end = MARGIN + SENTENCE_WIDTH + tree.width
     text_start = tree_end + NUMBER_WIDTH
     used = max((text_width(part, TEXT_SIZE) for row in rows for part in row.lines), default=0.0)
-    # The font is not known, so some room is left for one that runs wider than assumed.
+    # Leave some room, because the viewer may use a wider font than assumed.
     width = max(text_start + min(used, TEXT_WIDTH) * 1.1 + MARGIN, header_width + 2 * MARGIN)
     height = (rows[-1].bottom if rows else HEADER_HEIGHT) + MARGIN
     elements = [
@@ -109,7 +109,7 @@ def compose(document: DiscourseDocument, rows: Sequence[Row], tree: Part, *, leg
 
 
 def _bands(document: DiscourseDocument, rows: Sequence[Row], width: float) -> list[str]:
-    """A band per sentence, every second one tinted, with its number; a line above each paragraph but the first."""
+    """Draw a numbered band per sentence, every second one tinted, and a line above each paragraph but the first."""
     elements = []
     paragraphs = set(document.paragraphs or ()) - {0}
     for sentence, group in itertools.groupby(rows, key=lambda row: row.sentence):

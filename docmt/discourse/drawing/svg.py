@@ -1,4 +1,4 @@
-"""The few SVG elements that the pictures are made of. Lengths are pixels; y grows downwards."""
+"""The SVG elements of the pictures. Lengths are in pixels; y grows downwards."""
 
 import re
 import unicodedata
@@ -6,19 +6,19 @@ from collections.abc import Sequence
 
 FONT = "Helvetica, Arial, 'Noto Sans CJK SC', 'Microsoft YaHei', sans-serif"
 COLOURS = ("#1f3a5f", "#b3541e", "#2b7a4b", "#7a4a9c", "#a8324a", "#1c7c8c", "#7d6a14")
-"""One per step from the root, and again from the start: dark enough to be read as text on white."""
+"""One per step from the root, repeated cyclically; dark enough for text on white."""
 NARROW, WIDE = "fijlrtI.,;:'|!()[]-` ", "mwMW@%—"
 XML_FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def escape(text: str) -> str:
-    """Text as XML content or attribute; characters that XML forbids become U+FFFD."""
+    """Escape text for XML content or attributes; characters that XML forbids become U+FFFD."""
     text = XML_FORBIDDEN.sub("\ufffd", text)
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
 
 
 def text_width(text: str, size: float) -> float:
-    """About the width of a text in a usual sans-serif font of `size` pixels."""
+    """Estimate the width of a text in a common sans-serif font of `size` pixels."""
     return size * sum(map(_character_width, text))
 
 
@@ -35,26 +35,26 @@ def _character_width(character: str) -> float:
 
 
 def is_wide(character: str) -> bool:
-    """Whether it takes a full square, as Chinese characters do."""
+    """Tell whether a character is full-width, as Chinese characters are."""
     return unicodedata.east_asian_width(character) in "WF"
 
 
 def text(x: float, y: float, content: str, *, size: float, colour: str = "#222", extra: str = "") -> str:
-    """A line of text whose baseline starts at (x, y); `extra` holds further attributes."""
+    """Make a line of text whose baseline starts at (x, y); `extra` holds further attributes."""
     return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" fill="{colour}"{_more(extra)}>{escape(content)}</text>'
 
 
 def edged_text(x: float, y: float, content: str, *, size: float, colour: str) -> list[str]:
-    """A line of text with a white edge, which keeps it readable on lines; as two elements, for want of `paint-order`.
+    """Make a line of text with a white outline, which keeps it readable on lines.
 
-    Not every program that shows SVG knows that attribute.
+    These are two elements, because not every SVG viewer supports `paint-order`.
     """
     edge = 'stroke="#ffffff" stroke-width="3" stroke-linejoin="round"'
     return [text(x, y, content, size=size, colour="#ffffff", extra=edge), text(x, y, content, size=size, colour=colour)]
 
 
 def line(points: Sequence[tuple[float, float]], colour: str, *, width: float, extra: str = "") -> str:
-    """A line through points, with rounded corners where it turns by a right angle."""
+    """Make a line through points, with rounded corners where it makes a right angle."""
     parts = [f"M{points[0][0]:.1f} {points[0][1]:.1f}"]
     for before, corner, after in zip(points, points[1:], points[2:], strict=False):
         start, end = _towards(corner, before), _towards(corner, after)
@@ -64,7 +64,7 @@ def line(points: Sequence[tuple[float, float]], colour: str, *, width: float, ex
 
 
 def _towards(corner: tuple[float, float], other: tuple[float, float], radius: float = 4.0) -> tuple[float, float]:
-    """The point `radius` away from a corner on the way to another point, or half-way where that is nearer."""
+    """Find the point `radius` away from a corner towards another point, or halfway there if that is nearer."""
     dx, dy = other[0] - corner[0], other[1] - corner[1]
     length = abs(dx) + abs(dy)
     share = min(radius / length, 0.5) if length else 0.0
@@ -72,17 +72,17 @@ def _towards(corner: tuple[float, float], other: tuple[float, float], radius: fl
 
 
 def arrow_head(x: float, y: float, colour: str) -> str:
-    """An arrow head that points right and ends at (x, y)."""
+    """Make an arrow head that points right and ends at (x, y)."""
     return f'<path d="M{x - 6:.1f} {y - 3:.1f}L{x:.1f} {y:.1f}L{x - 6:.1f} {y + 3:.1f}Z" fill="{colour}"/>'
 
 
 def dot(x: float, y: float, radius: float, colour: str) -> str:
-    """A filled circle."""
+    """Make a filled circle."""
     return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}" fill="{colour}"/>'
 
 
 def rectangle(x: float, y: float, width: float, height: float, colour: str) -> str:
-    """A filled rectangle without outline."""
+    """Make a filled rectangle without outline."""
     return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{colour}"/>'
 
 

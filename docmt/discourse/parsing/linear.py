@@ -5,7 +5,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 from docmt.discourse.documents import DiscourseDocument
 from docmt.discourse.parsing.baselines import WordStates
@@ -14,7 +14,6 @@ from docmt.discourse.parsing.linear_features import LexicalSketch, merge_feature
 from docmt.discourse.parsing.linear_model import Instances, LinearClassifier, fit
 from docmt.discourse.parsing.linear_settings import LinearSettings
 from docmt.discourse.parsing.neural_examples import merge_rows
-from docmt.discourse.parsing.syntax import DocumentSyntax, WordSyntax, check_syntax
 from docmt.discourse.parsing.transitions import (
     FORMS,
     Constraint,
@@ -24,6 +23,7 @@ from docmt.discourse.parsing.transitions import (
     merges,
     parse_greedily,
 )  # fmt: skip
+from docmt.discourse.syntax import DocumentSyntax, SentenceSyntax, check_syntax
 from docmt.discourse.trees import Node
 
 LEVELS = {SAME_SENTENCE: "sentence", SAME_PARAGRAPH: "paragraph", ABOVE: "document", UNKNOWN: "text"}
@@ -42,8 +42,8 @@ def no_syntax(documents: Sequence[DiscourseDocument]) -> list[None]:
 class SyntaxPredictor(Protocol):
     """What the linear parser can use of a segmenter."""
 
-    def aux_predictions(self, sentences: Sequence[Sequence[str]]) -> Sequence[Any]:
-        """For each sentence, an object with `pos`, `heads` and `relations` of its words."""
+    def aux_predictions(self, sentences: Sequence[Sequence[str]]) -> Sequence[SentenceSyntax]:
+        """The syntax of each sentence; the heads need not form a tree."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,7 @@ class SegmenterSyntax:
         sentences = [words for document in documents for words in document.sentences]
         found = iter(self.segmenter.aux_predictions(sentences))
         return [
-            tuple(WordSyntax(part.pos, part.heads, part.relations) for part in itertools.islice(found, length))
-            for length in (len(document.sentences) for document in documents)
+            tuple(itertools.islice(found, length)) for length in (len(document.sentences) for document in documents)
         ]
 
 

@@ -15,8 +15,8 @@ from docmt.discourse.parsing.structure import (
     Sketch,
     state_values,
 )
-from docmt.discourse.parsing.syntax import DocumentSyntax
 from docmt.discourse.parsing.transitions import Merge, State
+from docmt.discourse.syntax import DocumentSyntax
 
 NO_WORD = "-"
 

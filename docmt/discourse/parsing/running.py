@@ -10,9 +10,9 @@ from docmt.discourse.parsing.baselines import Parser
 from docmt.discourse.parsing.evaluation import Scores
 from docmt.discourse.parsing.linear import LinearParser
 from docmt.discourse.parsing.loading import load_parser
-from docmt.discourse.parsing.syntax import DocumentSyntax, iterate_syntax
 from docmt.discourse.parsing.training import coarse_classes
 from docmt.discourse.segmentation.prediction import Segmenter
+from docmt.discourse.syntax import DocumentSyntax, iterate_syntax
 from docmt.errors import UserError
 
 BATCH_EDUS = 4000

@@ -16,10 +16,10 @@ from docmt.discourse.parsing.neural_examples import learn_words, make_example, n
 from docmt.discourse.parsing.neural_training import train_member
 from docmt.discourse.parsing.preparation import relation_names, training_tree
 from docmt.discourse.parsing.settings import ParserSettings
-from docmt.discourse.parsing.syntax import DocumentSyntax, read_syntax
 from docmt.discourse.relations import load_inventory
 from docmt.discourse.segmentation.model_file import segmenter_of
 from docmt.discourse.segmentation.prediction import Segmenter
+from docmt.discourse.syntax import DocumentSyntax, read_syntax
 from docmt.discourse.trees import Node
 from docmt.errors import UserError
 from docmt.files import read_bytes

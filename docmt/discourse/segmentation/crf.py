@@ -14,17 +14,18 @@ class LinearChainCrf(nn.Module):
         super().__init__()
         self.first_L = nn.Parameter(torch.zeros(n_labels))
         self.transitions_LL = nn.Parameter(torch.zeros(n_labels, n_labels))
-        """From the label of the row to the label of the column."""
+        """Score of moving from the label of the row to the label of the column."""
 
     def log_likelihood(self, emissions_BTL: Tensor, labels_BT: Tensor, mask_BT: Tensor) -> Tensor:
-        """Log probability of each label sequence.
+        """Compute the log probability of each label sequence.
 
         Args:
             emissions_BTL: float32.
-            labels_BT: int64; of no account where the mask is false.
-            mask_BT: bool; true for the words of each sentence, of which there is one at least.
+            labels_BT: int64; ignored where the mask is false.
+            mask_BT: bool; true for the words of each sentence, at least one.
 
-        Returns float32 [B].
+        Returns:
+            float32 [B].
         """
         chosen_BT = emissions_BTL.gather(2, labels_BT[..., None])[..., 0]
         moves_BT = self.transitions_LL[labels_BT[:, :-1], labels_BT[:, 1:]]
@@ -37,13 +38,14 @@ class LinearChainCrf(nn.Module):
         return score_B - torch.logsumexp(alpha_BL, dim=1)
 
     def viterbi(self, emissions_BTL: Tensor, lengths_B: Tensor) -> Tensor:
-        """The most probable label sequences.
+        """Find the most probable label sequences.
 
         Args:
             emissions_BTL: float32.
-            lengths_B: int64, words of each sentence, one at least.
+            lengths_B: int64, number of words of each sentence, at least one.
 
-        Returns int64 [B, T]; of no account behind the end of a sentence.
+        Returns:
+            int64 [B, T]; meaningless beyond the end of a sentence.
         """
         n_words = emissions_BTL.shape[1]
         best_BL = self.first_L + emissions_BTL[:, 0]
@@ -61,6 +63,6 @@ class LinearChainCrf(nn.Module):
         labels_BT[:, -1] = label_B
         for t in range(n_words - 2, -1, -1):
             previous_B = before[t].gather(1, label_B[:, None])[:, 0]
-            label_B = torch.where(last_B > t, previous_B, label_B)  # behind the end the last label waits
+            label_B = torch.where(last_B > t, previous_B, label_B)  # beyond the end, keep the last label
             labels_BT[:, t] = label_B
         return labels_BT

@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,47 +13,40 @@ from docmt.errors import UserError
 from docmt.files import read_lines
 
 
-@dataclass(frozen=True)
-class Counts:
-    """EDU starts found, looked for, and both."""
-
-    correct: int
-    predicted: int
-    gold: int
-
-    def scores(self) -> dict[str, Any]:
-        """Precision, recall and F1 in percent (0 where nothing was predicted, or nothing was there), and the counts."""
-        precision = 100 * self.correct / self.predicted if self.predicted else 0.0
-        recall = 100 * self.correct / self.gold if self.gold else 0.0
-        f1 = 200 * self.correct / (self.predicted + self.gold) if self.correct else 0.0
-        counts = {"correct": self.correct, "predicted": self.predicted, "gold": self.gold}
-        return {"precision": precision, "recall": recall, "f1": f1, **counts}
-
-
 def score_starts(
     predicted: Iterable[Sequence[int]], gold: Iterable[Sequence[int]], *, n_sentences: int
 ) -> dict[str, dict[str, Any]]:
-    """Micro-averaged scores.
+    """Compute micro-averaged scores of EDU starts.
 
     Args:
-        predicted, gold: the words other than the first at which an EDU begins, for each sentence.
-        n_sentences: how many of the sentences have words.
+        predicted: for each sentence, the words other than the first at which a predicted EDU begins.
+        gold: the same for gold EDUs.
+        n_sentences: number of sentences that have words.
 
-    Returns `inside`: starts inside sentences only, as in Wang et al. (2018); `all`: the first words of sentences too,
-    which are always right when sentences are given, as in the DISRPT shared tasks.
+    Returns:
+        `inside` scores starts inside sentences only, as in Wang et al. (2018). `all` includes the first words of
+        sentences, as in the DISRPT shared tasks; these are always right when sentences are given.
     """
     correct = n_predicted = n_gold = 0
     for found, wanted in zip(predicted, gold, strict=True):
         correct += len(set(found) & set(wanted))
         n_predicted += len(found)
         n_gold += len(wanted)
-    inside = Counts(correct, n_predicted, n_gold)
-    everything = Counts(correct + n_sentences, n_predicted + n_sentences, n_gold + n_sentences)
-    return {"all": everything.scores(), "inside": inside.scores()}
+    everything = _scores(correct + n_sentences, n_predicted + n_sentences, n_gold + n_sentences)
+    return {"all": everything, "inside": _scores(correct, n_predicted, n_gold)}
+
+
+def _scores(correct: int, predicted: int, gold: int) -> dict[str, Any]:
+    """Compute precision, recall and F1 in percent (0 where undefined), with the counts."""
+    precision = 100 * correct / predicted if predicted else 0.0
+    recall = 100 * correct / gold if gold else 0.0
+    f1 = 200 * correct / (predicted + gold) if correct else 0.0
+    counts = {"correct": correct, "predicted": predicted, "gold": gold}
+    return {"precision": precision, "recall": recall, "f1": f1, **counts}
 
 
 def evaluate_file(segmenter: Segmenter, gold: Path) -> dict[str, Any]:
-    """Segment the sentences of a `*.discourse.jsonl` anew, in its own words, and score them."""
+    """Segment the sentences of a `*.discourse.jsonl`, with its word boundaries, and score the result."""
     documents = read_discourse(gold)
     sentences, starts = _sentences(documents)
     scores = score_starts(segmenter.segment(sentences), starts, n_sentences=sum(map(bool, sentences)))
@@ -62,15 +54,18 @@ def evaluate_file(segmenter: Segmenter, gold: Path) -> dict[str, Any]:
 
 
 def evaluate_text(segmenter: Segmenter, gold: Path, *, text: Path, lang: str) -> dict[str, Any]:
-    """Segment plain text in the words of our tokeniser, and score it against a `*.discourse.jsonl`.
+    """Tokenize and segment plain text, and score the result against a `*.discourse.jsonl`.
 
-    Starts are compared as places in the text without its blanks, for the words need not be the same.
+    As word boundaries may differ, starts are compared as character positions, spaces not counted.
 
     Args:
+        segmenter: the segmenter to score.
+        gold: `*.discourse.jsonl` file.
         text: the same sentences as plain text, one per line.
-        lang: the language of the tokeniser.
+        lang: language of the text.
 
-    Raises UserError when a line is not the text of its sentence.
+    Raises:
+        UserError: a line is not the text of its sentence.
     """
     documents = read_discourse(gold)
     sentences, starts = _sentences(documents)
@@ -89,13 +84,13 @@ def evaluate_text(segmenter: Segmenter, gold: Path, *, text: Path, lang: str) ->
 
 
 def _sentences(documents: Sequence[DiscourseDocument]) -> tuple[list[tuple[str, ...]], list[list[int]]]:
-    """The sentences of all documents, and their inner starts."""
+    """Collect the sentences of all documents and their inner starts."""
     sentences = [words for document in documents for words in document.sentences]
     return sentences, [found for document in documents for found in inner_starts(document)]
 
 
 def _places(sentences: Iterable[Sequence[str]], starts: Iterable[Sequence[int]]) -> list[list[int]]:
-    """How many characters stand before each start in its sentence."""
+    """Count the characters before each start in its sentence."""
     places = []
     for words, found in zip(sentences, starts, strict=True):
         before = [0, *itertools.accumulate(map(len, words))]

@@ -1,4 +1,4 @@
-"""Training examples of the segmenter: sentences with EDU starts, and their syntax where it is known.
+"""Training examples of the segmenter: sentences with EDU starts and, where known, syntax.
 
 Shapes: B sentences, T words of the longest.
 """
@@ -6,65 +6,34 @@ Shapes: B sentences, T words of the longest.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from docmt.batching import fill_batches
 from docmt.discourse.dependencies import NO_HEAD, check_dependencies
 from docmt.discourse.documents import DiscourseDocument, read_discourse
-from docmt.discourse.segmentation.network import INSIDE, START, Batch
-from docmt.discourse.segmentation.vocabulary import Vocabulary, WordTypes, number_types
+from docmt.discourse.segmentation.network import INSIDE, START, SentenceBatch
+from docmt.discourse.segmentation.vocabulary import WordTypes, WordVocabulary, number_types
+from docmt.discourse.syntax import DocumentSyntax, SentenceSyntax, read_syntax
 from docmt.errors import UserError
-from docmt.files import read_jsonl
-
-NO_OPENING = "_"
-"""Where no phrase begins: at a word with something of its own phrase before it."""
 
 IGNORED = -100
-"""A target that no loss counts: behind the end of a sentence, or a label that is not in the vocabulary."""
+"""A target that losses ignore: padding, or a label that is not in the vocabulary."""
 
 
 @dataclass(frozen=True)
-class Syntax:
-    """Parts of speech, heads (from 0, −1 for the root) and relations of the words of a sentence."""
-
-    pos: tuple[str, ...]
-    heads: tuple[int, ...]
-    relations: tuple[str, ...]
-
-    @property
-    def openings(self) -> tuple[str, ...]:
-        """For each word, the relation of the largest phrase (a word and all below it) that begins with it.
-
-        EDUs begin where clauses begin, and this says at their first word which clause it is.
-        """
-        first = list(range(len(self.heads)))
-        depths = [0] * len(self.heads)
-        for word in range(len(self.heads)):
-            above = self.heads[word]
-            while above != NO_HEAD:
-                first[above] = min(first[above], word)
-                depths[word] += 1
-                above = self.heads[above]
-        openings = [NO_OPENING] * len(self.heads)
-        for word in sorted(range(len(self.heads)), key=lambda word: (-depths[word], word)):
-            openings[first[word]] = self.relations[word]
-        return tuple(openings)
-
-
-@dataclass(frozen=True)
-class Example:
-    """A sentence with one word at least, the inner starts of its EDUs, and its syntax where it is known."""
+class SentenceExample:
+    """A sentence of at least one word, the inner starts of its EDUs and, where known, its syntax."""
 
     words: tuple[str, ...]
     starts: tuple[int, ...]
-    syntax: Syntax | None = None
+    syntax: SentenceSyntax | None = None
 
 
 def inner_starts(document: DiscourseDocument) -> list[list[int]]:
-    """For each sentence, the words other than the first at which an EDU begins."""
+    """List, for each sentence, the words other than the first at which an EDU begins."""
     starts: list[list[int]] = [[] for _ in document.sentences]
     for edu in document.edus:
         if edu.start:
@@ -72,57 +41,43 @@ def inner_starts(document: DiscourseDocument) -> list[list[int]]:
     return starts
 
 
-def read_examples(prefix: Path) -> list[Example]:
+def read_examples(prefix: Path) -> list[SentenceExample]:
     """Read `PREFIX.discourse.jsonl` and, where it exists, `PREFIX.syntax.jsonl`. Sentences without words are left out.
 
-    Raises UserError when a file is malformed, holds no sentence, or the two do not fit each other.
+    Raises:
+        UserError: a file is malformed, there is no sentence with words, or the two files do not fit each other.
     """
     path, syntax_path = Path(f"{prefix}.discourse.jsonl"), Path(f"{prefix}.syntax.jsonl")
     documents = read_discourse(path)
-    syntax: list[Any] = [None] * len(documents)
+    syntax: Sequence[Sequence[SentenceSyntax | None]] = [[None] * len(document.sentences) for document in documents]
     if syntax_path.exists():
-        syntax = read_jsonl(syntax_path)
-        if len(syntax) != len(documents):
-            raise UserError(f"{syntax_path}: {len(syntax)} documents, but {path} has {len(documents)}")
+        syntax = _read_trees(syntax_path, documents)
     examples = []
-    for number, (document, value) in enumerate(zip(documents, syntax, strict=True), start=1):
-        parsed = [None] * len(document.sentences)
-        if value is not None:
-            parsed = _document_syntax(value, document, where=f"{syntax_path}: line {number}")
-        triples = zip(document.sentences, inner_starts(document), parsed, strict=True)
-        examples += [Example(words, tuple(starts), tree) for words, starts, tree in triples if words]
+    for document, trees in zip(documents, syntax, strict=True):
+        triples = zip(document.sentences, inner_starts(document), trees, strict=True)
+        examples += [SentenceExample(words, tuple(starts), tree) for words, starts, tree in triples if words]
     if not examples:
-        raise UserError(f"{path}: it holds no sentence with words")
+        raise UserError(f"{path}: no sentence with words")
     return examples
 
 
-def _document_syntax(value: Any, document: DiscourseDocument, *, where: str) -> list[Syntax]:
-    """The syntax of each sentence, checked against the document's words."""
-    try:
-        name, sentences = value["document"], value["sentences"]
-        trees = [Syntax(tuple(s["pos"]), tuple(s["heads"]), tuple(s["relations"])) for s in sentences]
-    except (KeyError, TypeError) as error:
-        raise UserError(f"{where}: not the syntax of a document ({error!r})") from None
-    if name != document.id or len(trees) != len(document.sentences):
-        raise UserError(
-            f"{where}: syntax of {name!r} with {len(trees)} sentences, but the document is {document.id!r} with "
-            f"{len(document.sentences)}"
-        )
-    for number, (tree, words) in enumerate(zip(trees, document.sentences, strict=True), start=1):
-        if not len(tree.pos) == len(tree.heads) == len(tree.relations) == len(words):
-            raise UserError(f"{where}: sentence {number}: the syntax does not have one entry per word ({len(words)})")
-        check_dependencies(tree.heads, where=f"{where}: sentence {number}")
-    return trees
+def _read_trees(path: Path, documents: Sequence[DiscourseDocument]) -> list[DocumentSyntax]:
+    """Read the syntax of documents, and check that the heads of each sentence form a tree."""
+    syntax = read_syntax(path, documents)
+    for line, sentences in enumerate(syntax, start=1):
+        for number, sentence in enumerate(sentences, start=1):
+            check_dependencies(sentence.heads, where=f"{path}: line {line}: sentence {number}")
+    return syntax
 
 
 @dataclass(frozen=True)
 class Targets:
-    """What a batch should give; int64 [B, T].
+    """Gold output for a batch; int64 [B, T].
 
     Attributes:
-        labels_BT: INSIDE or START.
-        pos_BT, relations_BT, openings_BT: numbers in the vocabulary, or IGNORED.
-        heads_BT: the head, T for the root, or IGNORED.
+        labels_BT: `INSIDE` or `START`.
+        pos_BT, relations_BT, openings_BT: numbers in the vocabulary, or `IGNORED`.
+        heads_BT: the head, T for the root, or `IGNORED`.
     """
 
     labels_BT: Tensor
@@ -133,9 +88,9 @@ class Targets:
 
 
 class ExampleSet:
-    """Examples with everything numbered once."""
+    """Examples whose words and labels are numbered once."""
 
-    def __init__(self, examples: Sequence[Example], vocabulary: Vocabulary) -> None:
+    def __init__(self, examples: Sequence[SentenceExample], vocabulary: WordVocabulary) -> None:
         names, self._words = number_types(example.words for example in examples)
         self._types = WordTypes.encode(names, vocabulary)
         self._starts = [example.starts for example in examples]
@@ -153,45 +108,32 @@ class ExampleSet:
     def __len__(self) -> int:
         return len(self._words)
 
-    def batch(self, chosen: Sequence[int]) -> tuple[WordTypes, Batch, Targets]:
-        """Some of the examples, in the order given, and the word types that they use."""
+    def batch(self, chosen: Sequence[int]) -> tuple[WordTypes, SentenceBatch, Targets]:
+        """Batch the chosen examples, in the order given, with the word types that they use."""
         lengths = [len(self._words[i]) for i in chosen]
         longest = max(lengths)
-        batch = Batch.pad([self._words[i] for i in chosen])
+        batch = SentenceBatch.pad([self._words[i] for i in chosen])
         labels_BT = torch.full_like(batch.index_BT, INSIDE)
         pos_BT, relations_BT, openings_BT, heads_BT = (torch.full_like(labels_BT, IGNORED) for _ in range(4))
         for row, i in enumerate(chosen):
             labels_BT[row, list(self._starts[i])] = START
-            if self._syntax[i] is not None:
-                pos, relations, openings, heads = map(torch.tensor, self._syntax[i])
+            if (syntax := self._syntax[i]) is not None:
+                pos, relations, openings, heads = map(torch.tensor, syntax)
                 pos_BT[row, : lengths[row]] = pos
                 relations_BT[row, : lengths[row]] = relations
                 openings_BT[row, : lengths[row]] = openings
                 heads_BT[row, : lengths[row]] = heads.masked_fill(heads == NO_HEAD, longest)
         used_U, index_BT = torch.unique(batch.index_BT, return_inverse=True)
         targets = Targets(labels_BT, pos_BT, relations_BT, openings_BT, heads_BT)
-        return self._types.select(used_U), Batch(index_BT, batch.lengths_B), targets
+        return self._types.select(used_U), SentenceBatch(index_BT, batch.lengths_B), targets
 
     def shuffled_batches(self, max_words: int, generator: np.random.Generator) -> Iterator[list[int]]:
-        """All examples once, in batches of similar length in random order, at most `max_words` with padding each."""
+        """Yield batches of similar length in random order, each of at most `max_words` words with padding."""
         noise = generator.uniform(-0.5, 0.5, len(self))
         order = sorted(range(len(self)), key=lambda i: (len(self._words[i]) * (1 + 0.3 * noise[i]), i))
-        batches = split_batches(order, [len(words) for words in self._words], max_words)
+        batches = list(fill_batches(order, max_words, cost=lambda i: len(self._words[i]), padded=True))
         for place in generator.permutation(len(batches)):
             yield batches[place]
-
-
-def split_batches(order: Sequence[int], lengths: Sequence[int], max_words: int) -> list[list[int]]:
-    """Cut an order of sentences where a batch, padded to its longest sentence, would exceed `max_words`."""
-    batches: list[list[int]] = []
-    longest = 0
-    for i in order:
-        longest = max(longest, lengths[i])
-        if not batches or longest * (len(batches[-1]) + 1) > max_words:
-            batches.append([])
-            longest = lengths[i]
-        batches[-1].append(i)
-    return batches
 
 
 def _numbers(labels: Sequence[str]) -> dict[str, int]:

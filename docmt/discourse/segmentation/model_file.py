@@ -1,4 +1,4 @@
-"""The trained segmenter as one file: settings, vocabulary, weights, scores on the development set, provenance."""
+"""A trained segmenter in one file: settings, vocabulary, weights, development scores, provenance."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,7 +8,7 @@ import torch
 
 from docmt.discourse.segmentation.network import SegmenterNetwork
 from docmt.discourse.segmentation.settings import SegmenterSettings
-from docmt.discourse.segmentation.vocabulary import Vocabulary
+from docmt.discourse.segmentation.vocabulary import WordVocabulary
 from docmt.errors import UserError
 from docmt.files import atomic_path, read_bytes
 from docmt.tensors import read_tensors
@@ -20,24 +20,24 @@ KEYS = ("settings", "vocabulary", "weights", "scores", "provenance")
 
 @dataclass(frozen=True)
 class TrainedSegmenter:
-    """All that segmenting needs.
+    """Everything needed for segmenting.
 
     Attributes:
         network: on the CPU, in evaluation mode.
-        settings, vocabulary: what it was made with.
-        scores: on the development set, and how training went.
-        provenance: where it comes from.
+        settings, vocabulary: what the network was built from.
+        scores: on the development set, with the training history.
+        provenance: how the model was made.
     """
 
     network: SegmenterNetwork
     settings: SegmenterSettings
-    vocabulary: Vocabulary
+    vocabulary: WordVocabulary
     scores: dict[str, Any] = field(default_factory=dict)
     provenance: dict[str, Any] = field(default_factory=dict)
 
 
 def save_segmenter(path: Path, trained: TrainedSegmenter) -> None:
-    """Write a model file; it appears only when it is whole."""
+    """Write a model file; it appears only when complete."""
     content = {
         "format": FORMAT,
         "kind": KIND,
@@ -52,15 +52,16 @@ def save_segmenter(path: Path, trained: TrainedSegmenter) -> None:
 
 
 def load_segmenter(path: Path) -> TrainedSegmenter:
-    """Read a model file: tensors and plain values only, nothing that could run code.
+    """Read a model file, which holds tensors and plain values only, so nothing in it can run code.
 
-    Raises UserError when it is missing, damaged, of another kind or format, or its parts do not fit each other.
+    Raises:
+        UserError: the file is missing, damaged, of another kind or format, or its parts do not fit each other.
     """
     return segmenter_of(read_bytes(path), where=str(path))
 
 
 def segmenter_of(data: bytes, *, where: str) -> TrainedSegmenter:
-    """The segmenter of the bytes of its file. Raises UserError as `load_segmenter` does."""
+    """Read a segmenter from the bytes of its file; raises UserError as `load_segmenter` does."""
     content = read_tensors(
         data,
         where=where,
@@ -71,7 +72,7 @@ def segmenter_of(data: bytes, *, where: str) -> TrainedSegmenter:
         keys=KEYS,
     )
     settings = SegmenterSettings.load(content["settings"], where=f"{where}: settings")
-    vocabulary = Vocabulary.from_dict(content["vocabulary"])
+    vocabulary = WordVocabulary.from_dict(content["vocabulary"])
     network = SegmenterNetwork(settings.network, vocabulary)
     try:
         network.load_state_dict(content["weights"])

@@ -1,7 +1,7 @@
 """The network of the EDU segmenter.
 
 Wang, Li and Yang (2018), "Toward fast and accurate neural discourse segmentation", with character convolutions in place
-of pretrained vectors, and with losses on syntax in training.
+of pretrained vectors, and with losses on syntax during training.
 
 Shapes: B sentences, T words of the longest, U word types, C characters of a type, D width, L labels.
 """
@@ -14,36 +14,36 @@ from torch import Tensor, nn
 
 from docmt.discourse.segmentation.crf import LinearChainCrf
 from docmt.discourse.segmentation.settings import NetworkSettings
-from docmt.discourse.segmentation.vocabulary import N_SPECIAL, PADDING, SHAPES, UNKNOWN, Vocabulary, WordTypes
+from docmt.discourse.segmentation.vocabulary import N_SPECIAL, PADDING, SHAPES, UNKNOWN, WordTypes, WordVocabulary
 
 INSIDE, START = 0, 1
-"""Labels of words: START is the first word of an EDU, except of the first one of a sentence."""
+"""Labels of words. START marks the first word of an EDU, except that of the first EDU of a sentence."""
 IMPOSSIBLE = -1e4
-"""A score that no label survives, and that stays finite."""
+"""A score so low that the label is never chosen, yet finite."""
 
 
 @dataclass(frozen=True)
-class Batch:
+class SentenceBatch:
     """Sentences padded to the longest.
 
     Attributes:
-        index_BT: int64, the type of each word; of no account behind the end of a sentence.
-        lengths_B: int64, words of each sentence, one at least.
+        index_BT: int64, the type of each word; ignored beyond the end of a sentence.
+        lengths_B: int64, number of words of each sentence, at least one.
     """
 
     index_BT: Tensor
     lengths_B: Tensor
 
     @classmethod
-    def pad(cls, sentences: Sequence[Sequence[int]]) -> "Batch":
-        """Sentences as the numbers of their word types; the first number of a sentence fills its row."""
+    def pad(cls, sentences: Sequence[Sequence[int]]) -> "SentenceBatch":
+        """Pad sentences, given as numbers of their word types, with their first number."""
         lengths = [len(numbers) for numbers in sentences]
         longest = max(lengths)
-        rows = [[*numbers, *numbers[:1] * (longest - len(numbers))] for numbers in sentences]
+        rows = [[*numbers, *[numbers[0]] * (longest - len(numbers))] for numbers in sentences]
         return cls(torch.tensor(rows), torch.tensor(lengths))
 
     @property
-    def mask_BT(self) -> Tensor:
+    def mask_BT(self) -> Tensor:  # noqa: N802 (a tensor, so it ends in shape letters)
         """bool, true for the words of each sentence."""
         return torch.arange(self.index_BT.shape[1]) < self.lengths_B[:, None]
 
@@ -64,6 +64,7 @@ class LockedDropout(nn.Module):
         self.rate = rate
 
     def forward(self, x_BTD: Tensor) -> Tensor:
+        """Drop; the identity in evaluation mode."""
         if not self.training or not self.rate:
             return x_BTD
         keep = 1 - self.rate
@@ -73,7 +74,7 @@ class LockedDropout(nn.Module):
 class WordEncoder(nn.Module):
     """A word as its embedding, a convolution over its characters (width 3, largest value), and its shape."""
 
-    def __init__(self, settings: NetworkSettings, vocabulary: Vocabulary) -> None:
+    def __init__(self, settings: NetworkSettings, vocabulary: WordVocabulary) -> None:
         super().__init__()
         n_words, n_characters = len(vocabulary.words) + N_SPECIAL, len(vocabulary.characters) + N_SPECIAL
         self.words = nn.Embedding(n_words, settings.word_width)
@@ -86,7 +87,7 @@ class WordEncoder(nn.Module):
             nn.init.uniform_(table.weight, -0.3, 0.3)
 
     def forward(self, types: WordTypes) -> Tensor:
-        """float32 [U, D]."""
+        """Encode word types; float32 [U, D]."""
         words_U = types.words_U
         if self.training and self.word_dropout:
             words_U = words_U.masked_fill(torch.rand(words_U.shape) < self.word_dropout, UNKNOWN)
@@ -99,10 +100,10 @@ class WordEncoder(nn.Module):
 
 
 class BiLstm(nn.Module):
-    """A BiLSTM over padded sentences; what stands behind a sentence's end does not touch it.
+    """A BiLSTM over padded sentences, which the padding does not affect.
 
-    Two LSTMs, the second on sentences that are turned around within their length. On a CPU this takes a third less time
-    in training than one bidirectional LSTM over a packed sequence, for which torch has no fused kernel.
+    Two LSTMs, the second over sentences reversed within their length. On a CPU, training takes a third less time than
+    with one bidirectional LSTM over a packed sequence, for which torch has no fused kernel.
     """
 
     def __init__(self, in_width: int, width: int) -> None:
@@ -112,6 +113,7 @@ class BiLstm(nn.Module):
         self.width = 2 * width
 
     def forward(self, x_BTD: Tensor, lengths_B: Tensor) -> Tensor:
+        """Run both directions; float32 [B, T, 2 × width]."""
         place_T = torch.arange(x_BTD.shape[1])
         turned_BT = torch.where(place_T < lengths_B[:, None], lengths_B[:, None] - 1 - place_T, place_T)
         row_B1 = torch.arange(len(x_BTD))[:, None]
@@ -122,20 +124,21 @@ class BiLstm(nn.Module):
 
 def _lstm(in_width: int, width: int) -> nn.LSTM:
     lstm = nn.LSTM(in_width, width)
-    nn.init.xavier_uniform_(lstm.weight_ih_l0)
-    for gate in lstm.weight_hh_l0.data.chunk(4):
+    input_weight, hidden_weight, input_bias, hidden_bias = lstm.parameters()
+    nn.init.xavier_uniform_(input_weight)
+    for gate in hidden_weight.data.chunk(4):
         nn.init.orthogonal_(gate)
-    nn.init.zeros_(lstm.bias_hh_l0)
-    nn.init.zeros_(lstm.bias_ih_l0)
-    lstm.bias_ih_l0.data[width : 2 * width] = 1  # remember at first
+    nn.init.zeros_(hidden_bias)
+    nn.init.zeros_(input_bias)
+    input_bias.data[width : 2 * width] = 1  # the forget gate starts open
     return lstm
 
 
 class RestrictedAttention(nn.Module):
-    """Attention to the words at most `window` away (Wang et al. 2018, §3.3).
+    """Attention to the words at most `window` positions away (Wang et al. 2018, §3.3).
 
-    The score of words i and j is w1·h_i + w2·h_j + w3·(h_i * h_j). Sentences are short: all pairs in one product and a
-    mask are faster than gathering the windows.
+    The score of words i and j is w1·h_i + w2·h_j + w3·(h_i * h_j). As sentences are short, one product over all pairs
+    with a mask is faster than gathering the windows.
     """
 
     def __init__(self, width: int, window: int) -> None:
@@ -146,7 +149,7 @@ class RestrictedAttention(nn.Module):
         self.product_D = nn.Parameter(torch.empty(width).uniform_(-1, 1) / width**0.5)
 
     def forward(self, h_BTD: Tensor, mask_BT: Tensor) -> Tensor:
-        """float32 [B, T, D]: for each word, the mean of the words it sees, weighted by the softmax of the scores."""
+        """Average the words that each word sees, weighted by the softmax of the scores; float32 [B, T, D]."""
         scores_BTT = (h_BTD * self.product_D) @ h_BTD.transpose(1, 2)
         scores_BTT = scores_BTT + self.query(h_BTD) + self.key(h_BTD).transpose(1, 2)
         place_T = torch.arange(h_BTD.shape[1])
@@ -156,7 +159,7 @@ class RestrictedAttention(nn.Module):
 
 
 class HeadAttention(nn.Module):
-    """Scores of each word as the head of each other (Dozat and Manning 2017); column T is the root."""
+    """Scores every word as the head of every other (Dozat and Manning 2017); column T is the root."""
 
     def __init__(self, in_width: int, width: int) -> None:
         super().__init__()
@@ -167,7 +170,7 @@ class HeadAttention(nn.Module):
         self.root_D = nn.Parameter(torch.zeros(width))
 
     def forward(self, states_BTD: Tensor, mask_BT: Tensor) -> Tensor:
-        """float32 [B, T, T + 1]."""
+        """Score the heads of each word; float32 [B, T, T + 1]."""
         dependents_BTD = self.dependent(states_BTD).relu()
         heads_BTD = self.head(states_BTD).relu()
         n = len(heads_BTD)
@@ -178,9 +181,9 @@ class HeadAttention(nn.Module):
 
 
 class AuxiliaryHeads(nn.Module):
-    """What is learnt beside the segmentation: part of speech, relation, head, and the phrase that opens at a word."""
+    """Auxiliary tasks: part of speech, relation, head, and the phrase that opens at a word."""
 
-    def __init__(self, lower_width: int, upper_width: int, *, head_width: int, vocabulary: Vocabulary) -> None:
+    def __init__(self, lower_width: int, upper_width: int, *, head_width: int, vocabulary: WordVocabulary) -> None:
         super().__init__()
         self.pos = nn.Linear(lower_width, len(vocabulary.pos))
         self.relation = nn.Linear(upper_width, len(vocabulary.relations))
@@ -191,7 +194,7 @@ class AuxiliaryHeads(nn.Module):
 class SegmenterNetwork(nn.Module):
     """Words → BiLSTM → restricted attention → BiLSTM → CRF."""
 
-    def __init__(self, settings: NetworkSettings, vocabulary: Vocabulary) -> None:
+    def __init__(self, settings: NetworkSettings, vocabulary: WordVocabulary) -> None:
         super().__init__()
         self.encoder = WordEncoder(settings, vocabulary)
         self.lower = BiLstm(self.encoder.width, settings.lower_width)
@@ -207,10 +210,10 @@ class SegmenterNetwork(nn.Module):
         self.dropout = LockedDropout(0.0)
 
     def set_dropout(self, *, dropout: float, word_dropout: float) -> None:
-        """What is dropped in training mode."""
+        """Set the dropout rates of training mode."""
         self.dropout.rate, self.encoder.word_dropout = dropout, word_dropout
 
-    def states(self, encoded_BTD: Tensor, batch: Batch) -> States:
+    def states(self, encoded_BTD: Tensor, batch: SentenceBatch) -> States:
         """Run both BiLSTMs on encoded words."""
         x_BTD = self.dropout(encoded_BTD)
         lower_BTD = self.dropout(self.lower(x_BTD, batch.lengths_B))
@@ -219,7 +222,10 @@ class SegmenterNetwork(nn.Module):
         return States(lower_BTD, self.dropout(upper_BTD))
 
     def emissions(self, states: States) -> Tensor:
-        """float32 [B, T, 2]. The first word of a sentence has no choice: that it starts an EDU needs no label."""
+        """Score both labels of each word; float32 [B, T, 2].
+
+        The first word of a sentence is always INSIDE: it starts an EDU anyway, and START is for the others.
+        """
         scores_BTL = self.output(states.upper_BTD)
         closed_TL = torch.zeros(scores_BTL.shape[1:])
         closed_TL[0, START] = IMPOSSIBLE

@@ -1,4 +1,4 @@
-"""Segmenting sentences with a trained network.
+"""Segment sentences with a trained network.
 
 Shapes: B sentences, T words of the longest, U word types, D width, L labels.
 """
@@ -10,44 +10,30 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from docmt.batching import fill_batches
 from docmt.discourse.dependencies import NO_HEAD
-from docmt.discourse.segmentation.examples import split_batches
 from docmt.discourse.segmentation.model_file import TrainedSegmenter, load_segmenter
-from docmt.discourse.segmentation.network import START, Batch, States
+from docmt.discourse.segmentation.network import START, SentenceBatch, States
 from docmt.discourse.segmentation.vocabulary import WordTypes, number_types
+from docmt.discourse.syntax import SentenceSyntax
 from docmt.errors import UserError
 
 MAX_BATCH_WORDS = 2048
 MAX_BATCH_TYPES = 1024
 WINDOW_WORDS = 200
-"""A sentence of more than `WINDOW_WORDS + 2 * CONTEXT_WORDS` words is read in windows of so many words …"""
+"""A sentence of more than `WINDOW_WORDS + 2 * CONTEXT_WORDS` words is read in windows of this size …"""
 CONTEXT_WORDS = 50
-"""… with so many more on both sides, whose own results are not used. So time and memory grow with its length only."""
+"""… with this many words of context on both sides, so that time and memory grow linearly with its length."""
 
 
 @dataclass(frozen=True)
-class WordSyntax:
-    """What the auxiliary heads say of a sentence.
-
-    Attributes:
-        pos, relations: names, one per word.
-        heads: the most probable head of each word (from 0, −1 for the root), each chosen by itself: there may be
-            cycles or several roots.
-    """
-
-    pos: tuple[str, ...]
-    relations: tuple[str, ...]
-    heads: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Reading:
+class SentenceReading:
     """A sentence as the network reads it.
 
     Attributes:
         starts: the words other than the first at which an EDU begins.
-        states_TD: float32, the output of the upper BiLSTM, one row per word.
-        lower_TD: that of the lower one, which knows more of words and parts of speech.
+        states_TD: float32, output of the upper BiLSTM, one row per word.
+        lower_TD: output of the lower BiLSTM, which says more about words and parts of speech.
     """
 
     starts: list[int]
@@ -57,7 +43,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class _Window:
-    """Words `start` to `end` − 1 of a sentence, of which `core_start` to `core_end` − 1 are wanted."""
+    """Words `start` to `end` − 1 of a sentence; results are used for words `core_start` to `core_end` − 1."""
 
     sentence: int
     start: int
@@ -67,12 +53,12 @@ class _Window:
 
     @property
     def core(self) -> slice:
-        """The wanted words, counted from the first word of the window."""
+        """The words whose results are used, counted from the first word of the window."""
         return slice(self.core_start - self.start, self.core_end - self.start)
 
 
 class Segmenter:
-    """A trained segmenter. Sentences in, one result for each out, in order; a result depends on its sentence only."""
+    """A trained segmenter: one result per sentence, in order, which depends on that sentence only."""
 
     def __init__(self, trained: TrainedSegmenter) -> None:
         self.trained = trained
@@ -80,7 +66,7 @@ class Segmenter:
 
     @classmethod
     def load(cls, path: Path) -> "Segmenter":
-        """Read a model file. Raises UserError when it is none."""
+        """Read a model file; raises UserError as `load_segmenter` does."""
         return cls(load_segmenter(path))
 
     @property
@@ -94,18 +80,18 @@ class Segmenter:
         return self._network.lower.width
 
     def segment(self, sentences: Sequence[Sequence[str]]) -> list[list[int]]:
-        """For each sentence (its words), the words other than the first at which an EDU begins; from 0, rising."""
+        """List, for each sentence, the words other than the first at which an EDU begins, in ascending order."""
         starts: list[list[int]] = [[] for _ in sentences]
         for windows, batch, states in self._run(sentences):
             self._add_starts(starts, windows, batch, states)
         return list(map(sorted, starts))
 
     def states(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
-        """The output of the upper BiLSTM: float32 [words, width] for each sentence, on the CPU, without gradient."""
+        """Compute the output of the upper BiLSTM: float32 [words, width] for each sentence, on the CPU, detached."""
         return [reading.states_TD for reading in self.read(sentences)]
 
-    def read(self, sentences: Sequence[Sequence[str]]) -> list[Reading]:
-        """EDU starts and states in one pass."""
+    def read(self, sentences: Sequence[Sequence[str]]) -> list[SentenceReading]:
+        """Compute EDU starts and states in one pass."""
         starts: list[list[int]] = [[] for _ in sentences]
         states: list[Tensor] = [torch.empty(len(words), self.width) for words in sentences]
         lower: list[Tensor] = [torch.empty(len(words), self.lower_width) for words in sentences]
@@ -115,18 +101,22 @@ class Segmenter:
                 words = slice(window.core_start, window.core_end)
                 states[window.sentence][words] = upper_TD[window.core]
                 lower[window.sentence][words] = lower_TD[window.core]
-        return [Reading(sorted(found), *both) for found, *both in zip(starts, states, lower, strict=True)]
+        return [SentenceReading(sorted(found), *both) for found, *both in zip(starts, states, lower, strict=True)]
 
-    def aux_predictions(self, sentences: Sequence[Sequence[str]]) -> list[WordSyntax]:
-        """Part of speech, relation and head of every word.
+    def aux_predictions(self, sentences: Sequence[Sequence[str]]) -> list[SentenceSyntax]:
+        """Predict part of speech, relation and head of every word.
 
-        Raises UserError when the segmenter was trained without syntax.
+        Each head is the most probable one for its word, so there may be cycles or several roots.
+
+        Raises:
+            UserError: the segmenter was trained without syntax.
         """
         heads = self._network.auxiliary
         if heads is None:
-            raise UserError("this segmenter was trained without syntax: it knows no parts of speech and no heads")
+            raise UserError("this segmenter was trained without syntax, so it predicts no parts of speech and heads")
         vocabulary = self.trained.vocabulary
-        pos, relations, links = ([[""] * len(words) for words in sentences] for _ in range(3))
+        pos, relations = ([[""] * len(words) for words in sentences] for _ in range(2))
+        links = [[NO_HEAD] * len(words) for words in sentences]
         for windows, batch, states in self._run(sentences):
             with torch.no_grad():
                 pos_BT = heads.pos(states.lower_BTD).argmax(2).tolist()
@@ -139,18 +129,21 @@ class Segmenter:
                 relations[window.sentence][core] = [vocabulary.relations[i] for i in relations_BT[row][window.core]]
                 found = (NO_HEAD if i == root else i + window.start for i in heads_BT[row][window.core])
                 links[window.sentence][core] = found
-        return [WordSyntax(*map(tuple, lists)) for lists in zip(pos, relations, links, strict=True)]
+        parts = zip(pos, links, relations, strict=True)
+        return [SentenceSyntax(tuple(tags), tuple(found), tuple(labels)) for tags, found, labels in parts]
 
-    def _add_starts(self, starts: list[list[int]], windows: list[_Window], batch: Batch, states: States) -> None:
-        """Add the starts of a batch's windows to those of their sentences, which are in any order."""
+    def _add_starts(
+        self, starts: list[list[int]], windows: list[_Window], batch: SentenceBatch, states: States
+    ) -> None:
+        """Add the starts found in the windows to those of their sentences, in any order."""
         with torch.no_grad():
             labels_BT = self._network.crf.viterbi(self._network.emissions(states), batch.lengths_B)
         for window, labels_T in zip(windows, labels_BT, strict=True):
             found = (labels_T[window.core] == START).nonzero()[:, 0] + window.core_start
             starts[window.sentence] += found.tolist()
 
-    def _run(self, sentences: Sequence[Sequence[str]]) -> Iterator[tuple[list[_Window], Batch, States]]:
-        """The states of all windows, in batches of similar length; empty sentences have no window."""
+    def _run(self, sentences: Sequence[Sequence[str]]) -> Iterator[tuple[list[_Window], SentenceBatch, States]]:
+        """Yield the states of all windows, in batches of similar length; empty sentences have no window."""
         names, words = number_types(sentences)
         types = WordTypes.encode(names, self.trained.vocabulary)
         windows = [window for number, sentence in enumerate(words) for window in _windows(number, len(sentence))]
@@ -160,8 +153,8 @@ class Segmenter:
         order = sorted(range(len(windows)), key=lambda i: (lengths[i], i))
         with torch.no_grad():  # not inference mode: a parser may train on the states
             encoded_UD = torch.cat([self._network.encoder(part) for part in types.split(MAX_BATCH_TYPES)])
-        for chosen in split_batches(order, lengths, MAX_BATCH_WORDS):
-            batch = Batch.pad([words[windows[i].sentence][windows[i].start : windows[i].end] for i in chosen])
+        for chosen in fill_batches(order, MAX_BATCH_WORDS, cost=lengths.__getitem__, padded=True):
+            batch = SentenceBatch.pad([words[windows[i].sentence][windows[i].start : windows[i].end] for i in chosen])
             with torch.no_grad():
                 states = self._network.states(encoded_UD[batch.index_BT], batch)
             yield [windows[i] for i in chosen], batch, states

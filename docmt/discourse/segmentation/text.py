@@ -1,4 +1,4 @@
-"""From raw sentences to documents with EDUs, a few documents at a time."""
+"""From plain sentences to documents with EDUs, a few documents at a time."""
 
 import ctypes
 import itertools
@@ -18,14 +18,14 @@ from docmt.text.tokenizer import get_tokenizer, plain_tokens
 log = logging.getLogger(__name__)
 
 BATCH_WORDS = 20_000
-"""Documents are segmented together until they hold so many words, so that batches of the network are full."""
+"""Documents are segmented together once they hold this many words, so that the network gets full batches."""
 
 Words = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Text:
-    """A document of plain sentences."""
+class PlainText:
+    """A document as plain sentences."""
 
     id: str
     sentences: list[str]
@@ -33,16 +33,17 @@ class Text:
 
 @dataclass(frozen=True)
 class TokenisedText:
-    """A document of sentences in words; an empty sentence has none."""
+    """A document as tokenized sentences; an empty sentence has no words."""
 
     id: str
     sentences: tuple[Words, ...]
 
 
-def read_texts(text: Path, documents: Path) -> Iterator[Text]:
-    """The documents of `PREFIX.{lang}` and its index, one at a time.
+def read_texts(text: Path, documents: Path) -> Iterator[PlainText]:
+    """Read documents from `PREFIX.{lang}` and its index, one at a time.
 
-    Raises UserError when there are fewer or more lines than the index counts.
+    Raises:
+        UserError: there are fewer or more lines than the index counts.
     """
     index = read_index(documents)
     lines = iterate_lines(text)
@@ -52,20 +53,24 @@ def read_texts(text: Path, documents: Path) -> Iterator[Text]:
         n_lines += len(sentences)
         if len(sentences) < length:
             raise UserError(f"{text}: {n_lines} lines, but {documents} counts {index.n_sentences} sentences")
-        yield Text(name, sentences)
+        yield PlainText(name, sentences)
     if next(lines, None) is not None:
         raise UserError(f"{text}: more lines than the {index.n_sentences} sentences that {documents} counts")
 
 
 def sentence_words(line: str, lang: str) -> Words:
-    """The words of a raw sentence, without the marks and escapes of the tokeniser; none for an empty line."""
+    """Tokenize a plain sentence, without the marks and escapes of the tokenizer; an empty line has no words."""
     return tuple(unescape(token) for token in plain_tokens(get_tokenizer(lang).tokenise(line)))
 
 
-def batches(texts: Iterable[Text], *, lang: str) -> Iterator[list[TokenisedText]]:
-    """Documents in words, in order, so many at a time that they hold `BATCH_WORDS` words, or one longer document.
+def batches(texts: Iterable[PlainText], *, lang: str) -> Iterator[list[TokenisedText]]:
+    """Tokenize documents, in order, in batches.
 
-    Raises UserError when the language is not known.
+    A batch ends with the document that brings it to `BATCH_WORDS` words. With `fill_batches`, which ends a batch before
+    its budget is exceeded, other sentences would be padded together, which changes the last bits of their states.
+
+    Raises:
+        UserError: the language is unknown.
     """
     get_tokenizer(lang)  # before anything is read
     batch: list[TokenisedText] = []
@@ -82,9 +87,9 @@ def batches(texts: Iterable[Text], *, lang: str) -> Iterator[list[TokenisedText]
 
 
 def _return_free_memory() -> None:
-    """Hand freed memory back to the system, where the C library has a call for it (glibc).
+    """Return freed memory to the operating system where the C library can (glibc).
 
-    Tensors of ever other sizes leave holes in its heap, which would grow with the number of batches.
+    Tensors of ever-changing sizes fragment the heap, which would otherwise grow with the number of batches.
     """
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
@@ -92,14 +97,15 @@ def _return_free_memory() -> None:
 
 
 def sentences_of(batch: Iterable[TokenisedText]) -> list[Words]:
-    """The sentences of all documents, in order."""
+    """List the sentences of all documents, in order."""
     return [words for text in batch for words in text.sentences]
 
 
 def with_edus(batch: Iterable[TokenisedText], starts: Iterable[Sequence[int]]) -> list[DiscourseDocument]:
-    """Documents with EDUs and without trees; a sentence without words has one EDU without words.
+    """Build documents with EDUs and without trees; a sentence without words has one EDU without words.
 
     Args:
+        batch: the tokenized documents.
         starts: for each of `sentences_of(batch)`, the words other than the first at which an EDU begins.
     """
     remaining = iter(starts)
@@ -110,10 +116,11 @@ def with_edus(batch: Iterable[TokenisedText], starts: Iterable[Sequence[int]]) -
     return documents
 
 
-def segment_texts(texts: Iterable[Text], *, lang: str, segmenter: Segmenter) -> Iterator[DiscourseDocument]:
-    """Segment documents, in order; memory does not grow with their number.
+def segment_texts(texts: Iterable[PlainText], *, lang: str, segmenter: Segmenter) -> Iterator[DiscourseDocument]:
+    """Segment documents, in order; memory use does not grow with their number.
 
-    Raises UserError when the language is not known.
+    Raises:
+        UserError: the language is unknown.
     """
     n_sentences = n_empty = n_edus = 0
     for batch in batches(texts, lang=lang):

@@ -1,28 +1,28 @@
-"""Training of the segmenter.
+"""Train the segmenter.
 
 Shapes: B sentences, T words of the longest, N words with a target, L labels.
 """
 
-import copy
 import logging
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
+from torch.optim.swa_utils import AveragedModel
 
 from docmt.discourse.segmentation.evaluation import score_starts
-from docmt.discourse.segmentation.examples import IGNORED, Example, ExampleSet, Targets, read_examples
+from docmt.discourse.segmentation.examples import IGNORED, ExampleSet, SentenceExample, Targets, read_examples
 from docmt.discourse.segmentation.model_file import TrainedSegmenter, save_segmenter
-from docmt.discourse.segmentation.network import Batch, SegmenterNetwork
+from docmt.discourse.segmentation.network import SegmenterNetwork, SentenceBatch
 from docmt.discourse.segmentation.prediction import Segmenter
-from docmt.discourse.segmentation.settings import AuxiliaryWeights, SegmenterSettings, TrainingSettings
-from docmt.discourse.segmentation.vocabulary import Vocabulary, WordTypes
+from docmt.discourse.segmentation.settings import AuxiliaryWeights, SegmenterSettings, SegmenterTrainingSettings
+from docmt.discourse.segmentation.vocabulary import WordTypes, WordVocabulary
 from docmt.files import sha256_file
 from docmt.logs import progress
 from docmt.provenance import describe
@@ -30,30 +30,32 @@ from docmt.provenance import describe
 log = logging.getLogger(__name__)
 
 LAST_LEARNING_RATE = 0.01
-"""What is left of the learning rate at the last update."""
+"""Share of the learning rate that is left at the last update."""
 
 
 def train_files(*, train: Path, dev: Path, settings: SegmenterSettings, seed: int, out: Path) -> TrainedSegmenter:
     """Train on `TRAIN.discourse.jsonl` (and `.syntax.jsonl`), choose the epoch on `DEV.discourse.jsonl`, and save.
 
-    Raises UserError when a file is missing or malformed.
+    Raises:
+        UserError: a file is missing or malformed.
     """
     trained = train_segmenter(read_examples(train), read_examples(dev), settings=settings, seed=seed)
     names = [Path(f"{prefix}{suffix}") for prefix in (train, dev) for suffix in (".discourse.jsonl", ".syntax.jsonl")]
     data = {path.name: sha256_file(path) for path in names if path.exists()}
     provenance = describe(settings=settings.model_dump(), seed=seed, data=data)
-    trained = TrainedSegmenter(trained.network, settings, trained.vocabulary, trained.scores, provenance)
+    trained = replace(trained, provenance=provenance)
     save_segmenter(out, trained)
     return trained
 
 
 def train_segmenter(
-    train: Sequence[Example], dev: Sequence[Example], *, settings: SegmenterSettings, seed: int
+    train: Sequence[SentenceExample], dev: Sequence[SentenceExample], *, settings: SegmenterSettings, seed: int
 ) -> TrainedSegmenter:
     """Train from scratch; equal seeds give equal weights.
 
-    Returns the running average of the weights at the end of the epoch with the highest F1 inside sentences of `dev`
-    (the earlier one of equals), with the scores of all epochs.
+    Returns:
+        The moving average of the weights after the epoch with the highest F1 inside sentences of `dev` (the earliest
+        one on ties), with the scores of all epochs.
     """
     vocabulary = learn_vocabulary(train, settings.training)
     with torch.random.fork_rng(devices=[]):
@@ -62,19 +64,19 @@ def train_segmenter(
         return _Training(network, ExampleSet(train, vocabulary), settings, vocabulary).run(dev, seed)
 
 
-def learn_vocabulary(train: Sequence[Example], settings: TrainingSettings) -> Vocabulary:
-    """Words and characters of the training sentences, and their syntactic labels in order of the alphabet."""
-    known = Vocabulary.learn((example.words for example in train), min_word_count=settings.min_word_count)
+def learn_vocabulary(train: Sequence[SentenceExample], settings: SegmenterTrainingSettings) -> WordVocabulary:
+    """Collect the words and characters of the training sentences, and their syntactic labels in alphabetical order."""
+    known = WordVocabulary.learn((example.words for example in train), min_word_count=settings.min_word_count)
     trees = [example.syntax for example in train if example.syntax is not None]
     pos, relations, openings = (
         tuple(sorted({label for tree in trees for label in getattr(tree, name)}))
         for name in ("pos", "relations", "openings")
     )
-    return Vocabulary(known.words, known.characters, pos, relations, openings)
+    return replace(known, pos=pos, relations=relations, openings=openings)
 
 
-def losses(network: SegmenterNetwork, types: WordTypes, batch: Batch, targets: Targets) -> dict[str, Tensor]:
-    """The mean loss per word of each task: `edus`, and `pos`, `relation`, `head`, `opening` where there is syntax."""
+def losses(network: SegmenterNetwork, types: WordTypes, batch: SentenceBatch, targets: Targets) -> dict[str, Tensor]:
+    """Compute the mean loss per word of `edus` and, where there is syntax, of `pos`, `relation`, `head`, `opening`."""
     states = network.states(network.encoder(types)[batch.index_BT], batch)
     mask_BT = batch.mask_BT
     likelihood_B = network.crf.log_likelihood(network.emissions(states), targets.labels_BT, mask_BT)
@@ -93,25 +95,23 @@ def _word_loss(scores_BTL: Tensor, targets_BT: Tensor) -> Tensor:
 
 
 def total_loss(parts: dict[str, Tensor], weights: AuxiliaryWeights) -> Tensor:
-    """The weighted sum."""
+    """Compute the weighted sum of the losses."""
     return sum((getattr(weights, name) * part for name, part in parts.items() if name != "edus"), parts["edus"])
 
 
-class AveragedWeights:
-    """An exponential moving average of a network's weights, in a network of its own."""
+def averaged(network: SegmenterNetwork, decay: float) -> AveragedModel:
+    """Start an exponential moving average of a network's weights, in a copy of the network in evaluation mode.
 
-    def __init__(self, network: SegmenterNetwork, decay: float) -> None:
-        self.network = copy.deepcopy(network).eval()
-        self._decay = decay
-        self._updates = 0
+    The decay is smaller in the first updates, so that the initial weights are soon forgotten.
+    """
 
-    @torch.no_grad()
-    def update(self, network: nn.Module) -> None:
-        """Move towards the network; the first updates count more, so that the start is forgotten."""
-        self._updates += 1
-        decay = min(self._decay, (1 + self._updates) / (10 + self._updates))
-        for average, current in zip(self.network.parameters(), network.parameters(), strict=True):
-            average.lerp_(current, 1 - decay)
+    def average(mean: Tensor, current: Tensor, n_averaged: Tensor | int) -> Tensor:
+        n = int(n_averaged)
+        return torch.lerp(mean, current, 1 - min(decay, (1 + n) / (10 + n)))
+
+    model = AveragedModel(network, avg_fn=average)
+    model.n_averaged += 1  # the initial weights: without them, the first update would copy the network
+    return model.eval()
 
 
 @dataclass
@@ -119,12 +119,13 @@ class _Training:
     network: SegmenterNetwork
     examples: ExampleSet
     settings: SegmenterSettings
-    vocabulary: Vocabulary
+    vocabulary: WordVocabulary
 
-    def run(self, dev: Sequence[Example], seed: int) -> TrainedSegmenter:
+    def run(self, dev: Sequence[SentenceExample], seed: int) -> TrainedSegmenter:
         recipe = self.settings.training
         self.network.set_dropout(dropout=recipe.dropout, word_dropout=recipe.word_dropout)
-        average = AveragedWeights(self.network, recipe.average_decay)
+        average = averaged(self.network, recipe.average_decay)
+        network = cast(SegmenterNetwork, average.module)
         generator = np.random.default_rng(seed)
         epochs = [list(self.examples.shuffled_batches(recipe.max_batch_words, generator)) for _ in range(recipe.epochs)]
         optimizer = torch.optim.AdamW(
@@ -140,28 +141,28 @@ class _Training:
         best_f1 = -1.0
         for epoch, batches in enumerate(epochs, start=1):
             means = self._epoch(batches, optimizer, schedule, average, label=f"epoch {epoch}")
-            scores = self._score(average.network, dev)
+            scores = self._score(network, dev)
             history.append({"epoch": epoch, "losses": means, **scores})
             parts = " ".join(f"{name} {value:.4f}" for name, value in means.items())
             log.info("epoch %d of %d: %s; dev %s", epoch, recipe.epochs, parts, _summary(scores))
             if scores["inside"]["f1"] > best_f1:
                 best_f1 = scores["inside"]["f1"]
-                best = {name: weight.clone() for name, weight in average.network.state_dict().items()}
-        average.network.load_state_dict(best)
+                best = {name: weight.clone() for name, weight in network.state_dict().items()}
+        network.load_state_dict(best)
         chosen = max(history, key=lambda row: row["inside"]["f1"])
         found = {"epoch": chosen["epoch"], "all": chosen["all"], "inside": chosen["inside"], "history": history}
-        return TrainedSegmenter(average.network, self.settings, self.vocabulary, found)
+        return TrainedSegmenter(network, self.settings, self.vocabulary, found)
 
     def _epoch(
         self,
         batches: list[list[int]],
         optimizer: torch.optim.Optimizer,
         schedule: torch.optim.lr_scheduler.LRScheduler,
-        average: AveragedWeights,
+        average: AveragedModel,
         *,
         label: str,
     ) -> dict[str, float]:
-        """One pass. Returns the mean of each loss over the batches."""
+        """Run one epoch and return the mean of each loss over its batches."""
         recipe = self.settings.training
         self.network.train()
         sums: dict[str, float] = {}
@@ -172,12 +173,12 @@ class _Training:
             nn.utils.clip_grad_norm_(self.network.parameters(), recipe.max_gradient_norm)
             optimizer.step()
             schedule.step()
-            average.update(self.network)
+            average.update_parameters(self.network)
             for name, part in parts.items():
                 sums[name] = sums.get(name, 0.0) + part.item()
         return {name: value / len(batches) for name, value in sums.items()}
 
-    def _score(self, network: SegmenterNetwork, dev: Sequence[Example]) -> dict[str, Any]:
+    def _score(self, network: SegmenterNetwork, dev: Sequence[SentenceExample]) -> dict[str, Any]:
         segmenter = Segmenter(TrainedSegmenter(network, self.settings, self.vocabulary))
         found = segmenter.segment([example.words for example in dev])
         return score_starts(found, [example.starts for example in dev], n_sentences=len(dev))

@@ -15,18 +15,18 @@ from torch import Tensor
 from docmt.errors import UserError
 
 PADDING, UNKNOWN = 0, 1
-"""Numbers of words and characters start behind these two."""
+"""Numbers of words and characters start after these two."""
 N_SPECIAL = 2
 MAX_CHARACTERS = 24
-"""Of a longer word, the convolution sees the first 16 and the last 8 characters."""
+"""The convolution sees only the first 16 and the last 8 characters of a longer word."""
 _HEAD_CHARACTERS = 16
 
 SHAPES = ("lower", "initial", "upper", "mixed", "digits", "alphanumeric", "punctuation", "caseless")
 
 
 @dataclass(frozen=True)
-class Vocabulary:
-    """What a segmenter knows by name; positions are numbers.
+class WordVocabulary:
+    """Words, characters and labels that a segmenter knows; their positions are their numbers.
 
     Attributes:
         words: lower-cased words.
@@ -41,8 +41,8 @@ class Vocabulary:
     openings: tuple[str, ...] = ()
 
     @classmethod
-    def learn(cls, sentences: Iterable[Sequence[str]], *, min_word_count: int) -> "Vocabulary":
-        """Count words and characters; the most frequent first, equal ones in order of code points."""
+    def learn(cls, sentences: Iterable[Sequence[str]], *, min_word_count: int) -> "WordVocabulary":
+        """Collect words and characters, the most frequent first, ties in order of code points."""
         words, characters = Counter(), Counter()
         for sentence in sentences:
             words.update(word.lower() for word in sentence)
@@ -50,8 +50,12 @@ class Vocabulary:
         return cls(_ordered(words, min_word_count), _ordered(characters, 1))
 
     @classmethod
-    def from_dict(cls, value: dict[str, Any]) -> "Vocabulary":
-        """The inverse of `to_dict`. Raises UserError when a list is missing or holds something else than text."""
+    def from_dict(cls, value: dict[str, Any]) -> "WordVocabulary":
+        """Invert `to_dict`.
+
+        Raises:
+            UserError: a list is missing or holds something other than text.
+        """
         try:
             lists = {name: tuple(value[name]) for name in cls.__dataclass_fields__}
         except (KeyError, TypeError) as error:
@@ -66,10 +70,12 @@ class Vocabulary:
 
     @cached_property
     def word_numbers(self) -> dict[str, int]:
+        """The number of each lower-cased word."""
         return {word: number for number, word in enumerate(self.words, start=N_SPECIAL)}
 
     @cached_property
     def character_numbers(self) -> dict[str, int]:
+        """The number of each character."""
         return {character: number for number, character in enumerate(self.characters, start=N_SPECIAL)}
 
 
@@ -80,7 +86,7 @@ def _ordered(counts: Counter, minimum: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class WordTypes:
-    """The word forms of some sentences, each encoded once.
+    """The distinct word forms of some sentences, each encoded once.
 
     Attributes:
         words_U, shapes_U: int64, numbers of the lower-cased word and of its shape.
@@ -92,17 +98,17 @@ class WordTypes:
     characters_UC: Tensor
 
     def split(self, n_types: int) -> Iterator["WordTypes"]:
-        """Parts of at most so many types."""
+        """Split into parts of at most `n_types` types."""
         parts = (self.words_U.split(n_types), self.shapes_U.split(n_types), self.characters_UC.split(n_types))
         for part in zip(*parts, strict=True):
             yield WordTypes(*part)
 
     def select(self, used_U: Tensor) -> "WordTypes":
-        """The types of these numbers."""
+        """Select the types with these numbers."""
         return WordTypes(self.words_U[used_U], self.shapes_U[used_U], self.characters_UC[used_U])
 
     @classmethod
-    def encode(cls, words: Sequence[str], vocabulary: Vocabulary) -> "WordTypes":
+    def encode(cls, words: Sequence[str], vocabulary: WordVocabulary) -> "WordTypes":
         """Number word forms and their characters."""
         number, character_number = vocabulary.word_numbers, vocabulary.character_numbers
         rows = []
@@ -119,7 +125,7 @@ class WordTypes:
 
 
 def number_types(sentences: Iterable[Sequence[str]]) -> tuple[list[str], list[list[int]]]:
-    """The different word forms in order of appearance, and the sentences as their numbers."""
+    """List the distinct word forms in order of appearance, and number the words of each sentence accordingly."""
     numbers: dict[str, int] = {}
     encoded = [[numbers.setdefault(word, len(numbers)) for word in sentence] for sentence in sentences]
     return list(numbers), encoded

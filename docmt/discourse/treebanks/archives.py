@@ -1,4 +1,4 @@
-"""The files of a treebank: members of the archives as fetched, or the same files in plain folders."""
+"""The files of a treebank: members of its archives as fetched, or the same files in plain folders."""
 
 import tarfile
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ class TreebankFile:
     """One file of a treebank.
 
     Attributes:
-        where: its path for messages; with that of the archive it is in.
-        name: without folder and suffix: the document's id.
-        folder: the name of the folder it is in.
+        where: path for messages, with that of its archive.
+        name: file name without folder and suffix, which is the document's id.
+        folder: name of its folder.
     """
 
     where: str
@@ -25,9 +25,12 @@ class TreebankFile:
 
 
 def read_files(folder: Path, *, archive: str, suffix: str) -> list[TreebankFile]:
-    """The files with a suffix, sorted by path: of `archive`.tar.gz or `archive`.tar, else of folders below `folder`.
+    """Read the files with a suffix, sorted by path, from `archive`.tar.gz or `archive`.tar, else from below `folder`.
 
-    Archives are read in memory and never unpacked. Raises UserError when there is no such file, or one cannot be read.
+    Archives are read in memory and never unpacked.
+
+    Raises:
+        UserError: there is no such file, or one cannot be read.
     """
     for path in (folder / f"{archive}.tar.gz", folder / f"{archive}.tar"):
         if path.is_file():
@@ -40,12 +43,12 @@ def read_files(folder: Path, *, archive: str, suffix: str) -> list[TreebankFile]
             if path.is_file()
         ]
     if not files:
-        raise UserError(f"{folder}: no {suffix} files: it needs {archive}.tar.gz, or these files in plain folders")
+        raise UserError(f"{folder}: no {suffix} files: put {archive}.tar.gz there, or these files in plain folders")
     return files
 
 
 def by_name(files: list[TreebankFile]) -> dict[str, TreebankFile]:
-    """The files by document id. Raises UserError when a document is there twice."""
+    """Index files by document id; raise UserError when a document has two files."""
     found: dict[str, TreebankFile] = {}
     for file in files:
         if file.name in found:
@@ -60,13 +63,19 @@ def _members(path: Path, suffix: str) -> list[TreebankFile]:
         with tarfile.open(path) as archive:
             for member in archive:
                 place = PurePosixPath(member.name)
-                if not member.isfile() or not place.name.endswith(suffix):
+                is_wanted = member.isfile() and place.name.endswith(suffix)
+                content = archive.extractfile(member) if is_wanted else None
+                if content is None:
                     continue
-                data = archive.extractfile(member).read().removeprefix(BYTE_ORDER_MARK)
-                name = place.name.removesuffix(suffix)
-                files.append(TreebankFile(f"{path}:{member.name}", name, place.parent.name, data.decode("utf-8")))
+                where, name = f"{path}:{member.name}", place.name.removesuffix(suffix)
+                files.append(TreebankFile(where, name, place.parent.name, _decode(content.read(), where=where)))
     except (tarfile.TarError, EOFError, OSError) as error:
         raise UserError(f"{path}: cannot be read ({error}): fetch it again") from None
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}:{member.name}: not UTF-8 (byte {error.start})") from None
     return sorted(files, key=lambda file: file.where)
+
+
+def _decode(data: bytes, *, where: str) -> str:
+    try:
+        return data.removeprefix(BYTE_ORDER_MARK).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{where}: not UTF-8 (byte {error.start})") from None

@@ -23,11 +23,11 @@ TOKENS = re.compile(
     | (?P<close>\))""",
     re.VERBOSE | re.DOTALL,
 )
-"""`//TT_ERR` is a mark of the RST-DT's annotation tool that was left in some of its files."""
+"""`//TT_ERR` was left in some files of the RST-DT by its annotation tool."""
 
 
 @dataclass
-class _Part:
+class _Bracket:
     """A bracket that is still open."""
 
     role: str
@@ -37,16 +37,17 @@ class _Part:
     relation: str = SPAN
     text: str | None = None
     nodes: list[Node] = field(default_factory=list)
-    below: list["_Part"] = field(default_factory=list)
+    below: list["_Bracket"] = field(default_factory=list)
 
 
 def parse_brackets(text: str, *, where: str) -> RstFile:
     """Read a `.dis` file.
 
-    Raises UserError that names the line when brackets, spans, leaves and texts do not make one tree.
+    Raises:
+        UserError: brackets, spans, leaves and texts do not make one tree; the message names the line.
     """
     texts: dict[int, str] = {}
-    top = _Part("", 1)
+    top = _Bracket("", 1)
     stack = [top]
     position, line = 0, 1
     while position < len(text):
@@ -55,21 +56,15 @@ def parse_brackets(text: str, *, where: str) -> RstFile:
             raise UserError(f"{where}: line {line}: not understood: {text[position : position + 30]!r}")
         part = stack[-1]
         if match["open"]:
-            stack.append(_Part(match["role"], line))
+            stack.append(_Bracket(match["role"], line))
         elif part is top and match.lastgroup is not None:
-            raise UserError(f"{where}: line {line}: {match[0]!r} stands outside the tree")
-        elif match["span"]:
-            part.bounds = int(match["first"]), int(match["last"])
-        elif match["leaf"]:
-            part.bounds, part.is_leaf = (int(match["edu"]),) * 2, True
-        elif match["relation"]:
-            part.relation = match["name"]
-        elif match["text"]:
-            part.text = match["words"]
+            raise UserError(f"{where}: line {line}: {match[0]!r} is outside the tree")
         elif match["close"]:
             stack.pop()
             stack[-1].nodes.append(_close(part, texts, where=f"{where}: line {part.line}"))
             stack[-1].below.append(part)
+        else:
+            _fill(part, match)
         line += match[0].count("\n")
         position = match.end()
     if len(stack) > 1:
@@ -82,14 +77,27 @@ def parse_brackets(text: str, *, where: str) -> RstFile:
     return RstFile(tree, tuple(texts[edu] for edu in range(tree.last + 1)))
 
 
-def format_brackets(rst: RstFile) -> str:
-    """The content of a `.dis` file; `parse_brackets` gives the same tree and texts back.
+def _fill(part: _Bracket, match: re.Match[str]) -> None:
+    """Add what one token says about its bracket."""
+    if match["span"]:
+        part.bounds = int(match["first"]), int(match["last"])
+    elif match["leaf"]:
+        part.bounds, part.is_leaf = (int(match["edu"]), int(match["edu"])), True
+    elif match["relation"]:
+        part.relation = match["name"]
+    elif match["text"]:
+        part.text = match["words"]
 
-    Raises UserError when an EDU holds the mark that ends a text.
+
+def format_brackets(rst: RstFile) -> str:
+    """Write the content of a `.dis` file, which `parse_brackets` reads back as the same tree and texts.
+
+    Raises:
+        UserError: an EDU contains the mark that ends a text.
     """
     for edu, text in enumerate(rst.texts, start=1):
         if re.search(r"_!\s*\)", text):
-            raise UserError(f"EDU {edu} cannot be written as .dis: it holds the mark that ends a text: {text!r}")
+            raise UserError(f"EDU {edu} cannot be written as .dis: it contains the mark that ends a text: {text!r}")
     lines = []
     stack: list[tuple[int, str, Node | None]] = [(0, "Root", rst.tree)]
     while stack:
@@ -114,7 +122,7 @@ def format_brackets(rst: RstFile) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _close(part: _Part, texts: dict[int, str], *, where: str) -> Node:
+def _close(part: _Bracket, texts: dict[int, str], *, where: str) -> Node:
     if part.bounds is None:
         raise UserError(f"{where}: {part.role} has neither (span …) nor (leaf …)")
     first, last = part.bounds[0] - 1, part.bounds[1] - 1
@@ -122,7 +130,7 @@ def _close(part: _Part, texts: dict[int, str], *, where: str) -> Node:
         if part.nodes or part.text is None:
             raise UserError(f"{where}: leaf {first + 1} must have a text and no children")
         if first in texts:
-            raise UserError(f"{where}: leaf {first + 1} is there twice")
+            raise UserError(f"{where}: duplicate leaf {first + 1}")
         texts[first] = part.text
         return leaf(first)
     letters = "".join(child.role[0] for child in part.below)

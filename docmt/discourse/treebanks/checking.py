@@ -1,4 +1,4 @@
-"""Does our conversion to dependency trees give the dependency trees that GUM publishes?"""
+"""Compare our conversion to dependency trees with the dependency trees that GUM publishes."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,14 +15,14 @@ SOURCES = {"rs4": ("rstweb", parse_rs3), "dis": ("lisp_binary", parse_brackets)}
 
 @dataclass
 class Agreement:
-    """EDUs whose arc is the published one.
+    """Number of EDUs whose arc equals the published one.
 
     Attributes:
         n_edus: EDUs compared.
         n_heads: with the same head.
         n_arcs: with the same head, relation and kind (satellite or further nucleus).
         n_documents, n_equal_documents: documents, and those that agree in every arc.
-        n_secondary_edges, n_lifted: what the n-ary reader passed over, and had to hang elsewhere.
+        n_secondary_edges, n_lifted: edges that the n-ary reader skipped, and constituents that it moved up.
     """
 
     n_edus: int = 0
@@ -33,10 +33,10 @@ class Agreement:
     n_secondary_edges: int = 0
     n_lifted: int = 0
     different: list[str] = field(default_factory=list)
-    """Documents that differ, with the first EDU that does."""
+    """Documents that differ, each with its first differing EDU."""
 
     def add(self, name: str, rst: RstFile, published: RsdFile) -> None:
-        """Compare a document. Raises UserError when it has another number of EDUs."""
+        """Compare a document; raise UserError when the numbers of EDUs differ."""
         if len(rst.texts) != len(published.texts):
             raise UserError(f"{name}: a tree over {len(rst.texts)} EDUs, but its .rsd has {len(published.texts)}")
         ours, theirs = _rows(rsd_of_tree(rst)), _rows(published)
@@ -53,12 +53,13 @@ class Agreement:
 
 
 def check_conversion(folder: Path) -> dict[str, Agreement]:
-    """Convert all trees of GUM, by source: `rs4` (n-ary) and `dis` (binary).
+    """Convert all trees of GUM and compare them, by source: `rs4` (n-ary) and `dis` (binary).
 
     Args:
         folder: with `rsd.tar.gz`, `rstweb.tar.gz` and `lisp_binary.tar.gz`, or their files in plain folders.
 
-    Raises UserError that names file and place when a file is missing or malformed.
+    Raises:
+        UserError: a file is missing or malformed; the message names file and place.
     """
     published = by_name(read_files(folder, archive="rsd", suffix=".rsd"))
     found = {}

@@ -1,4 +1,4 @@
-"""A treebank as read: documents by split, what was left out and why, and how it is written."""
+"""A treebank: documents by split, what was left out and why, and how all this is written."""
 
 import logging
 from collections.abc import Sequence
@@ -8,10 +8,10 @@ from typing import Any
 
 from docmt.discourse.documents import DiscourseDocument, write_discourse
 from docmt.discourse.relations import Inventory
-from docmt.discourse.treebanks.conllu import SyntaxSentence
+from docmt.discourse.syntax import DocumentSyntax, write_syntax
 from docmt.discourse.trees import SPAN, Node
 from docmt.errors import UserError
-from docmt.files import write_json, write_jsonl
+from docmt.files import write_json
 
 logger = logging.getLogger(__name__)
 
@@ -21,18 +21,7 @@ class TreebankDocument:
     """A document; `syntax` is empty where the treebank has none."""
 
     discourse: DiscourseDocument
-    syntax: tuple[SyntaxSentence, ...] = ()
-
-
-@dataclass
-class LeftOut:
-    """Documents that are not used, by reason."""
-
-    documents: dict[str, list[str]] = field(default_factory=dict)
-
-    def add(self, reason: str, name: str) -> None:
-        """Note a document."""
-        self.documents.setdefault(reason, []).append(name)
+    syntax: DocumentSyntax = ()
 
 
 @dataclass
@@ -41,16 +30,21 @@ class Treebank:
 
     name: str
     splits: dict[str, list[TreebankDocument]]
-    left_out: LeftOut = field(default_factory=LeftOut)
+    left_out: dict[str, list[str]] = field(default_factory=dict)
+    """Names of the documents left out, by reason."""
     notes: dict[str, int] = field(default_factory=dict)
-    """Counts of what was met and mended or passed over while reading."""
+    """Counts of what was repaired or skipped while reading."""
+
+    def leave_out(self, name: str, *, reason: str) -> None:
+        """Note that a document is left out."""
+        self.left_out.setdefault(reason, []).append(name)
 
     def counts(self) -> dict[str, Any]:
-        """What there is in each split, and what is not there and why."""
+        """Count the contents of each split, and list what was left out and why."""
         return {
             "treebank": self.name,
             "splits": {split: _counts(documents) for split, documents in self.splits.items()},
-            "left_out": self.left_out.documents,
+            "left_out": self.left_out,
             "notes": self.notes,
         }
 
@@ -60,14 +54,15 @@ def write_treebank(folder: Path, treebank: Treebank) -> None:
     for split, documents in treebank.splits.items():
         write_discourse(folder / f"{split}.discourse.jsonl", (document.discourse for document in documents))
         if any(document.syntax for document in documents):
-            write_jsonl(folder / f"{split}.syntax.jsonl", (_syntax_values(document) for document in documents))
+            values = ((document.discourse.id, document.syntax) for document in documents)
+            write_syntax(folder / f"{split}.syntax.jsonl", values)
     write_json(folder / "counts.json", treebank.counts())
-    for reason, names in treebank.left_out.documents.items():
+    for reason, names in treebank.left_out.items():
         logger.warning("%s: %d documents left out (%s)", treebank.name, len(names), reason)
 
 
 def check_texts(document: DiscourseDocument, texts: Sequence[str], *, where: str) -> None:
-    """Raise UserError unless each EDU has the characters, blanks aside, of the text that stands in the tree's file."""
+    """Raise UserError unless each EDU has the characters, spaces aside, of its text in the tree's file."""
     for edu, text in enumerate(texts):
         words = "".join(document.edu_words(edu))
         if words != "".join(text.split()):
@@ -90,21 +85,11 @@ def check_relations(tree: Node, inventory: Inventory, *, where: str) -> None:
 
 def _counts(documents: list[TreebankDocument]) -> dict[str, int | None]:
     parts = [document.discourse for document in documents]
-    paragraphs = [part.paragraphs for part in parts]
+    paragraphs = [len(part.paragraphs) for part in parts if part.paragraphs is not None]
     return {
         "documents": len(parts),
-        "paragraphs": sum(map(len, paragraphs)) if None not in paragraphs else None,
+        "paragraphs": sum(paragraphs) if len(paragraphs) == len(parts) else None,
         "sentences": sum(len(part.sentences) for part in parts),
         "tokens": sum(len(words) for part in parts for words in part.sentences),
         "edus": sum(len(part.edus) for part in parts),
-    }
-
-
-def _syntax_values(document: TreebankDocument) -> dict[str, Any]:
-    return {
-        "document": document.discourse.id,
-        "sentences": [
-            {"pos": list(sentence.pos), "heads": list(sentence.heads), "relations": list(sentence.relations)}
-            for sentence in document.syntax
-        ],
     }

@@ -1,11 +1,12 @@
 """CoNLL-U with discourse marks: words, syntax, paragraphs and EDU starts.
 
-Lines of multiword tokens (`3-4`) and of ellipsis (`8.1`) are not words and are passed over. `# newpar` opens a
-paragraph; `Discourse=` in MISC stands at the first word of every EDU.
+Lines of multiword tokens (`3-4`) and of ellipsis (`8.1`) are not words and are skipped. `# newpar` opens a paragraph;
+`Discourse=` in MISC marks the first word of every EDU.
 """
 
 from dataclasses import dataclass
 
+from docmt.discourse.syntax import SentenceSyntax
 from docmt.discourse.treebanks.archives import TreebankFile
 from docmt.errors import UserError
 
@@ -13,32 +14,29 @@ N_COLUMNS = 10
 
 
 @dataclass(frozen=True)
-class SyntaxSentence:
+class ConlluSentence:
     """A sentence of a treebank.
 
     Attributes:
         words: forms.
-        pos: language-specific tag (XPOS) of each word.
-        heads: index of the head of each word, −1 for the root.
-        relations: of each word to its head.
+        syntax: its parts of speech are language-specific tags (XPOS).
         edu_starts: words at which an EDU begins.
         opens_paragraph: whether a paragraph begins here.
     """
 
     words: tuple[str, ...]
-    pos: tuple[str, ...]
-    heads: tuple[int, ...]
-    relations: tuple[str, ...]
+    syntax: SentenceSyntax
     edu_starts: tuple[int, ...]
     opens_paragraph: bool
 
 
-def read_conllu(file: TreebankFile) -> list[SyntaxSentence]:
-    """The sentences of a document.
+def read_conllu(file: TreebankFile) -> list[ConlluSentence]:
+    """Read the sentences of a document.
 
-    Raises UserError that names the line when a line is malformed, or a head is outside its sentence.
+    Raises:
+        UserError: a line is malformed, or a head is outside its sentence; the message names the line.
     """
-    sentences: list[SyntaxSentence] = []
+    sentences: list[ConlluSentence] = []
     rows: list[list[str]] = []
     opens = False
     for number, line in enumerate([*file.text.split("\n"), ""], start=1):
@@ -63,17 +61,15 @@ def read_conllu(file: TreebankFile) -> list[SyntaxSentence]:
     return sentences
 
 
-def _sentence(rows: list[list[str]], *, opens_paragraph: bool, where: str) -> SyntaxSentence:
+def _sentence(rows: list[list[str]], *, opens_paragraph: bool, where: str) -> ConlluSentence:
     heads = []
     for row in rows:
         if not row[6].isdecimal() or int(row[6]) > len(rows):
-            raise UserError(f"{where}: the sentence before: head {row[6]!r} of {row[1]!r} is no word of it")
+            raise UserError(f"{where}: head {row[6]!r} of {row[1]!r} is not a word of the sentence that ends here")
         heads.append(int(row[6]) - 1)
-    return SyntaxSentence(
+    return ConlluSentence(
         words=tuple(row[1] for row in rows),
-        pos=tuple(row[4] for row in rows),
-        heads=tuple(heads),
-        relations=tuple(row[7] for row in rows),
+        syntax=SentenceSyntax(tuple(row[4] for row in rows), tuple(heads), tuple(row[7] for row in rows)),
         edu_starts=tuple(i for i, row in enumerate(rows) if _has_mark(row[9])),
         opens_paragraph=opens_paragraph,
     )

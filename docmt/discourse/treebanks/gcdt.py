@@ -19,13 +19,15 @@ SPLITS = ("train", "dev", "test")
 
 
 def read_gcdt(folder: Path) -> Treebank:
-    """Read the documents of all splits, in the order of their names.
+    """Read the documents of all splits, sorted by name.
 
     Args:
         folder: with `dis.tar.gz` and `tokenized.tar.gz`, or their files in plain folders; below them one folder per
             split.
 
-    Raises UserError that names file and place when a file is missing or malformed, or tree and words do not fit.
+    Raises:
+        UserError: a file is missing or malformed, or tree and words do not fit each other; the message names file and
+            place.
     """
     treebank = Treebank("gcdt", {split: [] for split in SPLITS})
     words = by_name(read_files(folder, archive="tokenized", suffix=".txt"))
@@ -34,7 +36,7 @@ def read_gcdt(folder: Path) -> Treebank:
         raise UserError(f"{folder}: document {lonely[0]} has only one of the two files, words (.txt) and tree (.dis)")
     for name, file in sorted(trees.items()):
         if file.folder not in treebank.splits or words[name].folder != file.folder:
-            raise UserError(f"{file.where}: must stand in a folder train, dev or test, beside its words")
+            raise UserError(f"{file.where}: must be in a folder train, dev or test, like its words")
         treebank.splits[file.folder].append(_document(name, words[name], file))
     return treebank
 
@@ -43,6 +45,6 @@ def _document(name: str, words: TreebankFile, tree: TreebankFile) -> TreebankDoc
     sentences = [line.split() for line in words.text.split("\n") if line.strip()]
     rst = parse_brackets(tree.text, where=tree.where)
     check_relations(rst.tree, load_inventory("gcdt"), where=tree.where)
-    # the .dis files hold the character references of the XML that they were made from
+    # The .dis files hold character references of the XML that they were made from.
     rst = RstFile(rst.tree, tuple(html.unescape(text) for text in rst.texts))
     return TreebankDocument(place_tree(name, sentences, rst, where=tree.where))

@@ -1,7 +1,7 @@
 """GUM, the Georgetown University Multilayer corpus (Zeldes 2017; RST trees: Zeldes et al. 2024), English.
 
 Words, sentences, paragraphs and EDUs are those of the CoNLL-U files, trees those of the binary `.dis` files. The
-official splits are those of `splits.md`; its test2 (the GENTLE documents) is another corpus with its own licence.
+official splits are those of `splits.md`; its test2 (the GENTLE documents) is another corpus with a separate license.
 """
 
 from collections.abc import Iterable
@@ -11,8 +11,8 @@ from docmt.discourse.documents import DiscourseDocument, edus_of_starts
 from docmt.discourse.relations import load_inventory
 from docmt.discourse.treebanks.archives import TreebankFile, by_name, read_files
 from docmt.discourse.treebanks.brackets import parse_brackets
-from docmt.discourse.treebanks.collection import LeftOut, Treebank, TreebankDocument, check_relations, check_texts
-from docmt.discourse.treebanks.conllu import SyntaxSentence, read_conllu
+from docmt.discourse.treebanks.collection import Treebank, TreebankDocument, check_relations, check_texts
+from docmt.discourse.treebanks.conllu import ConlluSentence, read_conllu
 from docmt.errors import UserError
 from docmt.files import read_lines
 
@@ -25,36 +25,37 @@ def read_gum(folder: Path) -> Treebank:
     Args:
         folder: with `dep_conllu.tar.gz` and `lisp_binary.tar.gz` or their files in plain folders, and `splits.md`.
 
-    Raises UserError that names file and place when a file is missing or malformed, or tree and words do not fit.
+    Raises:
+        UserError: a file is missing or malformed, or tree and words do not fit each other; the message names file and
+            place.
     """
     names = read_splits(folder / "splits.md")
     syntax = by_name(read_files(folder, archive="dep_conllu", suffix=".conllu"))
     trees = by_name(read_files(folder, archive="lisp_binary", suffix=".dis"))
-    left_out = LeftOut()
-    splits: dict[str, list[TreebankDocument]] = {split: [] for split in SPLITS}
+    treebank = Treebank("gum", {split: [] for split in SPLITS})
     for split, documents in names.items():
         for name in documents:
             if split not in SPLITS:
-                left_out.add(f"split {split} is the GENTLE corpus, which has its own licence", name)
+                treebank.leave_out(name, reason=f"split {split} is the GENTLE corpus, which has its own licence")
             elif name not in syntax and name.startswith("GUM_reddit_"):
-                left_out.add("reddit: its text may not be passed on and is not in the files", name)
+                treebank.leave_out(name, reason="reddit: its text may not be passed on and is not in the files")
             elif name not in syntax:
-                left_out.add("listed in splits.md, but not in the files", name)
+                treebank.leave_out(name, reason="listed in splits.md, but not in the files")
             else:
                 sentences = read_conllu(syntax[name])
                 if _is_masked(sentences):
-                    left_out.add("its words are masked by underscores", name)
+                    treebank.leave_out(name, reason="its words are masked by underscores")
                 elif name not in trees:
                     raise UserError(f"{syntax[name].where}: this document has no .dis file")
                 else:
-                    splits[split].append(gum_document(name, sentences, trees[name]))
+                    treebank.splits[split].append(gum_document(name, sentences, trees[name]))
     for name in sorted(set(syntax) - {name for documents in names.values() for name in documents}):
-        left_out.add("in the files, but not listed in splits.md", name)
-    return Treebank("gum", splits, left_out)
+        treebank.leave_out(name, reason="in the files, but not listed in splits.md")
+    return treebank
 
 
 def read_splits(path: Path) -> dict[str, list[str]]:
-    """The documents of each split, in the order of `splits.md`."""
+    """List the documents of each split, in the order of `splits.md`."""
     splits: dict[str, list[str]] = {}
     names: list[str] | None = None
     for line in read_lines(path):
@@ -67,8 +68,8 @@ def read_splits(path: Path) -> dict[str, list[str]]:
     return splits
 
 
-def gum_document(name: str, sentences: list[SyntaxSentence], tree_file: TreebankFile) -> TreebankDocument:
-    """One document from its sentences and its tree."""
+def gum_document(name: str, sentences: list[ConlluSentence], tree_file: TreebankFile) -> TreebankDocument:
+    """Build a document from its sentences and its tree."""
     rst = parse_brackets(tree_file.text, where=tree_file.where)
     check_relations(rst.tree, load_inventory("gum"), where=tree_file.where)
     for number, sentence in enumerate(sentences, start=1):
@@ -86,8 +87,8 @@ def gum_document(name: str, sentences: list[SyntaxSentence], tree_file: Treebank
         paragraphs=tuple(i for i, sentence in enumerate(sentences) if sentence.opens_paragraph or i == 0),
     )
     check_texts(document, rst.texts, where=tree_file.where)
-    return TreebankDocument(document, tuple(sentences))
+    return TreebankDocument(document, tuple(sentence.syntax for sentence in sentences))
 
 
-def _is_masked(sentences: Iterable[SyntaxSentence]) -> bool:
+def _is_masked(sentences: Iterable[ConlluSentence]) -> bool:
     return not any(word.strip("_") for sentence in sentences for word in sentence.words)

@@ -1,4 +1,4 @@
-"""Annotated trees laid over the words and sentences of a document."""
+"""Place annotated trees over the words and sentences of a document."""
 
 from collections.abc import Sequence
 
@@ -10,10 +10,11 @@ from docmt.errors import UserError
 
 
 def place_edus(texts: Sequence[str], sentences: Sequence[Sequence[str]], *, where: str) -> tuple[Edu, ...]:
-    """Find the words of each EDU by its characters; blanks do not count.
+    """Find the words of each EDU by its characters; spaces do not count.
 
-    Raises UserError that names the EDU when the texts are not those of the sentences, or an EDU begins inside a word or
-    crosses the end of a sentence.
+    Raises:
+        UserError: the texts are not those of the sentences, or an EDU begins inside a word or crosses the end of a
+            sentence; the message names the EDU.
     """
     words = [(sentence, place, word) for sentence, found in enumerate(sentences) for place, word in enumerate(found)]
     position = 0
@@ -24,7 +25,7 @@ def place_edus(texts: Sequence[str], sentences: Sequence[Sequence[str]], *, wher
             word = words[position][2] if position < len(words) else ""
             if not word or not rest.startswith(word):
                 is_inside = word and position > start and word.startswith(rest)
-                problem = f"ends inside the word {word!r}" if is_inside else f"does not go on with {word!r}"
+                problem = f"ends inside the word {word!r}" if is_inside else f"does not continue with {word!r}"
                 raise UserError(f"{where}: EDU {number} ({text!r}) is not the document's text: it {problem}")
             rest, position = rest[len(word) :], position + 1
         if position == start:
@@ -47,11 +48,9 @@ def place_tree(
     where: str,
     paragraphs: tuple[int, ...] | None = None,
 ) -> DiscourseDocument:
-    """A document of which trees and EDU texts come from an annotated file.
+    """Build a document whose trees and EDU texts come from an annotated file.
 
-    Trees of n-ary formats and dependency trees keep the arcs that they have.
-
-    Raises UserError as `place_edus` does.
+    Trees of n-ary formats and dependency trees keep their arcs. Raises UserError as `place_edus` does.
     """
     edus = place_edus(annotated.texts, sentences, where=where)
     tree, arcs = None, None

@@ -1,9 +1,9 @@
 """Constituent trees of RSTTool and rstWeb (`.rs3`, `.rs4`).
 
-A flat list of segments (EDUs) and groups; each names its parent and its relation to it. `span` stands between a
-nucleus and the group over it and its satellites; a relation of type `multinuc` between a nucleus and its multinuclear
-group; any other between a satellite and its nucleus. Secondary edges and signals of `.rs4` are no part of the tree: the
-edges are counted, the signals not looked at.
+A flat list of segments (EDUs) and groups, each of which names its parent and its relation to it. `span` relates a
+nucleus to the group over it and its satellites, a relation of type `multinuc` a nucleus to its multinuclear group, and
+any other relation a satellite to its nucleus. Secondary edges and signals of `.rs4` are not part of the tree: the edges
+are counted, the signals ignored.
 """
 
 from collections import defaultdict
@@ -23,8 +23,8 @@ MULTINUCLEAR = "multinuc"
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
-    """A contiguous constituent with its place in the one above."""
+class _Child:
+    """A contiguous constituent with its role in its parent."""
 
     node: Node
     letter: str
@@ -47,19 +47,22 @@ class _Element:
 def parse_rs3(text: str, *, where: str) -> RstFile:
     """Read an `.rs3` or `.rs4` file as an n-ary tree.
 
-    All satellites of one nucleus stand beside it in one node. A satellite between the nuclei of its own group is a
-    child of that group. Where an edge still crosses another, the part that is cut off hangs at the next constituent
-    above in which it leaves no gap, as a satellite; these are counted.
+    All satellites of a nucleus are its siblings in one node. A satellite between the nuclei of its group is a child of
+    that group. Where an edge still crosses another, the constituent that is cut off becomes a satellite of the next
+    higher constituent in which it leaves no gap; such constituents are counted.
 
-    Raises UserError that names the element when the file is no XML, declares a document type (entities could fill the
-    memory), a parent or relation is unknown, or the elements do not make one tree.
+    Raises:
+        UserError: the file is not XML, declares a document type (whose entities could exhaust memory), a parent or
+            relation is unknown, or the elements do not make one tree; the message names the element.
     """
     try:
         root = fromstring(text, forbid_dtd=True)
     except ParseError as error:
         raise UserError(f"{where}: not XML ({error})") from None
     except DefusedXmlException:
-        raise UserError(f"{where}: declares a document type or entities, which are not read: remove them") from None
+        raise UserError(
+            f"{where}: declares a document type or entities, which docmt does not read: remove them"
+        ) from None
     texts: list[str] = []
     elements = _elements(root, texts, where=where)
     top = _link(elements, _relation_types(root), where=where)
@@ -90,7 +93,7 @@ def _elements(root: Element, texts: list[str], *, where: str) -> dict[str, _Elem
             continue
         name = item.get("id")
         if name is None or name in elements:
-            raise UserError(f"{where}: {item.tag} {name!r} has no id, or one that is there twice")
+            raise UserError(f"{where}: {item.tag} {name!r} has no id, or a duplicate one")
         is_group = item.tag == "group" and item.get("type") == MULTINUCLEAR
         element = _Element(name, item.get("parent"), item.get("relname", SPAN), is_group)
         if item.tag == "segment":
@@ -98,12 +101,12 @@ def _elements(root: Element, texts: list[str], *, where: str) -> dict[str, _Elem
             texts.append(" ".join("".join(item.itertext()).split()))
         elements[name] = element
     if not texts:
-        raise UserError(f"{where}: it has no segments")
+        raise UserError(f"{where}: no segments")
     return elements
 
 
 def _link(elements: dict[str, _Element], types: dict[str, set[str]], *, where: str) -> _Element:
-    """Hang each element at its parent; returns the one without a parent."""
+    """Attach each element to its parent and return the one without a parent."""
     tops = []
     for element in elements.values():
         if element.parent is None:
@@ -111,7 +114,7 @@ def _link(elements: dict[str, _Element], types: dict[str, set[str]], *, where: s
             continue
         parent = elements.get(element.parent)
         if parent is None:
-            raise UserError(f"{where}: element {element.name} has the parent {element.parent}, which is not there")
+            raise UserError(f"{where}: element {element.name} has the unknown parent {element.parent}")
         if element.relation != SPAN and element.relation not in types:
             hint = nearest(element.relation, list(types))
             raise UserError(f"{where}: element {element.name}: unknown relation {element.relation!r}; {hint}")
@@ -138,7 +141,7 @@ def _link(elements: dict[str, _Element], types: dict[str, set[str]], *, where: s
 
 
 def _below_first(top: _Element) -> list[_Element]:
-    """The elements below `top` and itself, children before parents."""
+    """List `top` and the elements below it, children before parents."""
     order, stack = [], [top]
     while stack:
         element = stack.pop()
@@ -149,15 +152,15 @@ def _below_first(top: _Element) -> list[_Element]:
 
 
 def _build(order: list[_Element], *, where: str) -> tuple[Node, int]:
-    """The tree of the last element, and how many constituents were lifted."""
-    done: dict[str, tuple[Node, list[_Part]]] = {}
+    """Build the tree of the last element, and count the constituents that were moved up."""
+    done: dict[str, tuple[Node, list[_Child]]] = {}
     lifted: set[tuple[int, int]] = set()
 
-    def take(elements: Iterable[_Element], letter: str) -> list[_Part]:
+    def take(elements: Iterable[_Element], letter: str) -> list[_Child]:
         parts = []
         for element in elements:
             node, cut_off = done.pop(element.name)
-            parts += [_Part(node, letter, element.relation), *cut_off]
+            parts += [_Child(node, letter, element.relation), *cut_off]
         return parts
 
     for element in order:
@@ -172,7 +175,7 @@ def _build(order: list[_Element], *, where: str) -> tuple[Node, int]:
             node, cut_off = _join_around_head([*parts, *inside])
             lifted.update((part.node.first, part.node.last) for part in cut_off)
         if satellites or cut_off:
-            node, cut_off = _join_around_head([_Part(node, "N", SPAN), *satellites, *cut_off])
+            node, cut_off = _join_around_head([_Child(node, "N", SPAN), *satellites, *cut_off])
         lifted.update((part.node.first, part.node.last) for part in cut_off)
         done[element.name] = node, cut_off
     tree, cut_off = done.pop(order[-1].name)
@@ -181,8 +184,8 @@ def _build(order: list[_Element], *, where: str) -> tuple[Node, int]:
     return tree, len(lifted)
 
 
-def _join_around_head(parts: list[_Part]) -> tuple[Node, list[_Part]]:
-    """Join the parts that touch one another around the first nucleus; returns also the parts that are cut off."""
+def _join_around_head(parts: list[_Child]) -> tuple[Node, list[_Child]]:
+    """Join the adjacent parts around the first nucleus; return the result and the parts that are cut off."""
     head = min((part for part in parts if part.letter == "N"), key=lambda part: part.node.first)
     parts = sorted(parts, key=lambda part: part.node.first)
     start = end = parts.index(head)
@@ -191,7 +194,7 @@ def _join_around_head(parts: list[_Part]) -> tuple[Node, list[_Part]]:
     while end + 1 < len(parts) and parts[end].node.last + 1 == parts[end + 1].node.first:
         end += 1
     run = parts[start : end + 1]
-    cut_off = [_Part(part.node, "S", part.relation) for part in (*parts[:start], *parts[end + 1 :])]
+    cut_off = [_Child(part.node, "S", part.relation) for part in (*parts[:start], *parts[end + 1 :])]
     if len(run) == 1:
         return head.node, cut_off
     letters = "".join(part.letter for part in run)

@@ -1,7 +1,7 @@
 """Dependency trees of EDUs (`.rsd`): one line per EDU, ten columns separated by tabs.
 
-Number, text, …, head (0: root), relation with `_r` (satellite) or `_m` (further nucleus). The columns between, features
-for other tools, are written as `_` (the third, an order of attachment, as 0).
+The columns are number, text, …, head (0: root), and relation with `_r` (satellite) or `_m` (further nucleus). Those in
+between hold features for other tools; they are written as `_` (the third, an order of attachment, as 0).
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class RsdFile:
 
     Attributes:
         arcs: relations without `_r` and `_m`.
-        is_nucleus: whether each EDU depends on another nucleus of the same group (`_m`); the root does not.
+        is_nucleus: whether each EDU depends on another nucleus of the same group (`_m`); false for the root.
         texts: of each EDU.
     """
 
@@ -31,12 +31,12 @@ class RsdFile:
 
 
 def rsd_of_tree(rst: RstFile) -> RsdFile:
-    """Convert a constituent tree; a binary one is flattened first, unless the file it is from is n-ary."""
+    """Convert a constituent tree; a binary one is flattened first, unless its file format is n-ary."""
     tree = rst.tree if rst.is_nary else restore_nary(rst.tree)
     is_nucleus = [False] * len(rst.texts)
 
     def mark(node: Node, below: list[int]) -> int:
-        """The head of a node; marks the heads of its further nuclei."""
+        """Find the head of a node, and mark the heads of its further nuclei."""
         if node.is_leaf:
             return node.first
         first, *further = [head for head, letter in zip(below, node.nuclearity, strict=True) if letter == "N"]
@@ -51,7 +51,8 @@ def rsd_of_tree(rst: RstFile) -> RsdFile:
 def parse_rsd(text: str, *, where: str) -> RsdFile:
     """Read an `.rsd` file.
 
-    Raises UserError that names the line when a line is malformed, and the EDUs when the heads make no tree.
+    Raises:
+        UserError: a line is malformed or the heads are not a tree; the message names the line or the EDUs.
     """
     heads, relations, is_nucleus, texts = [], [], [], []
     for number, line in enumerate(text.split("\n"), start=1):
@@ -61,7 +62,7 @@ def parse_rsd(text: str, *, where: str) -> RsdFile:
         columns = line.split("\t")
         if len(columns) < MIN_COLUMNS or columns[0] != str(len(texts) + 1) or not columns[6].isdecimal():
             raise UserError(
-                f"{where}: line {number}: EDU {len(texts) + 1} should stand here, with its head (a number) in column 7"
+                f"{where}: line {number}: expected EDU {len(texts) + 1} with its head (a number) in column 7"
             )
         texts.append(columns[1])
         heads.append(int(columns[6]) - 1)
@@ -75,18 +76,18 @@ def parse_rsd(text: str, *, where: str) -> RsdFile:
             raise UserError(f"{where}: line {number}: relation {relation!r} must end in _r or _m")
         is_nucleus.append(heads[-1] != NO_HEAD and kind == MULTINUCLEAR)
     if not texts:
-        raise UserError(f"{where}: it has no EDUs")
+        raise UserError(f"{where}: no EDUs")
     check_dependencies(heads, where=where)
     return RsdFile(DependencyTree(tuple(heads), tuple(relations)), tuple(is_nucleus), tuple(texts))
 
 
 def format_rsd(rsd: RsdFile) -> str:
-    """The content of an `.rsd` file. Raises UserError when a text holds a tab or a line end."""
+    """Write the content of an `.rsd` file; raise UserError when a text contains a tab or a line end."""
     lines = []
     rows = zip(rsd.texts, rsd.arcs.heads, rsd.arcs.relations, rsd.is_nucleus, strict=True)
     for number, (text, head, relation, is_nucleus) in enumerate(rows, start=1):
         if "\t" in text or "\n" in text:
-            raise UserError(f"EDU {number} cannot be written as .rsd: it holds a tab or a line end: {text!r}")
+            raise UserError(f"EDU {number} cannot be written as .rsd: it contains a tab or a line end: {text!r}")
         label = "ROOT" if head == NO_HEAD else relation + (MULTINUCLEAR if is_nucleus else SATELLITE)
         lines.append("\t".join([str(number), text, "0", "_", "_", "_", str(head + 1), label, "_", "_"]))
     return "\n".join(lines) + "\n"

@@ -1,10 +1,9 @@
 """RST-DT, the RST Discourse Treebank (Carlson et al. 2002; LDC2002T07, licensed).
 
-Each document is a `.dis` file; `NAME.edus` beside it holds one EDU per line, `NAME.out` or `NAME.txt` the running text,
-with a blank line between paragraphs and each sentence on a line of its own. Texts are split into words here, one EDU at
-a time.
+Each document is a `.dis` file. Next to it, `NAME.edus` holds one EDU per line, and `NAME.out` or `NAME.txt` the running
+text, one sentence per line, with a blank line between paragraphs. Texts are tokenized here, one EDU at a time.
 
-Where there is no running text, a sentence ends with an EDU that ends in a full stop, question or exclamation mark, or
+Where there is no running text, a sentence ends with an EDU that ends in a period, question mark or exclamation mark, or
 at the mark `<P>`, which ends a paragraph.
 """
 
@@ -24,7 +23,7 @@ from docmt.text.tokenizer import get_tokenizer, plain_tokens
 
 FOLDERS = {"TRAINING": "train", "TEST": "test"}
 DEV_EVERY = 10
-"""The treebank has no dev split: the last of every ten training documents, in the order of their names, makes one."""
+"""The treebank has no development split: the last of every ten training documents, sorted by name, forms it."""
 PARAGRAPH = "<P>"
 SENTENCE_END = re.compile(r"""[.?!]['"’”)\]]*$""")
 SENTENCE, PARAGRAPH_LEVEL = 1, 2
@@ -33,7 +32,9 @@ SENTENCE, PARAGRAPH_LEVEL = 1, 2
 def read_rst_dt(folder: Path) -> Treebank:
     """Read the documents of the folders TRAINING and TEST.
 
-    Raises UserError that names file and place when a file is missing or malformed, or tree, EDUs and text do not fit.
+    Raises:
+        UserError: a file is missing or malformed, or tree, EDUs and text do not fit each other; the message names file
+            and place.
     """
     trees = by_name(read_files(folder, archive="rst_dt", suffix=".dis"))
     edus = _beside(folder, ".edus")
@@ -43,7 +44,7 @@ def read_rst_dt(folder: Path) -> Treebank:
     for file in (trees[name] for name in sorted(trees)):
         split = FOLDERS.get(file.folder)
         if split is None:
-            treebank.left_out.add("in neither of the folders TRAINING and TEST", file.name)
+            treebank.leave_out(file.name, reason="in neither of the folders TRAINING and TEST")
             continue
         name = file.name.removesuffix(".out")
         text = texts.get(name)
@@ -86,7 +87,7 @@ def _document(
 
 
 def _ends(parts: list[str], text: TreebankFile, notes: Counter[str]) -> list[int]:
-    """Whether a sentence (1) or a paragraph (2) ends after each EDU, by the lines of the running text."""
+    """Tell whether a sentence (1) or a paragraph (2) ends after each EDU, from the lines of the running text."""
     levels: dict[int, int] = {}
     position, characters = 0, []
     for line in text.text.split("\n"):

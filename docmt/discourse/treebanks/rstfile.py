@@ -1,4 +1,4 @@
-"""What the treebank formats have in common: a tree over EDUs and the texts of the EDUs, as annotated."""
+"""What all treebank formats share: a tree over EDUs and the texts of the EDUs, as annotated."""
 
 from dataclasses import dataclass
 
@@ -12,9 +12,9 @@ class RstFile:
     Attributes:
         tree: constituents over the EDUs.
         texts: of each EDU.
-        is_nary: whether the format holds n-ary trees, so that a node of two children is no part of a binarised one.
-        n_secondary_edges: edges beside the tree (eRST, `.rs4`) that were passed over.
-        n_lifted: constituents that hang higher than annotated, because their edges cross others.
+        is_nary: whether the format holds n-ary trees, so that nodes with two children were not binarized.
+        n_secondary_edges: edges outside the tree (eRST, `.rs4`), which were skipped.
+        n_lifted: constituents placed higher than annotated, because their edges cross others.
     """
 
     tree: Node

@@ -13,8 +13,8 @@ from docmt.discourse.parsing.linear_features import LexicalSketch, state_feature
 from docmt.discourse.parsing.linear_model import Instances, LinearClassifier, fit
 from docmt.discourse.parsing.linear_settings import LinearSettings
 from docmt.discourse.parsing.preparation import training_tree
-from docmt.discourse.parsing.syntax import WordSyntax
 from docmt.discourse.parsing.transitions import SHIFT, State
+from docmt.discourse.syntax import SentenceSyntax
 
 SETTINGS = LinearSettings(min_count=1, paragraph_dropout=0.0, cost=20.0)
 
@@ -68,7 +68,7 @@ def test_syntax_makes_features(documents):
 
 def test_links_between_spans():
     document = DiscourseDocument("d", (("a", "b", "c"),), edus_of_starts([[1, 2]], [3]))
-    syntax = (WordSyntax(("A", "B", "C"), (2, 0, -1), ("x", "y", "root")),)
+    syntax = (SentenceSyntax(("A", "B", "C"), (2, 0, -1), ("x", "y", "root")),)
     sketch = LexicalSketch(document, syntax)
     assert sketch.link((0, 0), (2, 2)) == "left x"
     assert sketch.link((0, 0), (1, 1)) == "right y"

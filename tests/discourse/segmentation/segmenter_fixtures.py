@@ -2,12 +2,13 @@
 
 import torch
 
-from docmt.discourse.segmentation.examples import Example, Syntax
+from docmt.discourse.segmentation.examples import SentenceExample
 from docmt.discourse.segmentation.model_file import TrainedSegmenter
 from docmt.discourse.segmentation.network import SegmenterNetwork
 from docmt.discourse.segmentation.prediction import Segmenter
 from docmt.discourse.segmentation.settings import SegmenterSettings
 from docmt.discourse.segmentation.training import learn_vocabulary
+from docmt.discourse.syntax import SentenceSyntax
 
 TINY = {
     "network": {
@@ -39,7 +40,7 @@ def tiny_settings(**training):
 
 
 def example(text, syntax=None):
-    """Words separated by blanks; `|` before each inner EDU; syntax as `pos/head/relation`, heads from 1, 0 for root."""
+    """Words separated by spaces; `|` before each inner EDU; syntax as `pos/head/relation`, heads from 1, 0 for root."""
     words, starts = [], []
     for token in text.split():
         if token == "|":
@@ -49,8 +50,8 @@ def example(text, syntax=None):
     tree = None
     if syntax is not None:
         rows = [item.split("/") for item in syntax.split()]
-        tree = Syntax(tuple(r[0] for r in rows), tuple(int(r[1]) - 1 for r in rows), tuple(r[2] for r in rows))
-    return Example(tuple(words), tuple(starts), tree)
+        tree = SentenceSyntax(tuple(r[0] for r in rows), tuple(int(r[1]) - 1 for r in rows), tuple(r[2] for r in rows))
+    return SentenceExample(tuple(words), tuple(starts), tree)
 
 
 EXAMPLES = [

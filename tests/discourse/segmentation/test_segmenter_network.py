@@ -13,7 +13,7 @@ from docmt.discourse.segmentation.network import (
     SegmenterNetwork,
 )
 from docmt.discourse.segmentation.training import learn_vocabulary, losses, total_loss
-from docmt.discourse.segmentation.vocabulary import SHAPES, Vocabulary, WordTypes, word_shape
+from docmt.discourse.segmentation.vocabulary import SHAPES, WordTypes, WordVocabulary, word_shape
 
 
 @pytest.mark.parametrize("window", [0, 1, 5])
@@ -34,7 +34,7 @@ def test_restricted_attention_equals_the_formula_word_by_word(window):
             torch.testing.assert_close(found_BTD[row, i], expected_D)
 
 
-def test_bilstm_does_not_see_what_stands_behind_the_end():
+def test_bilstm_does_not_see_padding():
     torch.manual_seed(3)
     lstm = BiLstm(4, 5)
     x_BTD = torch.randn(2, 6, 4)
@@ -45,7 +45,7 @@ def test_bilstm_does_not_see_what_stands_behind_the_end():
     assert whole_BTD.shape == (2, 6, 10)
 
 
-def test_no_word_takes_its_head_behind_the_end():
+def test_no_word_takes_its_head_beyond_the_end():
     torch.manual_seed(3)
     attention = HeadAttention(5, 4)
     torch.nn.init.normal_(attention.bilinear_DD)
@@ -101,14 +101,14 @@ def test_word_shapes():
 
 
 def test_vocabulary_is_in_order_of_counts_then_letters():
-    vocabulary = Vocabulary.learn([["b", "A", "a", "c", "b", "d"]], min_word_count=2)
+    vocabulary = WordVocabulary.learn([["b", "A", "a", "c", "b", "d"]], min_word_count=2)
     assert vocabulary.words == ("a", "b")
     assert vocabulary.characters == ("b", "A", "a", "c", "d")
-    assert Vocabulary.from_dict(vocabulary.to_dict()) == vocabulary
+    assert WordVocabulary.from_dict(vocabulary.to_dict()) == vocabulary
 
 
 def test_long_words_keep_their_beginning_and_their_end():
-    vocabulary = Vocabulary.learn([["abcdefghijklmnopqrstuvwxyz"]], min_word_count=1)
+    vocabulary = WordVocabulary.learn([["abcdefghijklmnopqrstuvwxyz"]], min_word_count=1)
     types = WordTypes.encode(["abcdefghijklmnopqrstuvwxyz", "z", ""], vocabulary)
     names = [("", "", *vocabulary.characters)[number] for number in types.characters_UC[0].tolist()]
     assert "".join(names) == "abcdefghijklmnopstuvwxyz"

@@ -8,7 +8,7 @@ from segmenter_fixtures import EXAMPLES, untrained
 
 from docmt.discourse.segmentation import prediction
 from docmt.discourse.segmentation.evaluation import score_starts
-from docmt.discourse.segmentation.examples import Example
+from docmt.discourse.segmentation.examples import SentenceExample
 from docmt.discourse.segmentation.prediction import CONTEXT_WORDS, WINDOW_WORDS
 from docmt.errors import UserError
 
@@ -97,7 +97,7 @@ def test_windows_take_each_word_once_with_context_around_it():
 
 
 def test_without_syntax_there_are_no_auxiliary_predictions():
-    segmenter = untrained(examples=[Example(e.words, e.starts) for e in EXAMPLES])
+    segmenter = untrained(examples=[SentenceExample(e.words, e.starts) for e in EXAMPLES])
     with pytest.raises(UserError, match="without syntax"):
         segmenter.aux_predictions([["Yes"]])
 

@@ -6,7 +6,7 @@ from segmenter_fixtures import untrained
 from docmt.corpora.documents import DocumentIndex, write_index
 from docmt.discourse.documents import write_discourse
 from docmt.discourse.segmentation import text
-from docmt.discourse.segmentation.text import Text, batches, read_texts, segment_texts, sentence_words
+from docmt.discourse.segmentation.text import PlainText, batches, read_texts, segment_texts, sentence_words
 from docmt.errors import UserError
 from docmt.files import write_lines
 
@@ -43,9 +43,9 @@ def test_batches_do_not_show_and_are_read_when_needed(tmp_path, monkeypatch):
 
 def test_words_without_blanks_and_empty_sentences_fill_batches(monkeypatch):
     monkeypatch.setattr(text, "BATCH_WORDS", 10)
-    chinese = [Text(f"d{i}", ["他说他今天不会来,因为下雨了。"]) for i in range(3)]
+    chinese = [PlainText(f"d{i}", ["他说他今天不会来,因为下雨了。"]) for i in range(3)]
     assert [len(batch) for batch in batches(chinese, lang="zh")] == [1, 1, 1]
-    assert [len(batch) for batch in batches([Text(f"d{i}", [""] * 5) for i in range(3)], lang="en")] == [2, 1]
+    assert [len(batch) for batch in batches([PlainText(f"d{i}", [""] * 5) for i in range(3)], lang="en")] == [2, 1]
 
 
 @pytest.mark.parametrize(
@@ -60,4 +60,4 @@ def test_lines_that_do_not_fit_the_index_are_one_line(tmp_path, n_lines, message
 
 def test_an_unknown_language_is_one_line():
     with pytest.raises(UserError, match="language 'xx'"):
-        list(segment_texts([Text("d", ["x"])], lang="xx", segmenter=untrained()))
+        list(segment_texts([PlainText("d", ["x"])], lang="xx", segmenter=untrained()))

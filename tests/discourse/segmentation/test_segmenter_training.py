@@ -6,11 +6,12 @@ import pytest
 import torch
 from segmenter_fixtures import EXAMPLES, example, tiny_settings, untrained
 
+from docmt.batching import fill_batches
 from docmt.discourse.documents import DiscourseDocument, edus_of_starts, write_discourse
-from docmt.discourse.segmentation.examples import ExampleSet, read_examples, split_batches
+from docmt.discourse.segmentation.examples import ExampleSet, read_examples
 from docmt.discourse.segmentation.model_file import load_segmenter, save_segmenter
 from docmt.discourse.segmentation.prediction import Segmenter
-from docmt.discourse.segmentation.training import AveragedWeights, learn_vocabulary, train_segmenter
+from docmt.discourse.segmentation.training import averaged, learn_vocabulary, train_segmenter
 from docmt.errors import UserError
 from docmt.files import write_jsonl
 
@@ -70,15 +71,15 @@ def test_equal_seeds_give_equal_weights_and_others_do_not():
 
 def test_the_average_moves_slowly_and_starts_at_once():
     network = untrained().trained.network
-    average = AveragedWeights(network, 0.9)
+    average = averaged(network, 0.9)
     with torch.no_grad():
         network.output.bias += 1.0
-    start = average.network.output.bias.clone()
-    average.update(network)
-    torch.testing.assert_close(average.network.output.bias, start + 1 - 2 / 11)
+    start = average.module.output.bias.clone()
+    average.update_parameters(network)
+    torch.testing.assert_close(average.module.output.bias, start + 1 - 2 / 11)
     for _ in range(200):
-        average.update(network)
-    torch.testing.assert_close(average.network.output.bias, network.output.bias)
+        average.update_parameters(network)
+    torch.testing.assert_close(average.module.output.bias, network.output.bias)
 
 
 def test_saved_and_loaded_is_the_same(trained, tmp_path):
@@ -163,7 +164,7 @@ def test_openings_name_the_largest_phrase_that_begins_at_a_word():
 
 def test_batches_hold_every_example_once_and_keep_to_the_limit():
     lengths = [3, 3, 4, 50, 1, 1, 1]
-    batches = split_batches([4, 5, 6, 0, 1, 2, 3], lengths, 8)
+    batches = list(fill_batches([4, 5, 6, 0, 1, 2, 3], 8, cost=lengths.__getitem__, padded=True))
     assert [i for batch in batches for i in batch] == [4, 5, 6, 0, 1, 2, 3]
     assert all(len(batch) == 1 or len(batch) * max(lengths[i] for i in batch) <= 8 for batch in batches)
     assert len(batches[0]) == 3

@@ -60,8 +60,8 @@ def test_text_that_would_end_the_bracket_is_not_written():
     ("old", "new", "message"),
     [
         ("(leaf 4)", "(leaf 5)", "a.dis: line 3: .*span 2 4|without gap"),
-        ("(leaf 3)", "(leaf 2)", "a.dis: line 5: leaf 2 is there twice"),
-        ("(leaf 1)", "(leaf 2)", "is there twice|without gap"),
+        ("(leaf 3)", "(leaf 2)", "a.dis: line 5: duplicate leaf 2"),
+        ("(leaf 1)", "(leaf 2)", "duplicate leaf|without gap"),
         ("(span 2 4)", "(span 2 5)", "a.dis: line 3: span 2 5 has children 2 to 4"),
         ("(span 2 4)", "", "a.dis: line 3: Nucleus has neither"),
         ("(text _!two_!)", "", "a.dis: line 5: leaf 3 must have a text"),
@@ -81,11 +81,11 @@ def test_malformed_files_are_named_with_their_line(old, new, message):
     ("text", "message"),
     [
         ("", "it needs one Root, it has 0 trees"),
-        (TEXT + TEXT, "is there twice"),
+        (TEXT + TEXT, "duplicate leaf"),
         ("( Root (leaf 2) (text _!x_!) )", "must be EDUs 1 to n"),
         ("( Nucleus (leaf 1) (text _!x_!) )", "one Root"),
         (TEXT.rstrip()[:-1], "the bracket of line 1 is never closed"),
-        (TEXT + ")", r"line 10: '\)' stands outside"),
+        (TEXT + ")", r"line 10: '\)' is outside"),
     ],
 )
 def test_files_that_hold_no_tree_are_refused(text, message):

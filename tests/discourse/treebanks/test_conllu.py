@@ -39,9 +39,9 @@ def read(text):
 def test_words_without_multiword_tokens_and_ellipsis(text):
     first, second = read(text)
     assert first.words == ("I", "'m", "there")
-    assert first.pos == ("X-I", "X-'m", "X-there")
-    assert first.heads == (1, -1, 1)
-    assert first.relations == ("rel-I", "rel-'m", "rel-there")
+    assert first.syntax.pos == ("X-I", "X-'m", "X-there")
+    assert first.syntax.heads == (1, -1, 1)
+    assert first.syntax.relations == ("rel-I", "rel-'m", "rel-there")
     assert first.edu_starts == (0, 2)
     assert (first.opens_paragraph, second.opens_paragraph) == (True, False)
     assert second.edu_starts == (0,)
@@ -53,7 +53,7 @@ def test_words_without_multiword_tokens_and_ellipsis(text):
         ("", "no sentence"),
         ("# newdoc id = a\n", "no sentence"),
         (word(1, "a", 0) + "\n" + word(3, "b", 1), "line 2: word 3 where word 2 should be"),
-        (word(1, "a", 2), "head '2' of 'a' is no word"),
+        (word(1, "a", 2), "head '2' of 'a' is not a word"),
         (word(1, "a", "_"), "head '_' of 'a'"),
         ("1\ta\tb", "line 1 has 3 columns, CoNLL-U has 10"),
     ],

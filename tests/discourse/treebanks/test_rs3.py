@@ -31,7 +31,7 @@ def parse(*rows, more=""):
     return parse_rs3(rs3(*rows, more=more), where="a.rs3")
 
 
-def test_several_satellites_on_both_sides_stand_in_one_node():
+def test_several_satellites_on_both_sides_are_in_one_node():
     found = parse(
         (1, "a", 2, "cause"),
         (2, "b &amp; c", 9, SPAN),
@@ -80,7 +80,7 @@ def test_one_segment():
 
 
 def test_unit_interrupted_by_a_satellite_of_its_group():
-    """A satellite of the group that stands between its parts is a child of the group."""
+    """A satellite of the group, between its parts, is a child of the group."""
     found = parse((1, "he", 9, "same-unit"), (2, "who", 9, "elaboration"), (3, "ran", 9, "same-unit"), (9, "multinuc"))
     assert found.tree == join([leaf(0), leaf(1), leaf(2)], "NSN", ("same-unit", "elaboration", "same-unit"))
     rsd = rsd_of_tree(found)
@@ -90,7 +90,7 @@ def test_unit_interrupted_by_a_satellite_of_its_group():
 
 
 def test_edges_that_cross_are_lifted_and_counted():
-    """EDU 2 depends on EDU 4 across the parts of a unit (1, 3): the right part hangs higher, and every EDU is kept."""
+    """EDU 2 depends on EDU 4 across the parts of a unit (1, 3): the right part moves up, and every EDU is kept."""
     found = parse(
         (1, "he", 8, "same-unit"),
         (2, "as", 4, "cause"),
@@ -113,16 +113,16 @@ def test_secondary_edges_are_counted_and_signals_passed_over():
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([], "it has no segments"),
+        ([], "no segments"),
         ([(1, "a"), (2, "b")], "elements 1 and 2 both have no parent"),
         ([(1, "a", 2, "cause"), (2, "b", 1, "cause")], "no root, so there is a cycle"),
         ([(1, "a", 2, "cause"), (2, "b", 1, "cause"), (3, "c")], "is part of a cycle of parents"),
-        ([(1, "a", 7, "cause"), (2, "b")], "element 1 has the parent 7, which is not there"),
+        ([(1, "a", 7, "cause"), (2, "b")], "element 1 has the unknown parent 7"),
         ([(1, "a", 2, "cuase"), (2, "b")], "element 1: unknown relation 'cuase'; did you mean 'cause'"),
         ([(1, "a", 2, SPAN), (2, "b")], "element 1 is a nucleus of segment 2: it needs a group"),
         ([(1, "a", 9, SPAN), (2, "b", 9, SPAN), (9, "span")], "span group 9 has two nuclei, 1 and 2"),
         ([(1, "a", 9, "cause"), (9, "span")], "group 9 has no nucleus"),
-        ([(1, "a"), (1, "b")], "there twice"),
+        ([(1, "a"), (1, "b")], "a duplicate one"),
     ],
 )
 def test_elements_that_make_no_tree_are_named(rows, message):

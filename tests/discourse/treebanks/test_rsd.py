@@ -48,15 +48,15 @@ def test_list_in_a_list_is_kept_when_the_source_is_nary():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "it has no EDUs"),
+        ("", "no EDUs"),
         (TEXT.replace("2\theading_r", "0\tROOT"), "units 1 and 2 are both roots"),
         (TEXT.replace("0\tROOT", "3\tlist_m"), "a cycle"),
         (TEXT.replace("2\theading_r", "9\theading_r"), "outside the 3 units"),
         (TEXT.replace("heading_r", "heading"), "line 1: relation 'heading' must end in _r or _m"),
         (TEXT.replace("heading_r", "_r"), "line 1: relation '_r'"),
-        (LINES[0] + "\n" + LINES[2], "line 2: EDU 2 should stand here"),
-        (TEXT.replace("0\tROOT", "x\tROOT"), "line 2: EDU 2"),
-        ("1\ta\t0", "line 1: EDU 1"),
+        (LINES[0] + "\n" + LINES[2], "line 2: expected EDU 2"),
+        (TEXT.replace("0\tROOT", "x\tROOT"), "line 2: expected EDU 2"),
+        ("1\ta\t0", "line 1: expected EDU 1"),
     ],
 )
 def test_malformed_files_are_named_with_their_line(text, message):

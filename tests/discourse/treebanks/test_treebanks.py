@@ -65,7 +65,7 @@ def test_masked_documents_are_left_out(tmp_path):
                        for line in conllu().split("\n"))  # fmt: skip
     treebank = read_gum(gum_archives(tmp_path, conllu=masked))
     assert treebank.splits["train"] == []
-    assert treebank.left_out.documents["its words are masked by underscores"] == [
+    assert treebank.left_out["its words are masked by underscores"] == [
         "GUM_news_a",
         "GUM_news_c",
         "GUM_news_d",
@@ -93,7 +93,7 @@ def test_missing_or_broken_files_are_named(tmp_path, capsys):
     with pytest.raises(UserError, match=r"lisp_binary\.tar\.gz: cannot be read"):
         read_gum(folder)
     (folder / "lisp_binary.tar.gz").unlink()
-    with pytest.raises(UserError, match=r"no \.dis files: it needs lisp_binary\.tar\.gz"):
+    with pytest.raises(UserError, match=r"no \.dis files: put lisp_binary\.tar\.gz"):
         read_gum(folder)
     (folder / "splits.md").write_text(splits_md(train=["GUM_news_a"], dev=[]), encoding="utf-8")
     assert main(["discourse", "treebank", "--format", "gum", "--files", str(folder), "--out", str(tmp_path / "o")]) == 2
@@ -148,7 +148,7 @@ def test_gcdt_names_files_that_do_not_fit(tmp_path):
         read_gcdt(tmp_path)
 
 
-# trees laid over words
+# trees placed over words
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_gcdt_names_files_that_do_not_fit(tmp_path):
     [
         (["We left because", "it rained . Sad", "!"], "EDU 2 .* crosses the end of sentence 1"),
         (["We le", "ft because it rained .", "Sad !"], "EDU 1 .* ends inside the word 'left'"),
-        (["We left", "because it snowed .", "Sad !"], "EDU 2 .* does not go on with 'rained'"),
+        (["We left", "because it snowed .", "Sad !"], "EDU 2 .* does not continue with 'rained'"),
         (["We left", "because it rained ."], "its EDUs end before 'Sad' in sentence 2"),
         (["We left", "because it rained .", "Sad !", "x"], "EDU 4 .* not the document's text"),
         (["We left", "because it rained .", "", "Sad !"], "EDU 3 is empty"),
@@ -200,7 +200,7 @@ def test_rst_dt_sentences_and_paragraphs_come_from_the_running_text(tmp_path):
     assert document.id == "wsj_1100"
     assert document.sentences == (("We", "left"), ("because", "it", "rained", "."), ("Sad", "!"))
     assert document.paragraphs == (0, 2)
-    assert treebank.left_out.documents == {"in neither of the folders TRAINING and TEST": ["wsj_2000.out"]}
+    assert treebank.left_out == {"in neither of the folders TRAINING and TEST": ["wsj_2000.out"]}
 
 
 def test_rst_dt_line_ends_inside_an_edu_are_no_ends_of_sentences(tmp_path):

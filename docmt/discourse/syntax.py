@@ -1,0 +1,114 @@
+"""Word syntax: parts of speech, heads and relations of the words of each sentence (`*.syntax.jsonl`)."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from docmt.discourse.dependencies import NO_HEAD
+from docmt.discourse.documents import DiscourseDocument
+from docmt.errors import UserError
+from docmt.files import iterate_jsonl, write_jsonl
+
+NO_OPENING = "_"
+"""The opening of a word that does not begin a phrase: an earlier word belongs to the same phrase."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceSyntax:
+    """The syntax of one sentence.
+
+    Attributes:
+        pos: part of speech of each word.
+        heads: head of each word, counted from 0; −1 for the root.
+        relations: relation of each word to its head.
+    """
+
+    pos: tuple[str, ...]
+    heads: tuple[int, ...]
+    relations: tuple[str, ...]
+
+    @property
+    def openings(self) -> tuple[str, ...]:
+        """For each word, the relation of the largest phrase (a word and all its descendants) that begins with it.
+
+        EDUs begin where clauses begin, and the opening of a clause's first word says which kind of clause it is.
+        The heads must form a tree.
+        """
+        first = list(range(len(self.heads)))
+        depths = [0] * len(self.heads)
+        for word in range(len(self.heads)):
+            above = self.heads[word]
+            while above != NO_HEAD:
+                first[above] = min(first[above], word)
+                depths[word] += 1
+                above = self.heads[above]
+        openings = [NO_OPENING] * len(self.heads)
+        for word in sorted(range(len(self.heads)), key=lambda word: (-depths[word], word)):
+            openings[first[word]] = self.relations[word]
+        return tuple(openings)
+
+
+DocumentSyntax = tuple[SentenceSyntax, ...]
+
+
+def iterate_syntax(path: Path) -> Iterator[tuple[str, DocumentSyntax]]:
+    """Yield the id and syntax of each document in a `*.syntax.jsonl` file.
+
+    Raises:
+        UserError: a line is malformed; the message names it.
+    """
+    for number, value in enumerate(iterate_jsonl(path), start=1):
+        try:
+            sentences = tuple(
+                SentenceSyntax(tuple(part["pos"]), tuple(part["heads"]), tuple(part["relations"]))
+                for part in value["sentences"]
+            )
+            yield value["document"], sentences
+        except (KeyError, TypeError) as error:
+            raise UserError(f"{path}: line {number}: not the syntax of a document ({error!r})") from None
+
+
+def read_syntax(path: Path, documents: Sequence[DiscourseDocument]) -> list[DocumentSyntax]:
+    """Read the syntax of documents, in their order.
+
+    Raises:
+        UserError: a line is malformed, or the file does not fit the documents.
+    """
+    found = list(iterate_syntax(path))
+    if len(found) != len(documents):
+        raise UserError(f"{path}: {len(found)} documents, but the discourse file has {len(documents)}")
+    for number, (document, (name, syntax)) in enumerate(zip(documents, found, strict=True), start=1):
+        if name != document.id:
+            raise UserError(f"{path}: line {number}: syntax of {name!r}, but the document is {document.id!r}")
+        try:
+            check_syntax(document, syntax)
+        except UserError as error:
+            raise UserError(f"{path}: line {number}: {error}") from None
+    return [syntax for _, syntax in found]
+
+
+def write_syntax(path: Path, documents: Iterable[tuple[str, DocumentSyntax]]) -> None:
+    """Write ids and syntax of documents as `*.syntax.jsonl`."""
+    write_jsonl(path, ({"document": name, "sentences": list(map(_values, syntax))} for name, syntax in documents))
+
+
+def _values(sentence: SentenceSyntax) -> dict[str, list]:
+    return {"pos": list(sentence.pos), "heads": list(sentence.heads), "relations": list(sentence.relations)}
+
+
+def check_syntax(document: DiscourseDocument, syntax: DocumentSyntax) -> None:
+    """Check that every word has a part of speech, a relation, and a head inside its sentence.
+
+    The heads need not form a tree, because a segmenter predicts each of them separately.
+
+    Raises:
+        UserError: syntax and document do not fit each other.
+    """
+    where = f"syntax of {document.id!r}"
+    if len(syntax) != len(document.sentences):
+        raise UserError(f"{where} with {len(syntax)} sentences, but the document has {len(document.sentences)}")
+    for number, (sentence, words) in enumerate(zip(syntax, document.sentences, strict=True), start=1):
+        if not len(sentence.pos) == len(sentence.heads) == len(sentence.relations) == len(words):
+            raise UserError(f"{where}: sentence {number}: the syntax does not have one entry per word ({len(words)})")
+        if not all(isinstance(head, int) and NO_HEAD <= head < len(words) for head in sentence.heads):
+            raise UserError(f"{where}: sentence {number}: a head is not one of its {len(words)} words")
