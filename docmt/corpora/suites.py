@@ -1,4 +1,4 @@
-"""Published contrastive test sets, converted to the form of docs/files.md."""
+"""Published contrastive test sets, converted to the format in docs/files.md."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,13 +20,13 @@ CONTRAPRO_VARIANTS = 3
 Item = dict[str, Any]
 
 
-def read_suite(
+def convert_suite(
     corpus: Corpus, split_name: str, *, files: Mapping[str, Path], where: str
 ) -> tuple[list[Item], Counter[str]]:
     """Convert one split of a contrastive corpus.
 
-    Returns the items, and what was left out by cause: wrong candidates that stand twice or equal the right one, and
-    items that have no wrong candidate then. Raises UserError when the corpus holds no candidates, a file is bad, or
+    Returns the items, and what was left out, by cause: duplicate wrong candidates, those equal to the right one, and
+    items left without a wrong candidate. Raises UserError when the corpus holds no candidates, a file is bad, or
     the counts of items and candidates differ from those expected.
     """
     split = corpus.split(split_name, where=where)
@@ -59,10 +59,10 @@ def _voita(files: Mapping[str, Path]) -> Iterator[Item]:
 
 
 def _contrapro(files: Mapping[str, Path]) -> Iterator[Item]:
-    """ContraPro as lines: a run of lines with the same English and the same German sentence before is an item.
+    """ContraPro as lines: an item is a run of lines with the same English text and the same preceding German sentence.
 
-    Where neighbouring items share both, the run has the reference, which is the first line, once for each of them.
-    The distance of the antecedent is not in these lines.
+    Where adjacent items share both, the reference (the first line of the run) occurs once per item. The lines do not
+    say how far the antecedent is.
     """
     src_path, tgt_path = (pick(files, lang, "contrapro_suite") for lang in ("en", "de"))
     src, tgt = read_lines(src_path), read_lines(tgt_path)
@@ -89,9 +89,9 @@ def _two(line: str, where: str) -> list[str]:
 
 
 def _at_references(run: list[tuple]) -> list[list[tuple]]:
-    """Cut a run wherever its first line, the reference, comes again.
+    """Cut a run wherever its first line, the reference, recurs.
 
-    A group that is still too long for one item has several references: items of three lines follow each other.
+    A group that is still too long for one item has several references: it is cut into items of three lines.
     """
     groups: list[list[tuple]] = []
     for row in run:
@@ -136,12 +136,12 @@ def _first_difference(candidates: Sequence[Sequence[str]]) -> int:
 
 
 def _without_ties(item: Item, dropped: Counter[str]) -> Item | None:
-    """The item without candidates that stand twice: no model could score one of two equal texts higher."""
+    """The item without duplicate candidates: no model can score one of two equal texts higher."""
     right = item["candidates"][item["correct"]]
     kept: list[list[str]] = []
     for number, candidate in enumerate(item["candidates"]):
         is_tie = candidate in kept or (candidate == right and number != item["correct"])
-        dropped["candidate that stands twice"] += is_tie
+        dropped["duplicate candidate"] += is_tie
         if not is_tie:
             kept.append(candidate)
     if len(kept) < 2:

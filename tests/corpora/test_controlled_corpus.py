@@ -32,7 +32,7 @@ def train():
 
 
 def read_all(corpus, split):
-    return read_documents(corpus / split, src_lang="en", tgt_lang="de")
+    return read_documents(corpus / split, languages=["en", "de"])
 
 
 # Files

@@ -101,10 +101,9 @@ def test_from_the_mirror_to_text_by_commands(tmp_path):
             MIRROR,
         )
         prefix = tmp_path / corpus / "test"
-        languages = ["--src-lang", "en", "--tgt-lang", "de"]
         files = ["--files", str(tmp_path / "files" / corpus)]
-        run("read", "--corpus", corpus, "--split", "test", *languages, *files, "--out", str(prefix))
-        texts.append([(d.src, d.tgt) for d in read_documents(prefix, src_lang="en", tgt_lang="de")])
+        run("read", "--corpus", corpus, "--split", "test", "--languages", "en", "de", *files, "--out", str(prefix))
+        texts.append([(d.src, d.tgt) for d in read_documents(prefix, languages=["en", "de"])])
     assert texts[0] == texts[1]
     tests = str(tmp_path / "wmt16-newstest-ende" / "test")
     run(
@@ -113,7 +112,10 @@ def test_from_the_mirror_to_text_by_commands(tmp_path):
         str(tmp_path / "maruf2019-news" / "test"),
         "--tests",
         tests,
-        *languages,
+        "--src-lang",
+        "en",
+        "--tgt-lang",
+        "de",
         "--out",
         f"{tmp_path}/o.json",
     )

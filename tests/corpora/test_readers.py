@@ -171,7 +171,7 @@ class TestVerses:
     @pytest.mark.parametrize(
         ("en", "part"),
         [
-            ("### A\n[1:1] x\n[1:1] y\n", "line 3: A 1:1 stands twice"),
+            ("### A\n[1:1] x\n[1:1] y\n", "line 3: duplicate verse A 1:1"),
             ("[1:1] x\n", "line 1"),
             ("### A\nfree\n", "line 2"),
         ],
@@ -299,7 +299,7 @@ class TestDialogues:
                 "line 2: document b: 1 source",
             ),
             ('{"id": 3, "src": [], "tgt": []}\n', "line 1"),
-            ('{"id": "a", "src": "A", "tgt": ["B"]}\n', "must be lists"),
+            ('{"id": "a", "src": "A", "tgt": ["B"]}\n', "`src` must be a list of sentences"),
             ("{}\n", "line 1"),
             ("nonsense\n", "line 1 is not JSON"),
             ("", "holds no sentences"),
@@ -324,7 +324,7 @@ def test_whatever_a_reader_keeps_survives_the_files(tmp_path, values):
         for i, pairs in enumerate(values)
     )
     documents, counts = parse(tmp_path, {"both": "\n".join(lines)}, reader="jsonl")
-    write_documents(tmp_path / "out", documents, src_lang="en", tgt_lang="de")
-    assert read_documents(tmp_path / "out", src_lang="en", tgt_lang="de") == documents
+    write_documents(tmp_path / "out", documents, languages=["en", "de"])
+    assert read_documents(tmp_path / "out", languages=["en", "de"]) == documents
     assert [len(document) for document in documents] == [len(pairs) for pairs in values if pairs]
     assert counts.documents + counts.empty_documents == len(values)

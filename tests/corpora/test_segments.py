@@ -170,5 +170,5 @@ def test_iwslt_training_text(tmp_path, has_doc):
 
 
 def test_iwslt_training_text_refuses_a_talk_of_other_length(tmp_path):
-    with pytest.raises(UserError, match=r"document 7: 2 sentences .* 1 in .* line 8 of the first and line 8"):
+    with pytest.raises(UserError, match=r"document 7: 2 sentences .* 1 in .* line 8 of the first file and line 8"):
         parse(tmp_path, {"en": talk(7, "a", "b"), "de": talk(7, "a")}, reader="iwslt_train")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from docmt.corpora.catalogue import ReadableCorpus
-from docmt.corpora.suites import read_suite
+from docmt.corpora.suites import convert_suite
 from docmt.errors import UserError
 
 
@@ -18,7 +18,7 @@ def convert(folder: Path, reader: str, files: dict[str, str], languages=("en", "
         paths[role].write_text(content, encoding="utf-8")
     split = {"files": {role: role for role in files}} | expected
     value = {"languages": list(languages), "format": {"reader": reader}, "splits": {"test": split}}
-    return read_suite(ReadableCorpus.load(value, where="test"), "test", files=paths, where="corpus x")
+    return convert_suite(ReadableCorpus.load(value, where="test"), "test", files=paths, where="corpus x")
 
 
 def voita(candidates: list[str], correct: int = 0, src: str = "a _eos b") -> dict:
@@ -52,7 +52,7 @@ def test_voita_items_keep_the_right_index_and_lose_ties(tmp_path):
             "sentence": 0,
         },
     ]
-    assert dropped == Counter({"candidate that stands twice": 3, "item without a wrong candidate": 1})
+    assert dropped == Counter({"duplicate candidate": 3, "item without a wrong candidate": 1})
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def generate_corpus(settings: ControlledSettings, out: Path) -> None:
     splits = {split: generate_split(settings, split, seen=seen) for split in (*HELD_OUT, "train")}
     for split, documents in splits.items():
         prefix = out / split
-        write_documents(prefix, (item.document for item in documents), src_lang=SRC_LANG, tgt_lang=TGT_LANG)
+        write_documents(prefix, (item.document for item in documents), languages=(SRC_LANG, TGT_LANG))
         write_jsonl(Path(f"{prefix}.discourse.jsonl"), (item.discourse for item in documents))
     for name, items in suites.items():
         write_jsonl(out / "suites" / f"{name}.jsonl", (item for item, _ in items))
@@ -81,7 +81,7 @@ def generate_split(settings: ControlledSettings, split: str, *, seen: set[tuple[
         name = f"{split}-{number:06d}"
         documents.append(
             Generated(
-                Document(name, builder.src, builder.tgt),
+                Document(name, (builder.src, builder.tgt)),
                 tuple(builder.placed),
                 describe_discourse(name, builder.placed),
             )

@@ -2,14 +2,13 @@
 
 import tempfile
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 import polib
 
-from docmt.corpora.documents import Document
-from docmt.corpora.readers.collector import Collector, Counts
+from docmt.corpora.readers.collector import Collector, Reading
 from docmt.corpora.readers.sides import pick
 from docmt.errors import UserError
 from docmt.files import read_text
@@ -23,9 +22,7 @@ class PoPages(Settings):
     """Name of the format."""
 
 
-def read_po_pages(
-    files: Mapping[str, Path], *, form: PoPages, languages: tuple[str, str]
-) -> tuple[list[Document], Counts]:
+def read_po_pages(files: Mapping[str, Path], *, form: PoPages, languages: Sequence[str]) -> Reading:
     """Read the pages that the `#:` references name, each message at every place where it is used.
 
     Untranslated, fuzzy, obsolete and plural messages and those without a reference are counted as dropped. Raises
@@ -44,9 +41,7 @@ def read_po_pages(
             pages[page].append((int(line or 0), order, entry.msgid, entry.msgstr))
     for page in sorted(pages):
         collector.add(page, [(source, target) for _, _, source, target in sorted(pages[page])])
-    if not collector.documents:
-        raise UserError(f"{path}: holds no translated messages with a reference")
-    return collector.documents, collector.counts
+    return collector.result(if_empty=f"{path}: holds no translated messages with a reference")
 
 
 def _catalogue(path: Path) -> list[polib.POEntry]:

@@ -1,7 +1,7 @@
 """Test sets of WMT and IWSLT: `<doc docid>` and `<seg id>`, as SGML or XML, and IWSLT's tagged training text."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -9,8 +9,7 @@ from defusedxml import DefusedXmlException
 from defusedxml import ElementTree as SafeTree
 from pydantic import Field
 
-from docmt.corpora.documents import Document
-from docmt.corpora.readers.collector import Collector, Counts
+from docmt.corpora.readers.collector import Collector, Reading
 from docmt.corpora.readers.sides import Part, Side, align, pick
 from docmt.errors import UserError
 from docmt.files import read_bytes, read_lines, read_text
@@ -56,9 +55,7 @@ class IwsltTrain(Settings):
     """Name of the format."""
 
 
-def read_segments(
-    files: Mapping[str, Path], *, form: Segments, languages: tuple[str, str]
-) -> tuple[list[Document], Counts]:
+def read_segments(files: Mapping[str, Path], *, form: Segments, languages: Sequence[str]) -> Reading:
     """Read a pair of SGML or XML files. They are scanned, not parsed: WMT's files are not always well-formed.
 
     Raises UserError when a segment stands outside a document or the sides do not fit.
@@ -72,13 +69,11 @@ def read_segments(
     for lang in languages:
         if lang in form.plain:
             parts[lang] = _plain_parts(paths[lang], paths[marked[0]], parts[marked[0]])
-    src, tgt = (Side(paths[lang], parts[lang]) for lang in languages)
-    return align(src, tgt, collector)
+    sides = [Side(paths[lang], parts[lang]) for lang in languages]
+    return align(sides, collector)
 
 
-def read_wmt_xml(
-    files: Mapping[str, Path], *, form: WmtXml, languages: tuple[str, str]
-) -> tuple[list[Document], Counts]:
+def read_wmt_xml(files: Mapping[str, Path], *, form: WmtXml, languages: Sequence[str]) -> Reading:
     """Read one XML file with both sides.
 
     Raises UserError when it is not well-formed, lacks a side, or the sides of a document differ in length.
@@ -106,14 +101,10 @@ def read_wmt_xml(
             bad = next((a or b for a, b in _zip_keys(src, tgt) if a != b), None)
             raise UserError(f"{path}: document {name}: segment {bad} is not on both sides")
         collector.add(name, [(a, b) for (_, a), (_, b) in zip(src, tgt, strict=True)])
-    if not collector.documents:
-        raise UserError(f"{path}: holds no sentences")
-    return collector.documents, collector.counts
+    return collector.result(if_empty=f"{path}: holds no sentences")
 
 
-def read_iwslt_train(
-    files: Mapping[str, Path], *, form: IwsltTrain, languages: tuple[str, str]
-) -> tuple[list[Document], Counts]:
+def read_iwslt_train(files: Mapping[str, Path], *, form: IwsltTrain, languages: Sequence[str]) -> Reading:
     """Read a pair of tagged training files. Raises UserError when text stands before the first talk."""
     sides = []
     for lang in languages:
@@ -131,10 +122,10 @@ def read_iwslt_train(
             if TRAIN_TAG.match(line):
                 continue
             if not parts:
-                raise UserError(f"{path}: line {number} stands before the first {start}…")
+                raise UserError(f"{path}: line {number} comes before the first {start}…")
             parts[-1].add(line, line=number)
         sides.append(Side(path, parts))
-    return align(*sides)
+    return align(sides)
 
 
 def unescape(text: str) -> str:

@@ -1,11 +1,10 @@
-"""Two files, one per language, that hold the same documents: how their parts are brought together."""
+"""One file per language: matching the documents and sentences of its sides."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from docmt.corpora.documents import Document
-from docmt.corpora.readers.collector import Collector, Counts
+from docmt.corpora.readers.collector import Collector, Reading
 from docmt.errors import UserError
 
 
@@ -18,7 +17,7 @@ class Part:
         line: line of the file where it starts, from 1.
         sentences: its sentences.
         lines: the line of each sentence, from 1.
-        keys: the name of each sentence inside the document (`<seg id>`), or empty when the format has none.
+        keys: the name of each sentence within the document (`<seg id>`); empty when the format has none.
     """
 
     id: str | None
@@ -49,35 +48,43 @@ class Side:
 
 
 def pick(files: Mapping[str, Path], role: str, reader: str) -> Path:
-    """The file that plays a role. Raises UserError that lists the roles that are there."""
+    """The file with a role. Raises UserError that lists the roles that the split has."""
     if role not in files:
-        raise UserError(
-            f"format {reader}: needs a file for {role!r}; the split names only {', '.join(files) or 'none'}"
-        )
+        raise UserError(f"format {reader}: needs a file for {role!r}; the split has only {', '.join(files) or 'none'}")
     return files[role]
 
 
-def align(src: Side, tgt: Side, collector: Collector | None = None) -> tuple[list[Document], Counts]:
-    """Pair document with document and sentence with sentence.
+def align(sides: Sequence[Side], collector: Collector | None = None) -> Reading:
+    """Make documents of one side, or of two whose documents and sentences correspond.
 
     Raises UserError that names both files, the document and the first bad line when a document or a sentence has
-    no partner, or when there is nothing at all.
+    no counterpart, or when a side has no sentences.
     """
     collector = collector or Collector()
-    for side in (src, tgt):
+    for side in sides:
         if not any(part.sentences for part in side.parts):
             raise UserError(f"{side.path}: holds no sentences")
-    tgt_parts = _in_order(src, tgt)
-    for number, (src_part, tgt_part) in enumerate(zip(src.parts, tgt_parts, strict=False), start=1):
-        name = src_part.id or tgt_part.id or f"{number:05d}"
-        _check_part(name, src, src_part, tgt, tgt_part)
-        collector.add(name, zip(src_part.sentences, tgt_part.sentences, strict=True))
-    _check_numbers(src, tgt)
+    rows = _pairs(*sides) if len(sides) == 2 else [(part,) for part in sides[0].parts]
+    for number, parts in enumerate(rows, start=1):
+        collector.add(_name(number, parts), zip(*(part.sentences for part in parts), strict=True))
     return collector.documents, collector.counts
 
 
+def _name(number: int, parts: Sequence[Part]) -> str:
+    return next((part.id for part in parts if part.id), f"{number:05d}")
+
+
+def _pairs(src: Side, tgt: Side) -> list[tuple[Part, Part]]:
+    """The documents of both sides, with equal numbers of sentences."""
+    pairs = list(zip(src.parts, _in_order(src, tgt), strict=False))
+    for number, pair in enumerate(pairs, start=1):
+        _check_part(_name(number, pair), src, pair[0], tgt, pair[1])
+    _check_numbers(src, tgt)
+    return pairs
+
+
 def _in_order(src: Side, tgt: Side) -> Sequence[Part]:
-    """The target parts in the order of the source parts, when both have names; otherwise as they stand."""
+    """The target parts in the order of the source parts if both have names, else in file order."""
     src_ids, tgt_ids = ([part.id for part in side.parts] for side in (src, tgt))
     if src_ids == tgt_ids or None in src_ids or None in tgt_ids:
         return tgt.parts
@@ -85,7 +92,7 @@ def _in_order(src: Side, tgt: Side) -> Sequence[Part]:
     if len(by_id) != len(tgt_ids) or len(set(src_ids)) != len(src_ids):
         number = next(i for i, (a, b) in enumerate(zip([*src_ids, None], [*tgt_ids, None], strict=False)) if a != b)
         place = src.parts[min(number, len(src_ids) - 1)]
-        raise UserError(f"{src.path} line {place.line}: document {place.id} has another place in {tgt.path}")
+        raise UserError(f"{src.path} line {place.line}: document {place.id} is in a different position in {tgt.path}")
     for one, other in ((src, tgt), (tgt, src)):
         known = {part.id for part in other.parts}
         lost = next((part for part in one.parts if part.id not in known), None)
@@ -99,7 +106,7 @@ def _check_part(name: str, src: Side, src_part: Part, tgt: Side, tgt_part: Part)
     for index, (src_key, tgt_key) in enumerate(zip(src_part.keys, tgt_part.keys, strict=False)):
         if src_key != tgt_key:
             raise UserError(
-                f"document {name}: sentence {src_key} ({src.path} line {src_part.lines[index]}) stands beside sentence "
+                f"document {name}: sentence {src_key} ({src.path} line {src_part.lines[index]}) is paired with sentence "
                 f"{tgt_key} ({tgt.path} line {tgt_part.lines[index]}): a sentence is missing on one side"
             )
     if counts[0] == counts[1]:
@@ -107,8 +114,8 @@ def _check_part(name: str, src: Side, src_part: Part, tgt: Side, tgt_part: Part)
     shorter = min(counts)
     src_line, tgt_line = (p.lines[shorter] if len(p.lines) > shorter else p.end for p in (src_part, tgt_part))
     raise UserError(
-        f"document {name}: {counts[0]} sentences in {src.path}, {counts[1]} in {tgt.path}; they part at the latest at "
-        f"line {src_line} of the first and line {tgt_line} of the second file: align the files"
+        f"document {name}: {counts[0]} sentences in {src.path}, {counts[1]} in {tgt.path}; they diverge no later than "
+        f"line {src_line} of the first file and line {tgt_line} of the second: align the files"
     )
 
 
@@ -119,5 +126,5 @@ def _check_numbers(src: Side, tgt: Side) -> None:
         first = longer.parts[len(shorter.parts)]
         raise UserError(
             f"{n_src} documents in {src.path}, {n_tgt} in {tgt.path}: document {len(shorter.parts) + 1} "
-            f"({longer.path} line {first.line}) has no partner"
+            f"({longer.path} line {first.line}) has no counterpart"
         )
