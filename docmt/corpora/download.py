@@ -62,7 +62,7 @@ def download(
     """
     patience = patience or Patience()
     part = _Part(target)
-    for _ in range(2):
+    for is_last in (False, True):
         was_resumed = _fetch(url, part, patience)
         if is_right(part.path):
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -70,10 +70,9 @@ def download(
             return
         n_bytes = part.n_bytes
         part.clear()
-        if not was_resumed:
-            break
-        log.info("%s: the resumed file is wrong, starting over", url)
-    raise AddressError(f"{url}: the checksum differs ({n_bytes} bytes came)")
+        if is_last or not was_resumed:
+            raise AddressError(f"{url}: the checksum differs ({n_bytes} bytes received)")
+        log.info("%s: the resumed file is wrong; starting over", url)
 
 
 class _Part:
@@ -120,11 +119,12 @@ def _fetch(url: str, part: _Part, patience: Patience) -> bool:
     backoff = tenacity.wait_exponential(multiplier=patience.first_wait_seconds, max=patience.longest_wait_seconds)
 
     def wait(state: tenacity.RetryCallState) -> float:
-        asked = min(state.outcome.exception().wait_seconds, patience.longest_wait_seconds)
-        return max(backoff(state), asked)
+        error = state.outcome and state.outcome.exception()
+        asked = error.wait_seconds if isinstance(error, _PassingError) else 0.0
+        return max(backoff(state), min(asked, patience.longest_wait_seconds))
 
     def tell(state: tenacity.RetryCallState) -> None:
-        log.info("%s; trying again in %.1f s", state.outcome.exception(), state.next_action.sleep)
+        log.info("%s; trying again in %.1f s", state.outcome and state.outcome.exception(), state.upcoming_sleep)
 
     retrying = tenacity.Retrying(
         retry=tenacity.retry_if_exception_type(_PassingError),
@@ -152,7 +152,7 @@ def _fetch_once(url: str, part: _Part, patience: Patience) -> bool:
     start, validator = part.resumable(url)
     # The catalogue's checksums are of the bytes as served, so no transparent compression.
     headers = {"Accept-Encoding": "identity"}
-    if start:
+    if start and validator:
         headers |= {"Range": f"bytes={start}-", "If-Range": validator}
     try:
         with requests.get(url, headers=headers, stream=True, timeout=patience.timeout_seconds) as response:

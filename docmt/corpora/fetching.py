@@ -125,7 +125,7 @@ def _fetch_address(
         download(address.url, archive, patience=patience)
     with tempfile.TemporaryDirectory(dir=archives) as folder:
         member = Path(folder) / "member"
-        _extract(archive, address, member)
+        _extract(archive, address.member, target=member, url=address.url)
         place(member, target, file, is_checked=address.is_checked)
 
 
@@ -138,29 +138,30 @@ def _may_hold(path: Path, file: SourceFile) -> bool:
         return unpack(path, content) and is_same(content, file)
 
 
-def _extract(archive: Path, address: Address, target: Path) -> None:
+def _extract(archive: Path, name: str, *, target: Path, url: str) -> None:
     """Copy one member's bytes to `target`, whatever path the archive gives it; links and folders are refused.
 
     Raises AddressError when the archive is broken or has no such file.
     """
-    lost = AddressError(f"{address.url}: the archive has no file {address.member}")
+    lost = AddressError(f"{url}: the archive has no file {name}")
     try:
         if zipfile.is_zipfile(archive):
             with zipfile.ZipFile(archive) as zipped:
-                if address.member not in zipped.namelist():
+                if name not in zipped.namelist():
                     raise lost
-                with zipped.open(address.member) as stream:
+                with zipped.open(name) as stream:
                     _copy(stream, target)
             return
         with tarfile.open(archive) as tarred:
             for member in tarred:
-                if member.isfile() and PurePosixPath(member.name) == PurePosixPath(address.member):
-                    _copy(tarred.extractfile(member), target)
+                is_wanted = member.isfile() and PurePosixPath(member.name) == PurePosixPath(name)
+                if is_wanted and (stream := tarred.extractfile(member)):
+                    _copy(stream, target)
                     return
     except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, zlib.error) as error:
         # A broken archive must not be taken for a good one by the next file or the next call.
         archive.unlink(missing_ok=True)
-        raise AddressError(f"{address.url}: the archive is broken ({error})") from None
+        raise AddressError(f"{url}: the archive is broken ({error})") from None
     raise lost
 
 

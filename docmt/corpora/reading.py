@@ -6,7 +6,7 @@ from pathlib import Path
 from docmt.corpora.catalogue import ReadableCorpus, Split
 from docmt.corpora.documents import Document, write_documents
 from docmt.corpora.readers.build import read
-from docmt.corpora.readers.collector import ReaderCounts, Reading
+from docmt.corpora.readers.collector import ReaderCounts, ReaderResult
 from docmt.errors import UserError
 from docmt.files import write_json
 
@@ -18,7 +18,7 @@ def files_by_role(split: Split, folder: Path) -> dict[str, Path]:
 
 def read_split(
     corpus: ReadableCorpus, split_name: str, *, files: Mapping[str, Path], languages: Sequence[str], where: str
-) -> Reading:
+) -> ReaderResult:
     """Read one split.
 
     Args:

@@ -17,12 +17,12 @@ CONTRAPRO_BREAK = "<SEP>"
 # An item of ContraPro has a reference and two wrong variants, in 31 of 12,000 cases three.
 CONTRAPRO_VARIANTS = 3
 
-Item = dict[str, Any]
+SuiteItem = dict[str, Any]
 
 
 def convert_suite(
     corpus: Corpus, split_name: str, *, files: Mapping[str, Path], where: str
-) -> tuple[list[Item], Counter[str]]:
+) -> tuple[list[SuiteItem], Counter[str]]:
     """Convert one split of a contrastive corpus.
 
     Returns the items, and what was left out, by cause: duplicate wrong candidates, those equal to the right one, and
@@ -43,7 +43,7 @@ def convert_suite(
     return kept, dropped
 
 
-def _voita(files: Mapping[str, Path]) -> Iterator[Item]:
+def _voita(files: Mapping[str, Path]) -> Iterator[SuiteItem]:
     """The sets of Voita et al. 2019: four sentences, of which the last candidates differ."""
     for phenomenon, path in files.items():
         values = read_json(path)
@@ -58,7 +58,7 @@ def _voita(files: Mapping[str, Path]) -> Iterator[Item]:
             yield _item(name, source, candidates, correct=correct, distance=distance, where=where)
 
 
-def _contrapro(files: Mapping[str, Path]) -> Iterator[Item]:
+def _contrapro(files: Mapping[str, Path]) -> Iterator[SuiteItem]:
     """ContraPro as lines: an item is a run of lines with the same English text and the same preceding German sentence.
 
     Where adjacent items share both, the reference (the first line of the run) occurs once per item. The lines do not
@@ -114,7 +114,7 @@ def _item(
     correct: int,
     distance: int | None,
     where: str,
-) -> Item:
+) -> SuiteItem:
     """One item; raises UserError when a candidate has another number of sentences than the source."""
     if any(len(candidate) != len(src) for candidate in candidates) or not 0 <= correct < len(candidates):
         raise UserError(f"{where}: each candidate needs {len(src)} sentences, and the right one must be among them")
@@ -135,7 +135,7 @@ def _first_difference(candidates: Sequence[Sequence[str]]) -> int:
     return next((i for i, column in enumerate(columns) if len(set(column)) > 1), len(columns) - 1)
 
 
-def _without_ties(item: Item, dropped: Counter[str]) -> Item | None:
+def _without_ties(item: SuiteItem, dropped: Counter[str]) -> SuiteItem | None:
     """The item without duplicate candidates: no model can score one of two equal texts higher."""
     right = item["candidates"][item["correct"]]
     kept: list[list[str]] = []

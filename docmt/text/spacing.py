@@ -85,7 +85,7 @@ def _directional_quotes(lang: str) -> dict[str, tuple[bool, bool]]:
         inward = lang in _INWARD_GUILLEMETS
         opens |= set("»›" if inward else "«‹")
         closes |= set("«‹" if inward else "»›")
-    return dict.fromkeys(opens, (False, True)) | dict.fromkeys(closes, (True, False))
+    return {quote: (quote in closes, quote not in closes) for quote in opens | closes}
 
 
 class Spacing:

@@ -3,7 +3,7 @@
 import functools
 import logging
 import re
-from typing import Any
+from typing import Any, cast
 
 from sacremoses import MosesPunctNormalizer, MosesTokenizer
 from sacremoses.tokenize import nonbreaking_prefixes
@@ -112,7 +112,7 @@ class _Moses(MosesTokenizer):
 
     def words(self, text: str) -> list[str]:
         """Plain tokens: neither escaped nor split at hyphens inside words."""
-        return self.tokenize(text, escape=False)
+        return cast("list[str]", self.tokenize(text, escape=False))  # a str only with return_str
 
 
 def _jieba_words(text: str) -> list[str]:

@@ -51,11 +51,10 @@ class Truecaser:
     def load(cls, path: Path) -> Self:
         """Read a truecaser file. Raises UserError when it is none."""
         value: Any = read_json(path)
-        words = value.get("lower_case_words", 0) if isinstance(value, dict) else 0
-        is_list = isinstance(words, list) and all(isinstance(word, str) for word in words)
-        if not (words is None or is_list):
-            raise UserError(f"{path}: not a truecaser: make it with `docmt text learn-truecaser`")
-        return cls(words)
+        words = value["lower_case_words"] if isinstance(value, dict) and "lower_case_words" in value else False
+        if words is None or (isinstance(words, list) and all(isinstance(word, str) for word in words)):
+            return cls(words)
+        raise UserError(f"{path}: not a truecaser: make it with `docmt text learn-truecaser`")
 
     def save(self, path: Path) -> None:
         """Write the words, sorted, as JSON; null when there are none by intent."""

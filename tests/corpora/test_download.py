@@ -163,7 +163,7 @@ def test_download_gets_there(server, tmp_path, steps, ranges):
         ([{"status": 404}], 1, "HTTP 404"),
         ([{"status": 403}], 1, "HTTP 403"),
         ([{"status": 503}], 3, "HTTP 503, 3 times"),
-        ([{"body": b"something else"}], 1, r"the checksum differs \(14 bytes came\)"),
+        ([{"body": b"something else"}], 1, r"the checksum differs \(14 bytes received\)"),
     ],
 )
 def test_download_gives_up_and_leaves_no_file(server, tmp_path, steps, n_requests, message):

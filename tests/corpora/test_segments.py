@@ -6,7 +6,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from docmt.corpora.readers.build import Format, read
-from docmt.corpora.readers.segments import unescape
+from docmt.corpora.readers.segments import replace_entities
 from docmt.errors import UserError
 
 LANGUAGES = ("en", "de")
@@ -113,7 +113,7 @@ def test_segments_name_the_first_bad_line(tmp_path, en, de, plain, parts):
     ],
 )
 def test_unescape_knows_xml_entities_only(text, expected):
-    assert unescape(text) == expected
+    assert replace_entities(text) == expected
 
 
 WMT_XML = """<?xml version='1.0' encoding='utf-8'?>

@@ -1,14 +1,14 @@
 """Building a document sentence by sentence, with the memory of what later sentences depend on."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
+from typing import Generic, TypeVar
 
 from docmt.corpora.controlled import lexicon, sentences
 from docmt.corpora.controlled.german import GENDERS, Noun, Predicate
 from docmt.corpora.controlled.sentences import Sentence
-from docmt.corpora.controlled.settings import MAX_PRONOUN_DISTANCE, ControlledSettings, MoveWeights
+from docmt.corpora.controlled.settings import MAX_PRONOUN_DISTANCE, MoveWeights
 
 MAX_TOPIC_DISTANCE = 5
 MAX_WORDS = 2  # ambiguous words in a document, and words with two renderings
@@ -41,12 +41,15 @@ class Placed:
     nuclearity: str
 
 
+Decision = TypeVar("Decision")
+
+
 @dataclass(frozen=True)
-class Mention:
-    """Where something was last decided: the sentence, and the noun, sense or rendering that it decided for."""
+class Mention(Generic[Decision]):
+    """The sentence that last decided something, and the noun, sense, rendering or address that it chose."""
 
     index: int
-    value: object
+    value: Decision
 
 
 @dataclass(frozen=True)
@@ -78,10 +81,10 @@ class DocumentBuilder:
     has_ellipsis: bool = True
     paired_introductions: float = 0.6
     placed: list[Placed] = field(default_factory=list)
-    nouns: dict[str, Mention] = field(default_factory=dict)
-    senses: dict[str, Mention] = field(default_factory=dict)
-    renderings: dict[str, Mention] = field(default_factory=dict)
-    address: Mention | None = None
+    nouns: dict[str, Mention[Noun]] = field(default_factory=dict)
+    senses: dict[str, Mention[int]] = field(default_factory=dict)
+    renderings: dict[str, Mention[int]] = field(default_factory=dict)
+    address: Mention[str] | None = None
     elided: Elided | None = None
     frontier: list[int] = field(default_factory=list)
 
@@ -111,8 +114,9 @@ class DocumentBuilder:
         phenomenon: str | None = None,
         antecedent: int | None = None,
     ) -> None:
-        """Append a sentence and attach it on the right frontier of the tree: to its antecedent if that is still
-        open, else to the sentence before.
+        """Append a sentence and attach it to the right frontier of the tree.
+
+        It is attached to its antecedent if that is still open, else to the sentence before.
         """
         index = len(self.placed)
         self.elided = None
@@ -142,11 +146,12 @@ class DocumentBuilder:
         )
 
     def _fresh(self, draw: Callable[..., Sentence], *arguments: object) -> Sentence:
-        """A sentence that the document does not hold yet, unless chance insists."""
-        for _ in range(10):
-            sentence = draw(self.rng, *arguments)
-            if all(placed.sentence.src != sentence.src for placed in self.placed):
+        """The first of at most ten draws that the document does not have yet, else the last."""
+        sentence = draw(self.rng, *arguments)
+        for _ in range(9):
+            if sentence.src not in self.src:
                 break
+            sentence = draw(self.rng, *arguments)
         return sentence
 
     def add_filler(self) -> None:
@@ -171,6 +176,7 @@ class DocumentBuilder:
         for class_name, noun in nouns.items():
             self.nouns[class_name] = Mention(len(self) - 1, noun)
         if len(sentence.edus) == len(nouns) == 1:
+            (noun,) = nouns.values()
             self.elided = Elided(predicate, person, noun.gender)
 
     def add_activity(self, predicate: Predicate, *, person: str) -> None:
@@ -197,6 +203,7 @@ class DocumentBuilder:
 
     def add_deixis(self, sentence: Sentence | None = None) -> None:
         """Add a sentence with `you` or `your`."""
+        assert self.address is not None, "a greeting comes first"
         self._add(
             sentence or self._fresh(sentences.deixis),
             "deixis",
@@ -223,7 +230,7 @@ class DocumentBuilder:
             antecedent=mention.index,
         )
 
-    def add_consistent(self, word: str, *, rendering: int | None = None, sentence: Sentence | None = None) -> None:
+    def add_consistent(self, word: str, *, rendering: int = 0, sentence: Sentence | None = None) -> None:
         """Use a word with two renderings: the first use decides (for `rendering`), later ones follow the last."""
         sentence = sentence or self._fresh(sentences.consistent, word)
         mention = self.renderings.get(word)
@@ -244,6 +251,7 @@ class DocumentBuilder:
     def add_ellipsis(self, sentence: Sentence | None = None) -> None:
         """Add a sentence that repeats the verb phrase of the sentence before."""
         elided = self.elided
+        assert elided is not None, "the sentence before has a verb phrase to repeat"
         if sentence is None:
             person = self.rng.choice([name for name in lexicon.PERSONS if name != elided.person])
             sentence = sentences.ellipsis(self.rng, person=person, verbs=(elided.predicate,), gender=elided.gender)
@@ -289,8 +297,10 @@ class DocumentBuilder:
         return options
 
     def pronoun_classes(self) -> dict[str, float]:
-        """Classes to which a pronoun can point now, with weights that favour what the discourse tree keeps open
-        and what lies further back: the noun mentioned last must not be a good guess.
+        """Weights of the classes to which a pronoun can refer now.
+
+        They favor what the discourse tree keeps open and what was mentioned earlier: the noun mentioned last must not
+        be a good guess.
         """
         index = len(self)
         last = max((mention.index for mention in self.nouns.values()), default=-1)
@@ -302,7 +312,7 @@ class DocumentBuilder:
                 found[name] = weight * distance * (EARLIER if mention.index < last else 1.0)
         return found
 
-    def _new_words(self, words: dict, known: dict[str, Mention]) -> list[str]:
+    def _new_words(self, words: dict, known: dict[str, Mention[int]]) -> list[str]:
         if len(known) >= MAX_WORDS:
             return []
         return [word for word in words if word not in known and word not in self.reserved]
@@ -366,38 +376,3 @@ class DocumentBuilder:
             self.add_activity(self.rng.choice(lexicon.INTRANSITIVE), person=self.rng.choice(lexicon.PERSONS))
         else:
             self._random_introduction()
-
-
-def build_document(rng: Random, settings: ControlledSettings, n_sentences: int) -> DocumentBuilder:
-    """A document of the corpus: a greeting near its start, and at least the demanded numbers of pronouns and deixis."""
-    builder = DocumentBuilder(rng, settings.weights, paired_introductions=settings.paired_introductions)
-    greeting_at = rng.randint(0, min(4, n_sentences - settings.least_sentences()))
-    missing = {"pronoun": settings.min_pronouns, "deixis": settings.min_deictic}
-    while len(builder) < n_sentences:
-        if len(builder) == greeting_at:
-            builder.add_greeting(rng.choice(sentences.ADDRESSES))
-            continue
-        n_free = n_sentences - len(builder) - (len(builder) < greeting_at)
-        builder.add_random(allowed=_still_needed(builder, missing, n_free))
-        kind = builder.placed[-1].kind
-        if missing.get(kind, 0) > 0:
-            missing[kind] -= 1
-    return builder
-
-
-def _still_needed(builder: DocumentBuilder, missing: dict[str, int], n_free: int) -> frozenset[str] | None:
-    """The kinds of sentences to which the next one is bound when `n_free` are left; None when all are allowed."""
-    n_pronouns, n_deictic = missing["pronoun"], missing["deixis"]
-    reach = max(
-        (mention.index + MAX_PRONOUN_DISTANCE + 1 - len(builder) for mention in builder.nouns.values()), default=0
-    )
-    n_introductions = max(0, math.ceil((n_pronouns - max(0, reach)) / MAX_PRONOUN_DISTANCE))
-    # One sentence is kept in reserve, because any other one also takes nouns out of reach.
-    if n_pronouns + n_deictic == 0 or n_free > n_pronouns + n_deictic + n_introductions + 1:
-        return None
-    if n_pronouns > 0 and reach < 1:
-        return frozenset({"introduction"})
-    needed = {kind for kind, number in missing.items() if number > 0}
-    if 0 < reach <= n_pronouns:
-        needed.discard("deixis")  # all sentences within reach are needed for pronouns
-    return frozenset(needed)

@@ -8,10 +8,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from docmt.corpora.controlled.building import DocumentBuilder, Placed, build_document
+from docmt.corpora.controlled.building import DocumentBuilder, Placed
 from docmt.corpora.controlled.discourse import describe_discourse, measure_neighbourhood, split_words
+from docmt.corpora.controlled.planning import build_document
 from docmt.corpora.controlled.settings import ControlledSettings
-from docmt.corpora.controlled.suites import BUILDERS, Item, build_suite
+from docmt.corpora.controlled.suites import BUILDERS, GeneratedItem, build_suite
 from docmt.corpora.documents import Document, write_documents
 from docmt.errors import UserError
 from docmt.files import write_json, write_jsonl
@@ -104,7 +105,7 @@ def _unseen_document(settings: ControlledSettings, seed: str, seen: set[tuple[st
 
 
 def describe_corpus(
-    settings: ControlledSettings, splits: dict[str, list[Generated]], suites: dict[str, list[Item]]
+    settings: ControlledSettings, splits: dict[str, list[Generated]], suites: dict[str, list[GeneratedItem]]
 ) -> dict[str, Any]:
     """The manifest: settings, counts, distances, vocabulary, provenance."""
     return {
@@ -120,7 +121,7 @@ def _describe_split(documents: list[Generated]) -> dict[str, Any]:
     distances: dict[str, Counter] = {}
     for document in documents:
         for index, item in enumerate(document.placed):
-            if item.phenomenon:
+            if item.phenomenon and item.antecedent is not None:
                 distances.setdefault(item.phenomenon, Counter())[index - item.antecedent] += 1
     neighbourhood = measure_neighbourhood((item.placed, item.discourse) for item in documents)
     return {
@@ -142,7 +143,7 @@ def _describe_split(documents: list[Generated]) -> dict[str, Any]:
     }
 
 
-def _describe_suite(items: list[Item]) -> dict[str, Any]:
+def _describe_suite(items: list[GeneratedItem]) -> dict[str, Any]:
     return {
         "n_items": len(items),
         "n_groups": len({item["group"] for item, _ in items}),

@@ -21,9 +21,12 @@ class NounClass:
 
 
 def _nouns(**genders: str) -> dict[str, tuple[Noun, ...]]:
-    return {
-        gender: tuple(Noun(*pair.split("/"), gender) for pair in pairs.split(", ")) for gender, pairs in genders.items()
-    }
+    return {gender: tuple(_noun(pair, gender) for pair in pairs.split(", ")) for gender, pairs in genders.items()}
+
+
+def _noun(pair: str, gender: str) -> Noun:
+    english, german = pair.split("/")
+    return Noun(english, german, gender)
 
 
 # Few classes with few predicates, so that a small model finds the link from predicate to noun within minutes.
@@ -140,7 +143,7 @@ GREETING_TAILS = (
 
 
 @dataclass(frozen=True)
-class Address:
+class AddressedPredicate:
     """A predicate whose subject is `you`; `verbs` maps the address to the finite German verb."""
 
     english: str
@@ -149,16 +152,16 @@ class Address:
 
 
 STATEMENTS = (
-    Address("know this town very well", {"du": "kennst", "Sie": "kennen"}, "diese Stadt sehr gut"),
-    Address("speak very good German", {"du": "sprichst", "Sie": "sprechen"}, "sehr gutes Deutsch"),
-    Address("are always welcome here", {"du": "bist", "Sie": "sind"}, "hier immer willkommen"),
-    Address("have a very good idea", {"du": "hast", "Sie": "haben"}, "eine sehr gute Idee"),
+    AddressedPredicate("know this town very well", {"du": "kennst", "Sie": "kennen"}, "diese Stadt sehr gut"),
+    AddressedPredicate("speak very good German", {"du": "sprichst", "Sie": "sprechen"}, "sehr gutes Deutsch"),
+    AddressedPredicate("are always welcome here", {"du": "bist", "Sie": "sind"}, "hier immer willkommen"),
+    AddressedPredicate("have a very good idea", {"du": "hast", "Sie": "haben"}, "eine sehr gute Idee"),
 )
 QUESTIONS = (
-    Address("can you help me", {"du": "kannst", "Sie": "können"}, "mir helfen"),
-    Address("do you need more time", {"du": "brauchst", "Sie": "brauchen"}, "mehr Zeit"),
-    Address("do you understand the question", {"du": "verstehst", "Sie": "verstehen"}, "die Frage"),
-    Address("will you come tomorrow", {"du": "kommst", "Sie": "kommen"}, "morgen"),
+    AddressedPredicate("can you help me", {"du": "kannst", "Sie": "können"}, "mir helfen"),
+    AddressedPredicate("do you need more time", {"du": "brauchst", "Sie": "brauchen"}, "mehr Zeit"),
+    AddressedPredicate("do you understand the question", {"du": "verstehst", "Sie": "verstehen"}, "die Frage"),
+    AddressedPredicate("will you come tomorrow", {"du": "kommst", "Sie": "kommen"}, "morgen"),
 )
 YOU_OBJECT = (
     (Phrase("I would like to thank you", "ich möchte {you} danken"), {"du": "dir", "Sie": "Ihnen"}),

@@ -18,10 +18,10 @@ from docmt.corpora.controlled.settings import ControlledSettings
 
 MAX_DISTANCE = {"pronoun": 5, "deixis": 8, "cohesion": 5, "ellipsis": 1}
 
-Item = tuple[dict[str, Any], DocumentBuilder]
+GeneratedItem = tuple[dict[str, Any], DocumentBuilder]
 
 
-def build_suite(name: str, settings: ControlledSettings) -> list[Item]:
+def build_suite(name: str, settings: ControlledSettings) -> list[GeneratedItem]:
     """The items of a suite, each with its document (which ends with the focus sentence).
 
     Args:
@@ -30,7 +30,7 @@ def build_suite(name: str, settings: ControlledSettings) -> list[Item]:
             the weights only.
     """
     groups = BUILDERS[name](settings)
-    items: list[Item] = []
+    items: list[GeneratedItem] = []
     for group in groups:
         for item, builder in group:
             items.append(({"id": f"{name}-{len(items):05d}", **item}, builder))
@@ -41,11 +41,13 @@ def build_suite(name: str, settings: ControlledSettings) -> list[Item]:
 
 def _item(
     builder: DocumentBuilder, *, phenomenon: str, pair: tuple[str, str], right: str, group: str, kind: str | None = None
-) -> Item:
-    """The contrastive item of a document whose last sentence is the focus; the order of the pair is that of the
-    candidates.
+) -> GeneratedItem:
+    """The contrastive item of a document that ends with the focus sentence.
+
+    The candidates are in the order of the pair.
     """
     focus = builder.placed[-1]
+    assert focus.antecedent is not None, "the context decides the focus sentence"
     before = list(builder.tgt[:-1])
     item = {
         "phenomenon": phenomenon,
@@ -77,7 +79,7 @@ def _add_random(builder: DocumentBuilder, count: int) -> None:
         builder.add_random()
 
 
-def _pronoun_groups(settings: ControlledSettings) -> Iterator[list[Item]]:
+def _pronoun_groups(settings: ControlledSettings) -> Iterator[list[GeneratedItem]]:
     number = 0
     classes = list(lexicon.CLASSES)
     while True:
@@ -103,8 +105,10 @@ def _pronoun_groups(settings: ControlledSettings) -> Iterator[list[Item]]:
 def _pronoun_document(
     rng: Random, settings: ControlledSettings, class_name: str, focus: Sentence, *, gender: str, distance: int
 ) -> DocumentBuilder:
-    """Lead, antecedent, sentences between, focus. A noun of another class and gender stands between them, or, where
-    nothing is between, just before the antecedent.
+    """Lead, antecedent, sentences between, focus.
+
+    A noun of another class and gender occurs between the last two or, if nothing is between, just before the
+    antecedent.
     """
     other_class = rng.choice([name for name in lexicon.CLASSES if name != class_name])
     builder = DocumentBuilder(rng, settings.weights, reserved=frozenset({class_name, other_class}))
@@ -128,7 +132,7 @@ def _pronoun_document(
     return builder
 
 
-def _deixis_groups(settings: ControlledSettings) -> Iterator[list[Item]]:
+def _deixis_groups(settings: ControlledSettings) -> Iterator[list[GeneratedItem]]:
     number = 0
     while True:
         seed = f"{settings.seed}/suite/deixis/{number}"
@@ -160,7 +164,7 @@ def _deixis_document(
     return builder
 
 
-def _cohesion_groups(settings: ControlledSettings) -> Iterator[list[Item]]:
+def _cohesion_groups(settings: ControlledSettings) -> Iterator[list[GeneratedItem]]:
     number = 0
     kinds = (("ambiguous", list(lexicon.AMBIGUOUS)), ("consistent", list(lexicon.SYNONYMS)))
     while True:
@@ -204,7 +208,7 @@ def _cohesion_document(
     return builder
 
 
-def _ellipsis_groups(settings: ControlledSettings) -> Iterator[list[Item]]:
+def _ellipsis_groups(settings: ControlledSettings) -> Iterator[list[GeneratedItem]]:
     number = 0
     while True:
         seed = f"{settings.seed}/suite/ellipsis/{number}"
@@ -249,7 +253,7 @@ def _ellipsis_document(
     return builder
 
 
-BUILDERS: dict[str, Callable[[ControlledSettings], Iterator[list[Item]]]] = {
+BUILDERS: dict[str, Callable[[ControlledSettings], Iterator[list[GeneratedItem]]]] = {
     "pronoun": _pronoun_groups,
     "deixis": _deixis_groups,
     "cohesion": _cohesion_groups,

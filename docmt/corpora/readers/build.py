@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from docmt.corpora.readers import dialogues, lines, monolingual, pages, segments, verses
-from docmt.corpora.readers.collector import Reading
+from docmt.corpora.readers.collector import ReaderResult
 from docmt.corpora.readers.monolingual import MONOLINGUAL_READERS
 from docmt.errors import UserError
 from docmt.settings import Settings
@@ -54,7 +54,7 @@ Format = Annotated[
     Field(discriminator="reader"),
 ]
 
-READERS: dict[str, Callable[..., Reading]] = {
+READERS: dict[str, Callable[..., ReaderResult]] = {
     "marked_lines": lines.read_marked_lines,
     "blank_lines": lines.read_blank_lines,
     "single_lines": lines.read_single_lines,
@@ -70,7 +70,7 @@ READERS: dict[str, Callable[..., Reading]] = {
 }
 
 
-def read(files: Mapping[str, Path], *, form: Format, languages: Sequence[str]) -> Reading:
+def read(files: Mapping[str, Path], *, form: Format, languages: Sequence[str]) -> ReaderResult:
     """Read the documents of a format.
 
     Args:

@@ -54,7 +54,7 @@ class ReaderCounts:
         return dataclasses.replace(self, empty_source=self.empty_target, empty_target=self.empty_source)
 
 
-Reading = tuple[list[Document], ReaderCounts]
+ReaderResult = tuple[list[Document], ReaderCounts]
 """What a reader returns."""
 
 
@@ -99,7 +99,7 @@ class Collector:
         if n:
             self.counts.dropped[cause] += n
 
-    def result(self, *, if_empty: str) -> Reading:
+    def result(self, *, if_empty: str) -> ReaderResult:
         """Return the documents and counts. Raises UserError with the message `if_empty` when there are no documents."""
         if not self.documents:
             raise UserError(if_empty)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from docmt.corpora.readers.collector import Collector, Reading
+from docmt.corpora.readers.collector import Collector, ReaderResult
 from docmt.corpora.readers.sides import pick
 from docmt.errors import UserError
 from docmt.files import iterate_jsonl, read_json, read_text
@@ -47,7 +47,7 @@ class JsonLines(Settings):
     """Name of the format."""
 
 
-def read_dialogue_json(files: Mapping[str, Path], *, form: DialogueJson, languages: Sequence[str]) -> Reading:
+def read_dialogue_json(files: Mapping[str, Path], *, form: DialogueJson, languages: Sequence[str]) -> ReaderResult:
     """Read dialogues in JSON. Raises UserError that names the dialogue and the utterance that is malformed."""
     path = pick(files, "both", form.reader)
     dialogues = read_json(path)
@@ -70,7 +70,7 @@ def _utterance(utterance: Any, form: DialogueJson, where: str) -> tuple[str, str
     return (target, source) if utterance.get("speaker") in form.reversed_speakers else (source, target)
 
 
-def read_dialogue_csv(files: Mapping[str, Path], *, form: DialogueCsv, languages: Sequence[str]) -> Reading:
+def read_dialogue_csv(files: Mapping[str, Path], *, form: DialogueCsv, languages: Sequence[str]) -> ReaderResult:
     """Read dialogues in CSV. Raises UserError on a missing column, a short row, or a dialogue in two places."""
     path = pick(files, "both", form.reader)
     # newline="" leaves line ends to the csv module, which knows quoted ones; U+2028 is no line end to either.
@@ -101,7 +101,7 @@ def read_dialogue_csv(files: Mapping[str, Path], *, form: DialogueCsv, languages
     return collector.result(if_empty=f"{path}: holds no sentences")
 
 
-def read_json_lines(files: Mapping[str, Path], *, form: JsonLines, languages: Sequence[str]) -> Reading:
+def read_json_lines(files: Mapping[str, Path], *, form: JsonLines, languages: Sequence[str]) -> ReaderResult:
     """Read documents as JSON lines: `src` and `tgt` of each, or, for one language, `sentences`.
 
     Raises UserError that names the line, and the document when a side is malformed or the sides differ in length.

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from docmt.corpora.readers.collector import Collector, Reading
-from docmt.corpora.readers.sides import Part, Side, align, pick
+from docmt.corpora.readers.collector import Collector, ReaderResult
+from docmt.corpora.readers.sides import SideDocument, SideFile, align, pick
 from docmt.errors import UserError
 from docmt.files import read_lines
 from docmt.settings import Settings
@@ -42,21 +42,21 @@ class IndexedLines(Settings):
     """Name of the format."""
 
 
-def read_marked_lines(files: Mapping[str, Path], *, form: MarkedLines, languages: Sequence[str]) -> Reading:
+def read_marked_lines(files: Mapping[str, Path], *, form: MarkedLines, languages: Sequence[str]) -> ReaderResult:
     """Read files with marker lines; an empty line is an empty sentence.
 
     Raises UserError when text precedes the first marker or the sides do not correspond.
     """
     paths = [pick(files, lang, form.reader) for lang in languages]
-    return align([Side(path, marked_parts(path, form.marker)) for path in paths])
+    return align([SideFile(path, _marked_parts(path, form.marker)) for path in paths])
 
 
-def marked_parts(path: Path, marker: str) -> list[Part]:
+def _marked_parts(path: Path, marker: str) -> list[SideDocument]:
     """The documents of one file with marker lines. Raises UserError when text precedes the first marker."""
-    parts: list[Part] = []
+    parts: list[SideDocument] = []
     for number, line in enumerate(read_lines(path), start=1):
         if line.strip() == marker:
-            parts.append(Part(None, number))
+            parts.append(SideDocument(None, number))
         elif parts:
             parts[-1].add(line, line=number)
         else:
@@ -64,31 +64,31 @@ def marked_parts(path: Path, marker: str) -> list[Part]:
     return parts
 
 
-def read_blank_lines(files: Mapping[str, Path], *, form: BlankLines, languages: Sequence[str]) -> Reading:
+def read_blank_lines(files: Mapping[str, Path], *, form: BlankLines, languages: Sequence[str]) -> ReaderResult:
     """Read documents separated by blank lines. A run of blank lines is one boundary, so no sentence can be empty.
 
     Raises UserError when the sides do not correspond.
     """
     paths = [pick(files, lang, form.reader) for lang in languages]
-    return align([Side(path, blank_parts(path)) for path in paths])
+    return align([SideFile(path, _blank_parts(path)) for path in paths])
 
 
-def blank_parts(path: Path) -> list[Part]:
+def _blank_parts(path: Path) -> list[SideDocument]:
     """The documents of one file, separated by blank lines."""
-    parts: list[Part] = []
+    parts: list[SideDocument] = []
     is_inside = False
     for number, line in enumerate(read_lines(path), start=1):
         if not line.strip(" \t\r"):
             is_inside = False
             continue
         if not is_inside:
-            parts.append(Part(None, number))
+            parts.append(SideDocument(None, number))
             is_inside = True
         parts[-1].add(line, line=number)
     return parts
 
 
-def read_single_lines(files: Mapping[str, Path], *, form: SingleLines, languages: Sequence[str]) -> Reading:
+def read_single_lines(files: Mapping[str, Path], *, form: SingleLines, languages: Sequence[str]) -> ReaderResult:
     """Read sentence pairs without documents. Raises UserError when the numbers of lines differ."""
     (src_path, src), (_, tgt) = _line_pairs(files, form.reader, languages)
     collector = Collector()
@@ -97,7 +97,7 @@ def read_single_lines(files: Mapping[str, Path], *, form: SingleLines, languages
     return collector.result(if_empty=f"{src_path}: holds no sentences")
 
 
-def read_indexed_lines(files: Mapping[str, Path], *, form: IndexedLines, languages: Sequence[str]) -> Reading:
+def read_indexed_lines(files: Mapping[str, Path], *, form: IndexedLines, languages: Sequence[str]) -> ReaderResult:
     """Read documents whose line numbers are in an index file, one JSON list per line.
 
     Lines that no list names are counted as dropped. Raises UserError when a list is malformed, or names a line that
@@ -130,7 +130,7 @@ def _places(line: str, where: str) -> list[int]:
 
 
 def _line_pairs(
-    files: Mapping[str, Path], reader: str, languages: tuple[str, str]
+    files: Mapping[str, Path], reader: str, languages: Sequence[str]
 ) -> tuple[tuple[Path, list[str]], tuple[Path, list[str]]]:
     """Both files as lines. Raises UserError when the numbers of lines differ."""
     (src_path, src), (tgt_path, tgt) = ((path := pick(files, lang, reader), read_lines(path)) for lang in languages)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from docmt.corpora.readers.collector import Reading
+from docmt.corpora.readers.collector import ReaderResult
 from docmt.corpora.readers.dialogues import read_json_lines
 from docmt.corpora.readers.lines import read_blank_lines, read_marked_lines
-from docmt.corpora.readers.sides import Part, Side, align, pick
+from docmt.corpora.readers.sides import SideDocument, SideFile, align, pick
 from docmt.errors import UserError
 from docmt.files import read_bytes
 from docmt.settings import Settings
@@ -25,23 +25,23 @@ class Conllu(Settings):
     """Name of the format."""
 
 
-def read_conllu(files: Mapping[str, Path], *, form: Conllu, languages: Sequence[str]) -> Reading:
+def read_treebank_text(files: Mapping[str, Path], *, form: Conllu, languages: Sequence[str]) -> ReaderResult:
     """Read the sentences of a treebank, file by file in the order of their names.
 
     Raises UserError when the archive or a file in it is bad, or a sentence comes before the first document.
     """
     path = pick(files, languages[0], form.reader)
-    parts: list[Part] = []
+    parts: list[SideDocument] = []
     for name, content in _members(path):
         n_before = len(parts)
         for number, line in enumerate(content.split("\n"), start=1):
             if line.startswith(DOCUMENT):
-                parts.append(Part(line.removeprefix(DOCUMENT) or "unnamed", number))
+                parts.append(SideDocument(line.removeprefix(DOCUMENT) or "unnamed", number))
             elif line.startswith(SENTENCE):
                 if len(parts) == n_before:
                     raise UserError(f"{name}: a sentence comes before the first `{DOCUMENT.strip()}`")
                 parts[-1].add(line.removeprefix(SENTENCE), line=number)
-    return align([Side(path, parts)])
+    return align([SideFile(path, parts)])
 
 
 def _members(path: Path) -> list[tuple[str, str]]:
@@ -65,9 +65,9 @@ def _decode(name: str, content: bytes) -> str:
         raise UserError(f"{name}: not UTF-8 (byte {error.start})") from None
 
 
-MONOLINGUAL_READERS: dict[str, Callable[..., Reading]] = {
+MONOLINGUAL_READERS: dict[str, Callable[..., ReaderResult]] = {
     "marked_lines": read_marked_lines,
     "blank_lines": read_blank_lines,
     "jsonl": read_json_lines,
-    "conllu": read_conllu,
+    "conllu": read_treebank_text,
 }

@@ -8,7 +8,7 @@ from typing import Literal
 
 import polib
 
-from docmt.corpora.readers.collector import Collector, Reading
+from docmt.corpora.readers.collector import Collector, ReaderResult
 from docmt.corpora.readers.sides import pick
 from docmt.errors import UserError
 from docmt.files import read_text
@@ -22,7 +22,7 @@ class PoPages(Settings):
     """Name of the format."""
 
 
-def read_po_pages(files: Mapping[str, Path], *, form: PoPages, languages: Sequence[str]) -> Reading:
+def read_po_pages(files: Mapping[str, Path], *, form: PoPages, languages: Sequence[str]) -> ReaderResult:
     """Read the pages that the `#:` references name, each message at every place where it is used.
 
     Untranslated, fuzzy, obsolete and plural messages and those without a reference are counted as dropped. Raises

@@ -9,8 +9,8 @@ from defusedxml import DefusedXmlException
 from defusedxml import ElementTree as SafeTree
 from pydantic import Field
 
-from docmt.corpora.readers.collector import Collector, Reading
-from docmt.corpora.readers.sides import Part, Side, align, pick
+from docmt.corpora.readers.collector import Collector, ReaderResult
+from docmt.corpora.readers.sides import SideDocument, SideFile, align, pick
 from docmt.errors import UserError
 from docmt.files import read_bytes, read_lines, read_text
 from docmt.settings import Settings
@@ -55,7 +55,7 @@ class IwsltTrain(Settings):
     """Name of the format."""
 
 
-def read_segments(files: Mapping[str, Path], *, form: Segments, languages: Sequence[str]) -> Reading:
+def read_segments(files: Mapping[str, Path], *, form: Segments, languages: Sequence[str]) -> ReaderResult:
     """Read a pair of SGML or XML files. They are scanned, not parsed: WMT's files are not always well-formed.
 
     Raises UserError when a segment stands outside a document or the sides do not fit.
@@ -69,11 +69,11 @@ def read_segments(files: Mapping[str, Path], *, form: Segments, languages: Seque
     for lang in languages:
         if lang in form.plain:
             parts[lang] = _plain_parts(paths[lang], paths[marked[0]], parts[marked[0]])
-    sides = [Side(paths[lang], parts[lang]) for lang in languages]
+    sides = [SideFile(paths[lang], parts[lang]) for lang in languages]
     return align(sides, collector)
 
 
-def read_wmt_xml(files: Mapping[str, Path], *, form: WmtXml, languages: Sequence[str]) -> Reading:
+def read_wmt_xml(files: Mapping[str, Path], *, form: WmtXml, languages: Sequence[str]) -> ReaderResult:
     """Read one XML file with both sides.
 
     Raises UserError when it is not well-formed, lacks a side, or the sides of a document differ in length.
@@ -104,18 +104,18 @@ def read_wmt_xml(files: Mapping[str, Path], *, form: WmtXml, languages: Sequence
     return collector.result(if_empty=f"{path}: holds no sentences")
 
 
-def read_iwslt_train(files: Mapping[str, Path], *, form: IwsltTrain, languages: Sequence[str]) -> Reading:
+def read_iwslt_train(files: Mapping[str, Path], *, form: IwsltTrain, languages: Sequence[str]) -> ReaderResult:
     """Read a pair of tagged training files. Raises UserError when text stands before the first talk."""
     sides = []
     for lang in languages:
         path = pick(files, lang, form.reader)
-        parts: list[Part] = []
+        parts: list[SideDocument] = []
         lines = read_lines(path)
         # Releases before 2017 open a talk with <doc docid>, and <url> follows; later ones open it with <url>.
         start = "<doc" if any(line.lstrip().startswith("<doc") for line in lines) else "<url>"
         for number, line in enumerate(lines, start=1):
             if line.lstrip().startswith(start):
-                parts.append(Part(None, number))
+                parts.append(SideDocument(None, number))
             talk = TRAIN_TALK.match(line)
             if talk and parts:
                 parts[-1].id = talk[1] or talk[2]
@@ -124,11 +124,11 @@ def read_iwslt_train(files: Mapping[str, Path], *, form: IwsltTrain, languages: 
             if not parts:
                 raise UserError(f"{path}: line {number} comes before the first {start}…")
             parts[-1].add(line, line=number)
-        sides.append(Side(path, parts))
+        sides.append(SideFile(path, parts))
     return align(sides)
 
 
-def unescape(text: str) -> str:
+def replace_entities(text: str) -> str:
     """Replace the five XML entities and numeric references; any other `&` is text, as in WMT's files."""
 
     def character(match: re.Match[str]) -> str:
@@ -141,10 +141,10 @@ def unescape(text: str) -> str:
     return REFERENCE.sub(character, text)
 
 
-def _scan(path: Path, collector: Collector) -> list[Part]:
+def _scan(path: Path, collector: Collector) -> list[SideDocument]:
     """The documents of one file; a second reference to the same documents is counted and left out."""
     text = read_text(path)
-    parts: list[Part] = []
+    parts: list[SideDocument] = []
     is_inside = is_other = False
     system: str | None = None
     line, position = 1, 0
@@ -156,7 +156,7 @@ def _scan(path: Path, collector: Collector) -> list[Part]:
             system = attributes.get("sysid", "") if system is None else system
             is_inside, is_other = True, attributes.get("sysid", "") != system
             if not is_other:
-                parts.append(Part(attributes.get("docid", f"{len(parts) + 1:05d}"), line))
+                parts.append(SideDocument(attributes.get("docid", f"{len(parts) + 1:05d}"), line))
         elif match["end"] is not None:
             is_inside = False
         elif not is_inside:
@@ -166,7 +166,7 @@ def _scan(path: Path, collector: Collector) -> list[Part]:
         else:
             attributes = _attributes(match["seg"])
             parts[-1].add(
-                unescape(match["text"]), line=line, key=attributes.get("id", str(len(parts[-1].sentences) + 1))
+                replace_entities(match["text"]), line=line, key=attributes.get("id", str(len(parts[-1].sentences) + 1))
             )
     if not parts:
         raise UserError(f"{path}: holds no <doc>")
@@ -176,10 +176,10 @@ def _scan(path: Path, collector: Collector) -> list[Part]:
 def _attributes(text: str) -> dict[str, str]:
     """The attributes of a tag, names in lower case."""
     found = ATTRIBUTE.findall(text)
-    return {name.lower(): unescape(double or single or bare) for name, double, single, bare in found}
+    return {name.lower(): replace_entities(double or single or bare) for name, double, single, bare in found}
 
 
-def _plain_parts(path: Path, marked_path: Path, marked: list[Part]) -> list[Part]:
+def _plain_parts(path: Path, marked_path: Path, marked: list[SideDocument]) -> list[SideDocument]:
     """Plain lines cut into the documents of the other side."""
     lines = read_lines(path)
     expected = sum(len(part.sentences) for part in marked)
@@ -191,7 +191,7 @@ def _plain_parts(path: Path, marked_path: Path, marked: list[Part]) -> list[Part
     parts, start = [], 0
     for part in marked:
         end = start + len(part.sentences)
-        parts.append(Part(part.id, start + 1, lines[start:end], list(range(start + 1, end + 1))))
+        parts.append(SideDocument(part.id, start + 1, lines[start:end], list(range(start + 1, end + 1))))
         start = end
     return parts
 

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from docmt.corpora.readers.collector import Collector, Reading
+from docmt.corpora.readers.collector import Collector, ReaderResult
 from docmt.errors import UserError
 
 
 @dataclass
-class Part:
+class SideDocument:
     """One document of one language.
 
     Attributes:
@@ -40,11 +40,11 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Side:
+class SideFile:
     """All documents of one language, and the file they come from."""
 
     path: Path
-    parts: Sequence[Part]
+    parts: Sequence[SideDocument]
 
 
 def pick(files: Mapping[str, Path], role: str, reader: str) -> Path:
@@ -54,7 +54,7 @@ def pick(files: Mapping[str, Path], role: str, reader: str) -> Path:
     return files[role]
 
 
-def align(sides: Sequence[Side], collector: Collector | None = None) -> Reading:
+def align(sides: Sequence[SideFile], collector: Collector | None = None) -> ReaderResult:
     """Make documents of one side, or of two whose documents and sentences correspond.
 
     Raises UserError that names both files, the document and the first bad line when a document or a sentence has
@@ -70,11 +70,11 @@ def align(sides: Sequence[Side], collector: Collector | None = None) -> Reading:
     return collector.documents, collector.counts
 
 
-def _name(number: int, parts: Sequence[Part]) -> str:
+def _name(number: int, parts: Sequence[SideDocument]) -> str:
     return next((part.id for part in parts if part.id), f"{number:05d}")
 
 
-def _pairs(src: Side, tgt: Side) -> list[tuple[Part, Part]]:
+def _pairs(src: SideFile, tgt: SideFile) -> list[tuple[SideDocument, SideDocument]]:
     """The documents of both sides, with equal numbers of sentences."""
     pairs = list(zip(src.parts, _in_order(src, tgt), strict=False))
     for number, pair in enumerate(pairs, start=1):
@@ -83,7 +83,7 @@ def _pairs(src: Side, tgt: Side) -> list[tuple[Part, Part]]:
     return pairs
 
 
-def _in_order(src: Side, tgt: Side) -> Sequence[Part]:
+def _in_order(src: SideFile, tgt: SideFile) -> Sequence[SideDocument]:
     """The target parts in the order of the source parts if both have names, else in file order."""
     src_ids, tgt_ids = ([part.id for part in side.parts] for side in (src, tgt))
     if src_ids == tgt_ids or None in src_ids or None in tgt_ids:
@@ -101,7 +101,7 @@ def _in_order(src: Side, tgt: Side) -> Sequence[Part]:
     return [by_id[name] for name in src_ids]
 
 
-def _check_part(name: str, src: Side, src_part: Part, tgt: Side, tgt_part: Part) -> None:
+def _check_part(name: str, src: SideFile, src_part: SideDocument, tgt: SideFile, tgt_part: SideDocument) -> None:
     counts = len(src_part.sentences), len(tgt_part.sentences)
     for index, (src_key, tgt_key) in enumerate(zip(src_part.keys, tgt_part.keys, strict=False)):
         if src_key != tgt_key:
@@ -119,7 +119,7 @@ def _check_part(name: str, src: Side, src_part: Part, tgt: Side, tgt_part: Part)
     )
 
 
-def _check_numbers(src: Side, tgt: Side) -> None:
+def _check_numbers(src: SideFile, tgt: SideFile) -> None:
     n_src, n_tgt = len(src.parts), len(tgt.parts)
     if n_src != n_tgt:
         longer, shorter = (src, tgt) if n_src > n_tgt else (tgt, src)

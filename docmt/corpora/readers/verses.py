@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from docmt.corpora.readers.collector import Collector, Reading
+from docmt.corpora.readers.collector import Collector, ReaderResult
 from docmt.corpora.readers.sides import pick
 from docmt.errors import UserError
 from docmt.files import read_lines
@@ -31,7 +31,7 @@ class Verses(Settings):
     """Books to leave out."""
 
 
-def read_verses(files: Mapping[str, Path], *, form: Verses, languages: Sequence[str]) -> Reading:
+def read_verses(files: Mapping[str, Path], *, form: Verses, languages: Sequence[str]) -> ReaderResult:
     """Read two editions and pair their verses by book, chapter and verse number.
 
     A verse that one side lacks or has no text for is counted and dropped: editions leave out disputed verses. Raises
