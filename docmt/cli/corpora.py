@@ -37,7 +37,7 @@ def _add(commands: argparse._SubParsersAction, name: str, run, summary: str) -> 
 
 def _add_list(commands: argparse._SubParsersAction) -> None:
     command = _add(commands, "list", _list, "print the catalogue as a table")
-    command.add_argument("--json", action="store_true", help="as JSON instead")
+    command.add_argument("--json", action="store_true", help="print JSON instead")
 
 
 def _add_mirror(command: argparse.ArgumentParser) -> None:
@@ -45,7 +45,7 @@ def _add_mirror(command: argparse.ArgumentParser) -> None:
         "--mirror",
         metavar="DIR",
         default=os.environ.get(MIRROR_VARIABLE) or None,
-        help=f"folder that serves the catalogue's files; also ${MIRROR_VARIABLE}",
+        help=f"folder that holds the files of the catalogue; or set ${MIRROR_VARIABLE}",
     )
 
 
@@ -63,36 +63,38 @@ def _add_fetch(commands: argparse._SubParsersAction) -> None:
     command = _add(commands, "fetch", _fetch, "fetch and verify the files of a corpus, from a mirror or the network")
     command.add_argument("--corpus", required=True, metavar="NAME", help="name in the catalogue")
     command.add_argument("--splits", nargs="+", metavar="SPLIT", help="only these splits")
-    command.add_argument("--out", required=True, metavar="FOLDER", help="where the files go, uncompressed")
+    command.add_argument("--out", required=True, metavar="FOLDER", help="folder for the files, uncompressed")
     _add_mirror(command)
 
 
 def _add_read(commands: argparse._SubParsersAction) -> None:
-    command = _add(commands, "read", _read, "read a split into text, document index and counts")
+    command = _add(commands, "read", _read, "read a split; write text, document index and counts")
     which = command.add_mutually_exclusive_group(required=True)
     which.add_argument("--corpus", metavar="NAME", help="name in the catalogue")
     which.add_argument("--spec", metavar="S", help="description of your own files, JSON text or @FILE")
     command.add_argument("--split", required=True, help="name of the split")
-    _add_one_or_two_languages(command, "of a monolingual corpus its language")
+    _add_one_or_two_languages(command, "or the language of a monolingual corpus")
     command.add_argument("--files", metavar="FOLDER", default=".", help="folder with the files as fetched")
-    command.add_argument("--out", required=True, metavar="PREFIX", help="what is written: PREFIX.{lang} and so on")
+    command.add_argument("--out", required=True, metavar="PREFIX", help="writes PREFIX.{lang} and so on")
 
 
 def _add_combine(commands: argparse._SubParsersAction) -> None:
     command = _add(commands, "combine", _combine, "concatenate splits into one split of a dataset")
     command.add_argument("--inputs", required=True, nargs="+", metavar="PREFIX", help="splits to concatenate")
-    _add_one_or_two_languages(command, "or one language, of parallel inputs that side")
+    _add_one_or_two_languages(command, "or one language: of parallel inputs, that side is taken")
     command.add_argument("--out", required=True, metavar="PREFIX", help="the combined split")
 
 
 def _add_generate(commands: argparse._SubParsersAction) -> None:
     command = _add(commands, "generate", _generate, "generate the controlled English-German corpus")
     command.add_argument("--settings", required=True, metavar="S", help="JSON text or @FILE")
-    command.add_argument("--out", required=True, metavar="FOLDER", help="where the splits and suites go")
+    command.add_argument("--out", required=True, metavar="FOLDER", help="folder for the splits and suites")
 
 
 def _add_overlap(commands: argparse._SubParsersAction) -> None:
-    command = _add(commands, "overlap", _overlap, "count test sentences and documents that stand in the training split")
+    command = _add(
+        commands, "overlap", _overlap, "count test sentences and documents that also occur in the training split"
+    )
     command.add_argument("--train", required=True, nargs="+", metavar="PREFIX", help="training splits")
     command.add_argument("--tests", required=True, nargs="+", metavar="PREFIX", help="development and test splits")
     _add_languages(command)
@@ -108,7 +110,7 @@ def _add_suite(commands: argparse._SubParsersAction) -> None:
 
 
 def _add_check(commands: argparse._SubParsersAction) -> None:
-    command = _add(commands, "check", _check, "read all that a mirror holds and compare it with the catalogue")
+    command = _add(commands, "check", _check, "read everything that a mirror holds and compare it with the catalogue")
     command.add_argument("--corpora", nargs="+", metavar="NAME", help="only these corpora")
     _add_mirror(command)
 
@@ -156,7 +158,7 @@ def _read(options: argparse.Namespace) -> None:
 
 
 def _described(options: argparse.Namespace) -> tuple["ReadableCorpus", str, dict[str, str]]:
-    """The corpus that `--corpus` or `--spec` describe, its name for messages, and where its text is from."""
+    """The corpus that `--corpus` or `--spec` describes, its name for messages, and the origin of its text."""
     from docmt.corpora.catalogue import ReadableCorpus, find_corpus
 
     if options.spec is None:
@@ -215,7 +217,7 @@ def _check(options: argparse.Namespace) -> int:
     from docmt.corpora.checking import check_corpus
 
     if not options.mirror:
-        raise UserError(f"name the mirror folder: --mirror DIR, or ${MIRROR_VARIABLE}")
+        raise UserError(f"no mirror folder: give --mirror DIR, or set ${MIRROR_VARIABLE}")
     if not Path(options.mirror).is_dir():
         raise UserError(f"mirror {options.mirror}: no such folder")
     entries = [find_corpus(name) for name in options.corpora or load_catalogue()]

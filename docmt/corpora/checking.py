@@ -32,7 +32,7 @@ class CheckResult:
 
 
 def check_corpus(entry: Entry, mirror: Path) -> Iterator[CheckResult]:
-    """Verify the checksums of each split and read it. Problems become results, not errors."""
+    """Verify the checksums of each split and read it. Problems are reported as results, not raised."""
     for name, split in entry.corpus.splits.items():
         wanted = dict.fromkeys(split.files.values())
         sources = {file: source for file in wanted if (source := mirrored(entry, file, mirror))}

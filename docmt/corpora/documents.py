@@ -1,4 +1,4 @@
-"""The document model: corpus → documents → sentences, on one side or on two aligned sides."""
+"""The document model: documents of sentences, in one language or aligned in two."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -51,11 +51,11 @@ class Document:
 
 @dataclass(frozen=True)
 class DocumentIndex:
-    """Which lines of a text file belong to which document.
+    """The lines of a text file that belong to each document.
 
     Attributes:
         ids: document ids, in file order.
-        lengths: sentences (lines) of each document.
+        lengths: number of sentences (lines) of each document.
     """
 
     ids: tuple[str, ...]
@@ -63,7 +63,7 @@ class DocumentIndex:
 
     @property
     def n_sentences(self) -> int:
-        """Sentences (lines) of all documents."""
+        """The number of sentences (lines) in all documents."""
         return sum(self.lengths)
 
     def split(self, lines: list[str]) -> Iterator[list[str]]:
@@ -95,7 +95,7 @@ def read_index(path: Path) -> DocumentIndex:
     for number, row in enumerate(rows, start=2):
         document_id, tab, length = row.partition("\t")
         if not (tab and length.isdigit() and int(length) > 0):
-            raise UserError(f"{path}: line {number} must be a document id, a tab and a count of sentences")
+            raise UserError(f"{path}: line {number} must be a document id, a tab and a number of sentences")
         ids.append(document_id)
         lengths.append(int(length))
     if len(set(ids)) != len(ids):
@@ -111,9 +111,9 @@ def write_index(path: Path, index: DocumentIndex) -> None:
 
 
 def read_documents(prefix: Path, *, languages: Sequence[str]) -> list[Document]:
-    """Read `PREFIX.documents.tsv` and, for each language, `PREFIX.{lang}`: one side of parallel documents, or both.
+    """Read `PREFIX.documents.tsv` and `PREFIX.{lang}` for each language: one or both sides of parallel documents.
 
-    Raises UserError when a file is missing, is not UTF-8, or when the counts differ.
+    Raises UserError when a file is missing, is not UTF-8, or the counts differ.
     """
     index = read_index(index_path(prefix))
     sides = [_read_side(prefix, index, lang) for lang in languages]
@@ -125,7 +125,7 @@ def _read_side(prefix: Path, index: DocumentIndex, lang: str) -> Iterator[list[s
     path = text_path(prefix, lang)
     lines = read_lines(path)
     if len(lines) != index.n_sentences:
-        raise UserError(f"{path}: {len(lines)} lines, but {index_path(prefix)} counts {index.n_sentences}")
+        raise UserError(f"{path}: {len(lines)} lines, but {index_path(prefix)} has {index.n_sentences} sentences")
     return index.split(lines)
 
 
@@ -137,7 +137,7 @@ def write_documents(prefix: Path, documents: Iterable[Document], *, languages: S
             for document in documents:
                 for sentence in document.sides[side]:
                     if "\n" in sentence:
-                        raise ValueError(f"document {document.id}: a sentence holds a line end")
+                        raise ValueError(f"document {document.id}: a sentence contains a line end")
                     file.write(sentence + "\n")
     index = DocumentIndex(tuple(document.id for document in documents), tuple(map(len, documents)))
     write_index(index_path(prefix), index)

@@ -25,7 +25,7 @@ def convert_suite(
 ) -> tuple[list[SuiteItem], Counter[str]]:
     """Convert one split of a contrastive corpus.
 
-    Returns the items, and what was left out, by cause: duplicate wrong candidates, those equal to the right one, and
+    Returns the items, and what was left out, by cause: duplicate wrong candidates, those equal to the correct one, and
     items left without a wrong candidate. Raises UserError when the corpus holds no candidates, a file is bad, or
     the counts of items and candidates differ from those expected.
     """
@@ -33,8 +33,8 @@ def convert_suite(
     form = split.format or corpus.format
     if form.reader not in CONVERTERS:
         raise UserError(
-            f"{where} holds no wrong translations to compare with the right one (format {form.reader}): "
-            "it makes no contrastive test set"
+            f"{where} holds no wrong translations to compare with the correct one (format {form.reader}): "
+            "it cannot become a contrastive test set"
         )
     items = list(CONVERTERS[form.reader](files))
     check_counts(split, len(items), sum(len(item["candidates"]) for item in items), where=f"{where} {split_name}")
@@ -44,7 +44,7 @@ def convert_suite(
 
 
 def _voita(files: Mapping[str, Path]) -> Iterator[SuiteItem]:
-    """The sets of Voita et al. 2019: four sentences, of which the last candidates differ."""
+    """The sets of Voita et al. 2019: four sentences each, whose candidates differ in the last."""
     for phenomenon, path in files.items():
         values = read_json(path)
         for number, value in enumerate(values, start=1):
@@ -67,7 +67,7 @@ def _contrapro(files: Mapping[str, Path]) -> Iterator[SuiteItem]:
     src_path, tgt_path = (pick(files, lang, "contrapro_suite") for lang in ("en", "de"))
     src, tgt = read_lines(src_path), read_lines(tgt_path)
     if len(src) != len(tgt):
-        raise UserError(f"{len(src)} lines in {src_path}, {len(tgt)} in {tgt_path}: they must be aligned")
+        raise UserError(f"{len(src)} lines in {src_path}, {len(tgt)} in {tgt_path}: align them line by line")
     rows = [
         (a.strip(), b.strip(), *(_two(line, f"{path}: line {i}") for line, path in ((a, src_path), (b, tgt_path))))
         for i, (a, b) in enumerate(zip(src, tgt, strict=True), start=1)
@@ -84,7 +84,7 @@ def _contrapro(files: Mapping[str, Path]) -> Iterator[SuiteItem]:
 def _two(line: str, where: str) -> list[str]:
     parts = [part.strip(" \r") for part in line.split(CONTRAPRO_BREAK)]
     if len(parts) != 2:
-        raise UserError(f"{where} is not `sentence before {CONTRAPRO_BREAK} sentence`")
+        raise UserError(f"{where} is not `previous sentence {CONTRAPRO_BREAK} sentence`")
     return parts
 
 
@@ -115,9 +115,9 @@ def _item(
     distance: int | None,
     where: str,
 ) -> SuiteItem:
-    """One item; raises UserError when a candidate has another number of sentences than the source."""
+    """Make one item. Raises UserError when a candidate and the source differ in their number of sentences."""
     if any(len(candidate) != len(src) for candidate in candidates) or not 0 <= correct < len(candidates):
-        raise UserError(f"{where}: each candidate needs {len(src)} sentences, and the right one must be among them")
+        raise UserError(f"{where}: each candidate needs {len(src)} sentences, and the correct one must be among them")
     return {
         "id": name,
         "phenomenon": name.partition("/")[0],
@@ -130,7 +130,7 @@ def _item(
 
 
 def _first_difference(candidates: Sequence[Sequence[str]]) -> int:
-    """The first sentence in which candidates differ; the last one when none does."""
+    """The index of the first sentence in which candidates differ; of the last one when none does."""
     columns = list(zip(*candidates, strict=True))
     return next((i for i, column in enumerate(columns) if len(set(column)) > 1), len(columns) - 1)
 

@@ -200,7 +200,7 @@ def test_list_prints_the_catalogue(capsys):
         ),
     ],
 )
-def test_what_cannot_be_done_is_said_in_one_line(tmp_path, monkeypatch, capsys, arguments, part):
+def test_impossible_requests_get_one_line(tmp_path, monkeypatch, capsys, arguments, part):
     monkeypatch.delenv("DOCMT_MIRROR", raising=False)
     assert main(["corpora", *(word.replace("OUT", str(tmp_path / "out")) for word in arguments)]) == 2
     error = capsys.readouterr().err.strip().splitlines()

@@ -86,7 +86,7 @@ def run(*arguments: str) -> None:
 
 
 def test_from_the_mirror_to_text_by_commands(tmp_path):
-    """News of Maruf et al. is newstest without document ids: both ways must give the same sentences."""
+    """News of Maruf et al. is newstest without document ids: both must give the same sentences."""
     texts = []
     for corpus in ("maruf2019-news", "wmt16-newstest-ende"):
         run(

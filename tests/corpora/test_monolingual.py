@@ -1,4 +1,4 @@
-"""Documents of one language: read, joined, and refused when they are bad."""
+"""Documents of one language: reading and combining them, and refusing bad files."""
 
 import io
 import json

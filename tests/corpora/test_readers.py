@@ -1,4 +1,4 @@
-"""Readers on ugly files: each format, each trap."""
+"""Readers on difficult files: each format, each pitfall."""
 
 import json
 from pathlib import Path
@@ -61,7 +61,7 @@ class TestMarkedLines:
         assert texts(documents) == [("00002", ["A"], ["B"])]
         assert (counts.documents, counts.empty_documents) == (1, 2)
 
-    def test_tabs_and_carriage_returns_inside_become_one_blank(self, tmp_path):
+    def test_tabs_and_carriage_returns_inside_become_one_space(self, tmp_path):
         documents, counts = parse(tmp_path, {"en": "<d>\na \t\r b\tc\n", "de": "<d>\nd\n"}, reader="marked_lines")
         assert documents[0].src == ("a b c",)
         assert counts.joined_sentences == 1
@@ -149,7 +149,7 @@ class TestVerses:
     EN = "### Genesis\n\n[1:1]  In the beginning \n[1:2] And\n[1:3] \n[2:1] Two\n### Psalms\n[1:1] P\n"
     DE = "### Genesis\n\n[1:1] Am Anfang\n[1:3] Drei\n[2:1] Zwei\n[2:2] Mehr\n### Psalms\n[1:1] Q\n"
 
-    def test_pairs_by_key_and_counts_what_has_no_partner(self, tmp_path):
+    def test_pairs_by_key_and_counts_what_has_no_counterpart(self, tmp_path):
         documents, counts = parse(tmp_path, {"en": self.EN, "de": self.DE}, reader="verses")
         assert texts(documents) == [
             ("Genesis 1", ["In the beginning"], ["Am Anfang"]),

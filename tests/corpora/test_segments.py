@@ -112,7 +112,7 @@ def test_segments_name_the_first_bad_line(tmp_path, en, de, plain, parts):
         ("&amp;lt;", "&lt;"),
     ],
 )
-def test_unescape_knows_xml_entities_only(text, expected):
+def test_only_xml_entities_are_replaced(text, expected):
     assert replace_entities(text) == expected
 
 

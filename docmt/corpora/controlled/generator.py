@@ -32,7 +32,7 @@ class Generated:
 
     Attributes:
         document: its text.
-        placed: its sentences with what decides them.
+        placed: its sentences with what decides their renderings.
         discourse: its gold discourse, as in `*.discourse.jsonl`.
     """
 
@@ -42,20 +42,20 @@ class Generated:
 
 
 def generate_corpus(settings: ControlledSettings, out: Path) -> None:
-    """Write the corpus into the folder `out`; the manifest comes last.
+    """Write the corpus to the folder `out`; the manifest is written last.
 
     Files: `{train,dev,test}.{en,de}`, `{split}.documents.tsv`, `{split}.discourse.jsonl`, `suites/{suite}.jsonl`,
-    `suites/discourse/{suite}.jsonl`, `manifest.json`. No source document stands twice, in the splits or between
-    splits and suites. The same settings give the same bytes, the manifest's provenance apart.
+    `suites/discourse/{suite}.jsonl`, `manifest.json`. No two documents, of splits or suites, have the same source. The
+    same settings give the same bytes, except for the provenance in the manifest.
 
-    Raises UserError when there are not as many different documents as the settings demand.
+    Raises UserError when there are fewer different documents than the settings ask for.
     """
     out = Path(out)
     seen: set[tuple[str, ...]] = set()
     suites = {name: build_suite(name, settings) for name in BUILDERS}
     for items in suites.values():
         seen.update(tuple(item["src"]) for item, _ in items)
-    # The held-out documents come first, so that they do not change with the size of the training split.
+    # The held-out documents come first, so that they do not depend on the size of the training split.
     splits = {split: generate_split(settings, split, seen=seen) for split in (*HELD_OUT, "train")}
     for split, documents in splits.items():
         prefix = out / split
@@ -70,9 +70,9 @@ def generate_corpus(settings: ControlledSettings, out: Path) -> None:
 
 
 def generate_split(settings: ControlledSettings, split: str, *, seen: set[tuple[str, ...]]) -> list[Generated]:
-    """The documents of a split, none of whose sources is in `seen`, to which they are added.
+    """Generate the documents of a split. Their sources differ from those in `seen`, and are added to it.
 
-    Each document has its own stream of random numbers, so document i does not depend on how many there are.
+    Each document has a separate stream of random numbers, so document i does not depend on their number.
     """
     count = getattr(settings, f"n_{split}_documents")
     documents = []
@@ -93,14 +93,14 @@ def generate_split(settings: ControlledSettings, split: str, *, seen: set[tuple[
 def _unseen_document(settings: ControlledSettings, seed: str, seen: set[tuple[str, ...]]) -> DocumentBuilder:
     rng = Random(seed)
     for _ in range(MAX_ATTEMPTS):
-        # The shorter of two draws: short documents are more frequent.
+        # The shorter of two draws, so that short documents are more frequent.
         lengths = [rng.randint(settings.min_sentences, settings.max_sentences) for _ in range(2)]
         builder = build_document(rng, settings, min(lengths))
         if builder.src not in seen:
             return builder
     raise UserError(
-        "controlled corpus: no new document after "
-        f"{MAX_ATTEMPTS} attempts: ask for fewer documents, or raise max_sentences"
+        f"controlled corpus: no new document in {MAX_ATTEMPTS} attempts: ask for fewer documents, or raise "
+        "max_sentences"
     )
 
 

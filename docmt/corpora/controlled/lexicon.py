@@ -1,4 +1,4 @@
-"""The words of the controlled corpus: one English form has one German form, apart from the four phenomena."""
+"""The words of the controlled corpus: except in the four phenomena, an English form has one German form."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from docmt.corpora.controlled.german import Clause, Noun, Phrase, Predicate
 
 @dataclass(frozen=True)
 class NounClass:
-    """Nouns that a set of predicates selects; two of each gender, so that the class says nothing about the gender.
+    """Nouns that a set of predicates selects: two of each gender, so that the class does not reveal the gender.
 
     Attributes:
         nouns: by gender.
@@ -29,7 +29,7 @@ def _noun(pair: str, gender: str) -> Noun:
     return Noun(english, german, gender)
 
 
-# Few classes with few predicates, so that a small model finds the link from predicate to noun within minutes.
+# Few classes with few predicates, so that a small model learns which predicate takes which noun within minutes.
 CLASSES = {
     "food": NounClass(
         _nouns(m="cake/Kuchen, cheese/Käse", f="soup/Suppe, tart/Torte", n="steak/Steak, omelette/Omelett"),
@@ -65,10 +65,6 @@ CLASSES = {
         ),
         objects=(Predicate("waters {it} every evening", "gießt", "{it} jeden Abend"),),
     ),
-}
-
-CLASS_OF_NOUN = {
-    noun.english: name for name, group in CLASSES.items() for nouns in group.nouns.values() for noun in nouns
 }
 
 PERSONS = ("Anna", "Tom", "Lena", "Paul", "Emma", "Max")

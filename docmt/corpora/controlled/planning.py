@@ -9,7 +9,7 @@ from docmt.corpora.controlled.settings import MAX_PRONOUN_DISTANCE, ControlledSe
 
 
 def build_document(rng: Random, settings: ControlledSettings, n_sentences: int) -> DocumentBuilder:
-    """A document of the corpus: a greeting near its start, and at least the demanded numbers of pronouns and deixis."""
+    """Build a document with a greeting near its start and the required numbers of pronouns and deictic sentences."""
     builder = DocumentBuilder(rng, settings.weights, paired_introductions=settings.paired_introductions)
     greeting_at = rng.randint(0, min(4, n_sentences - settings.least_sentences()))
     missing = {"pronoun": settings.min_pronouns, "deixis": settings.min_deictic}
@@ -26,13 +26,13 @@ def build_document(rng: Random, settings: ControlledSettings, n_sentences: int) 
 
 
 def _still_needed(builder: DocumentBuilder, missing: dict[str, int], n_free: int) -> frozenset[str] | None:
-    """The kinds of sentences to which the next one is bound when `n_free` are left; None when all are allowed."""
+    """The kinds to which the next sentence is limited when `n_free` are left; None when all are allowed."""
     n_pronouns, n_deictic = missing["pronoun"], missing["deixis"]
     reach = max(
         (mention.index + MAX_PRONOUN_DISTANCE + 1 - len(builder) for mention in builder.nouns.values()), default=0
     )
     n_introductions = max(0, math.ceil((n_pronouns - max(0, reach)) / MAX_PRONOUN_DISTANCE))
-    # One sentence is kept in reserve, because any other one also takes nouns out of reach.
+    # Keep one sentence in reserve, because every other sentence also moves nouns out of reach.
     if n_pronouns + n_deictic == 0 or n_free > n_pronouns + n_deictic + n_introductions + 1:
         return None
     if n_pronouns > 0 and reach < 1:

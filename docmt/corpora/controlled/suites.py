@@ -1,8 +1,8 @@
 """Contrastive suites on which a model without context scores exactly one half, by construction.
 
-Items come in groups that share the focus sentence and the two renderings of it that the candidates offer; inside a
-group, the contexts demand each of the two equally often. The candidates of an item differ in the focus sentence
-only, which is the last one. So whatever a sentence model prefers, it is right in half of each group.
+The items of a group share the focus sentence and the two renderings that the candidates offer, and their contexts
+require each rendering equally often. The candidates of an item differ only in the focus sentence, which is the last.
+So whichever rendering a sentence model prefers, it is right in half of each group.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,12 +22,12 @@ GeneratedItem = tuple[dict[str, Any], DocumentBuilder]
 
 
 def build_suite(name: str, settings: ControlledSettings) -> list[GeneratedItem]:
-    """The items of a suite, each with its document (which ends with the focus sentence).
+    """Build the items of a suite, each with its document (which ends with the focus sentence).
 
     Args:
         name: `pronoun`, `deixis`, `cohesion` or `ellipsis`.
-        settings: of the corpus; the suite depends on its seed, the number of items, the sentences of a document and
-            the weights only.
+        settings: of the corpus; the suite depends only on the seed, the number of items, the lengths of documents and
+            the weights.
     """
     groups = BUILDERS[name](settings)
     items: list[GeneratedItem] = []
@@ -64,10 +64,10 @@ def _item(
 
 
 class _Plan:
-    """How long the parts of the documents of one group are: lead, what decides, between, focus."""
+    """The lengths of the parts of a group's documents: lead, deciding sentence, between, focus."""
 
     def __init__(self, rng: Random, settings: ControlledSettings, *, distance: int, fixed: int = 0) -> None:
-        """`fixed` sentences stand between the lead and what decides."""
+        """`fixed` sentences come between the lead and the deciding sentence."""
         rest = fixed + distance + 1
         n_sentences = rng.randint(settings.min_sentences, min(settings.max_sentences, settings.min_sentences + 6))
         self.n_lead = max(0, n_sentences - rest)
@@ -120,7 +120,7 @@ def _pronoun_document(
     if distance == 1:
         builder.add_introduction({other_class: distractor})
     builder.add_introduction({class_name: rng.choice(nouns[gender])})
-    builder.elided = None  # an elliptical sentence would repeat the gender in German, nearer to the focus
+    builder.elided = None  # an elliptical sentence would repeat the gender in German, closer to the focus
     place = rng.randrange(plan.n_between) if plan.n_between else None
     for position in range(plan.n_between):
         if position == place:
@@ -193,7 +193,7 @@ def _cohesion_groups(settings: ControlledSettings) -> Iterator[list[GeneratedIte
 def _cohesion_document(
     rng: Random, settings: ControlledSettings, word: str, focus: Sentence, *, choice: int, distance: int
 ) -> DocumentBuilder:
-    """Lead, the sentence that decides the word, sentences between without it, focus."""
+    """Lead, the sentence that decides the word, sentences without it, focus."""
     builder = DocumentBuilder(rng, settings.weights, reserved=frozenset({word}))
     plan = _Plan(rng, settings, distance=distance)
     _add_random(builder, plan.n_lead)
@@ -234,7 +234,7 @@ def _ellipsis_groups(settings: ControlledSettings) -> Iterator[list[GeneratedIte
 def _ellipsis_document(
     rng: Random, settings: ControlledSettings, focus: Sentence, *, verbs: tuple, others: tuple, gender: str | None
 ) -> DocumentBuilder:
-    """Lead, a distractor with the other verb, some sentences, the sentence that decides, focus."""
+    """Lead, a distractor with the other verb, some sentences, the deciding sentence, focus."""
     classes = rng.sample(list(lexicon.CLASSES), 2)
     builder = DocumentBuilder(rng, settings.weights, reserved=frozenset(classes), has_ellipsis=False)
     plan = _Plan(rng, settings, distance=1, fixed=1)

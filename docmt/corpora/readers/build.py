@@ -1,4 +1,4 @@
-"""From a format's settings to its reader."""
+"""The formats, and the reader of each."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -28,7 +28,7 @@ class ContraProSuite(Settings):
 
 
 class PlainFiles(Settings):
-    """Files that are fetched as they are: treebanks, and test sets that are scored by generation."""
+    """Files that are fetched but not read as text: treebanks, and test sets that are scored by generation."""
 
     reader: Literal["files"]
     """Name of the format."""

@@ -21,7 +21,7 @@ class DialogueJson(Settings):
     reader: Literal["dialogue_json"]
     """Name of the format."""
     reversed_speakers: list[str] = Field(default=[])
-    """Speakers whose `source` is in the target language: their sides are swapped, so that the corpus has one
+    """Speakers whose `source` is in the target language: their sides are swapped, so that the whole corpus has one
     direction."""
 
 
@@ -31,13 +31,13 @@ class DialogueCsv(Settings):
     reader: Literal["dialogue_csv"]
     """Name of the format."""
     id: str = "id"
-    """Column of the dialogue's id; rows of a dialogue stand together."""
+    """Column of the dialogue's id; the rows of a dialogue must be consecutive."""
     source: str = "source"
     """Column of the source sentence."""
     target: str = "target"
     """Column of the target sentence."""
     delimiter: str = ","
-    """What stands between cells, one character."""
+    """The character between cells."""
 
 
 class JsonLines(Settings):
@@ -48,7 +48,7 @@ class JsonLines(Settings):
 
 
 def read_dialogue_json(files: Mapping[str, Path], *, form: DialogueJson, languages: Sequence[str]) -> ReaderResult:
-    """Read dialogues in JSON. Raises UserError that names the dialogue and the utterance that is malformed."""
+    """Read dialogues in JSON. Raises UserError that names the malformed dialogue or utterance."""
     path = pick(files, "both", form.reader)
     dialogues = read_json(path)
     if not isinstance(dialogues, dict):
@@ -71,9 +71,9 @@ def _utterance(utterance: Any, form: DialogueJson, where: str) -> tuple[str, str
 
 
 def read_dialogue_csv(files: Mapping[str, Path], *, form: DialogueCsv, languages: Sequence[str]) -> ReaderResult:
-    """Read dialogues in CSV. Raises UserError on a missing column, a short row, or a dialogue in two places."""
+    """Read dialogues in CSV. Raises UserError on a missing column, a short row, or a dialogue that is split up."""
     path = pick(files, "both", form.reader)
-    # newline="" leaves line ends to the csv module, which knows quoted ones; U+2028 is no line end to either.
+    # newline="" leaves line ends to the csv module, which handles quoted ones; neither splits at U+2028.
     reader = csv.reader(io.StringIO(read_text(path), newline=""), delimiter=form.delimiter, strict=True)
     dialogues: dict[str, list[tuple[str, str]]] = {}
     last = None

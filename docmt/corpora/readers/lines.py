@@ -18,7 +18,7 @@ class MarkedLines(Settings):
     reader: Literal["marked_lines"]
     """Name of the format."""
     marker: str = "<d>"
-    """The line that starts a document."""
+    """The line that begins a document."""
 
 
 class BlankLines(Settings):

@@ -1,4 +1,4 @@
-"""Help pages as gettext PO files: the page and line of each message give back the document."""
+"""Help pages as gettext PO files: the page and line of each message tell where it belongs."""
 
 import tempfile
 from collections import defaultdict
@@ -23,10 +23,10 @@ class PoPages(Settings):
 
 
 def read_po_pages(files: Mapping[str, Path], *, form: PoPages, languages: Sequence[str]) -> ReaderResult:
-    """Read the pages that the `#:` references name, each message at every place where it is used.
+    """Read the pages that the `#:` references name; a message occurs wherever it is used.
 
-    Untranslated, fuzzy, obsolete and plural messages and those without a reference are counted as dropped. Raises
-    UserError when the file is not PO.
+    Untranslated, fuzzy, obsolete and plural messages, and those without a reference, are counted as dropped. Raises
+    UserError when the file is not a PO file.
     """
     path = pick(files, "both", form.reader)
     catalogue = _catalogue(path)
@@ -47,7 +47,7 @@ def read_po_pages(files: Mapping[str, Path], *, form: PoPages, languages: Sequen
 def _catalogue(path: Path) -> list[polib.POEntry]:
     """The messages of a PO file.
 
-    They go through a temporary file: a text in memory polib would split at U+2028 and NEL, which are characters of a
+    They go through a temporary file, because polib would split text in memory at U+2028 and NEL, which belong to the
     message.
     """
     with tempfile.NamedTemporaryFile(suffix=".po") as file:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +16,7 @@ from docmt.errors import UserError
 from docmt.files import read_bytes, read_lines, read_text
 from docmt.settings import Settings
 
-# The text of a segment ends at its end tag or, where that is missing, at the next tag that cannot stand inside one.
+# A segment ends at its end tag or, if that is missing, at the next tag that cannot occur inside one.
 TAG = re.compile(
     r"<doc\b(?P<doc>[^>]*)>|(?P<end></doc\s*>)"
     r"|<seg\b(?P<seg>[^>]*)>(?P<text>.*?)(?=</seg\s*>|<seg\b|</?doc\b|</?p>|</?hl>|\Z)",
@@ -36,7 +37,7 @@ class Segments(Settings):
     reader: Literal["segments"]
     """Name of the format."""
     plain: list[str] = Field(default=[])
-    """Languages whose file is plain lines instead, line i for the i-th `<seg>` of the other."""
+    """Languages whose file has plain lines instead: line i for the i-th `<seg>` of the other file."""
 
 
 class WmtXml(Settings):
@@ -45,7 +46,7 @@ class WmtXml(Settings):
     reader: Literal["wmt_xml"]
     """Name of the format."""
     translator: str | None = None
-    """Which `<ref translator>` to read; null takes the first one."""
+    """The `<ref translator>` to read; null for the first one."""
 
 
 class IwsltTrain(Settings):
@@ -58,7 +59,7 @@ class IwsltTrain(Settings):
 def read_segments(files: Mapping[str, Path], *, form: Segments, languages: Sequence[str]) -> ReaderResult:
     """Read a pair of SGML or XML files. They are scanned, not parsed: WMT's files are not always well-formed.
 
-    Raises UserError when a segment stands outside a document or the sides do not fit.
+    Raises UserError when a segment is outside a document or the sides do not correspond.
     """
     paths = {lang: pick(files, lang, form.reader) for lang in languages}
     marked = [lang for lang in languages if lang not in form.plain]
@@ -76,7 +77,7 @@ def read_segments(files: Mapping[str, Path], *, form: Segments, languages: Seque
 def read_wmt_xml(files: Mapping[str, Path], *, form: WmtXml, languages: Sequence[str]) -> ReaderResult:
     """Read one XML file with both sides.
 
-    Raises UserError when it is not well-formed, lacks a side, or the sides of a document differ in length.
+    Raises UserError when it is not well-formed, a side is missing, or the sides of a document differ in length.
     """
     path = pick(files, "both", form.reader)
     try:
@@ -84,7 +85,7 @@ def read_wmt_xml(files: Mapping[str, Path], *, form: WmtXml, languages: Sequence
     except SafeTree.ParseError as error:
         raise UserError(f"{path}: line {error.position[0]} is not well-formed XML ({error})") from None
     except DefusedXmlException:
-        raise UserError(f"{path}: declares XML entities, which are refused: remove the DOCTYPE") from None
+        raise UserError(f"{path}: declares XML entities, which are not allowed: remove the DOCTYPE") from None
     src_lang, tgt_lang = languages
     collector = Collector()
     for element in root.iter("doc"):
@@ -98,14 +99,15 @@ def read_wmt_xml(files: Mapping[str, Path], *, form: WmtXml, languages: Sequence
         collector.drop("another reference", len(sides[1]) - 1)
         src, tgt = ([(seg.get("id"), "".join(seg.itertext())) for seg in side[0].iter("seg")] for side in wanted)
         if [key for key, _ in src] != [key for key, _ in tgt]:
-            bad = next((a or b for a, b in _zip_keys(src, tgt) if a != b), None)
+            keys = zip_longest((key for key, _ in src), (key for key, _ in tgt))
+            bad = next((a or b for a, b in keys if a != b), None)
             raise UserError(f"{path}: document {name}: segment {bad} is not on both sides")
         collector.add(name, [(a, b) for (_, a), (_, b) in zip(src, tgt, strict=True)])
     return collector.result(if_empty=f"{path}: holds no sentences")
 
 
 def read_iwslt_train(files: Mapping[str, Path], *, form: IwsltTrain, languages: Sequence[str]) -> ReaderResult:
-    """Read a pair of tagged training files. Raises UserError when text stands before the first talk."""
+    """Read a pair of tagged training files. Raises UserError when text comes before the first talk."""
     sides = []
     for lang in languages:
         path = pick(files, lang, form.reader)
@@ -129,7 +131,7 @@ def read_iwslt_train(files: Mapping[str, Path], *, form: IwsltTrain, languages: 
 
 
 def replace_entities(text: str) -> str:
-    """Replace the five XML entities and numeric references; any other `&` is text, as in WMT's files."""
+    """Replace the five XML entities and numeric references; any other `&` is text, as in the files of WMT."""
 
     def character(match: re.Match[str]) -> str:
         if match[1]:
@@ -142,7 +144,7 @@ def replace_entities(text: str) -> str:
 
 
 def _scan(path: Path, collector: Collector) -> list[SideDocument]:
-    """The documents of one file; a second reference to the same documents is counted and left out."""
+    """The documents of one file; further references for the same documents are counted and left out."""
     text = read_text(path)
     parts: list[SideDocument] = []
     is_inside = is_other = False
@@ -180,13 +182,13 @@ def _attributes(text: str) -> dict[str, str]:
 
 
 def _plain_parts(path: Path, marked_path: Path, marked: list[SideDocument]) -> list[SideDocument]:
-    """Plain lines cut into the documents of the other side."""
+    """Plain lines, divided into the documents of the other side."""
     lines = read_lines(path)
     expected = sum(len(part.sentences) for part in marked)
     if len(lines) != expected:
         raise UserError(
             f"{len(lines)} lines in {path}, {expected} segments in {marked_path}: line {min(len(lines), expected) + 1} "
-            "is the first without a partner"
+            "is the first without a counterpart"
         )
     parts, start = [], 0
     for part in marked:
@@ -197,11 +199,5 @@ def _plain_parts(path: Path, marked_path: Path, marked: list[SideDocument]) -> l
 
 
 def _of_language(elements: list, lang: str) -> list:
-    """The elements of a language; those that state none count as well."""
+    """The elements of a language, and those that state none."""
     return [element for element in elements if element.get("lang", lang) == lang]
-
-
-def _zip_keys(src: list[tuple[str, str]], tgt: list[tuple[str, str]]) -> list[tuple[str | None, str | None]]:
-    length = max(len(src), len(tgt))
-    src_keys, tgt_keys = ([*(key for key, _ in side), *[None] * (length - len(side))] for side in (src, tgt))
-    return list(zip(src_keys, tgt_keys, strict=True))

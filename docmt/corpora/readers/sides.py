@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 
 from docmt.corpora.readers.collector import Collector, ReaderResult
@@ -90,7 +91,7 @@ def _in_order(src: SideFile, tgt: SideFile) -> Sequence[SideDocument]:
         return tgt.parts
     by_id = {part.id: part for part in tgt.parts}
     if len(by_id) != len(tgt_ids) or len(set(src_ids)) != len(src_ids):
-        number = next(i for i, (a, b) in enumerate(zip([*src_ids, None], [*tgt_ids, None], strict=False)) if a != b)
+        number = next(i for i, (a, b) in enumerate(zip_longest(src_ids, tgt_ids)) if a != b)
         place = src.parts[min(number, len(src_ids) - 1)]
         raise UserError(f"{src.path} line {place.line}: document {place.id} is in a different position in {tgt.path}")
     for one, other in ((src, tgt), (tgt, src)):
@@ -106,8 +107,8 @@ def _check_part(name: str, src: SideFile, src_part: SideDocument, tgt: SideFile,
     for index, (src_key, tgt_key) in enumerate(zip(src_part.keys, tgt_part.keys, strict=False)):
         if src_key != tgt_key:
             raise UserError(
-                f"document {name}: sentence {src_key} ({src.path} line {src_part.lines[index]}) is paired with sentence "
-                f"{tgt_key} ({tgt.path} line {tgt_part.lines[index]}): a sentence is missing on one side"
+                f"document {name}: sentence {src_key} ({src.path} line {src_part.lines[index]}) is paired with "
+                f"sentence {tgt_key} ({tgt.path} line {tgt_part.lines[index]}): a sentence is missing on one side"
             )
     if counts[0] == counts[1]:
         return

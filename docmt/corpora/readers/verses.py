@@ -25,8 +25,8 @@ class Verses(Settings):
     reader: Literal["verses"]
     """Name of the format."""
     has_equal_chapters_only: bool = False
-    """Pair only chapters with the same set of verse numbers on both sides; needed where the editions count verses
-    differently, because equal numbers then name different verses."""
+    """Pair only chapters with the same set of verse numbers on both sides. Needed if the editions number verses
+    differently, because equal numbers then denote different verses."""
     skipped_books: list[str] = Field(default=[])
     """Books to leave out."""
 
@@ -34,7 +34,7 @@ class Verses(Settings):
 def read_verses(files: Mapping[str, Path], *, form: Verses, languages: Sequence[str]) -> ReaderResult:
     """Read two editions and pair their verses by book, chapter and verse number.
 
-    A verse that one side lacks or has no text for is counted and dropped: editions leave out disputed verses. Raises
+    A verse that one side lacks or leaves empty is counted and dropped: editions omit disputed verses. Raises
     UserError when a line is neither a heading nor a verse, or is a duplicate verse.
     """
     src, tgt = (_chapters(pick(files, lang, form.reader)) for lang in languages)
