@@ -130,7 +130,7 @@ class Corpus(ReadableCorpus):
     version: str
     """What identifies the content: a commit, a release, a year."""
     title: str
-    """A description of one line."""
+    """A one-line description."""
 
 
 class Family(Settings):

@@ -32,7 +32,10 @@ def read_split(
         UserError: the corpus has other languages, a file is bad, or the counts differ from those expected.
     """
     if sorted(languages) != sorted(corpus.languages):
-        raise UserError(f"{where} holds {' and '.join(corpus.languages)}, not {' and '.join(languages)}")
+        raise UserError(
+            f"{where} holds {' and '.join(corpus.languages)}, not {' and '.join(languages)}: "
+            f"give --languages {' '.join(corpus.languages)}"
+        )
     split = corpus.split(split_name, where=where)
     documents, counts = read(files, form=split.format or corpus.format, languages=corpus.languages)
     check_counts(split, counts.documents, counts.sentences, where=f"{where} {split_name}")
@@ -48,7 +51,7 @@ def check_counts(split: Split, n_documents: int, n_sentences: int, *, where: str
         ("sentences", n_sentences, split.sentences),
     ):
         if expected is not None and found != expected:
-            raise UserError(f"{where}: {found:,} {name} read, {expected:,} expected: the files are another version")
+            raise UserError(f"{where}: {found:,} {name} read, {expected:,} expected: the files are a different version")
 
 
 def write_split(

@@ -54,7 +54,7 @@ class TextPipeline:
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """Restore a pipeline from the values of `to_dict`. Raises UserError when they are malformed."""
         if not isinstance(values, dict) or values.get("format") != FORMAT:
-            raise UserError(f"not a text pipeline of format {FORMAT}: make it with `docmt text pack`")
+            raise UserError(f"not a text pipeline of format {FORMAT}: create it with `docmt text pack`")
         try:
             languages = (values["src_lang"], values["tgt_lang"])
             return cls(
@@ -64,7 +64,7 @@ class TextPipeline:
                 codes=values["codes"],
             )
         except (KeyError, AttributeError, TypeError) as error:
-            raise UserError(f"the text pipeline is damaged ({error}): make it with `docmt text pack`") from None
+            raise UserError(f"the text pipeline is damaged ({error}): create it with `docmt text pack`") from None
 
     def to_dict(self) -> dict[str, Any]:
         """The pipeline as plain values: only str, int, bool, list and dict."""
