@@ -35,6 +35,7 @@ EXPECTED = {
     ("ctxpro-enru", "inflection_dev"): None,
     ("gcdt", "all"): None,
     ("gum", "all"): None,
+    ("gum-texts", "train"): (237, 13263),
     ("gnome-admin-ende", "train"): (57, 927),
     ("gnome-admin-enru", "train"): (57, 927),
     ("gnome-help-ende", "train"): (310, 4796),
