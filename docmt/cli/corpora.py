@@ -21,7 +21,6 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     _add_fetch(commands)
     _add_read(commands)
     _add_combine(commands)
-    _add_monolingual(commands)
     _add_generate(commands)
     _add_overlap(commands)
     _add_suite(commands)
@@ -38,7 +37,7 @@ def _add(commands: argparse._SubParsersAction, name: str, run, summary: str) -> 
 
 def _add_list(commands: argparse._SubParsersAction) -> None:
     command = _add(commands, "list", _list, "print the catalogue as a table")
-    command.add_argument("--json", action="store_true", help="as JSON instead")
+    command.add_argument("--json", action="store_true", help="print JSON instead")
 
 
 def _add_mirror(command: argparse.ArgumentParser) -> None:
@@ -46,7 +45,7 @@ def _add_mirror(command: argparse.ArgumentParser) -> None:
         "--mirror",
         metavar="DIR",
         default=os.environ.get(MIRROR_VARIABLE) or None,
-        help=f"folder that serves the catalogue's files; also ${MIRROR_VARIABLE}",
+        help=f"folder that holds the files of the catalogue; or set ${MIRROR_VARIABLE}",
     )
 
 
@@ -55,56 +54,47 @@ def _add_languages(command: argparse.ArgumentParser) -> None:
     command.add_argument("--tgt-lang", required=True, metavar="LANG", help="target language")
 
 
+def _add_one_or_two_languages(command: argparse.ArgumentParser, other: str) -> None:
+    summary = f"source and target language, {other}"
+    command.add_argument("--languages", required=True, nargs="+", metavar="LANG", help=summary)
+
+
 def _add_fetch(commands: argparse._SubParsersAction) -> None:
     command = _add(commands, "fetch", _fetch, "fetch and verify the files of a corpus, from a mirror or the network")
     command.add_argument("--corpus", required=True, metavar="NAME", help="name in the catalogue")
     command.add_argument("--splits", nargs="+", metavar="SPLIT", help="only these splits")
-    command.add_argument("--out", required=True, metavar="FOLDER", help="where the files go, uncompressed")
+    command.add_argument("--out", required=True, metavar="FOLDER", help="folder for the files, uncompressed")
     _add_mirror(command)
 
 
-def _add_source(command: argparse.ArgumentParser) -> None:
+def _add_read(commands: argparse._SubParsersAction) -> None:
+    command = _add(commands, "read", _read, "read a split; write text, document index and counts")
     which = command.add_mutually_exclusive_group(required=True)
     which.add_argument("--corpus", metavar="NAME", help="name in the catalogue")
-    which.add_argument("--spec", metavar="S", help="description of files of your own, JSON text or @FILE")
+    which.add_argument("--spec", metavar="S", help="description of your own files, JSON text or @FILE")
     command.add_argument("--split", required=True, help="name of the split")
-
-
-def _add_read(commands: argparse._SubParsersAction) -> None:
-    command = _add(commands, "read", _read, "read a split into text, document index and counts")
-    _add_source(command)
-    _add_languages(command)
+    _add_one_or_two_languages(command, "or the language of a monolingual corpus")
     command.add_argument("--files", metavar="FOLDER", default=".", help="folder with the files as fetched")
-    command.add_argument("--out", required=True, metavar="PREFIX", help="what is written: PREFIX.{lang} and so on")
+    command.add_argument("--out", required=True, metavar="PREFIX", help="writes PREFIX.{lang} and so on")
 
 
 def _add_combine(commands: argparse._SubParsersAction) -> None:
     command = _add(commands, "combine", _combine, "concatenate splits into one split of a dataset")
     command.add_argument("--inputs", required=True, nargs="+", metavar="PREFIX", help="splits to concatenate")
-    _add_languages(command)
+    _add_one_or_two_languages(command, "or one language: of parallel inputs, that side is taken")
     command.add_argument("--out", required=True, metavar="PREFIX", help="the combined split")
-
-
-def _add_monolingual(commands: argparse._SubParsersAction) -> None:
-    command = _add(commands, "read-monolingual", _read_monolingual, "read a split of documents of one language")
-    _add_source(command)
-    command.add_argument("--files", metavar="FOLDER", default=".", help="folder with the files as fetched")
-    command.add_argument("--out", required=True, metavar="PREFIX", help="what is written: PREFIX.{lang} and so on")
-    summary = "concatenate documents of one language; of parallel documents one side is taken"
-    command = _add(commands, "combine-monolingual", _combine_monolingual, summary)
-    command.add_argument("--inputs", required=True, nargs="+", metavar="PREFIX", help="splits to concatenate")
-    command.add_argument("--lang", required=True, help="the language")
-    command.add_argument("--out", required=True, metavar="PREFIX", help="the combined documents")
 
 
 def _add_generate(commands: argparse._SubParsersAction) -> None:
     command = _add(commands, "generate", _generate, "generate the controlled English-German corpus")
     command.add_argument("--settings", required=True, metavar="S", help="JSON text or @FILE")
-    command.add_argument("--out", required=True, metavar="FOLDER", help="where the splits and suites go")
+    command.add_argument("--out", required=True, metavar="FOLDER", help="folder for the splits and suites")
 
 
 def _add_overlap(commands: argparse._SubParsersAction) -> None:
-    command = _add(commands, "overlap", _overlap, "count test sentences and documents that stand in the training split")
+    command = _add(
+        commands, "overlap", _overlap, "count test sentences and documents that also occur in the training split"
+    )
     command.add_argument("--train", required=True, nargs="+", metavar="PREFIX", help="training splits")
     command.add_argument("--tests", required=True, nargs="+", metavar="PREFIX", help="development and test splits")
     _add_languages(command)
@@ -120,7 +110,7 @@ def _add_suite(commands: argparse._SubParsersAction) -> None:
 
 
 def _add_check(commands: argparse._SubParsersAction) -> None:
-    command = _add(commands, "check", _check, "read all that a mirror holds and compare it with the catalogue")
+    command = _add(commands, "check", _check, "read everything that a mirror holds and compare it with the catalogue")
     command.add_argument("--corpora", nargs="+", metavar="NAME", help="only these corpora")
     _add_mirror(command)
 
@@ -163,13 +153,12 @@ def _read(options: argparse.Namespace) -> None:
 
     corpus, where, origin = _described(options)
     files = files_by_role(corpus.split(options.split, where=where), Path(options.files))
-    languages = {"src_lang": options.src_lang, "tgt_lang": options.tgt_lang}
-    documents, counts = read_split(corpus, options.split, files=files, where=where, **languages)
-    write_split(Path(options.out), documents, counts, origin=origin, **languages)
+    documents, counts = read_split(corpus, options.split, files=files, languages=options.languages, where=where)
+    write_split(Path(options.out), documents, counts, languages=options.languages, origin=origin)
 
 
 def _described(options: argparse.Namespace) -> tuple["ReadableCorpus", str, dict[str, str]]:
-    """The corpus that `--corpus` or `--spec` describe, its name for messages, and where its text is from."""
+    """The corpus that `--corpus` or `--spec` describes, its name for messages, and the origin of its text."""
     from docmt.corpora.catalogue import ReadableCorpus, find_corpus
 
     if options.spec is None:
@@ -182,25 +171,10 @@ def _described(options: argparse.Namespace) -> tuple["ReadableCorpus", str, dict
     return corpus, where, origin | {"split": options.split}
 
 
-def _read_monolingual(options: argparse.Namespace) -> None:
-    from docmt.corpora.reading import files_by_role, read_monolingual_split, write_monolingual_split
-
-    corpus, where, origin = _described(options)
-    files = files_by_role(corpus.split(options.split, where=where), Path(options.files))
-    documents, counts = read_monolingual_split(corpus, options.split, files=files, where=where)
-    write_monolingual_split(Path(options.out), documents, counts, lang=corpus.languages[0], origin=origin)
-
-
 def _combine(options: argparse.Namespace) -> None:
     from docmt.corpora.combining import combine
 
-    combine(options.inputs, Path(options.out), src_lang=options.src_lang, tgt_lang=options.tgt_lang)
-
-
-def _combine_monolingual(options: argparse.Namespace) -> None:
-    from docmt.corpora.combining import combine_monolingual
-
-    combine_monolingual(options.inputs, Path(options.out), lang=options.lang)
+    combine(options.inputs, Path(options.out), languages=options.languages)
 
 
 def _generate(options: argparse.Namespace) -> None:
@@ -218,8 +192,7 @@ def _overlap(options: argparse.Namespace) -> None:
         [Path(train) for train in options.train],
         [Path(test) for test in options.tests],
         Path(options.out),
-        src_lang=options.src_lang,
-        tgt_lang=options.tgt_lang,
+        languages=(options.src_lang, options.tgt_lang),
     )
 
 
@@ -228,12 +201,12 @@ def _suite(options: argparse.Namespace) -> None:
 
     from docmt.corpora.catalogue import find_corpus
     from docmt.corpora.reading import files_by_role
-    from docmt.corpora.suites import read_suite
+    from docmt.corpora.suites import convert_suite
     from docmt.files import write_jsonl
 
     entry = find_corpus(options.corpus)
     files = files_by_role(entry.corpus.split(options.split, where=entry.where), Path(options.files))
-    items, dropped = read_suite(entry.corpus, options.split, files=files, where=entry.where)
+    items, dropped = convert_suite(entry.corpus, options.split, files=files, where=entry.where)
     write_jsonl(Path(options.out), items)
     for cause, n in dropped.items():
         logging.getLogger(__name__).info("%s: left out: %d × %s", options.out, n, cause)
@@ -244,7 +217,7 @@ def _check(options: argparse.Namespace) -> int:
     from docmt.corpora.checking import check_corpus
 
     if not options.mirror:
-        raise UserError(f"name the mirror folder: --mirror DIR, or ${MIRROR_VARIABLE}")
+        raise UserError(f"no mirror folder: give --mirror DIR, or set ${MIRROR_VARIABLE}")
     if not Path(options.mirror).is_dir():
         raise UserError(f"mirror {options.mirror}: no such folder")
     entries = [find_corpus(name) for name in options.corpora or load_catalogue()]

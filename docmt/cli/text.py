@@ -1,48 +1,59 @@
-"""`docmt text`: sentences to subwords and back, stage by stage."""
+"""`docmt text`: convert sentences to subwords and back, stage by stage."""
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from docmt.cli.main import HelpFormatter
 
+if TYPE_CHECKING:
+    from docmt.text.settings import TextSettings
+
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
-    """Add the stages."""
+    """Add the subcommands of `docmt text`."""
     commands = parser.add_subparsers(dest="subcommand", required=True, metavar="COMMAND")
+    _add_stages(commands)
+    _add_pipeline(commands)
 
-    def add(name: str, summary: str, run: Any) -> argparse.ArgumentParser:
-        command = commands.add_parser(name, help=summary, description=summary, formatter_class=HelpFormatter)
-        command.set_defaults(run=run)
-        return command
 
-    tokenize = add("tokenize", "normalise and tokenise", run_tokenize)
+def _add(
+    commands: argparse._SubParsersAction, name: str, summary: str, run: Callable[[argparse.Namespace], None]
+) -> argparse.ArgumentParser:
+    command = commands.add_parser(name, help=summary, description=summary, formatter_class=HelpFormatter)
+    command.set_defaults(run=run)
+    return command
+
+
+def _add_stages(commands: argparse._SubParsersAction) -> None:
+    tokenize = _add(commands, "tokenize", "normalize and tokenize a file", run_tokenize)
     _add_settings(tokenize)
-    tokenize.add_argument("--lang", required=True, help="language code, as `en`")
+    tokenize.add_argument("--lang", required=True, help="language code, such as `en`")
     _add_files(tokenize)
     _add_jobs(tokenize)
 
-    learn_truecaser = add(
-        "learn-truecaser", "learn on several files together how words are written inside sentences", run_learn_truecaser
-    )
+    summary = "learn from tokenized files how words are written inside sentences"
+    learn_truecaser = _add(commands, "learn-truecaser", summary, run_learn_truecaser)
     _add_settings(learn_truecaser)
     _add_files(learn_truecaser, several=True)
 
-    truecase = add("truecase", "write the first word of a line as inside sentences", run_truecase)
+    truecase = _add(commands, "truecase", "write the first word of a line as inside sentences", run_truecase)
     truecase.add_argument("--model", type=Path, required=True, help="truecaser file")
     _add_files(truecase)
     _add_jobs(truecase)
 
-    learn_bpe = add("learn-bpe", "learn BPE merges on several files together", run_learn_bpe)
+    learn_bpe = _add(commands, "learn-bpe", "learn BPE merges jointly on several files", run_learn_bpe)
     _add_settings(learn_bpe)
     _add_files(learn_bpe, several=True)
 
-    apply_bpe = add("apply-bpe", "split tokens into subwords", run_apply_bpe)
+    apply_bpe = _add(commands, "apply-bpe", "split tokens into subwords", run_apply_bpe)
     apply_bpe.add_argument("--codes", type=Path, required=True, help="file of BPE merges")
     _add_files(apply_bpe)
     _add_jobs(apply_bpe)
 
-    learn_vocabulary = add("learn-vocabulary", "list the subwords of several files together", run_learn_vocabulary)
+    summary = "learn a vocabulary jointly on several files of subwords"
+    learn_vocabulary = _add(commands, "learn-vocabulary", summary, run_learn_vocabulary)
     _add_files(learn_vocabulary, several=True)
     learn_vocabulary.add_argument(
         "--tags",
@@ -52,7 +63,9 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         help="for cross-task training: add [MASK1], [MASK2] and a tag for each of these languages",
     )
 
-    pack = add("pack", "put settings, truecasers and merges into one file", run_pack)
+
+def _add_pipeline(commands: argparse._SubParsersAction) -> None:
+    pack = _add(commands, "pack", "write settings, truecasers and merges to one file", run_pack)
     _add_settings(pack)
     pack.add_argument("--src-lang", required=True, help="source language code")
     pack.add_argument("--tgt-lang", required=True, help="target language code")
@@ -60,15 +73,19 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     pack.add_argument("--codes", type=Path, required=True, help="file of BPE merges")
     pack.add_argument("--out", type=Path, required=True, help="file to write")
 
-    restore = add("restore", "subwords back to sentences", run_restore)
-    restore.add_argument("--pipeline", type=Path, required=True, help="file made by `docmt text pack`")
+    restore = _add(commands, "restore", "restore sentences from subwords", run_restore)
+    _add_packed(restore)
     restore.add_argument("--lang", required=True, help="language code")
     _add_files(restore)
 
-    roundtrip = add("roundtrip", "count the lines that come back as they were", run_roundtrip)
-    roundtrip.add_argument("--pipeline", type=Path, required=True, help="file made by `docmt text pack`")
+    roundtrip = _add(commands, "roundtrip", "count the lines that are restored exactly from subwords", run_roundtrip)
+    _add_packed(roundtrip)
     roundtrip.add_argument("--inputs", nargs="+", required=True, metavar="LANG=FILE", help="plain text files")
     roundtrip.add_argument("--out", type=Path, required=True, help="JSON file to write")
+
+
+def _add_packed(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--pipeline", type=Path, required=True, help="file written by `docmt text pack`")
 
 
 def _add_settings(parser: argparse.ArgumentParser) -> None:
@@ -86,17 +103,17 @@ def _add_files(parser: argparse.ArgumentParser, *, several: bool = False) -> Non
 
 
 def _add_jobs(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--jobs", type=int, default=1, help="number of processes")
 
 
-def _settings(options: argparse.Namespace) -> Any:
+def _settings(options: argparse.Namespace) -> "TextSettings":
     from docmt.text.settings import TextSettings
 
     return TextSettings.from_argument(options.settings, where="text")
 
 
 def run_tokenize(options: argparse.Namespace) -> None:
-    """Tokenise a file."""
+    """Tokenize a file."""
     from docmt.text.stages import tokenise_file
 
     settings = _settings(options)
@@ -104,14 +121,14 @@ def run_tokenize(options: argparse.Namespace) -> None:
 
 
 def run_learn_truecaser(options: argparse.Namespace) -> None:
-    """Learn a truecaser on a tokenised file."""
+    """Learn a truecaser on tokenized files."""
     from docmt.text.stages import learn_truecaser_file
 
     learn_truecaser_file(options.inputs, options.out, settings=_settings(options))
 
 
 def run_truecase(options: argparse.Namespace) -> None:
-    """Truecase a tokenised file."""
+    """Truecase a tokenized file."""
     from docmt.text.stages import truecase_file
 
     truecase_file(options.input, options.out, model=options.model, jobs=options.jobs)
@@ -152,7 +169,7 @@ def run_pack(options: argparse.Namespace) -> None:
 
 
 def run_restore(options: argparse.Namespace) -> None:
-    """Restore a file of subwords."""
+    """Restore sentences from a file of subwords."""
     from docmt.text.pipeline import TextPipeline
     from docmt.text.stages import restore_file
 
@@ -160,7 +177,7 @@ def run_restore(options: argparse.Namespace) -> None:
 
 
 def run_roundtrip(options: argparse.Namespace) -> None:
-    """Measure the way there and back on files, and print the shares."""
+    """Count the lines that are restored exactly, and print how many."""
     from docmt.files import write_json
     from docmt.text.pipeline import TextPipeline
     from docmt.text.roundtrip import measure_files

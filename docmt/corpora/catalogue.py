@@ -1,7 +1,7 @@
-"""The catalogue: which corpora there are, where their files come from, and what they must hold.
+"""The catalogue: the corpora, where their files come from, and what they must contain.
 
-The entries are data: `catalogue/*.yaml`, one file per family of corpora. A corpus is one language pair, so that its
-name alone says which text is meant; either direction can be read.
+The entries are data: `catalogue/*.yaml`, one file per family of corpora. A corpus is one language pair, so its name
+alone identifies the text; it can be read in either direction.
 """
 
 import functools
@@ -20,15 +20,15 @@ HEXADECIMAL = set("0123456789abcdef")
 
 
 class Address(Settings):
-    """Where a file can be fetched."""
+    """A place from which a file can be fetched."""
 
     url: str
     """Its https address."""
     member: str | None = None
     """The file's path inside the archive (tar or zip) that the address serves; null: the address serves the file."""
     is_checked: bool = True
-    """False where the address serves another edition of the same text, whose bytes differ from the file described;
-    the counts of documents and sentences still have to fit when it is read."""
+    """False if the address serves another edition of the same text, whose bytes differ from the file described; the
+    counts of documents and sentences are still checked on reading."""
 
     @field_validator("url")
     @classmethod
@@ -42,15 +42,15 @@ class SourceFile(Settings):
     """One file of a corpus, as its publisher names it."""
 
     addresses: list[Address] = Field(default=[])
-    """Addresses, best first; without one the user has to obtain the file, as `obtain` says."""
+    """Addresses, best first; without one, the user has to obtain the file as `obtain` says."""
     obtain: str | None = None
     """For a file that no address serves: what to obtain, and where."""
     sha256: str | None = None
     """SHA-256 of the content, uncompressed."""
     sha256_gz: str | None = None
-    """SHA-256 of the gzip file that a mirror may hold in its stead."""
+    """SHA-256 of the gzip file that a mirror may hold instead."""
     git_blob: str | None = None
-    """Git's blob id of the content: SHA-1 of `blob`, a blank, the size, NUL and the content."""
+    """Git's blob id of the content: SHA-1 of `blob`, a space, the size, NUL and the content."""
     bytes: int | None = None
     """Size of the content."""
     bytes_gz: int | None = None
@@ -59,7 +59,7 @@ class SourceFile(Settings):
     @model_validator(mode="after")
     def _is_obtainable(self) -> "SourceFile":
         if not self.addresses and not self.obtain:
-            raise ValueError("a file needs addresses, or `obtain`: what the user has to get")
+            raise ValueError("a file needs addresses, or `obtain`, which says what the user has to obtain")
         for name, digits in (("sha256", 64), ("sha256_gz", 64), ("git_blob", 40)):
             value = getattr(self, name)
             if value is not None and (len(value) != digits or not set(value) <= HEXADECIMAL):
@@ -68,7 +68,7 @@ class SourceFile(Settings):
 
     @property
     def check(self) -> str:
-        """The check as text for messages."""
+        """The checksum as messages show it."""
         if self.sha256:
             return f"sha256 {self.sha256}"
         return f"git blob {self.git_blob}" if self.git_blob else "no checksum is published"
@@ -78,23 +78,23 @@ class Split(Settings):
     """One split of a corpus."""
 
     files: dict[str, str]
-    """Role → file. The roles are the two languages for formats with one file per language, `both` for one file with
-    both, and what the format names besides (`index`)."""
+    """Role → file. The roles are the languages for formats with one file per language, `both` for one file with two
+    languages, and others that the format names (`index`)."""
     documents: int | None = None
-    """Documents expected, null where unknown; reading refuses other counts."""
+    """Expected number of documents, null if unknown; reading refuses any other number."""
     sentences: int | None = None
-    """Sentence pairs (for contrastive sets: variants to score) expected, null where unknown."""
+    """Expected number of sentence pairs (for contrastive sets: variants to score), null if unknown."""
     format: Format | None = None
-    """The format, where it is not that of the corpus."""
+    """The format, if it differs from that of the corpus."""
 
 
 class ReadableCorpus(Settings):
-    """What the readers need to know; also the form in which users describe files of their own (`--spec`)."""
+    """What the readers need to know; users describe their own files in the same way (`--spec`)."""
 
     languages: list[str]
     """Source and target language of the files, for example [en, de]; one language for monolingual documents."""
     format: Format
-    """The reader's name and its options."""
+    """The name of the reader and its options."""
     splits: dict[str, Split]
     """Split → its files. In a user's own description the files are paths."""
 
@@ -105,8 +105,10 @@ class ReadableCorpus(Settings):
         return self
 
     def holds(self, split: str) -> Literal["documents", "sentences", "monolingual", "suite", "files"]:
-        """What a split holds: parallel documents, sentence pairs, documents of one language, a contrastive test set,
-        or files that are used as they are.
+        """What a split holds.
+
+        In order: parallel documents, sentence pairs, documents of one language, a contrastive test set, or files that
+        are used unchanged.
         """
         reader = (self.splits[split].format or self.format).reader
         if reader == "files" or reader.endswith("_suite"):
@@ -116,7 +118,7 @@ class ReadableCorpus(Settings):
         return "sentences" if reader == "single_lines" else "documents"
 
     def split(self, name: str, *, where: str) -> Split:
-        """A split by name. Raises UserError with the nearest name."""
+        """A split by name. Raises UserError that suggests the nearest name."""
         if name not in self.splits:
             raise UserError(f"{where} has no split {name!r}; {nearest(name, list(self.splits))}")
         return self.splits[name]
@@ -126,21 +128,21 @@ class Corpus(ReadableCorpus):
     """One corpus: a language pair (or, for a treebank, one language) from one source."""
 
     version: str
-    """What fixes the content: a commit, a release, a year."""
+    """What identifies the content: a commit, a release, a year."""
     title: str
-    """One line for lists."""
+    """A one-line description."""
 
 
 class Family(Settings):
-    """Corpora that share source, licence and files: one YAML file."""
+    """Corpora that share a source, a licence and files: one YAML file."""
 
     source: str
-    """Where the family comes from, for people."""
+    """Where the family comes from, for human readers."""
     licence: str
-    """The terms under which its text can be used."""
+    """The terms under which its text may be used."""
     terms: Literal["open", "research", "unstated", "licensed"]
     """`open`: use and share under the licence; `research`: research use, do not republish; `unstated`: no licence
-    stated, local tests only; `licensed`: to be bought or applied for."""
+    stated, local tests only; `licensed`: must be bought or applied for."""
     mirror_folder: str
     """The folder of a mirror that holds the files."""
     files: dict[str, SourceFile]
@@ -153,7 +155,7 @@ class Family(Settings):
         for name in self.files:
             path = PurePosixPath(name)
             if path.is_absolute() or ".." in path.parts:
-                raise ValueError(f"file {name!r} must be a path below the folder")
+                raise ValueError(f"file {name!r} must be a relative path below the folder")
         for corpus_name, corpus in self.corpora.items():
             for split_name, split in corpus.splits.items():
                 for file in split.files.values():
@@ -170,15 +172,15 @@ class Entry(Settings):
     corpus: Corpus
     """The corpus."""
     family: Family
-    """What it shares with others."""
+    """What it shares with other corpora."""
 
     @property
     def where(self) -> str:
-        """How messages name it."""
+        """The corpus as messages name it."""
         return f"corpus {self.name}"
 
     def file_names(self, splits: list[str] | None = None) -> list[str]:
-        """The files of the given splits (all without any), each once. Raises UserError on an unknown split."""
+        """The files of the given splits (default: all), each once. Raises UserError on an unknown split."""
         chosen = splits or list(self.corpus.splits)
         names = (name for split in chosen for name in self.corpus.split(split, where=self.where).files.values())
         return list(dict.fromkeys(names))
@@ -193,7 +195,7 @@ class Entry(Settings):
 def load_catalogue() -> dict[str, Entry]:
     """All corpora by name, families in alphabetical order.
 
-    Raises UserError when a YAML file does not fit the classes above or a corpus stands twice.
+    Raises UserError on a YAML file that does not fit the classes above or a duplicate corpus.
     """
     entries: dict[str, Entry] = {}
     folder = resources.files("docmt.corpora") / "catalogue"
@@ -203,13 +205,13 @@ def load_catalogue() -> dict[str, Entry]:
         family = Family.load(yaml.safe_load(file.read_text(encoding="utf-8")), where=f"catalogue/{file.name}")
         for name, corpus in family.corpora.items():
             if name in entries:
-                raise UserError(f"catalogue/{file.name}: corpus {name} stands twice")
+                raise UserError(f"catalogue/{file.name}: duplicate corpus {name}")
             entries[name] = Entry(name=name, corpus=corpus, family=family)
     return entries
 
 
 def find_corpus(name: str) -> Entry:
-    """A corpus by name. Raises UserError with the nearest name."""
+    """A corpus by name. Raises UserError that suggests the nearest name."""
     catalogue = load_catalogue()
     if name not in catalogue:
         raise UserError(f"no corpus {name!r} in the catalogue; {nearest(name, list(catalogue))}")

@@ -1,4 +1,4 @@
-"""Reads every catalogue corpus that a mirror holds and compares counts: is the mirror whole, do the readers fit?"""
+"""Checks a mirror: reads every catalogue corpus that it holds and compares the counts with the catalogue."""
 
 import tempfile
 from collections.abc import Iterator
@@ -7,20 +7,20 @@ from pathlib import Path
 
 from docmt.corpora.catalogue import Entry
 from docmt.corpora.fetching import WrongFileError, mirrored, place
-from docmt.corpora.reading import files_by_role, read_monolingual_split, read_split
-from docmt.corpora.suites import CONVERTERS, read_suite
+from docmt.corpora.reading import files_by_role, read_split
+from docmt.corpora.suites import CONVERTERS, convert_suite
 from docmt.errors import UserError
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What came of one split.
+    """The result for one split.
 
     Attributes:
-        corpus, split: which.
+        corpus, split: their names.
         state: `ok`, `absent` (not in the mirror), or `bad`.
         documents, sentences: as read (items and candidates for contrastive sets), None when not read.
-        note: what is wrong, or what was dropped.
+        note: what is wrong, or what was left out.
     """
 
     corpus: str
@@ -32,12 +32,12 @@ class CheckResult:
 
 
 def check_corpus(entry: Entry, mirror: Path) -> Iterator[CheckResult]:
-    """Verify the checksums of each split and read it. Problems become results, not errors."""
+    """Verify the checksums of each split and read it. Problems are reported as results, not raised."""
     for name, split in entry.corpus.splits.items():
-        sources = {file: mirrored(entry, file, mirror) for file in split.files.values()}
-        absent = [file for file, source in sources.items() if source is None]
-        if absent:
-            yield CheckResult(entry.name, name, "absent", note=f"{len(absent)} of {len(sources)} files are not there")
+        wanted = dict.fromkeys(split.files.values())
+        sources = {file: source for file in wanted if (source := mirrored(entry, file, mirror))}
+        if n_missing := len(wanted) - len(sources):
+            yield CheckResult(entry.name, name, "absent", note=f"{n_missing} of {len(wanted)} files are missing")
             continue
         with tempfile.TemporaryDirectory() as folder:
             try:
@@ -55,14 +55,10 @@ def _read(entry: Entry, name: str, folder: Path) -> CheckResult:
     if form.reader == "files":
         return CheckResult(entry.name, name, "ok", note="checksums only")
     if form.reader in CONVERTERS:
-        items, dropped = read_suite(corpus, name, files=files, where=entry.where)
+        items, dropped = convert_suite(corpus, name, files=files, where=entry.where)
         n_candidates = sum(len(item["candidates"]) for item in items)
         return CheckResult(entry.name, name, "ok", len(items), n_candidates, _describe(dropped))
-    if corpus.holds(name) == "monolingual":
-        _, found = read_monolingual_split(corpus, name, files=files, where=entry.where)
-        return CheckResult(entry.name, name, "ok", found["documents"], found["sentences"], _describe(found["dropped"]))
-    src_lang, tgt_lang = corpus.languages
-    _, counts = read_split(corpus, name, files=files, src_lang=src_lang, tgt_lang=tgt_lang, where=entry.where)
+    _, counts = read_split(corpus, name, files=files, languages=corpus.languages, where=entry.where)
     return CheckResult(entry.name, name, "ok", counts.documents, counts.sentences, _describe(counts.dropped))
 
 

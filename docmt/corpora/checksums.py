@@ -1,4 +1,4 @@
-"""Is a file the one that the catalogue describes? Plain or gzip, both are recognised by the bytes inside."""
+"""Checks whether a file is the one that the catalogue describes, plain or compressed with gzip."""
 
 import contextlib
 import gzip
@@ -16,9 +16,9 @@ GZIP_MAGIC = b"\x1f\x8b"
 
 
 def is_same(path: Path, file: SourceFile) -> bool:
-    """Whether the bytes at `path` are the file's content, or the gzip file that a mirror may hold.
+    """Whether `path` has the content of the file, or is the gzip file that a mirror may hold.
 
-    A file for which no checksum is known is accepted when its size fits, or when no size is known either.
+    A file without a published checksum is accepted if its size matches, or if no size is published either.
     """
     digests = _digests(path)
     if file.sha256_gz and digests[0] == file.sha256_gz:
@@ -31,7 +31,7 @@ def is_same(path: Path, file: SourceFile) -> bool:
 
 
 def unpack(path: Path, target: Path) -> bool:
-    """Write the content of a gzip file to `target`; plain files are copied. Returns False when the gzip is broken."""
+    """Decompress a gzip file to `target`; a plain file is copied. Returns False when the gzip file is corrupt."""
     with open(path, "rb") as raw, open(target, "wb") as out:
         is_gzip = raw.read(2) == GZIP_MAGIC
         raw.seek(0)
@@ -44,7 +44,7 @@ def unpack(path: Path, target: Path) -> bool:
 
 
 def _digests(path: Path) -> tuple[str, str]:
-    """SHA-256 and git blob id."""
+    """The SHA-256 and the git blob id of a file."""
     sha256 = hashlib.sha256()
     git_blob = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
     with open(path, "rb") as file:

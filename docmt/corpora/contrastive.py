@@ -1,4 +1,4 @@
-"""Contrastive test sets as files (docs/files.md)."""
+"""Reading contrastive test sets (their format: docs/files.md)."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,16 +12,16 @@ KEYS = ("id", "phenomenon", "src", "candidates", "correct")
 
 @dataclass(frozen=True)
 class ContrastiveItem:
-    """A source document and target documents of which one is right.
+    """A source document and candidate translations, one of which is correct.
 
     Attributes:
-        id: unique in the suite.
+        id: unique within the suite.
         phenomenon: what it tests.
         src: source sentences.
         candidates: at least two target documents, each with as many sentences as `src`.
-        correct: index of the right candidate.
-        distance: sentences between what decides and what is decided, or None.
-        kind: a finer class inside the phenomenon, or None.
+        correct: index of the correct candidate.
+        distance: how many sentences before the tested sentence the deciding one is, or None.
+        kind: a finer class within the phenomenon, or None.
     """
 
     id: str
@@ -40,11 +40,11 @@ def read_suite(path: Path) -> list[ContrastiveItem]:
     for line, value in enumerate(read_jsonl(path), start=1):
         item = _read_item(value, f"{path}: line {line}")
         if item.id in seen:
-            raise UserError(f"{path}: line {line}: item {item.id!r} stands twice")
+            raise UserError(f"{path}: line {line}: duplicate item {item.id!r}")
         seen.add(item.id)
         items.append(item)
     if not items:
-        raise UserError(f"{path}: empty, there is nothing to score")
+        raise UserError(f"{path}: empty: there is nothing to score")
     return items
 
 

@@ -1,4 +1,4 @@
-"""One address to one file: resumed, retried, never half-written under its final name."""
+"""Downloading one address to one file: resumable, with retries, and never half-written under the final name."""
 
 import json
 import logging
@@ -15,19 +15,19 @@ from tqdm import tqdm
 log = logging.getLogger(__name__)
 
 CHUNK_BYTES = 1 << 14
-PASSING_STATUS = {408, 425, 429, 500, 502, 503, 504}
+TEMPORARY_STATUS = {408, 425, 429, 500, 502, 503, 504}
 BROKEN_CONNECTION = (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError)
 
 
 class AddressError(Exception):
-    """An address does not serve the file. The message says why; the next address may do better."""
+    """An address does not serve the file. The message says why; another address may."""
 
 
-class _PassingError(Exception):
-    """A fault that may pass: the server is busy, the connection broke.
+class _TemporaryError(Exception):
+    """A failure worth another attempt: a busy server, a broken connection.
 
     Attributes:
-        wait_seconds: how long the server asks to wait, or 0.
+        wait_seconds: how long the server asks the client to wait, or 0.
     """
 
     def __init__(self, message: str, wait_seconds: float = 0.0) -> None:
@@ -37,16 +37,16 @@ class _PassingError(Exception):
 
 @dataclass(frozen=True)
 class Patience:
-    """How hard to try one address."""
+    """How many attempts one address gets, and how long they wait."""
 
     n_attempts: int = 5
-    """Attempts, of which none brings a new byte, before the address is given up."""
+    """Successive attempts without progress after which the address is given up."""
     first_wait_seconds: float = 1.0
-    """Wait before the second attempt; it doubles each time."""
+    """Wait before the second attempt; each further wait is twice as long."""
     longest_wait_seconds: float = 60.0
-    """No wait is longer, whatever the server asks for."""
+    """Upper limit of a wait, even if the server asks for a longer one."""
     timeout_seconds: float = 60.0
-    """Silence after which a connection counts as broken."""
+    """Time without data after which a connection counts as broken."""
 
 
 def download(
@@ -54,15 +54,15 @@ def download(
 ) -> None:
     """Fetch `url` to `target`.
 
-    What has arrived stays in `target.part`, with the address and the server's validator beside it, so that the next
-    attempt, or the next call, asks only for the rest. `is_right` judges the whole file: a resumed file that is wrong
-    is fetched once more from its start, since the part may be to blame.
+    Partial data stay in `target.part`, and the address and the server's validator in `target.part.json`, so that the
+    next attempt, or the next call, requests only the rest. `is_right` checks the complete file. A resumed file that
+    fails is fetched once more from its start, because its first part may have been wrong.
 
     Raises AddressError when the address does not serve the file.
     """
     patience = patience or Patience()
     part = _Part(target)
-    for _ in range(2):
+    for is_last in (False, True):
         was_resumed = _fetch(url, part, patience)
         if is_right(part.path):
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -70,14 +70,13 @@ def download(
             return
         n_bytes = part.n_bytes
         part.clear()
-        if not was_resumed:
-            break
-        log.info("%s: the resumed file is wrong, starting over", url)
-    raise AddressError(f"{url}: the checksum differs ({n_bytes} bytes came)")
+        if is_last or not was_resumed:
+            raise AddressError(f"{url}: the checksum differs ({n_bytes} bytes received)")
+        log.info("%s: the resumed file is wrong; starting over", url)
 
 
 class _Part:
-    """What has arrived of a file: `NAME.part`, and `NAME.part.json` with the address and the server's validator."""
+    """The partial data of a file, `NAME.part`, and `NAME.part.json` with the address and the server's validator."""
 
     def __init__(self, target: Path) -> None:
         self.target = target
@@ -86,48 +85,49 @@ class _Part:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes that have arrived."""
+        """The number of bytes received so far."""
         return self.path.stat().st_size if self.path.exists() else 0
 
     def resumable(self, url: str) -> tuple[int, str | None]:
-        """Bytes that are there from this address, and the validator; 0 when the part is from elsewhere."""
+        """The number of bytes from this address, and the validator; 0 and None when the part cannot be resumed."""
         try:
             facts = json.loads(self.facts_path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return 0, None
-        # Without a validator nothing tells whether the server still serves the same file: start over.
+        # Without a validator, the server may since have changed the file unnoticed: start over.
         return (self.n_bytes, facts["validator"]) if facts.get("url") == url and facts.get("validator") else (0, None)
 
     def start(self, url: str, validator: str | None) -> None:
-        """Note where the bytes to come are from."""
+        """Record the address and the validator of the data about to arrive."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.facts_path.write_text(json.dumps({"url": url, "validator": validator}), encoding="utf-8")
 
     def finish(self) -> None:
-        """Give the whole file its name."""
+        """Move the complete file to its final name."""
         os.replace(self.path, self.target)
         self.facts_path.unlink(missing_ok=True)
 
     def clear(self) -> None:
-        """Forget what has arrived."""
+        """Delete the partial data."""
         self.path.unlink(missing_ok=True)
         self.facts_path.unlink(missing_ok=True)
 
 
 def _fetch(url: str, part: _Part, patience: Patience) -> bool:
-    """Fill the part, over as many attempts as bring progress. Returns whether it was ever resumed."""
+    """Download the file, in as many attempts as make progress. Returns whether it was ever resumed."""
     was_resumed = False
     backoff = tenacity.wait_exponential(multiplier=patience.first_wait_seconds, max=patience.longest_wait_seconds)
 
     def wait(state: tenacity.RetryCallState) -> float:
-        asked = min(state.outcome.exception().wait_seconds, patience.longest_wait_seconds)
-        return max(backoff(state), asked)
+        error = state.outcome and state.outcome.exception()
+        asked = error.wait_seconds if isinstance(error, _TemporaryError) else 0.0
+        return max(backoff(state), min(asked, patience.longest_wait_seconds))
 
     def tell(state: tenacity.RetryCallState) -> None:
-        log.info("%s; trying again in %.1f s", state.outcome.exception(), state.next_action.sleep)
+        log.info("%s; trying again in %.1f s", state.outcome and state.outcome.exception(), state.upcoming_sleep)
 
     retrying = tenacity.Retrying(
-        retry=tenacity.retry_if_exception_type(_PassingError),
+        retry=tenacity.retry_if_exception_type(_TemporaryError),
         stop=tenacity.stop_after_attempt(patience.n_attempts),
         wait=wait,
         before_sleep=tell,
@@ -140,19 +140,19 @@ def _fetch(url: str, part: _Part, patience: Patience) -> bool:
                 with attempt:
                     was_resumed |= _fetch_once(url, part, patience)
             return was_resumed
-        except _PassingError as error:
-            # Attempts count only while they bring nothing: a large file over a poor line takes many.
+        except _TemporaryError as error:
+            # Only attempts without progress count: a large file over a bad connection needs many.
             if part.n_bytes <= most_bytes:
                 raise AddressError(f"{error}, {patience.n_attempts} times") from None
             most_bytes = part.n_bytes
 
 
 def _fetch_once(url: str, part: _Part, patience: Patience) -> bool:
-    """One request. Returns whether it went on from a part. Raises _PassingError or AddressError."""
+    """Make one request. Returns whether it resumed a part. Raises _TemporaryError or AddressError."""
     start, validator = part.resumable(url)
-    # The catalogue's checksums are of the bytes as served, so no transparent compression.
+    # The checksums in the catalogue are those of the file, so ask for no transfer compression.
     headers = {"Accept-Encoding": "identity"}
-    if start:
+    if start and validator:
         headers |= {"Range": f"bytes={start}-", "If-Range": validator}
     try:
         with requests.get(url, headers=headers, stream=True, timeout=patience.timeout_seconds) as response:
@@ -160,13 +160,13 @@ def _fetch_once(url: str, part: _Part, patience: Patience) -> bool:
             is_rest = response.status_code == 206 and _first_byte(response) == start
             if response.status_code == 206 and not is_rest:
                 part.clear()
-                raise _PassingError(f"{url}: the server sent another range than asked for")
+                raise _TemporaryError(f"{url}: the server sent a range other than the one requested")
             if not is_rest:
                 start = 0
                 part.start(url, _validator(response))
             _store(response, part.path, start)
     except BROKEN_CONNECTION as error:
-        raise _PassingError(f"{url}: the connection broke ({type(error).__name__})") from None
+        raise _TemporaryError(f"{url}: the connection broke ({type(error).__name__})") from None
     except requests.RequestException as error:
         raise AddressError(f"{url}: {type(error).__name__}") from None
     return is_rest
@@ -176,10 +176,10 @@ def _check_status(url: str, response: requests.Response, part: _Part) -> None:
     status = response.status_code
     if status == 416:
         part.clear()
-        raise _PassingError(f"{url}: HTTP 416, the part does not fit")
-    if status in PASSING_STATUS:
+        raise _TemporaryError(f"{url}: HTTP 416, the partial file does not match")
+    if status in TEMPORARY_STATUS:
         asked = response.headers.get("Retry-After", "")
-        raise _PassingError(f"{url}: HTTP {status}", float(asked) if asked.isdigit() else 0.0)
+        raise _TemporaryError(f"{url}: HTTP {status}", float(asked) if asked.isdigit() else 0.0)
     if status not in (200, 206):
         raise AddressError(f"{url}: HTTP {status}")
 
@@ -190,13 +190,13 @@ def _first_byte(response: requests.Response) -> int | None:
 
 
 def _validator(response: requests.Response) -> str | None:
-    """What If-Range needs: a strong ETag, or the time of the last change."""
+    """The value for If-Range: a strong ETag, or the time of the last change."""
     etag = response.headers.get("ETag", "")
     return etag if etag and not etag.startswith("W/") else response.headers.get("Last-Modified")
 
 
 def _store(response: requests.Response, path: Path, start: int) -> None:
-    """Append the body at byte `start`. What has come stays when the connection breaks."""
+    """Write the body from byte `start` on. Data received before a connection breaks are kept."""
     length = response.headers.get("Content-Length", "")
     total = start + int(length) if length.isdigit() else None
     with (
@@ -210,6 +210,6 @@ def _store(response: requests.Response, path: Path, start: int) -> None:
         file.truncate()
         file.flush()
         os.fsync(file.fileno())
-        # Not every version of urllib3 notices that a body is short.
+        # Not every version of urllib3 notices a truncated body.
         if total is not None and file.tell() < total and "Content-Encoding" not in response.headers:
             raise requests.ConnectionError("short body")

@@ -1,4 +1,4 @@
-"""Files of a corpus: from a mirror folder, or from the first address that serves them, checked and named."""
+"""Fetching the files of a corpus from a mirror folder, or from the first address that serves them; all are checked."""
 
 import hashlib
 import logging
@@ -30,10 +30,10 @@ def fetch_corpus(
     mirror: Path | None = None,
     patience: Patience | None = None,
 ) -> dict[str, str]:
-    """Bring the files of a corpus into the folder `out`, under their publisher's names, uncompressed.
+    """Put the files of a corpus into the folder `out`, uncompressed, under their publisher's names.
 
-    A file that is there already and right is kept. `fetched.json` records where each file came from. Returns name →
-    origin. Raises UserError that says where to put a file when neither the mirror nor an address serves it.
+    A correct file that is already there is kept. `fetched.json` records where each file came from. Returns name →
+    origin. Raises UserError that says where to put a file that neither the mirror nor any address serves.
     """
     out = Path(out)
     if mirror is not None and not Path(mirror).is_dir():
@@ -54,34 +54,34 @@ def fetch_corpus(
 
 
 def mirrored(entry: Entry, name: str, mirror: Path) -> Path | None:
-    """Where a mirror folder holds a file, plain or as `.gz`; None when it does not."""
+    """The path of a file in a mirror folder, plain or as `.gz`; None when the mirror does not hold it."""
     path = Path(mirror) / entry.family.mirror_folder / name
     return next((found for found in (path, path.with_name(path.name + ".gz")) if found.is_file()), None)
 
 
 class WrongFileError(Exception):
-    """The bytes are not those that the catalogue describes. The message says of which file."""
+    """A file differs from what the catalogue describes. The message names it."""
 
 
 def place(source: Path, target: Path, file: SourceFile, *, is_checked: bool = True) -> None:
     """Write the content of a plain or gzip file to `target`.
 
-    Raises WrongFileError, and leaves nothing, when the checksum differs or the gzip is broken.
+    Raises WrongFileError, and writes nothing, when the checksum differs or the gzip file is corrupt.
     """
     with atomic_path(target) as temporary:
-        # A name such as corpus.tar.gz promises gzip: such a file keeps its compression.
+        # A name such as corpus.tar.gz promises gzip: the file stays compressed.
         if target.suffix == ".gz":
             shutil.copyfile(source, temporary)
         elif not unpack(source, temporary):
-            raise WrongFileError(f"{source}: the gzip file is broken")
+            raise WrongFileError(f"{source}: the gzip file is corrupt")
         if is_checked and not is_same(temporary, file):
             raise WrongFileError(f"{source}: the checksum differs")
 
 
 def _fetch_file(entry: Entry, name: str, out: Path, *, mirror: Path | None, patience: Patience | None) -> str:
-    """Bring one file into place. Returns its origin: `mirror` or the address."""
+    """Put one file into place. Returns its origin: `mirror` or the address."""
     file, target = entry.family.files[name], out / name
-    tried = ["the file there has another checksum"] if target.is_file() else []
+    tried = ["the existing file has another checksum"] if target.is_file() else []
     if mirror is not None:
         source = mirrored(entry, name, mirror)
         if source is None:
@@ -107,9 +107,9 @@ def _fetch_file(entry: Entry, name: str, out: Path, *, mirror: Path | None, pati
 def _fetch_address(
     address: Address, target: Path, file: SourceFile, *, archives: Path, patience: Patience | None
 ) -> None:
-    """Fetch a file, or its archive and the member. Raises AddressError or WrongFileError."""
+    """Fetch a file, or an archive that has it as a member. Raises AddressError or WrongFileError."""
     if address.member is None:
-        # The server may serve gzip for a name without it: judge the bytes as they come, unpack afterwards.
+        # The server may send gzip for a name without `.gz`: check the bytes as received, unpack afterwards.
         arrived = archives / f"{_key(address.url)}-{PurePosixPath(target.name)}"
         download(
             address.url,
@@ -125,12 +125,12 @@ def _fetch_address(
         download(address.url, archive, patience=patience)
     with tempfile.TemporaryDirectory(dir=archives) as folder:
         member = Path(folder) / "member"
-        _extract(archive, address, member)
+        _extract(archive, address.member, target=member, url=address.url)
         place(member, target, file, is_checked=address.is_checked)
 
 
 def _may_hold(path: Path, file: SourceFile) -> bool:
-    """Whether a download is the file, plain or in gzip."""
+    """Whether a download is the file, plain or compressed with gzip."""
     if is_same(path, file):
         return True
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
@@ -138,30 +138,31 @@ def _may_hold(path: Path, file: SourceFile) -> bool:
         return unpack(path, content) and is_same(content, file)
 
 
-def _extract(archive: Path, address: Address, target: Path) -> None:
-    """Copy one member's bytes to `target`, whatever path the archive gives it; links and folders are refused.
+def _extract(archive: Path, name: str, *, target: Path, url: str) -> None:
+    """Copy one member of an archive to `target`; only regular files are accepted.
 
-    Raises AddressError when the archive is broken or has no such file.
+    Raises AddressError when the archive is corrupt or has no such file.
     """
-    lost = AddressError(f"{address.url}: the archive has no file {address.member}")
+    missing = AddressError(f"{url}: the archive has no file {name}")
     try:
         if zipfile.is_zipfile(archive):
             with zipfile.ZipFile(archive) as zipped:
-                if address.member not in zipped.namelist():
-                    raise lost
-                with zipped.open(address.member) as stream:
+                if name not in zipped.namelist():
+                    raise missing
+                with zipped.open(name) as stream:
                     _copy(stream, target)
             return
         with tarfile.open(archive) as tarred:
             for member in tarred:
-                if member.isfile() and PurePosixPath(member.name) == PurePosixPath(address.member):
-                    _copy(tarred.extractfile(member), target)
+                is_wanted = member.isfile() and PurePosixPath(member.name) == PurePosixPath(name)
+                if is_wanted and (stream := tarred.extractfile(member)):
+                    _copy(stream, target)
                     return
     except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, zlib.error) as error:
-        # A broken archive must not be taken for a good one by the next file or the next call.
+        # The next file, or the next call, must not use a corrupt archive.
         archive.unlink(missing_ok=True)
-        raise AddressError(f"{address.url}: the archive is broken ({error})") from None
-    raise lost
+        raise AddressError(f"{url}: the archive is corrupt ({error})") from None
+    raise missing
 
 
 def _copy(stream: IO[bytes], target: Path) -> None:
@@ -170,10 +171,10 @@ def _copy(stream: IO[bytes], target: Path) -> None:
 
 
 def _key(url: str) -> str:
-    """A file name for an address."""
+    """A file name that identifies an address."""
     return hashlib.sha256(url.encode("utf-8")).hexdigest()[:16]
 
 
 def _is_variant(origin: str | None, file: SourceFile) -> bool:
-    """Whether a file came from an address whose bytes are not those described."""
+    """Whether a file came from an address that serves another edition, which is not checked."""
     return any(origin == address.url for address in file.addresses if not address.is_checked)

@@ -1,4 +1,4 @@
-"""Published contrastive test sets, converted to the form of docs/files.md."""
+"""Published contrastive test sets, converted to the format in docs/files.md."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,24 +17,24 @@ CONTRAPRO_BREAK = "<SEP>"
 # An item of ContraPro has a reference and two wrong variants, in 31 of 12,000 cases three.
 CONTRAPRO_VARIANTS = 3
 
-Item = dict[str, Any]
+SuiteItem = dict[str, Any]
 
 
-def read_suite(
+def convert_suite(
     corpus: Corpus, split_name: str, *, files: Mapping[str, Path], where: str
-) -> tuple[list[Item], Counter[str]]:
+) -> tuple[list[SuiteItem], Counter[str]]:
     """Convert one split of a contrastive corpus.
 
-    Returns the items, and what was left out by cause: wrong candidates that stand twice or equal the right one, and
-    items that have no wrong candidate then. Raises UserError when the corpus holds no candidates, a file is bad, or
+    Returns the items, and what was left out, by cause: duplicate wrong candidates, those equal to the correct one, and
+    items left without a wrong candidate. Raises UserError when the corpus holds no candidates, a file is bad, or
     the counts of items and candidates differ from those expected.
     """
     split = corpus.split(split_name, where=where)
     form = split.format or corpus.format
     if form.reader not in CONVERTERS:
         raise UserError(
-            f"{where} holds no wrong translations to compare with the right one (format {form.reader}): "
-            "it makes no contrastive test set"
+            f"{where} holds no wrong translations to compare with the correct one (format {form.reader}): "
+            "it cannot become a contrastive test set"
         )
     items = list(CONVERTERS[form.reader](files))
     check_counts(split, len(items), sum(len(item["candidates"]) for item in items), where=f"{where} {split_name}")
@@ -43,8 +43,8 @@ def read_suite(
     return kept, dropped
 
 
-def _voita(files: Mapping[str, Path]) -> Iterator[Item]:
-    """The sets of Voita et al. 2019: four sentences, of which the last candidates differ."""
+def _voita(files: Mapping[str, Path]) -> Iterator[SuiteItem]:
+    """The sets of Voita et al. 2019: four sentences each, whose candidates differ in the last."""
     for phenomenon, path in files.items():
         values = read_json(path)
         for number, value in enumerate(values, start=1):
@@ -58,16 +58,16 @@ def _voita(files: Mapping[str, Path]) -> Iterator[Item]:
             yield _item(name, source, candidates, correct=correct, distance=distance, where=where)
 
 
-def _contrapro(files: Mapping[str, Path]) -> Iterator[Item]:
-    """ContraPro as lines: a run of lines with the same English and the same German sentence before is an item.
+def _contrapro(files: Mapping[str, Path]) -> Iterator[SuiteItem]:
+    """ContraPro as lines: an item is a run of lines with the same English text and the same preceding German sentence.
 
-    Where neighbouring items share both, the run has the reference, which is the first line, once for each of them.
-    The distance of the antecedent is not in these lines.
+    Where adjacent items share both, the reference (the first line of the run) occurs once per item. The lines do not
+    say how far the antecedent is.
     """
     src_path, tgt_path = (pick(files, lang, "contrapro_suite") for lang in ("en", "de"))
     src, tgt = read_lines(src_path), read_lines(tgt_path)
     if len(src) != len(tgt):
-        raise UserError(f"{len(src)} lines in {src_path}, {len(tgt)} in {tgt_path}: they must be aligned")
+        raise UserError(f"{len(src)} lines in {src_path}, {len(tgt)} in {tgt_path}: align them line by line")
     rows = [
         (a.strip(), b.strip(), *(_two(line, f"{path}: line {i}") for line, path in ((a, src_path), (b, tgt_path))))
         for i, (a, b) in enumerate(zip(src, tgt, strict=True), start=1)
@@ -84,14 +84,14 @@ def _contrapro(files: Mapping[str, Path]) -> Iterator[Item]:
 def _two(line: str, where: str) -> list[str]:
     parts = [part.strip(" \r") for part in line.split(CONTRAPRO_BREAK)]
     if len(parts) != 2:
-        raise UserError(f"{where} is not `sentence before {CONTRAPRO_BREAK} sentence`")
+        raise UserError(f"{where} is not `previous sentence {CONTRAPRO_BREAK} sentence`")
     return parts
 
 
 def _at_references(run: list[tuple]) -> list[list[tuple]]:
-    """Cut a run wherever its first line, the reference, comes again.
+    """Cut a run wherever its first line, the reference, recurs.
 
-    A group that is still too long for one item has several references: items of three lines follow each other.
+    A group that is still too long for one item has several references: it is cut into items of three lines.
     """
     groups: list[list[tuple]] = []
     for row in run:
@@ -114,10 +114,10 @@ def _item(
     correct: int,
     distance: int | None,
     where: str,
-) -> Item:
-    """One item; raises UserError when a candidate has another number of sentences than the source."""
+) -> SuiteItem:
+    """Make one item. Raises UserError when a candidate and the source differ in their number of sentences."""
     if any(len(candidate) != len(src) for candidate in candidates) or not 0 <= correct < len(candidates):
-        raise UserError(f"{where}: each candidate needs {len(src)} sentences, and the right one must be among them")
+        raise UserError(f"{where}: each candidate needs {len(src)} sentences, and the correct one must be among them")
     return {
         "id": name,
         "phenomenon": name.partition("/")[0],
@@ -130,18 +130,18 @@ def _item(
 
 
 def _first_difference(candidates: Sequence[Sequence[str]]) -> int:
-    """The first sentence in which candidates differ; the last one when none does."""
+    """The index of the first sentence in which candidates differ; of the last one when none does."""
     columns = list(zip(*candidates, strict=True))
     return next((i for i, column in enumerate(columns) if len(set(column)) > 1), len(columns) - 1)
 
 
-def _without_ties(item: Item, dropped: Counter[str]) -> Item | None:
-    """The item without candidates that stand twice: no model could score one of two equal texts higher."""
+def _without_ties(item: SuiteItem, dropped: Counter[str]) -> SuiteItem | None:
+    """The item without duplicate candidates: no model can score one of two equal texts higher."""
     right = item["candidates"][item["correct"]]
     kept: list[list[str]] = []
     for number, candidate in enumerate(item["candidates"]):
         is_tie = candidate in kept or (candidate == right and number != item["correct"])
-        dropped["candidate that stands twice"] += is_tie
+        dropped["duplicate candidate"] += is_tie
         if not is_tie:
             kept.append(candidate)
     if len(kept) < 2:

@@ -1,1 +1,1 @@
-"""From sentences to subwords and back."""
+"""Converting sentences to subwords and back."""

@@ -1,4 +1,4 @@
-"""All that turns sentences into subwords and back, as plain data."""
+"""The text pipeline of two languages: everything that converts sentences to subwords and back."""
 
 from pathlib import Path
 from typing import Any, Self
@@ -7,16 +7,16 @@ from docmt.errors import UserError
 from docmt.files import read_json, write_json
 from docmt.text.settings import TextSettings
 from docmt.text.subwords import Subwords, join_subwords
-from docmt.text.tokenizer import check_language, get_tokenizer
+from docmt.text.tokenizer import Tokenizer, check_language, get_tokenizer
 from docmt.text.truecaser import Truecaser, restore_case
 
 FORMAT = 1
 
 
 class TextPipeline:
-    """What was learnt and set for the text of two languages.
+    """The settings, truecasers and BPE merges for two languages.
 
-    `prepare` equals the stages on files: tokenise, truecase, apply BPE.
+    `prepare` does the same as the stages on files: tokenize, truecase, apply BPE.
 
     Attributes:
         src_lang, tgt_lang: language codes.
@@ -26,16 +26,17 @@ class TextPipeline:
     def __init__(
         self, settings: TextSettings, *, languages: tuple[str, str], truecasers: dict[str, Truecaser], codes: str
     ) -> None:
-        """Put a pipeline together.
+        """Assemble a pipeline.
 
         Args:
+            settings: how the text was prepared.
             languages: source and target.
             truecasers: one per language.
             codes: content of a BPE codes file.
 
         Raises:
-            UserError: a language is unknown or stands twice, the codes are malformed, or the truecasers were learnt
-                with another setting of `truecase`.
+            UserError: a language is unknown or a duplicate, the codes are malformed, or the truecasers were learned
+                with a different `truecase` setting.
         """
         self.settings = settings
         self.src_lang, self.tgt_lang = map(check_language, languages)
@@ -44,16 +45,16 @@ class TextPipeline:
         self._truecasers = {lang: truecasers[lang] for lang in languages}
         if any(settings.truecase != (truecaser.words is not None) for truecaser in self._truecasers.values()):
             raise UserError(
-                f"truecase is {str(settings.truecase).lower()}, but the truecasers were learnt with another setting: "
+                f"truecase is {str(settings.truecase).lower()}, but the truecasers were learned with another setting: "
                 "give `docmt text learn-truecaser` the same --settings"
             )
         self._subwords = Subwords(codes)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Make a pipeline of the plain values of `to_dict`. Raises UserError when they are not."""
+        """Restore a pipeline from the values of `to_dict`. Raises UserError when they are malformed."""
         if not isinstance(values, dict) or values.get("format") != FORMAT:
-            raise UserError(f"not a text pipeline of format {FORMAT}: make it with `docmt text pack`")
+            raise UserError(f"not a text pipeline of format {FORMAT}: create it with `docmt text pack`")
         try:
             languages = (values["src_lang"], values["tgt_lang"])
             return cls(
@@ -63,10 +64,10 @@ class TextPipeline:
                 codes=values["codes"],
             )
         except (KeyError, AttributeError, TypeError) as error:
-            raise UserError(f"the text pipeline is damaged ({error}): make it with `docmt text pack`") from None
+            raise UserError(f"the text pipeline is damaged ({error}): create it with `docmt text pack`") from None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values: str, int, bool, list and dict only."""
+        """The pipeline as plain values: only str, int, bool, list and dict."""
         return {
             "format": FORMAT,
             "src_lang": self.src_lang,
@@ -100,22 +101,22 @@ class TextPipeline:
         self.__dict__.update(vars(self.from_dict(state)))
 
     def normalise(self, sentence: str, *, lang: str) -> str:
-        """A sentence as far as `restore` can give it back: white space, and what the settings change for good."""
+        """The sentence that `restore` can recover, without what the cleaning and the settings change for good."""
         return self._tokenizer(lang).normalise(sentence)
 
     def prepare(self, sentence: str, *, lang: str) -> list[str]:
-        """The subwords of a sentence; none of an empty one. Raises UserError for a third language."""
+        """Split a sentence into subwords; none for an empty one. Raises UserError for a third language."""
         tokens = self._tokenizer(lang).tokenise(sentence)
         return self._subwords.split(self._truecasers[lang].truecase(tokens))
 
     def restore(self, subwords: list[str], *, lang: str) -> str:
-        """The sentence of subwords; takes any list of strings, as a model makes it."""
+        """Restore the sentence from subwords: any list of strings, such as the output of a model."""
         tokens = join_subwords(subwords)
         if self.settings.truecase:
             tokens = restore_case(tokens)
         return self._tokenizer(lang).detokenise(tokens)
 
-    def _tokenizer(self, lang: str) -> Any:
+    def _tokenizer(self, lang: str) -> Tokenizer:
         if lang not in self._truecasers:
             raise UserError(f"language {lang!r}: this pipeline is for {self.src_lang} and {self.tgt_lang}")
         return get_tokenizer(lang, normalise=self.settings.normalise, lowercase=self.settings.lowercase)

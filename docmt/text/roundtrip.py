@@ -1,4 +1,4 @@
-"""How many lines come back from subwords as they were, and why the others do not."""
+"""Measuring how many lines are restored exactly from subwords, and why the others are not."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -19,16 +19,16 @@ _SAMES = {
     "dashes": "-‐‑‒–—―−",
     "ellipses": "….",
 }
-"""Characters that normalising turns into others of the same kind."""
+"""Characters that normalization replaces by others of the same kind."""
 
 
 def measure_roundtrip(pipeline: TextPipeline, lines: Iterable[str], *, lang: str) -> dict[str, Any]:
-    """Compare each line with what comes back.
+    """Compare each line with its restored form.
 
     Returns:
-        `lines`, `restored` (exactly equal), `restored_but_white_space` (equal but for runs, kinds and outer white
-        space), `share` and `share_but_white_space` in percent (null without lines), `causes` (count of each), and up
-        to five `examples` per cause. A line that is not restored has one cause: the first that applies.
+        `lines`, `restored` (exactly equal), `restored_but_white_space` (equal except for white space), `share` and
+        `share_but_white_space` in percent (None without lines), `causes` (the number of each), and up to five
+        `examples` per cause. A line that is not restored has one cause: the first that applies.
     """
     n_lines = 0
     causes: Counter[str] = Counter()
@@ -56,7 +56,7 @@ def measure_roundtrip(pipeline: TextPipeline, lines: Iterable[str], *, lang: str
 
 
 def find_cause(line: str, restored: str) -> str:
-    """Why a line differs from what came back."""
+    """The reason why a line differs from its restored form."""
     line_words, restored_words = line.split(), restored.split()
     if line_words == restored_words:
         return "white space"
@@ -88,19 +88,20 @@ def measure_files(pipeline: TextPipeline, inputs: Iterable[str]) -> dict[str, An
     """Measure all files of each language together.
 
     Args:
+        pipeline: prepares and restores the lines.
         inputs: `LANG=FILE` each.
 
     Returns:
         `languages`: the result of `measure_roundtrip` per language; `provenance`.
 
     Raises:
-        UserError: an input is malformed or missing, or its language is not one of the pipeline.
+        UserError: an input is malformed or missing, or the pipeline is for other languages.
     """
     files: dict[str, list[Path]] = {}
     for item in inputs:
         lang, equals, name = item.partition("=")
         if not (lang and equals and name):
-            raise UserError(f"--inputs {item}: write LANG=FILE")
+            raise UserError(f"--inputs {item}: must be LANG=FILE")
         files.setdefault(lang, []).append(Path(name))
     results = {}
     for lang, paths in files.items():

@@ -8,25 +8,25 @@ from docmt.settings import Settings
 
 
 class TextSettings(Settings):
-    """How sentences become subwords.
+    """How sentences are split into subwords.
 
-    The tokeniser follows from the language: jieba for `zh`, Moses for all others. Source and target share one set of
-    BPE merges and one vocabulary.
+    The language decides the tokenizer: jieba for `zh`, Moses for all others. Source and target share one set of BPE
+    merges and one vocabulary.
     """
 
     normalise: bool = False
-    """Replace typographic quotes, dashes and spaces by plain ones (Moses punctuation normaliser); cannot be undone."""
+    """Replace typographic quotes, dashes and spaces by plain ones (Moses punctuation normalizer); irreversible."""
     truecase: bool = True
     """Write the first word of a line as it is written inside sentences of the training text."""
     lowercase: bool = False
-    """Write everything in lower case; cannot be undone."""
+    """Write everything in lower case; irreversible."""
     bpe_merges: int = Field(30000, ge=1)
-    """BPE merges, learnt on both sides of the training text together."""
+    """BPE merges, learned jointly on both sides of the training text."""
     bpe_min_frequency: int = Field(2, ge=1)
-    """Stop learning merges when no pair of symbols is as frequent as this."""
+    """Stop learning merges when no pair of symbols occurs this often."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.truecase and self.lowercase:
-            raise ValueError("truecase and lowercase contradict each other: set one of them to false")
+            raise ValueError("truecase and lowercase exclude each other: set one of them to false")
         return self

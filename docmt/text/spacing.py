@@ -1,13 +1,13 @@
-"""Where blanks stand between tokens: what a detokeniser guesses, and marks where it would guess wrong.
+"""Spaces between tokens: what a detokenizer guesses, and marks where the guess would be wrong.
 
-A token list alone does not say where the blanks were. The Moses detokeniser guesses: none before a comma, none after a
-bracket, ASCII quotes by turns. The guesses here follow it. Where the text differs from the guess, a mark says so:
+A list of tokens does not say where the spaces were. The Moses detokenizer guesses: none before a comma, none after an
+opening bracket, ASCII quotes alternately. This module guesses alike, and marks where the text differs:
 
-- `@` at the left or right end of a token joins it to its neighbour, as in the `@-@` of Moses: `and @/@ or`;
-- a token `▁` of its own is a blank where there would be none: `10 ▁ %`.
+- `@` at the left or right end of a token joins it to its neighbor, as in the `@-@` of Moses: `and @/@ or`;
+- a separate token `▁` is a space where none would be guessed: `10 ▁ %`.
 
-Both characters are escaped in real text (`&#64;`, `&#9601;`), in the manner of Moses' own escapes, so a mark is never
-taken for text. Without the marks the tokens are exactly those of Moses.
+Both characters are escaped in the text (`&#64;`, `&#9601;`), like the characters that Moses escapes, so that text is
+never mistaken for a mark. Without the marks, the tokens are exactly those of Moses.
 """
 
 import re
@@ -30,7 +30,7 @@ ESCAPES = {
     JOINER: "&#64;",
     BLANK: "&#9601;",
 }
-"""The escapes of the Moses tokeniser, and those of the two marks."""
+"""The escapes of the Moses tokenizer, and those of the two marks."""
 
 _ESCAPE_TABLE = str.maketrans(ESCAPES)
 _UNESCAPES = {escape: character for character, escape in ESCAPES.items()}
@@ -47,14 +47,14 @@ _CJK = re.compile("[\u2e80-\ua4cf\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U000200
 _CJK_QUOTES = frozenset("“”‘’—…·")
 
 _SIXES_CLOSE = frozenset(["bg", "cs", "de", "et", "hr", "is", "lt", "lv", "ru", "sk", "sl", "sr", "uk"])
-"""Languages that write „so“, where “ closes."""
+"""Languages that write „so“, in which “ closes a quotation."""
 _INWARD_GUILLEMETS = frozenset(["cs", "da", "de", "sk", "sl"])
-"""Languages that write »so«, where « closes."""
+"""Languages that write »so«, in which « closes a quotation."""
 _SPACED_GUILLEMETS = frozenset(["fr"])
 
 
 def escape(token: str) -> str:
-    """Write characters with a meaning to Moses or to us as entities."""
+    """Replace characters that have a special meaning, to Moses or as marks, by entities."""
     return token.translate(_ESCAPE_TABLE)
 
 
@@ -64,12 +64,12 @@ def unescape(token: str) -> str:
 
 
 def is_word(token: str) -> bool:
-    """Whether a token holds a letter or a digit."""
+    """Whether a token contains a letter or a digit."""
     return any(map(str.isalnum, token))
 
 
 def split_marks(token: str) -> tuple[bool, str, bool]:
-    """Whether a token is marked as joined on the left, the token without marks, and the same on the right."""
+    """Whether a token has the mark on its left, the token without marks, and whether it has the mark on its right."""
     left = len(token) > 1 and token.startswith(JOINER)
     core = token[left:]
     right = len(core) > 1 and core.endswith(JOINER)
@@ -77,7 +77,7 @@ def split_marks(token: str) -> tuple[bool, str, bool]:
 
 
 def _directional_quotes(lang: str) -> dict[str, tuple[bool, bool]]:
-    """How typographic quotes join by themselves: (left, right)."""
+    """To which sides typographic quotes join without marks: (left, right)."""
     opens, closes = set("„‚“‘"), set("”’")
     if lang in _SIXES_CLOSE:
         opens, closes = set("„‚"), set("“‘”’")
@@ -85,22 +85,22 @@ def _directional_quotes(lang: str) -> dict[str, tuple[bool, bool]]:
         inward = lang in _INWARD_GUILLEMETS
         opens |= set("»›" if inward else "«‹")
         closes |= set("«‹" if inward else "»›")
-    return dict.fromkeys(opens, (False, True)) | dict.fromkeys(closes, (True, False))
+    return {quote: (quote in closes, quote not in closes) for quote in opens | closes}
 
 
 class Spacing:
-    """Blanks between the tokens of one language."""
+    """The spaces between tokens of one language."""
 
     def __init__(self, lang: str) -> None:
         self.lang = lang
         self._quotes = _directional_quotes(lang)
 
     def mark(self, tokens: Sequence[str], glued: Sequence[bool]) -> list[str]:
-        """Escape tokens and mark them where `join` would guess their blanks wrong.
+        """Escape tokens, and mark those around which `join` would guess the spaces wrong.
 
         Args:
             tokens: plain tokens, without white space.
-            glued: as many; whether no blank stands before each token. The first is of no account.
+            glued: for each token, whether no space precedes it; the first value is ignored.
         """
         state = _QuoteState()
         marked: list[str] = []
@@ -110,7 +110,7 @@ class Spacing:
             following = tokens[i + 1] if i < last else ""
             wants_left = i > 0 and glued[i]
             wants_right = i < last and glued[i + 1]
-            # A gap between two symbols, or between two words, is the concern of the token on its right.
+            # The token on the right decides a gap between two symbols or two words.
             owns_right = i < last and not is_word(token) and is_word(following)
             before = (state.open, state.after_s)
             left, right = self._guess(token, following, state, is_first=i == 0)
@@ -118,7 +118,7 @@ class Spacing:
             lacks_right = wants_right and owns_right and not right
             core = escape(token)
             if lacks_left or lacks_right:
-                state.open, state.after_s = before  # a marked quote is not one of a pair
+                state.open, state.after_s = before  # a marked quote does not open or close a pair
                 left, right = wants_left, wants_right and owns_right
                 core = JOINER * left + core + JOINER * right
             if i > 0 and not glued[i] and (left or joined):
@@ -128,7 +128,7 @@ class Spacing:
         return marked
 
     def join(self, marked: Sequence[str]) -> str:
-        """The text of marked tokens. Also takes tokens without marks, such as those of Moses itself."""
+        """The text of tokens, marked ones or plain ones such as those of Moses."""
         state = _QuoteState()
         pieces: list[str] = []
         joined, forced = True, False
@@ -170,14 +170,14 @@ class Spacing:
 
 
 class _QuoteState:
-    """Which ASCII quotes are open. They open and close by turns."""
+    """The ASCII quotes that are open. They open and close alternately."""
 
     def __init__(self) -> None:
         self.open: tuple[str, ...] = ()
         self.after_s = False
 
     def turn(self, quote: str, *, is_possessive: bool) -> tuple[bool, bool]:
-        """How a quote joins: (left, right)."""
+        """Open or close a quote. Returns to which sides it joins: (left, right)."""
         if quote in self.open:
             self.open = tuple(other for other in self.open if other != quote)
             return True, False

@@ -1,4 +1,4 @@
-"""The text stages on files: one line in, one line out."""
+"""The text stages on files: each input line gives one output line."""
 
 import functools
 import logging
@@ -28,14 +28,16 @@ def map_lines(function: Callable[[str], str], lines: Sequence[str], *, jobs: int
     """Apply a function to each line, in order.
 
     Args:
-        function: picklable when jobs > 1.
-        jobs: worker processes; 1 stays in this one. The result does not depend on it.
+        function: picklable if jobs > 1.
+        lines: its inputs.
+        jobs: number of worker processes; with 1, no process is started. The result does not depend on it.
+        label: text for the progress bar.
 
     Raises:
         UserError: jobs is below 1.
     """
     if jobs < 1:
-        raise UserError(f"--jobs {jobs}: at least 1 is needed")
+        raise UserError(f"--jobs {jobs}: must be at least 1")
     if jobs == 1 or len(lines) <= CHUNK_LINES:
         yield from map(function, progress(lines, label=label, unit="lines"))
         return
@@ -56,19 +58,19 @@ def _apply(lines: Sequence[str]) -> list[str]:
 
 
 def tokenise_file(source: Path, target: Path, *, lang: str, settings: TextSettings, jobs: int = 1) -> None:
-    """Normalise and tokenise. Raises UserError when the language is not known or the file is bad."""
+    """Normalize and tokenize a file. Raises UserError when the language is unknown or the file is bad."""
     check_language(lang)
     function = functools.partial(tokenise_line, lang=lang, normalise=settings.normalise, lowercase=settings.lowercase)
-    write_lines(target, map_lines(function, read_lines(source), jobs=jobs, label=f"tokenise {lang}"))
+    write_lines(target, map_lines(function, read_lines(source), jobs=jobs, label=f"tokenize {lang}"))
 
 
 def tokenise_line(line: str, *, lang: str, normalise: bool, lowercase: bool) -> str:
-    """The tokens of a line, separated by blanks."""
+    """The tokens of a line, separated by spaces."""
     return " ".join(get_tokenizer(lang, normalise=normalise, lowercase=lowercase).tokenise(line))
 
 
 def learn_truecaser_file(sources: Sequence[Path], target: Path, *, settings: TextSettings) -> None:
-    """Learn a truecaser on all tokenised files together; one that changes nothing when `truecase` is false."""
+    """Learn a truecaser on all tokenized files together; if `truecase` is false, one that changes nothing."""
     lines = [line for source in sources for line in read_lines(source)]
     if not settings.truecase:
         log.info("truecase is false: the truecaser changes nothing")
@@ -80,7 +82,7 @@ def learn_truecaser_file(sources: Sequence[Path], target: Path, *, settings: Tex
 
 
 def truecase_file(source: Path, target: Path, *, model: Path, jobs: int = 1) -> None:
-    """Truecase a tokenised file."""
+    """Truecase a tokenized file."""
     function = functools.partial(_truecase_line, truecaser=Truecaser.load(model))
     write_lines(target, map_lines(function, read_lines(source), jobs=jobs, label="truecase"))
 
@@ -90,17 +92,17 @@ def _truecase_line(line: str, *, truecaser: Truecaser) -> str:
 
 
 def learn_bpe_file(sources: Sequence[Path], target: Path, *, settings: TextSettings) -> None:
-    """Learn BPE merges on all files together. Raises UserError when they hold no text."""
+    """Learn BPE merges on all files together. Raises UserError when they have no text."""
     lines = [line for source in sources for line in read_lines(source)]
     codes = learn_codes(lines, merges=settings.bpe_merges, min_frequency=settings.bpe_min_frequency)
     n_merges = codes.count("\n") - 1
     if n_merges < settings.bpe_merges:
-        log.warning("the text gave only %d merges of bpe_merges %d", n_merges, settings.bpe_merges)
+        log.warning("the text is enough for only %d of %d BPE merges (bpe_merges)", n_merges, settings.bpe_merges)
     write_codes(target, codes)
 
 
 def apply_bpe_file(source: Path, target: Path, *, codes: Path, jobs: int = 1) -> None:
-    """Split a tokenised file into subwords."""
+    """Split a tokenized file into subwords."""
     function = functools.partial(_split_line, subwords=Subwords(read_codes(codes)))
     write_lines(target, map_lines(function, read_lines(source), jobs=jobs, label="apply BPE"))
 
@@ -110,20 +112,22 @@ def _split_line(line: str, *, subwords: Subwords) -> str:
 
 
 def learn_vocabulary_file(sources: Sequence[Path], target: Path, *, tags: Sequence[str] = ()) -> None:
-    """List the subwords of all files together.
+    """Learn a vocabulary on all files of subwords together.
 
     Args:
-        tags: languages whose tags, with the masks of document restoration, become specials of the vocabulary.
+        sources: files of subwords.
+        target: the vocabulary file.
+        tags: languages whose tags become special symbols, together with the masks of document restoration.
 
     Raises:
-        UserError: the files hold no text, or a language code is not one.
+        UserError: the files have no text, or a language code is malformed.
     """
     extras = extra_specials(tags) if tags else ()
     lines = (line for source in sources for line in read_lines(source))
     sentences = (line.split() for line in progress(lines, label="vocabulary", unit="lines"))
     vocabulary = Vocabulary.from_sentences(sentences, extras=extras)
     if not any(vocabulary.counts):
-        raise UserError(f"there is no text to learn a vocabulary from: {', '.join(map(str, sources))}")
+        raise UserError(f"no text to learn a vocabulary from: {', '.join(map(str, sources))}")
     log.info("%d symbols, %d of them special", len(vocabulary), len(vocabulary) - sum(map(bool, vocabulary.counts)))
     vocabulary.save(target)
 
@@ -131,7 +135,7 @@ def learn_vocabulary_file(sources: Sequence[Path], target: Path, *, tags: Sequen
 def pack_pipeline(
     target: Path, *, settings: TextSettings, languages: tuple[str, str], truecasers: Sequence[Path], codes: Path
 ) -> None:
-    """Put settings, truecasers (source first) and codes into one file."""
+    """Write settings, truecasers (source first) and BPE codes to one file."""
     pairs = zip(languages, truecasers, strict=True)
     pipeline = TextPipeline(
         settings,
@@ -143,6 +147,6 @@ def pack_pipeline(
 
 
 def restore_file(source: Path, target: Path, *, pipeline: TextPipeline, lang: str) -> None:
-    """Subwords back to sentences."""
+    """Restore sentences from a file of subwords."""
     lines = progress(read_lines(source), label=f"restore {lang}", unit="lines")
     write_lines(target, (pipeline.restore(line.split(), lang=lang) for line in lines))

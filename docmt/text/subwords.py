@@ -1,4 +1,4 @@
-"""Subwords by byte pair encoding (subword-nmt), with `@@` at the end of every piece but the last of a token."""
+"""Subwords by byte pair encoding (subword-nmt): every piece of a token but the last ends in `@@`."""
 
 import contextlib
 import io
@@ -16,22 +16,22 @@ SEPARATOR = "@@"
 HEADER = "#version: 0.2"
 
 _NO_MERGE = "\uffff \uffff"
-"""A merge of a character that no text has: the library wants at least one."""
+"""A merge of a character that never occurs, because the library needs at least one merge."""
 
 
 def learn_codes(sentences: Iterable[str], *, merges: int, min_frequency: int) -> str:
-    """Learn BPE merges on tokenised lines: the content of a codes file, one merge per line after a header.
+    """Learn BPE merges on tokenized lines. Returns the content of a codes file: a header, then one merge per line.
 
     Raises UserError when there is no text.
     """
     lines = list(sentences)
     words = {word for line in lines for word in line.split(" ") if word}
     if not words:
-        raise UserError("there is no text to learn BPE merges from: the training text is empty")
+        raise UserError("no text to learn BPE merges from: the training text is empty")
     if all(len(word) == 1 for word in words):
         return HEADER + "\n"
     codes = io.StringIO()
-    # The library draws a progress bar and writes remarks whatever standard error is.
+    # The library draws a progress bar and writes remarks even if standard error is not a terminal.
     messages = contextlib.nullcontext() if sys.stderr.isatty() else contextlib.redirect_stderr(io.StringIO())
     with messages:
         learn_bpe(lines, codes, merges, min_frequency=min_frequency)
@@ -52,7 +52,7 @@ def read_codes(path: Path) -> str:
 
 
 class Subwords:
-    """Tokens into subwords by given merges."""
+    """Splits tokens into subwords with given merges."""
 
     def __init__(self, codes: str) -> None:
         """Raises UserError when the codes are malformed."""
@@ -62,12 +62,12 @@ class Subwords:
         self._bpe = BPE(io.StringIO(codes if has_merges else f"{codes.rstrip()}\n{_NO_MERGE}\n"), separator=SEPARATOR)
 
     def split(self, tokens: list[str]) -> list[str]:
-        """The subwords of tokens."""
+        """Split tokens into subwords."""
         return self._bpe.segment_tokens(tokens)
 
 
 def join_subwords(subwords: Iterable[str]) -> list[str]:
-    """The tokens of subwords. A separator at the very end, where a decoder was cut off, is dropped."""
+    """Join subwords to tokens. A separator at the very end, where decoding was cut off, is dropped."""
     tokens, open_pieces = [], ""
     for subword in subwords:
         if subword.endswith(SEPARATOR):
@@ -81,7 +81,7 @@ def join_subwords(subwords: Iterable[str]) -> list[str]:
 def _check(codes: str, *, where: str) -> None:
     lines = codes.rstrip("\n").split("\n")
     if lines[0] != HEADER:
-        raise UserError(f"{where}: line 1 must be {HEADER!r}: make the codes with `docmt text learn-bpe`")
+        raise UserError(f"{where}: line 1 must be {HEADER!r}: create the file with `docmt text learn-bpe`")
     for number, line in enumerate(lines[1:], start=2):
         if len(line.split(" ")) != 2 or len(line.split()) != 2:
-            raise UserError(f"{where}: line {number} must be two subwords, separated by a blank")
+            raise UserError(f"{where}: line {number} must be two subwords, separated by a space")

@@ -1,12 +1,12 @@
 """Truecasing: the first word of a line as it is written inside sentences.
 
-Learning is that of Moses: count how each word is written where it does not start a sentence, keep the most frequent
-form. Applying is more careful than Moses, so that `restore_case` always gives the original back:
+A truecaser is learned as in Moses: count how each word is written where it does not begin a sentence, and keep the
+most frequent form. It is applied more carefully than in Moses, so that `restore_case` always recovers the original:
 
 - Only the first word of a line is changed, and only from `The` to `the`. Moses also rewrites words in the middle
-  (`HELP` becomes `help`) and after every colon; that cannot be undone and would reach translations.
-- A line that begins in lower case, as subtitles and verses do, gets the token `▁` before it: without it, the way back
-  writes a capital.
+  (`HELP` becomes `help`) and after every colon, which cannot be undone and would show in translations.
+- A line that begins in lower case, as in subtitles and verses, gets the token `▁` before it, so that restoring does
+  not capitalize it.
 """
 
 from collections import Counter, defaultdict
@@ -24,14 +24,14 @@ from docmt.text.tokenizer import plain_tokens
 _BEFORE_FIRST_WORD = frozenset(
     [*MosesTruecaser().DELAYED_SENT_START, "&#91;", "&#93;", *"„“”‚‘’«»‹›¿¡", BLANK],
 )
-"""Tokens after which the first word of a line is still to come: those of Moses, and typographic quotes."""
+"""Tokens that can precede the first word of a line: those of Moses, and typographic quotes."""
 
 
 class Truecaser:
     """The words that are written in lower case inside sentences.
 
     Attributes:
-        words: those words; None changes nothing, for text that is not truecased.
+        words: those words; None for text that is not truecased, which stays unchanged.
     """
 
     def __init__(self, words: Iterable[str] | None) -> None:
@@ -39,7 +39,7 @@ class Truecaser:
 
     @classmethod
     def learn(cls, sentences: Iterable[list[str]]) -> Self:
-        """Count the forms of words in tokenised sentences, as Moses does."""
+        """Learn from the forms of words in tokenized sentences, as Moses does."""
         moses = MosesTruecaser()
         forms: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for tokens in sentences:
@@ -49,20 +49,19 @@ class Truecaser:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read a truecaser file. Raises UserError when it is none."""
+        """Read a truecaser file. Raises UserError when it is malformed."""
         value: Any = read_json(path)
-        words = value.get("lower_case_words", 0) if isinstance(value, dict) else 0
-        is_list = isinstance(words, list) and all(isinstance(word, str) for word in words)
-        if not (words is None or is_list):
-            raise UserError(f"{path}: not a truecaser: make it with `docmt text learn-truecaser`")
-        return cls(words)
+        words = value["lower_case_words"] if isinstance(value, dict) and "lower_case_words" in value else False
+        if words is None or (isinstance(words, list) and all(isinstance(word, str) for word in words)):
+            return cls(words)
+        raise UserError(f"{path}: not a truecaser: create it with `docmt text learn-truecaser`")
 
     def save(self, path: Path) -> None:
-        """Write the words, sorted, as JSON; null when there are none by intent."""
+        """Write the words, sorted, as JSON; null for text that is not truecased."""
         write_json(path, {"lower_case_words": None if self.words is None else sorted(self.words)})
 
     def truecase(self, tokens: list[str]) -> list[str]:
-        """Truecase the tokens of a line; `restore_case` undoes it."""
+        """Truecase the tokens of a line. `restore_case` is the inverse."""
         i = _first_word(tokens)
         if i is None or self.words is None:
             return tokens
@@ -76,7 +75,7 @@ class Truecaser:
 
 
 def restore_case(tokens: list[str]) -> list[str]:
-    """Capitalise the first word of a line, unless it has capitals of its own (`iPhone`) or `▁` stands before it."""
+    """Capitalize the first word of a line, unless it already has capitals (`iPhone`) or follows `▁`."""
     if tokens and tokens[0] == BLANK:
         return tokens[1:]
     i = _first_word(tokens)
@@ -92,5 +91,5 @@ def _first_word(tokens: list[str]) -> int | None:
 
 
 def _capitalise(word: str) -> str:
-    """A word in lower case with a capital first letter; other words as they are."""
+    """Capitalize a word in lower case; other words stay unchanged."""
     return word[:1].upper() + word[1:] if word == word.lower() else word

@@ -1,4 +1,4 @@
-"""The vocabulary: which integer stands for which subword."""
+"""The vocabulary: subwords and their ids."""
 
 import re
 from collections import Counter
@@ -15,46 +15,46 @@ PAD, BOS, EOS, UNK, MASK, EOD = range(len(SPECIALS))
 N_SPECIALS = len(SPECIALS)
 
 GAP_MASK, TOKEN_MASK = "[MASK1]", "[MASK2]"
-"""What document restoration puts between the neighbours of a gap sentence, and in place of a masked token."""
+"""Symbols of document restoration: for a gap sentence, between its neighbors, and for a masked token."""
 
 _EXTRA = re.compile(r"\[MASK[12]\]|<[a-z]{2,3}>")
 
 
 def extra_specials(languages: Sequence[str]) -> tuple[str, ...]:
-    """The specials of cross-task training: both masks, and a tag for each language, such as `<en>`.
+    """The special symbols of cross-task training: both masks, and a tag for each language, such as `<en>`.
 
-    Raises UserError when a code is not two or three small letters, stands twice, or its tag is another special.
+    Raises UserError when a code is not two or three lowercase letters, is a duplicate, or its tag is another special.
     """
     for lang in languages:
         if not re.fullmatch(r"[a-z]{2,3}", lang) or language_tag(lang) in SPECIALS:
-            raise UserError(f"language {lang!r}: a tag needs a code of two or three small letters, such as en")
+            raise UserError(f"language {lang!r}: a tag needs a code of two or three lowercase letters, such as en")
     if len(set(languages)) != len(languages):
-        raise UserError(f"a language stands twice among the tags {' '.join(languages)}")
+        raise UserError(f"duplicate language among the tags {' '.join(languages)}")
     return (GAP_MASK, TOKEN_MASK, *map(language_tag, languages))
 
 
 def language_tag(lang: str) -> str:
-    """The spelling of the tag of a language."""
+    """The tag of a language."""
     return f"<{lang}>"
 
 
 class Vocabulary:
-    """An ordered list of symbols: the specials at their fixed ids, then subwords by falling frequency.
+    """An ordered list of symbols: the specials at their fixed ids, then subwords by decreasing frequency.
 
-    A vocabulary for cross-task training has further specials right behind the fixed ones: `[MASK1]`, `[MASK2]` and
-    language tags. Text cannot name a special: a subword spelled like one is encoded as `UNK`. (The tokeniser escapes
-    `<` and `[`, so no text looks like one.)
+    A vocabulary for cross-task training has extra specials after the fixed ones: `[MASK1]`, `[MASK2]` and language
+    tags. Text cannot produce a special: a subword spelled like one is encoded as `UNK`. (The tokenizer escapes `<` and
+    `[`, so that this does not happen to ordinary text.)
 
     Attributes:
-        symbols: the symbol of each id, specials included.
-        extras: the further specials, in the order of their ids; none in most vocabularies.
-        counts: how often each symbol stood in the training text; 0 for specials and where it is not known.
+        symbols: the symbol of each id, including the specials.
+        extras: the extra specials, in the order of their ids; none in most vocabularies.
+        counts: how often each symbol occurs in the training text; 0 for specials and where unknown.
     """
 
     def __init__(self, counts: Sequence[tuple[str, int]], *, extras: Sequence[str] = ()) -> None:
-        """Make a vocabulary of subwords in the order of their ids, without specials.
+        """Create a vocabulary from the subwords and their counts, in the order of their ids, without specials.
 
-        Raises UserError when a subword stands twice, is spelled like a special, is empty or holds white space.
+        Raises UserError when a subword is a duplicate, is spelled like a special, is empty or contains white space.
         """
         names = [symbol for symbol, _ in counts]
         self.extras: tuple[str, ...] = tuple(extras)
@@ -63,17 +63,17 @@ class Vocabulary:
         self.counts: tuple[int, ...] = (*(0 for _ in specials), *(count for _, count in counts))
         self._ids = {symbol: number for number, symbol in enumerate(names, start=len(specials))}
         if len(self._ids) != len(names):
-            twice = next(symbol for symbol, count in Counter(names).items() if count > 1)
-            raise UserError(f"vocabulary: {twice!r} stands twice")
+            duplicate = next(symbol for symbol, count in Counter(names).items() if count > 1)
+            raise UserError(f"vocabulary: duplicate subword {duplicate!r}")
         for symbol in names:
             if symbol in specials:
                 raise UserError(f"vocabulary: {symbol!r} is a special and cannot be a subword")
             if symbol.split() != [symbol]:
-                raise UserError(f"vocabulary: {symbol!r} is empty or holds white space")
+                raise UserError(f"vocabulary: {symbol!r} is empty or contains white space")
 
     @classmethod
     def from_symbols(cls, symbols: Iterable[str]) -> Self:
-        """Make a vocabulary of symbols in the order of their ids; the leading specials may be left out."""
+        """Create a vocabulary from symbols in the order of their ids; the leading specials may be omitted."""
         names = list(symbols)
         if tuple(names[:N_SPECIALS]) == SPECIALS:
             names = names[N_SPECIALS:]
@@ -81,10 +81,11 @@ class Vocabulary:
 
     @classmethod
     def from_sentences(cls, sentences: Iterable[Iterable[str]], *, extras: Sequence[str] = ()) -> Self:
-        """Count subwords and sort them by falling frequency, ties by spelling; spellings of specials are left out.
+        """Count subwords and sort them by decreasing frequency, ties by spelling.
 
         Args:
-            extras: further specials, see `extra_specials`.
+            sentences: subwords of each sentence; those spelled like a special are ignored.
+            extras: extra specials, see `extra_specials`.
         """
         counts = Counter(symbol for sentence in sentences for symbol in sentence)
         for special in (*SPECIALS, *extras):
@@ -93,7 +94,7 @@ class Vocabulary:
 
     @classmethod
     def _of_rows(cls, rows: Sequence[tuple[str, int]]) -> Self:
-        """Make a vocabulary of symbols and counts without the fixed specials; further ones may lead."""
+        """Create a vocabulary from symbols and counts: extra specials, if any, then subwords."""
         extras = [symbol for symbol, _ in takewhile(lambda row: row[1] == 0 and _EXTRA.fullmatch(row[0]), rows)]
         return cls(rows[len(extras) :], extras=extras)
 
@@ -107,7 +108,7 @@ class Vocabulary:
                 raise UserError(f"{path}: line {number} must be a symbol, a tab and a count")
             rows.append((symbol, int(count)))
         if tuple(symbol for symbol, _ in rows[:N_SPECIALS]) != SPECIALS:
-            raise UserError(f"{path}: the first lines must be {', '.join(SPECIALS)}; learn the vocabulary again")
+            raise UserError(f"{path}: the first lines must be {', '.join(SPECIALS)}: learn the vocabulary again")
         try:
             return cls._of_rows(rows[N_SPECIALS:])
         except UserError as error:
@@ -123,7 +124,7 @@ class Vocabulary:
 
     @property
     def n_specials(self) -> int:
-        """Ids below this number are specials: the fixed ones and the further ones."""
+        """The number of specials, fixed and extra; their ids are below it."""
         return N_SPECIALS + len(self.extras)
 
     def tag(self, lang: str) -> int:
@@ -147,9 +148,9 @@ class Vocabulary:
         return self.symbols.index(GAP_MASK), self.symbols.index(TOKEN_MASK)
 
     def encode(self, subwords: Iterable[str]) -> list[int]:
-        """The id of each subword; `UNK` for what is not known or is spelled like a special."""
+        """The id of each subword; `UNK` for one that is unknown or spelled like a special."""
         return [self._ids.get(subword, UNK) for subword in subwords]
 
     def decode(self, ids: Iterable[int]) -> list[str]:
-        """The symbol of each id, specials included as they are spelled. Raises IndexError for an id out of range."""
+        """The symbol of each id, including specials. Raises IndexError for an id out of range."""
         return [self.symbols[number] for number in ids]

@@ -29,7 +29,7 @@ def test_an_item_keeps_what_scoring_needs(tmp_path):
         ({"candidates": [["x"]], "correct": 0}, "line 2: `correct` is 0, but there are 1"),
         ({"correct": 2}, "`correct` is 2"),
         ({"correct": "0"}, "`correct` is '0'"),
-        ({"id": "first"}, "item 'first' stands twice"),
+        ({"id": "first"}, "duplicate item 'first'"),
         ({"candidates": [["x"], ["y", "z"]]}, "a candidate has 2 sentences, but src has 1"),
         ({"candidates": ["x", "y"]}, "list of lists of sentences"),
         ({"candidates": [[1], [2]]}, "list of lists of sentences"),

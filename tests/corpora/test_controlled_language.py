@@ -105,7 +105,7 @@ def test_every_noun_has_the_gender_of_the_dictionary():
 
 
 @pytest.mark.parametrize("name", lexicon.CLASSES)
-def test_class_says_nothing_about_gender_or_surface(name):
+def test_class_reveals_neither_gender_nor_surface(name):
     group = lexicon.CLASSES[name]
     assert {len(group.nouns[gender]) for gender in GENDERS} == {2}
     predicates = [*group.subjects, *group.objects]
@@ -221,7 +221,7 @@ def test_ellipsis_repeats_the_verb(verb, gender, expected):
     assert len(seen) == 3
 
 
-def test_split_words_is_the_moses_tokenisation():
+def test_split_words_is_the_moses_tokenization():
     tokenizer = MosesTokenizer("en")
     rng = Random(2)
     for _ in range(200):

@@ -8,7 +8,8 @@ import pytest
 from docmt.cli.main import main
 from docmt.corpora.documents import Document, read_documents, write_documents
 
-EN_DE = ["--src-lang", "en", "--tgt-lang", "de"]
+EN_DE = ["--languages", "en", "de"]
+SRC_TGT = ["--src-lang", "en", "--tgt-lang", "de"]
 
 
 def spec(**changes) -> str:
@@ -50,8 +51,8 @@ def test_read_turns_the_direction(files):
     (files / "spec.json").write_text(spec())
     out = files / "train"
     arguments = ["corpora", "read", "--spec", f"@{files / 'spec.json'}", "--split", "train", "--files", str(files)]
-    assert main([*arguments, "--src-lang", "de", "--tgt-lang", "en", "--out", str(out)]) == 0
-    assert read_documents(out, src_lang="de", tgt_lang="en")[0] == Document("00001", ("X", "Y"), ("A", ""))
+    assert main([*arguments, "--languages", "de", "en", "--out", str(out)]) == 0
+    assert read_documents(out, languages=["de", "en"])[0] == Document("00001", (("X", "Y"), ("A", "")))
     counts = json.loads((files / "train.counts.json").read_text())
     assert (counts["empty_source"], counts["empty_target"]) == (0, 1)
 
@@ -71,7 +72,9 @@ def test_read_turns_the_direction(files):
         ),
         (spec(splits={"train": {"files": {"en": "text.en", "de": "none.de"}}}), EN_DE, "none.de: no such file"),
         (spec(splits={}), EN_DE, "no split 'train'"),
-        (spec(), ["--src-lang", "en", "--tgt-lang", "fr"], "holds en and de, not en and fr"),
+        (spec(), [*EN_DE, "fr"], "holds en and de, not en and de and fr"),
+        (spec(), ["--languages", "en", "en"], "holds en and de, not en and en"),
+        (spec(), ["--languages", "en", "fr"], "holds en and de, not en and fr"),
         (spec(format={"reader": "files"}), EN_DE, "no parallel documents"),
         (spec(format={"reader": "marked_lines", "markr": "x"}), EN_DE, "markr"),
         ("{", EN_DE, "--spec: not JSON"),
@@ -89,17 +92,17 @@ def test_read_refuses_with_one_line_and_writes_nothing(files, capsys, value, mor
 
 
 def write(prefix: Path, *documents: Document) -> None:
-    write_documents(prefix, documents, src_lang="en", tgt_lang="de")
+    write_documents(prefix, documents, languages=["en", "de"])
 
 
 def test_combine_names_documents_by_their_source(tmp_path):
-    write(tmp_path / "one" / "train", Document("1", ("a", ""), ("b", "c")))
-    write(tmp_path / "two" / "en-de" / "train", Document("1", ("d",), ("e",)))
+    write(tmp_path / "one" / "train", Document("1", (("a", ""), ("b", "c"))))
+    write(tmp_path / "two" / "en-de" / "train", Document("1", (("d",), ("e",))))
     inputs = [str(tmp_path / name / "train") for name in ("one", "two/en-de")]
     assert main(["corpora", "combine", "--inputs", *inputs, *EN_DE, "--out", str(tmp_path / "set" / "train")]) == 0
-    assert read_documents(tmp_path / "set" / "train", src_lang="en", tgt_lang="de") == [
-        Document("one.train/1", ("a", ""), ("b", "c")),
-        Document("two.train/1", ("d",), ("e",)),
+    assert read_documents(tmp_path / "set" / "train", languages=["en", "de"]) == [
+        Document("one.train/1", (("a", ""), ("b", "c"))),
+        Document("two.train/1", (("d",), ("e",))),
     ]
     counts = json.loads((tmp_path / "set" / "train.counts.json").read_text())
     assert (counts["documents"], counts["sentences"]) == (2, 3)
@@ -107,26 +110,34 @@ def test_combine_names_documents_by_their_source(tmp_path):
 
 
 def test_combine_refuses_an_input_twice(tmp_path, capsys):
-    write(tmp_path / "one" / "train", Document("1", ("a",), ("b",)))
+    write(tmp_path / "one" / "train", Document("1", (("a",), ("b",))))
     inputs = [str(tmp_path / "one" / "train"), str(tmp_path / "." / "one" / "train")]
     assert main(["corpora", "combine", "--inputs", *inputs, *EN_DE, "--out", str(tmp_path / "set" / "train")]) == 2
     assert "already among the inputs" in capsys.readouterr().err
     assert not (tmp_path / "set").exists()
 
 
+@pytest.mark.parametrize("languages", [["en", "en"], ["en", "de", "fr"]])
+def test_combine_refuses_other_than_one_or_two_languages(tmp_path, capsys, languages):
+    write(tmp_path / "one" / "train", Document("1", (("a",), ("b",))))
+    arguments = ["corpora", "combine", "--inputs", str(tmp_path / "one" / "train"), "--out", str(tmp_path / "x")]
+    assert main([*arguments, "--languages", *languages]) == 2
+    assert "give one language, or two different ones" in capsys.readouterr().err
+
+
 def test_overlap_counts_sentences_pairs_and_documents(tmp_path):
-    write(tmp_path / "train", Document("t", ("a", "b", "", "c"), ("A", "B", "", "C")))
+    write(tmp_path / "train", Document("t", (("a", "b", "", "c"), ("A", "B", "", "C"))))
     write(
         tmp_path / "test_x",
-        Document("seen", ("a", "b", "new"), ("A", "other", "N")),
-        Document("half", ("a", "new"), ("A", "N")),
-        Document("empty", ("", ""), ("", "")),
+        Document("seen", (("a", "b", "new"), ("A", "other", "N"))),
+        Document("half", (("a", "new"), ("A", "N"))),
+        Document("empty", (("", ""), ("", ""))),
     )
-    write(tmp_path / "dev", Document("d", ("z",), ("Z",)))
+    write(tmp_path / "dev", Document("d", (("z",), ("Z",))))
     tests = [str(tmp_path / "test_x"), str(tmp_path / "dev")]
     out = tmp_path / "overlap.json"
     assert (
-        main(["corpora", "overlap", "--train", str(tmp_path / "train"), "--tests", *tests, *EN_DE, "--out", str(out)])
+        main(["corpora", "overlap", "--train", str(tmp_path / "train"), "--tests", *tests, *SRC_TGT, "--out", str(out)])
         == 0
     )
     overlap = json.loads(out.read_text())
@@ -143,9 +154,9 @@ def test_overlap_counts_sentences_pairs_and_documents(tmp_path):
         "seen_document_ids": ["seen"],
     }
     assert overlap["tests"]["dev"]["seen_sources"] == 0
-    write(tmp_path / "sentences", Document("s", ("z",), ("other",)))
+    write(tmp_path / "sentences", Document("s", (("z",), ("other",))))
     trains = [str(tmp_path / "train"), str(tmp_path / "sentences")]
-    assert main(["corpora", "overlap", "--train", *trains, "--tests", *tests, *EN_DE, "--out", str(out)]) == 0
+    assert main(["corpora", "overlap", "--train", *trains, "--tests", *tests, *SRC_TGT, "--out", str(out)]) == 0
     both = json.loads(out.read_text())
     assert both["train"] == {"documents": 2, "sentences": 5}
     assert both["tests"]["dev"]["seen_sources"] == 1
@@ -179,9 +190,8 @@ def test_list_prints_the_catalogue(capsys):
                 "voita2019-suites-enru",
                 "--split",
                 "dev",
-                "--src-lang",
+                "--languages",
                 "en",
-                "--tgt-lang",
                 "ru",
                 "--out",
                 "OUT/x",
@@ -190,7 +200,7 @@ def test_list_prints_the_catalogue(capsys):
         ),
     ],
 )
-def test_what_cannot_be_done_is_said_in_one_line(tmp_path, monkeypatch, capsys, arguments, part):
+def test_impossible_requests_get_one_line(tmp_path, monkeypatch, capsys, arguments, part):
     monkeypatch.delenv("DOCMT_MIRROR", raising=False)
     assert main(["corpora", *(word.replace("OUT", str(tmp_path / "out")) for word in arguments)]) == 2
     error = capsys.readouterr().err.strip().splitlines()

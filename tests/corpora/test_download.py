@@ -1,4 +1,4 @@
-"""Downloads from a server on loopback that misbehaves."""
+"""Downloads from a misbehaving server on the loopback interface."""
 
 import gzip
 import hashlib
@@ -21,13 +21,13 @@ from docmt.corpora.fetching import fetch_corpus
 from docmt.errors import UserError
 
 QUICK = Patience(n_attempts=3, first_wait_seconds=0.01, longest_wait_seconds=0.05, timeout_seconds=5)
-# Eleven chunks, so that a connection that breaks between two chunks loses nothing.
+# Eleven chunks, so that nothing is lost when a connection breaks between two chunks.
 CONTENT = b"".join(b"line %d\n" % n for n in range(20_000))[: 11 * CHUNK_BYTES]
 PART = 4 * CHUNK_BYTES
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Answers each path with a list of behaviours, one per request; the last one repeats."""
+    """Answers each path with a list of behaviors, one per request; the last one repeats."""
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
@@ -163,7 +163,7 @@ def test_download_gets_there(server, tmp_path, steps, ranges):
         ([{"status": 404}], 1, "HTTP 404"),
         ([{"status": 403}], 1, "HTTP 403"),
         ([{"status": 503}], 3, "HTTP 503, 3 times"),
-        ([{"body": b"something else"}], 1, r"the checksum differs \(14 bytes came\)"),
+        ([{"body": b"something else"}], 1, r"the checksum differs \(14 bytes received\)"),
     ],
 )
 def test_download_gives_up_and_leaves_no_file(server, tmp_path, steps, n_requests, message):
@@ -254,7 +254,7 @@ def zipped(members: dict[str, bytes]) -> bytes:
     return stream.getvalue()
 
 
-def test_fetch_goes_on_to_the_next_address_and_records_the_origin(server, tmp_path):
+def test_fetch_tries_the_next_address_and_records_the_origin(server, tmp_path):
     wrong = server.plan("/wrong", {"body": b"wrong"})
     packed = server.plan("/packed", {"body": gzip.compress(CONTENT)})
     addresses = [{"url": server.plan("/lost", {"status": 404})}, {"url": wrong}, {"url": packed}]
@@ -279,7 +279,7 @@ def test_fetch_says_where_to_put_the_file_when_all_fail(server, tmp_path):
     assert "\n" not in text
     assert not (tmp_path / "out" / "a.txt").exists()
     (tmp_path / "out" / "a.txt").write_bytes(b"another")
-    with pytest.raises(UserError, match="the file there has another checksum"):
+    with pytest.raises(UserError, match="the existing file has another checksum"):
         fetch_corpus(corpus, tmp_path / "out", patience=QUICK)
     (tmp_path / "out" / "a.txt").write_bytes(CONTENT)
     assert fetch_corpus(corpus, tmp_path / "out", patience=QUICK) == {"a.txt": "placed by hand"}
@@ -313,8 +313,8 @@ def test_fetch_extracts_members_of_one_archive_fetched_once(server, tmp_path, pa
         (tar_gz({"test/a.txt": b"LINK"}), "the archive has no file test/a.txt"),
         (zipped({"test/b.txt": b"B"}), "the archive has no file test/a.txt"),
         (tar_gz({"test/a.txt": b"wrong"}), "the checksum differs"),
-        (tar_gz({"test/a.txt": CONTENT})[:2_000], "the archive is broken"),
-        (b"<html>no archive</html>", "the archive is broken"),
+        (tar_gz({"test/a.txt": CONTENT})[:2_000], "the archive is corrupt"),
+        (b"<html>no archive</html>", "the archive is corrupt"),
     ],
 )
 def test_fetch_refuses_bad_archives(server, tmp_path, body, reason):
@@ -359,7 +359,7 @@ def test_fetch_accepts_a_variant_where_the_catalogue_says_so(server, tmp_path):
     assert len(server.requests) == 1
 
 
-def test_fetch_keeps_archives_that_are_files_themselves_packed(tmp_path):
+def test_fetch_keeps_archives_compressed_that_are_files_themselves(tmp_path):
     packed = gzip.compress(CONTENT, mtime=0)
     (tmp_path / "mirror" / "family").mkdir(parents=True)
     (tmp_path / "mirror" / "family" / "a.tar.gz").write_bytes(packed)
@@ -368,6 +368,6 @@ def test_fetch_keeps_archives_that_are_files_themselves_packed(tmp_path):
     assert (tmp_path / "out" / "a.tar.gz").read_bytes() == packed
 
 
-def test_fetch_refuses_a_mirror_that_is_not_there(tmp_path):
+def test_fetch_refuses_a_missing_mirror(tmp_path):
     with pytest.raises(UserError, match="no such folder"):
         fetch_corpus(entry({"a.txt": {"obtain": "it"}}), tmp_path, mirror=tmp_path / "no")

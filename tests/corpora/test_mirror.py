@@ -35,6 +35,7 @@ EXPECTED = {
     ("ctxpro-enru", "inflection_dev"): None,
     ("gcdt", "all"): None,
     ("gum", "all"): None,
+    ("gum-texts", "train"): (237, 13263),
     ("gnome-admin-ende", "train"): (57, 927),
     ("gnome-admin-enru", "train"): (57, 927),
     ("gnome-help-ende", "train"): (310, 4796),
@@ -86,7 +87,7 @@ def run(*arguments: str) -> None:
 
 
 def test_from_the_mirror_to_text_by_commands(tmp_path):
-    """News of Maruf et al. is newstest without document ids: both ways must give the same sentences."""
+    """News of Maruf et al. is newstest without document ids: both must give the same sentences."""
     texts = []
     for corpus in ("maruf2019-news", "wmt16-newstest-ende"):
         run(
@@ -101,10 +102,9 @@ def test_from_the_mirror_to_text_by_commands(tmp_path):
             MIRROR,
         )
         prefix = tmp_path / corpus / "test"
-        languages = ["--src-lang", "en", "--tgt-lang", "de"]
         files = ["--files", str(tmp_path / "files" / corpus)]
-        run("read", "--corpus", corpus, "--split", "test", *languages, *files, "--out", str(prefix))
-        texts.append([(d.src, d.tgt) for d in read_documents(prefix, src_lang="en", tgt_lang="de")])
+        run("read", "--corpus", corpus, "--split", "test", "--languages", "en", "de", *files, "--out", str(prefix))
+        texts.append([(d.src, d.tgt) for d in read_documents(prefix, languages=["en", "de"])])
     assert texts[0] == texts[1]
     tests = str(tmp_path / "wmt16-newstest-ende" / "test")
     run(
@@ -113,7 +113,10 @@ def test_from_the_mirror_to_text_by_commands(tmp_path):
         str(tmp_path / "maruf2019-news" / "test"),
         "--tests",
         tests,
-        *languages,
+        "--src-lang",
+        "en",
+        "--tgt-lang",
+        "de",
         "--out",
         f"{tmp_path}/o.json",
     )

@@ -1,4 +1,4 @@
-"""Documents of one language: read, joined, and refused when they are bad."""
+"""Documents of one language: reading and combining them, and refusing bad files."""
 
 import io
 import json
@@ -10,25 +10,18 @@ from pydantic import TypeAdapter
 from docmt.cli.main import main
 from docmt.corpora.catalogue import find_corpus
 from docmt.corpora.checking import check_corpus
-from docmt.corpora.documents import (
-    Document,
-    MonolingualDocument,
-    read_monolingual_documents,
-    write_documents,
-    write_monolingual_documents,
-)
-from docmt.corpora.readers.build import Format
-from docmt.corpora.readers.monolingual import read_monolingual
+from docmt.corpora.documents import Document, read_documents, write_documents
+from docmt.corpora.readers.build import Format, read
 from docmt.errors import UserError
 
 
 def parse(path, content, **form):
     path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
-    return read_monolingual({"en": path}, form=TypeAdapter(Format).validate_python(form), lang="en")
+    return read({"en": path}, form=TypeAdapter(Format).validate_python(form), languages=["en"])
 
 
 def texts(documents):
-    return [(document.id, list(document.sentences)) for document in documents]
+    return [(document.id, list(document.src)) for document in documents]
 
 
 def archive(**files):
@@ -46,7 +39,7 @@ def test_json_lines(tmp_path):
     lines += [{"id": "a", "sentences": ["Again."]}]
     documents, counts = parse(tmp_path / "x", "".join(json.dumps(line) + "\n" for line in lines), reader="jsonl")
     assert texts(documents) == [("a", ["One two.", "", "Zürich\u2028."]), ("a#2", ["Again."])]
-    assert counts == {
+    assert counts.as_dict(n_sides=1) == {
         "documents": 2,
         "sentences": 4,
         "one_sentence_documents": 1,
@@ -105,16 +98,16 @@ def spec(**changes):
 def test_read_and_combine_on_the_command_line(tmp_path):
     (tmp_path / "text.en").write_text("A\nB\n\nC\n")
     read = tmp_path / "novels/en/all"
-    arguments = ["corpora", "read-monolingual", "--spec", spec(), "--split", "all", "--files", str(tmp_path)]
+    arguments = ["corpora", "read", "--languages", "en", "--spec", spec(), "--split", "all", "--files", str(tmp_path)]
     assert main([*arguments, "--out", str(read)]) == 0
     assert json.loads((read.parent / "all.counts.json").read_text())["documents"] == 2
     pairs = tmp_path / "talks/de-en/dev"
     pairs.parent.mkdir(parents=True)
-    write_documents(pairs, [Document("t", ("X",), ("Y",))], src_lang="de", tgt_lang="en")
+    write_documents(pairs, [Document("t", (("X",), ("Y",)))], languages=["de", "en"])
     out = tmp_path / "out/monolingual"
-    inputs = ["--inputs", str(read), str(pairs), "--lang", "en"]
-    assert main(["corpora", "combine-monolingual", *inputs, "--out", str(out)]) == 0
-    assert texts(read_monolingual_documents(out, lang="en")) == [
+    inputs = ["--inputs", str(read), str(pairs), "--languages", "en"]
+    assert main(["corpora", "combine", *inputs, "--out", str(out)]) == 0
+    assert texts(read_documents(out, languages=["en"])) == [
         ("novels.all/00001", ["A", "B"]),
         ("novels.all/00002", ["C"]),
         ("talks.dev/t", ["Y"]),
@@ -125,14 +118,16 @@ def test_read_and_combine_on_the_command_line(tmp_path):
         "sentences": 4,
         "inputs": {"novels.all": {"documents": 2, "sentences": 3}, "talks.dev": {"documents": 1, "sentences": 1}},
     }
-    assert main(["corpora", "combine-monolingual", *inputs[:2], *inputs[1:], "--out", str(out)]) == 2
+    assert main(["corpora", "combine", *inputs[:2], *inputs[1:], "--out", str(out)]) == 2
 
 
 def test_a_corpus_of_two_languages_is_not_read_as_one(tmp_path, capsys):
     (tmp_path / "text.en").write_text("A\n")
     arguments = [
         "corpora",
-        "read-monolingual",
+        "read",
+        "--languages",
+        "en",
         "--split",
         "all",
         "--files",
@@ -149,7 +144,7 @@ def test_a_corpus_of_two_languages_is_not_read_as_one(tmp_path, capsys):
 
 def test_a_line_end_is_never_written(tmp_path):
     with pytest.raises(ValueError, match="line end"):
-        write_monolingual_documents(tmp_path / "x", [MonolingualDocument("a", ("A\nB",))], lang="en")
+        write_documents(tmp_path / "x", [Document("a", (("A\nB",),))], languages=["en"])
 
 
 def test_a_licensed_corpus_says_what_to_obtain(tmp_path, capsys):

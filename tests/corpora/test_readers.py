@@ -1,4 +1,4 @@
-"""Readers on ugly files: each format, each trap."""
+"""Readers on difficult files: each format, each pitfall."""
 
 import json
 from pathlib import Path
@@ -61,7 +61,7 @@ class TestMarkedLines:
         assert texts(documents) == [("00002", ["A"], ["B"])]
         assert (counts.documents, counts.empty_documents) == (1, 2)
 
-    def test_tabs_and_carriage_returns_inside_become_one_blank(self, tmp_path):
+    def test_tabs_and_carriage_returns_inside_become_one_space(self, tmp_path):
         documents, counts = parse(tmp_path, {"en": "<d>\na \t\r b\tc\n", "de": "<d>\nd\n"}, reader="marked_lines")
         assert documents[0].src == ("a b c",)
         assert counts.joined_sentences == 1
@@ -149,7 +149,7 @@ class TestVerses:
     EN = "### Genesis\n\n[1:1]  In the beginning \n[1:2] And\n[1:3] \n[2:1] Two\n### Psalms\n[1:1] P\n"
     DE = "### Genesis\n\n[1:1] Am Anfang\n[1:3] Drei\n[2:1] Zwei\n[2:2] Mehr\n### Psalms\n[1:1] Q\n"
 
-    def test_pairs_by_key_and_counts_what_has_no_partner(self, tmp_path):
+    def test_pairs_by_key_and_counts_what_has_no_counterpart(self, tmp_path):
         documents, counts = parse(tmp_path, {"en": self.EN, "de": self.DE}, reader="verses")
         assert texts(documents) == [
             ("Genesis 1", ["In the beginning"], ["Am Anfang"]),
@@ -171,7 +171,7 @@ class TestVerses:
     @pytest.mark.parametrize(
         ("en", "part"),
         [
-            ("### A\n[1:1] x\n[1:1] y\n", "line 3: A 1:1 stands twice"),
+            ("### A\n[1:1] x\n[1:1] y\n", "line 3: duplicate verse A 1:1"),
             ("[1:1] x\n", "line 1"),
             ("### A\nfree\n", "line 2"),
         ],
@@ -299,7 +299,7 @@ class TestDialogues:
                 "line 2: document b: 1 source",
             ),
             ('{"id": 3, "src": [], "tgt": []}\n', "line 1"),
-            ('{"id": "a", "src": "A", "tgt": ["B"]}\n', "must be lists"),
+            ('{"id": "a", "src": "A", "tgt": ["B"]}\n', "`src` must be a list of sentences"),
             ("{}\n", "line 1"),
             ("nonsense\n", "line 1 is not JSON"),
             ("", "holds no sentences"),
@@ -324,7 +324,7 @@ def test_whatever_a_reader_keeps_survives_the_files(tmp_path, values):
         for i, pairs in enumerate(values)
     )
     documents, counts = parse(tmp_path, {"both": "\n".join(lines)}, reader="jsonl")
-    write_documents(tmp_path / "out", documents, src_lang="en", tgt_lang="de")
-    assert read_documents(tmp_path / "out", src_lang="en", tgt_lang="de") == documents
+    write_documents(tmp_path / "out", documents, languages=["en", "de"])
+    assert read_documents(tmp_path / "out", languages=["en", "de"]) == documents
     assert [len(document) for document in documents] == [len(pairs) for pairs in values if pairs]
     assert counts.documents + counts.empty_documents == len(values)

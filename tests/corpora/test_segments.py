@@ -6,7 +6,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from docmt.corpora.readers.build import Format, read
-from docmt.corpora.readers.segments import unescape
+from docmt.corpora.readers.segments import replace_entities
 from docmt.errors import UserError
 
 LANGUAGES = ("en", "de")
@@ -112,8 +112,8 @@ def test_segments_name_the_first_bad_line(tmp_path, en, de, plain, parts):
         ("&amp;lt;", "&lt;"),
     ],
 )
-def test_unescape_knows_xml_entities_only(text, expected):
-    assert unescape(text) == expected
+def test_only_xml_entities_are_replaced(text, expected):
+    assert replace_entities(text) == expected
 
 
 WMT_XML = """<?xml version='1.0' encoding='utf-8'?>
@@ -170,5 +170,5 @@ def test_iwslt_training_text(tmp_path, has_doc):
 
 
 def test_iwslt_training_text_refuses_a_talk_of_other_length(tmp_path):
-    with pytest.raises(UserError, match=r"document 7: 2 sentences .* 1 in .* line 8 of the first and line 8"):
+    with pytest.raises(UserError, match=r"document 7: 2 sentences .* 1 in .* line 8 of the first file and line 8"):
         parse(tmp_path, {"en": talk(7, "a", "b"), "de": talk(7, "a")}, reader="iwslt_train")

@@ -1,4 +1,4 @@
-"""Published contrastive sets in our form."""
+"""Published contrastive sets, converted to our format."""
 
 import json
 from collections import Counter
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from docmt.corpora.catalogue import ReadableCorpus
-from docmt.corpora.suites import read_suite
+from docmt.corpora.suites import convert_suite
 from docmt.errors import UserError
 
 
@@ -18,14 +18,14 @@ def convert(folder: Path, reader: str, files: dict[str, str], languages=("en", "
         paths[role].write_text(content, encoding="utf-8")
     split = {"files": {role: role for role in files}} | expected
     value = {"languages": list(languages), "format": {"reader": reader}, "splits": {"test": split}}
-    return read_suite(ReadableCorpus.load(value, where="test"), "test", files=paths, where="corpus x")
+    return convert_suite(ReadableCorpus.load(value, where="test"), "test", files=paths, where="corpus x")
 
 
 def voita(candidates: list[str], correct: int = 0, src: str = "a _eos b") -> dict:
     return {"src": src, "dst": candidates, "true_ind": correct, "ctx_dist": 1}
 
 
-def test_voita_items_keep_the_right_index_and_lose_ties(tmp_path):
+def test_voita_items_keep_the_correct_index_and_lose_ties(tmp_path):
     values = [
         voita(["x _eos 1", "x _eos 2", "x _eos 2"], correct=1),
         voita(["x _eos 1", "x _eos 1"]),
@@ -52,7 +52,7 @@ def test_voita_items_keep_the_right_index_and_lose_ties(tmp_path):
             "sentence": 0,
         },
     ]
-    assert dropped == Counter({"candidate that stands twice": 3, "item without a wrong candidate": 1})
+    assert dropped == Counter({"duplicate candidate": 3, "item without a wrong candidate": 1})
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_voita_items_keep_the_right_index_and_lose_ties(tmp_path):
         ("text", "item 1 lacks"),
     ],
 )
-def test_voita_files_that_are_malformed_are_named(tmp_path, value, part):
+def test_malformed_voita_files_are_named(tmp_path, value, part):
     with pytest.raises(UserError, match=part):
         convert(tmp_path, "voita_suite", {"deixis": json.dumps([value])})
 
@@ -74,11 +74,11 @@ def test_contrapro_lines_are_cut_into_items(tmp_path):
         ("A <SEP> it", "K <SEP> es"),
         ("A <SEP> it", "K <SEP> er"),
         ("A <SEP> it", "K <SEP> sie"),
-        # the same sentence pair once more, for its second pronoun
+        # the same sentence pair again, for its second pronoun
         ("A <SEP> it", "K <SEP> es"),
         ("A <SEP> it", "K <SEP> er"),
         ("A <SEP> it", "K <SEP> sie"),
-        # no sentence before, three wrong candidates
+        # no previous sentence, three wrong candidates
         ("<SEP> it", "<SEP> er"),
         ("<SEP> it", "<SEP> es"),
         ("<SEP> it", "<SEP> sie"),
@@ -109,6 +109,6 @@ def test_contrapro_lines_are_cut_into_items(tmp_path):
         ("A <SEP> b\n", "A <SEP> b\n", {"documents": 2}, "1 documents read, 2 expected"),
     ],
 )
-def test_contrapro_files_that_are_malformed_are_named(tmp_path, en, de, expected, part):
+def test_malformed_contrapro_files_are_named(tmp_path, en, de, expected, part):
     with pytest.raises(UserError, match=part):
         convert(tmp_path, "contrapro_suite", {"en": en, "de": de}, ("en", "de"), **expected)

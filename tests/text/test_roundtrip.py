@@ -37,7 +37,7 @@ def test_causes(line, restored, cause):
     assert find_cause(line, restored) == cause
 
 
-def test_normalising_is_counted_by_cause():
+def test_normalization_is_counted_by_cause():
     truecasers = {"en": Truecaser([]), "de": Truecaser([])}
     codes = learn_codes(["ab ab"], merges=1, min_frequency=1)
     settings = TextSettings(normalise=True)
@@ -61,7 +61,7 @@ REAL = [
 
 @pytest.mark.mirror
 @pytest.mark.parametrize(("name", "lang"), REAL)
-def test_real_lines_come_back_but_for_white_space(name, lang):
+def test_real_lines_are_restored_except_for_white_space(name, lang):
     if "DOCMT_MIRROR" not in os.environ:
         pytest.skip("DOCMT_MIRROR is not set")
     path = Path(os.environ["DOCMT_MIRROR"]) / name.format(lang)

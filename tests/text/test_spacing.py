@@ -24,12 +24,12 @@ from docmt.text.spacing import Spacing, escape, split_marks, unescape
         ("en", "", ""),
     ],
 )
-def test_join_guesses_blanks_and_heeds_marks(lang, tokens, text):
+def test_join_guesses_spaces_and_obeys_marks(lang, tokens, text):
     assert Spacing(lang).join(tokens.split(" ")) == text
 
 
 @pytest.mark.parametrize("text", ["&amp;", "&", "<s>", "@/@", "▁", "&#64;", "a|b[c]'\"", "&amp;lt;"])
-def test_escapes_come_back_and_hide_marks(text):
+def test_escapes_are_undone_and_hide_marks(text):
     assert unescape(escape(text)) == text
     assert split_marks(escape(text)) == (False, escape(text), False)
 

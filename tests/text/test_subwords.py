@@ -20,12 +20,12 @@ def test_learning_and_applying_equal_the_library():
         assert " ".join(Subwords(codes).split(line.split(" "))) == bpe.segment(line)
 
 
-def test_learning_is_silent_when_standard_error_is_no_terminal(capfd):
+def test_learning_is_silent_when_standard_error_is_not_a_terminal(capfd):
     learn_codes(LINES, merges=2000, min_frequency=2)
     assert capfd.readouterr().err == ""
 
 
-def test_more_merges_than_the_text_gives():
+def test_more_merges_than_the_text_allows():
     codes = learn_codes(LINES, merges=1000, min_frequency=1)
     assert codes.count("\n") < 1000
     assert Subwords(codes).split(["lowest"]) == ["lowest"]
@@ -61,7 +61,7 @@ def test_joining(subwords, tokens):
 
 @pytest.mark.parametrize("token", ["@/@", "▁", "&#64;", "@&#64;@", "a", "ab", "x\u0301", "👩"])
 @pytest.mark.parametrize("merges", [1, 50])
-def test_every_token_comes_back(token, merges):
+def test_every_token_is_restored(token, merges):
     subwords = Subwords(learn_codes(LINES, merges=merges, min_frequency=1))
     assert join_subwords(subwords.split([token, "x", token])) == [token, "x", token]
 

@@ -45,7 +45,7 @@ def sentences(draw):
 @pytest.mark.parametrize("lang", LANGUAGES)
 @settings(max_examples=150, deadline=None)
 @given(text=sentences())
-def test_clean_text_comes_back(lang, text):
+def test_clean_text_is_restored(lang, text):
     pipeline = PIPELINES[lang]
     assert pipeline.restore(pipeline.prepare(text, lang=lang), lang=lang) == text
 
@@ -53,7 +53,7 @@ def test_clean_text_comes_back(lang, text):
 @pytest.mark.parametrize("lang", LANGUAGES)
 @settings(max_examples=150, deadline=None)
 @given(text=st.text(max_size=40) | st.text(alphabet="aT'\"@▁&;#-.,()%$“”„’«»< |文，1\u0301\u200bİ\x07\t", max_size=40))
-def test_any_text_comes_back_but_for_white_space_and_control_characters(lang, text):
+def test_any_text_is_restored_except_for_white_space_and_control_characters(lang, text):
     pipeline = PIPELINES[lang]
     subwords = pipeline.prepare(text, lang=lang)
     assert all(subword.split() == [subword] for subword in subwords)
@@ -62,7 +62,7 @@ def test_any_text_comes_back_but_for_white_space_and_control_characters(lang, te
 
 @settings(max_examples=150, deadline=None)
 @given(subwords=st.lists(st.text(alphabet='ab@▁&;#64."(', max_size=6)), lang=st.sampled_from(LANGUAGES))
-def test_restore_takes_whatever_a_model_makes(subwords, lang):
+def test_restore_accepts_any_output_of_a_model(subwords, lang):
     text = PIPELINES[lang].restore(subwords, lang=lang)
     assert "\n" not in text
     assert text == text.strip()
@@ -82,7 +82,7 @@ def test_save_and_load(tmp_path):
     assert TextPipeline.load(tmp_path / "pipeline.json").to_dict() == PIPELINES["zh"].to_dict()
 
 
-def test_without_truecasing_nothing_is_capitalised():
+def test_without_truecasing_nothing_is_capitalized():
     pipeline = make(truecaser=None, truecase=False)
     assert pipeline.restore(["das"], lang="de") == "das"
     assert TextPipeline.from_dict(pipeline.to_dict()).restore(["das"], lang="de") == "das"
@@ -107,7 +107,7 @@ def test_a_third_language_is_refused():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"src_lang": "xx"}, "language 'xx' is not known"),
+        ({"src_lang": "xx"}, "unknown language 'xx'"),
         ({"src_lang": "en"}, "two languages"),
         ({"format": 99}, "format 1"),
         ({"codes": "nonsense"}, "line 1"),

@@ -31,7 +31,7 @@ def run(*arguments):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """All stages on an ugly little corpus in two languages."""
+    """All stages on a small, difficult corpus in two languages."""
     folder = tmp_path_factory.mktemp("stages")
     for lang in LANGUAGES:
         (folder / f"train.{lang}").write_text("".join(line + "\n" for line in UGLY * 3), "utf-8", newline="")
@@ -76,7 +76,7 @@ def test_the_pipeline_equals_the_stages(folder, lang):
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)
-def test_restore_gives_the_lines_back(folder, tmp_path, lang):
+def test_restore_recovers_the_lines(folder, tmp_path, lang):
     out = tmp_path / "restored"
     run(
         "restore",
@@ -146,7 +146,7 @@ def test_truecasing_can_be_switched_off(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["tokenize", "--lang", "xx", "--input", "good"], "language 'xx' is not known"),
+        (["tokenize", "--lang", "xx", "--input", "good"], "unknown language 'xx'"),
         (["tokenize", "--lang", "en", "--input", "latin"], "line 2 is not UTF-8"),
         (["tokenize", "--lang", "en", "--input", "absent"], "no such file"),
         (["tokenize", "--lang", "en", "--input", "good", "--jobs", "0"], "--jobs 0"),

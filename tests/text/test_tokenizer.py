@@ -20,7 +20,7 @@ GOLDEN = [
     ("ru", "«Да», — сказал он, т. е. 5 руб.", "« Да » , — сказал он , т. е. 5 руб."),
     ("ru", "В 2019 г. было так…", "В 2019 г. было так …"),
 ]
-"""Language, text, and what Moses makes of it."""
+"""Language, text, and its tokens by Moses."""
 
 
 @pytest.mark.parametrize(("lang", "text", "expected"), GOLDEN)
@@ -46,7 +46,7 @@ def test_tokens_without_marks_are_those_of_moses(lang, text, expected):
         ("zh", "哦， 好！", "哦 ， ▁ 好 ！"),
     ],
 )
-def test_marks_stand_only_where_a_detokeniser_would_guess_wrong(lang, text, marked):
+def test_marks_only_where_a_detokenizer_would_guess_wrong(lang, text, marked):
     tokenizer = get_tokenizer(lang)
     assert " ".join(tokenizer.tokenise(text)) == marked
     assert tokenizer.detokenise(marked.split(" ")) == text
@@ -61,7 +61,7 @@ def test_marks_stand_only_where_a_detokeniser_would_guess_wrong(lang, text, mark
         ("fr", "L'homme n'est pas ici (hier)."),
     ],
 )
-def test_tokens_of_moses_without_marks_are_detokenised_too(lang, text):
+def test_tokens_of_moses_without_marks_are_detokenized_too(lang, text):
     assert get_tokenizer(lang).detokenise(MosesTokenizer(lang).tokenize(text)) == text
 
 
@@ -75,7 +75,7 @@ def test_tokens_of_moses_without_marks_are_detokenised_too(lang, text):
         ("\ufeffa\u200bb", "\ufeffa\u200bb"),
     ],
 )
-def test_white_space_of_any_kind_becomes_one_blank(line, cleaned):
+def test_white_space_of_any_kind_becomes_one_space(line, cleaned):
     assert clean(line) == cleaned
     for lang in ("en", "zh"):
         tokens = get_tokenizer(lang).tokenise(line)
@@ -84,12 +84,12 @@ def test_white_space_of_any_kind_becomes_one_blank(line, cleaned):
 
 
 @pytest.mark.parametrize("text", ["DOTMULTI", "x DOTDOTMULTI, y", "THISISPROTECTED000", "_ELLIPSIS_", "&lt;s&gt; <s>"])
-def test_internal_markers_of_the_library_may_stand_in_text(text):
+def test_text_may_contain_internal_markers_of_the_library(text):
     tokenizer = get_tokenizer("en")
     assert tokenizer.detokenise(tokenizer.tokenise(text)) == text
 
 
-def test_chinese_is_split_into_words_and_keeps_blanks_between_latin_words():
+def test_chinese_is_split_into_words_and_keeps_spaces_between_latin_words():
     tokenizer = get_tokenizer("zh")
     text = "北京大学的New York Times，3.5%。"
     tokens = tokenizer.tokenise(text)
@@ -98,7 +98,7 @@ def test_chinese_is_split_into_words_and_keeps_blanks_between_latin_words():
     assert tokenizer.detokenise(tokens) == text
 
 
-def test_normalising_and_lower_casing_are_what_the_way_back_gives():
+def test_normalise_gives_what_detokenization_restores():
     tokenizer = Tokenizer("de", normalise=True, lowercase=True)
     text = "„Ja“ – SAGTE  er…"
     assert tokenizer.normalise(text) == '"ja" - sagte er...'

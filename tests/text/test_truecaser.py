@@ -22,10 +22,10 @@ def truecaser():
 
 def test_learning_equals_moses():
     moses = MosesTruecaser().train([MosesTokenizer("en").tokenize(line) for line in TEXT])
-    learnt = Truecaser.learn(get_tokenizer("en").tokenise(line) for line in TEXT)
-    assert learnt.words == {lower for lower, form in moses["best"].items() if form == lower}
-    assert {"the", "saw", "end"} <= learnt.words
-    assert learnt.words.isdisjoint({"berlin", "i", "iphones"})
+    learned = Truecaser.learn(get_tokenizer("en").tokenise(line) for line in TEXT)
+    assert learned.words == {lower for lower, form in moses["best"].items() if form == lower}
+    assert {"the", "saw", "end"} <= learned.words
+    assert learned.words.isdisjoint({"berlin", "i", "iphones"})
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_learning_equals_moses():
         ("", ""),
     ],
 )
-def test_truecasing_and_the_way_back(truecaser, line, expected):
+def test_truecasing_is_undone_by_restore_case(truecaser, line, expected):
     tokens = line.split(" ")
     truecased = truecaser.truecase(tokens)
     assert " ".join(truecased) == expected

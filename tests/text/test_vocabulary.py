@@ -21,7 +21,7 @@ def test_specials_have_fixed_ids():
     assert Vocabulary.from_symbols([]).symbols == ("<pad>", "<s>", "</s>", "<unk>", "<mask>", "<eod>")
 
 
-def test_symbols_are_sorted_by_falling_frequency_then_spelling():
+def test_symbols_are_sorted_by_decreasing_frequency_then_spelling():
     vocabulary = Vocabulary.from_sentences([["b", "a", "c@@"], ["c@@", "b", "a"], ["c@@", "z"], []])
     assert vocabulary.symbols[N_SPECIALS:] == ("c@@", "a", "b", "z")
     assert vocabulary.counts[N_SPECIALS:] == (3, 2, 2, 1)
@@ -72,7 +72,7 @@ HEAD = "".join(f"{special}\t0\n" for special in SPECIALS)
         (HEAD + "a\n", "line 7"),
         (HEAD + "a\tmany\n", "line 7"),
         (HEAD + "a\t1\nb\t-1\n", "line 8"),
-        (HEAD + "a\t2\na\t1\n", "stands twice"),
+        (HEAD + "a\t2\na\t1\n", "duplicate"),
         (HEAD + "<s>\t2\n", "special"),
     ],
 )
@@ -91,7 +91,7 @@ def tagged():
     return Vocabulary.from_sentences([["b", "a", "b", "<en>", "[MASK1]"]], extras=extra_specials(["en", "de"]))
 
 
-def test_further_specials_stand_behind_the_fixed_ones():
+def test_extra_specials_follow_the_fixed_ones():
     vocabulary = tagged()
     assert vocabulary.symbols == (*SPECIALS, *EXTRAS, "b", "a")
     assert vocabulary.masks() == (6, 7)
@@ -101,7 +101,7 @@ def test_further_specials_stand_behind_the_fixed_ones():
     assert vocabulary.encode(["b", "<en>", "[MASK1]", "<de>"]) == [10, UNK, UNK, UNK]
 
 
-def test_further_specials_come_back_from_a_file_and_from_the_symbols_of_a_model_file(tmp_path):
+def test_extra_specials_are_restored_from_a_file_and_from_the_symbols_of_a_model_file(tmp_path):
     vocabulary = tagged()
     vocabulary.save(tmp_path / "vocabulary.txt")
     for again in (Vocabulary.load(tmp_path / "vocabulary.txt"), Vocabulary.from_symbols(vocabulary.symbols)):
@@ -110,7 +110,7 @@ def test_further_specials_come_back_from_a_file_and_from_the_symbols_of_a_model_
         assert again.encode(["a"]) == vocabulary.encode(["a"])
 
 
-def test_a_vocabulary_without_tags_is_as_before(tmp_path):
+def test_a_vocabulary_without_tags_is_unchanged(tmp_path):
     (tmp_path / "text").write_text("a b a\n", "utf-8")
     learn_vocabulary_file([tmp_path / "text"], tmp_path / "plain")
     learn_vocabulary_file([tmp_path / "text"], tmp_path / "tagged", tags=["en", "de"])
@@ -126,7 +126,7 @@ def test_impossible_tags_are_refused(languages):
         extra_specials(languages)
 
 
-def test_a_tag_or_mask_that_is_not_there_is_named():
+def test_a_missing_tag_or_mask_is_named():
     with pytest.raises(UserError, match="language 'fr': the vocabulary has no tag <fr> \\(it has <en> <de>\\)"):
         tagged().tag("fr")
     plain = Vocabulary.from_symbols(["a"])
@@ -136,6 +136,6 @@ def test_a_tag_or_mask_that_is_not_there_is_named():
         plain.masks()
 
 
-def test_a_further_special_among_the_subwords_is_refused():
+def test_an_extra_special_among_the_subwords_is_refused():
     with pytest.raises(UserError, match="special"):
         Vocabulary.from_symbols([*EXTRAS, "a", "<en>"])

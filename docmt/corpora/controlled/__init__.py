@@ -1,1 +1,1 @@
-"""The controlled corpus: generated English-German documents whose right translation depends on discourse."""
+"""The controlled corpus: generated English-German documents whose correct translation depends on discourse."""

@@ -1,20 +1,21 @@
-"""Building a document sentence by sentence, with the memory of what later sentences depend on."""
+"""Building a document sentence by sentence, keeping track of what later sentences depend on."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
+from typing import Generic, TypeVar
 
 from docmt.corpora.controlled import lexicon, sentences
 from docmt.corpora.controlled.german import GENDERS, Noun, Predicate
 from docmt.corpora.controlled.sentences import Sentence
-from docmt.corpora.controlled.settings import MAX_PRONOUN_DISTANCE, ControlledSettings, MoveWeights
+from docmt.corpora.controlled.settings import MAX_PRONOUN_DISTANCE, MoveWeights
 
 MAX_TOPIC_DISTANCE = 5
 MAX_WORDS = 2  # ambiguous words in a document, and words with two renderings
-CONTINUATION = 8.0  # how much likelier it is to take up what the document has prepared than to begin something
-EARLIER = 3.0  # how much likelier a pronoun points to a noun of an earlier sentence than to those mentioned last
-OPEN_IN_TREE = 20.0  # how much likelier a pronoun points to what the discourse tree keeps open
+# How much likelier …
+CONTINUATION = 8.0  # … a document continues what it has prepared than begins something new
+EARLIER = 3.0  # … a pronoun refers to a noun of an earlier sentence than to those mentioned last
+OPEN_IN_TREE = 20.0  # … a pronoun refers to what the discourse tree keeps open
 
 
 @dataclass(frozen=True)
@@ -22,11 +23,11 @@ class Placed:
     """A sentence in its document.
 
     Attributes:
-        sentence: what stands there.
-        tgt: the German rendering that the context demands.
-        phenomenon: `pronoun`, `deixis`, `cohesion` or `ellipsis` when the context decided the rendering, else None.
+        sentence: the sentence with all its renderings.
+        tgt: the German rendering that the context requires.
+        phenomenon: `pronoun`, `deixis`, `cohesion` or `ellipsis` if the context decides the rendering, else None.
         kind: what the sentence does, for counting.
-        antecedent: index of the sentence that decides the rendering, None when nothing does.
+        antecedent: index of the sentence that decides the rendering, None if there is none.
         parent: index of the sentence to which it is attached in the discourse tree, -1 for the first.
         relation, nuclearity: of that attachment; "NS": the parent is the nucleus, "SN": the parent is the satellite.
     """
@@ -41,17 +42,20 @@ class Placed:
     nuclearity: str
 
 
+Decision = TypeVar("Decision")
+
+
 @dataclass(frozen=True)
-class Mention:
-    """Where something was last decided: the sentence, and the noun, sense or rendering that it decided for."""
+class Mention(Generic[Decision]):
+    """The sentence that last decided something, and the noun, sense, rendering or address that it chose."""
 
     index: int
-    value: object
+    value: Decision
 
 
 @dataclass(frozen=True)
 class Elided:
-    """The verb phrase that an elliptical sentence can repeat; `gender` is None without an object."""
+    """The verb phrase that an elliptical sentence can repeat; `gender` is that of its object, None without one."""
 
     predicate: Predicate
     person: str
@@ -60,15 +64,15 @@ class Elided:
 
 @dataclass
 class DocumentBuilder:
-    """A document in the making.
+    """A document under construction.
 
     Attributes:
-        rng: the only source of chance.
-        weights: how often each kind of sentence comes.
-        reserved: noun classes and words that random sentences must leave alone (those of a suite's focus).
-        has_deixis: whether random sentences may fix or use the address.
+        rng: the only source of randomness.
+        weights: relative frequency of each kind of sentence.
+        reserved: noun classes and words that random sentences must not use (those of a suite's focus).
+        has_deixis: whether random sentences may depend on the form of address.
         has_ellipsis: whether random sentences may be elliptical.
-        paired_introductions: share of introductions with two nouns, but for the first, which has two unless it is 0.
+        paired_introductions: share of introductions with two nouns; the first has two unless this is 0.
     """
 
     rng: Random
@@ -78,10 +82,10 @@ class DocumentBuilder:
     has_ellipsis: bool = True
     paired_introductions: float = 0.6
     placed: list[Placed] = field(default_factory=list)
-    nouns: dict[str, Mention] = field(default_factory=dict)
-    senses: dict[str, Mention] = field(default_factory=dict)
-    renderings: dict[str, Mention] = field(default_factory=dict)
-    address: Mention | None = None
+    nouns: dict[str, Mention[Noun]] = field(default_factory=dict)
+    senses: dict[str, Mention[int]] = field(default_factory=dict)
+    renderings: dict[str, Mention[int]] = field(default_factory=dict)
+    address: Mention[str] | None = None
     elided: Elided | None = None
     frontier: list[int] = field(default_factory=list)
 
@@ -95,7 +99,7 @@ class DocumentBuilder:
 
     @property
     def tgt(self) -> tuple[str, ...]:
-        """The target sentences that the context demands."""
+        """The target sentences that the context requires."""
         return tuple(placed.tgt for placed in self.placed)
 
     # Adding given sentences
@@ -111,8 +115,9 @@ class DocumentBuilder:
         phenomenon: str | None = None,
         antecedent: int | None = None,
     ) -> None:
-        """Append a sentence and attach it on the right frontier of the tree: to its antecedent if that is still
-        open, else to the sentence before.
+        """Append a sentence and attach it to the right frontier of the tree.
+
+        It is attached to its antecedent if that is still open, else to the sentence before.
         """
         index = len(self.placed)
         self.elided = None
@@ -124,7 +129,7 @@ class DocumentBuilder:
         else:
             parent = self.frontier[-1]
             if antecedent is None and self.placed[parent].kind == "filler":
-                # What only sets the scene is the satellite of what it prepares.
+                # A sentence that only sets the scene is a satellite of the next one.
                 relation, nuclearity = "Background", "SN"
                 self.frontier.pop()
         self.frontier.append(index)
@@ -142,15 +147,16 @@ class DocumentBuilder:
         )
 
     def _fresh(self, draw: Callable[..., Sentence], *arguments: object) -> Sentence:
-        """A sentence that the document does not hold yet, unless chance insists."""
-        for _ in range(10):
-            sentence = draw(self.rng, *arguments)
-            if all(placed.sentence.src != sentence.src for placed in self.placed):
+        """The first of at most ten draws that the document does not have yet, else the last."""
+        sentence = draw(self.rng, *arguments)
+        for _ in range(9):
+            if sentence.src not in self.src:
                 break
+            sentence = draw(self.rng, *arguments)
         return sentence
 
     def add_filler(self) -> None:
-        """Add a sentence that decides nothing."""
+        """Add a sentence on which nothing depends."""
         self._add(self._fresh(sentences.filler), "filler", relation="Background")
 
     def add_introduction(
@@ -161,7 +167,7 @@ class DocumentBuilder:
         predicate: Predicate | None = None,
         plain: bool = False,
     ) -> None:
-        """Mention one noun or two (by class), to which later pronouns can point."""
+        """Mention one or two nouns (by class), to which later pronouns can refer."""
         person = person or self.rng.choice(lexicon.PERSONS)
         predicate = predicate or self.rng.choice(lexicon.TRANSITIVE)
         sentence = sentences.introduction(
@@ -171,6 +177,7 @@ class DocumentBuilder:
         for class_name, noun in nouns.items():
             self.nouns[class_name] = Mention(len(self) - 1, noun)
         if len(sentence.edus) == len(nouns) == 1:
+            (noun,) = nouns.values()
             self.elided = Elided(predicate, person, noun.gender)
 
     def add_activity(self, predicate: Predicate, *, person: str) -> None:
@@ -179,7 +186,7 @@ class DocumentBuilder:
         self.elided = Elided(predicate, person, None)
 
     def add_pronoun(self, class_name: str, sentence: Sentence | None = None) -> None:
-        """Add a sentence whose pronoun points to the last mentioned noun of a class."""
+        """Add a sentence whose pronoun refers to the last mentioned noun of a class."""
         mention = self.nouns[class_name]
         self._add(
             sentence or self._fresh(sentences.pronoun, class_name),
@@ -191,12 +198,13 @@ class DocumentBuilder:
         )
 
     def add_greeting(self, address: str) -> None:
-        """Fix the address."""
+        """Set the form of address."""
         self._add(sentences.greeting(self.rng, address), "greeting", relation="Joint", nuclearity="NN")
         self.address = Mention(len(self) - 1, address)
 
     def add_deixis(self, sentence: Sentence | None = None) -> None:
         """Add a sentence with `you` or `your`."""
+        assert self.address is not None, "a greeting comes first"
         self._add(
             sentence or self._fresh(sentences.deixis),
             "deixis",
@@ -223,8 +231,8 @@ class DocumentBuilder:
             antecedent=mention.index,
         )
 
-    def add_consistent(self, word: str, *, rendering: int | None = None, sentence: Sentence | None = None) -> None:
-        """Use a word with two renderings: the first use decides (for `rendering`), later ones follow the last."""
+    def add_consistent(self, word: str, *, rendering: int = 0, sentence: Sentence | None = None) -> None:
+        """Use a word with two renderings: the first use chooses `rendering`, later ones repeat it."""
         sentence = sentence or self._fresh(sentences.consistent, word)
         mention = self.renderings.get(word)
         if mention is None:
@@ -244,6 +252,7 @@ class DocumentBuilder:
     def add_ellipsis(self, sentence: Sentence | None = None) -> None:
         """Add a sentence that repeats the verb phrase of the sentence before."""
         elided = self.elided
+        assert elided is not None, "the sentence before has a verb phrase to repeat"
         if sentence is None:
             person = self.rng.choice([name for name in lexicon.PERSONS if name != elided.person])
             sentence = sentences.ellipsis(self.rng, person=person, verbs=(elided.predicate,), gender=elided.gender)
@@ -260,7 +269,7 @@ class DocumentBuilder:
     # Adding random sentences
 
     def add_random(self, *, allowed: frozenset[str] | None = None) -> None:
-        """Add a sentence of a random kind among those that are possible now (and `allowed`)."""
+        """Add a sentence of a random kind that is possible now (and `allowed`)."""
         options = {
             kind: weight
             for kind, weight in self._options(n_choices=2 if allowed is None else 1).items()
@@ -269,10 +278,19 @@ class DocumentBuilder:
         if not options:
             options = {"filler": 1.0}
         kind = self.rng.choices(list(options), weights=list(options.values()))[0]
-        getattr(self, f"_random_{kind}")()
+        moves = {
+            "introduction": self._random_introduction,
+            "pronoun": self._random_pronoun,
+            "deixis": self.add_deixis,
+            "ambiguous": self._random_ambiguous,
+            "consistent": self._random_consistent,
+            "ellipsis": self._random_ellipsis,
+            "filler": self.add_filler,
+        }
+        moves[kind]()
 
     def _options(self, *, n_choices: int) -> dict[str, float]:
-        """Weights of the kinds that are possible; a pronoun needs `n_choices` nouns to which it could point."""
+        """Weights of the kinds that are possible; a pronoun needs `n_choices` nouns to which it could refer."""
         weights = self.weights
         options = {"introduction": weights.introduction, "filler": weights.filler}
         if len(self.pronoun_classes()) >= n_choices:
@@ -289,8 +307,10 @@ class DocumentBuilder:
         return options
 
     def pronoun_classes(self) -> dict[str, float]:
-        """Classes to which a pronoun can point now, with weights that favour what the discourse tree keeps open
-        and what lies further back: the noun mentioned last must not be a good guess.
+        """Weights of the classes to which a pronoun can refer now.
+
+        They favor what the discourse tree keeps open and what was mentioned earlier: the noun mentioned last must not
+        be a good guess.
         """
         index = len(self)
         last = max((mention.index for mention in self.nouns.values()), default=-1)
@@ -302,13 +322,13 @@ class DocumentBuilder:
                 found[name] = weight * distance * (EARLIER if mention.index < last else 1.0)
         return found
 
-    def _new_words(self, words: dict, known: dict[str, Mention]) -> list[str]:
+    def _new_words(self, words: dict, known: dict[str, Mention[int]]) -> list[str]:
         if len(known) >= MAX_WORDS:
             return []
         return [word for word in words if word not in known and word not in self.reserved]
 
     def _open_words(self) -> list[str]:
-        """Ambiguous words whose topic is not too far back."""
+        """Ambiguous words whose topic is recent enough."""
         return [
             word
             for word, mention in self.senses.items()
@@ -318,11 +338,8 @@ class DocumentBuilder:
     def _used_words(self) -> list[str]:
         return [word for word in self.renderings if word not in self.reserved]
 
-    def _random_filler(self) -> None:
-        self.add_filler()
-
     def _random_introduction(self) -> None:
-        # At most one noun per class: the class alone tells the antecedent.
+        # At most one noun per class: the class alone identifies the antecedent.
         free = [name for name in lexicon.CLASSES if name not in self.reserved]
         fresh = [name for name in free if name not in self.nouns]
         is_first_of_pairs = not self.nouns and self.paired_introductions > 0
@@ -332,16 +349,13 @@ class DocumentBuilder:
         self.add_introduction({name: self._noun(name, gender) for name, gender in zip(names, genders, strict=True)})
 
     def _noun(self, class_name: str, gender: str) -> Noun:
-        """The noun that the document has for a class, or a new one of the given gender."""
+        """The document's noun of a class, or a new one of the given gender."""
         mention = self.nouns.get(class_name)
         return mention.value if mention else self.rng.choice(lexicon.CLASSES[class_name].nouns[gender])
 
     def _random_pronoun(self) -> None:
         classes = self.pronoun_classes()
         self.add_pronoun(self.rng.choices(list(classes), weights=list(classes.values()))[0])
-
-    def _random_deixis(self) -> None:
-        self.add_deixis()
 
     def _random_ambiguous(self) -> None:
         pending = self._open_words()
@@ -366,38 +380,3 @@ class DocumentBuilder:
             self.add_activity(self.rng.choice(lexicon.INTRANSITIVE), person=self.rng.choice(lexicon.PERSONS))
         else:
             self._random_introduction()
-
-
-def build_document(rng: Random, settings: ControlledSettings, n_sentences: int) -> DocumentBuilder:
-    """A document of the corpus: a greeting near its start, and at least the demanded numbers of pronouns and deixis."""
-    builder = DocumentBuilder(rng, settings.weights, paired_introductions=settings.paired_introductions)
-    greeting_at = rng.randint(0, min(4, n_sentences - settings.least_sentences()))
-    missing = {"pronoun": settings.min_pronouns, "deixis": settings.min_deictic}
-    while len(builder) < n_sentences:
-        if len(builder) == greeting_at:
-            builder.add_greeting(rng.choice(sentences.ADDRESSES))
-            continue
-        n_free = n_sentences - len(builder) - (len(builder) < greeting_at)
-        builder.add_random(allowed=_still_needed(builder, missing, n_free))
-        kind = builder.placed[-1].kind
-        if missing.get(kind, 0) > 0:
-            missing[kind] -= 1
-    return builder
-
-
-def _still_needed(builder: DocumentBuilder, missing: dict[str, int], n_free: int) -> frozenset[str] | None:
-    """The kinds of sentences to which the next one is bound when `n_free` are left; None when all are allowed."""
-    n_pronouns, n_deictic = missing["pronoun"], missing["deixis"]
-    reach = max(
-        (mention.index + MAX_PRONOUN_DISTANCE + 1 - len(builder) for mention in builder.nouns.values()), default=0
-    )
-    n_introductions = max(0, math.ceil((n_pronouns - max(0, reach)) / MAX_PRONOUN_DISTANCE))
-    # One sentence is kept in reserve, because any other one also takes nouns out of reach.
-    if n_pronouns + n_deictic == 0 or n_free > n_pronouns + n_deictic + n_introductions + 1:
-        return None
-    if n_pronouns > 0 and reach < 1:
-        return frozenset({"introduction"})
-    needed = {kind for kind, number in missing.items() if number > 0}
-    if 0 < reach <= n_pronouns:
-        needed.discard("deixis")  # all sentences within reach are needed for pronouns
-    return frozenset(needed)

@@ -8,10 +8,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from docmt.corpora.controlled.building import DocumentBuilder, Placed, build_document
+from docmt.corpora.controlled.building import DocumentBuilder, Placed
 from docmt.corpora.controlled.discourse import describe_discourse, measure_neighbourhood, split_words
+from docmt.corpora.controlled.planning import build_document
 from docmt.corpora.controlled.settings import ControlledSettings
-from docmt.corpora.controlled.suites import BUILDERS, Item, build_suite
+from docmt.corpora.controlled.suites import BUILDERS, GeneratedItem, build_suite
 from docmt.corpora.documents import Document, write_documents
 from docmt.errors import UserError
 from docmt.files import write_json, write_jsonl
@@ -31,7 +32,7 @@ class Generated:
 
     Attributes:
         document: its text.
-        placed: its sentences with what decides them.
+        placed: its sentences with what decides their renderings.
         discourse: its gold discourse, as in `*.discourse.jsonl`.
     """
 
@@ -41,24 +42,24 @@ class Generated:
 
 
 def generate_corpus(settings: ControlledSettings, out: Path) -> None:
-    """Write the corpus into the folder `out`; the manifest comes last.
+    """Write the corpus to the folder `out`; the manifest is written last.
 
     Files: `{train,dev,test}.{en,de}`, `{split}.documents.tsv`, `{split}.discourse.jsonl`, `suites/{suite}.jsonl`,
-    `suites/discourse/{suite}.jsonl`, `manifest.json`. No source document stands twice, in the splits or between
-    splits and suites. The same settings give the same bytes, the manifest's provenance apart.
+    `suites/discourse/{suite}.jsonl`, `manifest.json`. No two documents, of splits or suites, have the same source. The
+    same settings give the same bytes, except for the provenance in the manifest.
 
-    Raises UserError when there are not as many different documents as the settings demand.
+    Raises UserError when there are fewer different documents than the settings ask for.
     """
     out = Path(out)
     seen: set[tuple[str, ...]] = set()
     suites = {name: build_suite(name, settings) for name in BUILDERS}
     for items in suites.values():
         seen.update(tuple(item["src"]) for item, _ in items)
-    # The held-out documents come first, so that they do not change with the size of the training split.
+    # The held-out documents come first, so that they do not depend on the size of the training split.
     splits = {split: generate_split(settings, split, seen=seen) for split in (*HELD_OUT, "train")}
     for split, documents in splits.items():
         prefix = out / split
-        write_documents(prefix, (item.document for item in documents), src_lang=SRC_LANG, tgt_lang=TGT_LANG)
+        write_documents(prefix, (item.document for item in documents), languages=(SRC_LANG, TGT_LANG))
         write_jsonl(Path(f"{prefix}.discourse.jsonl"), (item.discourse for item in documents))
     for name, items in suites.items():
         write_jsonl(out / "suites" / f"{name}.jsonl", (item for item, _ in items))
@@ -69,9 +70,9 @@ def generate_corpus(settings: ControlledSettings, out: Path) -> None:
 
 
 def generate_split(settings: ControlledSettings, split: str, *, seen: set[tuple[str, ...]]) -> list[Generated]:
-    """The documents of a split, none of whose sources is in `seen`, to which they are added.
+    """Generate the documents of a split. Their sources differ from those in `seen`, and are added to it.
 
-    Each document has its own stream of random numbers, so document i does not depend on how many there are.
+    Each document has a separate stream of random numbers, so document i does not depend on their number.
     """
     count = getattr(settings, f"n_{split}_documents")
     documents = []
@@ -81,7 +82,7 @@ def generate_split(settings: ControlledSettings, split: str, *, seen: set[tuple[
         name = f"{split}-{number:06d}"
         documents.append(
             Generated(
-                Document(name, builder.src, builder.tgt),
+                Document(name, (builder.src, builder.tgt)),
                 tuple(builder.placed),
                 describe_discourse(name, builder.placed),
             )
@@ -92,19 +93,19 @@ def generate_split(settings: ControlledSettings, split: str, *, seen: set[tuple[
 def _unseen_document(settings: ControlledSettings, seed: str, seen: set[tuple[str, ...]]) -> DocumentBuilder:
     rng = Random(seed)
     for _ in range(MAX_ATTEMPTS):
-        # The shorter of two draws: short documents are more frequent.
+        # The shorter of two draws, so that short documents are more frequent.
         lengths = [rng.randint(settings.min_sentences, settings.max_sentences) for _ in range(2)]
         builder = build_document(rng, settings, min(lengths))
         if builder.src not in seen:
             return builder
     raise UserError(
-        "controlled corpus: no new document after "
-        f"{MAX_ATTEMPTS} attempts: ask for fewer documents, or raise max_sentences"
+        f"controlled corpus: no new document in {MAX_ATTEMPTS} attempts: ask for fewer documents, or raise "
+        "max_sentences"
     )
 
 
 def describe_corpus(
-    settings: ControlledSettings, splits: dict[str, list[Generated]], suites: dict[str, list[Item]]
+    settings: ControlledSettings, splits: dict[str, list[Generated]], suites: dict[str, list[GeneratedItem]]
 ) -> dict[str, Any]:
     """The manifest: settings, counts, distances, vocabulary, provenance."""
     return {
@@ -120,7 +121,7 @@ def _describe_split(documents: list[Generated]) -> dict[str, Any]:
     distances: dict[str, Counter] = {}
     for document in documents:
         for index, item in enumerate(document.placed):
-            if item.phenomenon:
+            if item.phenomenon and item.antecedent is not None:
                 distances.setdefault(item.phenomenon, Counter())[index - item.antecedent] += 1
     neighbourhood = measure_neighbourhood((item.placed, item.discourse) for item in documents)
     return {
@@ -142,7 +143,7 @@ def _describe_split(documents: list[Generated]) -> dict[str, Any]:
     }
 
 
-def _describe_suite(items: list[Item]) -> dict[str, Any]:
+def _describe_suite(items: list[GeneratedItem]) -> dict[str, Any]:
     return {
         "n_items": len(items),
         "n_groups": len({item["group"] for item, _ in items}),

@@ -1,4 +1,4 @@
-"""German (and the little English) grammar that the generator needs: articles, endings, pronouns, clause order.
+"""The grammar that the generator needs (mostly German): articles, endings, pronouns, clause order.
 
 Genders are "m", "f", "n"; cases are "nom" and "acc"; only the singular is declined.
 """
@@ -53,9 +53,9 @@ class Predicate:
     """A predicate in the third person singular.
 
     Attributes:
-        english: verb and what follows it; `{it}` is the place of a pronoun object, if there is one.
+        english: the verb and what follows it; `{it}` is the place of the object pronoun, if any.
         verb: the finite German verb.
-        rest: what follows the verb in a German main clause, `{it}` as above.
+        rest: what follows the verb in a German main clause, with `{it}` as above.
     """
 
     english: str
@@ -63,39 +63,39 @@ class Predicate:
     rest: str
 
     def fill(self, english: str, german: str) -> "Predicate":
-        """The predicate with its object put in."""
+        """The predicate with its object filled in."""
         return Predicate(self.english.format(it=english), self.verb, self.rest.format(it=german))
 
 
 @dataclass(frozen=True)
 class Clause:
-    """A clause of a subject and a predicate, which can stand as a main clause or as a subordinate one."""
+    """A subject and a predicate, which can form a main clause or a subordinate one."""
 
     subject: Phrase
     predicate: Predicate
 
     def english(self, front: str | None = None) -> str:
-        """Front field, subject, predicate."""
+        """The English clause: front field, subject, predicate."""
         return join(front, self.subject.english, self.predicate.english)
 
     def main(self, front: str | None = None) -> str:
-        """German main clause: the finite verb stands second, after the front field or after the subject."""
+        """The German main clause: the finite verb is second, after the front field or the subject."""
         if front is None:
             return join(self.subject.german, self.predicate.verb, self.predicate.rest)
         return join(front, self.predicate.verb, self.subject.german, self.predicate.rest)
 
     def subordinate(self) -> str:
-        """German subordinate clause: the finite verb stands last."""
+        """The German subordinate clause: the finite verb is last."""
         return join(self.subject.german, self.predicate.rest, self.predicate.verb)
 
 
 def join(*parts: str | None) -> str:
-    """The parts that are not empty, separated by blanks."""
+    """The nonempty parts, separated by spaces."""
     return " ".join(part for part in parts if part)
 
 
 def capitalise(text: str) -> str:
-    """The text with its first letter in upper case, the rest as it is."""
+    """The text with its first letter in upper case and the rest unchanged."""
     return text[:1].upper() + text[1:]
 
 

@@ -1,4 +1,4 @@
-"""The words of the controlled corpus: one English form has one German form, apart from the four phenomena."""
+"""The words of the controlled corpus: except in the four phenomena, an English form has one German form."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from docmt.corpora.controlled.german import Clause, Noun, Phrase, Predicate
 
 @dataclass(frozen=True)
 class NounClass:
-    """Nouns that a set of predicates selects; two of each gender, so that the class says nothing about the gender.
+    """Nouns that a set of predicates selects: two of each gender, so that the class does not reveal the gender.
 
     Attributes:
         nouns: by gender.
@@ -21,12 +21,15 @@ class NounClass:
 
 
 def _nouns(**genders: str) -> dict[str, tuple[Noun, ...]]:
-    return {
-        gender: tuple(Noun(*pair.split("/"), gender) for pair in pairs.split(", ")) for gender, pairs in genders.items()
-    }
+    return {gender: tuple(_noun(pair, gender) for pair in pairs.split(", ")) for gender, pairs in genders.items()}
 
 
-# Few classes with few predicates, so that a small model finds the link from predicate to noun within minutes.
+def _noun(pair: str, gender: str) -> Noun:
+    english, german = pair.split("/")
+    return Noun(english, german, gender)
+
+
+# Few classes with few predicates, so that a small model learns which predicate takes which noun within minutes.
 CLASSES = {
     "food": NounClass(
         _nouns(m="cake/Kuchen, cheese/Käse", f="soup/Suppe, tart/Torte", n="steak/Steak, omelette/Omelett"),
@@ -62,10 +65,6 @@ CLASSES = {
         ),
         objects=(Predicate("waters {it} every evening", "gießt", "{it} jeden Abend"),),
     ),
-}
-
-CLASS_OF_NOUN = {
-    noun.english: name for name, group in CLASSES.items() for nouns in group.nouns.values() for noun in nouns
 }
 
 PERSONS = ("Anna", "Tom", "Lena", "Paul", "Emma", "Max")
@@ -140,7 +139,7 @@ GREETING_TAILS = (
 
 
 @dataclass(frozen=True)
-class Address:
+class AddressedPredicate:
     """A predicate whose subject is `you`; `verbs` maps the address to the finite German verb."""
 
     english: str
@@ -149,16 +148,16 @@ class Address:
 
 
 STATEMENTS = (
-    Address("know this town very well", {"du": "kennst", "Sie": "kennen"}, "diese Stadt sehr gut"),
-    Address("speak very good German", {"du": "sprichst", "Sie": "sprechen"}, "sehr gutes Deutsch"),
-    Address("are always welcome here", {"du": "bist", "Sie": "sind"}, "hier immer willkommen"),
-    Address("have a very good idea", {"du": "hast", "Sie": "haben"}, "eine sehr gute Idee"),
+    AddressedPredicate("know this town very well", {"du": "kennst", "Sie": "kennen"}, "diese Stadt sehr gut"),
+    AddressedPredicate("speak very good German", {"du": "sprichst", "Sie": "sprechen"}, "sehr gutes Deutsch"),
+    AddressedPredicate("are always welcome here", {"du": "bist", "Sie": "sind"}, "hier immer willkommen"),
+    AddressedPredicate("have a very good idea", {"du": "hast", "Sie": "haben"}, "eine sehr gute Idee"),
 )
 QUESTIONS = (
-    Address("can you help me", {"du": "kannst", "Sie": "können"}, "mir helfen"),
-    Address("do you need more time", {"du": "brauchst", "Sie": "brauchen"}, "mehr Zeit"),
-    Address("do you understand the question", {"du": "verstehst", "Sie": "verstehen"}, "die Frage"),
-    Address("will you come tomorrow", {"du": "kommst", "Sie": "kommen"}, "morgen"),
+    AddressedPredicate("can you help me", {"du": "kannst", "Sie": "können"}, "mir helfen"),
+    AddressedPredicate("do you need more time", {"du": "brauchst", "Sie": "brauchen"}, "mehr Zeit"),
+    AddressedPredicate("do you understand the question", {"du": "verstehst", "Sie": "verstehen"}, "die Frage"),
+    AddressedPredicate("will you come tomorrow", {"du": "kommst", "Sie": "kommen"}, "morgen"),
 )
 YOU_OBJECT = (
     (Phrase("I would like to thank you", "ich möchte {you} danken"), {"du": "dir", "Sie": "Ihnen"}),

@@ -1,4 +1,4 @@
-"""Rendering of the kinds of sentences in both languages, with all the German variants that context chooses from."""
+"""The kinds of sentences in both languages, with all German variants from which the context chooses."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -28,10 +28,10 @@ class Sentence:
     """A source sentence with its German renderings.
 
     Attributes:
-        edus: the English text, one part per elementary discourse unit; joined by blanks they are the sentence.
-        variants: German renderings by what decides between them (a gender, an address, a sense, ...); a sentence
-            that no context decides has the one key "".
-        relation, nuclearity: how the two EDUs relate ("NS": the first is the nucleus), None for one EDU.
+        edus: the English text, one part per elementary discourse unit; joined by spaces, they are the sentence.
+        variants: German renderings by what decides between them (a gender, an address, a sense, …); a sentence
+            that does not depend on context has the single key "".
+        relation, nuclearity: how its two EDUs relate ("NS": the first is the nucleus); None for one EDU.
     """
 
     edus: tuple[str, ...]
@@ -59,7 +59,7 @@ def _front_pair(front: Phrase | None) -> tuple[str | None, str | None]:
 
 
 def with_subordinate(rng: Random, clause: Clause, other: Clause) -> Sentence:
-    """A sentence of two EDUs: `clause` is the main clause, `other` hangs on it by a conjunction."""
+    """A sentence of two EDUs: the main clause `clause`, and `other`, subordinate to it by a conjunction."""
     conjunction, relation = rng.choice(lexicon.CONJUNCTIONS)
     english = join(conjunction.english, other.english())
     german = join(conjunction.german, other.subordinate())
@@ -82,9 +82,9 @@ def filler(rng: Random) -> Sentence:
 def introduction(
     rng: Random, nouns: Sequence[Noun], *, person: str, predicate: Predicate, plain: bool = False
 ) -> Sentence:
-    """A sentence that mentions one or two nouns as the object of a verb that goes with every noun.
+    """A sentence that mentions one or two nouns as the object of a verb that takes any noun.
 
-    With `plain` it has one EDU, so that an elliptical sentence can follow.
+    With `plain`, it has one EDU, so that an elliptical sentence can follow.
     """
     phrases, is_bare = [], True
     for noun in nouns:
@@ -131,7 +131,7 @@ def pronoun(rng: Random, class_name: str) -> Sentence:
 
 
 def greeting(rng: Random, address: str) -> Sentence:
-    """The sentence that fixes the address ("du" or "Sie") of the document."""
+    """The sentence that sets the form of address ("du" or "Sie") of the document."""
     hello = rng.choice(lexicon.GREETINGS[address])
     title = rng.choice(lexicon.TITLES)
     name = rng.choice(lexicon.FIRST_NAMES if address == "du" else lexicon.SURNAMES)
@@ -141,7 +141,7 @@ def greeting(rng: Random, address: str) -> Sentence:
 
 
 def deixis(rng: Random) -> Sentence:
-    """A sentence with `you` or `your`; the variants are the addresses."""
+    """A sentence with `you` or `your`; the variants are the forms of address."""
     kind = rng.randrange(5)
     if kind == 0:
         form = rng.choice(lexicon.QUESTIONS)
@@ -205,7 +205,7 @@ def activity(rng: Random, predicate: Predicate, *, person: str) -> Sentence:
 def ellipsis(rng: Random, *, person: str, verbs: tuple[Predicate, ...], gender: str | None) -> Sentence:
     """An elliptical sentence; the variants are the German verbs that it can repeat.
 
-    `gender` is that of the object of the repeated verb, None for an intransitive verb.
+    `gender` is the gender of the object of the repeated verb, None for an intransitive verb.
     """
     frame = rng.choice(lexicon.ELLIPSIS_FRAMES)
     it = PRONOUN["acc"][gender] if gender else ""

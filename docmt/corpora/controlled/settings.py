@@ -11,10 +11,10 @@ MAX_PRONOUN_DISTANCE = 5
 
 
 class MoveWeights(Settings):
-    """How often the generator takes each kind of sentence when more than one is possible (relative weights)."""
+    """Relative weights of the kinds of sentences; the generator draws among those that are possible."""
 
     introduction: float = Field(default=2.0, gt=0)
-    """A sentence that brings in a noun to which a pronoun can point."""
+    """A sentence that introduces a noun to which a pronoun can refer."""
     pronoun: float = Field(default=10.0, gt=0)
     """A sentence with `it`."""
     deixis: float = Field(default=2.0, gt=0)
@@ -24,38 +24,38 @@ class MoveWeights(Settings):
     consistent: float = Field(default=1.0, ge=0)
     """A sentence with a word that has two legitimate renderings."""
     ellipsis: float = Field(default=3.5, ge=0)
-    """An elliptical sentence, or one that can be continued by one."""
+    """An elliptical sentence, or one that an elliptical sentence can follow."""
     filler: float = Field(default=0.2, ge=0)
     """A sentence that decides nothing and depends on nothing."""
 
 
 class ControlledSettings(Settings):
-    """The controlled corpus: how much of it, and from which seed. The defaults are the size of the demo."""
+    """The controlled corpus: its size, its seed and the mixture of its sentences."""
 
     seed: int = Field(default=1, ge=0)
-    """Equal seeds (and settings) give equal files, byte for byte."""
+    """The same seed and settings give the same files, byte for byte."""
     n_train_documents: int = Field(default=3000, ge=1)
-    """Documents of the training split. The other splits and the suites do not depend on it."""
+    """Documents in the training split. The other splits and the suites do not depend on it."""
     n_dev_documents: int = Field(default=150, ge=1)
-    """Documents of the development split."""
+    """Documents in the development split."""
     n_test_documents: int = Field(default=150, ge=1)
-    """Documents of the test split."""
+    """Documents in the test split."""
     n_suite_items: int = Field(default=300, ge=12, multiple_of=12)
-    """Items of each contrastive suite; a multiple of 12, so that all balance groups are whole."""
+    """Items in each contrastive suite; a multiple of 12, so that all balance groups are complete."""
     min_sentences: int = Field(default=6, ge=4)
-    """Sentences of the shortest documents."""
+    """Sentences in the shortest documents."""
     max_sentences: int = Field(default=20, ge=10, le=200)
-    """Sentences of the longest documents; at least 10, the least that the longest distance in a suite needs."""
+    """Sentences in the longest documents; the longest distance in a suite needs at least 10."""
     min_pronouns: int = Field(default=2, ge=0)
-    """Each document has at least this many sentences with `it`."""
+    """Minimum number of sentences with `it` in a document."""
     min_deictic: int = Field(default=2, ge=0)
-    """Each document has at least this many sentences with `you` or `your`."""
+    """Minimum number of sentences with `you` or `your` in a document."""
     paired_introductions: float = Field(default=0.6, ge=0, le=1)
-    """Share of introductions with two nouns of different genders, between which only the class decides; the first of a
-    document has two unless this is 0. The fewer, the sooner a model learns to look for the class, and the better the
-    guess is."""
+    """Share of introductions with two nouns of different genders, which only their class distinguishes; the first
+    introduction in a document has two nouns unless this is 0. With fewer pairs, a model learns sooner to look for the
+    class, and guessing works better."""
     weights: MoveWeights = MoveWeights()
-    """The mixture of kinds of sentences."""
+    """The mixture of the kinds of sentences."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -64,11 +64,11 @@ class ControlledSettings(Settings):
         if self.min_sentences < (needed := self.least_sentences()):
             raise ValueError(
                 f"min_sentences {self.min_sentences} is too small: min_pronouns {self.min_pronouns} and min_deictic "
-                f"{self.min_deictic} with a greeting and the nouns for the pronouns need {needed}"
+                f"{self.min_deictic}, a greeting and the nouns for the pronouns need {needed}"
             )
         return self
 
     def least_sentences(self) -> int:
-        """The shortest document that holds what is demanded: a noun serves at most MAX_PRONOUN_DISTANCE pronouns."""
+        """The shortest possible length: one noun serves at most MAX_PRONOUN_DISTANCE pronouns."""
         n_introductions = max(1, math.ceil(self.min_pronouns / MAX_PRONOUN_DISTANCE))
         return 1 + n_introductions + self.min_pronouns + self.min_deictic

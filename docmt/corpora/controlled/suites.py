@@ -1,8 +1,8 @@
 """Contrastive suites on which a model without context scores exactly one half, by construction.
 
-Items come in groups that share the focus sentence and the two renderings of it that the candidates offer; inside a
-group, the contexts demand each of the two equally often. The candidates of an item differ in the focus sentence
-only, which is the last one. So whatever a sentence model prefers, it is right in half of each group.
+The items of a group share the focus sentence and the two renderings that the candidates offer, and their contexts
+require each rendering equally often. The candidates of an item differ only in the focus sentence, which is the last.
+So whichever rendering a sentence model prefers, it is right in half of each group.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,19 +18,19 @@ from docmt.corpora.controlled.settings import ControlledSettings
 
 MAX_DISTANCE = {"pronoun": 5, "deixis": 8, "cohesion": 5, "ellipsis": 1}
 
-Item = tuple[dict[str, Any], DocumentBuilder]
+GeneratedItem = tuple[dict[str, Any], DocumentBuilder]
 
 
-def build_suite(name: str, settings: ControlledSettings) -> list[Item]:
-    """The items of a suite, each with its document (which ends with the focus sentence).
+def build_suite(name: str, settings: ControlledSettings) -> list[GeneratedItem]:
+    """Build the items of a suite, each with its document (which ends with the focus sentence).
 
     Args:
         name: `pronoun`, `deixis`, `cohesion` or `ellipsis`.
-        settings: of the corpus; the suite depends on its seed, the number of items, the sentences of a document and
-            the weights only.
+        settings: of the corpus; the suite depends only on the seed, the number of items, the lengths of documents and
+            the weights.
     """
     groups = BUILDERS[name](settings)
-    items: list[Item] = []
+    items: list[GeneratedItem] = []
     for group in groups:
         for item, builder in group:
             items.append(({"id": f"{name}-{len(items):05d}", **item}, builder))
@@ -41,11 +41,13 @@ def build_suite(name: str, settings: ControlledSettings) -> list[Item]:
 
 def _item(
     builder: DocumentBuilder, *, phenomenon: str, pair: tuple[str, str], right: str, group: str, kind: str | None = None
-) -> Item:
-    """The contrastive item of a document whose last sentence is the focus; the order of the pair is that of the
-    candidates.
+) -> GeneratedItem:
+    """The contrastive item of a document that ends with the focus sentence.
+
+    The candidates are in the order of the pair.
     """
     focus = builder.placed[-1]
+    assert focus.antecedent is not None, "the context decides the focus sentence"
     before = list(builder.tgt[:-1])
     item = {
         "phenomenon": phenomenon,
@@ -62,10 +64,10 @@ def _item(
 
 
 class _Plan:
-    """How long the parts of the documents of one group are: lead, what decides, between, focus."""
+    """The lengths of the parts of a group's documents: lead, deciding sentence, between, focus."""
 
     def __init__(self, rng: Random, settings: ControlledSettings, *, distance: int, fixed: int = 0) -> None:
-        """`fixed` sentences stand between the lead and what decides."""
+        """`fixed` sentences come between the lead and the deciding sentence."""
         rest = fixed + distance + 1
         n_sentences = rng.randint(settings.min_sentences, min(settings.max_sentences, settings.min_sentences + 6))
         self.n_lead = max(0, n_sentences - rest)
@@ -77,7 +79,7 @@ def _add_random(builder: DocumentBuilder, count: int) -> None:
         builder.add_random()
 
 
-def _pronoun_groups(settings: ControlledSettings) -> Iterator[list[Item]]:
+def _pronoun_groups(settings: ControlledSettings) -> Iterator[list[GeneratedItem]]:
     number = 0
     classes = list(lexicon.CLASSES)
     while True:
@@ -103,8 +105,10 @@ def _pronoun_groups(settings: ControlledSettings) -> Iterator[list[Item]]:
 def _pronoun_document(
     rng: Random, settings: ControlledSettings, class_name: str, focus: Sentence, *, gender: str, distance: int
 ) -> DocumentBuilder:
-    """Lead, antecedent, sentences between, focus. A noun of another class and gender stands between them, or, where
-    nothing is between, just before the antecedent.
+    """Lead, antecedent, sentences between, focus.
+
+    A noun of another class and gender occurs between the last two or, if nothing is between, just before the
+    antecedent.
     """
     other_class = rng.choice([name for name in lexicon.CLASSES if name != class_name])
     builder = DocumentBuilder(rng, settings.weights, reserved=frozenset({class_name, other_class}))
@@ -116,7 +120,7 @@ def _pronoun_document(
     if distance == 1:
         builder.add_introduction({other_class: distractor})
     builder.add_introduction({class_name: rng.choice(nouns[gender])})
-    builder.elided = None  # an elliptical sentence would repeat the gender in German, nearer to the focus
+    builder.elided = None  # an elliptical sentence would repeat the gender in German, closer to the focus
     place = rng.randrange(plan.n_between) if plan.n_between else None
     for position in range(plan.n_between):
         if position == place:
@@ -128,7 +132,7 @@ def _pronoun_document(
     return builder
 
 
-def _deixis_groups(settings: ControlledSettings) -> Iterator[list[Item]]:
+def _deixis_groups(settings: ControlledSettings) -> Iterator[list[GeneratedItem]]:
     number = 0
     while True:
         seed = f"{settings.seed}/suite/deixis/{number}"
@@ -160,7 +164,7 @@ def _deixis_document(
     return builder
 
 
-def _cohesion_groups(settings: ControlledSettings) -> Iterator[list[Item]]:
+def _cohesion_groups(settings: ControlledSettings) -> Iterator[list[GeneratedItem]]:
     number = 0
     kinds = (("ambiguous", list(lexicon.AMBIGUOUS)), ("consistent", list(lexicon.SYNONYMS)))
     while True:
@@ -189,7 +193,7 @@ def _cohesion_groups(settings: ControlledSettings) -> Iterator[list[Item]]:
 def _cohesion_document(
     rng: Random, settings: ControlledSettings, word: str, focus: Sentence, *, choice: int, distance: int
 ) -> DocumentBuilder:
-    """Lead, the sentence that decides the word, sentences between without it, focus."""
+    """Lead, the sentence that decides the word, sentences without it, focus."""
     builder = DocumentBuilder(rng, settings.weights, reserved=frozenset({word}))
     plan = _Plan(rng, settings, distance=distance)
     _add_random(builder, plan.n_lead)
@@ -204,7 +208,7 @@ def _cohesion_document(
     return builder
 
 
-def _ellipsis_groups(settings: ControlledSettings) -> Iterator[list[Item]]:
+def _ellipsis_groups(settings: ControlledSettings) -> Iterator[list[GeneratedItem]]:
     number = 0
     while True:
         seed = f"{settings.seed}/suite/ellipsis/{number}"
@@ -230,7 +234,7 @@ def _ellipsis_groups(settings: ControlledSettings) -> Iterator[list[Item]]:
 def _ellipsis_document(
     rng: Random, settings: ControlledSettings, focus: Sentence, *, verbs: tuple, others: tuple, gender: str | None
 ) -> DocumentBuilder:
-    """Lead, a distractor with the other verb, some sentences, the sentence that decides, focus."""
+    """Lead, a distractor with the other verb, some sentences, the deciding sentence, focus."""
     classes = rng.sample(list(lexicon.CLASSES), 2)
     builder = DocumentBuilder(rng, settings.weights, reserved=frozenset(classes), has_ellipsis=False)
     plan = _Plan(rng, settings, distance=1, fixed=1)
@@ -249,7 +253,7 @@ def _ellipsis_document(
     return builder
 
 
-BUILDERS: dict[str, Callable[[ControlledSettings], Iterator[list[Item]]]] = {
+BUILDERS: dict[str, Callable[[ControlledSettings], Iterator[list[GeneratedItem]]]] = {
     "pronoun": _pronoun_groups,
     "deixis": _deixis_groups,
     "cohesion": _cohesion_groups,

@@ -1,1 +1,1 @@
-"""Readers: from the files of a format to documents."""
+"""Readers: one per file format."""

@@ -1,14 +1,14 @@
-"""From a format's settings to its reader."""
+"""The formats, and the reader of each."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from docmt.corpora.documents import Document
 from docmt.corpora.readers import dialogues, lines, monolingual, pages, segments, verses
-from docmt.corpora.readers.collector import Counts
+from docmt.corpora.readers.collector import ReaderResult
+from docmt.corpora.readers.monolingual import MONOLINGUAL_READERS
 from docmt.errors import UserError
 from docmt.settings import Settings
 
@@ -28,7 +28,7 @@ class ContraProSuite(Settings):
 
 
 class PlainFiles(Settings):
-    """Files that are fetched as they are: treebanks, and test sets that are scored by generation."""
+    """Files that are fetched but not read as text: treebanks, and test sets that are scored by generation."""
 
     reader: Literal["files"]
     """Name of the format."""
@@ -54,7 +54,7 @@ Format = Annotated[
     Field(discriminator="reader"),
 ]
 
-READERS = {
+READERS: dict[str, Callable[..., ReaderResult]] = {
     "marked_lines": lines.read_marked_lines,
     "blank_lines": lines.read_blank_lines,
     "single_lines": lines.read_single_lines,
@@ -70,12 +70,22 @@ READERS = {
 }
 
 
-def read(files: Mapping[str, Path], *, form: Format, languages: tuple[str, str]) -> tuple[list[Document], Counts]:
-    """Read documents in the direction of `languages`, from files by role (a language, `both` or `index`).
+def read(files: Mapping[str, Path], *, form: Format, languages: Sequence[str]) -> ReaderResult:
+    """Read the documents of a format.
 
-    Raises UserError when the files are bad or the format holds no parallel documents.
+    Args:
+        files: by role: a language, `both` or `index`.
+        form: the format and its options.
+        languages: source and target, or the language of monolingual documents.
+
+    Raises:
+        UserError: the files are bad, or the format cannot hold documents of so many languages.
     """
-    if form.reader not in READERS:
-        hint = "use `docmt corpora suite`" if form.reader.endswith("_suite") else "use the files as they are"
+    readers = MONOLINGUAL_READERS if len(languages) == 1 else READERS
+    if form.reader not in readers:
+        if len(languages) == 1:
+            known = ", ".join(MONOLINGUAL_READERS)
+            raise UserError(f"format {form.reader}: cannot be read as documents of one language: {known} can")
+        hint = "use `docmt corpora suite`" if form.reader.endswith("_suite") else "use the files unchanged"
         raise UserError(f"format {form.reader}: holds no parallel documents: {hint}")
-    return READERS[form.reader](files, form=form, languages=languages)
+    return readers[form.reader](files, form=form, languages=languages)

@@ -1,11 +1,11 @@
-"""What every reader fills: the documents, and the counts of all that was met or left out."""
+"""What every reader fills: documents, and counts of what it read and left out."""
 
 import dataclasses
 import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from docmt.corpora.documents import Document
 from docmt.errors import UserError
@@ -16,18 +16,18 @@ INNER_BREAK = re.compile(r"[ \t]*[\t\r\n][ \t\r\n]*")
 
 
 @dataclass
-class Counts:
-    """What a reader met.
+class ReaderCounts:
+    """What a reader kept and left out. A sentence pair counts as one sentence.
 
     Attributes:
         documents: documents kept.
-        sentences: sentence pairs kept.
-        empty_source: kept pairs whose source side alone is empty.
-        empty_target: kept pairs whose target side alone is empty.
-        empty_both: kept pairs of two empty sentences.
-        one_sentence_documents: documents of a single pair.
-        empty_documents: documents announced by the file that hold no sentence; they are left out.
-        joined_sentences: sentences with a tab or a line end inside, which became one blank.
+        sentences: sentences kept.
+        empty_source: pairs kept of which only the source is empty.
+        empty_target: pairs kept of which only the target is empty.
+        empty_both: sentences kept that are empty on every side.
+        one_sentence_documents: documents kept that have a single sentence.
+        empty_documents: documents left out because the file gives them no sentences.
+        joined_sentences: sentences with tabs or line ends inside, each replaced by one space.
         dropped: sentences (or entries) left out, by cause.
     """
 
@@ -41,56 +41,74 @@ class Counts:
     joined_sentences: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values for a JSON file."""
-        return dataclasses.asdict(self) | {"dropped": dict(self.dropped)}
+    def as_dict(self, *, n_sides: int) -> dict[str, Any]:
+        """Plain values for a JSON file; those that make sense for one side or for two."""
+        values = dataclasses.asdict(self) | {"dropped": dict(self.dropped)}
+        if n_sides == 1:
+            del values["empty_source"], values["empty_target"]
+            values["empty_sentences"] = values.pop("empty_both")
+        return values
 
-    def swapped(self) -> "Counts":
-        """The same counts for the reverse direction."""
+    def reversed(self) -> Self:
+        """The same counts for the other direction."""
         return dataclasses.replace(self, empty_source=self.empty_target, empty_target=self.empty_source)
 
 
+ReaderResult = tuple[list[Document], ReaderCounts]
+"""What a reader returns."""
+
+
 class Collector:
-    """Cleans sentences, names documents and counts, so that all readers do it alike."""
+    """Cleans sentences, names documents and counts, in the same way for all readers."""
 
     def __init__(self) -> None:
         self.documents: list[Document] = []
-        self.counts = Counts()
+        self.counts = ReaderCounts()
         self._ids: Counter[str] = Counter()
 
-    def add(self, document_id: str, pairs: Iterable[tuple[str, str]]) -> None:
-        """Keep a document, or count it when it holds no pair. An id that was used before gets `#2`, `#3`, …
+    def add(self, document_id: str, rows: Iterable[tuple[str, ...]]) -> None:
+        """Keep a document, or count it as empty when it has no sentences.
 
-        Raises UserError when a sentence cannot be written as UTF-8.
+        Args:
+            document_id: its name in the file; when already used, `#2`, `#3`, … is appended.
+            rows: its sentences, one of each side together.
+
+        Raises:
+            UserError: a sentence cannot be written as UTF-8.
         """
-        pairs = list(pairs)
-        if any(HALF_CHARACTER.search(sentence) for pair in pairs for sentence in pair):
+        rows = list(rows)
+        if any(HALF_CHARACTER.search(sentence) for row in rows for sentence in row):
             raise UserError(
-                f"document {document_id}: a sentence holds half a character (\\ud800 to \\udfff): mend its JSON"
+                f"document {document_id}: a sentence holds half a character (\\ud800 to \\udfff): fix its JSON"
             )
-        cleaned = [(self._clean(src), self._clean(tgt)) for src, tgt in pairs]
+        cleaned = [tuple(map(self._clean, row)) for row in rows]
         if not cleaned:
             self.counts.empty_documents += 1
             return
-        for src, tgt in cleaned:
-            self.counts.empty_both += not src and not tgt
-            self.counts.empty_source += not src and bool(tgt)
-            self.counts.empty_target += bool(src) and not tgt
+        for src, *tgt in cleaned:
+            self.counts.empty_both += not (src or any(tgt))
+            self.counts.empty_source += not src and any(tgt)
+            self.counts.empty_target += bool(src) and not all(tgt)
         self.counts.documents += 1
         self.counts.sentences += len(cleaned)
         self.counts.one_sentence_documents += len(cleaned) == 1
-        sources, targets = zip(*cleaned, strict=True)
-        self.documents.append(Document(self._unique(document_id), sources, targets))
+        self.documents.append(Document(self._unique(document_id), tuple(zip(*cleaned, strict=True))))
 
     def drop(self, cause: str, n: int = 1) -> None:
         """Count what is left out."""
         if n:
             self.counts.dropped[cause] += n
 
-    def _clean(self, sentence: str) -> str:
-        """Strip blanks and line ends; a tab or line end inside becomes one blank.
+    def result(self, *, if_empty: str) -> ReaderResult:
+        """Return the documents and counts. Raises UserError with the message `if_empty` when there are no documents."""
+        if not self.documents:
+            raise UserError(if_empty)
+        return self.documents, self.counts
 
-        Everything else stays, U+2028, NEL and NBSP included: they are characters of the sentence.
+    def _clean(self, sentence: str) -> str:
+        """Strip spaces, tabs and line ends; replace a tab or line end inside by one space.
+
+        All other characters stay, U+2028, NEL and NBSP included: they belong to the sentence.
         """
         sentence = sentence.strip(EDGES)
         joined, n = INNER_BREAK.subn(" ", sentence)
@@ -98,7 +116,7 @@ class Collector:
         return joined
 
     def _unique(self, document_id: str) -> str:
-        """An id that fits one cell of the document index and stands only once."""
+        """A unique id that fits in one cell of the document index."""
         name = " ".join(document_id.split()) or "unnamed"
         while True:
             self._ids[name] += 1

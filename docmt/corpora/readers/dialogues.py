@@ -2,17 +2,16 @@
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
 
-from docmt.corpora.documents import Document
-from docmt.corpora.readers.collector import Collector, Counts
+from docmt.corpora.readers.collector import Collector, ReaderResult
 from docmt.corpora.readers.sides import pick
 from docmt.errors import UserError
-from docmt.files import read_json, read_jsonl, read_text
+from docmt.files import iterate_jsonl, read_json, read_text
 from docmt.settings import Settings
 
 
@@ -22,7 +21,7 @@ class DialogueJson(Settings):
     reader: Literal["dialogue_json"]
     """Name of the format."""
     reversed_speakers: list[str] = Field(default=[])
-    """Speakers whose `source` is in the target language: their sides are swapped, so that the corpus has one
+    """Speakers whose `source` is in the target language: their sides are swapped, so that the whole corpus has one
     direction."""
 
 
@@ -32,13 +31,13 @@ class DialogueCsv(Settings):
     reader: Literal["dialogue_csv"]
     """Name of the format."""
     id: str = "id"
-    """Column of the dialogue's id; rows of a dialogue stand together."""
+    """Column of the dialogue's id; the rows of a dialogue must be consecutive."""
     source: str = "source"
     """Column of the source sentence."""
     target: str = "target"
     """Column of the target sentence."""
     delimiter: str = ","
-    """What stands between cells, one character."""
+    """The character between cells."""
 
 
 class JsonLines(Settings):
@@ -48,10 +47,8 @@ class JsonLines(Settings):
     """Name of the format."""
 
 
-def read_dialogue_json(
-    files: Mapping[str, Path], *, form: DialogueJson, languages: tuple[str, str]
-) -> tuple[list[Document], Counts]:
-    """Read dialogues in JSON. Raises UserError that names the dialogue and the utterance that is malformed."""
+def read_dialogue_json(files: Mapping[str, Path], *, form: DialogueJson, languages: Sequence[str]) -> ReaderResult:
+    """Read dialogues in JSON. Raises UserError that names the malformed dialogue or utterance."""
     path = pick(files, "both", form.reader)
     dialogues = read_json(path)
     if not isinstance(dialogues, dict):
@@ -63,23 +60,20 @@ def read_dialogue_json(
         collector.add(
             name, [_utterance(u, form, f"{path}: dialogue {name}, utterance {i}") for i, u in enumerate(utterances)]
         )
-    return _result(collector, path)
+    return collector.result(if_empty=f"{path}: holds no sentences")
 
 
 def _utterance(utterance: Any, form: DialogueJson, where: str) -> tuple[str, str]:
-    cells = [utterance.get(key) for key in ("source", "target")] if isinstance(utterance, dict) else [None]
-    if not all(isinstance(cell, str) for cell in cells):
+    source, target = (utterance.get("source"), utterance.get("target")) if isinstance(utterance, dict) else (None, None)
+    if not (isinstance(source, str) and isinstance(target, str)):
         raise UserError(f"{where}: `source` and `target` must be text")
-    source, target = cells
     return (target, source) if utterance.get("speaker") in form.reversed_speakers else (source, target)
 
 
-def read_dialogue_csv(
-    files: Mapping[str, Path], *, form: DialogueCsv, languages: tuple[str, str]
-) -> tuple[list[Document], Counts]:
-    """Read dialogues in CSV. Raises UserError on a missing column, a short row, or a dialogue in two places."""
+def read_dialogue_csv(files: Mapping[str, Path], *, form: DialogueCsv, languages: Sequence[str]) -> ReaderResult:
+    """Read dialogues in CSV. Raises UserError on a missing column, a short row, or a dialogue that is split up."""
     path = pick(files, "both", form.reader)
-    # newline="" leaves line ends to the csv module, which knows quoted ones; U+2028 is no line end to either.
+    # newline="" leaves line ends to the csv module, which handles quoted ones; neither splits at U+2028.
     reader = csv.reader(io.StringIO(read_text(path), newline=""), delimiter=form.delimiter, strict=True)
     dialogues: dict[str, list[tuple[str, str]]] = {}
     last = None
@@ -94,7 +88,9 @@ def read_dialogue_csv(
                 raise UserError(f"{path}: line {reader.line_num} has {len(row)} cells, the header has {len(header)}")
             name, source, target = (row[place] for place in places)
             if name != last and name in dialogues:
-                raise UserError(f"{path}: line {reader.line_num}: dialogue {name} goes on after another one: sort them")
+                raise UserError(
+                    f"{path}: line {reader.line_num}: dialogue {name} continues after another one: sort the rows"
+                )
             dialogues.setdefault(name, []).append((source, target))
             last = name
     except csv.Error as error:
@@ -102,30 +98,30 @@ def read_dialogue_csv(
     collector = Collector()
     for name, pairs in dialogues.items():
         collector.add(name, pairs)
-    return _result(collector, path)
+    return collector.result(if_empty=f"{path}: holds no sentences")
 
 
-def read_json_lines(
-    files: Mapping[str, Path], *, form: JsonLines, languages: tuple[str, str]
-) -> tuple[list[Document], Counts]:
-    """Read documents as JSON lines. Raises UserError that names the line, and the document when its sides differ."""
-    path = pick(files, "both", form.reader)
+def read_json_lines(files: Mapping[str, Path], *, form: JsonLines, languages: Sequence[str]) -> ReaderResult:
+    """Read documents as JSON lines: `src` and `tgt` of each, or, for one language, `sentences`.
+
+    Raises UserError that names the line, and the document when a side is malformed or the sides differ in length.
+    """
+    is_parallel = len(languages) == 2
+    keys = ("src", "tgt") if is_parallel else ("sentences",)
+    path = pick(files, "both" if is_parallel else languages[0], form.reader)
     collector = Collector()
-    for number, value in enumerate(read_jsonl(path), start=1):
+    for number, value in enumerate(iterate_jsonl(path), start=1):
         where = f"{path}: line {number}"
         if not isinstance(value, dict) or not isinstance(value.get("id"), str):
-            raise UserError(f'{where}: an object with "id", "src" and "tgt" is needed')
-        src, tgt = value.get("src"), value.get("tgt")
-        for side in (src, tgt):
+            raise UserError(f"{where}: an object with {', '.join(f'`{key}`' for key in ('id', *keys))} is needed")
+        sides = []
+        for key in keys:
+            side = value.get(key)
             if not isinstance(side, list) or not all(isinstance(sentence, str) for sentence in side):
-                raise UserError(f"{where}: document {value['id']}: `src` and `tgt` must be lists of sentences")
-        if len(src) != len(tgt):
-            raise UserError(f"{where}: document {value['id']}: {len(src)} source and {len(tgt)} target sentences")
-        collector.add(value["id"], zip(src, tgt, strict=True))
-    return _result(collector, path)
-
-
-def _result(collector: Collector, path: Path) -> tuple[list[Document], Counts]:
-    if not collector.documents:
-        raise UserError(f"{path}: holds no sentences")
-    return collector.documents, collector.counts
+                raise UserError(f"{where}: document {value['id']}: `{key}` must be a list of sentences")
+            sides.append(side)
+        if len({len(side) for side in sides}) > 1:
+            counts = f"{len(sides[0])} source and {len(sides[1])} target sentences"
+            raise UserError(f"{where}: document {value['id']}: {counts}")
+        collector.add(value["id"], zip(*sides, strict=True))
+    return collector.result(if_empty=f"{path}: holds no sentences")

@@ -1,13 +1,12 @@
 """Plain lines: `<d>` markers (Maruf et al. 2019), blank lines, no boundaries, or a list of line numbers (MSCTD)."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from docmt.corpora.documents import Document
-from docmt.corpora.readers.collector import Collector, Counts
-from docmt.corpora.readers.sides import Part, Side, align, pick
+from docmt.corpora.readers.collector import Collector, ReaderResult
+from docmt.corpora.readers.sides import SideDocument, SideFile, align, pick
 from docmt.errors import UserError
 from docmt.files import read_lines
 from docmt.settings import Settings
@@ -19,7 +18,7 @@ class MarkedLines(Settings):
     reader: Literal["marked_lines"]
     """Name of the format."""
     marker: str = "<d>"
-    """The line that starts a document."""
+    """The line that begins a document."""
 
 
 class BlankLines(Settings):
@@ -30,7 +29,7 @@ class BlankLines(Settings):
 
 
 class SingleLines(Settings):
-    """One file per language, one sentence per line, no documents: every line is a document of its own."""
+    """One file per language, one sentence per line, no documents: every line is a separate document."""
 
     reader: Literal["single_lines"]
     """Name of the format."""
@@ -43,76 +42,66 @@ class IndexedLines(Settings):
     """Name of the format."""
 
 
-def read_marked_lines(
-    files: Mapping[str, Path], *, form: MarkedLines, languages: tuple[str, str]
-) -> tuple[list[Document], Counts]:
+def read_marked_lines(files: Mapping[str, Path], *, form: MarkedLines, languages: Sequence[str]) -> ReaderResult:
     """Read files with marker lines; an empty line is an empty sentence.
 
-    Raises UserError when text stands before the first marker or when the sides do not fit.
+    Raises UserError when text precedes the first marker or the sides do not correspond.
     """
     paths = [pick(files, lang, form.reader) for lang in languages]
-    return align(*(Side(path, marked_parts(path, form.marker)) for path in paths))
+    return align([SideFile(path, _marked_parts(path, form.marker)) for path in paths])
 
 
-def marked_parts(path: Path, marker: str) -> list[Part]:
-    """The documents of one file with marker lines. Raises UserError when text stands before the first marker."""
-    parts: list[Part] = []
+def _marked_parts(path: Path, marker: str) -> list[SideDocument]:
+    """The documents of one file with marker lines. Raises UserError when text precedes the first marker."""
+    parts: list[SideDocument] = []
     for number, line in enumerate(read_lines(path), start=1):
         if line.strip() == marker:
-            parts.append(Part(None, number))
+            parts.append(SideDocument(None, number))
         elif parts:
             parts[-1].add(line, line=number)
         else:
-            raise UserError(f"{path}: line {number} stands before the first {marker!r} line")
+            raise UserError(f"{path}: line {number} comes before the first {marker!r} line")
     return parts
 
 
-def read_blank_lines(
-    files: Mapping[str, Path], *, form: BlankLines, languages: tuple[str, str]
-) -> tuple[list[Document], Counts]:
-    """Read documents between blank lines. Several blank lines are one boundary: empty sentences cannot be written so.
+def read_blank_lines(files: Mapping[str, Path], *, form: BlankLines, languages: Sequence[str]) -> ReaderResult:
+    """Read documents separated by blank lines. A run of blank lines is one boundary, so no sentence can be empty.
 
-    Raises UserError when the sides do not fit.
+    Raises UserError when the sides do not correspond.
     """
     paths = [pick(files, lang, form.reader) for lang in languages]
-    return align(*(Side(path, blank_parts(path)) for path in paths))
+    return align([SideFile(path, _blank_parts(path)) for path in paths])
 
 
-def blank_parts(path: Path) -> list[Part]:
-    """The documents of one file between blank lines."""
-    parts: list[Part] = []
+def _blank_parts(path: Path) -> list[SideDocument]:
+    """The documents of one file, separated by blank lines."""
+    parts: list[SideDocument] = []
     is_inside = False
     for number, line in enumerate(read_lines(path), start=1):
         if not line.strip(" \t\r"):
             is_inside = False
             continue
         if not is_inside:
-            parts.append(Part(None, number))
+            parts.append(SideDocument(None, number))
             is_inside = True
         parts[-1].add(line, line=number)
     return parts
 
 
-def read_single_lines(
-    files: Mapping[str, Path], *, form: SingleLines, languages: tuple[str, str]
-) -> tuple[list[Document], Counts]:
+def read_single_lines(files: Mapping[str, Path], *, form: SingleLines, languages: Sequence[str]) -> ReaderResult:
     """Read sentence pairs without documents. Raises UserError when the numbers of lines differ."""
     (src_path, src), (_, tgt) = _line_pairs(files, form.reader, languages)
     collector = Collector()
     for number, pair in enumerate(zip(src, tgt, strict=True), start=1):
         collector.add(f"{number:08d}", [pair])
-    if not collector.documents:
-        raise UserError(f"{src_path}: holds no sentences")
-    return collector.documents, collector.counts
+    return collector.result(if_empty=f"{src_path}: holds no sentences")
 
 
-def read_indexed_lines(
-    files: Mapping[str, Path], *, form: IndexedLines, languages: tuple[str, str]
-) -> tuple[list[Document], Counts]:
-    """Read documents whose line numbers stand in an index file, one JSON list per line.
+def read_indexed_lines(files: Mapping[str, Path], *, form: IndexedLines, languages: Sequence[str]) -> ReaderResult:
+    """Read documents whose line numbers are in an index file, one JSON list per line.
 
     Lines that no list names are counted as dropped. Raises UserError when a list is malformed, or names a line that
-    is not there or was named before.
+    does not exist or was already named.
     """
     (src_path, src), (_, tgt) = _line_pairs(files, form.reader, languages)
     index = pick(files, "index", form.reader)
@@ -121,15 +110,13 @@ def read_indexed_lines(
     for number, line in enumerate(read_lines(index), start=1):
         for place in (places := _places(line, f"{index}: line {number}")):
             if place >= len(src):
-                raise UserError(f"{index}: line {number} names line {place} (from 0), {src_path} has {len(src)}")
+                raise UserError(f"{index}: line {number} names line {place} (from 0), but {src_path} has {len(src)}")
             if place in used:
                 raise UserError(f"{index}: line {number} names line {place} (from 0) again")
             used.add(place)
         collector.add(f"{number:05d}", [(src[place], tgt[place]) for place in places])
-    if not collector.documents:
-        raise UserError(f"{index}: names no sentences")
     collector.drop("line in no document", len(src) - len(used))
-    return collector.documents, collector.counts
+    return collector.result(if_empty=f"{index}: names no sentences")
 
 
 def _places(line: str, where: str) -> list[int]:
@@ -143,13 +130,13 @@ def _places(line: str, where: str) -> list[int]:
 
 
 def _line_pairs(
-    files: Mapping[str, Path], reader: str, languages: tuple[str, str]
+    files: Mapping[str, Path], reader: str, languages: Sequence[str]
 ) -> tuple[tuple[Path, list[str]], tuple[Path, list[str]]]:
     """Both files as lines. Raises UserError when the numbers of lines differ."""
     (src_path, src), (tgt_path, tgt) = ((path := pick(files, lang, reader), read_lines(path)) for lang in languages)
     if len(src) != len(tgt):
         raise UserError(
             f"{len(src)} lines in {src_path}, {len(tgt)} in {tgt_path}: line {min(len(src), len(tgt)) + 1} "
-            "is the first without a partner"
+            "is the first without a counterpart"
         )
     return (src_path, src), (tgt_path, tgt)

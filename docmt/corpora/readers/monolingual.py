@@ -1,17 +1,17 @@
-"""Documents of one language: plain lines, JSON lines, and the sentences of a treebank in CoNLL-U."""
+"""Documents of one language: which formats can hold them, and the sentences of a treebank in CoNLL-U."""
 
 import io
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from docmt.corpora.documents import MonolingualDocument
-from docmt.corpora.readers.collector import Collector, Counts
-from docmt.corpora.readers.lines import blank_parts, marked_parts
-from docmt.corpora.readers.sides import Part, pick
+from docmt.corpora.readers.collector import ReaderResult
+from docmt.corpora.readers.dialogues import read_json_lines
+from docmt.corpora.readers.lines import read_blank_lines, read_marked_lines
+from docmt.corpora.readers.sides import SideDocument, SideFile, align, pick
 from docmt.errors import UserError
-from docmt.files import iterate_jsonl, read_bytes
+from docmt.files import read_bytes
 from docmt.settings import Settings
 
 DOCUMENT = "# newdoc id = "
@@ -25,97 +25,49 @@ class Conllu(Settings):
     """Name of the format."""
 
 
-def read_monolingual(
-    files: Mapping[str, Path], *, form: Any, lang: str
-) -> tuple[list[MonolingualDocument], dict[str, Any]]:
-    """Read documents of one language, from the file whose role is the language.
+def read_treebank_text(files: Mapping[str, Path], *, form: Conllu, languages: Sequence[str]) -> ReaderResult:
+    """Read the sentences of a treebank, file by file in the order of their names.
 
-    Args:
-        form: a format with one of `MONOLINGUAL_READERS`.
-
-    Returns:
-        The documents, and counts of what was met.
-
-    Raises:
-        UserError: the file is bad or holds no sentences, or the format is for parallel documents.
+    Raises UserError when the archive or a file in it is bad, or a sentence comes before the first document.
     """
-    if form.reader not in MONOLINGUAL_READERS:
-        known = ", ".join(MONOLINGUAL_READERS)
-        raise UserError(f"format {form.reader}: cannot be read as documents of one language: {known} can")
-    path = pick(files, lang, form.reader)
-    collector = Collector()
-    for name, sentences in MONOLINGUAL_READERS[form.reader](path, form):
-        collector.add(name, [(sentence, "") for sentence in sentences])
-    if not collector.documents:
-        raise UserError(f"{path}: holds no sentences")
-    documents = [MonolingualDocument(document.id, document.src) for document in collector.documents]
-    return documents, _counts(collector.counts)
-
-
-def _counts(counts: Counts) -> dict[str, Any]:
-    """The counts that mean something for one side."""
-    values = counts.as_dict()
-    kept = ("documents", "sentences", "one_sentence_documents", "empty_documents", "joined_sentences", "dropped")
-    return {key: values[key] for key in kept} | {"empty_sentences": counts.empty_both}
-
-
-def _marked_lines(path: Path, form: Any) -> Iterator[tuple[str, list[str]]]:
-    return _numbered(marked_parts(path, form.marker))
-
-
-def _blank_lines(path: Path, form: Any) -> Iterator[tuple[str, list[str]]]:
-    return _numbered(blank_parts(path))
-
-
-def _numbered(parts: list[Part]) -> Iterator[tuple[str, list[str]]]:
-    return ((f"{number:05d}", part.sentences) for number, part in enumerate(parts, start=1))
-
-
-def _json_lines(path: Path, form: Any) -> Iterator[tuple[str, list[str]]]:
-    for number, value in enumerate(iterate_jsonl(path), start=1):
-        where = f"{path}: line {number}"
-        if not isinstance(value, dict) or not isinstance(value.get("id"), str):
-            raise UserError(f'{where}: an object with "id" and "sentences" is needed')
-        sentences = value.get("sentences")
-        if not isinstance(sentences, list) or not all(isinstance(sentence, str) for sentence in sentences):
-            raise UserError(f"{where}: document {value['id']}: `sentences` must be a list of sentences")
-        yield value["id"], sentences
-
-
-def _conllu(path: Path, form: Any) -> Iterator[tuple[str, list[str]]]:
-    for where, lines in _members(path):
-        name, sentences = None, []
-        for line in lines:
+    path = pick(files, languages[0], form.reader)
+    parts: list[SideDocument] = []
+    for name, content in _members(path):
+        n_before = len(parts)
+        for number, line in enumerate(content.split("\n"), start=1):
             if line.startswith(DOCUMENT):
-                if name is not None:
-                    yield name, sentences
-                name, sentences = line.removeprefix(DOCUMENT), []
+                parts.append(SideDocument(line.removeprefix(DOCUMENT) or "unnamed", number))
             elif line.startswith(SENTENCE):
-                if name is None:
-                    raise UserError(f"{where}: a sentence stands before the first `{DOCUMENT.strip()}`")
-                sentences.append(line.removeprefix(SENTENCE))
-        if name is not None:
-            yield name, sentences
+                if len(parts) == n_before:
+                    raise UserError(f"{name}: a sentence comes before the first `{DOCUMENT.strip()}`")
+                parts[-1].add(line.removeprefix(SENTENCE), line=number)
+    return align([SideFile(path, parts)])
 
 
-def _members(path: Path) -> list[tuple[str, list[str]]]:
-    """The name and lines of each CoNLL-U file of an archive, sorted by name; nothing is unpacked."""
+def _members(path: Path) -> list[tuple[str, str]]:
+    """The name and content of each CoNLL-U file of an archive, sorted by name; nothing is unpacked to disk."""
     files = {}
     try:
         with tarfile.open(fileobj=io.BytesIO(read_bytes(path))) as archive:
             for member in archive:
-                if member.isfile() and member.name.endswith(".conllu"):
-                    files[f"{path}:{member.name}"] = archive.extractfile(member).read().decode("utf-8").split("\n")
+                is_wanted = member.isfile() and member.name.endswith(".conllu")
+                if is_wanted and (stream := archive.extractfile(member)):
+                    files[f"{path}:{member.name}"] = stream.read()
     except (tarfile.TarError, EOFError) as error:
         raise UserError(f"{path}: not a tar of CoNLL-U files ({error}): fetch it again") from None
+    return [(name, _decode(name, files[name])) for name in sorted(files)]
+
+
+def _decode(name: str, content: bytes) -> str:
+    try:
+        return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise UserError(f"{path}:{member.name}: not UTF-8 (byte {error.start})") from None
-    return sorted(files.items())
+        raise UserError(f"{name}: not UTF-8 (byte {error.start})") from None
 
 
-MONOLINGUAL_READERS = {
-    "marked_lines": _marked_lines,
-    "blank_lines": _blank_lines,
-    "jsonl": _json_lines,
-    "conllu": _conllu,
+MONOLINGUAL_READERS: dict[str, Callable[..., ReaderResult]] = {
+    "marked_lines": read_marked_lines,
+    "blank_lines": read_blank_lines,
+    "jsonl": read_json_lines,
+    "conllu": read_treebank_text,
 }

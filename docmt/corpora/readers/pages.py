@@ -1,15 +1,14 @@
-"""Help pages as gettext PO files: the page and line of each message give back the document."""
+"""Help pages as gettext PO files: the page and line of each message tell where it belongs."""
 
 import tempfile
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 import polib
 
-from docmt.corpora.documents import Document
-from docmt.corpora.readers.collector import Collector, Counts
+from docmt.corpora.readers.collector import Collector, ReaderResult
 from docmt.corpora.readers.sides import pick
 from docmt.errors import UserError
 from docmt.files import read_text
@@ -23,13 +22,11 @@ class PoPages(Settings):
     """Name of the format."""
 
 
-def read_po_pages(
-    files: Mapping[str, Path], *, form: PoPages, languages: tuple[str, str]
-) -> tuple[list[Document], Counts]:
-    """Read the pages that the `#:` references name, each message at every place where it is used.
+def read_po_pages(files: Mapping[str, Path], *, form: PoPages, languages: Sequence[str]) -> ReaderResult:
+    """Read the pages that the `#:` references name; a message occurs wherever it is used.
 
-    Untranslated, fuzzy, obsolete and plural messages and those without a reference are counted as dropped. Raises
-    UserError when the file is not PO.
+    Untranslated, fuzzy, obsolete and plural messages, and those without a reference, are counted as dropped. Raises
+    UserError when the file is not a PO file.
     """
     path = pick(files, "both", form.reader)
     catalogue = _catalogue(path)
@@ -44,15 +41,13 @@ def read_po_pages(
             pages[page].append((int(line or 0), order, entry.msgid, entry.msgstr))
     for page in sorted(pages):
         collector.add(page, [(source, target) for _, _, source, target in sorted(pages[page])])
-    if not collector.documents:
-        raise UserError(f"{path}: holds no translated messages with a reference")
-    return collector.documents, collector.counts
+    return collector.result(if_empty=f"{path}: holds no translated messages with a reference")
 
 
 def _catalogue(path: Path) -> list[polib.POEntry]:
     """The messages of a PO file.
 
-    They go through a temporary file: a text in memory polib would split at U+2028 and NEL, which are characters of a
+    They go through a temporary file, because polib would split text in memory at U+2028 and NEL, which belong to the
     message.
     """
     with tempfile.NamedTemporaryFile(suffix=".po") as file:

@@ -1,7 +1,8 @@
 """Test sets of WMT and IWSLT: `<doc docid>` and `<seg id>`, as SGML or XML, and IWSLT's tagged training text."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
 
@@ -9,14 +10,13 @@ from defusedxml import DefusedXmlException
 from defusedxml import ElementTree as SafeTree
 from pydantic import Field
 
-from docmt.corpora.documents import Document
-from docmt.corpora.readers.collector import Collector, Counts
-from docmt.corpora.readers.sides import Part, Side, align, pick
+from docmt.corpora.readers.collector import Collector, ReaderResult
+from docmt.corpora.readers.sides import SideDocument, SideFile, align, pick
 from docmt.errors import UserError
 from docmt.files import read_bytes, read_lines, read_text
 from docmt.settings import Settings
 
-# The text of a segment ends at its end tag or, where that is missing, at the next tag that cannot stand inside one.
+# A segment ends at its end tag or, if that is missing, at the next tag that cannot occur inside one.
 TAG = re.compile(
     r"<doc\b(?P<doc>[^>]*)>|(?P<end></doc\s*>)"
     r"|<seg\b(?P<seg>[^>]*)>(?P<text>.*?)(?=</seg\s*>|<seg\b|</?doc\b|</?p>|</?hl>|\Z)",
@@ -37,7 +37,7 @@ class Segments(Settings):
     reader: Literal["segments"]
     """Name of the format."""
     plain: list[str] = Field(default=[])
-    """Languages whose file is plain lines instead, line i for the i-th `<seg>` of the other."""
+    """Languages whose file has plain lines instead: line i for the i-th `<seg>` of the other file."""
 
 
 class WmtXml(Settings):
@@ -46,7 +46,7 @@ class WmtXml(Settings):
     reader: Literal["wmt_xml"]
     """Name of the format."""
     translator: str | None = None
-    """Which `<ref translator>` to read; null takes the first one."""
+    """The `<ref translator>` to read; null for the first one."""
 
 
 class IwsltTrain(Settings):
@@ -56,12 +56,10 @@ class IwsltTrain(Settings):
     """Name of the format."""
 
 
-def read_segments(
-    files: Mapping[str, Path], *, form: Segments, languages: tuple[str, str]
-) -> tuple[list[Document], Counts]:
+def read_segments(files: Mapping[str, Path], *, form: Segments, languages: Sequence[str]) -> ReaderResult:
     """Read a pair of SGML or XML files. They are scanned, not parsed: WMT's files are not always well-formed.
 
-    Raises UserError when a segment stands outside a document or the sides do not fit.
+    Raises UserError when a segment is outside a document or the sides do not correspond.
     """
     paths = {lang: pick(files, lang, form.reader) for lang in languages}
     marked = [lang for lang in languages if lang not in form.plain]
@@ -72,16 +70,14 @@ def read_segments(
     for lang in languages:
         if lang in form.plain:
             parts[lang] = _plain_parts(paths[lang], paths[marked[0]], parts[marked[0]])
-    src, tgt = (Side(paths[lang], parts[lang]) for lang in languages)
-    return align(src, tgt, collector)
+    sides = [SideFile(paths[lang], parts[lang]) for lang in languages]
+    return align(sides, collector)
 
 
-def read_wmt_xml(
-    files: Mapping[str, Path], *, form: WmtXml, languages: tuple[str, str]
-) -> tuple[list[Document], Counts]:
+def read_wmt_xml(files: Mapping[str, Path], *, form: WmtXml, languages: Sequence[str]) -> ReaderResult:
     """Read one XML file with both sides.
 
-    Raises UserError when it is not well-formed, lacks a side, or the sides of a document differ in length.
+    Raises UserError when it is not well-formed, a side is missing, or the sides of a document differ in length.
     """
     path = pick(files, "both", form.reader)
     try:
@@ -89,7 +85,7 @@ def read_wmt_xml(
     except SafeTree.ParseError as error:
         raise UserError(f"{path}: line {error.position[0]} is not well-formed XML ({error})") from None
     except DefusedXmlException:
-        raise UserError(f"{path}: declares XML entities, which are refused: remove the DOCTYPE") from None
+        raise UserError(f"{path}: declares XML entities, which are not allowed: remove the DOCTYPE") from None
     src_lang, tgt_lang = languages
     collector = Collector()
     for element in root.iter("doc"):
@@ -103,42 +99,39 @@ def read_wmt_xml(
         collector.drop("another reference", len(sides[1]) - 1)
         src, tgt = ([(seg.get("id"), "".join(seg.itertext())) for seg in side[0].iter("seg")] for side in wanted)
         if [key for key, _ in src] != [key for key, _ in tgt]:
-            bad = next((a or b for a, b in _zip_keys(src, tgt) if a != b), None)
+            keys = zip_longest((key for key, _ in src), (key for key, _ in tgt))
+            bad = next((a or b for a, b in keys if a != b), None)
             raise UserError(f"{path}: document {name}: segment {bad} is not on both sides")
         collector.add(name, [(a, b) for (_, a), (_, b) in zip(src, tgt, strict=True)])
-    if not collector.documents:
-        raise UserError(f"{path}: holds no sentences")
-    return collector.documents, collector.counts
+    return collector.result(if_empty=f"{path}: holds no sentences")
 
 
-def read_iwslt_train(
-    files: Mapping[str, Path], *, form: IwsltTrain, languages: tuple[str, str]
-) -> tuple[list[Document], Counts]:
-    """Read a pair of tagged training files. Raises UserError when text stands before the first talk."""
+def read_iwslt_train(files: Mapping[str, Path], *, form: IwsltTrain, languages: Sequence[str]) -> ReaderResult:
+    """Read a pair of tagged training files. Raises UserError when text comes before the first talk."""
     sides = []
     for lang in languages:
         path = pick(files, lang, form.reader)
-        parts: list[Part] = []
+        parts: list[SideDocument] = []
         lines = read_lines(path)
         # Releases before 2017 open a talk with <doc docid>, and <url> follows; later ones open it with <url>.
         start = "<doc" if any(line.lstrip().startswith("<doc") for line in lines) else "<url>"
         for number, line in enumerate(lines, start=1):
             if line.lstrip().startswith(start):
-                parts.append(Part(None, number))
+                parts.append(SideDocument(None, number))
             talk = TRAIN_TALK.match(line)
             if talk and parts:
                 parts[-1].id = talk[1] or talk[2]
             if TRAIN_TAG.match(line):
                 continue
             if not parts:
-                raise UserError(f"{path}: line {number} stands before the first {start}…")
+                raise UserError(f"{path}: line {number} comes before the first {start}…")
             parts[-1].add(line, line=number)
-        sides.append(Side(path, parts))
-    return align(*sides)
+        sides.append(SideFile(path, parts))
+    return align(sides)
 
 
-def unescape(text: str) -> str:
-    """Replace the five XML entities and numeric references; any other `&` is text, as in WMT's files."""
+def replace_entities(text: str) -> str:
+    """Replace the five XML entities and numeric references; any other `&` is text, as in the files of WMT."""
 
     def character(match: re.Match[str]) -> str:
         if match[1]:
@@ -150,10 +143,10 @@ def unescape(text: str) -> str:
     return REFERENCE.sub(character, text)
 
 
-def _scan(path: Path, collector: Collector) -> list[Part]:
-    """The documents of one file; a second reference to the same documents is counted and left out."""
+def _scan(path: Path, collector: Collector) -> list[SideDocument]:
+    """The documents of one file; further references for the same documents are counted and left out."""
     text = read_text(path)
-    parts: list[Part] = []
+    parts: list[SideDocument] = []
     is_inside = is_other = False
     system: str | None = None
     line, position = 1, 0
@@ -165,7 +158,7 @@ def _scan(path: Path, collector: Collector) -> list[Part]:
             system = attributes.get("sysid", "") if system is None else system
             is_inside, is_other = True, attributes.get("sysid", "") != system
             if not is_other:
-                parts.append(Part(attributes.get("docid", f"{len(parts) + 1:05d}"), line))
+                parts.append(SideDocument(attributes.get("docid", f"{len(parts) + 1:05d}"), line))
         elif match["end"] is not None:
             is_inside = False
         elif not is_inside:
@@ -175,7 +168,7 @@ def _scan(path: Path, collector: Collector) -> list[Part]:
         else:
             attributes = _attributes(match["seg"])
             parts[-1].add(
-                unescape(match["text"]), line=line, key=attributes.get("id", str(len(parts[-1].sentences) + 1))
+                replace_entities(match["text"]), line=line, key=attributes.get("id", str(len(parts[-1].sentences) + 1))
             )
     if not parts:
         raise UserError(f"{path}: holds no <doc>")
@@ -185,32 +178,26 @@ def _scan(path: Path, collector: Collector) -> list[Part]:
 def _attributes(text: str) -> dict[str, str]:
     """The attributes of a tag, names in lower case."""
     found = ATTRIBUTE.findall(text)
-    return {name.lower(): unescape(double or single or bare) for name, double, single, bare in found}
+    return {name.lower(): replace_entities(double or single or bare) for name, double, single, bare in found}
 
 
-def _plain_parts(path: Path, marked_path: Path, marked: list[Part]) -> list[Part]:
-    """Plain lines cut into the documents of the other side."""
+def _plain_parts(path: Path, marked_path: Path, marked: list[SideDocument]) -> list[SideDocument]:
+    """Plain lines, divided into the documents of the other side."""
     lines = read_lines(path)
     expected = sum(len(part.sentences) for part in marked)
     if len(lines) != expected:
         raise UserError(
             f"{len(lines)} lines in {path}, {expected} segments in {marked_path}: line {min(len(lines), expected) + 1} "
-            "is the first without a partner"
+            "is the first without a counterpart"
         )
     parts, start = [], 0
     for part in marked:
         end = start + len(part.sentences)
-        parts.append(Part(part.id, start + 1, lines[start:end], list(range(start + 1, end + 1))))
+        parts.append(SideDocument(part.id, start + 1, lines[start:end], list(range(start + 1, end + 1))))
         start = end
     return parts
 
 
 def _of_language(elements: list, lang: str) -> list:
-    """The elements of a language; those that state none count as well."""
+    """The elements of a language, and those that state none."""
     return [element for element in elements if element.get("lang", lang) == lang]
-
-
-def _zip_keys(src: list[tuple[str, str]], tgt: list[tuple[str, str]]) -> list[tuple[str | None, str | None]]:
-    length = max(len(src), len(tgt))
-    src_keys, tgt_keys = ([*(key for key, _ in side), *[None] * (length - len(side))] for side in (src, tgt))
-    return list(zip(src_keys, tgt_keys, strict=True))

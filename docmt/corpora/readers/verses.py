@@ -1,14 +1,13 @@
 """Bible texts: `### Book` headings and `[chapter:verse] text` lines, paired by verse; a chapter is a document."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
 
-from docmt.corpora.documents import Document
-from docmt.corpora.readers.collector import Collector, Counts
+from docmt.corpora.readers.collector import Collector, ReaderResult
 from docmt.corpora.readers.sides import pick
 from docmt.errors import UserError
 from docmt.files import read_lines
@@ -26,19 +25,17 @@ class Verses(Settings):
     reader: Literal["verses"]
     """Name of the format."""
     has_equal_chapters_only: bool = False
-    """Pair only chapters with the same set of verse numbers on both sides; needed where the editions count verses
-    differently, because equal numbers then name different verses."""
+    """Pair only chapters with the same set of verse numbers on both sides. Needed if the editions number verses
+    differently, because equal numbers then denote different verses."""
     skipped_books: list[str] = Field(default=[])
     """Books to leave out."""
 
 
-def read_verses(
-    files: Mapping[str, Path], *, form: Verses, languages: tuple[str, str]
-) -> tuple[list[Document], Counts]:
+def read_verses(files: Mapping[str, Path], *, form: Verses, languages: Sequence[str]) -> ReaderResult:
     """Read two editions and pair their verses by book, chapter and verse number.
 
-    A verse that one side lacks or has no text for is counted and dropped: editions leave out disputed verses. Raises
-    UserError when a line is neither a heading nor a verse, or a verse stands twice.
+    A verse that one side lacks or leaves empty is counted and dropped: editions omit disputed verses. Raises
+    UserError when a line is neither a heading nor a verse, or is a duplicate verse.
     """
     src, tgt = (_chapters(pick(files, lang, form.reader)) for lang in languages)
     collector = Collector()
@@ -53,9 +50,7 @@ def read_verses(
         collector.drop("verse without text", sum(not (pair[0].get(v) or pair[1].get(v)) for v in pair[0] | pair[1]))
         shared = [number for number, text in pair[0].items() if text and pair[1].get(number)]
         collector.add(f"{chapter[0]} {chapter[1]}", [(pair[0][number], pair[1][number]) for number in shared])
-    if not collector.documents:
-        raise UserError(f"{files[languages[0]]} and {files[languages[1]]} share no verses")
-    return collector.documents, collector.counts
+    return collector.result(if_empty=f"{files[languages[0]]} and {files[languages[1]]} share no verses")
 
 
 def _why_not(chapter: Chapter, pair: tuple[dict[int, str], dict[int, str]], form: Verses) -> str | None:
@@ -78,7 +73,7 @@ def _chapters(path: Path) -> dict[Chapter, dict[int, str]]:
         elif (verse := VERSE.match(line)) and book:
             verses = chapters.setdefault((book, int(verse[1])), {})
             if int(verse[2]) in verses:
-                raise UserError(f"{path}: line {number}: {book} {verse[1]}:{verse[2]} stands twice")
+                raise UserError(f"{path}: line {number}: duplicate verse {book} {verse[1]}:{verse[2]}")
             verses[int(verse[2])] = verse[3].strip(" \t")
         elif line:
             raise UserError(f"{path}: line {number} is neither `### Book` nor `[chapter:verse] text` under a book")
