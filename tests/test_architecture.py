@@ -25,7 +25,7 @@ STAGES = (
     "cli",
 )
 """A package imports only itself and what stands to its left; `config`, `status` and `cli` stand on top."""
-BASE = ("batching", "errors", "files", "logs", "provenance", "settings", "slurm", "tensors")
+BASE = ("batching", "checksums", "errors", "files", "logs", "provenance", "settings", "slurm", "tensors")
 """Modules that every package may import."""
 MAX_LINES = {"tests": 500}  # tables are long
 MAX_LINES_ELSEWHERE = 450
