@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from docmt.report.stages import stage_of
-from docmt.status.cluster import job_logs
-from docmt.status.workflow import Workflow
+from docmt.snakemake import Workflow, slurm_logs
 
 TAIL_BYTES = 8192
 STOPPED = re.compile(r" WARNING SIG[A-Z0-9]+: saving a checkpoint")
@@ -66,7 +65,7 @@ def find_failures(folder: Path, workflow: Workflow, is_planned: Callable[[str, s
         stage = stage_of(rule)
         if not is_planned(stage, name) or (announced and set(announced.outputs) & set(workflow.started)):
             continue
-        own = job_logs(folder, rule, name)
+        own = slurm_logs(folder, rule, name)
         number = (announced.job if announced else None) or (own[-1].stem if own else None)
         line = last_error(log)
         if line is None and announced is not None and announced.is_failed and not _was_stopped(log):

@@ -7,10 +7,10 @@ from typing import Any
 
 from docmt.config.plan import Plan
 from docmt.report.stages import OTHER
+from docmt.snakemake import Workflow, read_workflow
 from docmt.status.cluster import Queue, read_queue
 from docmt.status.failures import Failure, find_failures
 from docmt.status.trainings import Training, read_trainings
-from docmt.status.workflow import Workflow, read_workflow
 
 OF_RUNS = ("training", "decoding", "evaluation")
 """Stages whose jobs are named after a run."""

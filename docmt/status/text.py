@@ -5,10 +5,10 @@ from pathlib import Path
 
 from tabulate import tabulate
 
+from docmt.snakemake import Workflow
 from docmt.status.failures import Failure
 from docmt.status.study import StudyStatus
 from docmt.status.trainings import STATES, Training
-from docmt.status.workflow import Workflow
 
 BAR = 20
 SMALL_BAR = 6

@@ -13,9 +13,9 @@ from typing import Any
 
 from docmt.config.plan import Plan
 from docmt.config.systems import Run, training_settings
-from docmt.status.cluster import Queue, job_logs
+from docmt.snakemake import Workflow, slurm_logs
+from docmt.status.cluster import Queue
 from docmt.status.failures import Failure
-from docmt.status.workflow import Workflow
 from docmt.training.lock import is_running, read_running
 
 FRESH_SECONDS = 600
@@ -136,7 +136,7 @@ def _find_job(folder: Path, run: Run, note: dict[str, Any], marked: str | None) 
     """The id of the job in the cluster's queue: Snakemake's mark, the trainer's note, or the newest log of Slurm."""
     if marked or note.get("job"):
         return marked or str(note["job"])
-    logs = job_logs(folder, "train", f"{run.dataset}_{run.system}_seed{run.seed}")
+    logs = slurm_logs(folder, "train", f"{run.dataset}_{run.system}_seed{run.seed}")
     return logs[-1].stem if logs else None
 
 

@@ -90,7 +90,7 @@ def test_after_the_death_of_snakemake_no_second_trainer_is_started(study, expect
     study.run("--unlock")
     again = study.call(MODEL)
     assert again.finish() == 1
-    assert re.search(rf"has jobs \({job}, running, train .* of an earlier call.*scancel {job}", again.text), again.text
+    assert re.search(rf"has jobs \({job}, running, train .* from an earlier run.*scancel {job}", again.text), again.text
     assert not again.jobs()
     wait_until(lambda: not slurm("squeue", "--me", "--noheader"), what="the end of the job")
     assert (study.folder / MODEL).exists(), "the job went on to its end"

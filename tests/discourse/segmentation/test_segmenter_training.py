@@ -6,6 +6,7 @@ import pytest
 import torch
 from segmenter_fixtures import EXAMPLES, example, tiny_settings, untrained
 
+from docmt.checksums import forget
 from docmt.discourse.documents import DiscourseDocument, edus_of_starts, write_discourse
 from docmt.discourse.segmentation.examples import ExampleSet, read_examples, split_batches
 from docmt.discourse.segmentation.model_file import load_segmenter, save_segmenter
@@ -113,6 +114,7 @@ def test_damaged_files_are_one_line(trained, tmp_path):
         "damaged": {"vocabulary": {"words": [1]}},
     }.items():
         torch.save(content | change, path)
+        forget(path)
         with pytest.raises(UserError, match=name):
             load_segmenter(path)
     with pytest.raises(UserError, match="no such file"):
