@@ -9,8 +9,8 @@ import contextlib
 import hashlib
 import os
 from collections.abc import Iterator
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 from docmt.errors import UserError
 
@@ -49,7 +49,7 @@ def forget(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def open_verified(path: Path) -> Iterator[BinaryIO]:
+def open_verified(path: Path) -> Iterator[BufferedReader]:
     """Open a file for reading in binary mode, once its checksum agrees with its record.
 
     Raises:
@@ -68,7 +68,7 @@ def open_verified(path: Path) -> Iterator[BinaryIO]:
     )
 
 
-def _agrees(file: BinaryIO, path: Path) -> bool:
+def _agrees(file: BufferedReader, path: Path) -> bool:
     """Whether an open file, hashed as a stream and rewound, agrees with the record of its path or has none."""
     record = record_of(path)
     if not os.path.exists(record):

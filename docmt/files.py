@@ -24,9 +24,9 @@ PROBE_BYTES = 1 << 20
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of a file, decompressed when its name ends in `.gz`.
+    """The content of a file, decompressed if its name ends in `.gz`.
 
-    Raises UserError when the file is missing, changed since docmt wrote it, or is not valid gzip.
+    Raises UserError if the file is missing, changed since docmt wrote it, or is not valid gzip.
     """
     path = Path(path)
     try:
@@ -36,7 +36,7 @@ def read_bytes(path: Path) -> bytes:
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except IsADirectoryError:
-        raise UserError(f"{path}: is a folder, a file is needed") from None
+        raise UserError(f"{path}: is a folder, not a file") from None
     except (EOFError, gzip.BadGzipFile, OSError) as error:
         raise UserError(f"{path}: cannot be read ({error})") from None
 
@@ -44,7 +44,7 @@ def read_bytes(path: Path) -> bytes:
 def read_text(path: Path) -> str:
     """The content of a UTF-8 file without a leading byte order mark.
 
-    Raises UserError that names the first bad line when the file is not UTF-8.
+    Raises UserError, naming the first bad line, if the file is not UTF-8.
     """
     data = read_bytes(path).removeprefix(BYTE_ORDER_MARK)
     try:
@@ -55,7 +55,7 @@ def read_text(path: Path) -> str:
 
 
 def not_utf8(path: Path, line: int, byte: int) -> str:
-    """What to say of a line that is not UTF-8."""
+    """The error message for a line that is not UTF-8."""
     return (
         f"{path}: line {line} is not UTF-8 (byte 0x{byte:02x}): convert the file, "
         "for example with `iconv -f LATIN1 -t UTF-8`"
@@ -65,7 +65,7 @@ def not_utf8(path: Path, line: int, byte: int) -> str:
 def read_lines(path: Path) -> list[str]:
     r"""The lines of a UTF-8 file; only "\n" ends a line (U+2028, NEL and a lone CR are ordinary characters).
 
-    Raises UserError when the file is missing or is not UTF-8.
+    Raises UserError if the file is missing, changed since docmt wrote it, or is not UTF-8.
     """
     text = read_text(path)
     lines = text.split("\n")
@@ -75,7 +75,7 @@ def read_lines(path: Path) -> list[str]:
 
 
 def iterate_lines(path: Path) -> Iterator[str]:
-    """As `read_lines`, one line at a time. A file that ends in `.gz` is read whole."""
+    """Like `read_lines`, one line at a time. A file whose name ends in `.gz` is read into memory as a whole."""
     path = Path(path)
     if path.suffix == ".gz":
         yield from read_lines(path)
@@ -90,7 +90,7 @@ def iterate_lines(path: Path) -> Iterator[str]:
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except IsADirectoryError:
-        raise UserError(f"{path}: is a folder, a file is needed") from None
+        raise UserError(f"{path}: is a folder, not a file") from None
 
 
 @contextlib.contextmanager
@@ -115,7 +115,7 @@ def atomic_path(path: Path, *, checksum: bool = True) -> Iterator[Path]:
             try:
                 yield temporary
             except (OSError, RuntimeError) as error:
-                # NumPy and torch do not hand on the error number of a failed write.
+                # NumPy and torch do not pass on the error number of a failed write.
                 if getattr(error, "errno", None) is None:
                     _write_probe(Path(folder) / "probe")
                 raise
@@ -139,14 +139,14 @@ def _replace(temporary: Path, path: Path, *, checksum: bool) -> None:
 
 
 def _write_probe(path: Path) -> None:
-    """Write some data that nobody needs: raises the OSError of a full disk when it is full."""
+    """Write some data to raise the OSError of a full disk, if it is full."""
     with open(path, "wb") as file:
         file.write(bytes(PROBE_BYTES))
 
 
 @contextlib.contextmanager
 def _explained_full_disk(path: Path) -> Iterator[None]:
-    """Turns the OSError of a full disk or quota into a UserError."""
+    """Turn the OSError of a full disk or quota into a UserError."""
     try:
         yield
     except OSError as error:
@@ -160,7 +160,7 @@ def _explained_full_disk(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def atomic_writer(path: Path, *, checksum: bool = True) -> Iterator[IO[str]]:
-    r"""A text file open for writing (UTF-8, "\n" line ends) that appears under `path` only when it is whole."""
+    r"""A text file open for writing (UTF-8, "\n" line ends) that appears under `path` only once it is complete."""
     with (
         atomic_path(path, checksum=checksum) as temporary,
         open(temporary, "w", encoding="utf-8", newline="\n") as file,
@@ -171,7 +171,7 @@ def atomic_writer(path: Path, *, checksum: bool = True) -> Iterator[IO[str]]:
 def write_lines(path: Path, lines: Iterable[str], *, checksum: bool = True) -> None:
     r"""Write one line per string.
 
-    Raises ValueError when a string holds "\n": it would shift every later line.
+    Raises ValueError if a string contains "\n": it would shift every later line.
     """
     with atomic_writer(path, checksum=checksum) as file:
         for line in lines:
@@ -181,7 +181,7 @@ def write_lines(path: Path, lines: Iterable[str], *, checksum: bool = True) -> N
 
 
 def read_json(path: Path) -> Any:
-    """Parse a JSON file. Raises UserError that names the line when it is malformed."""
+    """Parse a JSON file. Raises UserError, naming the line, if it is malformed."""
     try:
         return json.loads(read_text(path))
     except json.JSONDecodeError as error:
@@ -189,19 +189,19 @@ def read_json(path: Path) -> Any:
 
 
 def write_json(path: Path, value: Any, *, checksum: bool = True) -> None:
-    """Write indented JSON with sorted keys, so that equal values make equal files."""
+    """Write indented JSON with sorted keys, so that equal values give equal files."""
     with atomic_writer(path, checksum=checksum) as file:
         json.dump(value, file, ensure_ascii=False, indent=1, sort_keys=True)
         file.write("\n")
 
 
 def read_jsonl(path: Path) -> list[Any]:
-    """Parse one JSON value per line. Raises UserError that names the first bad line."""
+    """Parse one JSON value per line. Raises UserError, naming the first bad line."""
     return list(iterate_jsonl(path))
 
 
 def iterate_jsonl(path: Path) -> Iterator[Any]:
-    """As `read_jsonl`, one value at a time: for files that should not lie in memory whole."""
+    """Like `read_jsonl`, one value at a time: for files that should not be held in memory."""
     for number, line in enumerate(iterate_lines(path), start=1):
         try:
             yield json.loads(line)
@@ -215,6 +215,6 @@ def write_jsonl(path: Path, values: Iterable[Any]) -> None:
 
 
 def sha256_file(path: Path) -> str:
-    """The SHA-256 of a file's bytes as they lie on disk, in hexadecimal."""
+    """The SHA-256 of a file's bytes as stored on disk, in hexadecimal."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

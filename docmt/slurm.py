@@ -29,7 +29,7 @@ class SlurmJob:
 
     Attributes:
         id: number in Slurm, for `scancel`.
-        run: name that all jobs of one run of Snakemake share.
+        call: name that all jobs of one run of Snakemake share.
         state: `RUNNING`, `PENDING`, ….
         reason: why it is pending; `None` (as text) if it is running.
         node: where it runs; empty if it is pending.
@@ -37,7 +37,7 @@ class SlurmJob:
     """
 
     id: str
-    run: str
+    call: str
     state: str
     reason: str
     node: str
@@ -66,9 +66,9 @@ def list_jobs(folder: Path, *, timeout_seconds: float = TIMEOUT_SECONDS) -> list
         fields = line.split("|")
         if len(fields) <= len(FIELDS):
             raise QueueError(f"squeue printed {line!r}, not {len(FIELDS)} fields")
-        job_id, run, state, reason, node, comment, path = fields[: len(FIELDS)]
+        job_id, call, state, reason, node, comment, path = fields[: len(FIELDS)]
         if path.startswith(logs):
-            jobs.append(SlurmJob(job_id, run, state, reason, node, slurm_label(comment)))
+            jobs.append(SlurmJob(job_id, call, state, reason, node, slurm_label(comment)))
     return jobs
 
 

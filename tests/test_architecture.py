@@ -24,7 +24,7 @@ STAGES = (
     "status",
     "cli",
 )
-"""A package imports only itself and what stands to its left; `config`, `status` and `cli` stand on top."""
+"""A package imports only itself and packages before it in this list."""
 BASE = ("batching", "checksums", "errors", "files", "logs", "provenance", "settings", "slurm", "snakemake", "tensors")
 """Modules that every package may import."""
 MAX_LINES = {"tests": 500}  # tables are long
@@ -74,7 +74,7 @@ def test_base_modules_import_no_cycle():
     done = set()
     while len(done) < len(graph):
         ready = {name for name, needs in graph.items() if needs <= done} - done
-        assert ready, f"a circle among {sorted(set(graph) - done)}"
+        assert ready, f"a cycle among {sorted(set(graph) - done)}"
         done |= ready
 
 
@@ -108,9 +108,10 @@ def test_lock_holds_one_exact_version_of_each_package_that_pyproject_names():
     lock = {}
     for line in (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines():
         name, equals, version = line.partition("==")
-        assert equals and re.fullmatch(r"[0-9][0-9a-z.]*", version), line
+        assert equals, line
+        assert re.fullmatch(r"[0-9][0-9a-z.]*", version), line
         name = normal(name)
-        assert name not in lock, f"{name} stands twice"
+        assert name not in lock, f"duplicate {name}"
         lock[name] = version
     extras = project()["optional-dependencies"].values()
     for text in [*project()["dependencies"], *(line for extra in extras for line in extra)]:

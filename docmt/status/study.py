@@ -13,12 +13,12 @@ from docmt.status.failures import Failure, find_failures
 from docmt.status.trainings import Training, read_trainings
 
 OF_RUNS = ("training", "decoding", "evaluation")
-"""Stages whose jobs are named after a run."""
+"""Stages whose jobs are named after runs."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Outputs of a stage: how many are there, of how many."""
+    """How many of a stage's outputs exist."""
 
     name: str
     done: int
@@ -26,13 +26,13 @@ class Stage:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is missing."""
+        """Whether all outputs exist."""
         return self.done == self.all
 
 
 @dataclass(frozen=True)
 class StudyStatus:
-    """All that one glance shows."""
+    """Everything that `docmt status` shows."""
 
     folder: Path
     configfiles: tuple[Path, ...]
@@ -43,7 +43,7 @@ class StudyStatus:
     failures: list[Failure]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Plain values for JSON."""
         running = [{"rule": job.rule, "name": job.name, "job": job.job} for job in self.workflow.running()]
         return {
             "folder": str(self.folder),
@@ -64,12 +64,12 @@ class StudyStatus:
 
 
 def read_study(folder: Path, plan: Plan, *, configfiles: Sequence[Path] = ()) -> StudyStatus:
-    """Look at the folder of a study. It may be missing or empty: then nothing has begun.
+    """Read the state of a study in a folder, which may be missing or empty.
 
     Args:
         folder: of the study.
-        plan: what it is to make.
-        configfiles: what the plan was read from, to be shown.
+        plan: of the study.
+        configfiles: from which the plan was read, to be shown.
     """
     workflow = read_workflow(folder)
     queue = read_queue(folder)
@@ -94,7 +94,7 @@ def read_study(folder: Path, plan: Plan, *, configfiles: Sequence[Path] = ()) ->
 
 
 def _targets(plan: Plan) -> dict[str, list[str]]:
-    """The outputs of each stage, as the Snakefile's targets name them."""
+    """The outputs of each stage, as in the targets of the Snakefile."""
     targets = {
         "corpora": plan.corpora.targets(),
         "text": plan.text.targets(),
@@ -114,7 +114,7 @@ def _stage(folder: Path, name: str, targets: Iterable[str], workflow: Workflow) 
 
 
 def _unfinished_runs(folder: Path, plan: Plan) -> set[str]:
-    """Names of the trainings without a model."""
+    """The names of trainings without a model."""
     return {
         f"{run.dataset}_{run.system}_seed{run.seed}"
         for run in plan.runs.trained()

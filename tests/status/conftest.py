@@ -1,4 +1,4 @@
-"""Folders of studies made by hand, as a cluster and its accidents leave them."""
+"""Folders of studies made by hand, as a cluster and its failures leave them."""
 
 import base64
 import json
@@ -59,7 +59,7 @@ class Folder:
 
     @property
     def stem(self):
-        """How its log is called."""
+        """The name of its log."""
         return f"{self.run.dataset}_{self.run.system}_seed{self.run.seed}"
 
     @property
@@ -84,7 +84,7 @@ class Folder:
         return self.write(self.run_folder / "checkpoints" / fingerprint / name, content, age=age)
 
     def mark(self, output, job=None):
-        """Mark a file as begun, as Snakemake does; long names are cut."""
+        """Mark a file as incomplete, as Snakemake does; long names are split."""
         name = base64.urlsafe_b64encode(output.encode()).decode()
         parts = [name[i : i + 254] for i in range(0, len(name), 254)]
         parts = [f"@{part}" for part in parts[:-1]] + parts[-1:]
@@ -118,7 +118,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def squeue(folder, tmp_path):
-    """Write a `squeue` that does what a shell script says."""
+    """Write a `squeue` that runs a shell script."""
 
     def write(script):
         program = tmp_path / "bin/squeue"
