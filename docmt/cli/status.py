@@ -63,8 +63,11 @@ def print_costs(folder: Path, plan: "Plan", *, as_json: bool) -> None:
     from docmt.report.sources import read_histories
     from docmt.report.tables import to_text
 
-    named = (argument.split("=", 1) for argument in plan.report.named_histories(None))
-    histories = [f"{name}={folder / path}" for name, path in named if (folder / path).is_file()]
+    histories = [
+        f"{run.dataset}/{run.system}/seed{run.seed}={history}"
+        for run in plan.runs.trained()
+        if (history := folder / plan.runs.run_folder(run) / "history.csv").is_file()
+    ]
     costs = read_costs(folder / "results/benchmarks", logs=folder / "logs", histories=read_histories(histories))
     if as_json:
         rows = [

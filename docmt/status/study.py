@@ -10,7 +10,7 @@ from docmt.report.stages import OTHER
 from docmt.snakemake import Workflow, read_workflow
 from docmt.status.cluster import Queue, read_queue
 from docmt.status.failures import Failure, find_failures
-from docmt.status.trainings import Training, read_trainings
+from docmt.status.trainings import Training, job_name, read_trainings
 
 OF_RUNS = ("training", "decoding", "evaluation")
 """Stages whose jobs are named after runs."""
@@ -75,7 +75,7 @@ def read_study(folder: Path, plan: Plan, *, configfiles: Sequence[Path] = ()) ->
     queue = read_queue(folder)
     stages = [_stage(folder, name, targets, workflow) for name, targets in _targets(plan).items()]
     finished = {stage.name for stage in stages if stage.is_done}
-    runs = {f"{run.dataset}_{run.system}_seed{run.seed}" for run in plan.runs.all}
+    runs = {job_name(run) for run in plan.runs.all}
     unfinished = _unfinished_runs(folder, plan)
 
     def is_planned(stage: str, name: str) -> bool:
@@ -88,7 +88,7 @@ def read_study(folder: Path, plan: Plan, *, configfiles: Sequence[Path] = ()) ->
 
     failures = find_failures(folder, workflow, is_planned)
     trainings = read_trainings(folder, plan, workflow=workflow, queue=queue, failures=failures)
-    running = {f"{run.dataset}_{run.system}_seed{run.seed}" for run in trainings if run.state != "failed"}
+    running = {job_name(training) for training in trainings if training.state != "failed"}
     failures = [failure for failure in failures if failure.rule != "train" or failure.name not in running]
     return StudyStatus(folder, tuple(configfiles), workflow, queue, stages, trainings, failures)
 
@@ -116,7 +116,5 @@ def _stage(folder: Path, name: str, targets: Iterable[str], workflow: Workflow) 
 def _unfinished_runs(folder: Path, plan: Plan) -> set[str]:
     """The names of trainings without a model."""
     return {
-        f"{run.dataset}_{run.system}_seed{run.seed}"
-        for run in plan.runs.trained()
-        if not (folder / plan.runs.run_folder(run) / "model.pt").exists()
+        job_name(run) for run in plan.runs.trained() if not (folder / plan.runs.run_folder(run) / "model.pt").exists()
     }

@@ -72,6 +72,11 @@ class Training:
         return f"{self.dataset}/{self.system}/seed{self.seed}"
 
 
+def job_name(run: Run | Training) -> str:
+    """The name of a run's log file and benchmark, and the beginning of those of its other jobs."""
+    return f"{run.dataset}_{run.system}_seed{run.seed}"
+
+
 def read_trainings(
     folder: Path, plan: Plan, *, workflow: Workflow, queue: Queue, failures: Sequence[Failure]
 ) -> list[Training]:
@@ -84,7 +89,7 @@ def read_trainings(
             run,
             workflow=workflow,
             queue=queue,
-            is_failed=f"{run.dataset}_{run.system}_seed{run.seed}" in failed,
+            is_failed=job_name(run) in failed,
         )
         for run in plan.runs.trained()
     ]
@@ -140,7 +145,7 @@ def _find_job(folder: Path, run: Run, note: dict[str, Any], marked: str | None) 
     """The ID of the job in the cluster's queue, from Snakemake's mark, the trainer's note, or the newest Slurm log."""
     if marked or note.get("job"):
         return marked or str(note["job"])
-    logs = slurm_logs(folder, "train", f"{run.dataset}_{run.system}_seed{run.seed}")
+    logs = slurm_logs(folder, "train", job_name(run))
     return logs[-1].stem if logs else None
 
 
