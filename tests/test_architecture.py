@@ -136,3 +136,13 @@ def test_every_command_of_the_rules_exists():
         with pytest.raises(SystemExit) as ended:
             build_parser(group).parse_args([word for word in (group, command, "--help") if word])
         assert ended.value.code == 0
+
+
+def test_each_of_twenty_failures_names_tests_that_exist():
+    text = (ROOT / "docs/reliability.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \|.*\| ([^|]+) \|$", text, re.MULTILINE)
+    assert [int(number) for number, _ in rows] == list(range(1, 21))
+    for _, tests in rows:
+        paths = re.findall(r"`(tests/[^`]+)`", tests)
+        assert paths
+        assert [path for path in paths if not (ROOT / path).exists()] == []
