@@ -7,9 +7,13 @@ from snakemake.utils import min_version
 from docmt.config.plan import Plan, growing, option
 from docmt.config.references import CONTROLLED_SPLITS, CONTROLLED_SUITES
 from docmt.errors import UserError
-from docmt.slurm import keep_asking_squeue, watch_jobs
+from docmt.slurm import watch_jobs
+from docmt.snakemake import ignore_code_changes, keep_asking_squeue
 
 min_version("9.0")
+
+# Stage versions decide what a new docmt rebuilds, not the wording of its shell commands.
+ignore_code_changes(workflow)
 
 
 # A config given with --configfile stands alone; without one, the demo's is taken.
@@ -81,43 +85,43 @@ rule demo:
 rule corpora:
     """The splits of all datasets as text, and their contrastive test sets."""
     input:
-        plan.targets("corpora"),
+        plan.targets()["corpora"],
 
 
 rule text:
     """Subwords, vocabularies, and how much of the text is restored from them."""
     input:
-        plan.targets("text"),
+        plan.targets()["text"],
 
 
 rule discourse:
     """The trees that systems read, their statistics, and the scores of the segmenters and parsers behind them."""
     input:
-        plan.targets("discourse"),
+        plan.targets()["discourse"],
 
 
 rule instances:
     """Instances in all cuttings that systems use, and their statistics."""
     input:
-        plan.targets("instances"),
+        plan.targets()["instances"],
 
 
 rule training:
     """All models."""
     input:
-        plan.targets("training"),
+        plan.targets()["training"],
 
 
 rule decoding:
     """All translations and log probabilities."""
     input:
-        plan.targets("decoding"),
+        plan.targets()["decoding"],
 
 
 rule evaluation:
     """The scores of all runs."""
     input:
-        plan.targets("evaluation"),
+        plan.targets()["evaluation"],
 
 
 rule tables:

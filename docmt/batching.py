@@ -9,13 +9,13 @@ T = TypeVar("T")
 def fill_batches(
     items: Iterable[T], budget: int, *, cost: Callable[[T], int], padded: bool = False
 ) -> Iterator[list[T]]:
-    """Cut items into consecutive batches within a budget; an item that exceeds it forms a batch alone.
+    """Split items into consecutive batches within a budget; an item that exceeds it forms a batch by itself.
 
     Args:
-        items: in the order in which batches take them; read lazily.
-        budget: largest total cost of a batch.
-        cost: of one item, such as its number of tokens.
-        padded: count every item at the largest cost in its batch, as padding does.
+        items: in batch order; read lazily.
+        budget: maximum total cost of a batch.
+        cost: of an item, such as its number of tokens.
+        padded: charge every item the largest cost in its batch, as padding does.
     """
     batch: list[T] = []
     total = largest = 0

@@ -1,4 +1,8 @@
-"""Reading and writing files: strict UTF-8, lines that end only on "\\n", and nothing half-written."""
+r"""Reading and writing files: strict UTF-8, lines that end only on "\n", checksums, and nothing half-written.
+
+The functions that write record a checksum, those that read verify it (see `docmt.checksums`). `checksum=False` is for
+files that are rewritten while others read them, that have checksums of another kind, or that belong to the user.
+"""
 
 import contextlib
 import errno
@@ -12,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from docmt import checksums
 from docmt.errors import UserError
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -19,18 +24,19 @@ PROBE_BYTES = 1 << 20
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of a file, decompressed when its name ends in `.gz`.
+    """The content of a file, decompressed if its name ends in `.gz`.
 
-    Raises UserError when the file is missing or is not valid gzip.
+    Raises UserError if the file is missing, changed since docmt wrote it, or is not valid gzip.
     """
     path = Path(path)
     try:
-        data = path.read_bytes()
+        with checksums.open_verified(path) as file:
+            data = file.read()
         return gzip.decompress(data) if path.suffix == ".gz" else data
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except IsADirectoryError:
-        raise UserError(f"{path}: is a folder, a file is needed") from None
+        raise UserError(f"{path}: is a folder, not a file") from None
     except (EOFError, gzip.BadGzipFile, OSError) as error:
         raise UserError(f"{path}: cannot be read ({error})") from None
 
@@ -38,7 +44,7 @@ def read_bytes(path: Path) -> bytes:
 def read_text(path: Path) -> str:
     """The content of a UTF-8 file without a leading byte order mark.
 
-    Raises UserError that names the first bad line when the file is not UTF-8.
+    Raises UserError, naming the first bad line, if the file is not UTF-8.
     """
     data = read_bytes(path).removeprefix(BYTE_ORDER_MARK)
     try:
@@ -49,7 +55,7 @@ def read_text(path: Path) -> str:
 
 
 def not_utf8(path: Path, line: int, byte: int) -> str:
-    """What to say of a line that is not UTF-8."""
+    """The error message for a line that is not UTF-8."""
     return (
         f"{path}: line {line} is not UTF-8 (byte 0x{byte:02x}): convert the file, "
         "for example with `iconv -f LATIN1 -t UTF-8`"
@@ -57,9 +63,9 @@ def not_utf8(path: Path, line: int, byte: int) -> str:
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a UTF-8 file; only "\\n" ends a line (U+2028, NEL and a lone CR are ordinary characters).
+    r"""The lines of a UTF-8 file; only "\n" ends a line (U+2028, NEL and a lone CR are ordinary characters).
 
-    Raises UserError when the file is missing or is not UTF-8.
+    Raises UserError if the file is missing, changed since docmt wrote it, or is not UTF-8.
     """
     text = read_text(path)
     lines = text.split("\n")
@@ -69,13 +75,13 @@ def read_lines(path: Path) -> list[str]:
 
 
 def iterate_lines(path: Path) -> Iterator[str]:
-    """As `read_lines`, one line at a time. A file that ends in `.gz` is read whole."""
+    """Like `read_lines`, one line at a time. A file whose name ends in `.gz` is read into memory as a whole."""
     path = Path(path)
     if path.suffix == ".gz":
         yield from read_lines(path)
         return
     try:
-        with open(path, "rb") as file:
+        with checksums.open_verified(path) as file:
             for number, data in enumerate(file, start=1):
                 try:
                     yield data.removesuffix(b"\n").removeprefix(BYTE_ORDER_MARK if number == 1 else b"").decode()
@@ -84,17 +90,22 @@ def iterate_lines(path: Path) -> Iterator[str]:
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except IsADirectoryError:
-        raise UserError(f"{path}: is a folder, a file is needed") from None
+        raise UserError(f"{path}: is a folder, not a file") from None
 
 
 @contextlib.contextmanager
-def atomic_path(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path`, renamed to it when the block ends well and removed when it fails.
+def atomic_path(path: Path, *, checksum: bool = True) -> Iterator[Path]:
+    """A temporary path beside `path`, renamed to it when the block succeeds and removed when it fails.
 
     The data are flushed to disk before the rename, so that a file under its final name is always whole. `path` may
     also be a folder: make the temporary path a folder, and it replaces the old one.
 
-    Raises UserError when the disk or the quota is full; what lay under `path` stays.
+    Args:
+        path: the final name.
+        checksum: record the checksum of a file; a folder needs a manifest with checksums.
+
+    Raises:
+        UserError: the disk or the quota is full; any existing file is unchanged.
     """
     path = Path(path)
     with _explained_full_disk(path):
@@ -104,33 +115,38 @@ def atomic_path(path: Path) -> Iterator[Path]:
             try:
                 yield temporary
             except (OSError, RuntimeError) as error:
-                # NumPy and torch do not hand on the error number of a failed write.
+                # NumPy and torch do not pass on the error number of a failed write.
                 if getattr(error, "errno", None) is None:
                     _write_probe(Path(folder) / "probe")
                 raise
-            _replace(temporary, path)
+            _replace(temporary, path, checksum=checksum)
 
 
-def _replace(temporary: Path, path: Path) -> None:
-    """Put a whole file or folder under its name."""
+def _replace(temporary: Path, path: Path, *, checksum: bool) -> None:
+    """Move a finished file or folder to its final name."""
     if temporary.is_dir():
+        checksum = False
         if path.exists():
             shutil.rmtree(path)
     else:
         with open(temporary, "rb") as file:
             os.fsync(file.fileno())
-    os.replace(temporary, path)
+    if checksum:
+        checksums.place(temporary, path)
+    else:
+        checksums.forget(path)
+        os.replace(temporary, path)
 
 
 def _write_probe(path: Path) -> None:
-    """Write some data that nobody needs: raises the OSError of a full disk when it is full."""
+    """Write some data to raise the OSError of a full disk, if it is full."""
     with open(path, "wb") as file:
         file.write(bytes(PROBE_BYTES))
 
 
 @contextlib.contextmanager
 def _explained_full_disk(path: Path) -> Iterator[None]:
-    """Turns the OSError of a full disk or quota into a UserError."""
+    """Turn the OSError of a full disk or quota into a UserError."""
     try:
         yield
     except OSError as error:
@@ -138,23 +154,26 @@ def _explained_full_disk(path: Path) -> Iterator[None]:
             raise
         raise UserError(
             f"{path}: cannot be written, {error.strerror}: free some space there and run the same command again; "
-            "a file that was there before is unchanged"
+            "any existing file is unchanged"
         ) from None
 
 
 @contextlib.contextmanager
-def atomic_writer(path: Path) -> Iterator[IO[str]]:
-    """A text file open for writing (UTF-8, "\\n" line ends) that appears under `path` only when it is whole."""
-    with atomic_path(path) as temporary, open(temporary, "w", encoding="utf-8", newline="\n") as file:
+def atomic_writer(path: Path, *, checksum: bool = True) -> Iterator[IO[str]]:
+    r"""A text file open for writing (UTF-8, "\n" line ends) that appears under `path` only once it is complete."""
+    with (
+        atomic_path(path, checksum=checksum) as temporary,
+        open(temporary, "w", encoding="utf-8", newline="\n") as file,
+    ):
         yield file
 
 
-def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write one line per string.
+def write_lines(path: Path, lines: Iterable[str], *, checksum: bool = True) -> None:
+    r"""Write one line per string.
 
-    Raises ValueError when a string holds "\\n": it would shift every later line.
+    Raises ValueError if a string contains "\n": it would shift every later line.
     """
-    with atomic_writer(path) as file:
+    with atomic_writer(path, checksum=checksum) as file:
         for line in lines:
             if "\n" in line:
                 raise ValueError(f"{path}: a line must not hold a line end: {line!r}")
@@ -162,27 +181,27 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Parse a JSON file. Raises UserError that names the line when it is malformed."""
+    """Parse a JSON file. Raises UserError, naming the line, if it is malformed."""
     try:
         return json.loads(read_text(path))
     except json.JSONDecodeError as error:
         raise UserError(f"{path}: line {error.lineno} is not JSON ({error.msg})") from None
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Write indented JSON with sorted keys, so that equal values make equal files."""
-    with atomic_writer(path) as file:
+def write_json(path: Path, value: Any, *, checksum: bool = True) -> None:
+    """Write indented JSON with sorted keys, so that equal values give equal files."""
+    with atomic_writer(path, checksum=checksum) as file:
         json.dump(value, file, ensure_ascii=False, indent=1, sort_keys=True)
         file.write("\n")
 
 
 def read_jsonl(path: Path) -> list[Any]:
-    """Parse one JSON value per line. Raises UserError that names the first bad line."""
+    """Parse one JSON value per line. Raises UserError, naming the first bad line."""
     return list(iterate_jsonl(path))
 
 
 def iterate_jsonl(path: Path) -> Iterator[Any]:
-    """As `read_jsonl`, one value at a time: for files that should not lie in memory whole."""
+    """Like `read_jsonl`, one value at a time: for files that should not be held in memory."""
     for number, line in enumerate(iterate_lines(path), start=1):
         try:
             yield json.loads(line)
@@ -196,6 +215,6 @@ def write_jsonl(path: Path, values: Iterable[Any]) -> None:
 
 
 def sha256_file(path: Path) -> str:
-    """The SHA-256 of a file's bytes as they lie on disk, in hexadecimal."""
+    """The SHA-256 of a file's bytes as stored on disk, in hexadecimal."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""Messages and progress bars, on standard error only: standard output belongs to results."""
+"""Messages and progress bars, on standard error only: standard output is for results."""
 
 import logging
 import sys
@@ -11,7 +11,7 @@ Item = TypeVar("Item")
 
 
 def set_up_logging(*, verbose: bool = False) -> None:
-    """Send the log of `docmt` to standard error, one line a message."""
+    """Send the log of `docmt` to standard error, one line per message."""
     logging.basicConfig(
         level=logging.DEBUG if verbose else logging.INFO,
         format="%(asctime)s %(levelname)s %(message)s",
@@ -24,5 +24,5 @@ def set_up_logging(*, verbose: bool = False) -> None:
 
 
 def progress(items: Iterable[Item], *, label: str, unit: str, total: int | None = None) -> Iterator[Item]:
-    """Iterate with a progress bar when standard error is a terminal, and plainly otherwise."""
+    """Iterate, with a progress bar if standard error is a terminal."""
     return iter(tqdm(items, desc=label, unit=f" {unit}", total=total, disable=None, dynamic_ncols=True))

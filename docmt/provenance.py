@@ -1,4 +1,4 @@
-"""Where an artefact comes from: versions, commit, settings and their hash."""
+"""Where an artifact comes from: versions, commit, settings and their hash."""
 
 import functools
 import hashlib
@@ -15,14 +15,14 @@ PACKAGES = ("torch", "lightning", "numpy", "sacremoses", "subword-nmt", "jieba",
 
 
 def fingerprint(value: Any) -> str:
-    """A short hash (12 hexadecimal digits) of a JSON-like value, independent of the order of keys."""
+    """A short hash (12 hexadecimal digits) of a JSON-like value, regardless of the order of keys."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:12]
 
 
 @functools.cache
 def commit() -> str:
-    """The git commit of the source tree, with `+` when there are uncommitted changes; `unknown` outside git."""
+    """The git commit of the source tree, with `+` if there are uncommitted changes; `unknown` outside git."""
     root = Path(__file__).resolve().parent.parent
     try:
         head = _git(root, "rev-parse", "--short=12", "HEAD")
@@ -37,7 +37,7 @@ def _git(root: Path, *arguments: str) -> str:
 
 
 def describe(*, settings: Any = None, **facts: Any) -> dict[str, Any]:
-    """What to store beside an artefact: versions, commit, the settings and their fingerprint, and given facts."""
+    """The provenance to store with an artifact: versions, commit, settings, their fingerprint, and any given facts."""
     versions = {"python": platform.python_version()}
     for name in PACKAGES:
         try:

@@ -1,4 +1,4 @@
-"""The base of all settings: strict typed classes whose errors are one clear line."""
+"""The base class of all settings: strict and typed, with errors of one clear line."""
 
 import difflib
 import json
@@ -13,7 +13,7 @@ from docmt.files import read_json
 
 
 class Settings(BaseModel):
-    """A section of the config. Unknown keys and wrong types are refused; values cannot change after loading."""
+    """A section of the configuration. Unknown keys and wrong types are refused; values are read-only."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
 
@@ -21,10 +21,10 @@ class Settings(BaseModel):
     def load(cls, values: Any, *, where: str) -> Self:
         """Validate plain values (from YAML or JSON).
 
-        Raises UserError that names the first bad key below `where` and, for an unknown key, the nearest known one.
+        Raises UserError, naming the first bad key below `where` and, for an unknown key, the closest known one.
         """
         if not isinstance(values, dict):
-            raise UserError(f"{where}: a mapping of settings is needed, not {values!r}")
+            raise UserError(f"{where}: expected a mapping of settings, not {values!r}")
         try:
             return cls.model_validate(values)
         except ValidationError as error:
@@ -32,7 +32,7 @@ class Settings(BaseModel):
 
     @classmethod
     def from_argument(cls, argument: str, *, where: str) -> Self:
-        """Read the value of a `--settings` option: JSON text, or `@` and the name of a JSON file."""
+        """Read the value of a `--settings` option: JSON text, or `@` followed by the name of a JSON file."""
         if argument.startswith("@"):
             return cls.load(read_json(Path(argument[1:])), where=where)
         try:
@@ -43,24 +43,24 @@ class Settings(BaseModel):
 
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9_-]*"
-"""What a name that becomes part of paths looks like."""
+"""The form of a name that becomes part of paths."""
 
 
 def check_name(name: str) -> str:
-    """The name itself. Raises ValueError when it is not one."""
+    """Return a valid name unchanged. Raises ValueError if it is invalid."""
     if not re.fullmatch(NAME, name):
-        raise ValueError("a name is made of letters, digits, '_' and '-', for it becomes part of paths")
+        raise ValueError("a name may hold only letters, digits, '_' and '-', because it becomes part of paths")
     return name
 
 
 def nearest(name: str, known: list[str]) -> str:
-    """A hint that names the known word closest to `name`, or all known words when none is close."""
+    """A hint that names the known word closest to `name`, or all known words if none is close."""
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(sorted(known))}"
 
 
 def _describe(cls: type[BaseModel], error: ValidationError, where: str) -> str:
-    """The first problem of a ValidationError as one line; unknown keys come first, as the likeliest typing slip."""
+    """The first problem of a ValidationError in one line; unknown keys come first: most are typing errors."""
     problems = sorted(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
     problem = problems[0]
     path = ".".join([where, *(str(part) for part in problem["loc"])])
@@ -79,7 +79,7 @@ def _describe(cls: type[BaseModel], error: ValidationError, where: str) -> str:
 
 
 def _class_at(cls: type[BaseModel], location: tuple[Any, ...]) -> type[BaseModel]:
-    """The settings class that stands at a location of a validation error."""
+    """The settings class at the location of a validation error."""
     for part in location:
         field = cls.model_fields.get(str(part))
         if field is None:

@@ -1,4 +1,4 @@
-"""Files of tensors and plain values: nothing in them can run code."""
+"""Files of tensors and plain values, read without executing any code in them."""
 
 import io
 import zipfile
@@ -13,25 +13,27 @@ from docmt.errors import UserError
 def read_tensors(
     data: bytes, *, where: str, what: str, mend: str, format: int, keys: Collection[str], kind: str | None = None
 ) -> dict[str, Any]:
-    """The content of a file that `torch.save` wrote, tensors on the CPU.
+    """The content of a file written by `torch.save`, with tensors on the CPU.
 
     Args:
         data: the bytes of the file.
         where: its name, for messages.
         what: what it should be, such as `a segmenter`.
-        mend: what to do when it is of another format.
-        format, kind: what must stand under these keys; kinds tell files of the same keys apart.
-        keys: what else it must hold.
+        mend: what to do if it has another format.
+        format: required value of the key `format`.
+        keys: other required keys.
+        kind: required value of the key `kind`, which distinguishes files with the same keys.
 
-    Raises UserError when it is damaged, foreign, or of another kind or format.
+    Raises:
+        UserError: it is damaged, was not written by docmt, or has another kind or format.
     """
     try:
-        if (damaged := zipfile.ZipFile(io.BytesIO(data)).testzip()) is not None:  # torch looks at no checksum
-            raise UserError(f"{where}: damaged (the checksum of {damaged} in it differs): make it again")
+        if (damaged := zipfile.ZipFile(io.BytesIO(data)).testzip()) is not None:  # torch ignores checksums
+            raise UserError(f"{where}: damaged (the checksum of {damaged} in it differs): create it again")
         content = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
     except UserError:
         raise
-    except Exception as error:  # torch raises many kinds for damaged or foreign files
+    except Exception as error:  # torch raises many kinds of errors for damaged files
         reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
         raise UserError(f"{where}: not {what} ({reason})") from None
     is_ours = isinstance(content, dict) and content.get("format") == format and content.get("kind") == kind

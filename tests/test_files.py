@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from docmt.errors import UserError
-from docmt.files import atomic_path, write_json, write_lines
+from docmt.files import atomic_path, read_text, write_json, write_lines
 
 LINES = ["a line of some length"] * 20_000
 
@@ -31,12 +31,13 @@ def test_a_full_disk_is_one_line_and_the_file_before_stays(small_disk, write):
     with pytest.raises(UserError, match=r"corpus/train\.en: cannot be written, No space left on device: free some"):
         write(path)
     assert path.read_text() == "before\n"
-    assert [file.name for file in path.parent.iterdir()] == ["train.en"]
+    assert sorted(file.name for file in path.parent.iterdir()) == [".checksums", "train.en"]
+    assert read_text(path) == "before\n"
 
 
 def test_a_disk_without_room_for_a_folder_is_the_same_line(small_disk):
     disk = small_disk(100)
-    with open(disk / "ballast", "wb") as file, pytest.raises(OSError):
+    with open(disk / "ballast", "wb") as file, pytest.raises(OSError, match="No space"):
         file.write(bytes(200_000))
     with pytest.raises(UserError, match="No space left"):
         write_lines(disk / "train.en", LINES)

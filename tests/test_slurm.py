@@ -1,4 +1,4 @@
-"""Jobs of an earlier call, with a program in place of `squeue`; tests/slurm does the same on a Slurm."""
+"""Jobs from an earlier run, with a program in place of `squeue`; tests/slurm does the same on a Slurm."""
 
 import subprocess
 import sys
@@ -7,7 +7,8 @@ import pytest
 import snakemake_executor_plugin_slurm as plugin
 
 from docmt.errors import UserError
-from docmt.slurm import QueueUnknown, keep_asking_squeue, list_jobs, watch_jobs
+from docmt.slurm import QueueError, list_jobs, watch_jobs
+from docmt.snakemake import keep_asking_squeue
 
 
 @pytest.fixture
@@ -47,21 +48,23 @@ def test_without_slurm_there_are_none(tmp_path, monkeypatch):
 def test_a_controller_that_is_down_is_no_empty_queue(squeue, tmp_path, caplog, monkeypatch):
     monkeypatch.setattr("atexit.register", lambda *_: None)
     squeue(code=1)
-    with pytest.raises(QueueUnknown, match="no controller"):
+    with pytest.raises(QueueError, match="no controller"):
         list_jobs(tmp_path)
     watch_jobs(tmp_path)
-    assert "whether jobs of an earlier call still run is not known" in caplog.text
+    assert "cannot tell whether jobs from an earlier run are still running" in caplog.text
 
 
 def test_lines_of_another_form_are_no_jobs(squeue, tmp_path):
     squeue("slurm is being maintained")
-    with pytest.raises(QueueUnknown, match="being maintained"):
+    with pytest.raises(QueueError, match="being maintained"):
         list_jobs(tmp_path)
 
 
-def test_jobs_of_an_earlier_call_are_refused(squeue, tmp_path):
+def test_jobs_from_an_earlier_run_are_refused(squeue, tmp_path):
     squeue(*(line(tmp_path, number) for number in range(10, 17)))
-    with pytest.raises(UserError, match=r"has jobs \(10, running, train ted_1; 11.*; …\) of an earlier.*scancel 10 11"):
+    with pytest.raises(
+        UserError, match=r"has jobs \(10, running, train ted_1; 11.*; …\) from an earlier.*scancel 10 11"
+    ):
         watch_jobs(tmp_path)
 
 
@@ -75,8 +78,8 @@ def test_jobs_that_are_left_at_the_end_are_named(squeue, tmp_path):
         "raise KeyboardInterrupt"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "Slurm still has jobs (5, running, train ted_1) of this call" in done.stderr
-    assert "`scancel 5` ends them" in done.stderr
+    assert "Slurm still has jobs (5, running, train ted_1) from this run" in done.stderr
+    assert "`scancel 5` cancels them" in done.stderr
 
 
 def test_the_plugin_remembers_what_the_controller_said(monkeypatch):

@@ -13,21 +13,21 @@ from docmt.logs import set_up_logging
 
 GROUPS = {
     "corpora": "fetch, read, generate and check corpora",
-    "text": "normalise, tokenise, truecase, BPE, and the way back",
-    "discourse": "discourse treebanks, EDUs and trees",
+    "text": "normalize, tokenize, truecase, apply BPE, and restore text",
+    "discourse": "prepare discourse treebanks, EDUs and trees",
     "instances": "split documents into instances of whole sentences",
     "train": "train a model",
     "decode": "translate instances, score given targets",
     "translate": "translate a text file, one line per sentence, a blank line between documents",
     "evaluate": "score hypotheses and contrastive test sets",
-    "report": "gather scores into tables, pictures and one HTML page",
-    "status": "show what of a study is done, runs or failed, and what it cost",
+    "report": "gather scores into tables, figures and an HTML page",
+    "status": "show the state of a study (done, running, failed), and its costs",
     "config": "check and explain a configuration",
 }
 
 
 class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
-    """Help with defaults, except where there is none."""
+    """Help texts with defaults, where there are any."""
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
         if action.default is None or action.default is argparse.SUPPRESS or action.required:
@@ -36,7 +36,7 @@ class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
 
 
 def build_parser(group: str | None = None) -> argparse.ArgumentParser:
-    """The parser of all commands; with `group`, only that group's module is imported (torch takes seconds)."""
+    """The parser of all commands; with `group`, only the module of that group is imported (torch takes seconds)."""
     parser = argparse.ArgumentParser(prog="docmt", description="Document-level machine translation.")
     parser.add_argument("--version", action="version", version=f"docmt {__version__}")
     parser.add_argument("--verbose", action="store_true", help="log more")
@@ -49,7 +49,7 @@ def build_parser(group: str | None = None) -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command. Returns the exit code: 0, or 2 when the user can mend the cause."""
+    """Run a command. Returns the exit code: 0, or 2 for an error that the user can fix."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     group = next((word for word in arguments if word in GROUPS), None)
     options = build_parser(group).parse_args(arguments)

@@ -3,6 +3,10 @@
 import argparse
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from docmt.config.plan import Plan
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
@@ -13,21 +17,21 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         type=Path,
         metavar="FILE",
-        help="configuration, as for Snakemake; without it config/config.yaml",
+        help="configuration files, as for Snakemake (default: config/config.yaml)",
     )
-    parser.add_argument("--costs", action="store_true", help="time, processors, GPUs and memory of the jobs instead")
+    parser.add_argument("--costs", action="store_true", help="show the time, CPU, GPU and memory use of jobs instead")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print the state or the costs. Raises UserError for a bad configuration or a folder that is a file."""
+    """Print the state or the costs. Raises UserError for a bad configuration or a folder that is not one."""
     from docmt.config.loading import load_config_files
     from docmt.config.plan import Plan
     from docmt.errors import UserError
 
     if options.directory.exists() and not options.directory.is_dir():
-        raise UserError(f"--directory {options.directory}: is a file; name the folder of a study")
+        raise UserError(f"--directory {options.directory}: is a file: give the folder of a study")
     configfiles = options.configfile or [default_config()]
     plan = Plan(load_config_files(configfiles))
     folder = options.directory.resolve()
@@ -42,25 +46,28 @@ def run(options: argparse.Namespace) -> None:
 
 
 def default_config() -> Path:
-    """The demo's configuration: of the workflow here, or of the one that this docmt belongs to."""
+    """The default configuration, in the current folder or in the repository of this docmt."""
     import docmt
     from docmt.errors import UserError
 
     places = [Path("config/config.yaml"), Path(docmt.__file__).parents[1] / "config/config.yaml"]
     found = next((path for path in places if path.is_file()), None)
     if found is None:
-        raise UserError(f"{places[0]}: no such file; name the study's configuration with --configfile")
+        raise UserError(f"{places[0]}: no such file: give the study's configuration with --configfile")
     return found
 
 
-def print_costs(folder: Path, plan, *, as_json: bool) -> None:
-    """Print the costs of all jobs that have ended."""
+def print_costs(folder: Path, plan: "Plan", *, as_json: bool) -> None:
+    """Print the costs of all finished jobs."""
     from docmt.report.costs import costs_table, read_costs, summarise_costs
     from docmt.report.sources import read_histories
     from docmt.report.tables import to_text
 
-    named = (argument.split("=", 1) for argument in plan.report.named_histories(None))
-    histories = [f"{name}={folder / path}" for name, path in named if (folder / path).is_file()]
+    histories = [
+        f"{run.dataset}/{run.system}/seed{run.seed}={history}"
+        for run in plan.runs.trained()
+        if (history := folder / plan.runs.run_folder(run) / "history.csv").is_file()
+    ]
     costs = read_costs(folder / "results/benchmarks", logs=folder / "logs", histories=read_histories(histories))
     if as_json:
         rows = [
@@ -70,4 +77,4 @@ def print_costs(folder: Path, plan, *, as_json: bool) -> None:
         print(json.dumps(rows, indent=1))
         return
     table = costs_table(costs)
-    print("no job has ended yet" if table is None else f"{to_text(table)}\n\n{table.caption}")
+    print("no job has finished yet" if table is None else f"{to_text(table)}\n\n{table.caption}")

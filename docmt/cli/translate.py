@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> None:
         sys.stdout.reconfigure(encoding="utf-8")
         sys.stdout.writelines(line + "\n" for line in output)
     else:
-        write_lines(options.output, output)
+        write_lines(options.output, output, checksum=False)
 
 
 def split_at_blanks(lines: list[str]) -> list[list[int]]:

@@ -67,9 +67,9 @@ class Plan:
     def __getattr__(self, name: str) -> Rule:
         return Rule(getattr(self.artifacts, name))
 
-    def targets(self, stage: str) -> list[str]:
-        """What a stage hands on."""
-        return self.artifacts.targets(stage)
+    def targets(self) -> dict[str, list[str]]:
+        """By stage, the files that it makes for later stages or for the user."""
+        return self.artifacts.targets
 
     def mirror(self, wildcards: Any, output: Any) -> str:
         """`--mirror DIR`, or nothing. As it asks for `output`, Snakemake does not fetch again for another mirror."""

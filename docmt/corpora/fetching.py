@@ -47,8 +47,8 @@ def fetch_corpus(
             continue
         record[name] = _fetch_file(entry, name, out, mirror=mirror, patience=patience)
         log.info("%s: %s", target, record[name])
-        write_json(record_path, record)
-    write_json(record_path, record)
+        write_json(record_path, record, checksum=False)
+    write_json(record_path, record, checksum=False)
     shutil.rmtree(out / ARCHIVES, ignore_errors=True)
     return record
 
@@ -68,8 +68,8 @@ def place(source: Path, target: Path, file: SourceFile, *, is_checked: bool = Tr
 
     Raises WrongFileError, and writes nothing, when the checksum differs or the gzip file is corrupt.
     """
-    with atomic_path(target) as temporary:
-        # A name such as corpus.tar.gz promises gzip: the file stays compressed.
+    with atomic_path(target, checksum=False) as temporary:
+        # A name such as corpus.tar.gz promises gzip: such a file keeps its compression.
         if target.suffix == ".gz":
             shutil.copyfile(source, temporary)
         elif not unpack(source, temporary):

@@ -65,7 +65,7 @@ def align_words(pairs: Sequence[Pair], *, program: str) -> list[set[Link]]:
     with tempfile.TemporaryDirectory(prefix="docmt-align-") as folder:
         paths = {name: Path(folder) / name for name in ("source", "target", "forward", "reverse")}
         for side, name in enumerate(("source", "target")):
-            write_lines(paths[name], (" ".join(pairs[i][side]) for i in usable))
+            write_lines(paths[name], (" ".join(pairs[i][side]) for i in usable), checksum=False)
         files = {"-s": "source", "-t": "target", "-f": "forward", "-r": "reverse"}
         options = [word for option, name in files.items() for word in (option, str(paths[name]))]
         run_program([program, *options, "--n-samplers", str(SAMPLERS)], name="eflomal")

@@ -161,7 +161,7 @@ def run_meteor(
     with tempfile.TemporaryDirectory(prefix="docmt-meteor-") as folder:
         paths = [Path(folder) / name for name in ("hypotheses", "references")]
         for path, segments in zip(paths, (hypotheses, references), strict=True):
-            write_lines(path, (_one_line(segment) for segment in segments))
+            write_lines(path, (_one_line(segment) for segment in segments), checksum=False)
         output, errors = run_program([*command, *map(str, paths), *options], name="METEOR")
     n_segments = len(re.findall(r"^Segment \d+ score:\t\S+$", output, flags=re.MULTILINE))
     final = re.findall(r"^Final score:\s+(\d(?:\.\d+)?(?:E-\d+)?)$", output, flags=re.MULTILINE)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from docmt.checksums import open_verified
 from docmt.errors import UserError
 from docmt.files import atomic_writer, read_json
 
@@ -100,7 +101,8 @@ def read_table(path: Path, *, needed: Sequence[str], words: Sequence[str] = ()) 
     try:
         # Names are data: a system may be called "NA", and a commit may be made of digits only.
         types = dict.fromkeys(words, "string")
-        table = pd.read_csv(path, keep_default_na=False, na_values=[""], encoding="utf-8", dtype=types)
+        with open_verified(path) as file:
+            table = pd.read_csv(file, keep_default_na=False, na_values=[""], encoding="utf-8", dtype=types)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:

@@ -1,1 +1,1 @@
-"""The state of a study at a glance, from its plan and the files of its folder. Reads only, and never imports torch."""
+"""The state of a study, from its plan and the files in its folder. Only reads, and never imports torch."""

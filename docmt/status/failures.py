@@ -1,4 +1,4 @@
-"""Jobs that failed: what their logs say last."""
+"""Failed jobs, and the last error in their logs."""
 
 import re
 from collections.abc import Callable
@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from docmt.report.stages import stage_of
-from docmt.status.cluster import job_logs
-from docmt.status.workflow import Workflow
+from docmt.snakemake import Workflow, slurm_logs
 
 TAIL_BYTES = 8192
 STOPPED = re.compile(r" WARNING SIG[A-Z0-9]+: saving a checkpoint")
-"""What a trainer says that was asked to stop: it goes on when it is called again, and has not failed."""
+"""The message of a trainer that was asked to stop: it resumes when it is run again, and has not failed."""
 LOG_LINE = re.compile(r"^\d\d:\d\d:\d\d (?P<level>[A-Z]+) ")
-SLURM_LINE = re.compile(r"^slurmstepd[\w.-]*: error: ")  # on some clusters with the name of the node
+SLURM_LINE = re.compile(r"^slurmstepd[\w.-]*: error: ")  # some clusters include the node name
 ERROR_LINE = re.compile(
     r"^docmt[\w -]*: error: |^(?:[a-z]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)(?:: |$)"
     r"|^\S*(?:bash|sh): .*(?:not found|No such|denied)|^slurmstepd[\w.-]*: error: |^Killed\b"
@@ -23,14 +22,16 @@ ERROR_LINE = re.compile(
 
 @dataclass(frozen=True)
 class Failure:
-    """A job that failed and was not mended since.
+    """A job that failed and has not succeeded since.
 
     Attributes:
-        rule, stage, name: which job; the name is that of its log file.
-        log: the log, relative to the study's folder.
-        line: its last line that says something.
-        job: id in the cluster's queue, where it had one.
-        time: of the log, in seconds since 1970.
+        rule: of the job.
+        stage: of the rule.
+        name: of its log file.
+        log: its log, relative to the study's folder.
+        line: the last error in the log, or the closest thing to it.
+        job: ID in the cluster's queue, if it had one.
+        time: when the log was last written, in seconds since 1970.
     """
 
     rule: str
@@ -45,14 +46,14 @@ class Failure:
 def find_failures(folder: Path, workflow: Workflow, is_planned: Callable[[str, str], bool]) -> list[Failure]:
     """The failed jobs of a study, oldest first.
 
-    A job that ends well writes its benchmark after its log. So a log without a newer benchmark belongs to a job that
-    runs, was broken off or failed: it failed when the log ends with an error or when Snakemake says so, unless it was
-    begun again since.
+    A successful job writes its benchmark after its log. A log without a newer benchmark therefore belongs to a job
+    that is running, was interrupted, or failed. It failed if the log ends with an error or Snakemake says so, unless
+    it has been restarted since.
 
     Args:
         folder: of the study.
         workflow: what Snakemake says.
-        is_planned: whether the job of a stage and a name can still matter: False for what was mended otherwise.
+        is_planned: whether the job of a stage and a name still matters: False if its output exists or is not needed.
     """
     failures = []
     for log in sorted((folder / "logs").glob("*/*.log")):
@@ -66,19 +67,19 @@ def find_failures(folder: Path, workflow: Workflow, is_planned: Callable[[str, s
         stage = stage_of(rule)
         if not is_planned(stage, name) or (announced and set(announced.outputs) & set(workflow.started)):
             continue
-        own = job_logs(folder, rule, name)
+        own = slurm_logs(folder, rule, name)
         number = (announced.job if announced else None) or (own[-1].stem if own else None)
         line = last_error(log)
         if line is None and announced is not None and announced.is_failed and not _was_stopped(log):
-            line = (own and _slurm_error(own[-1])) or announced.message
-            line = line or f"no error in the log: killed? It ends: {_last_line(log)}"
+            line = (_slurm_error(own[-1]) if own else None) or announced.message
+            line = line or f"no error in the log (killed?); it ends with {_last_line(log)}"
         if line is not None:
             failures.append(Failure(rule, stage, name, where, line, number, written))
     return sorted(failures, key=lambda failure: failure.time)
 
 
 def last_error(path: Path) -> str | None:
-    """The error that a log ends with: the last one with no ordinary message after it; None when there is none."""
+    """The last error in a log that no ordinary message follows; None if there is none."""
     for line in reversed(_tail(path)):
         message = LOG_LINE.match(line)
         if message:
@@ -89,7 +90,7 @@ def last_error(path: Path) -> str | None:
 
 
 def _slurm_error(path: Path) -> str | None:
-    """Why Slurm ended a job: its time, its memory, somebody."""
+    """Why Slurm ended a job: time limit, memory limit, or cancellation."""
     return next((line for line in reversed(_tail(path)) if SLURM_LINE.match(line)), None)
 
 
@@ -99,11 +100,11 @@ def _was_stopped(path: Path) -> bool:
 
 def _last_line(path: Path) -> str:
     lines = _tail(path)
-    return repr(lines[-1]) if lines else "it is empty"
+    return repr(lines[-1]) if lines else "nothing: it is empty"
 
 
 def _tail(path: Path) -> list[str]:
-    """The last lines that are not empty; progress bars return to the start of a line."""
+    """The last lines that are not empty, with progress bars split at carriage returns."""
     try:
         with open(path, "rb") as file:
             file.seek(max(0, path.stat().st_size - TAIL_BYTES))

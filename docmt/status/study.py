@@ -5,20 +5,22 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from docmt.config.artifacts.runs import run_folder
 from docmt.config.plan import Plan
+from docmt.config.systems import list_runs
 from docmt.report.stages import OTHER
+from docmt.snakemake import Workflow, read_workflow
 from docmt.status.cluster import Queue, read_queue
 from docmt.status.failures import Failure, find_failures
-from docmt.status.trainings import Training, read_trainings
-from docmt.status.workflow import Workflow, read_workflow
+from docmt.status.trainings import Training, job_name, read_trainings
 
 OF_RUNS = ("training", "decoding", "evaluation")
-"""Stages whose jobs are named after a run."""
+"""Stages whose jobs are named after runs."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Outputs of a stage: how many are there, of how many."""
+    """How many of a stage's outputs exist."""
 
     name: str
     done: int
@@ -26,13 +28,13 @@ class Stage:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is missing."""
+        """Whether all outputs exist."""
         return self.done == self.all
 
 
 @dataclass(frozen=True)
 class StudyStatus:
-    """All that one glance shows."""
+    """Everything that `docmt status` shows."""
 
     folder: Path
     configfiles: tuple[Path, ...]
@@ -43,7 +45,7 @@ class StudyStatus:
     failures: list[Failure]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Plain values for JSON."""
         running = [{"rule": job.rule, "name": job.name, "job": job.job} for job in self.workflow.running()]
         return {
             "folder": str(self.folder),
@@ -64,18 +66,18 @@ class StudyStatus:
 
 
 def read_study(folder: Path, plan: Plan, *, configfiles: Sequence[Path] = ()) -> StudyStatus:
-    """Look at the folder of a study. It may be missing or empty: then nothing has begun.
+    """Read the state of a study in a folder, which may be missing or empty.
 
     Args:
         folder: of the study.
-        plan: what it is to make.
-        configfiles: what the plan was read from, to be shown.
+        plan: of the study.
+        configfiles: from which the plan was read, to be shown.
     """
     workflow = read_workflow(folder)
     queue = read_queue(folder)
-    stages = [_stage(folder, name, targets, workflow) for name, targets in _targets(plan).items()]
+    stages = [_stage(folder, name, targets, workflow) for name, targets in plan.targets().items()]
     finished = {stage.name for stage in stages if stage.is_done}
-    runs = {f"{run.dataset}_{run.system}_seed{run.seed}" for run in plan.runs.all}
+    runs = {job_name(run) for run in list_runs(plan.config)}
     unfinished = _unfinished_runs(folder, plan)
 
     def is_planned(stage: str, name: str) -> bool:
@@ -88,24 +90,9 @@ def read_study(folder: Path, plan: Plan, *, configfiles: Sequence[Path] = ()) ->
 
     failures = find_failures(folder, workflow, is_planned)
     trainings = read_trainings(folder, plan, workflow=workflow, queue=queue, failures=failures)
-    running = {f"{run.dataset}_{run.system}_seed{run.seed}" for run in trainings if run.state != "failed"}
+    running = {job_name(training) for training in trainings if training.state != "failed"}
     failures = [failure for failure in failures if failure.rule != "train" or failure.name not in running]
     return StudyStatus(folder, tuple(configfiles), workflow, queue, stages, trainings, failures)
-
-
-def _targets(plan: Plan) -> dict[str, list[str]]:
-    """The outputs of each stage, as the Snakefile's targets name them."""
-    targets = {
-        "corpora": plan.corpora.targets(),
-        "text": plan.text.targets(),
-        "discourse": plan.discourse.targets(),
-        "instances": plan.runs.instances_targets(),
-        "training": plan.runs.training_targets(),
-        "decoding": plan.runs.decoding_targets(),
-        "evaluation": plan.runs.scores(),
-        "report": ["results/report/report.html"],
-    }
-    return {stage: list(dict.fromkeys(files)) for stage, files in targets.items()}
 
 
 def _stage(folder: Path, name: str, targets: Iterable[str], workflow: Workflow) -> Stage:
@@ -114,9 +101,6 @@ def _stage(folder: Path, name: str, targets: Iterable[str], workflow: Workflow) 
 
 
 def _unfinished_runs(folder: Path, plan: Plan) -> set[str]:
-    """Names of the trainings without a model."""
-    return {
-        f"{run.dataset}_{run.system}_seed{run.seed}"
-        for run in plan.runs.trained()
-        if not (folder / plan.runs.run_folder(run) / "model.pt").exists()
-    }
+    """The names of trainings without a model."""
+    trained = plan.artifacts.trained
+    return {job_name(run) for run in trained if not (folder / run_folder(run) / "model.pt").exists()}

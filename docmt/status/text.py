@@ -1,24 +1,24 @@
-"""The state of a study as text for a terminal of 100 columns."""
+"""The state of a study as text for a terminal with 100 columns."""
 
 import time
 from pathlib import Path
 
 from tabulate import tabulate
 
+from docmt.snakemake import Workflow
 from docmt.status.failures import Failure
 from docmt.status.study import StudyStatus
 from docmt.status.trainings import STATES, Training
-from docmt.status.workflow import Workflow
 
 BAR = 20
 SMALL_BAR = 6
 NAME_WIDTH = 36
 MOST_SHOWN = 20
-"""Rows of failures, jobs and queue that are shown; the rest is counted."""
+"""How many failures, jobs and queued jobs are shown; the rest are counted."""
 
 
 def show_study(status: StudyStatus) -> str:
-    """The whole glance."""
+    """The whole state."""
     parts = [
         _head(status),
         _stages(status),
@@ -38,17 +38,19 @@ def _head(status: StudyStatus) -> str:
         f"Snakemake {_describe(status.workflow)}",
     ]
     if files and called and files != called:
-        lines.append(f"its last call had another configuration: --configfile {' '.join(status.workflow.configfiles)}")
+        lines.append(
+            f"its last run had a different configuration: --configfile {' '.join(status.workflow.configfiles)}"
+        )
     return "\n".join(lines)
 
 
 def _describe(workflow: Workflow) -> str:
     host = workflow.host or "another host"
     return {
-        "idle": "does not run",
-        "running": f"runs here ({workflow.host}), process {workflow.pid}",
-        "killed": f"was killed on {host} and left its lock: `snakemake --unlock`, and call again",
-        "locked": f"runs on {host}, or was killed there: then `snakemake --unlock`, and call again",
+        "idle": "is not running",
+        "running": f"is running here ({workflow.host}), process {workflow.pid}",
+        "killed": f"was killed on {host} and left its lock: `snakemake --unlock` and start again",
+        "locked": f"is running on {host}, or was killed there: then `snakemake --unlock` and start again",
     }[workflow.state]
 
 
@@ -100,7 +102,7 @@ def _running(status: StudyStatus) -> str:
     rows += [
         [job.rule, shorten(job.name, 45), _place(job.job)] for job in status.workflow.running() if job.rule != "train"
     ]
-    return _list("jobs that run", rows)
+    return _list("running jobs", rows)
 
 
 def _place(job: str | None, host: str | None = None, pid: int | None = None) -> str:
@@ -110,7 +112,7 @@ def _place(job: str | None, host: str | None = None, pid: int | None = None) -> 
 
 def _queue(status: StudyStatus) -> str:
     if status.queue.problem:
-        return f"Slurm: {status.queue.problem}; what is in the queue is not known"
+        return f"Slurm: {status.queue.problem}; cannot tell what is in the queue"
     rows = [[job.id, job.state.lower(), job.reason, shorten(job.label, 45)] for job in status.queue.waiting()]
     return _list("waiting in Slurm's queue", rows)
 
@@ -119,7 +121,7 @@ def _failures(failures: list[Failure]) -> str:
     if not failures:
         return ""
     newest = failures[::-1][:MOST_SHOWN]
-    lines = [f"failed: {len(failures)}" + (f", the {MOST_SHOWN} newest" if len(failures) > MOST_SHOWN else "")]
+    lines = [f"failed: {len(failures)}" + (f", the newest {MOST_SHOWN}" if len(failures) > MOST_SHOWN else "")]
     for failure in newest:
         job = f"  job {failure.job}" if failure.job else ""
         lines += [
@@ -143,7 +145,7 @@ def _table(rows: list[list[str]], header: list[str], alignments: list[str]) -> s
 
 
 def bar(done: float, total: float, width: int) -> str:
-    """`[####......]`; full only when nothing is missing."""
+    """`[####......]`; full only when done."""
     filled = width if done >= total else min(width - 1, int(width * done / total))
     return f"[{'#' * filled}{'.' * (width - filled)}]"
 
@@ -161,7 +163,7 @@ def duration(seconds: float | None) -> str:
 
 
 def shorten(name: str, width: int) -> str:
-    """A name that fits, cut in its middle: beginning and end tell more."""
+    """Shorten a name to a width by cutting its middle, which tells less than its ends."""
     if len(name) <= width:
         return name
     head = (width - 1) // 2

@@ -1,4 +1,4 @@
-"""The state of trainings: how far each is, whether its trainer lives, and when it may end."""
+"""The state of trainings: how far each has come, whether its trainer is alive, and when it may finish."""
 
 import contextlib
 import csv
@@ -11,15 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from docmt.config.artifacts.runs import run_folder
 from docmt.config.plan import Plan
 from docmt.config.systems import Run, training_settings
-from docmt.status.cluster import Queue, job_logs
+from docmt.snakemake import Workflow, slurm_logs
+from docmt.status.cluster import Queue
 from docmt.status.failures import Failure
-from docmt.status.workflow import Workflow
 from docmt.training.lock import is_running, read_running
 
 FRESH_SECONDS = 600
-"""A trainer on another host counts as alive when it noted its progress within this time."""
+"""A trainer on another host is considered alive if it recorded progress within this time."""
 
 STATES = ("failed", "running", "queued", "interrupted", "waiting", "done")
 
@@ -29,20 +30,24 @@ class Training:
     """A training run.
 
     Attributes:
-        dataset, system, seed: the run.
-        state: `waiting` (not begun), `queued` (in Slurm's queue), `running`, `interrupted` (goes on from its
+        dataset: of the run.
+        system: of the run.
+        seed: of the run.
+        state: `waiting` (not started), `queued` (in Slurm's queue), `running`, `interrupted` (resumes from its
             checkpoint), `failed` or `done`.
-        step: updates made; None when it has not begun.
-        max_steps: updates at most; None when only epochs or patience end it.
-        epoch: passes finished.
+        step: updates made; None if it has not started.
+        max_steps: maximum number of updates; None if only epochs or patience end it.
+        epoch: finished passes over the data.
         tokens_per_second: last rate.
-        dev_loss, best_loss: last and lowest validation loss.
-        seconds: spent in updates, over all sessions.
-        eta_seconds: until `max_steps` at the mean rate so far, without validations; it may stop earlier. None unless
-            it runs.
-        job: id in the cluster's queue.
-        host, pid: where its trainer runs or ran last.
-        devices: as the trainer noted them.
+        dev_loss: last validation loss.
+        best_loss: lowest validation loss.
+        seconds: spent on updates, over all sessions.
+        eta_seconds: until `max_steps` at the mean rate so far, not counting validation; it may stop earlier. None
+            unless it is running.
+        job: ID in the cluster's queue.
+        host: where its trainer runs or last ran.
+        pid: process of its trainer.
+        devices: as recorded by the trainer.
     """
 
     dataset: str
@@ -68,6 +73,11 @@ class Training:
         return f"{self.dataset}/{self.system}/seed{self.seed}"
 
 
+def job_name(run: Run | Training) -> str:
+    """The name of a run's log file and benchmark, and the beginning of those of its other jobs."""
+    return f"{run.dataset}_{run.system}_seed{run.seed}"
+
+
 def read_trainings(
     folder: Path, plan: Plan, *, workflow: Workflow, queue: Queue, failures: Sequence[Failure]
 ) -> list[Training]:
@@ -80,16 +90,16 @@ def read_trainings(
             run,
             workflow=workflow,
             queue=queue,
-            is_failed=f"{run.dataset}_{run.system}_seed{run.seed}" in failed,
+            is_failed=job_name(run) in failed,
         )
-        for run in plan.runs.trained()
+        for run in plan.artifacts.trained
     ]
 
 
 def _read_training(
     folder: Path, plan: Plan, run: Run, *, workflow: Workflow, queue: Queue, is_failed: bool
 ) -> Training:
-    model = f"{plan.runs.run_folder(run)}/model.pt"
+    model = f"{run_folder(run)}/model.pt"
     checkpoints = _newest_checkpoints((folder / model).parent / "checkpoints")
     note = read_running(checkpoints) if checkpoints else {}
     job = _find_job(folder, run, note, workflow.started.get(model))
@@ -127,31 +137,31 @@ def _read_training(
 
 
 def _newest_checkpoints(folder: Path) -> Path | None:
-    """The folder of the last training: checkpoints of other settings lie beside it."""
+    """The most recent folder of checkpoints: each combination of settings has its own."""
     found = [path for path in folder.glob("*/") if path.is_dir()]
     return max(found, key=lambda path: max((file.stat().st_mtime for file in path.iterdir()), default=0), default=None)
 
 
 def _find_job(folder: Path, run: Run, note: dict[str, Any], marked: str | None) -> str | None:
-    """The id of the job in the cluster's queue: Snakemake's mark, the trainer's note, or the newest log of Slurm."""
+    """The ID of the job in the cluster's queue, from Snakemake's mark, the trainer's note, or the newest Slurm log."""
     if marked or note.get("job"):
         return marked or str(note["job"])
-    logs = job_logs(folder, "train", f"{run.dataset}_{run.system}_seed{run.seed}")
+    logs = slurm_logs(folder, "train", job_name(run))
     return logs[-1].stem if logs else None
 
 
 def _is_starting(workflow: Workflow, note: dict[str, Any]) -> bool:
-    """Whether a trainer that Snakemake began is on its way to its note: it has to import and to load first."""
+    """Whether a trainer started by Snakemake may still be importing and loading, before it writes its note."""
     return workflow.state == "running" or (workflow.state == "locked" and not note)
 
 
 def _is_lost(job: str | None, queue: Queue) -> bool:
-    """Whether a job left the queue without a word."""
+    """Whether a job left the queue without a trace."""
     return job is not None and queue.is_known and queue.find(job) is None
 
 
 def _is_alive(checkpoints: Path | None, note: dict[str, Any]) -> bool:
-    """Whether the trainer lives: it holds a lock on its note. Locks may not be seen across hosts, progress is."""
+    """Whether the trainer is alive: it holds a lock on its note, or, on another host, has recently made progress."""
     if checkpoints is None or not note:
         return False
     if is_running(checkpoints):
@@ -164,7 +174,7 @@ def _is_alive(checkpoints: Path | None, note: dict[str, Any]) -> bool:
 
 
 def _read_progress(checkpoints: Path) -> dict[str, Any]:
-    """What the trainer noted last; of a training that notes no progress, its history."""
+    """The last progress that the trainer recorded; if there is none, its history."""
     progress = _read_json(checkpoints / "progress.json") or _read_history(checkpoints / "history.csv")
     kinds = {"step": int, "epoch": int} | dict.fromkeys(
         ("tokens_per_second", "dev_loss", "best_loss", "seconds"), float
@@ -199,7 +209,7 @@ def _as(kind: type, value: Any) -> Any:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    """A note of the trainer; empty when there is none, or when it is of another form."""
+    """A note of the trainer; empty if there is none, or if it is malformed."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -13,9 +13,9 @@ from docmt.training.state import TrainingState
 log = logging.getLogger(__name__)
 
 
-def write_history(path: Path, state: TrainingState) -> None:
+def write_history(path: Path, state: TrainingState, *, checksum: bool = True) -> None:
     """Write the history as CSV; what was not measured is empty."""
-    with atomic_writer(path) as file:
+    with atomic_writer(path, checksum=checksum) as file:
         pd.DataFrame(state.history, columns=state.columns()).to_csv(file, index=False)
 
 
@@ -36,6 +36,6 @@ def write_progress(path: Path, state: TrainingState, *, max_steps: int | None) -
         "updated": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     try:
-        write_json(path, content)
+        write_json(path, content, checksum=False)
     except (OSError, UserError) as error:
         log.warning("%s", error)

@@ -105,7 +105,7 @@ class Trainer:
             self._report_idle_share()
             self._train()
         if self.fabric.is_global_zero:
-            write_history(self.checkpoints.folder / "history.csv", self.state)
+            write_history(self.checkpoints.folder / "history.csv", self.state, checksum=False)
         model = self.raw_module.model
         model.load_state_dict(self.checkpoints.load_best(self.state.best_step))
         self.fabric.barrier()
@@ -367,7 +367,7 @@ class Trainer:
                 "optimizer": self.optimizer.state_dict(),
             }
             self.checkpoints.save(self.state.step, content)
-            write_history(self.checkpoints.folder / "history.csv", self.state)
+            write_history(self.checkpoints.folder / "history.csv", self.state, checksum=False)
             self._write_progress()
         self.fabric.barrier()
 

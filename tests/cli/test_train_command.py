@@ -15,7 +15,7 @@ def test_a_training_writes_model_and_history(study_files, tmp_path):
     assert trained.provenance["seed"] == 1
     assert trained.provenance["settings"]["training"]["max_steps"] == 2
     assert trained.provenance["fingerprint"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoints", "history.csv", "model.pt"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".checksums", "checkpoints", "history.csv", "model.pt"]
 
 
 @pytest.mark.parametrize(

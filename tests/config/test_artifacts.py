@@ -83,7 +83,7 @@ def test_the_number_of_shards_does_not_matter_to_trees_nor_the_beam_to_log_proba
 
 
 def test_stages_hand_on_what_others_read_or_nobody(smoke):
-    targets = {stage: smoke.targets(stage) for stage in STAGE_VERSIONS}
+    targets = smoke.targets
     assert "results/controlled/text/train.bpe.en" in targets["text"]
     assert not any(".tok." in file or ".true." in file for file in targets["text"])
     trained = ("sentence_transformer", "g_transformer_finetuned", "document_transformer", "rst_mix")

@@ -75,8 +75,8 @@ def test_other_data_or_noise_retrain_what_reads_them():
 
 def test_a_pre_training_is_trained_but_not_scored():
     plan = Plan(load())
-    assert any("/pretrained/" in file for file in plan.targets("training"))
-    for files in (plan.targets("decoding"), plan.targets("evaluation")):
+    assert any("/pretrained/" in file for file in plan.targets()["training"])
+    for files in (plan.targets()["decoding"], plan.targets()["evaluation"]):
         assert not any("/pretrained/" in file for file in files)
         assert any("/tuned_sent/" in file for file in files)
 
@@ -129,7 +129,7 @@ def test_rates_of_the_full_scale_studies_are_the_papers(file):
 
 
 def test_all_instances_that_are_read_are_counted_and_no_others():
-    targets = Plan(load()).targets("instances")
+    targets = Plan(load()).targets()["instances"]
     assert sorted(target for target in targets if "/controlled/" in target) == sorted(
         [
             *(f"{FOLDER}/{part}" for part in ("train", "dev", "test_controlled", "sentences", "monolingual")),
@@ -137,4 +137,4 @@ def test_all_instances_that_are_read_are_counted_and_no_others():
         ]
     )
     pairs_only = load(training={"pretrain": {"tasks": ["pairs"]}})
-    assert f"{FOLDER}/monolingual" not in Plan(pairs_only).targets("instances")
+    assert f"{FOLDER}/monolingual" not in Plan(pairs_only).targets()["instances"]

@@ -40,7 +40,7 @@ def test_read_writes_text_index_and_counts(files):
         )
         == 0
     )
-    assert names(out.parent) == ["train.counts.json", "train.de", "train.documents.tsv", "train.en"]
+    assert names(out.parent) == [".checksums", "train.counts.json", "train.de", "train.documents.tsv", "train.en"]
     assert (out.parent / "train.en").read_text() == "A\n\nB\n"
     assert (out.parent / "train.documents.tsv").read_text() == "document\tn_sentences\n00001\t2\n00002\t1\n"
     counts = json.loads((out.parent / "train.counts.json").read_text())

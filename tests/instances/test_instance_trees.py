@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from docmt.checksums import forget
 from docmt.corpora.documents import DocumentIndex
 from docmt.discourse.dependencies import DependencyTree
 from docmt.discourse.documents import DiscourseDocument, Edu, edus_of_starts, write_discourse
@@ -140,6 +141,7 @@ def test_a_file_that_does_not_fit_is_one_line(tmp_path, change, message):
     path = tmp_path / "train.discourse.jsonl"
     lines = path.read_text(encoding="utf-8").splitlines()
     path.write_text("".join(line + "\n" for line in change(lines)), encoding="utf-8")
+    forget(path)
     text = [list("abc"), list("def"), list("ghi"), list("abc")]
     with pytest.raises(UserError, match=message) as error:
         read_trees([path], text, DocumentIndex(("d", "e"), (3, 1)))

@@ -60,7 +60,8 @@ def test_one_side_is_stored_and_both_come_back(tmp_path):
     built = build([[["a", "b"], [], ["d"]]] * 3, max_sentences=30)
     save_instances(tmp_path / "mono", built)
     names = sorted(path.name for path in (tmp_path / "mono").iterdir())
-    assert names == ["documents.npy", "instances.npy", "manifest.json", "src_offsets.npy", "src_tokens.npy"]
+    arrays = ["documents.npy", "instances.npy", "manifest.json", "src_offsets.npy", "src_tokens.npy"]
+    assert names == [".checksums", *arrays]
     loaded = load_instances(tmp_path / "mono")
     assert loaded.tgt_tokens is loaded.src_tokens
     assert np.array_equal(loaded.n_tokens(), built.n_tokens())

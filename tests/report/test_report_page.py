@@ -105,7 +105,13 @@ def test_tables_and_figures_are_files(tmp_path, study):
     for path in (out / "figures").glob("*.svg"):
         ElementTree.parse(path)
         assert f"figures/{path.name}" in (out / "report.md").read_text()
-    assert sorted(path.name for path in out.iterdir()) == ["figures", "report.html", "report.md", "tables"]
+    assert sorted(path.name for path in out.iterdir()) == [
+        ".checksums",
+        "figures",
+        "report.html",
+        "report.md",
+        "tables",
+    ]
 
 
 def test_equal_input_gives_equal_bytes(tmp_path, study):

@@ -1,4 +1,4 @@
-"""A Slurm of one node that is really started, and calls of Snakemake on it that faults can befall."""
+"""A real Slurm of one node, and runs of Snakemake on it that can be disturbed."""
 
 import os
 import re
@@ -26,10 +26,10 @@ RUN = Path("results/controlled/runs/sentence_transformer/seed1")
 MODEL = f"{RUN}/model.pt"
 PROGRAMS = ("slurmctld", "slurmd", "munged", "sbatch", "scontrol")
 LONG = {"training": {"scratch": {"max_steps": 600, "log_every_steps": 10, "checkpoint_every_steps": 5000}}}
-"""A training of some seconds that writes no checkpoint unless it is asked to, but those of its validations."""
+"""A training of some seconds that writes checkpoints only at validations and when it is asked to."""
 LONG["training"]["scratch"] |= {"validate_every_steps": 200}
 PATIENCE_SECONDS = 500
-"""Jobs start slowly where other work runs beside."""
+"""Jobs start slowly on a busy machine."""
 
 
 def slurm(*command):
@@ -73,7 +73,7 @@ class Cluster:
 
 @dataclass
 class Call:
-    """A call of Snakemake that runs."""
+    """A running Snakemake."""
 
     process: subprocess.Popen
     log: Path
@@ -84,7 +84,7 @@ class Call:
         return self.log.read_text(encoding="utf-8", errors="replace")
 
     def wait_until(self, condition, *, what):
-        """As the function, and no longer than the call lives."""
+        """Like the function of this name, but only while Snakemake runs."""
 
         def is_there():
             value = condition()
@@ -113,7 +113,7 @@ class Call:
         return self.wait_until(lambda: len(self.jobs()) >= number and self.jobs()[number - 1], what=f"job {number}")
 
     def wait_for_update(self, step):
-        """Wait until the training has made so many updates since this call began."""
+        """Wait until the training has reached an update in this run."""
         log = self.folder / "logs/train/controlled_sentence_transformer_seed1.log"
 
         def is_there():
@@ -160,7 +160,7 @@ class Study:
         return Call(process, log, self.folder)
 
     def run(self, *targets, **options):
-        """Run to the end, which must be a good one."""
+        """Run to the end, which must be a success."""
         call = self.call(*targets, **options)
         assert call.finish(3 * PATIENCE_SECONDS) == 0, call.text[-5000:]
         return call
@@ -197,7 +197,7 @@ def environment(pid):
 
 
 def assert_same_model(study, expected):
-    """The same weights bit by bit and the same history but for times."""
+    """The same weights bit by bit, and the same history except for times."""
     weights, others = (load_content(each.folder / MODEL)["weights"] for each in (study, expected))
     assert list(weights) == list(others)
     assert not [name for name in weights if not torch.equal(weights[name], others[name])]
@@ -229,7 +229,7 @@ def cluster():
 
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory):
-    """A study in which all before training is made."""
+    """A study with all stages before training done."""
     study = Study(tmp_path_factory.mktemp("prepared"))
     study.run_here("instances", "results/controlled/text/pipeline.json")
     return study

@@ -80,7 +80,7 @@ PartitionName=main Nodes=ci1 Default=YES MaxTime=1-0 DefMemPerCPU=100 State=UP
 PartitionName=gpu Nodes=ci1 MaxTime=1-0 DefMemPerCPU=100 State=UP
 CONF
 
-devices=(/dev/null /dev/zero /dev/full /dev/random) # each pretended GPU needs a device of its own
+devices=(/dev/null /dev/zero /dev/full /dev/random) # each pretended GPU needs its own device
 for ((i = 0; i < gpus; i++)); do echo "Name=gpu File=${devices[i]}"; done > "$folder/gres.conf"
 ln -sfn "$folder/slurm.conf" "$etc/slurm.conf"
 ln -sfn "$folder/gres.conf" "$etc/gres.conf"

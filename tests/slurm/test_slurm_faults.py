@@ -1,4 +1,4 @@
-"""Faults on a cluster, each really performed: trainings go on to the same weights, and nothing ends in silence."""
+"""Real faults on a cluster: trainings resume and end in the same weights, and nothing fails silently."""
 
 import os
 import re
@@ -16,19 +16,21 @@ from docmt.config.loading import merge
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1800)]
 
 
-def test_scancel_saves_and_the_job_that_follows_goes_on(study, expected):
+def test_scancel_saves_and_the_next_job_resumes(study, expected):
     call = study.call(MODEL)
     call.wait_for_update(50)
     slurm("scancel", call.job())
     call.job(2)
     steps = study.checkpoints()
-    assert steps and 50 <= steps[-1] < 600 and steps[-1] % 200, "a checkpoint of the moment of the signal"
+    assert steps
+    assert 50 <= steps[-1] < 600
+    assert steps[-1] % 200, "a checkpoint written at the signal"
     assert call.finish() == 0, call.text[-3000:]
     assert f"resumed after update {steps[-1]}" in study.training_log()
     assert_same_model(study, expected)
 
 
-def test_a_long_update_is_ended_and_saved_before_slurm_kills(study):
+def test_a_long_update_is_completed_and_saved_before_slurm_kills(study):
     slow = {"max_batch_tokens": 4000, "validate_every_steps": 100}
     changes = merge(LONG, {"training": {"scratch": slow}})
     wide = {"model": {"width": 256, "feed_forward_width": 1024, "heads": 4}}
@@ -40,10 +42,10 @@ def test_a_long_update_is_ended_and_saved_before_slurm_kills(study):
     assert not study.checkpoints()
     slurm("scancel", call.job())
     assert call.finish() == 1
-    assert study.checkpoints(), "the running update was ended and saved"
+    assert study.checkpoints(), "the running update was completed and saved"
 
 
-def test_a_time_limit_gives_notice_and_the_next_call_goes_on(study, prepared, tmp_path):
+def test_a_time_limit_gives_notice_and_the_next_run_resumes(study, prepared, tmp_path):
     endless = merge(LONG, {"training": {"scratch": {"max_steps": 1_000_000, "patience": None}}})
     resources = ("train:runtime=1", "train:slurm_extra=--signal=TERM@15")  # a minute is the shortest limit
     call = study.call(MODEL, changes=endless, options=("--retries", "0", "--set-resources", *resources))
@@ -60,7 +62,7 @@ def test_a_time_limit_gives_notice_and_the_next_call_goes_on(study, prepared, tm
     assert_same_model(study, whole)
 
 
-def test_a_requeued_job_goes_on(study, expected):
+def test_a_requeued_job_resumes(study, expected):
     call = study.call(MODEL)
     call.wait_for_update(50)
     slurm("scontrol", "requeue", call.job())
@@ -81,7 +83,7 @@ def test_a_killed_trainer_is_started_again(study, expected):
     assert_same_model(study, expected)
 
 
-def test_after_the_death_of_snakemake_no_second_trainer_is_started(study, expected):
+def test_after_snakemake_is_killed_no_second_trainer_is_started(study, expected):
     call = study.call(MODEL)
     call.wait_for_update(50)
     call.process.kill()
@@ -90,15 +92,15 @@ def test_after_the_death_of_snakemake_no_second_trainer_is_started(study, expect
     study.run("--unlock")
     again = study.call(MODEL)
     assert again.finish() == 1
-    assert re.search(rf"has jobs \({job}, running, train .* of an earlier call.*scancel {job}", again.text), again.text
+    assert re.search(rf"has jobs \({job}, running, train .* from an earlier run.*scancel {job}", again.text), again.text
     assert not again.jobs()
     wait_until(lambda: not slurm("squeue", "--me", "--noheader"), what="the end of the job")
-    assert (study.folder / MODEL).exists(), "the job went on to its end"
+    assert (study.folder / MODEL).exists(), "the job continued to its end"
     study.run(MODEL)
     assert_same_model(study, expected)
 
 
-def test_two_interruptions_leave_no_job_without_a_word(study):
+def test_two_interruptions_name_the_jobs_that_are_left(study):
     call = study.call(MODEL)
     call.wait_for_update(10)
     os.killpg(call.process.pid, signal.SIGINT)
@@ -109,7 +111,7 @@ def test_two_interruptions_leave_no_job_without_a_word(study):
     assert not jobs or re.search(rf"Slurm still has jobs .*scancel {' '.join(jobs)}", call.text), call.text[-2000:]
 
 
-def test_one_interruption_ends_the_jobs_and_they_have_saved(study, expected):
+def test_one_interruption_ends_the_jobs_after_they_saved(study, expected):
     call = study.call(MODEL)
     call.wait_for_update(50)
     os.killpg(call.process.pid, signal.SIGINT)
@@ -130,7 +132,7 @@ def test_a_restart_of_the_controller_goes_unnoticed(study, expected, cluster):
     assert_same_model(study, expected)
 
 
-def test_a_refused_submission_is_tried_again(study, expected, cluster):
+def test_a_refused_submission_is_retried(study, expected, cluster):
     cluster.stop_controller()
     call = study.call(MODEL)
     call.wait_for("sbatch failed|Trying to restart")
@@ -140,12 +142,12 @@ def test_a_refused_submission_is_tried_again(study, expected, cluster):
 
 
 def slurm_log(study, job):
-    """What Slurm and the Snakemake inside wrote of a failed job."""
+    """What Slurm and the Snakemake inside the job wrote about a failed job."""
     (log,) = (study.folder / ".snakemake/slurm_logs").rglob(f"{job}.log")
     return log.read_text(encoding="utf-8", errors="replace")
 
 
-def test_too_little_memory_is_tried_again_with_more(study, expected):
+def test_too_little_memory_is_retried_with_more(study, expected):
     call = study.call(MODEL, options=("--set-resources", "train:mem_mb=300 * attempt * attempt"))
     assert call.finish() == 0, call.text[-3000:]
     first, *others = call.jobs()
@@ -154,14 +156,14 @@ def test_too_little_memory_is_tried_again_with_more(study, expected):
     assert_same_model(study, expected)
 
 
-def test_too_little_memory_at_every_attempt_ends_with_a_word(study):
+def test_too_little_memory_at_every_attempt_is_reported(study):
     call = study.call(MODEL, options=("--set-resources", "train:mem_mb=40 * attempt"))
     assert call.finish() == 1
     jobs = call.jobs()
     assert len(jobs) == 3
     assert all("memory limit" in slurm_log(study, job).lower() for job in jobs)
     assert not (study.folder / MODEL).exists()
-    command = [sys.executable, "-m", "docmt.cli.main", "status", "--directory", study.folder]
+    command = [sys.executable, "-m", "docmt", "status", "--directory", study.folder]
     command += ["--configfile", study.folder / "study.yaml"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
     assert re.search(r"(?i)sentence_transformer.*memory limit", done.stdout, re.DOTALL), done.stdout

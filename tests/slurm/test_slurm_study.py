@@ -62,7 +62,7 @@ def test_a_training_with_two_gpus_is_one_job_with_two_trainers(study):
     assert "2 × cpu" in study.training_log()
 
 
-def test_without_gpus_none_is_asked_for(study, expected):
+def test_without_gpus_none_is_requested(study, expected):
     call = study.call(MODEL, options=("--set-resources", "train:gpu=0"))
     requests = slurm("squeue", "--me", "--noheader", "--jobs", call.job(), "--Format", "tres-per-job:60")
     assert requests.strip() == "N/A"

@@ -1,4 +1,4 @@
-"""Folders of studies made by hand, as a cluster and its accidents leave them."""
+"""Folders of studies made by hand, as a cluster and its failures leave them."""
 
 import base64
 import json
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from docmt.config.artifacts.runs import run_folder
 from docmt.config.loading import load_config_files
 from docmt.config.plan import Plan
 from docmt.status.study import read_study
@@ -55,21 +56,21 @@ class Folder:
     @property
     def run(self):
         """The first training of the plan."""
-        return self.plan.runs.trained()[0]
+        return self.plan.artifacts.trained[0]
 
     @property
     def stem(self):
-        """How its log is called."""
+        """The name of its log."""
         return f"{self.run.dataset}_{self.run.system}_seed{self.run.seed}"
 
     @property
     def run_folder(self):
-        return self.path / self.plan.runs.run_folder(self.run)
+        return self.path / run_folder(self.run)
 
     @property
     def model(self):
         """Its model, relative to the folder."""
-        return f"{self.plan.runs.run_folder(self.run)}/model.pt"
+        return f"{run_folder(self.run)}/model.pt"
 
     def write(self, name, text="", *, age=0.0):
         """Write a file that is `age` seconds old."""
@@ -84,7 +85,7 @@ class Folder:
         return self.write(self.run_folder / "checkpoints" / fingerprint / name, content, age=age)
 
     def mark(self, output, job=None):
-        """Mark a file as begun, as Snakemake does; long names are cut."""
+        """Mark a file as incomplete, as Snakemake does; long names are split."""
         name = base64.urlsafe_b64encode(output.encode()).decode()
         parts = [name[i : i + 254] for i in range(0, len(name), 254)]
         parts = [f"@{part}" for part in parts[:-1]] + parts[-1:]
@@ -118,7 +119,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def squeue(folder, tmp_path):
-    """Write a `squeue` that does what a shell script says."""
+    """Write a `squeue` that runs a shell script."""
 
     def write(script):
         program = tmp_path / "bin/squeue"

@@ -6,10 +6,10 @@ import sys
 import pytest
 from conftest import BEGUN, FAILED
 
+from docmt.snakemake import read_jobs, read_workflow
 from docmt.status import cluster
 from docmt.status.cluster import read_queue
 from docmt.status.failures import last_error
-from docmt.status.workflow import read_jobs, read_workflow
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`docmt status` as it is typed."""
+"""`docmt status` on the command line."""
 
 import json
 import subprocess
@@ -15,10 +15,10 @@ def status(folder, *options):
     return main(["status", "--directory", str(folder.path), "--configfile", str(SMOKE), *options])
 
 
-def test_study_that_has_not_begun(folder, capsys):
+def test_a_study_that_has_not_started(folder, capsys):
     assert status(folder) == 0
     text = capsys.readouterr().out
-    assert "does not run" in text
+    assert "is not running" in text
     assert "waiting" in text
     assert "failed" not in text
     assert not folder.path.exists()
@@ -38,18 +38,18 @@ def test_text_of_a_busy_study_fits_in_100_columns(folder, squeue, capsys):
     assert status(folder) == 0
     text = capsys.readouterr().out
     assert [line for line in text.splitlines() if len(line) > 100] == []
-    assert "runs on elsewhere, or was killed there" in text
-    assert "last call had another" not in text
+    assert "is running on elsewhere, or was killed there" in text
+    assert "last run had a different" not in text
     assert "job 31, on a-node" in text
     assert "QOSMaxJobsPerUserLimit" in text
     assert "logs/learn_bpe/d.log" in text
     assert "  ValueError: bad" in text
 
 
-def test_other_configuration_than_snakemakes_is_said(folder, capsys):
+def test_a_different_configuration_than_snakemakes_is_reported(folder, capsys):
     folder.snakemake()
     assert main(["status", "--directory", str(folder.path)]) == 0
-    assert "its last call had another configuration: --configfile /somewhere/smoke.yaml" in capsys.readouterr().out
+    assert "its last run had a different configuration: --configfile /somewhere/smoke.yaml" in capsys.readouterr().out
 
 
 def test_json_holds_the_same(folder, capsys):
@@ -66,7 +66,7 @@ def test_json_holds_the_same(folder, capsys):
 
 def test_costs(folder, capsys):
     assert status(folder, "--costs") == 0
-    assert "no job has ended" in capsys.readouterr().out
+    assert "no job has finished" in capsys.readouterr().out
     folder.write("results/benchmarks/train/" + folder.stem + ".tsv", "s\tmax_rss\tcpu_time\n7200\tNA\tNA\n")
     folder.write(folder.run_folder / "history.csv", "step,seconds\n10,9000\n")
     assert status(folder, "--costs") == 0

@@ -1,4 +1,4 @@
-"""The state of each training, from the files that its life leaves."""
+"""The state of each training, from the files that it leaves."""
 
 import platform
 import subprocess
@@ -153,7 +153,7 @@ def test_killed_without_a_word_is_named_by_snakemake(folder):
     folder.snakemake(begun, failed)
     status = folder.read()
     assert status.trainings[0].state == "failed"
-    assert status.failures[0].line.startswith("no error in the log: killed?")
+    assert status.failures[0].line.startswith("no error in the log (killed?)")
     assert "update 3" in status.failures[0].line
 
 

@@ -3,7 +3,7 @@
 from functools import cached_property
 from typing import Any
 
-from docmt.config.artifacts.base import STAGE_VERSIONS, Artifact, as_argument, handed_on, made_by
+from docmt.config.artifacts.base import Artifact, as_argument, handed_on, made_by, rules_by_stage
 from docmt.config.artifacts.runs import RunArtifacts, run_folder
 from docmt.config.facts import system_facts
 from docmt.config.systems import Run, list_runs
@@ -71,15 +71,11 @@ class StudyArtifacts(RunArtifacts):
         files = ["results/report/report.html"]
         return Artifact(files, parts, inputs, {**self._report_params(), "manifest": as_argument(manifest)})
 
-    def targets(self, stage: str) -> list[str]:
-        """What a stage makes for later stages, or for the user."""
-        return self._targets[stage]
-
     @cached_property
-    def _targets(self) -> dict[str, list[str]]:
-        tables = [self.table(name) for name in self.config.report.tables]
+    def targets(self) -> dict[str, list[str]]:
+        """By stage, what it makes for later stages or for the user."""
         models = [self.model(run.dataset, run.system, str(run.seed)).only("model.pt") for run in self.trained]
-        return handed_on([self.report(), *models, *tables])
+        return handed_on([self.report(), *models])
 
     @cached_property
     def used_trees(self) -> list[tuple[str, str]]:
@@ -112,5 +108,5 @@ def _is_shown(table: LaidOutTable, run: Run, name: str) -> bool:
     return run.system in table.systems and wanted and table.shows(run.dataset, test)
 
 
-STAGES = tuple(STAGE_VERSIONS)
-"""The stages of the workflow in order."""
+STAGES = rules_by_stage(StudyArtifacts)
+"""The rules of each stage, in the order of the workflow."""

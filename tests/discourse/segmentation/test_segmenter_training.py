@@ -7,6 +7,7 @@ import torch
 from segmenter_fixtures import EXAMPLES, example, tiny_settings, untrained
 
 from docmt.batching import fill_batches
+from docmt.checksums import forget
 from docmt.discourse.documents import DiscourseDocument, edus_of_starts, write_discourse
 from docmt.discourse.segmentation.examples import ExampleSet, read_examples
 from docmt.discourse.segmentation.model_file import load_segmenter, save_segmenter
@@ -114,6 +115,7 @@ def test_damaged_files_are_one_line(trained, tmp_path):
         "damaged": {"vocabulary": {"words": [1]}},
     }.items():
         torch.save(content | change, path)
+        forget(path)
         with pytest.raises(UserError, match=name):
             load_segmenter(path)
     with pytest.raises(UserError, match="no such file"):

@@ -1,4 +1,9 @@
-"""What Snakemake left in a study's folder: its lock, jobs begun and not ended, and its messages."""
+"""Everything in docmt that depends on the internals of Snakemake and of its Slurm plugin.
+
+Neither promises to keep them. They were tested with the versions in `TESTED`; after an upgrade, run `tests/status`,
+`tests/test_snakemake.py`, `tests/workflow` and `tests/slurm`. The module imports no Snakemake until it has to, so that
+`docmt status` starts fast.
+"""
 
 import base64
 import binascii
@@ -8,13 +13,84 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from snakemake.workflow import Workflow as SnakemakeWorkflow
+
+TESTED = {"snakemake": "9.27.1", "snakemake-executor-plugin-slurm": "2.8.0"}
+
+SLURM_LOGS = Path(".snakemake/slurm_logs")
+"""Where the Slurm plugin writes the logs of its jobs, in the folder of a study: they identify its jobs."""
 
 N_LOGS = 3
-"""Newest message files of Snakemake that are read."""
+"""How many message files of Snakemake are read, the newest ones."""
 
 BLOCK = re.compile(r"^(?P<error>Error in )?(?:local)?(?:rule|checkpoint) (?P<rule>\w+):$")
 ENTRY = re.compile(r"^    (?P<key>\w+): (?P<value>.*)$")
 SUBMITTED = re.compile(r"^Job (?P<number>\S+) has been submitted with SLURM jobid (?P<job>\S+) ")
+
+
+def ignore_code_changes(workflow: "SnakemakeWorkflow") -> None:
+    """Keep Snakemake from rerunning jobs because the text of a rule's command changed: versions of stages decide.
+
+    Called from a Snakefile. The settings of the run are attached to the workflow only after its Snakefile was read, so
+    this replaces the property through which Snakemake reads the triggers. A user's own choice (`--rerun-triggers`) is
+    respected, unless it names all triggers, as the default does.
+    """
+    from snakemake.settings.enums import RerunTrigger
+    from snakemake.workflow import Workflow as SnakemakeWorkflow
+
+    class CodeIgnoringWorkflow(SnakemakeWorkflow):
+        @property
+        def rerun_triggers(self) -> set[RerunTrigger]:
+            triggers = set(super().rerun_triggers)
+            return triggers - {RerunTrigger.CODE} if triggers == RerunTrigger.all() else triggers
+
+    workflow.__class__ = CodeIgnoringWorkflow
+
+
+def keep_asking_squeue() -> None:
+    """Make the Slurm plugin keep using `squeue` while the controller is down.
+
+    Before each status check, the plugin asks the controller whether `squeue` remembers jobs for long enough, and falls
+    back to `sacct` when there is no answer. Without an accounting database `sacct` fails too: the plugin then forgets
+    its jobs and waits forever. Here the last answer is remembered.
+    """
+    import snakemake_executor_plugin_slurm as plugin
+
+    ask = plugin.get_min_job_age
+    last: int | None = None
+
+    def remembered() -> int | None:
+        nonlocal last
+        last = ask() or last
+        return last
+
+    plugin.get_min_job_age = remembered
+
+
+def slurm_label(comment: str) -> str:
+    """Rule and wildcards of a job, from the comment that the plugin gives it."""
+    return comment.removeprefix("rule_").replace("_wildcards_", " ", 1)
+
+
+def slurm_logs(folder: Path, rule: str, name: str) -> list[Path]:
+    """The output that Slurm kept of a job's attempts, oldest first: files `{id}.log` of the plugin.
+
+    Args:
+        folder: of the study.
+        rule: of the job.
+        name: of its log file. The plugin names folders by joining the bare wildcards, so only letters and digits are
+            compared, without `seed` before a number.
+    """
+    folders = (folder / SLURM_LOGS / f"rule_{rule}").glob("*/")
+    files = [path for found in folders if _bare(found.name) == _bare(name) for path in found.glob("*.log")]
+    return sorted(files, key=lambda path: (path.stat().st_mtime, path.name))
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "_", re.sub(r"_seed(\d+)", r"_\1", name.lower()).replace("-of-", "_"))
 
 
 @dataclass(frozen=True)
@@ -23,11 +99,11 @@ class Job:
 
     Attributes:
         rule: its rule.
-        log: its log file, relative to the folder; empty when it has none.
+        log: its log file, relative to the folder; empty if it has none.
         outputs: its files, relative to the folder.
-        job: id in the cluster's queue, of one that failed or that Snakemake marks as begun.
-        is_failed: whether Snakemake said so, and did not begin it anew.
-        message: what Snakemake said of a failed job, without the advice after it.
+        job: ID in the cluster's queue, if the job failed or Snakemake marks it as started.
+        is_failed: whether Snakemake reported a failure and has not restarted the job.
+        message: what Snakemake said about a failed job, without the advice after it.
     """
 
     rule: str
@@ -39,21 +115,22 @@ class Job:
 
     @property
     def name(self) -> str:
-        """What tells it from other jobs of its rule."""
+        """What distinguishes it from other jobs of its rule."""
         return Path(self.log).stem if self.log else ", ".join(self.outputs)
 
 
 @dataclass(frozen=True)
 class Workflow:
-    """What Snakemake says.
+    """What Snakemake says about a study.
 
     Attributes:
-        state: `idle`, `running`, `killed` (a lock, and no Snakemake on its host), or `locked` (a lock, and from here
-            one cannot tell).
-        host, pid: where it runs or ran last; the process only when it is seen here.
-        started: files begun and not ended, with the id of their job in the cluster's queue or None.
+        state: `idle`, `running`, `killed` (locked, but no Snakemake runs on the host that locked it), or `locked`
+            (by another host, where Snakemake may be running or not).
+        host: where it runs or last ran.
+        pid: its process, if it runs on this host.
+        started: outputs of unfinished jobs, with the ID of the job in the cluster's queue or None.
         jobs: the last announcement of each job, by log file, from the newest message files.
-        configfiles: as given in the last call; empty when the default was taken.
+        configfiles: of the last run; empty when it used the default.
     """
 
     state: str
@@ -64,16 +141,16 @@ class Workflow:
     configfiles: tuple[str, ...] = ()
 
     def job_of(self, output: str) -> Job | None:
-        """The job that makes a file, when Snakemake announced it."""
+        """The job that makes a file, if Snakemake announced it."""
         return next((job for job in self.jobs.values() if output in job.outputs), None)
 
     @property
     def is_alive(self) -> bool:
-        """Whether it runs, as far as one can tell from here."""
+        """Whether it runs, as far as this host can tell."""
         return self.state in ("running", "locked")
 
     def running(self) -> list[Job]:
-        """The jobs begun and not ended, while Snakemake runs; one that is unknown is named by its file."""
+        """Unfinished jobs while Snakemake runs; a job that was never announced is named by its file."""
         if not self.is_alive:
             return []
         jobs: dict[str, Job] = {}
@@ -84,7 +161,7 @@ class Workflow:
 
 
 def read_workflow(folder: Path) -> Workflow:
-    """Read `.snakemake` of a study's folder; a missing or foreign one is an idle Snakemake."""
+    """Read `.snakemake` in a study's folder. If it is missing or unreadable, Snakemake is idle."""
     home = folder / ".snakemake"
     texts = [_read(path) for path in sorted((home / "log").glob("*.snakemake.log"))[-N_LOGS:]]
     jobs: dict[str, Job] = {}
@@ -103,7 +180,7 @@ def read_workflow(folder: Path) -> Workflow:
 
 
 def read_jobs(text: str) -> Iterator[Job]:
-    """The jobs in Snakemake's messages, in order; a job that is begun anew or fails comes again."""
+    """The jobs in Snakemake's messages, in order; a job that is restarted or fails appears again."""
     numbers: dict[str, str] = {}
     rule, is_failed, entries = None, False, {}
     for line in [*text.splitlines(), ""]:
@@ -122,20 +199,20 @@ def read_jobs(text: str) -> Iterator[Job]:
 def _job(rule: str, entries: dict[str, str], numbers: dict[str, str], *, is_failed: bool) -> Job:
     outputs = tuple(name.removesuffix(" (update)") for name in entries.get("output", "").split(", ") if name)
     log = entries.get("log", "").removesuffix(" (check log file(s) for error details)").split(", ")[0]
-    # A job that begins is submitted after its announcement: a number known then is that of an earlier attempt.
+    # A job is submitted after it is announced: any ID known at that point belongs to an earlier attempt.
     job = (entries.get("external_jobid") or numbers.get(entries.get("jobid", ""))) if is_failed else None
     message = entries.get("message", "None").partition(" Detailed failure reason")[0]
     return Job(rule, log, outputs, job, is_failed, None if message == "None" or not is_failed else message)
 
 
 def _facts(text: str) -> dict[str, str]:
-    """The head of a message file: `Host: …`, `Config file(s): …`."""
+    """The header of a message file: `Host: …`, `Config file(s): …`."""
     lines = (line.strip().partition(": ") for line in text.splitlines()[:20])
     return {key: value for key, colon, value in lines if colon}
 
 
 def _started(folder: Path) -> Iterator[tuple[str, str | None]]:
-    """Files that Snakemake marks as begun. Marks are named by the base64 of the path, cut at the length of a name."""
+    """Outputs that Snakemake marks as incomplete. A mark is named by the path in base64, in pieces when it is long."""
     for mark in folder.rglob("*"):
         if mark.is_file():
             name = "".join(part.removeprefix("@") for part in mark.relative_to(folder).parts)
@@ -148,7 +225,7 @@ def _started(folder: Path) -> Iterator[tuple[str, str | None]]:
 
 
 def _find_process(folder: Path) -> int | None:
-    """The Snakemake of this host that works in a folder. Processes of other users may be hidden."""
+    """The process ID of a Snakemake on this host that works in a folder. Other users' processes may be hidden."""
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             words = (entry / "cmdline").read_bytes().split(b"\0")

@@ -1,0 +1,81 @@
+"""Checksums of the files that docmt writes: a file that was damaged or swapped is refused where it is read.
+
+The record of `DIR/NAME` is `DIR/.checksums/NAME.sha256`, in the format of `sha256sum`: after `cd DIR`,
+`sha256sum -c .checksums/*` checks a whole folder. A file without a record is not checked: it is a user's own, or was
+written by an older docmt. A record without a file is what Snakemake leaves of a temporary file.
+"""
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Iterator
+from io import BufferedReader
+from pathlib import Path
+
+from docmt.errors import UserError
+
+FOLDER = ".checksums"
+
+
+def record_of(path: Path) -> Path:
+    """Where the checksum of a file is recorded."""
+    return path.parent / FOLDER / f"{path.name}.sha256"
+
+
+def place(temporary: Path, path: Path) -> None:
+    """Rename a finished file to its final name and record its checksum.
+
+    The old record goes first and the new one comes last: a kill in between leaves a file without a record, never a
+    file with the record of another. All data are on disk before the first of these steps, so that a full disk leaves
+    the existing file and its record unchanged.
+    """
+    record = record_of(path)
+    record.parent.mkdir(exist_ok=True)
+    with open(temporary, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    new_record = temporary.with_name(record.name)
+    with open(new_record, "w", encoding="utf-8", newline="\n") as file:
+        file.write(f"{digest}  {path.name}\n")
+        file.flush()
+        os.fsync(file.fileno())
+    record.unlink(missing_ok=True)
+    os.replace(temporary, path)
+    os.replace(new_record, record)
+
+
+def forget(path: Path) -> None:
+    """Remove the record of a file, if there is one."""
+    record_of(path).unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def open_verified(path: Path) -> Iterator[BufferedReader]:
+    """Open a file for reading in binary mode, once its checksum agrees with its record.
+
+    Raises:
+        UserError: the file differs from its record.
+        OSError: it cannot be opened.
+    """
+    path = Path(path)
+    for _ in range(2):  # a writer may replace both between our opening the one and reading the other
+        with open(path, "rb") as file:
+            if _agrees(file, path):
+                yield file
+                return
+    raise UserError(
+        f"{path}: changed since docmt wrote it (its checksum differs): remove it and run again, or delete "
+        f"{record_of(path)} if the change is intended"
+    )
+
+
+def _agrees(file: BufferedReader, path: Path) -> bool:
+    """Whether an open file, hashed as a stream and rewound, agrees with the record of its path or has none."""
+    record = record_of(path)
+    if not os.path.exists(record):
+        return True
+    digest = hashlib.file_digest(file, "sha256").hexdigest()
+    file.seek(0)
+    try:
+        return record.read_text(encoding="ascii", errors="replace").split()[:1] == [digest]
+    except FileNotFoundError:  # a writer is replacing the file: what is open here is the old one, still whole
+        return True
