@@ -4,7 +4,7 @@ import difflib
 import json
 import re
 from pathlib import Path
-from typing import Any, Self, get_args
+from typing import Any, ClassVar, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -16,6 +16,9 @@ class Settings(BaseModel):
     """A section of the configuration. Unknown keys and wrong types are refused; values are read-only."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
+
+    renamed: ClassVar[dict[str, str]] = {}
+    """Former names of keys, so that the error for an old configuration names the new one."""
 
     @classmethod
     def load(cls, values: Any, *, where: str) -> Self:
@@ -67,8 +70,10 @@ def _describe(cls: type[BaseModel], error: ValidationError, where: str) -> str:
     kind = problem["type"]
     value = problem["input"]
     if kind == "extra_forbidden":
-        owner = _class_at(cls, problem["loc"][:-1])
-        return f"{path}: unknown key; {nearest(str(problem['loc'][-1]), list(owner.model_fields))}"
+        owner, key = _class_at(cls, problem["loc"][:-1]), str(problem["loc"][-1])
+        if key in getattr(owner, "renamed", {}):
+            return f"{path}: this key is now called {owner.renamed[key]!r}"
+        return f"{path}: unknown key; {nearest(key, list(owner.model_fields))}"
     if kind == "missing":
         return f"{path}: this key is missing"
     if isinstance(value, str) and kind in ("float_type", "int_type"):

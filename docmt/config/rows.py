@@ -1,6 +1,6 @@
 """The rows of a study: corpora, datasets and systems."""
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
@@ -91,6 +91,8 @@ class DatasetSettings(Settings):
 
 class SystemSettings(Settings):
     """A model and its recipe. Its runs are dataset × system × seed."""
+
+    renamed: ClassVar[dict[str, str]] = {"segmentation": "cutting"}
 
     datasets: list[str] | None = None
     """Datasets it is trained on; null means all."""

@@ -115,6 +115,11 @@ TABLE = {
     ),
     "unknown dataset of a system": ("systems.g_transformer.datasets", ["controled"], ["datasets", "'controlled'"]),
     "no dataset of any system": ("systems", {"a": None}, ["config.systems.a"]),
+    "former key": (
+        "systems.g_transformer.segmentation",
+        "documents",
+        ["g_transformer.segmentation: this key is now called 'cutting'"],
+    ),
     "unknown cutting": ("systems.g_transformer.cutting", "document", ["cutting", "'documents'"]),
     "unknown size": ("systems.g_transformer.size", "tinny", ["config.systems.g_transformer.size", "'tiny'"]),
     "unknown architecture": ("systems.g_transformer.architecture", "g_transfomer", ["architecture", "'g_transformer'"]),
