@@ -56,12 +56,10 @@ def default_config() -> Path:
 def print_costs(folder: Path, plan, *, as_json: bool) -> None:
     """Print the costs of all jobs that have ended."""
     from docmt.report.costs import costs_table, read_costs, summarise_costs
-    from docmt.report.sources import read_histories
     from docmt.report.tables import to_text
 
-    named = (argument.split("=", 1) for argument in plan.report.named_histories(None))
-    histories = [f"{name}={folder / path}" for name, path in named if (folder / path).is_file()]
-    costs = read_costs(folder / "results/benchmarks", logs=folder / "logs", histories=read_histories(histories))
+    runs = {f"{run.dataset}_{run.system}_seed{run.seed}": folder / plan.runs.run_folder(run) for run in plan.runs.all}
+    costs = read_costs(folder / "results/benchmarks", run_folders=runs)
     if as_json:
         rows = [
             {key: None if value != value else value for key, value in row.items()}  # JSON has no NaN

@@ -11,7 +11,6 @@ import pandas as pd
 from docmt.errors import UserError
 from docmt.files import read_text
 from docmt.report.figures import Picture
-from docmt.report.sources import split_name
 from docmt.report.tables import MISSING, Table, blank_repeats, format_count, format_score
 
 STATISTICS = {
@@ -195,14 +194,13 @@ def _parts(name: str) -> list[str]:
     return parts if len(parts) == 3 else [name, MISSING, MISSING]
 
 
-def tree_pictures(arguments: Sequence[str]) -> list[Picture]:
-    """Pictures drawn by `docmt discourse draw`, each given as `NAME=FILE`.
+def tree_pictures(paths: Mapping[str, Path]) -> list[Picture]:
+    """Pictures drawn by `docmt discourse draw`, by name.
 
-    Raises UserError when a file is not such a picture: the page takes it in as it stands.
+    Raises UserError when a file is not such a picture: the page includes it unchanged.
     """
     pictures = []
-    for argument in arguments:
-        name, path = split_name(argument)
+    for name, path in paths.items():
         svg = read_text(path)
         _check_picture(svg, path)
         pictures.append(

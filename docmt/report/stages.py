@@ -1,5 +1,7 @@
 """The stages of the workflow and their rules."""
 
+from collections.abc import Mapping, Sequence
+
 STAGES = {
     "corpora": (
         "fetch_corpus",
@@ -50,15 +52,17 @@ STAGES = {
 OTHER = "other"
 """The stage of a rule that is not listed, such as one of the user's own."""
 
+Stages = Mapping[str, Sequence[str]]
 
-def stage_of(rule: str) -> str:
+
+def stage_of(rule: str, stages: Stages = STAGES) -> str:
     """The stage of a rule."""
-    return next((stage for stage, rules in STAGES.items() if rule in rules), OTHER)
+    return next((stage for stage, rules in stages.items() if rule in rules), OTHER)
 
 
-def place_of(rule: str) -> tuple[int, int, str]:
-    """Where a rule stands in the workflow, to sort by."""
-    stage = stage_of(rule)
+def place_of(rule: str, stages: Stages = STAGES) -> tuple[int, int, str]:
+    """The position of a rule in the workflow, to sort by."""
+    stage = stage_of(rule, stages)
     if stage == OTHER:
-        return len(STAGES), 0, rule
-    return list(STAGES).index(stage), STAGES[stage].index(rule), rule
+        return len(stages), 0, rule
+    return list(stages).index(stage), list(stages[stage]).index(rule), rule
