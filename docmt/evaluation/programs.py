@@ -7,14 +7,14 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from docmt.errors import UserError
+from docmt.evaluation.rows import ScoreRow
 
 log = logging.getLogger(__name__)
 
 
-class NotComputable(Exception):
+class NotComputableError(Exception):
     """A metric cannot be computed on this machine or for these languages; the message says why, in one line."""
 
 
@@ -43,7 +43,7 @@ def failure(name: str, message: str, *, code: int) -> UserError:
     return UserError(f"{name} failed (exit code {code}): {telling or (lines or ['it said nothing'])[-1]}")
 
 
-def missing_row(metric: str, reason: NotComputable) -> dict[str, Any]:
+def missing_row(metric: str, reason: NotComputableError) -> ScoreRow:
     """The row of a metric that could not be computed, which is also logged. It has no value."""
     log.warning("%s is not computed: %s", metric, reason)
     return {"metric": metric, "value": None, "n": 0, "signature": f"not computed: {reason}"}

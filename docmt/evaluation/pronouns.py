@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Self
+from typing import Self
 
 import yaml
 from pydantic import Field, field_validator
@@ -20,9 +20,11 @@ from docmt.errors import UserError
 from docmt.evaluation.alignment import Link, Pair, align_words, describe_aligner, find_aligner, read_alignments
 from docmt.evaluation.bleu import describe_words, word_tokenizer
 from docmt.evaluation.hypotheses import Hypothesis, is_aligned
-from docmt.evaluation.programs import NotComputable, missing_row
+from docmt.evaluation.metrics import TranslatedTest
+from docmt.evaluation.programs import NotComputableError, missing_row
+from docmt.evaluation.rows import ScoreRow
 from docmt.evaluation.settings import EvaluationSettings
-from docmt.files import iterate_lines
+from docmt.files import iterate_lines, read_lines
 from docmt.settings import Settings
 
 METRIC = "APT"
@@ -62,11 +64,13 @@ class PronounLists(Settings):
 
     @classmethod
     def of(cls, src_lang: str, tgt_lang: str) -> Self:
-        """The lists of a language pair. Raises NotComputable when there are none."""
+        """The lists of a language pair. Raises NotComputableError when there are none."""
         path = FOLDER / f"{src_lang}-{tgt_lang}.yaml"
         if not path.is_file():
             pairs = ", ".join(sorted(file.stem for file in FOLDER.glob("*.yaml")))
-            raise NotComputable(f"there are no lists of pronouns for {src_lang}-{tgt_lang} (there are for {pairs})")
+            raise NotComputableError(
+                f"there are no lists of pronouns for {src_lang}-{tgt_lang} (there are for {pairs})"
+            )
         return cls.load(yaml.safe_load(path.read_text(encoding="utf-8")), where=path.name)
 
     def normalise(self, word: str) -> str:
@@ -107,8 +111,10 @@ def read_words(
 
     Args:
         hypotheses: aligned ones of all instances, in order.
-        source, reference: sentences, untokenised.
-        src_lang, tgt_lang: their languages.
+        source: its sentences, untokenized.
+        reference: its sentences, untokenized.
+        src_lang: source language.
+        tgt_lang: target language.
     """
     sentences = [sentence for hypothesis in hypotheses for sentence in hypothesis.sentences]
     cut_source, cut_target = word_cutter(src_lang), word_cutter(tgt_lang)
@@ -125,6 +131,27 @@ def word_cutter(lang: str) -> Callable[[str], list[str]]:
     return lambda sentence: tokenize(sentence).lower().split()
 
 
+def score_test(test: TranslatedTest) -> list[ScoreRow]:
+    """APT of a test, with the texts read from its files; see `score_pronouns`."""
+    training = []
+    if test.training is not None:
+        training = read_training(
+            test.training,
+            src_lang=test.src_lang,
+            tgt_lang=test.tgt_lang,
+            n_sentences=test.settings.aligner_sentences,
+        )
+    return score_pronouns(
+        test.hypotheses,
+        read_lines(text_path(test.prefix, test.src_lang)),
+        test.reference,
+        settings=test.settings,
+        src_lang=test.src_lang,
+        tgt_lang=test.tgt_lang,
+        training=training,
+    )
+
+
 def score_pronouns(
     hypotheses: Sequence[Hypothesis],
     source: Sequence[str],
@@ -134,7 +161,7 @@ def score_pronouns(
     src_lang: str,
     tgt_lang: str,
     training: Sequence[Pair] = (),
-) -> list[dict[str, Any]]:
+) -> list[ScoreRow]:
     """APT with words aligned by eflomal, as the mean over several alignments; see `describe_occurrences` for the rows.
 
     Nothing is returned for hypotheses that are not aligned by sentences. Without the aligner or lists of pronouns there
@@ -142,16 +169,18 @@ def score_pronouns(
 
     Args:
         hypotheses: all instances of a split, in order.
-        source, reference: the sentences of the split, untokenised.
+        source: the sentences of the split, untokenized.
+        reference: likewise.
         settings: how often to align.
-        src_lang, tgt_lang: languages.
-        training: words of sentence pairs that are aligned together with the test, which makes the alignment better.
+        src_lang: source language.
+        tgt_lang: target language.
+        training: words of sentence pairs that are aligned together with the test, which improves the alignment.
     """
     if not is_aligned(hypotheses):
         return []
     try:
         lists, program = PronounLists.of(src_lang, tgt_lang), find_aligner()
-    except NotComputable as reason:
+    except NotComputableError as reason:
         return [missing_row(METRIC, reason)]
     text = read_words(hypotheses, source, reference, src_lang=src_lang, tgt_lang=tgt_lang)
     pairs = [*text.pairs, *training]
@@ -171,18 +200,23 @@ def score_aligned_pronouns(
     paths: Sequence[Path],
     src_lang: str,
     tgt_lang: str,
-) -> list[dict[str, Any]]:
+) -> list[ScoreRow]:
     """APT with word alignments from files; arguments and rows as of `score_pronouns`.
 
     Args:
+        hypotheses: aligned ones of all instances of a split, in order.
+        source: the sentences of the split, untokenized.
+        reference: likewise.
         paths: alignments of source and hypotheses, and of source and reference (`read_alignments`).
+        src_lang: source language.
+        tgt_lang: target language.
 
     Raises:
         UserError: a file does not fit the text, or there are no lists of pronouns for the languages.
     """
     try:
         lists = PronounLists.of(src_lang, tgt_lang)
-    except NotComputable as reason:
+    except NotComputableError as reason:
         raise UserError(str(reason)) from None
     text = read_words(hypotheses, source, reference, src_lang=src_lang, tgt_lang=tgt_lang)
     n = len(text.source)
@@ -270,7 +304,7 @@ def classify(hypothesis: Iterable[str], reference: Iterable[str], lists: Pronoun
     return "equivalent" if any(ours & group and theirs & group for group in groups) else "different"
 
 
-def describe_occurrences(runs: Sequence[Sequence[Occurrence]], *, signature: str) -> list[dict[str, Any]]:
+def describe_occurrences(runs: Sequence[Sequence[Occurrence]], *, signature: str) -> list[ScoreRow]:
     """Rows of APT: the whole, each source pronoun (by `kind`), and the share of each case (`APT cases`, by `kind`).
 
     Args:
@@ -282,14 +316,28 @@ def describe_occurrences(runs: Sequence[Sequence[Occurrence]], *, signature: str
         pronouns), kind, low and high (the lowest and the highest run) and signature.
     """
     n = len(runs[0])
-    rows = [_row(METRIC, [_apt(run) for run in runs], n=n, kind=None)]
+
+    def row(metric: str, values: Sequence[float | None], *, n: int, kind: str | None = None) -> ScoreRow:
+        known = [value for value in values if value is not None]
+        value, low, high = (fmean(known), min(known), max(known)) if known else (None, None, None)
+        return {
+            "metric": metric,
+            "value": value,
+            "n": n,
+            "kind": kind,
+            "low": low,
+            "high": high,
+            "signature": signature,
+        }
+
+    rows = [row(METRIC, [_apt(run) for run in runs], n=n)]
     for pronoun, count in Counter(occurrence.pronoun for occurrence in runs[0]).most_common():
         values = [_apt([occurrence for occurrence in run if occurrence.pronoun == pronoun]) for run in runs]
-        rows.append(_row(METRIC, values, n=count, kind=pronoun))
+        rows.append(row(METRIC, values, n=count, kind=pronoun))
     for case in WEIGHTS if n else ():
-        values = [100 * sum(occurrence.case == case for occurrence in run) / n for run in runs]
-        rows.append(_row(CASES_METRIC, values, n=n, kind=case))
-    return [row | {"signature": signature} for row in rows]
+        shares = [100 * sum(occurrence.case == case for occurrence in run) / n for run in runs]
+        rows.append(row(CASES_METRIC, shares, n=n, kind=case))
+    return rows
 
 
 def _apt(occurrences: Sequence[Occurrence]) -> float | None:
@@ -297,9 +345,3 @@ def _apt(occurrences: Sequence[Occurrence]) -> float | None:
     if not occurrences:
         return None
     return 100 * fmean(WEIGHTS[occurrence.case] for occurrence in occurrences)
-
-
-def _row(metric: str, values: Sequence[float | None], *, n: int, kind: str | None) -> dict[str, Any]:
-    known = [value for value in values if value is not None]
-    value, low, high = (fmean(known), min(known), max(known)) if known else (None, None, None)
-    return {"metric": metric, "value": value, "n": n, "kind": kind, "low": low, "high": high}

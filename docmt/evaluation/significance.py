@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from sacrebleu.significance import PairedTest
+from sacrebleu.significance import PairedTest, Result
 
 from docmt.errors import UserError
 from docmt.evaluation.bleu import build_metric
@@ -85,16 +85,17 @@ def compare_systems(
         n_samples=n_samples,
     )
     signatures, results = paired()
+    names = results.pop("System")
     rows = []
-    for metric in (name for name in results if name != "System"):
-        baseline = results[metric][0].score
-        for name, result in zip(results["System"], results[metric], strict=True):
-            difference = None if result.p_value is None else result.score - baseline
+    for metric, found in results.items():
+        scores = [result for result in found if isinstance(result, Result)]
+        for name, result in zip(names, scores, strict=True):
+            difference = None if result.p_value is None else result.score - scores[0].score
             # sacreBLEU counts trials of a strictly larger difference, so equal systems would get the smallest p.
             p_value = 1.0 if difference == 0 else result.p_value
             rows.append(
                 Comparison(
-                    system=name,
+                    system=str(name),
                     metric=f"{metric} ({unit})",
                     value=result.score,
                     difference=difference,

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from docmt.evaluation.contrast import METRIC as ACCURACY
+from docmt.evaluation.metrics import ACCURACY, main_metrics
 from docmt.report.publications import load_published
 from docmt.settings import Settings, check_name, nearest
 
@@ -63,7 +63,7 @@ class LaidOutTable(Settings):
     """Heading of the table."""
     systems: list[str] = Field(min_length=1)
     """Its rows, in order."""
-    metrics: list[str] = Field(["s-BLEU"], min_length=1)
+    metrics: list[str] = Field(default=["s-BLEU"], min_length=1)
     """Its columns for each test, in order; `contrastive accuracy` makes one for each phenomenon."""
     tests: list[str] | None = None
     """Datasets (`NAME`), or single test sets or suites of them (`NAME/TEST`); null means all."""
@@ -90,13 +90,13 @@ class ReportSettings(Settings):
 
     title: str = "Document-level machine translation"
     """Heading of the page."""
-    metrics: list[str] = Field(["s-BLEU", "d-BLEU (instances)", "d-BLEU (documents)", "chrF"], min_length=1)
+    metrics: list[str] = Field(default=main_metrics(), min_length=1)
     """Columns of the main table, in order; columns without any value are left out."""
-    tables: dict[Annotated[str, AfterValidator(_table_name)], LaidOutTable] = Field({})
+    tables: dict[Annotated[str, AfterValidator(_table_name)], LaidOutTable] = {}
     """Tables of a paper, by name. They open the report; `results/tables/NAME.txt` is the target of one alone."""
-    labels: dict[str, str] = Field({})
+    labels: dict[str, str] = {}
     """How systems are called in tables and pictures, by their name in the config."""
-    published: dict[str, Annotated[str, AfterValidator(_published_row)]] = Field({})
+    published: dict[str, Annotated[str, AfterValidator(_published_row)]] = {}
     """Published row that a system repeats, as `PAPER/ROW` (see docs/report.md). Its numbers stand beside ours."""
-    datasets: dict[str, Annotated[str, AfterValidator(_published_dataset)]] = Field({})
+    datasets: dict[str, Annotated[str, AfterValidator(_published_dataset)]] = {}
     """Published data set that a dataset (`NAME`), or one test set or suite of it (`NAME/TEST`), stands for."""

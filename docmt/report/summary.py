@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from docmt.evaluation.contrast import METRIC as ACCURACY
+from docmt.evaluation.metrics import ACCURACY
 from docmt.report.gathering import KEY
 
 GROUP = [name for name in KEY if name != "seed"]
