@@ -242,8 +242,8 @@ def _caption(total: Mapping[str, Any], *, n_without_facts: int) -> str:
     ]
     if total["earlier_hours"]:
         parts.append(
-            f"Trainings that were resumed include their earlier sessions ({total['earlier_hours']:.3f} hours), whose processor "
-            "time is estimated from the load of the last session."
+            f"Trainings that were resumed include their earlier sessions ({total['earlier_hours']:.3f} hours), whose "
+            "processor time is estimated from the load of the last session."
         )
     if total["not_measured"]:
         parts.append(

@@ -1,6 +1,6 @@
 """Typed access to pandas, whose own annotations leave the type of most results open."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -30,6 +30,17 @@ def keep(table: pd.DataFrame, is_kept: pd.Series) -> pd.DataFrame:
 def choose(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """Some columns, in the order given."""
     return _frame(table[list(names)])
+
+
+def groups(table: pd.DataFrame, name: str) -> Iterator[tuple[str, pd.DataFrame]]:
+    """The rows of each value of a column of words, in the order of first appearance."""
+    for value, members in table.groupby(name, sort=False):
+        yield str(value), members
+
+
+def means(table: pd.DataFrame, of: str, *, by: str) -> dict[str, float]:
+    """The mean of one column for each value of another."""
+    return pd.Series(column(table, of).groupby(column(table, by)).mean()).to_dict()
 
 
 def is_missing(value: object) -> bool:

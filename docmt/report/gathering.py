@@ -1,6 +1,6 @@
 """The long table: one row per score of each run."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,7 @@ def gather_scores(paths: Sequence[Path]) -> pd.DataFrame:
             key = tuple(row.get(name) for name in KEY)
             if key in origin:
                 shown = ", ".join(f"{name} {value}" for name, value in zip(KEY, key, strict=True) if value is not None)
-                raise UserError(f"{path}: {shown} stands in {origin[key]} too; give each score once")
+                raise UserError(f"{path}: {shown} is also in {origin[key]}; give each score once")
             origin[key] = path
             rows.append(row)
     if not rows:
@@ -99,7 +99,7 @@ def read_table(path: Path, *, needed: Sequence[str], words: Sequence[str] = ()) 
     """
     try:
         # Names are data: a system may be called "NA", and a commit may be made of digits only.
-        types = dict.fromkeys(words, "string")
+        types: dict[Hashable, Any] = dict.fromkeys(words, "string")
         table = pd.read_csv(path, keep_default_na=False, na_values=[""], encoding="utf-8", dtype=types)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None

@@ -8,8 +8,11 @@ from pathlib import Path
 import pandas as pd
 
 from docmt.errors import UserError
+from docmt.evaluation.metrics import find_metric
 from docmt.files import atomic_writer
-from docmt.report.grid import Label, build_grid
+from docmt.report import frames
+from docmt.report.frames import keep
+from docmt.report.grid import Label, Shape, build_grid
 from docmt.report.publications import PublishedNumber
 from docmt.report.results import name_suites, published_number
 from docmt.report.settings import LaidOutTable, ReportSettings
@@ -67,18 +70,21 @@ def laid_out_table(scores: pd.DataFrame, name: str, settings: ReportSettings, fa
         averaged = [column for column in headings if column.metric == wanted.metric and column.test != AVERAGE]
         return _average([_published(settings, label[-1], column) for column in averaged])
 
+    digits = max(find_metric(metric).digits for metric in layout.metrics)
+    shape = Shape(
+        by=["system"],
+        names=["System"],
+        column="column",
+        columns={heading: replace(find_metric(column.metric), digits=digits) for heading, column in columns.items()},
+        lookup=lookup,
+    )
     table = build_grid(
         summarise(rows.assign(column=[headings[column] for column in _columns(rows)]), extra=["column"]),
         settings,
-        by=["system"],
-        column="column",
-        columns=list(columns),
-        names=["System"],
-        lookup=lookup,
+        shape,
         key=name,
         title=layout.title,
         caption="In percent; mean and sample deviation over seeds. The best of ours is in bold.",
-        digits=1 if set(layout.metrics) == {ACCURACY} else 2,
     )
     return _insert_facts(table, [facts.get(system, {}) for system in table.values["system"]], layout.facts)
 
@@ -99,11 +105,13 @@ def write_table(prefix: Path, table: Table) -> None:
 def _choose(scores: pd.DataFrame, layout: LaidOutTable) -> pd.DataFrame:
     """The rows of the table's systems, tests and metrics, in the order of its systems."""
     accuracies = contrastive_scores(scores)
-    kept = pd.concat([translation_scores(scores), accuracies[accuracies["phenomenon"].notna()]])
-    kept = kept[kept["metric"].isin(layout.metrics) & kept["system"].isin(layout.systems)]
+    phenomena = keep(accuracies, frames.column(accuracies, "phenomenon").notna())
+    kept = pd.concat([translation_scores(scores), phenomena])
+    is_listed = frames.column(kept, "metric").isin(layout.metrics) & frames.column(kept, "system").isin(layout.systems)
+    kept = keep(kept, is_listed)
     is_shown = [layout.shows(dataset, test) for dataset, test in zip(kept["dataset"], kept["test"], strict=True)]
-    kept = kept[pd.array(is_shown, dtype="bool")]
-    places = kept["system"].map(layout.systems.index)
+    kept = keep(kept, pd.Series(is_shown, index=kept.index, dtype="bool"))
+    places = frames.column(kept, "system").map(layout.systems.index)
     return kept.assign(place=places).sort_values("place", kind="stable").drop(columns="place")
 
 

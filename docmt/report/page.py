@@ -71,10 +71,12 @@ class Report:
 
     @property
     def tables(self) -> list[Table]:
+        """The tables of all sections."""
         return [table for section in self.sections for table in section.tables]
 
     @property
     def pictures(self) -> list[Picture]:
+        """The pictures of all sections."""
         return [picture for section in self.sections for picture in section.pictures]
 
     def printed(self) -> str:

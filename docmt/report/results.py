@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from docmt.report.grid import Label, build_grid
+from docmt.evaluation.metrics import find_metric
+from docmt.report.frames import column, is_missing, keep, records
+from docmt.report.grid import Label, Shape, build_grid
 from docmt.report.publications import PublishedNumber, find_published
 from docmt.report.settings import ReportSettings
 from docmt.report.summary import ACCURACY, contrastive_scores, translation_scores
@@ -24,8 +26,9 @@ def published_number(
 def main_table(summary: pd.DataFrame, settings: ReportSettings) -> Table | None:
     """Systems by the metrics of the settings, for each test set."""
     rows = translation_scores(summary)
-    rows = rows[rows["metric"].isin(settings.metrics)]
-    metrics = [name for name in settings.metrics if (rows["metric"] == name).any()]
+    rows = keep(rows, column(rows, "metric").isin(settings.metrics))
+    found = set(rows["metric"])
+    metrics = [name for name in settings.metrics if name in found]
     return _translation_table(
         rows,
         settings,
@@ -41,7 +44,7 @@ def main_table(summary: pd.DataFrame, settings: ReportSettings) -> Table | None:
 def further_table(summary: pd.DataFrame, settings: ReportSettings) -> Table | None:
     """The remaining scores of translations."""
     rows = translation_scores(summary)
-    rows = rows[~rows["metric"].isin(settings.metrics)]
+    rows = keep(rows, ~column(rows, "metric").isin(settings.metrics))
     metrics = list(dict.fromkeys(rows["metric"]))
     return _translation_table(
         rows,
@@ -69,24 +72,18 @@ def _translation_table(
     if not metrics:
         return None
 
-    def lookup(label: Label, column: str) -> PublishedNumber | None:
+    def lookup(label: Label, heading: str) -> PublishedNumber | None:
         dataset, test, system = label
-        return published_number(settings, dataset, test, system, metric=column)
+        return published_number(settings, dataset, test, system, metric=heading)
 
-    return build_grid(
-        rows,
-        settings,
+    shape = Shape(
         by=["dataset", "test", "system"],
-        column="metric",
-        columns=metrics,
         names=["Dataset", "Test", "System"],
+        column="metric",
+        columns={name: find_metric(name) for name in metrics},
         lookup=lookup,
-        key=key,
-        title=title,
-        caption=caption,
-        digits=2,
-        compare=compare,
     )
+    return build_grid(rows, settings, shape, key=key, title=title, caption=caption, compare=compare)
 
 
 def contrastive_table(summary: pd.DataFrame, settings: ReportSettings) -> Table | None:
@@ -94,32 +91,33 @@ def contrastive_table(summary: pd.DataFrame, settings: ReportSettings) -> Table 
     rows = name_suites(contrastive_scores(summary))
     if rows.empty:
         return None
-    columns = list(dict.fromkeys(rows["suite"]))
-    origins = {(row.dataset, row.suite): (row.test, row.phenomenon) for row in rows.itertuples()}
+    origins = {(row["dataset"], row["suite"]): (row["test"], row["phenomenon"]) for row in records(rows)}
 
-    def lookup(label: Label, column: str) -> PublishedNumber | None:
+    def lookup(label: Label, heading: str) -> PublishedNumber | None:
         dataset, system = label
-        if (dataset, column) not in origins:
+        if (dataset, heading) not in origins:
             return None
-        test, phenomenon = origins[dataset, column]
-        phenomenon = None if pd.isna(phenomenon) else phenomenon
+        test, phenomenon = origins[dataset, heading]
+        phenomenon = None if is_missing(phenomenon) else phenomenon
         return published_number(settings, dataset, test, system, metric=ACCURACY, phenomenon=phenomenon)
 
     sizes = rows.drop_duplicates(["dataset", "suite"])
-    items = "; ".join(f"{row.dataset} {row.suite} {row.n}" for row in sizes.itertuples())
+    items = "; ".join(f"{row['dataset']} {row['suite']} {row['n']}" for row in records(sizes))
+    shape = Shape(
+        by=["dataset", "system"],
+        names=["Dataset", "System"],
+        column="suite",
+        columns=dict.fromkeys(rows["suite"], find_metric(ACCURACY)),
+        lookup=lookup,
+    )
     return build_grid(
         rows,
         settings,
-        by=["dataset", "system"],
-        column="suite",
-        columns=columns,
-        names=["Dataset", "System"],
-        lookup=lookup,
+        shape,
         key="contrastive",
         title="Contrastive accuracy",
         caption="Percent of items whose right candidate scores strictly highest; mean and sample deviation over "
         f"seeds. Items: {items}.",
-        digits=1,
         chance=True,
     )
 
@@ -137,18 +135,20 @@ def split_table(summary: pd.DataFrame, settings: ReportSettings, *, by: str) -> 
         "distance": "By sentences between what decides and what is decided.",
         "kind": "By the finer classes of the items.",
     }
+    shape = Shape(
+        by=["dataset", "suite", "system"],
+        names=["Dataset", "Phenomenon", "System"],
+        column=by,
+        columns=dict.fromkeys(columns, find_metric(ACCURACY)),
+        lookup=lambda *_: None,
+    )
     return build_grid(
         rows,
         settings,
-        by=["dataset", "suite", "system"],
-        column=by,
-        columns=columns,
-        names=["Dataset", "Phenomenon", "System"],
-        lookup=lambda *_: None,
+        shape,
         key=f"contrastive_by_{by}",
         title=f"Contrastive accuracy by {by}",
         caption=f"{words[by]} Percent; mean and sample deviation over seeds.",
-        digits=1,
     )
 
 

@@ -100,3 +100,7 @@ class ReportSettings(Settings):
     """Published row that a system repeats, as `PAPER/ROW` (see docs/report.md). Its numbers stand beside ours."""
     datasets: dict[str, Annotated[str, AfterValidator(_published_dataset)]] = {}
     """Published data set that a dataset (`NAME`), or one test set or suite of it (`NAME/TEST`), stands for."""
+
+    def label(self, system: str) -> str:
+        """What a system is called in tables and pictures."""
+        return self.labels.get(system, system)

@@ -1,6 +1,4 @@
-"""What the report reads beside scores: histories, statistics, overlaps, counts and evaluations, as the manifest lists
-them.
-"""
+"""What the report reads beside scores: the histories, statistics and evaluations that the manifest lists."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
