@@ -20,12 +20,14 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     """Add `scores`, `pronouns`, `contrast`, `compare` and `metrics`."""
     commands = parser.add_subparsers(dest="subcommand", required=True, metavar="COMMAND")
 
-    scores = commands.add_parser("scores", help="all metrics of the settings of one run", formatter_class=HelpFormatter)
+    scores = commands.add_parser(
+        "scores", help="score one run by all metrics of the settings", formatter_class=HelpFormatter
+    )
     _add_hypotheses_options(scores)
     scores.set_defaults(run=run_scores)
 
     pronouns = commands.add_parser(
-        "pronouns", help="accuracy of pronouns (APT) of one run, alone", formatter_class=HelpFormatter
+        "pronouns", help="only the accuracy of pronouns (APT) of one run", formatter_class=HelpFormatter
     )
     _add_hypotheses_options(pronouns)
     pronouns.add_argument(
@@ -33,7 +35,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         type=Path,
         nargs=2,
         metavar=("HYPOTHESES", "REFERENCE"),
-        help="word alignments of the source with each (lines of `0-0 1-2`) instead of those of the aligner",
+        help="word alignments of the source with each (lines such as `0-0 1-2`) instead of running the aligner",
     )
     pronouns.set_defaults(run=run_pronouns)
 
@@ -64,7 +66,7 @@ def _add_hypotheses_options(parser: argparse.ArgumentParser) -> None:
     _add_text_options(parser)
     parser.add_argument("--hypotheses", type=Path, required=True, help="JSONL of `docmt decode translate`")
     parser.add_argument(
-        "--training", type=Path, metavar="PREFIX", help="raw parallel text that helps to align words for APT"
+        "--training", type=Path, metavar="PREFIX", help="raw parallel text that improves the word alignment for APT"
     )
     _add_run_options(parser)
 
@@ -77,7 +79,7 @@ def _add_text_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_run_options(parser: argparse.ArgumentParser) -> None:
-    # The rest of the program uses `options.run` for the handler, so the option is stored under another name.
+    # `options.run` is the handler of the command, so this option needs another name.
     parser.add_argument(
         "--run",
         dest="run_keys",
@@ -218,7 +220,7 @@ def run_compare(options: argparse.Namespace) -> None:
 
 
 def run_metrics(options: argparse.Namespace) -> None:
-    """Print the table of metrics, or put it into a page."""
+    """Print the table of metrics, or write it into a page."""
     from docmt.evaluation.metrics import metrics_table
     from docmt.files import atomic_writer, read_text
 
@@ -234,7 +236,7 @@ def run_metrics(options: argparse.Namespace) -> None:
 
 
 def _named_file(argument: str) -> tuple[str, Path]:
-    """Split `NAME=FILE`; a path that exists is a path, even with `=` in it, and is its own name."""
+    """Split `NAME=FILE`; an existing path is taken whole, even with `=` in it, and names itself."""
     name, equals, path = argument.partition("=")
     if Path(argument).exists() or not equals:
         return argument, Path(argument)

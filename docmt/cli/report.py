@@ -7,21 +7,23 @@ from docmt.cli.main import HelpFormatter
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
-    """Add `gather` and `render`."""
+    """Add `gather`, `table` and `render`."""
     commands = parser.add_subparsers(dest="subcommand", required=True, metavar="COMMAND")
 
-    gather = commands.add_parser("gather", help="make one long table of score files", formatter_class=HelpFormatter)
+    gather = commands.add_parser("gather", help="gather score files into one long table", formatter_class=HelpFormatter)
     gather.add_argument("--scores", nargs="+", type=Path, required=True, help="JSON files of `docmt evaluate`")
     gather.add_argument("--out", type=Path, required=True, help="CSV file to write")
     gather.set_defaults(run=run_gather)
 
     table = commands.add_parser(
-        "table", help="make one table laid out as that of a paper", formatter_class=HelpFormatter
+        "table", help="make one table laid out like one in a paper", formatter_class=HelpFormatter
     )
     _add_settings(table)
     table.add_argument("--name", required=True, help="key of the table in the settings' `tables`")
     table.add_argument("--scores", nargs="+", type=Path, required=True, help="JSON files of `docmt evaluate`")
-    table.add_argument("--out", type=Path, required=True, help="path without its suffix: .csv, .md, .tex, .txt")
+    table.add_argument(
+        "--out", type=Path, required=True, help="path without suffix; .csv, .md, .tex and .txt are written"
+    )
     table.set_defaults(run=run_table)
 
     render = commands.add_parser("render", help="make tables, pictures and the page", formatter_class=HelpFormatter)
@@ -35,7 +37,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 def _add_settings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--settings", default="{}", help="ReportSettings as JSON or @FILE")
     parser.add_argument(
-        "--facts", default="{}", help="what the config says of each system, as JSON: {SYSTEM: {FACT: WORD}}"
+        "--facts", default="{}", help="facts about each system from the config, as JSON: {SYSTEM: {FACT: WORD}}"
     )
 
 
@@ -60,7 +62,9 @@ def run_table(options: argparse.Namespace) -> None:
         raise UserError(f"report.tables: no table {options.name!r}; {nearest(options.name, list(settings.tables))}")
     table = laid_out_table(gather_scores(options.scores), options.name, settings, read_facts(options.facts))
     if table is None:
-        raise UserError(f"report.tables.{options.name}: the scores given hold none of its systems, tests and metrics")
+        raise UserError(
+            f"report.tables.{options.name}: the given scores contain none of its systems, tests and metrics"
+        )
     write_table(options.out, table)
     print(to_text(table))
 

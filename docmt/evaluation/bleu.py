@@ -26,14 +26,14 @@ class Sides:
 def score_hypotheses(
     hypotheses: Sequence[Hypothesis], reference: Sequence[str], *, settings: EvaluationSettings, tgt_lang: str
 ) -> list[ScoreRow]:
-    """BLEU and chrF of translations against the raw reference; other metrics of the settings are not looked at.
+    """BLEU and chrF of translations against the raw reference, as far as the settings name them.
 
-    When the hypotheses are not aligned, metrics over sentence pairs are left out, and a row `aligned instances` gives
-    the share of instances with as many sentences as the source.
+    If the hypotheses are not aligned, metrics over sentence pairs are left out, and a row `aligned instances` gives the
+    share of instances with as many sentences as the source.
 
     Args:
         hypotheses: all instances of a split, in order (`read_hypotheses`).
-        reference: the sentences of the split, untokenised.
+        reference: the sentences of the split, untokenized.
         settings: which metrics, and how words are found.
         tgt_lang: language of hypotheses and reference.
 
@@ -69,7 +69,7 @@ def _tokenize(raw: Sides, tokenize: Callable[[str], str]) -> Sides:
 
 
 def build_metric(name: str, settings: EvaluationSettings, tgt_lang: str) -> SacreMetric:
-    """The sacreBLEU metric behind one of our names."""
+    """The sacreBLEU metric of one of our names."""
     if name == "chrF":
         return CHRF(lowercase=settings.lowercase)
     if _is_tokenized(name):
@@ -83,12 +83,12 @@ def build_bleu(settings: EvaluationSettings, tgt_lang: str) -> BLEU:
     tokenizer = settings.bleu_tokenizer
     if tokenizer == "auto":
         tokenizer = "zh" if tgt_lang == "zh" else "13a"
-    # `force` only silences a warning about references that end in " .", which real corpora have.
+    # `force` only silences a warning about references that end in " .", which occur in real corpora.
     return BLEU(lowercase=settings.lowercase, tokenize=tokenizer, force=True)
 
 
 def word_tokenizer(settings: EvaluationSettings, tgt_lang: str) -> Callable[[str], str]:
-    """A function from a sentence to its words, separated by blanks."""
+    """A function from a sentence to its words, separated by spaces."""
     if _word_tokenizer_name(settings, tgt_lang) == "jieba":
         import jieba
 
@@ -106,7 +106,7 @@ def _word_tokenizer_name(settings: EvaluationSettings, tgt_lang: str) -> str:
 
 
 def describe_words(settings: EvaluationSettings, lang: str) -> str:
-    """What a signature says of `word_tokenizer`."""
+    """How signatures describe `word_tokenizer`."""
     tokenizer = _word_tokenizer_name(settings, lang)
     package = {"moses": "sacremoses", "jieba": "jieba"}[tokenizer]
     return f"{tokenizer}-{lang} ({package} {metadata.version(package)})"

@@ -1,4 +1,4 @@
-"""METEOR by its own Java program, version 1.5 (Denkowski and Lavie 2014), run once per score."""
+"""METEOR 1.5, computed by the authors' Java program (Denkowski and Lavie 2014), run once per score."""
 
 import importlib.util
 import re
@@ -24,12 +24,12 @@ PARAPHRASE = "paraphrase"
 
 @dataclass(frozen=True)
 class Language:
-    """What METEOR 1.5 has for a language.
+    """METEOR 1.5's settings for a language.
 
     Attributes:
-        code: METEOR's own name of it.
+        code: METEOR's name for it.
         weights: of its matchers, by name.
-        is_normalised: whether METEOR has a tokeniser for it (`-norm`); otherwise it gets our words.
+        is_normalised: whether METEOR has a tokenizer for it (`-norm`); otherwise it gets our tokens.
     """
 
     code: str
@@ -49,7 +49,7 @@ LANGUAGES = {
     **{code: Language(code, STEMS) for code in ("da", "fi", "hu", "it", "nl", "no", "pt", "ro", "tr")},
     "sv": Language("se", STEMS),
 }
-"""METEOR's own settings, as the program prints them, by ISO code."""
+"""METEOR's settings by ISO code, as the program prints them."""
 INDEPENDENT = Language("other", {"exact": 1.0})
 """The language-independent setting: exact matches of words."""
 
@@ -57,10 +57,10 @@ INDEPENDENT = Language("other", {"exact": 1.0})
 def score_meteor(
     hypotheses: Sequence[Hypothesis], reference: Sequence[str], *, settings: EvaluationSettings, tgt_lang: str
 ) -> list[ScoreRow]:
-    """METEOR of those metrics in the settings that are METEOR; rows as of `score_hypotheses`.
+    """METEOR, as far as the settings name it; rows as from `score_hypotheses`.
 
     The score over sentence pairs is left out when the hypotheses are not aligned. Without Java or without the package,
-    a row has the value None, its signature says why, and so does the log.
+    the value of a row is None, and its signature and the log say why.
 
     Args:
         hypotheses: all instances of a split, in order.
@@ -69,7 +69,7 @@ def score_meteor(
         tgt_lang: language of hypotheses and reference.
 
     Raises:
-        UserError: the program fails, or prints what it should not.
+        UserError: the program fails, or prints something unexpected.
     """
     units = metrics.chosen_units(settings.metrics, metrics.score_meteor, aligned=is_aligned(hypotheses))
     if not units:
@@ -134,7 +134,7 @@ def choose_language(tgt_lang: str, settings: EvaluationSettings) -> Language:
 
 
 def language_options(language: Language, jar: Path) -> tuple[list[str], bool]:
-    """METEOR's options for a language, and whether a paraphrase table is used: that of the language beside the jar."""
+    """METEOR's options for a language, and whether there is a paraphrase table for it next to the jar."""
     table = jar.parent / "data" / f"paraphrase-{language.code}.gz"
     has_table = PARAPHRASE in language.weights and table.is_file()
     modules = {name: weight for name, weight in language.weights.items() if name != PARAPHRASE or has_table}
@@ -155,10 +155,10 @@ def run_meteor(
         options: of METEOR.
 
     Returns:
-        The score of the whole, from 0 to 1, and the program's own identification of its settings.
+        The overall score from 0 to 1, and the program's identification of its settings.
 
     Raises:
-        UserError: it fails, or its output does not hold one score per segment and one for all.
+        UserError: it fails, or its output lacks one score per segment and one overall.
     """
     with tempfile.TemporaryDirectory(prefix="docmt-meteor-") as folder:
         paths = [Path(folder) / name for name in ("hypotheses", "references")]
@@ -169,11 +169,11 @@ def run_meteor(
     final = re.findall(r"^Final score:\s+(\d(?:\.\d+)?(?:E-\d+)?)$", output, flags=re.MULTILINE)
     identity = re.findall(r"^Eval ID:\s+(\S+)$", output, flags=re.MULTILINE)
     if n_segments != len(hypotheses) or len(final) != 1 or len(identity) != 1:
-        # It ends with code 0 when it gives up over the number of lines.
+        # It exits with 0 when the numbers of lines differ.
         raise failure("METEOR", errors or f"unexpected output: {output[-500:]}", code=0)
     return float(final[0]), identity[0]
 
 
 def _one_line(segment: str) -> str:
-    """The segment as one line for Java, which also ends a line at a carriage return."""
+    """The segment on one line; Java also breaks lines at carriage returns."""
     return re.sub(r"[\r\n]+", " ", segment)

@@ -1,7 +1,7 @@
 """Accuracy of pronoun translation, APT (Miculicich Werlen and Popescu-Belis 2017).
 
-Each pronoun of the source is followed by word alignment into the reference and into the hypothesis, and what stands
-there is compared. Cases, weights and the search near a missing link are those of the authors' program.
+Each source pronoun is mapped by word alignment to its counterparts in the reference and in the hypothesis, which are
+compared. Cases, weights and the search near a missing link are those of the authors' program.
 """
 
 from collections import Counter
@@ -38,20 +38,20 @@ WEIGHTS = {
     "no reference": 0.0,
     "neither": 0.0,
 }
-"""What each case counts: the last three are those where the source pronoun has no counterpart on a side."""
+"""Weight of each case; in the last three the source pronoun has no counterpart on at least one side."""
 WINDOW = 2
-"""Words on each side in which a pronoun is looked for."""
+"""Number of words on each side that are searched for a pronoun."""
 
 
 class PronounLists(Settings):
-    """Pronouns of a language pair, in lower case. Lists of lists are read as one list."""
+    """Pronouns of a language pair, in lower case. Nested lists are flattened."""
 
     source: list[str] = Field(min_length=1)
     """Source pronouns to evaluate."""
     target: list[str] = Field(min_length=1)
     """Target pronouns to look for where the alignment finds none."""
     identical: list[list[str]]
-    """Groups of words that are the same pronoun."""
+    """Groups of forms of the same pronoun."""
     equivalent: list[list[str]]
     """Groups of words that count half for each other."""
 
@@ -84,7 +84,7 @@ class PronounLists(Settings):
 
 @dataclass(frozen=True)
 class Occurrence:
-    """A source pronoun and what became of it: a key of `WEIGHTS`."""
+    """A source pronoun and its case, a key of `WEIGHTS`."""
 
     pronoun: str
     case: str
@@ -107,7 +107,7 @@ class Text:
 def read_words(
     hypotheses: Sequence[Hypothesis], source: Sequence[str], reference: Sequence[str], *, src_lang: str, tgt_lang: str
 ) -> Text:
-    """Cut a test set into words.
+    """Split a test set into words.
 
     Args:
         hypotheses: aligned ones of all instances, in order.
@@ -132,7 +132,7 @@ def word_cutter(lang: str) -> Callable[[str], list[str]]:
 
 
 def score_test(test: TranslatedTest) -> list[ScoreRow]:
-    """APT of a test, with the texts read from its files; see `score_pronouns`."""
+    """APT of a test, reading the texts from its files; see `score_pronouns`."""
     training = []
     if test.training is not None:
         training = read_training(
@@ -162,10 +162,10 @@ def score_pronouns(
     tgt_lang: str,
     training: Sequence[Pair] = (),
 ) -> list[ScoreRow]:
-    """APT with words aligned by eflomal, as the mean over several alignments; see `describe_occurrences` for the rows.
+    """APT as the mean over several alignments by eflomal; see `describe_occurrences` for the rows.
 
-    Nothing is returned for hypotheses that are not aligned by sentences. Without the aligner or lists of pronouns there
-    is one row with the value None, whose signature says why, as does the log.
+    Hypotheses that are not aligned by sentences give no rows. Without the aligner or lists of pronouns there is one row
+    with the value None, whose signature says why, as does the log.
 
     Args:
         hypotheses: all instances of a split, in order.
@@ -201,7 +201,7 @@ def score_aligned_pronouns(
     src_lang: str,
     tgt_lang: str,
 ) -> list[ScoreRow]:
-    """APT with word alignments from files; arguments and rows as of `score_pronouns`.
+    """APT with word alignments from files; rows as from `score_pronouns`.
 
     Args:
         hypotheses: aligned ones of all instances of a split, in order.
@@ -268,10 +268,10 @@ def find_occurrences(text: Text, links: Sequence[set[Link]], lists: PronounLists
 
 
 def find_translation(position: int, pair: Pair, links: set[Link], lists: PronounLists) -> list[str]:
-    """The target words that stand for a source pronoun; only the pronouns among them when there are any.
+    """The target words aligned with a source pronoun; only the pronouns among them when there are any.
 
     When the aligned words hold no pronoun, the nearest target pronoun within `WINDOW` words of them is taken, unless it
-    belongs to another source pronoun. The place of a source word without a link is that of its two neighbours.
+    belongs to another source pronoun. A source word without a link takes the place of its two neighbors.
     """
     source, target = pair
     positions = sorted(j for i, j in links if i == position)
@@ -291,7 +291,7 @@ def find_translation(position: int, pair: Pair, links: set[Link], lists: Pronoun
 
 
 def classify(hypothesis: Iterable[str], reference: Iterable[str], lists: PronounLists) -> str:
-    """The case of a source pronoun, a key of `WEIGHTS`, from what stands for it in hypothesis and reference."""
+    """The case of a source pronoun, a key of `WEIGHTS`, from its counterparts in hypothesis and reference."""
     ours = {lists.normalise(word) for word in hypothesis}
     theirs = {lists.normalise(word) for word in reference}
     if not theirs:

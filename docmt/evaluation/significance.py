@@ -56,8 +56,8 @@ def compare_systems(
     """Test every system against the first one, by BLEU and chrF over the shortest segments that all share.
 
     Args:
-        systems: hypotheses of the same split by system name; the first one is the baseline.
-        reference: the sentences of the split, untokenised.
+        systems: hypotheses of the same split by system name; the first is the baseline.
+        reference: the sentences of the split, untokenized.
         settings: how words are found.
         tgt_lang: language of hypotheses and reference.
         test: paired bootstrap resampling, or paired approximate randomisation.
@@ -67,7 +67,7 @@ def compare_systems(
         UserError: fewer than two systems.
     """
     if len(systems) < 2:
-        raise UserError("a comparison needs the hypotheses of at least two systems of different names")
+        raise UserError("a comparison needs the hypotheses of at least two systems with different names")
     unit = common_unit(systems)
     texts = {name: [hypothesis.sentences for hypothesis in found] for name, found in systems.items()}
     joined = {name: join_segments(found, texts[name], reference, unit) for name, found in systems.items()}

@@ -37,7 +37,7 @@ class JobFacts(BaseModel):
 
     @property
     def n_gpus(self) -> int:
-        """The GPUs used. Requested ones do not count: a job may find none and run on the CPU."""
+        """The GPUs that were used, not those requested: a job that finds none runs on the CPU."""
         return 0 if self.device == "cpu" else self.n_devices
 
     @property
@@ -128,7 +128,7 @@ def read_costs(
 
 def _facts_path(rule: str, name: str, run_folders: Mapping[str, Path]) -> Path | None:
     """Where a job of a run recorded its device; None for other jobs."""
-    # The longest name wins: one run's name may begin another's.
+    # The longest match wins: the name of one run may be a prefix of another's.
     run = max((run for run in run_folders if f"{name}_".startswith(f"{run}_")), key=len, default=None)
     if run is None:
         return None
@@ -142,7 +142,7 @@ def _facts_path(rule: str, name: str, run_folders: Mapping[str, Path]) -> Path |
 
 
 def read_job_facts(path: Path) -> JobFacts | None:
-    """What a job recorded about itself, in a file of its own or under `provenance` of its output.
+    """What a job recorded about itself, in a separate file or under `provenance` in its output.
 
     Returns:
         None when an older docmt made the file, or made none.
@@ -183,7 +183,7 @@ def _number(cell: str | None) -> float:
 
 
 def summarise_costs(costs: Sequence[JobCost]) -> list[dict[str, Any]]:
-    """Sums by rule, in the order of the jobs; hours, MiB. Processor time that was not measured is left out of sums."""
+    """Sums by rule, in the order of the jobs; hours, MiB. Sums skip processor time that was not measured."""
     rules: dict[tuple[str, str], list[JobCost]] = {}
     for cost in costs:
         rules.setdefault((cost.stage, cost.rule), []).append(cost)

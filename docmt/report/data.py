@@ -1,4 +1,4 @@
-"""Tables on the data and on the making: instances, overlaps, counts, training, provenance."""
+"""Tables of data and training: instances, overlaps, counts, round trips, training runs, provenance."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from docmt.report.sources import CUTTING_COLUMNS, History
 from docmt.report.tables import MISSING, CellMaker, Table, blank_repeats, build_table, count, format_count, score, word
 
 PASSES = "passes_"
-"""How the columns of a history with passes begin, before the name of the task."""
+"""Prefix of the columns of a history that count passes, before the name of the task."""
 HEADINGS = {
     "sentences_per_instance": "sentences / instance",
     "tokens_per_instance": "tokens / instance",
@@ -25,7 +25,7 @@ HEADINGS = {
 
 
 def statistics_table(statistics: pd.DataFrame, settings: ReportSettings) -> Table | None:
-    """Counts of instances as in Table 1 of G-Transformer, the published ones beneath ours."""
+    """Counts of instances as in Table 1 of G-Transformer, with the published ones below ours."""
     if statistics.empty:
         return None
     cutting = next(name for name in CUTTING_COLUMNS if name in statistics)
@@ -43,8 +43,8 @@ def statistics_table(statistics: pd.DataFrame, settings: ReportSettings) -> Tabl
     return Table(
         key="instances",
         title="Instances",
-        caption="Whole sentences of one document, greedily. Tokens are subwords, the larger of source and target "
-        "for each sentence, with its two marks.",
+        caption="Whole sentences of one document, packed greedily. Tokens are subwords, the larger of source and "
+        "target for each sentence, including its two markers.",
         header=["Dataset", cutting.capitalize(), "Split", *map(_heading, columns)],
         rows=shown,
         values=statistics,
@@ -55,7 +55,7 @@ def statistics_table(statistics: pd.DataFrame, settings: ReportSettings) -> Tabl
 
 
 def _published_statistics(settings: ReportSettings, dataset: str, split: str) -> list[PublishedStatistics]:
-    """Of the papers whose rows stand beside ours, or of all when none does."""
+    """Those of the papers whose rows are shown beside ours, or of all papers when there are none."""
     test = split.removeprefix("test_")
     published = settings.datasets.get(f"{dataset}/{test}", settings.datasets.get(dataset))
     part = "test" if split.startswith("test") else split
@@ -65,7 +65,7 @@ def _published_statistics(settings: ReportSettings, dataset: str, split: str) ->
 
 
 def overlap_table(overlaps: Sequence[tuple[str, str, dict[str, Any]]]) -> Table | None:
-    """How much of each test set stands in the training set."""
+    """How much of each test set is in the training set."""
     if not overlaps:
         return None
     values = pd.DataFrame([{"dataset": d, "test": t} | _plain(counts) for d, t, counts in overlaps])
@@ -76,7 +76,7 @@ def overlap_table(overlaps: Sequence[tuple[str, str, dict[str, Any]]]) -> Table 
         | {_heading(name): _count_and_share(name) for name in columns},
         key="overlap",
         title="Overlap with the training data",
-        caption="Test sentences, pairs and documents that stand word for word in the training set.",
+        caption="Test sentences, pairs and documents that occur verbatim in the training set.",
         n_labels=2,
         n_repeated=1,
     )
@@ -112,7 +112,7 @@ def _number(name: str) -> CellMaker:
 
 
 def roundtrip_table(roundtrips: Sequence[tuple[str, dict[str, Any]]]) -> Table | None:
-    """How many lines come back from subwords, for each dataset and language; None without measurements."""
+    """How many lines survive the round trip through subwords, by dataset and language; None without measurements."""
     records = [
         {"dataset": name, "language": lang}
         | {key: counts.get(key) for key in ("lines", "restored", "share", "share_but_white_space")}
@@ -134,9 +134,9 @@ def roundtrip_table(roundtrips: Sequence[tuple[str, dict[str, Any]]]) -> Table |
         values,
         cells | {cause: _count_or_zero(cause) for cause in values.columns[6:]},
         key="roundtrip",
-        title="Text that comes back",
-        caption="Lines of development and test splits that are the same after tokenising, truecasing and BPE and the "
-        "way back, in percent: in every character, and but for white space; then the others by cause.",
+        title="Round trip of text",
+        caption="Percentage of lines of development and test splits that are restored after tokenization, "
+        "truecasing and BPE: exactly, and apart from white space. The other columns count the rest by cause.",
         n_labels=2,
         n_repeated=1,
     )
@@ -147,7 +147,7 @@ def _count_or_zero(name: str) -> CellMaker:
 
 
 def training_table(histories: Sequence[History], settings: ReportSettings) -> Table | None:
-    """How long each run was trained, how fast, and to what validation loss."""
+    """Length, speed and best validation loss of each run."""
     if not histories:
         return None
     cells = _run_cells(settings) | {
@@ -163,8 +163,8 @@ def training_table(histories: Sequence[History], settings: ReportSettings) -> Ta
         cells,
         key="training",
         title="Training",
-        caption="Updates until the end, and the lowest validation loss with its update. Tokens per second is the "
-        "median of the logged rates.",
+        caption="Updates in total, and the lowest validation loss with the update where it was reached. Tokens "
+        "per second is the median of the logged rates.",
         n_labels=2,
         n_repeated=1,
         is_long=True,
@@ -205,7 +205,7 @@ def passes_table(histories: Sequence[History], settings: ReportSettings) -> Tabl
         _run_cells(settings) | cells | {"hours": score("hours")},
         key="passes",
         title="Tasks in training",
-        caption="Passes over the data of each task, until the end of the training.",
+        caption="Passes over the data of each task during the whole training.",
         n_labels=2,
         n_repeated=1,
     )
@@ -232,14 +232,14 @@ def _training_row(history: History) -> dict[str, Any]:
 
 
 def provenance_table(scores: pd.DataFrame) -> Table:
-    """Which commit, settings and data each score file was made with."""
+    """The commit, settings and data behind each score file."""
     keys = ["dataset", "system", "seed", "test", "commit", "fingerprint", "data"]
     return build_table(
         choose(scores, keys).drop_duplicates(),
         {key.capitalize(): word(key) for key in keys},
         key="provenance",
         title="Runs",
-        caption="The commit of docmt (+ marks uncommitted changes), the hash of the settings, and the first digits of "
+        caption="The commit of docmt (+ means uncommitted changes), the hash of the settings, and the first digits of "
         "the SHA-256 of the reference or test suite.",
         n_labels=7,
         n_repeated=1,
@@ -248,7 +248,7 @@ def provenance_table(scores: pd.DataFrame) -> Table:
 
 
 def signature_table(scores: pd.DataFrame) -> Table:
-    """How each metric was computed, once."""
+    """How each metric was computed."""
     return build_table(
         choose(scores, ["metric", "signature"]).drop_duplicates().sort_values(by=["metric"], kind="stable"),
         {"Metric": word("metric"), "Signature": word("signature")},
@@ -261,7 +261,7 @@ def signature_table(scores: pd.DataFrame) -> Table:
 
 
 def package_versions(scores: pd.DataFrame) -> list[str]:
-    """The sets of package versions that the scores were made with."""
+    """The package versions that the scores were computed with."""
     return [str(versions) for versions in scores["versions"].dropna().unique()]
 
 
@@ -279,7 +279,7 @@ def _plain(counts: dict[str, Any]) -> dict[str, Any]:
 
 
 def _flatten(counts: dict[str, Any]) -> dict[str, Any]:
-    """Bring the counts of nested mappings up, as `outer: inner`; those of single inputs stay with their own file."""
+    """Flatten nested counts to `outer: inner`; counts of single inputs are in their own files and left out."""
     flat: dict[str, Any] = {}
     for key, value in counts.items():
         if key in ("inputs", "origin"):

@@ -1,4 +1,4 @@
-"""Tables and pictures of EDUs and trees: what they are like, and how good segmenters and parsers are."""
+"""Tables and pictures of EDUs and trees: their shape, and the quality of segmenters and parsers."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ STATISTICS = {
     "arcs_between_sentences_percent": "arcs between, %",
     "chain_percent": "on the one before, %",
 }
-"""Columns of `statistics.csv` that the page shows, and their headings; the CSV file of the table has all."""
+"""Columns of `statistics.csv` shown on the page, with their headings; the CSV file of the table has all."""
 COUNTS = ("documents", "sentences", "edus")
 PARSER_SCORES = {
     "S": ("parseval", "S"),
@@ -45,11 +45,11 @@ PARSER_SCORES = {
     "S above sentences": ("span_recall", "above sentences", "recall"),
 }
 SVG_ELEMENTS = frozenset({"svg", "g", "title", "text", "rect", "path", "circle"})
-"""Elements that our pictures of trees are made of: the page takes in no others."""
+"""Elements of our pictures of trees; the page includes no others."""
 
 
 def tree_table(statistics: pd.DataFrame) -> Table | None:
-    """What the trees of each dataset and split are like; None without statistics."""
+    """Shape of the trees of each dataset and split; None without statistics."""
     if statistics.empty:
         return None
     columns = {STATISTICS[name]: name for name in STATISTICS if name in statistics}
@@ -61,7 +61,7 @@ def tree_table(statistics: pd.DataFrame) -> Table | None:
         caption="Depths are means over documents: steps from the root to the lowest EDU, over arcs of the dependency "
         "tree and over nodes of the binary tree. Whole: sentences that are one complete subtree, of all and of those "
         "with two or more EDUs. Several heads: sentences with more than one EDU whose head is outside. Arcs between: "
-        "arcs that lead into another sentence. On the one before: sentences that hang on their predecessor when the "
+        "arcs that lead into another sentence. On the one before: sentences attached to their predecessor when the "
         "tree is merged to sentences.",
         n_labels=3,
         n_repeated=2,
@@ -111,14 +111,14 @@ def segmenter_table(evaluations: Sequence[tuple[str, Mapping[str, Any]]]) -> Tab
         cells | {heading: score(" ".join(keys)) for heading, keys in measures.items()},
         key="segmenters",
         title="EDU segmenters",
-        caption="On the test split of the treebank each was trained on, in percent: all starts of EDUs, the first "
-        "words of sentences included, which are given; and those inside sentences.",
+        caption="On the test split of the treebank each was trained on, in percent: all EDU starts, including the "
+        "given ones at the first words of sentences; and those inside sentences.",
         n_labels=1,
     )
 
 
 def parser_table(evaluations: Sequence[tuple[str, Mapping[str, Any]]]) -> Table | None:
-    """Scores of each parser with its baselines beneath; None without any."""
+    """Scores of each parser with its baselines below; None without any."""
     rows = []
     for name, content in evaluations:
         compared = {name: content} | {f"baseline {other}": scores for other, scores in _baselines(content)}
@@ -136,8 +136,8 @@ def parser_table(evaluations: Sequence[tuple[str, Mapping[str, Any]]]) -> Table 
         title="RST parsers",
         caption="On the gold EDUs of the test split of the treebank each was trained on, in percent: original Parseval "
         "(micro F1 of spans S, with nuclearity N, relation R, all F), attachment of EDUs (UAS, LAS) and of sentences "
-        "when the trees are merged to sentences, recall of spans by level. Beneath each parser are trees that need no "
-        "knowledge of the words; the chain has no spans.",
+        "when the trees are merged to sentences, recall of spans by level. Below each parser are trees built without "
+        "looking at the words; the chain has no spans.",
         n_labels=1,
         muted=frozenset(i for i, muted in enumerate(is_baseline) if muted),
         breaks=frozenset(i for i, muted in enumerate(is_baseline) if i and not muted),
@@ -182,7 +182,7 @@ def tree_pictures(paths: Mapping[str, Path]) -> list[Picture]:
             Picture(
                 key="tree_" + re.sub(r"[^A-Za-z0-9]+", "_", name),
                 title=f"A tree of {name}",
-                caption="The first document. EDUs stand from top to bottom, sentences in bands.",
+                caption="The first document. EDUs run from top to bottom; sentences are bands.",
                 svg=svg,
                 png=None,
                 is_long=True,

@@ -40,12 +40,12 @@ STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
     "legend.frameon": False,
     "lines.linewidth": 1.6,
-    # Equal data make equal files.
+    # The same data give the same file.
     "svg.hashsalt": "docmt",
     "svg.fonttype": "path",
 }
-# Okabe and Ito's palette, which color-blind readers can tell apart; black and yellow are left out, since one of
-# them would vanish on a dark page and the other on a white one.
+# Okabe and Ito's palette, which color-blind readers can tell apart, without black and yellow, which would vanish on
+# a dark and on a white page.
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 DASHES = ("-", "--", ":", "-.")
 MARKERS = "osD^vPX"
@@ -59,7 +59,7 @@ ENTROPIES = {
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure with what to say about it.
+    """A figure with its title and caption.
 
     Attributes:
         key: name of its files.
@@ -79,7 +79,7 @@ class Picture:
 
     @property
     def inline_svg(self) -> str:
-        """The SVG element for an HTML page: it takes the page's text color, and its ids do not meet others'."""
+        """The SVG element for an HTML page: it takes on the page's text color, and its ids are unique there."""
         svg = self.svg[self.svg.index("<svg") :].replace(INK, "currentColor")
         svg = re.sub(r'<svg ([^>]*?)width="[^"]*"', r"<svg \1", svg, count=1)
         svg = re.sub(r'(<svg [^>]*?)height="[^"]*"', rf'\1role="img" aria-label="{self.key}"', svg, count=1)
@@ -95,7 +95,7 @@ class Line(TypedDict):
 
 
 class Styles:
-    """One color, dash and marker for each system, the same in all pictures."""
+    """One color, dash and marker for each system, the same in every picture."""
 
     def __init__(self, systems: Sequence[str], settings: ReportSettings) -> None:
         self._places = {name: i for i, name in enumerate(dict.fromkeys(systems))}
@@ -189,11 +189,11 @@ def _measured(history: History, column: str) -> pd.Series | None:
 
 
 def _draw_seeds(axes: Axes, series: list[pd.Series], styles: Styles, system: str) -> None:
-    """Each seed thin, and over the updates that all seeds have, their mean and range."""
+    """Thin lines for single seeds; their mean and range where all seeds have measurements."""
     if not series:
         return
     line = styles.line(system)
-    # One measurement makes no line: it needs a dot to be seen.
+    # A single measurement has no line: it needs a dot to be visible.
     marker = "o" if all(len(one) == 1 for one in series) else None
     table = pd.concat(series, axis=1)
     if len(series) > 1:
@@ -207,7 +207,7 @@ def _draw_seeds(axes: Axes, series: list[pd.Series], styles: Styles, system: str
 
 
 def accuracy_bars(summary: pd.DataFrame, styles: Styles) -> list[Picture]:
-    """Contrastive accuracy by phenomenon, with the line of guessing, one picture per dataset."""
+    """Contrastive accuracy by phenomenon, with a line for guessing, one picture per dataset."""
     rows = name_suites(contrastive_scores(summary))
     pictures = []
     for dataset, members in frames.groups(rows, "dataset"):
@@ -268,7 +268,7 @@ def distance_lines(summary: pd.DataFrame, styles: Styles) -> list[Picture]:
                 axes.set_xticks(sorted(set(here["distance"].astype(int))))
             panels[0].set_ylabel("accuracy (%)")
             _add_legend(figure, panels)
-            caption = "Sentences between what decides and what is decided. Dashed: guessing."
+            caption = "Sentences between the antecedent and the word that depends on it. Dashed: guessing."
             pictures.append(_finish(figure, f"distance_{dataset}", f"Accuracy by distance: {dataset}", caption))
     return pictures
 
@@ -278,7 +278,7 @@ def _add_legend(figure: Figure, panels: Sequence[Axes]) -> None:
     entries = {
         label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
-    # About so many characters fit under the panels; 8 more go to each entry's line and margins.
+    # About this many characters fit below the panels; each entry takes 8 more for its line and margins.
     columns = max(1, min(len(entries), LEGEND_CHARACTERS // (max(map(len, entries), default=0) + 8)))
     figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=columns)
 
@@ -287,5 +287,5 @@ def _finish(figure: Figure, key: str, title: str, caption: str) -> Picture:
     svg, png = io.StringIO(), io.BytesIO()
     figure.savefig(svg, format="svg", transparent=True, metadata={"Date": None})
     figure.savefig(png, format="png", dpi=160, facecolor="white", metadata={"Software": None})
-    # The key becomes a file name and an id, and dataset names come from outside.
+    # The key becomes a file name and an id, and dataset names are the user's.
     return Picture(re.sub(r"[^A-Za-z0-9_-]", "_", key), title, caption, svg.getvalue(), png.getvalue())

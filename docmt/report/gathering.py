@@ -10,7 +10,7 @@ from docmt.errors import UserError
 from docmt.files import atomic_writer, read_json
 
 KEY = ["dataset", "system", "seed", "test", "metric", "phenomenon", "distance", "kind"]
-"""What makes a row unique."""
+"""The columns that identify a row."""
 COLUMNS = [
     "dataset",
     "system",
@@ -53,7 +53,7 @@ def gather_scores(paths: Sequence[Path]) -> pd.DataFrame:
             origin[key] = path
             rows.append(row)
     if not rows:
-        raise UserError("no scores: the files given hold no row")
+        raise UserError("no scores: the given files contain no rows")
     return pd.DataFrame(rows).reindex(columns=COLUMNS).astype(TYPES)
 
 
@@ -84,16 +84,16 @@ def write_scores_table(path: Path, scores: pd.DataFrame) -> None:
 
 
 def read_scores_table(path: Path) -> pd.DataFrame:
-    """Read `scores.csv`. Raises UserError when the file is not of that form."""
+    """Read `scores.csv`. Raises UserError when the file has another form."""
     scores = read_table(path, needed=NEEDED, words=[name for name, kind in TYPES.items() if kind == "string"])
     try:
         return scores.reindex(columns=COLUMNS).astype(TYPES)
     except (TypeError, ValueError) as error:
-        raise UserError(f"{path}: a column that must hold numbers does not ({error})") from None
+        raise UserError(f"{path}: a column that must hold numbers has something else ({error})") from None
 
 
 def read_table(path: Path, *, needed: Sequence[str], words: Sequence[str] = ()) -> pd.DataFrame:
-    """Read a CSV file in which only an empty cell is a missing value, and the columns `words` stay as written.
+    """Read a CSV file in which only an empty cell is a missing value, and the columns `words` are kept as text.
 
     Raises UserError when it is missing, is not CSV, or lacks a column.
     """

@@ -46,7 +46,7 @@ class Column:
 
 
 def laid_out_table(scores: pd.DataFrame, name: str, settings: ReportSettings, facts: Facts) -> Table | None:
-    """One of the tables that the settings describe; None when nothing of it has been scored.
+    """One of the tables that the settings describe; None when none of it has been scored.
 
     Args:
         scores: the long table.
@@ -131,7 +131,7 @@ def _columns(rows: pd.DataFrame) -> list[Column]:
 
 
 def _headings(rows: pd.DataFrame, layout: LaidOutTable) -> dict[Column, str]:
-    """Columns with their headings: tests in the order in which they were scored, the average last; then metrics."""
+    """Columns with their headings: by test in the order of scoring, the average last, and then by metric."""
     suites = dict(zip(_columns(rows), name_suites(rows)["suite"], strict=True))
     tests = list(dict.fromkeys((column.dataset, column.test) for column in suites))
     columns = sorted(
@@ -147,7 +147,7 @@ def _headings(rows: pd.DataFrame, layout: LaidOutTable) -> dict[Column, str]:
 
 
 def _heading(column: Column, suite: str, *, among: Sequence[Column]) -> str:
-    """As short as can be: a test is named when there are several, and by as little as tells it from the others."""
+    """The shortest unambiguous heading: a test is named only among several, and only as fully as needed."""
     datasets = {other.dataset for other in among}
     if column.metric == ACCURACY:
         return suite if len(datasets) == 1 else f"{column.dataset}: {suite}"
@@ -175,7 +175,7 @@ def _average(numbers: Sequence[PublishedNumber | None]) -> PublishedNumber | Non
 
 
 def _insert_facts(table: Table, facts: Sequence[Mapping[str, str]], names: Sequence[str]) -> Table:
-    """Columns of words behind the system's name."""
+    """Insert columns of words after the system's name."""
     lines = [
         [row[0], *(fact.get(name, MISSING) for name in names), *row[1:]]
         for row, fact in zip(table.rows, facts, strict=True)

@@ -52,7 +52,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 @dataclass(frozen=True)
 class Section:
-    """A chapter of the page: tables, then pictures."""
+    """A section of the page: tables, then pictures."""
 
     key: str
     title: str
@@ -198,7 +198,7 @@ def _describe(scores: pd.DataFrame) -> str:
 
 
 def write_report(folder: Path, report: Report) -> None:
-    """Write `report.md`, `report.html`, `tables/` and `figures/`; each appears only when it is whole."""
+    """Write `report.md`, `report.html`, `tables/` and `figures/`; each appears only when complete."""
     with atomic_path(folder / "tables") as tables:
         tables.mkdir()
         for table in report.tables:

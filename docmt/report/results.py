@@ -18,7 +18,7 @@ ALL = "all"
 def published_number(
     settings: ReportSettings, dataset: str, test: str, system: str, *, metric: str, phenomenon: str | None = None
 ) -> PublishedNumber | None:
-    """The published number that the settings declare to correspond to a score of ours, or None."""
+    """The published number that the settings match with one of our scores, or None."""
     published_dataset = settings.datasets.get(f"{dataset}/{test}", settings.datasets.get(dataset))
     return find_published(settings.published.get(system), published_dataset, metric=metric, phenomenon=phenomenon)
 
@@ -36,8 +36,8 @@ def main_table(summary: pd.DataFrame, settings: ReportSettings) -> Table | None:
         key="results",
         title="Translation scores",
         caption="In percent; mean and sample deviation over seeds. The best of ours is in bold. d-BLEU (instances) is "
-        "over the instances that a system translates, which differ between segmentations; d-BLEU (documents) is not "
-        "touched by that.",
+        "over the instances that a system translates, which differ between ways of cutting documents; d-BLEU "
+        "(documents) is not affected.",
     )
 
 
@@ -52,9 +52,9 @@ def further_table(summary: pd.DataFrame, settings: ReportSettings) -> Table | No
         metrics,
         key="further",
         title="Further scores",
-        caption="In percent. Tokenised scores equal Moses' multi-bleu. The length ratio is that of hypotheses to "
-        "references; forced ends are sentences that reached the length limit; aligned instances have as many "
-        "sentences as the source (systems without sentence alignment only).",
+        caption="In percent. Tokenized scores equal Moses' multi-bleu. Length ratio: hypotheses to references. Forced "
+        "ends: sentences that reached the length limit. Aligned instances: those with as many sentences as the source "
+        "(only for systems without sentence alignment).",
         compare=False,
     )
 
@@ -116,7 +116,7 @@ def contrastive_table(summary: pd.DataFrame, settings: ReportSettings) -> Table 
         shape,
         key="contrastive",
         title="Contrastive accuracy",
-        caption="Percent of items whose right candidate scores strictly highest; mean and sample deviation over "
+        caption="Percentage of items whose correct candidate scores strictly highest; mean and sample deviation over "
         f"seeds. Items: {items}.",
         chance=True,
     )
@@ -132,8 +132,8 @@ def split_table(summary: pd.DataFrame, settings: ReportSettings, *, by: str) -> 
     if by == "distance":
         columns.sort(key=int)
     words = {
-        "distance": "By sentences between what decides and what is decided.",
-        "kind": "By the finer classes of the items.",
+        "distance": "By the number of sentences between the antecedent and the word that depends on it.",
+        "kind": "By the finer class of the items.",
     }
     shape = Shape(
         by=["dataset", "suite", "system"],
@@ -153,7 +153,7 @@ def split_table(summary: pd.DataFrame, settings: ReportSettings, *, by: str) -> 
 
 
 def name_suites(rows: pd.DataFrame) -> pd.DataFrame:
-    """Add a column `suite`: the phenomenon where that is unambiguous in its dataset, else test and phenomenon."""
+    """Add a column `suite`: the phenomenon where it is unambiguous within its dataset, else test and phenomenon."""
     phenomena = rows["phenomenon"].fillna(ALL)
     pairs = pd.DataFrame({"dataset": rows["dataset"], "test": rows["test"], "phenomenon": phenomena})
     tests = pairs.groupby(["dataset", "phenomenon"])["test"].transform("nunique") if len(pairs) else pairs["test"]

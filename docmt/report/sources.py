@@ -55,9 +55,14 @@ def read_statistics(paths: Sequence[Path]) -> pd.DataFrame:
     tables = [
         read_table(path, needed=("dataset", "split"), words=("dataset", *CUTTING_COLUMNS, "split")) for path in paths
     ]
+    names = set()
     for path, table in zip(paths, tables, strict=True):
-        if not any(name in table for name in CUTTING_COLUMNS):
+        name = next((name for name in CUTTING_COLUMNS if name in table), None)
+        if name is None:
             raise UserError(f"{path}: column {CUTTING_COLUMNS[0]!r} is missing")
+        names.add(name)
+    if len(names) > 1:
+        tables = [table.rename(columns=dict.fromkeys(CUTTING_COLUMNS, CUTTING_COLUMNS[0])) for table in tables]
     return _join(tables)
 
 

@@ -1,4 +1,4 @@
-"""A table ready to show, and its forms: text, Markdown, LaTeX."""
+"""A formatted table, and its forms: text, Markdown, LaTeX."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -40,16 +40,16 @@ class Table:
     Attributes:
         key: name of its files.
         title: heading.
-        caption: what the reader must know.
-        header: names of the columns.
+        caption: what readers need to know.
+        header: headings of the columns.
         rows: cells, as many as columns in each row.
         values: the same facts in full precision, for the CSV file.
-        n_labels: leading columns that hold words; the others are numbers and set flush right.
+        n_labels: leading columns that hold words; the others hold numbers and are right-aligned.
         n_remarks: trailing columns that hold words.
         best: (row, column) of cells to highlight.
         muted: rows that are not ours (guessing, published counts).
-        breaks: rows before which a group ends.
-        is_long: whether the page shows it folded.
+        breaks: rows that begin a new group.
+        is_long: whether the page folds it.
     """
 
     key: str
@@ -129,7 +129,7 @@ def build_table(
 
 
 def blank_repeats(rows: list[list[str]], n_columns: int) -> tuple[list[list[str]], frozenset[int]]:
-    """Blank the leading cells that repeat those of the row above, and say where the first columns change."""
+    """Blank the leading cells that repeat those of the row above, and find the rows where they change."""
     shown, breaks = [], set()
     for i, row in enumerate(rows):
         same = 0
@@ -197,5 +197,5 @@ def escape_latex(text: str) -> str:
 def escape_markdown(text: str) -> str:
     """Text that Markdown shows literally."""
     text = re.sub(r"([\\`*|\[\]<>])", r"\\\1", text)
-    # An underscore inside a word is plain text in Markdown; at its edge it would begin emphasis.
+    # An underscore inside a word is plain text in Markdown; at its edge it would start emphasis.
     return re.sub(r"(?<!\w)_|_(?!\w)", r"\\_", text)

@@ -199,6 +199,14 @@ def test_statistics_name_the_cutting_as_older_versions_did_or_as_now(tmp_path, n
     assert table.rows == [["d", "001", "train", "5"]]
 
 
+def test_statistics_of_an_older_version_and_of_this_one_are_joined(tmp_path):
+    for dataset, name in (("d", "segmentation"), ("e", "cutting")):
+        (tmp_path / dataset).write_text(f"dataset,{name},split,sentences\n{dataset},doc,train,5\n")
+    table = statistics_table(read_statistics([tmp_path / "d", tmp_path / "e"]), SETTINGS)
+    assert table.header == ["Dataset", "Cutting", "Split", "sentences"]
+    assert table.rows == [["d", "doc", "train", "5"], ["e", "doc", "train", "5"]]
+
+
 def test_statistics_without_the_cutting_are_refused(tmp_path):
     (tmp_path / "statistics.csv").write_text("dataset,split,sentences\nd,train,5\n")
     with pytest.raises(UserError, match="column 'cutting' is missing"):
