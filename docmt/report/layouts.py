@@ -168,10 +168,10 @@ def _published(settings: ReportSettings, system: str, column: Column) -> Publish
 
 def _average(numbers: Sequence[PublishedNumber | None]) -> PublishedNumber | None:
     """The mean of published numbers when none is missing."""
-    known = [number for number in numbers if number is not None]
-    if not known or len(known) < len(numbers):
+    given = [number for number in numbers if number is not None]
+    if not given or len(given) < len(numbers):
         return None
-    return replace(known[0], dataset=AVERAGE, value=sum(number.value for number in known) / len(known))
+    return replace(given[0], dataset=AVERAGE, value=sum(number.value for number in given) / len(given))
 
 
 def _insert_facts(table: Table, facts: Sequence[Mapping[str, str]], names: Sequence[str]) -> Table:
