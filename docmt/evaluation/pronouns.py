@@ -133,22 +133,12 @@ def word_cutter(lang: str) -> Callable[[str], list[str]]:
 
 def score_test(test: TranslatedTest) -> list[ScoreRow]:
     """APT of a test, reading the texts from its files; see `score_pronouns`."""
-    training = []
-    if test.training is not None:
-        training = read_training(
-            test.training,
-            src_lang=test.src_lang,
-            tgt_lang=test.tgt_lang,
-            n_sentences=test.settings.aligner_sentences,
-        )
+    languages = {"src_lang": test.src_lang, "tgt_lang": test.tgt_lang}
+    n_sentences = test.settings.aligner_sentences
+    training = read_training(test.training, n_sentences=n_sentences, **languages) if test.training else []
+    source = read_lines(text_path(test.prefix, test.src_lang))
     return score_pronouns(
-        test.hypotheses,
-        read_lines(text_path(test.prefix, test.src_lang)),
-        test.reference,
-        settings=test.settings,
-        src_lang=test.src_lang,
-        tgt_lang=test.tgt_lang,
-        training=training,
+        test.hypotheses, source, test.reference, settings=test.settings, training=training, **languages
     )
 
 

@@ -4,7 +4,7 @@ import csv
 import logging
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from docmt.errors import UserError
 from docmt.files import read_json
 from docmt.report.stages import STAGES, Stages, place_of, stage_of
-from docmt.report.tables import Table, blank_repeats, format_count, format_score
+from docmt.report.tables import Table, build_table, count, format_score, score, word
 
 log = logging.getLogger(__name__)
 
@@ -210,29 +210,26 @@ def costs_table(costs: Sequence[JobCost]) -> Table | None:
     records = summarise_costs(costs)
     total: dict[str, Any] = {"stage": "all", "rule": ""} | _sums(costs)
     digits = 3 if total["wall_hours"] < 100 else 1
-    shown, breaks = blank_repeats([_cells(record, digits) for record in [*records, total]], 1)
-    return Table(
+    cells = {
+        "Stage": word("stage"),
+        "Rule": word("rule"),
+        "jobs": count("jobs"),
+        "wall hours": score("wall_hours", digits=digits),
+        "core-hours": score("core_hours", digits=digits),
+        "GPU-hours": score("gpu_hours", digits=digits),
+        "peak GiB": lambda record: format_score(record["peak_mib"] / 1024),
+    }
+    table = build_table(
+        pd.DataFrame([*records, total]),
+        cells,
         key="costs",
         title="Costs",
         caption=_caption(total, n_without_facts=sum(cost.lacks_facts for cost in costs)),
-        header=["Stage", "Rule", "jobs", "wall hours", "core-hours", "GPU-hours", "peak GiB"],
-        rows=shown,
-        values=pd.DataFrame(records),
         n_labels=2,
-        breaks=breaks,
+        n_repeated=1,
         is_long=True,
     )
-
-
-def _cells(record: Mapping[str, Any], digits: int) -> list[str]:
-    hours = [format_score(record[key], digits=digits) for key in ("wall_hours", "core_hours", "gpu_hours")]
-    return [
-        record["stage"],
-        record["rule"],
-        format_count(record["jobs"]),
-        *hours,
-        format_score(record["peak_mib"] / 1024, digits=2),
-    ]
+    return replace(table, values=pd.DataFrame(records))
 
 
 def _caption(total: Mapping[str, Any], *, n_without_facts: int) -> str:
