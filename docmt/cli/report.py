@@ -7,40 +7,29 @@ from docmt.cli.main import HelpFormatter
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
-    """Add `gather` and `render`."""
+    """Add `gather`, `table` and `render`."""
     commands = parser.add_subparsers(dest="subcommand", required=True, metavar="COMMAND")
 
-    gather = commands.add_parser("gather", help="make one long table of score files", formatter_class=HelpFormatter)
+    gather = commands.add_parser("gather", help="gather score files into one long table", formatter_class=HelpFormatter)
     gather.add_argument("--scores", nargs="+", type=Path, required=True, help="JSON files of `docmt evaluate`")
     gather.add_argument("--out", type=Path, required=True, help="CSV file to write")
     gather.set_defaults(run=run_gather)
 
     table = commands.add_parser(
-        "table", help="make one table laid out as that of a paper", formatter_class=HelpFormatter
+        "table", help="make one table laid out like one in a paper", formatter_class=HelpFormatter
     )
     _add_settings(table)
     table.add_argument("--name", required=True, help="key of the table in the settings' `tables`")
     table.add_argument("--scores", nargs="+", type=Path, required=True, help="JSON files of `docmt evaluate`")
-    table.add_argument("--out", type=Path, required=True, help="path without its suffix: .csv, .md, .tex, .txt")
+    table.add_argument(
+        "--out", type=Path, required=True, help="path without suffix; .csv, .md, .tex and .txt are written"
+    )
     table.set_defaults(run=run_table)
 
     render = commands.add_parser("render", help="make tables, pictures and the page", formatter_class=HelpFormatter)
     _add_settings(render)
     render.add_argument("--scores", type=Path, required=True, help="the long table of `docmt report gather`")
-    render.add_argument("--histories", nargs="*", default=[], metavar="DATASET/SYSTEM/seedN=FILE", help="of training")
-    render.add_argument("--statistics", nargs="*", type=Path, default=[], help="CSV of `docmt instances statistics`")
-    render.add_argument(
-        "--overlaps", nargs="*", default=[], metavar="[DATASET=]FILE", help="JSON of `docmt corpora overlap`"
-    )
-    render.add_argument("--counts", nargs="*", default=[], metavar="[NAME=]FILE", help="counts.json files")
-    render.add_argument("--roundtrips", nargs="*", default=[], metavar="DATASET=FILE", help="JSON of the round trip")
-    render.add_argument("--tree-statistics", nargs="*", type=Path, default=[], help="CSV of `discourse statistics`")
-    render.add_argument("--tree-relations", nargs="*", type=Path, default=[], help="CSV of its `--relations`")
-    render.add_argument("--segmenters", nargs="*", default=[], metavar="NAME=FILE", help="evaluation.json files")
-    render.add_argument("--parsers", nargs="*", default=[], metavar="NAME=FILE", help="evaluation.json files")
-    render.add_argument("--tree-pictures", nargs="*", default=[], metavar="NAME=FILE", help="SVG of `discourse draw`")
-    render.add_argument("--benchmarks", type=Path, metavar="FOLDER", help="of Snakemake: FOLDER/RULE/NAME.tsv")
-    render.add_argument("--logs", type=Path, metavar="FOLDER", help="FOLDER/RULE/NAME.log: devices, resumed trainings")
+    render.add_argument("--manifest", default='{"runs": {}}', help="Manifest as JSON or @FILE: the other files to read")
     render.add_argument("--out", type=Path, required=True, help="folder to write into")
     render.set_defaults(run=run_render)
 
@@ -48,7 +37,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 def _add_settings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--settings", default="{}", help="ReportSettings as JSON or @FILE")
     parser.add_argument(
-        "--facts", default="{}", help="what the config says of each system, as JSON: {SYSTEM: {FACT: WORD}}"
+        "--facts", default="{}", help="facts about each system from the config, as JSON: {SYSTEM: {FACT: WORD}}"
     )
 
 
@@ -73,7 +62,9 @@ def run_table(options: argparse.Namespace) -> None:
         raise UserError(f"report.tables: no table {options.name!r}; {nearest(options.name, list(settings.tables))}")
     table = laid_out_table(gather_scores(options.scores), options.name, settings, read_facts(options.facts))
     if table is None:
-        raise UserError(f"report.tables.{options.name}: the scores given hold none of its systems, tests and metrics")
+        raise UserError(
+            f"report.tables.{options.name}: the given scores contain none of its systems, tests and metrics"
+        )
     write_table(options.out, table)
     print(to_text(table))
 
@@ -82,28 +73,15 @@ def run_render(options: argparse.Namespace) -> None:
     """Write the report and print its main tables."""
     from docmt.report.gathering import read_scores_table
     from docmt.report.layouts import read_facts
-    from docmt.report.page import TreeFiles, build_report, write_report
+    from docmt.report.manifest import Manifest
+    from docmt.report.page import build_report, write_report
     from docmt.report.settings import ReportSettings
 
-    settings = ReportSettings.from_argument(options.settings, where="report")
     report = build_report(
         read_scores_table(options.scores),
-        settings,
+        ReportSettings.from_argument(options.settings, where="report"),
         facts=read_facts(options.facts),
-        histories=options.histories,
-        statistics=options.statistics,
-        overlaps=options.overlaps,
-        counts=options.counts,
-        roundtrips=options.roundtrips,
-        trees=TreeFiles(
-            statistics=options.tree_statistics,
-            relations=options.tree_relations,
-            segmenters=options.segmenters,
-            parsers=options.parsers,
-            pictures=options.tree_pictures,
-        ),
-        benchmarks=options.benchmarks,
-        logs=options.logs,
+        manifest=Manifest.from_argument(options.manifest, where="manifest"),
     )
     write_report(options.out, report)
     print(report.printed())

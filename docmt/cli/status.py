@@ -59,16 +59,14 @@ def default_config() -> Path:
 
 def print_costs(folder: Path, plan: "Plan", *, as_json: bool) -> None:
     """Print the costs of all finished jobs."""
+    from docmt.config.artifacts.report import STAGES
+    from docmt.config.artifacts.runs import run_folder
+    from docmt.config.systems import list_runs
     from docmt.report.costs import costs_table, read_costs, summarise_costs
-    from docmt.report.sources import read_histories
     from docmt.report.tables import to_text
 
-    histories = [
-        f"{run.dataset}/{run.system}/seed{run.seed}={history}"
-        for run in plan.runs.trained()
-        if (history := folder / plan.runs.run_folder(run) / "history.csv").is_file()
-    ]
-    costs = read_costs(folder / "results/benchmarks", logs=folder / "logs", histories=read_histories(histories))
+    runs = {f"{run.dataset}_{run.system}_seed{run.seed}": folder / run_folder(run) for run in list_runs(plan.config)}
+    costs = read_costs(folder / "results/benchmarks", run_folders=runs, stages=STAGES)
     if as_json:
         rows = [
             {key: None if value != value else value for key, value in row.items()}  # JSON has no NaN

@@ -8,7 +8,7 @@ from importlib import metadata
 from pathlib import Path
 
 from docmt.errors import UserError
-from docmt.evaluation.programs import NotComputable, find_program, run_program
+from docmt.evaluation.programs import NotComputableError, find_program, run_program
 from docmt.files import read_lines, write_lines
 
 log = logging.getLogger(__name__)
@@ -26,10 +26,10 @@ Pair = tuple[Sequence[str], Sequence[str]]
 
 
 def find_aligner() -> str:
-    """The path of eflomal. Raises NotComputable when it is not installed."""
+    """The path of eflomal. Raises NotComputableError when it is not installed."""
     program = find_program(PROGRAM)
     if program is None:
-        raise NotComputable("the word aligner is not installed: pip install eflomal (needs a C compiler)")
+        raise NotComputableError("the word aligner is not installed: pip install eflomal (needs a C compiler)")
     return program
 
 
@@ -45,15 +45,15 @@ def describe_aligner() -> str:
 def align_words(pairs: Sequence[Pair], *, program: str) -> list[set[Link]]:
     """Align sentence pairs together, in both directions, and merge the two (grow-diag-final-and).
 
-    Sentences that are empty or longer than `MAX_WORDS` get no link; the latter are counted in the log. Two runs over
-    the same text may differ: eflomal draws its own seed.
+    Empty sentences and those longer than `MAX_WORDS` get no links; the latter are counted in the log. Two runs over the
+    same text may differ: eflomal chooses its own seed.
 
     Args:
-        pairs: words without blanks.
+        pairs: words without spaces.
         program: of `find_aligner`.
 
     Raises:
-        UserError: the aligner fails, or prints what it should not.
+        UserError: the aligner fails, or prints something unexpected.
     """
     usable = [i for i, pair in enumerate(pairs) if all(0 < len(words) <= MAX_WORDS for words in pair)]
     n_long = sum(max(map(len, pair)) > MAX_WORDS for pair in pairs)
@@ -79,7 +79,7 @@ def align_words(pairs: Sequence[Pair], *, program: str) -> list[set[Link]]:
 def read_alignments(path: Path, pairs: Sequence[Pair]) -> list[set[Link]]:
     """Read alignments, one line a sentence: `0-0 1-2 …` for source-target positions from 0 (the format of Pharaoh).
 
-    Raises UserError that names the first line that is not of that form or does not fit its sentence.
+    Raises UserError that names the first line that has another form or does not fit its sentence.
     """
     lines = read_lines(path)
     if len(lines) != len(pairs):
@@ -94,7 +94,7 @@ def read_alignments(path: Path, pairs: Sequence[Pair]) -> list[set[Link]]:
             if i >= len(source) or j >= len(target):
                 raise UserError(
                     f"{path}: line {number}: {text} is outside a sentence of {len(source)} source and {len(target)} "
-                    "target words; positions count the words of our tokeniser from 0"
+                    "target words; positions count the words of our tokenizer from 0"
                 )
             links.add((i, j))
         alignments.append(links)
@@ -104,8 +104,8 @@ def read_alignments(path: Path, pairs: Sequence[Pair]) -> list[set[Link]]:
 def merge_directions(forward: set[Link], reverse: set[Link]) -> set[Link]:
     """Merge alignments of two directions by grow-diag-final-and (Koehn, Och and Marcu 2003; as in Moses).
 
-    From the links of both, grow to neighbouring links of either that reach a word without a link, and at last take
-    links of either between two words without any.
+    Start from the links of both, grow to neighboring links of either that reach an unlinked word, and finally add links
+    of either between two unlinked words.
     """
     union, links = forward | reverse, forward & reverse
     sources, targets = {i for i, _ in links}, {j for _, j in links}

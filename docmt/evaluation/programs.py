@@ -1,4 +1,4 @@
-"""Programs of others that metrics run, and what happens when one is not there."""
+"""External programs that metrics run, and what happens when one is missing."""
 
 import logging
 import os
@@ -7,24 +7,24 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from docmt.errors import UserError
+from docmt.evaluation.rows import ScoreRow
 
 log = logging.getLogger(__name__)
 
 
-class NotComputable(Exception):
+class NotComputableError(Exception):
     """A metric cannot be computed on this machine or for these languages; the message says why, in one line."""
 
 
 def find_program(name: str) -> str | None:
-    """The path of a program beside this Python or on the search path."""
+    """The path of a program next to this Python or on the search path."""
     return shutil.which(name, path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
 
 
 def run_program(command: Sequence[str], *, name: str) -> tuple[str, str]:
-    """What a program writes to standard output and to standard error.
+    """Run a program; return its standard output and standard error.
 
     Raises UserError, after logging its standard error, when it fails.
     """
@@ -36,14 +36,14 @@ def run_program(command: Sequence[str], *, name: str) -> tuple[str, str]:
 
 
 def failure(name: str, message: str, *, code: int) -> UserError:
-    """The error for a program that ended badly, with the line that says most; all its words go to the log."""
+    """The error for a failed program, with the most telling line of its output; the log gets all of it."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     log.error("%s said:\n%s", name, "\n".join(lines))
     telling = next((line for line in lines if "error" in line.lower() or "exception" in line.lower()), None)
-    return UserError(f"{name} failed (exit code {code}): {telling or (lines or ['it said nothing'])[-1]}")
+    return UserError(f"{name} failed (exit code {code}): {telling or (lines or ['no output'])[-1]}")
 
 
-def missing_row(metric: str, reason: NotComputable) -> dict[str, Any]:
-    """The row of a metric that could not be computed, which is also logged. It has no value."""
+def missing_row(metric: str, reason: NotComputableError) -> ScoreRow:
+    """A row without a value for a metric that could not be computed, which is also logged."""
     log.warning("%s is not computed: %s", metric, reason)
     return {"metric": metric, "value": None, "n": 0, "signature": f"not computed: {reason}"}

@@ -1,7 +1,7 @@
 """Accuracy of pronoun translation, APT (Miculicich Werlen and Popescu-Belis 2017).
 
-Each pronoun of the source is followed by word alignment into the reference and into the hypothesis, and what stands
-there is compared. Cases, weights and the search near a missing link are those of the authors' program.
+Each source pronoun is mapped by word alignment to its counterparts in the reference and in the hypothesis, which are
+compared. Cases, weights and the search near a missing link are those of the authors' program.
 """
 
 from collections import Counter
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Self
+from typing import Self
 
 import yaml
 from pydantic import Field, field_validator
@@ -20,9 +20,11 @@ from docmt.errors import UserError
 from docmt.evaluation.alignment import Link, Pair, align_words, describe_aligner, find_aligner, read_alignments
 from docmt.evaluation.bleu import describe_words, word_tokenizer
 from docmt.evaluation.hypotheses import Hypothesis, is_aligned
-from docmt.evaluation.programs import NotComputable, missing_row
+from docmt.evaluation.metrics import TranslatedTest
+from docmt.evaluation.programs import NotComputableError, missing_row
+from docmt.evaluation.rows import ScoreRow
 from docmt.evaluation.settings import EvaluationSettings
-from docmt.files import iterate_lines
+from docmt.files import iterate_lines, read_lines
 from docmt.settings import Settings
 
 METRIC = "APT"
@@ -36,20 +38,20 @@ WEIGHTS = {
     "no reference": 0.0,
     "neither": 0.0,
 }
-"""What each case counts: the last three are those where the source pronoun has no counterpart on a side."""
+"""Weight of each case; in the last three the source pronoun has no counterpart on at least one side."""
 WINDOW = 2
-"""Words on each side in which a pronoun is looked for."""
+"""Number of words on each side that are searched for a pronoun."""
 
 
 class PronounLists(Settings):
-    """Pronouns of a language pair, in lower case. Lists of lists are read as one list."""
+    """Pronouns of a language pair, in lower case. Nested lists are flattened."""
 
     source: list[str] = Field(min_length=1)
     """Source pronouns to evaluate."""
     target: list[str] = Field(min_length=1)
     """Target pronouns to look for where the alignment finds none."""
     identical: list[list[str]]
-    """Groups of words that are the same pronoun."""
+    """Groups of forms of the same pronoun."""
     equivalent: list[list[str]]
     """Groups of words that count half for each other."""
 
@@ -62,11 +64,13 @@ class PronounLists(Settings):
 
     @classmethod
     def of(cls, src_lang: str, tgt_lang: str) -> Self:
-        """The lists of a language pair. Raises NotComputable when there are none."""
+        """The lists of a language pair. Raises NotComputableError when there are none."""
         path = FOLDER / f"{src_lang}-{tgt_lang}.yaml"
         if not path.is_file():
             pairs = ", ".join(sorted(file.stem for file in FOLDER.glob("*.yaml")))
-            raise NotComputable(f"there are no lists of pronouns for {src_lang}-{tgt_lang} (there are for {pairs})")
+            raise NotComputableError(
+                f"there are no lists of pronouns for {src_lang}-{tgt_lang} (there are for {pairs})"
+            )
         return cls.load(yaml.safe_load(path.read_text(encoding="utf-8")), where=path.name)
 
     def normalise(self, word: str) -> str:
@@ -80,7 +84,7 @@ class PronounLists(Settings):
 
 @dataclass(frozen=True)
 class Occurrence:
-    """A source pronoun and what became of it: a key of `WEIGHTS`."""
+    """A source pronoun and its case, a key of `WEIGHTS`."""
 
     pronoun: str
     case: str
@@ -103,12 +107,14 @@ class Text:
 def read_words(
     hypotheses: Sequence[Hypothesis], source: Sequence[str], reference: Sequence[str], *, src_lang: str, tgt_lang: str
 ) -> Text:
-    """Cut a test set into words.
+    """Split a test set into words.
 
     Args:
         hypotheses: aligned ones of all instances, in order.
-        source, reference: sentences, untokenised.
-        src_lang, tgt_lang: their languages.
+        source: its sentences, untokenized.
+        reference: its sentences, untokenized.
+        src_lang: source language.
+        tgt_lang: target language.
     """
     sentences = [sentence for hypothesis in hypotheses for sentence in hypothesis.sentences]
     cut_source, cut_target = word_cutter(src_lang), word_cutter(tgt_lang)
@@ -125,6 +131,17 @@ def word_cutter(lang: str) -> Callable[[str], list[str]]:
     return lambda sentence: tokenize(sentence).lower().split()
 
 
+def score_test(test: TranslatedTest) -> list[ScoreRow]:
+    """APT of a test, reading the texts from its files; see `score_pronouns`."""
+    languages = {"src_lang": test.src_lang, "tgt_lang": test.tgt_lang}
+    n_sentences = test.settings.aligner_sentences
+    training = read_training(test.training, n_sentences=n_sentences, **languages) if test.training else []
+    source = read_lines(text_path(test.prefix, test.src_lang))
+    return score_pronouns(
+        test.hypotheses, source, test.reference, settings=test.settings, training=training, **languages
+    )
+
+
 def score_pronouns(
     hypotheses: Sequence[Hypothesis],
     source: Sequence[str],
@@ -134,24 +151,26 @@ def score_pronouns(
     src_lang: str,
     tgt_lang: str,
     training: Sequence[Pair] = (),
-) -> list[dict[str, Any]]:
-    """APT with words aligned by eflomal, as the mean over several alignments; see `describe_occurrences` for the rows.
+) -> list[ScoreRow]:
+    """APT as the mean over several alignments by eflomal; see `describe_occurrences` for the rows.
 
-    Nothing is returned for hypotheses that are not aligned by sentences. Without the aligner or lists of pronouns there
-    is one row with the value None, whose signature says why, as does the log.
+    Hypotheses that are not aligned by sentences give no rows. Without the aligner or lists of pronouns there is one row
+    with the value None, whose signature says why, as does the log.
 
     Args:
         hypotheses: all instances of a split, in order.
-        source, reference: the sentences of the split, untokenised.
+        source: the sentences of the split, untokenized.
+        reference: likewise.
         settings: how often to align.
-        src_lang, tgt_lang: languages.
-        training: words of sentence pairs that are aligned together with the test, which makes the alignment better.
+        src_lang: source language.
+        tgt_lang: target language.
+        training: words of sentence pairs that are aligned together with the test, which improves the alignment.
     """
     if not is_aligned(hypotheses):
         return []
     try:
         lists, program = PronounLists.of(src_lang, tgt_lang), find_aligner()
-    except NotComputable as reason:
+    except NotComputableError as reason:
         return [missing_row(METRIC, reason)]
     text = read_words(hypotheses, source, reference, src_lang=src_lang, tgt_lang=tgt_lang)
     pairs = [*text.pairs, *training]
@@ -171,18 +190,23 @@ def score_aligned_pronouns(
     paths: Sequence[Path],
     src_lang: str,
     tgt_lang: str,
-) -> list[dict[str, Any]]:
-    """APT with word alignments from files; arguments and rows as of `score_pronouns`.
+) -> list[ScoreRow]:
+    """APT with word alignments from files; rows as from `score_pronouns`.
 
     Args:
+        hypotheses: aligned ones of all instances of a split, in order.
+        source: the sentences of the split, untokenized.
+        reference: likewise.
         paths: alignments of source and hypotheses, and of source and reference (`read_alignments`).
+        src_lang: source language.
+        tgt_lang: target language.
 
     Raises:
         UserError: a file does not fit the text, or there are no lists of pronouns for the languages.
     """
     try:
         lists = PronounLists.of(src_lang, tgt_lang)
-    except NotComputable as reason:
+    except NotComputableError as reason:
         raise UserError(str(reason)) from None
     text = read_words(hypotheses, source, reference, src_lang=src_lang, tgt_lang=tgt_lang)
     n = len(text.source)
@@ -234,10 +258,10 @@ def find_occurrences(text: Text, links: Sequence[set[Link]], lists: PronounLists
 
 
 def find_translation(position: int, pair: Pair, links: set[Link], lists: PronounLists) -> list[str]:
-    """The target words that stand for a source pronoun; only the pronouns among them when there are any.
+    """The target words aligned with a source pronoun; only the pronouns among them when there are any.
 
     When the aligned words hold no pronoun, the nearest target pronoun within `WINDOW` words of them is taken, unless it
-    belongs to another source pronoun. The place of a source word without a link is that of its two neighbours.
+    belongs to another source pronoun. A source word without a link takes the place of its two neighbors.
     """
     source, target = pair
     positions = sorted(j for i, j in links if i == position)
@@ -257,7 +281,7 @@ def find_translation(position: int, pair: Pair, links: set[Link], lists: Pronoun
 
 
 def classify(hypothesis: Iterable[str], reference: Iterable[str], lists: PronounLists) -> str:
-    """The case of a source pronoun, a key of `WEIGHTS`, from what stands for it in hypothesis and reference."""
+    """The case of a source pronoun, a key of `WEIGHTS`, from its counterparts in hypothesis and reference."""
     ours = {lists.normalise(word) for word in hypothesis}
     theirs = {lists.normalise(word) for word in reference}
     if not theirs:
@@ -270,7 +294,7 @@ def classify(hypothesis: Iterable[str], reference: Iterable[str], lists: Pronoun
     return "equivalent" if any(ours & group and theirs & group for group in groups) else "different"
 
 
-def describe_occurrences(runs: Sequence[Sequence[Occurrence]], *, signature: str) -> list[dict[str, Any]]:
+def describe_occurrences(runs: Sequence[Sequence[Occurrence]], *, signature: str) -> list[ScoreRow]:
     """Rows of APT: the whole, each source pronoun (by `kind`), and the share of each case (`APT cases`, by `kind`).
 
     Args:
@@ -282,14 +306,28 @@ def describe_occurrences(runs: Sequence[Sequence[Occurrence]], *, signature: str
         pronouns), kind, low and high (the lowest and the highest run) and signature.
     """
     n = len(runs[0])
-    rows = [_row(METRIC, [_apt(run) for run in runs], n=n, kind=None)]
+
+    def row(metric: str, values: Sequence[float | None], *, n: int, kind: str | None = None) -> ScoreRow:
+        known = [value for value in values if value is not None]
+        value, low, high = (fmean(known), min(known), max(known)) if known else (None, None, None)
+        return {
+            "metric": metric,
+            "value": value,
+            "n": n,
+            "kind": kind,
+            "low": low,
+            "high": high,
+            "signature": signature,
+        }
+
+    rows = [row(METRIC, [_apt(run) for run in runs], n=n)]
     for pronoun, count in Counter(occurrence.pronoun for occurrence in runs[0]).most_common():
         values = [_apt([occurrence for occurrence in run if occurrence.pronoun == pronoun]) for run in runs]
-        rows.append(_row(METRIC, values, n=count, kind=pronoun))
+        rows.append(row(METRIC, values, n=count, kind=pronoun))
     for case in WEIGHTS if n else ():
-        values = [100 * sum(occurrence.case == case for occurrence in run) / n for run in runs]
-        rows.append(_row(CASES_METRIC, values, n=n, kind=case))
-    return [row | {"signature": signature} for row in rows]
+        shares = [100 * sum(occurrence.case == case for occurrence in run) / n for run in runs]
+        rows.append(row(CASES_METRIC, shares, n=n, kind=case))
+    return rows
 
 
 def _apt(occurrences: Sequence[Occurrence]) -> float | None:
@@ -297,9 +335,3 @@ def _apt(occurrences: Sequence[Occurrence]) -> float | None:
     if not occurrences:
         return None
     return 100 * fmean(WEIGHTS[occurrence.case] for occurrence in occurrences)
-
-
-def _row(metric: str, values: Sequence[float | None], *, n: int, kind: str | None) -> dict[str, Any]:
-    known = [value for value in values if value is not None]
-    value, low, high = (fmean(known), min(known), max(known)) if known else (None, None, None)
-    return {"metric": metric, "value": value, "n": n, "kind": kind, "low": low, "high": high}

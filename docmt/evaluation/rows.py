@@ -1,8 +1,8 @@
 """Score files: rows of one run with their provenance."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from docmt import provenance
 from docmt.errors import UserError
@@ -11,6 +11,21 @@ from docmt.settings import nearest
 
 RUN_KEYS = ("dataset", "system", "seed", "test")
 OPTIONAL_RUN_KEYS = ("fingerprint",)
+
+
+class ScoreRow(TypedDict):
+    """One score of a run on a test, in percent; None when it could not be computed (docs/files.md)."""
+
+    metric: str
+    value: float | None
+    n: int
+    signature: str
+    phenomenon: NotRequired[str | None]
+    distance: NotRequired[int | None]
+    kind: NotRequired[str | None]
+    low: NotRequired[float | None]
+    high: NotRequired[float | None]
+    chance: NotRequired[float]
 
 
 def parse_run(arguments: Sequence[str]) -> dict[str, Any]:
@@ -39,10 +54,10 @@ def parse_run(arguments: Sequence[str]) -> dict[str, Any]:
 
 def write_scores(
     path: Path,
-    rows: Sequence[dict[str, Any]],
+    rows: Sequence[ScoreRow],
     *,
     run: dict[str, Any],
-    settings: Any,
+    settings: Mapping[str, Any],
     inputs: dict[str, Path],
     **facts: Any,
 ) -> None:
@@ -50,8 +65,8 @@ def write_scores(
 
     Args:
         path: JSON file to write.
-        rows: of `score_hypotheses` or `score_contrast`.
-        run: of `parse_run`; its fingerprint, if given, stands for that of the settings.
+        rows: of `score_translations` or `score_contrast`.
+        run: of `parse_run`; its fingerprint, if given, replaces that of the settings.
         settings: how the scores were made.
         inputs: files that were read, by role; their checksums go into the provenance.
         facts: more provenance.

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from sacrebleu.significance import PairedTest
+from sacrebleu.significance import PairedTest, Result
 
 from docmt.errors import UserError
 from docmt.evaluation.bleu import build_metric
@@ -56,8 +56,8 @@ def compare_systems(
     """Test every system against the first one, by BLEU and chrF over the shortest segments that all share.
 
     Args:
-        systems: hypotheses of the same split by system name; the first one is the baseline.
-        reference: the sentences of the split, untokenised.
+        systems: hypotheses of the same split by system name; the first is the baseline.
+        reference: the sentences of the split, untokenized.
         settings: how words are found.
         tgt_lang: language of hypotheses and reference.
         test: paired bootstrap resampling, or paired approximate randomisation.
@@ -67,7 +67,7 @@ def compare_systems(
         UserError: fewer than two systems.
     """
     if len(systems) < 2:
-        raise UserError("a comparison needs the hypotheses of at least two systems of different names")
+        raise UserError("a comparison needs the hypotheses of at least two systems with different names")
     unit = common_unit(systems)
     texts = {name: [hypothesis.sentences for hypothesis in found] for name, found in systems.items()}
     joined = {name: join_segments(found, texts[name], reference, unit) for name, found in systems.items()}
@@ -85,16 +85,17 @@ def compare_systems(
         n_samples=n_samples,
     )
     signatures, results = paired()
+    names = results.pop("System")
     rows = []
-    for metric in (name for name in results if name != "System"):
-        baseline = results[metric][0].score
-        for name, result in zip(results["System"], results[metric], strict=True):
-            difference = None if result.p_value is None else result.score - baseline
+    for metric, found in results.items():
+        scores = [result for result in found if isinstance(result, Result)]
+        for name, result in zip(names, scores, strict=True):
+            difference = None if result.p_value is None else result.score - scores[0].score
             # sacreBLEU counts trials of a strictly larger difference, so equal systems would get the smallest p.
             p_value = 1.0 if difference == 0 else result.p_value
             rows.append(
                 Comparison(
-                    system=name,
+                    system=str(name),
                     metric=f"{metric} ({unit})",
                     value=result.score,
                     difference=difference,

@@ -3,28 +3,47 @@
 import csv
 import logging
 import math
-import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
+from pydantic import BaseModel, ValidationError
 
-from docmt.report.sources import History
-from docmt.report.stages import place_of, stage_of
-from docmt.report.tables import Table, blank_repeats, format_count, format_score
+from docmt.errors import UserError
+from docmt.files import read_json
+from docmt.report.stages import Stages, place_of, stage_of
+from docmt.report.tables import Table, build_table, count, format_score, score, word
 
 log = logging.getLogger(__name__)
 
-HEAD_BYTES = 65536
-"""Device and resumption stand at the head of a log."""
-
-DEVICE = re.compile(r"INFO (?:.* parameters, |device )(?:(?P<number>\d+) × )?(?P<kind>[a-z]+)\b")
-RESUMED = re.compile(r"INFO resumed after update (?P<step>\d+)")
-
 HOUR = 3600
+
+
+class Session(BaseModel):
+    """A stretch of a training between two starts."""
+
+    from_update: int
+    seconds: float
+
+
+class JobFacts(BaseModel):
+    """What a job on a device recorded about itself (docs/files.md). Other keys are ignored."""
+
+    device: str
+    n_devices: int
+    sessions: list[Session] = []
+
+    @property
+    def n_gpus(self) -> int:
+        """The GPUs that were used, not those requested: a job that finds none runs on the CPU."""
+        return 0 if self.device == "cpu" else self.n_devices
+
+    @property
+    def earlier_seconds(self) -> float:
+        """Time of all sessions but the last."""
+        return sum(session.seconds for session in self.sessions[:-1])
 
 
 @dataclass(frozen=True)
@@ -32,25 +51,28 @@ class JobCost:
     """What one job took.
 
     Attributes:
-        rule, name: the job; the name is that of its benchmark and log.
+        stage, rule, name: the job; the name is that of its benchmark.
         seconds: wall time of the last attempt.
-        earlier_seconds: wall time of updates in earlier sessions, of a training that was resumed.
         cpu_seconds: processor time of the last attempt; NaN when it was too short to be measured.
         peak_mib: largest resident memory in MiB, all processes together; NaN as above.
+        earlier_seconds: wall time of earlier sessions, of a training that was resumed.
         n_gpus: GPUs that it computed on; 0 for the CPU.
+        lacks_facts: whether a job that should have recorded its device has not.
     """
 
+    stage: str
     rule: str
     name: str
     seconds: float
-    earlier_seconds: float
     cpu_seconds: float
     peak_mib: float
-    n_gpus: int
+    earlier_seconds: float = 0.0
+    n_gpus: int = 0
+    lacks_facts: bool = False
 
     @property
     def wall_seconds(self) -> float:
-        """Wall time of all sessions that are known."""
+        """Wall time of all sessions."""
         return self.seconds + self.earlier_seconds
 
     @property
@@ -60,46 +82,90 @@ class JobCost:
 
 
 def read_costs(
-    folder: Path, *, logs: Path | None = None, histories: Sequence[History] = (), without: Collection[str] = ()
+    folder: Path,
+    *,
+    run_folders: Mapping[str, Path] | None = None,
+    stages: Stages,
+    without: Collection[str] = (),
 ) -> list[JobCost]:
     """Read `folder/{rule}/{name}.tsv`, in the order of the workflow.
 
     Args:
         folder: of benchmarks; a missing one holds none.
-        logs: folder with the log of each job as `{rule}/{name}.log`: devices and resumptions are read there.
-        histories: of trainings, for the time of earlier sessions.
+        run_folders: the folder of each run, by `{dataset}_{system}_seed{seed}`; devices and sessions are read there.
         without: rules to leave out.
+        stages: rules by stage.
 
-    A file that is not a benchmark is named in the log and passed over.
+    Raises:
+        UserError: a file of job facts is damaged. A file that is not a benchmark is named in the log and skipped.
     """
-    tables = {f"{history.dataset}_{history.system}_seed{history.seed}": history.table for history in histories}
     costs = []
-    for path in sorted(folder.glob("*/*.tsv"), key=lambda path: (place_of(path.parent.name), path.name)):
+    for path in sorted(folder.glob("*/*.tsv"), key=lambda path: (place_of(path.parent.name, stages), path.name)):
         rule, name = path.parent.name, path.stem
         if rule in without:
             continue
         rows = _read_rows(path)
         if not rows:
-            log.warning("%s: not a benchmark of Snakemake, passed over", path)
+            log.warning("%s: not a Snakemake benchmark, skipped", path)
             continue
-        seconds = sum(row["s"] for row in rows)
-        head = _head(logs / rule / f"{name}.log") if logs is not None else ""
+        source = _facts_path(rule, name, run_folders or {})
+        facts = read_job_facts(source) if source else None
         costs.append(
             JobCost(
+                stage=stage_of(rule, stages),
                 rule=rule,
                 name=name,
-                seconds=seconds,
-                earlier_seconds=_earlier_seconds(head, tables.get(name), seconds) if rule == "train" else 0.0,
+                seconds=sum(row["s"] for row in rows),
                 cpu_seconds=sum(row["cpu_time"] for row in rows),
                 peak_mib=max(row["max_rss"] for row in rows),
-                n_gpus=_count_gpus(head),
+                earlier_seconds=facts.earlier_seconds if facts else 0.0,
+                n_gpus=facts.n_gpus if facts else 0,
+                lacks_facts=source is not None and facts is None,
             )
         )
     return costs
 
 
+def _facts_path(rule: str, name: str, run_folders: Mapping[str, Path]) -> Path | None:
+    """Where a job of a run recorded its device; None for other jobs."""
+    # The longest match wins: the name of one run may be a prefix of another's.
+    run = max((run for run in run_folders if f"{name}_".startswith(f"{run}_")), key=len, default=None)
+    if run is None:
+        return None
+    part = name.removeprefix(run).removeprefix("_")
+    files = {
+        "train": "model.job.json",
+        "translate": f"decoding/{part}.job.json",
+        "contrast": f"decoding/suite_{part}.json",
+    }
+    return run_folders[run] / files[rule] if rule in files else None
+
+
+def read_job_facts(path: Path) -> JobFacts | None:
+    """What a job recorded about itself, in a separate file or under `provenance` in its output.
+
+    Returns:
+        None when an older docmt made the file, or made none.
+
+    Raises:
+        UserError: the file has another form.
+    """
+    if not path.is_file():
+        return None
+    content = read_json(path)
+    facts = content.get("provenance", content) if isinstance(content, dict) else content
+    if isinstance(facts, dict) and "device" not in facts:
+        return None
+    try:
+        return JobFacts.model_validate(facts)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(map(str, problem["loc"]))
+        raise UserError(f"{path}: not facts of a job: {where}: {problem['msg']}") from None
+
+
 def _read_rows(path: Path) -> list[dict[str, float]]:
-    """The measurements of a job: one row, more when Snakemake repeated it. Empty when the file is of another form."""
+    """The measurements of a job: one row, more when Snakemake repeated it. Empty when the file has another form."""
     try:
         with open(path, encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file, delimiter="\t"))
@@ -113,48 +179,15 @@ def _read_rows(path: Path) -> list[dict[str, float]]:
 
 def _number(cell: str | None) -> float:
     """A measurement; Snakemake writes `NA` or `-` where a job ended before the first one."""
-    return math.nan if cell in (None, "", "-", "NA") else float(cell)
-
-
-def _head(path: Path) -> str:
-    try:
-        with open(path, "rb") as file:
-            return file.read(HEAD_BYTES).decode("utf-8", errors="replace")
-    except OSError:
-        return ""
-
-
-def _count_gpus(head: str) -> int:
-    """The GPUs that a job says it computes on. Requested ones do not count: a job may find none and take the CPU."""
-    match = DEVICE.search(head)
-    if match is None or match["kind"] == "cpu":
-        return 0
-    return int(match["number"] or 1)
-
-
-def _earlier_seconds(head: str, history: pd.DataFrame | None, seconds: float) -> float:
-    """The time of updates before the last session began, by the history of a training.
-
-    Without its log: what the updates took beyond the wall time of the last session.
-    """
-    if history is None or history.empty or "seconds" not in history:
-        return 0.0
-    table = history[["step", "seconds"]].dropna().sort_values("step")
-    if table.empty:
-        return 0.0
-    beyond = max(0.0, float(table["seconds"].iloc[-1]) - seconds)
-    if (match := RESUMED.search(head)) is None:
-        return beyond
-    steps, times = [0.0, *table["step"]], [0.0, *table["seconds"]]
-    return max(beyond, float(np.interp(int(match["step"]), steps, times)))
+    return math.nan if cell is None or cell in ("", "-", "NA") else float(cell)
 
 
 def summarise_costs(costs: Sequence[JobCost]) -> list[dict[str, Any]]:
-    """Sums by rule, in the order of the jobs; hours, MiB. Processor time that was not measured is left out of sums."""
-    rules: dict[str, list[JobCost]] = {}
+    """Sums by rule, in the order of the jobs; hours, MiB. Sums skip processor time that was not measured."""
+    rules: dict[tuple[str, str], list[JobCost]] = {}
     for cost in costs:
-        rules.setdefault(cost.rule, []).append(cost)
-    return [{"stage": stage_of(rule), "rule": rule} | _sums(jobs) for rule, jobs in rules.items()]
+        rules.setdefault((cost.stage, cost.rule), []).append(cost)
+    return [{"stage": stage, "rule": rule} | _sums(jobs) for (stage, rule), jobs in rules.items()]
 
 
 def _sums(jobs: Sequence[JobCost]) -> dict[str, Any]:
@@ -175,46 +208,48 @@ def costs_table(costs: Sequence[JobCost]) -> Table | None:
     if not costs:
         return None
     records = summarise_costs(costs)
-    total: Mapping[str, Any] = {"stage": "all", "rule": ""} | _sums(costs)
+    total: dict[str, Any] = {"stage": "all", "rule": ""} | _sums(costs)
     digits = 3 if total["wall_hours"] < 100 else 1
-    shown, breaks = blank_repeats([_cells(record, digits) for record in [*records, total]], 1)
-    return Table(
+    cells = {
+        "Stage": word("stage"),
+        "Rule": word("rule"),
+        "jobs": count("jobs"),
+        "wall hours": score("wall_hours", digits=digits),
+        "core-hours": score("core_hours", digits=digits),
+        "GPU-hours": score("gpu_hours", digits=digits),
+        "peak GiB": lambda record: format_score(record["peak_mib"] / 1024),
+    }
+    table = build_table(
+        pd.DataFrame([*records, total]),
+        cells,
         key="costs",
         title="Costs",
-        caption=_caption(total),
-        header=["Stage", "Rule", "jobs", "wall hours", "core-hours", "GPU-hours", "peak GiB"],
-        rows=shown,
-        values=pd.DataFrame(records),
+        caption=_caption(total, n_without_facts=sum(cost.lacks_facts for cost in costs)),
         n_labels=2,
-        breaks=breaks,
+        n_repeated=1,
         is_long=True,
     )
+    return replace(table, values=pd.DataFrame(records))
 
 
-def _cells(record: Mapping[str, Any], digits: int) -> list[str]:
-    hours = [format_score(record[key], digits=digits) for key in ("wall_hours", "core_hours", "gpu_hours")]
-    return [
-        record["stage"],
-        record["rule"],
-        format_count(record["jobs"]),
-        *hours,
-        format_score(record["peak_mib"] / 1024, digits=2),
-    ]
-
-
-def _caption(total: Mapping[str, Any]) -> str:
+def _caption(total: Mapping[str, Any], *, n_without_facts: int) -> str:
     parts = [
-        "From Snakemake's benchmarks: the last successful attempt of each job that had ended. Attempts that failed are "
-        "not in it. Core-hours are processor time used, GPU-hours wall time on a GPU."
+        "From Snakemake's benchmarks: the last successful attempt of each finished job. Failed attempts are not "
+        "included. Core-hours are processor time used, GPU-hours wall time on a GPU."
     ]
     if total["earlier_hours"]:
         parts.append(
-            f"Trainings that were resumed count with the updates of earlier sessions "
-            f"({total['earlier_hours']:.3f} hours), their processor time at the load of the last session."
+            f"Trainings that were resumed include their earlier sessions ({total['earlier_hours']:.3f} hours), whose "
+            "processor time is estimated from the load of the last session."
         )
     if total["not_measured"]:
         parts.append(
-            "Jobs that ended before more than their wall time was measured, and are not in core-hours: "
+            "Jobs too short for more than their wall time to be measured, and not in core-hours: "
             f"{total['not_measured']:,}."
+        )
+    if n_without_facts:
+        parts.append(
+            "Jobs without a record of their device and sessions (made by an older docmt), which count as the last "
+            f"session on a CPU: {n_without_facts:,}."
         )
     return " ".join(parts)

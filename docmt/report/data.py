@@ -1,18 +1,18 @@
-"""Tables on the data and on the making: instances, overlaps, counts, training, provenance."""
+"""Tables of data and training: instances, overlaps, counts, round trips, training runs, provenance."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 
+from docmt.report.frames import Record, choose, column, is_missing, records
 from docmt.report.publications import PublishedStatistics, load_published, load_published_statistics
 from docmt.report.settings import ReportSettings
-from docmt.report.sources import History
-from docmt.report.tables import MISSING, Table, blank_repeats, format_count, format_score
+from docmt.report.sources import CUTTING_COLUMNS, History
+from docmt.report.tables import MISSING, CellMaker, Table, blank_repeats, build_table, count, format_count, score, word
 
 PASSES = "passes_"
-"""How the columns of a history with passes begin, before the name of the task."""
-STATISTICS_KEYS = ["dataset", "segmentation", "split"]
+"""Prefix of the columns of a history that count passes, before the name of the task."""
 HEADINGS = {
     "sentences_per_instance": "sentences / instance",
     "tokens_per_instance": "tokens / instance",
@@ -25,13 +25,15 @@ HEADINGS = {
 
 
 def statistics_table(statistics: pd.DataFrame, settings: ReportSettings) -> Table | None:
-    """Counts of instances as in Table 1 of G-Transformer, the published ones beneath ours."""
+    """Counts of instances as in Table 1 of G-Transformer, with the published ones below ours."""
     if statistics.empty:
         return None
-    columns = [name for name in statistics.columns if name not in STATISTICS_KEYS]
+    cutting = next(name for name in CUTTING_COLUMNS if name in statistics)
+    keys = ["dataset", cutting, "split"]
+    columns = [name for name in statistics.columns if name not in keys]
     rows, muted = [], set()
-    for record in statistics.to_dict("records"):
-        labels = [str(record[name]) for name in STATISTICS_KEYS]
+    for record in records(statistics):
+        labels = [str(record[name]) for name in keys]
         rows.append(labels + [format_count(record[name]) for name in columns])
         for published in _published_statistics(settings, labels[0], labels[2]):
             muted.add(len(rows))
@@ -41,9 +43,9 @@ def statistics_table(statistics: pd.DataFrame, settings: ReportSettings) -> Tabl
     return Table(
         key="instances",
         title="Instances",
-        caption="Whole sentences of one document, greedily. Tokens are subwords, the larger of source and target "
-        "for each sentence, with its two marks.",
-        header=["Dataset", "Segmentation", "Split", *map(_heading, columns)],
+        caption="Whole sentences of one document, packed greedily. Tokens are subwords, the larger of source and "
+        "target for each sentence, including its two markers.",
+        header=["Dataset", cutting.capitalize(), "Split", *map(_heading, columns)],
         rows=shown,
         values=statistics,
         n_labels=3,
@@ -53,7 +55,7 @@ def statistics_table(statistics: pd.DataFrame, settings: ReportSettings) -> Tabl
 
 
 def _published_statistics(settings: ReportSettings, dataset: str, split: str) -> list[PublishedStatistics]:
-    """Of the papers whose rows stand beside ours, or of all when none does."""
+    """Those of the papers whose rows are shown beside ours, or of all papers when there are none."""
     test = split.removeprefix("test_")
     published = settings.datasets.get(f"{dataset}/{test}", settings.datasets.get(dataset))
     part = "test" if split.startswith("test") else split
@@ -63,29 +65,29 @@ def _published_statistics(settings: ReportSettings, dataset: str, split: str) ->
 
 
 def overlap_table(overlaps: Sequence[tuple[str, str, dict[str, Any]]]) -> Table | None:
-    """How much of each test set stands in the training set."""
+    """How much of each test set is in the training set."""
     if not overlaps:
         return None
     values = pd.DataFrame([{"dataset": d, "test": t} | _plain(counts) for d, t, counts in overlaps])
-    columns = [name for name in values if name not in ("dataset", "test") and not name.endswith("_percent")]
-    rows = []
-    for record in values.to_dict("records"):
-        cells = []
-        for name in columns:
-            share = record.get(f"{name}_percent", float("nan"))
-            cells.append(format_count(record[name]) + ("" if pd.isna(share) else f" ({share:.1f} %)"))
-        rows.append([record["dataset"], record["test"], *cells])
-    shown, breaks = blank_repeats(rows, 1)
-    return Table(
+    columns = [str(name) for name in values if name not in ("dataset", "test") and not str(name).endswith("_percent")]
+    return build_table(
+        values,
+        {"Dataset": word("dataset"), "Test": word("test")}
+        | {_heading(name): _count_and_share(name) for name in columns},
         key="overlap",
         title="Overlap with the training data",
-        caption="Test sentences, pairs and documents that stand word for word in the training set.",
-        header=["Dataset", "Test", *map(_heading, columns)],
-        rows=shown,
-        values=values,
+        caption="Test sentences, pairs and documents that occur verbatim in the training set.",
         n_labels=2,
-        breaks=breaks,
+        n_repeated=1,
     )
+
+
+def _count_and_share(name: str) -> CellMaker:
+    def make_cell(record: Record) -> str:
+        share = record.get(f"{name}_percent")
+        return format_count(record[name]) + ("" if share is None or is_missing(share) else f" ({share:.1f} %)")
+
+    return make_cell
 
 
 def counts_table(counts: Sequence[tuple[str, dict[str, Any]]]) -> Table | None:
@@ -93,25 +95,24 @@ def counts_table(counts: Sequence[tuple[str, dict[str, Any]]]) -> Table | None:
     if not counts:
         return None
     values = pd.DataFrame([{"data": name} | _plain(_flatten(content)) for name, content in counts])
-    columns = [name for name in values if name != "data" and values[name].map(_is_number).any()]
-    rows = [
-        [record["data"], *(format_count(record[name]) if _is_number(record[name]) else MISSING for name in columns)]
-        for record in values.to_dict("records")
-    ]
-    return Table(
+    columns = [str(name) for name in values if name != "data" and any(map(_is_number, values[name]))]
+    return build_table(
+        values,
+        {"Data": word("data")} | {_heading(name): _number(name) for name in columns},
         key="counts",
         title="Counts",
         caption="What was read, and what was left out, by cause.",
-        header=["Data", *map(_heading, columns)],
-        rows=rows,
-        values=values,
         n_labels=1,
         is_long=True,
     )
 
 
+def _number(name: str) -> CellMaker:
+    return lambda record: format_count(record[name]) if _is_number(record[name]) else MISSING
+
+
 def roundtrip_table(roundtrips: Sequence[tuple[str, dict[str, Any]]]) -> Table | None:
-    """How many lines come back from subwords, for each dataset and language; None without measurements."""
+    """How many lines survive the round trip through subwords, by dataset and language; None without measurements."""
     records = [
         {"dataset": name, "language": lang}
         | {key: counts.get(key) for key in ("lines", "restored", "share", "share_but_white_space")}
@@ -122,169 +123,145 @@ def roundtrip_table(roundtrips: Sequence[tuple[str, dict[str, Any]]]) -> Table |
     if not records:
         return None
     values = pd.DataFrame(records)
-    causes = list(values.columns[6:])
-    rows = [
-        [
-            record["dataset"],
-            record["language"],
-            format_count(record["lines"]),
-            format_score(record["share"]),
-            format_score(record["share_but_white_space"]),
-            *(format_count(0 if pd.isna(record[cause]) else record[cause]) for cause in causes),
-        ]
-        for record in values.to_dict("records")
-    ]
-    shown, breaks = blank_repeats(rows, 1)
-    return Table(
+    cells = {
+        "Dataset": word("dataset"),
+        "Language": word("language"),
+        "lines": count("lines"),
+        "restored, %": score("share"),
+        "but for white space, %": score("share_but_white_space"),
+    }
+    return build_table(
+        values,
+        cells | {cause: _count_or_zero(cause) for cause in values.columns[6:]},
         key="roundtrip",
-        title="Text that comes back",
-        caption="Lines of development and test splits that are the same after tokenising, truecasing and BPE and the "
-        "way back, in percent: in every character, and but for white space; then the others by cause.",
-        header=["Dataset", "Language", "lines", "restored, %", "but for white space, %", *causes],
-        rows=shown,
-        values=values,
+        title="Round trip of text",
+        caption="Percentage of lines of development and test splits that are restored after tokenization, "
+        "truecasing and BPE: exactly, and apart from white space. The other columns count the rest by cause.",
         n_labels=2,
-        breaks=breaks,
+        n_repeated=1,
     )
 
 
+def _count_or_zero(name: str) -> CellMaker:
+    return lambda record: format_count(0 if is_missing(record[name]) else record[name])
+
+
 def training_table(histories: Sequence[History], settings: ReportSettings) -> Table | None:
-    """How long each run was trained, how fast, and to what validation loss."""
+    """Length, speed and best validation loss of each run."""
     if not histories:
         return None
-    values = pd.DataFrame([_training_row(history) for history in histories])
-    rows = [
-        [
-            record["dataset"],
-            settings.labels.get(record["system"], record["system"]),
-            str(record["seed"]),
-            format_count(record["updates"]),
-            format_count(record["epochs"]),
-            format_score(record["minutes"], digits=1),
-            format_count(round(record["tokens_per_second"]) if pd.notna(record["tokens_per_second"]) else float("nan")),
-            format_score(record["best_dev_loss"], digits=3),
-            format_count(record["best_step"]),
-        ]
-        for record in values.to_dict("records")
-    ]
-    shown, breaks = blank_repeats(rows, 1)
-    return Table(
+    cells = _run_cells(settings) | {
+        "updates": count("updates"),
+        "epochs": count("epochs"),
+        "minutes": score("minutes", digits=1),
+        "tokens / s": _rounded("tokens_per_second"),
+        "best dev loss": score("best_dev_loss", digits=3),
+        "at update": count("best_step"),
+    }
+    return build_table(
+        pd.DataFrame([_training_row(history) for history in histories]),
+        cells,
         key="training",
         title="Training",
-        caption="Updates until the end, and the lowest validation loss with its update. Tokens per second is the "
-        "median of the logged rates.",
-        header=[
-            "Dataset",
-            "System",
-            "Seed",
-            "updates",
-            "epochs",
-            "minutes",
-            "tokens / s",
-            "best dev loss",
-            "at update",
-        ],
-        rows=shown,
-        values=values,
+        caption="Updates in total, and the lowest validation loss with the update where it was reached. Tokens "
+        "per second is the median of the logged rates.",
         n_labels=2,
-        breaks=breaks,
+        n_repeated=1,
         is_long=True,
     )
 
 
+def _run_cells(settings: ReportSettings) -> dict[str, CellMaker]:
+    return {
+        "Dataset": word("dataset"),
+        "System": lambda record: settings.label(record["system"]),
+        "Seed": word("seed"),
+    }
+
+
+def _rounded(name: str) -> CellMaker:
+    return lambda record: MISSING if is_missing(record[name]) else format_count(round(record[name]))
+
+
 def passes_table(histories: Sequence[History], settings: ReportSettings) -> Table | None:
-    """How often trainings with several tasks have read the data of each, and how long that took (Chen et al. 2021,
-    Table 10); None without such trainings.
+    """Passes over the data of each task and the time they took (Chen et al. 2021, Table 10).
+
+    None when no training has passes over several tasks.
     """
-    records = [
-        {"dataset": history.dataset, "system": history.system, "seed": history.seed}
-        | {name: history.table[name].max() for name in history.table if name.startswith(PASSES)}
-        | {"hours": history.table["seconds"].max() / 3600}
-        for history in histories
-        if any(name.startswith(PASSES) for name in history.table)
-    ]
-    if not records:
-        return None
-    values = pd.DataFrame(records)
-    columns = [name for name in values if name.startswith(PASSES)]
     rows = [
-        [
-            record["dataset"],
-            settings.labels.get(record["system"], record["system"]),
-            str(record["seed"]),
-            *(format_score(record[name], digits=1) for name in columns),
-            format_score(record["hours"], digits=2),
-        ]
-        for record in values.to_dict("records")
+        {"dataset": history.dataset, "system": history.system, "seed": history.seed}
+        | {name: column(history.table, name).max() for name in _passes(history)}
+        | {"hours": column(history.table, "seconds").max() / 3600}
+        for history in histories
+        if _passes(history)
     ]
-    shown, breaks = blank_repeats(rows, 1)
-    return Table(
+    if not rows:
+        return None
+    values = pd.DataFrame(rows)
+    tasks = [str(name) for name in values if str(name).startswith(PASSES)]
+    cells = {name.removeprefix(PASSES): score(name, digits=1) for name in tasks}
+    return build_table(
+        values,
+        _run_cells(settings) | cells | {"hours": score("hours")},
         key="passes",
         title="Tasks in training",
-        caption="Passes over the data of each task, until the end of the training.",
-        header=["Dataset", "System", "Seed", *(name.removeprefix(PASSES) for name in columns), "hours"],
-        rows=shown,
-        values=values,
+        caption="Passes over the data of each task during the whole training.",
         n_labels=2,
-        breaks=breaks,
+        n_repeated=1,
     )
+
+
+def _passes(history: History) -> list[str]:
+    return [str(name) for name in history.table if str(name).startswith(PASSES)]
 
 
 def _training_row(history: History) -> dict[str, Any]:
     table = history.table
-    nothing = pd.Series(dtype="float64")
-    losses = table.set_index("step").get("dev_loss", nothing).dropna()
+    losses = column(table.set_index("step"), "dev_loss").dropna()
     return {
         "dataset": history.dataset,
         "system": history.system,
         "seed": history.seed,
-        "updates": table["step"].max(),
-        "epochs": table.get("epoch", nothing).max(),
-        "minutes": table.get("seconds", nothing).max() / 60,
-        "tokens_per_second": table.get("tokens_per_second", nothing).median(),
+        "updates": column(table, "step").max(),
+        "epochs": column(table, "epoch").max(),
+        "minutes": column(table, "seconds").max() / 60,
+        "tokens_per_second": column(table, "tokens_per_second").median(),
         "best_dev_loss": losses.min(),
         "best_step": losses.idxmin() if len(losses) else float("nan"),
     }
 
 
 def provenance_table(scores: pd.DataFrame) -> Table:
-    """Which commit, settings and data each score file was made with."""
+    """The commit, settings and data behind each score file."""
     keys = ["dataset", "system", "seed", "test", "commit", "fingerprint", "data"]
-    values = scores[keys].drop_duplicates()
-    rows = [[MISSING if pd.isna(cell) else str(cell) for cell in row] for row in values.itertuples(index=False)]
-    shown, breaks = blank_repeats(rows, 1)
-    return Table(
+    return build_table(
+        choose(scores, keys).drop_duplicates(),
+        {key.capitalize(): word(key) for key in keys},
         key="provenance",
         title="Runs",
-        caption="The commit of docmt (+ marks uncommitted changes), the hash of the settings, and the first digits of "
+        caption="The commit of docmt (+ means uncommitted changes), the hash of the settings, and the first digits of "
         "the SHA-256 of the reference or test suite.",
-        header=["Dataset", "System", "Seed", "Test", "Commit", "Fingerprint", "Data"],
-        rows=shown,
-        values=values,
         n_labels=7,
-        breaks=breaks,
+        n_repeated=1,
         is_long=True,
     )
 
 
 def signature_table(scores: pd.DataFrame) -> Table:
-    """How each metric was computed, once."""
-    values = scores[["metric", "signature"]].drop_duplicates().sort_values("metric", kind="stable")
-    rows = [[MISSING if pd.isna(cell) else str(cell) for cell in row] for row in values.itertuples(index=False)]
-    return Table(
+    """How each metric was computed."""
+    return build_table(
+        choose(scores, ["metric", "signature"]).drop_duplicates().sort_values(by=["metric"], kind="stable"),
+        {"Metric": word("metric"), "Signature": word("signature")},
         key="signatures",
         title="Signatures",
         caption="How each score was computed.",
-        header=["Metric", "Signature"],
-        rows=rows,
-        values=values,
         n_labels=1,
         n_remarks=1,
     )
 
 
 def package_versions(scores: pd.DataFrame) -> list[str]:
-    """The sets of package versions that the scores were made with."""
+    """The package versions that the scores were computed with."""
     return [str(versions) for versions in scores["versions"].dropna().unique()]
 
 
@@ -293,7 +270,7 @@ def _heading(name: str) -> str:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and pd.notna(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and not is_missing(value)
 
 
 def _plain(counts: dict[str, Any]) -> dict[str, Any]:
@@ -302,7 +279,7 @@ def _plain(counts: dict[str, Any]) -> dict[str, Any]:
 
 
 def _flatten(counts: dict[str, Any]) -> dict[str, Any]:
-    """Bring the counts of nested mappings up, as `outer: inner`; those of single inputs stay with their own file."""
+    """Flatten nested counts to `outer: inner`; counts of single inputs are in their own files and left out."""
     flat: dict[str, Any] = {}
     for key, value in counts.items():
         if key in ("inputs", "origin"):

@@ -1,4 +1,4 @@
-"""Tables and pictures of EDUs and trees: what they are like, and how good segmenters and parsers are."""
+"""Tables and pictures of EDUs and trees: their shape, and the quality of segmenters and parsers."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,8 +11,8 @@ import pandas as pd
 from docmt.errors import UserError
 from docmt.files import read_text
 from docmt.report.figures import Picture
-from docmt.report.sources import split_name
-from docmt.report.tables import MISSING, Table, blank_repeats, format_count, format_score
+from docmt.report.frames import Record, choose, is_missing
+from docmt.report.tables import MISSING, CellMaker, Table, build_table, count, score, word
 
 STATISTICS = {
     "documents": "documents",
@@ -29,7 +29,7 @@ STATISTICS = {
     "arcs_between_sentences_percent": "arcs between, %",
     "chain_percent": "on the one before, %",
 }
-"""Columns of `statistics.csv` that the page shows, and their headings; the CSV file of the table has all."""
+"""Columns of `statistics.csv` shown on the page, with their headings; the CSV file of the table has all."""
 COUNTS = ("documents", "sentences", "edus")
 PARSER_SCORES = {
     "S": ("parseval", "S"),
@@ -45,32 +45,26 @@ PARSER_SCORES = {
     "S above sentences": ("span_recall", "above sentences", "recall"),
 }
 SVG_ELEMENTS = frozenset({"svg", "g", "title", "text", "rect", "path", "circle"})
-"""Elements that our pictures of trees are made of: the page takes in no others."""
+"""Elements of our pictures of trees; the page includes no others."""
 
 
 def tree_table(statistics: pd.DataFrame) -> Table | None:
-    """What the trees of each dataset and split are like; None without statistics."""
+    """Shape of the trees of each dataset and split; None without statistics."""
     if statistics.empty:
         return None
-    columns = [name for name in STATISTICS if name in statistics]
-    rows = [
-        [*_parts(record["name"]), *(_number(record[name], is_count=name in COUNTS) for name in columns)]
-        for record in statistics.to_dict("records")
-    ]
-    shown, breaks = blank_repeats(rows, 2)
-    return Table(
+    columns = {STATISTICS[name]: name for name in STATISTICS if name in statistics}
+    return build_table(
+        statistics,
+        _name_cells() | {heading: (count if name in COUNTS else score)(name) for heading, name in columns.items()},
         key="trees",
         title="Trees",
         caption="Depths are means over documents: steps from the root to the lowest EDU, over arcs of the dependency "
         "tree and over nodes of the binary tree. Whole: sentences that are one complete subtree, of all and of those "
         "with two or more EDUs. Several heads: sentences with more than one EDU whose head is outside. Arcs between: "
-        "arcs that lead into another sentence. On the one before: sentences that hang on their predecessor when the "
+        "arcs that lead into another sentence. On the one before: sentences attached to their predecessor when the "
         "tree is merged to sentences.",
-        header=["Dataset", "Trees", "Split", *(STATISTICS[name] for name in columns)],
-        rows=shown,
-        values=statistics,
         n_labels=3,
-        breaks=breaks,
+        n_repeated=2,
     )
 
 
@@ -78,27 +72,21 @@ def relation_table(relations: pd.DataFrame) -> Table | None:
     """The relations of the arcs of each dataset and split; None without any."""
     if relations.empty:
         return None
-    rows = [
-        [
-            *_parts(record["name"]),
-            record["relation"],
-            format_count(record["arcs"]),
-            format_score(record["percent"]),
-            format_score(record["between_sentences_percent"]),
-        ]
-        for record in relations.to_dict("records")
-    ]
-    shown, breaks = blank_repeats(rows, 3)
-    return Table(
+    cells = {
+        "Relation": word("relation"),
+        "arcs": count("arcs"),
+        "%": score("percent"),
+        "between sentences, %": score("between_sentences_percent"),
+    }
+    return build_table(
+        relations,
+        _name_cells() | cells,
         key="tree_relations",
         title="Relations of trees",
         caption="Arcs of the dependency trees by relation, the most frequent first, and the share of these arcs that "
         "lead into another sentence.",
-        header=["Dataset", "Trees", "Split", "Relation", "arcs", "%", "between sentences, %"],
-        rows=shown,
-        values=relations,
         n_labels=4,
-        breaks=breaks,
+        n_repeated=3,
         is_long=True,
     )
 
@@ -107,66 +95,49 @@ def segmenter_table(evaluations: Sequence[tuple[str, Mapping[str, Any]]]) -> Tab
     """Precision, recall and F1 of each segmenter; None without any."""
     if not evaluations:
         return None
-    measures = [(kind, measure) for kind in ("all", "inside") for measure in ("precision", "recall", "f1")]
-    records = []
+    measures = {
+        f"{kind} {heading}": (kind, measure)
+        for kind in ("all", "inside")
+        for heading, measure in {"P": "precision", "R": "recall", "F1": "f1"}.items()
+    }
+    rows = []
     for name, content in evaluations:
         scores = content["scores"]
-        record = {"segmenter": name, "sentences": _find(scores, ("sentences",)), "edus": _find(scores, ("all", "gold"))}
-        records.append(record | {" ".join(keys): _find(scores, keys) for keys in measures})
-    values = pd.DataFrame(records)
-    rows = [
-        [
-            record["segmenter"],
-            format_count(record["sentences"]),
-            format_count(record["edus"]),
-            *(format_score(record[" ".join(keys)]) for keys in measures),
-        ]
-        for record in values.to_dict("records")
-    ]
-    return Table(
+        row = {"segmenter": name, "sentences": _find(scores, ("sentences",)), "edus": _find(scores, ("all", "gold"))}
+        rows.append(row | {" ".join(keys): _find(scores, keys) for keys in measures.values()})
+    cells = {"Segmenter": word("segmenter"), "sentences": count("sentences"), "EDUs": count("edus")}
+    return build_table(
+        pd.DataFrame(rows),
+        cells | {heading: score(" ".join(keys)) for heading, keys in measures.items()},
         key="segmenters",
         title="EDU segmenters",
-        caption="On the test split of the treebank each was trained on, in percent: all starts of EDUs, the first "
-        "words of sentences included, which are given; and those inside sentences.",
-        header=[
-            "Segmenter",
-            "sentences",
-            "EDUs",
-            *(f"{kind} {score}" for kind in ("all", "inside") for score in ("P", "R", "F1")),
-        ],
-        rows=rows,
-        values=values,
+        caption="On the test split of the treebank each was trained on, in percent: all EDU starts, including the "
+        "given ones at the first words of sentences; and those inside sentences.",
         n_labels=1,
     )
 
 
 def parser_table(evaluations: Sequence[tuple[str, Mapping[str, Any]]]) -> Table | None:
-    """Scores of each parser with its baselines beneath; None without any."""
-    records = []
+    """Scores of each parser with its baselines below; None without any."""
+    rows = []
     for name, content in evaluations:
         compared = {name: content} | {f"baseline {other}": scores for other, scores in _baselines(content)}
         for label, scores in compared.items():
             found = {column: _find(scores, keys) for column, keys in PARSER_SCORES.items()}
-            records.append({"parser": name, "trees": label, "edus": _find(scores, ("edus", "gold"))} | found)
-    if not records:
+            rows.append({"parser": name, "trees": label, "edus": _find(scores, ("edus", "gold"))} | found)
+    if not rows:
         return None
-    values = pd.DataFrame(records)
-    columns = [column for column in PARSER_SCORES if values[column].notna().any()]
-    rows = [
-        [record["trees"], format_count(record["edus"]), *(format_score(record[column]) for column in columns)]
-        for record in values.to_dict("records")
-    ]
-    is_baseline = values["parser"] != values["trees"]
-    return Table(
+    columns = [name for name in PARSER_SCORES if not all(is_missing(row[name]) for row in rows)]
+    is_baseline = [row["parser"] != row["trees"] for row in rows]
+    return build_table(
+        choose(pd.DataFrame(rows), ["parser", "trees", "edus", *columns]),
+        {"Trees": word("trees"), "EDUs": count("edus")} | {name: score(name) for name in columns},
         key="parsers",
         title="RST parsers",
         caption="On the gold EDUs of the test split of the treebank each was trained on, in percent: original Parseval "
         "(micro F1 of spans S, with nuclearity N, relation R, all F), attachment of EDUs (UAS, LAS) and of sentences "
-        "when the trees are merged to sentences, recall of spans by level. Beneath each parser are trees that need no "
-        "knowledge of the words; the chain has no spans.",
-        header=["Trees", "EDUs", *columns],
-        rows=rows,
-        values=values[["parser", "trees", "edus", *columns]],
+        "when the trees are merged to sentences, recall of spans by level. Below each parser are trees built without "
+        "looking at the words; the chain has no spans.",
         n_labels=1,
         muted=frozenset(i for i, muted in enumerate(is_baseline) if muted),
         breaks=frozenset(i for i, muted in enumerate(is_baseline) if i and not muted),
@@ -185,31 +156,33 @@ def _find(scores: Any, keys: Sequence[str]) -> Any:
     return float("nan") if scores is None else scores
 
 
-def _number(value: Any, *, is_count: bool) -> str:
-    return format_count(value) if is_count else format_score(value)
+def _name_cells() -> dict[str, CellMaker]:
+    """Dataset, trees and split of `DATASET/TREES/SPLIT`; any other name is shown whole."""
+
+    def part(place: int) -> CellMaker:
+        def make_cell(record: Record) -> str:
+            parts = record["name"].split("/")
+            return (parts if len(parts) == 3 else [record["name"], MISSING, MISSING])[place]
+
+        return make_cell
+
+    return {heading: part(place) for place, heading in enumerate(("Dataset", "Trees", "Split"))}
 
 
-def _parts(name: str) -> list[str]:
-    """Dataset, trees and split of `DATASET/TREES/SPLIT`; another name stands alone."""
-    parts = name.split("/")
-    return parts if len(parts) == 3 else [name, MISSING, MISSING]
+def tree_pictures(paths: Mapping[str, Path]) -> list[Picture]:
+    """Pictures drawn by `docmt discourse draw`, by name.
 
-
-def tree_pictures(arguments: Sequence[str]) -> list[Picture]:
-    """Pictures drawn by `docmt discourse draw`, each given as `NAME=FILE`.
-
-    Raises UserError when a file is not such a picture: the page takes it in as it stands.
+    Raises UserError when a file is not such a picture: the page includes it unchanged.
     """
     pictures = []
-    for argument in arguments:
-        name, path = split_name(argument)
+    for name, path in paths.items():
         svg = read_text(path)
         _check_picture(svg, path)
         pictures.append(
             Picture(
                 key="tree_" + re.sub(r"[^A-Za-z0-9]+", "_", name),
                 title=f"A tree of {name}",
-                caption="The first document. EDUs stand from top to bottom, sentences in bands.",
+                caption="The first document. EDUs run from top to bottom; sentences are bands.",
                 svg=svg,
                 png=None,
                 is_long=True,

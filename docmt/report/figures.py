@@ -4,6 +4,7 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, TypedDict
 
 import matplotlib
 import numpy as np
@@ -11,6 +12,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from docmt.report import frames
 from docmt.report.results import name_suites
 from docmt.report.settings import ReportSettings
 from docmt.report.sources import History
@@ -19,7 +21,7 @@ from docmt.report.summary import contrastive_scores
 INK = "#1b1f24"
 LEGEND_CHARACTERS = 110
 
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.size": 9,
     "axes.titlesize": 10,
     "axes.spines.top": False,
@@ -38,13 +40,13 @@ STYLE = {
     "axes.axisbelow": True,
     "legend.frameon": False,
     "lines.linewidth": 1.6,
-    # Equal data make equal files.
+    # The same data give the same file.
     "svg.hashsalt": "docmt",
     "svg.fonttype": "path",
 }
-# Okabe and Ito's palette, which colour-blind readers can tell apart; black and yellow are left out, since one of
-# them would vanish on a dark page and the other on a white one.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
+# Okabe and Ito's palette, which color-blind readers can tell apart, without black and yellow, which would vanish on
+# a dark and on a white page.
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 DASHES = ("-", "--", ":", "-.")
 MARKERS = "osD^vPX"
 LOSSES = {"train_loss": "Training loss", "dev_loss": "Validation loss"}
@@ -57,7 +59,7 @@ ENTROPIES = {
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure with what to say about it.
+    """A figure with its title and caption.
 
     Attributes:
         key: name of its files.
@@ -77,7 +79,7 @@ class Picture:
 
     @property
     def inline_svg(self) -> str:
-        """The SVG element for an HTML page: it takes the page's text colour, and its ids do not meet others'."""
+        """The SVG element for an HTML page: it takes on the page's text color, and its ids are unique there."""
         svg = self.svg[self.svg.index("<svg") :].replace(INK, "currentColor")
         svg = re.sub(r'<svg ([^>]*?)width="[^"]*"', r"<svg \1", svg, count=1)
         svg = re.sub(r'(<svg [^>]*?)height="[^"]*"', rf'\1role="img" aria-label="{self.key}"', svg, count=1)
@@ -85,26 +87,37 @@ class Picture:
         return re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{self.key}-", svg)
 
 
+class Line(TypedDict):
+    """How matplotlib draws a system's line."""
+
+    color: str
+    linestyle: str
+
+
 class Styles:
-    """One colour, dash and marker for each system, the same in all pictures."""
+    """One color, dash and marker for each system, the same in every picture."""
 
     def __init__(self, systems: Sequence[str], settings: ReportSettings) -> None:
         self._places = {name: i for i, name in enumerate(dict.fromkeys(systems))}
-        self._labels = settings.labels
+        self._settings = settings
 
     def label(self, system: str) -> str:
-        # matplotlib takes `$` for mathematics and leaves names that begin with `_` out of legends.
-        label = self._labels.get(system, system).replace("$", r"\$")
+        """The name in the legend."""
+        # matplotlib reads `$` as mathematics and leaves names that begin with `_` out of legends.
+        label = self._settings.label(system).replace("$", r"\$")
         return f" {label}" if label.startswith("_") else label
 
-    def colour(self, system: str) -> str:
-        return COLOURS[self._places[system] % len(COLOURS)]
+    def color(self, system: str) -> str:
+        """The color of lines, bars and bands."""
+        return COLORS[self._places[system] % len(COLORS)]
 
-    def line(self, system: str) -> dict[str, str]:
+    def line(self, system: str) -> Line:
+        """Color and dashes."""
         place = self._places[system]
-        return {"color": self.colour(system), "linestyle": DASHES[place // len(COLOURS) % len(DASHES)]}
+        return {"color": self.color(system), "linestyle": DASHES[place // len(COLORS) % len(DASHES)]}
 
     def marker(self, system: str) -> str:
+        """The mark at each measurement."""
         return MARKERS[self._places[system] % len(MARKERS)]
 
 
@@ -170,16 +183,17 @@ def _measured(history: History, column: str) -> pd.Series | None:
     """The finite values of a column by update, or None when there are none."""
     if column not in history.table:
         return None
-    series = history.table.set_index("step")[column].replace([np.inf, -np.inf], np.nan).dropna()
-    return series[~series.index.duplicated(keep="last")] if len(series) else None
+    series = frames.column(history.table.set_index("step"), column)
+    finite = pd.Series(series[np.isfinite(series)])
+    return pd.Series(finite[~finite.index.duplicated(keep="last")]) if len(finite) else None
 
 
 def _draw_seeds(axes: Axes, series: list[pd.Series], styles: Styles, system: str) -> None:
-    """Each seed thin, and over the updates that all seeds have, their mean and range."""
+    """Thin lines for single seeds; their mean and range where all seeds have measurements."""
     if not series:
         return
     line = styles.line(system)
-    # One measurement makes no line: it needs a dot to be seen.
+    # A single measurement has no line: it needs a dot to be visible.
     marker = "o" if all(len(one) == 1 for one in series) else None
     table = pd.concat(series, axis=1)
     if len(series) > 1:
@@ -193,26 +207,27 @@ def _draw_seeds(axes: Axes, series: list[pd.Series], styles: Styles, system: str
 
 
 def accuracy_bars(summary: pd.DataFrame, styles: Styles) -> list[Picture]:
-    """Contrastive accuracy by phenomenon, with the line of guessing, one picture per dataset."""
+    """Contrastive accuracy by phenomenon, with a line for guessing, one picture per dataset."""
     rows = name_suites(contrastive_scores(summary))
     pictures = []
-    for dataset, members in rows.groupby("dataset", sort=False):
+    for dataset, members in frames.groups(rows, "dataset"):
         suites, systems = list(dict.fromkeys(members["suite"])), list(dict.fromkeys(members["system"]))
         width = 0.8 / len(systems)
         with matplotlib.rc_context(STYLE):
             figure = Figure(figsize=(8.6, 3.3), layout="constrained")
             axes = figure.subplots()
             for i, system in enumerate(systems):
-                own = members[members["system"] == system].set_index("suite").reindex(suites)
+                own = frames.keep(members, frames.column(members, "system") == system)
+                own = own.set_index("suite").reindex(suites)
                 places = np.arange(len(suites)) + (i - (len(systems) - 1) / 2) * width
                 heights = own["mean"].to_numpy(dtype=float, na_value=np.nan)
                 errors = np.clip([heights - own["low"].to_numpy(), own["high"].to_numpy() - heights], 0, None)
-                axes.bar(places, heights, width * 0.92, color=styles.colour(system), label=styles.label(system))
+                axes.bar(places, heights, width * 0.92, color=styles.color(system), label=styles.label(system))
                 axes.errorbar(
                     places, heights, np.nan_to_num(errors), fmt="none", ecolor=INK, elinewidth=0.8, capsize=1.5
                 )
-            chances = members.groupby("suite")["chance"].mean().reindex(suites)
-            for place, chance in enumerate(chances):
+            chances = frames.means(members, "chance", by="suite")
+            for place, chance in enumerate(chances[suite] for suite in suites):
                 axes.plot([place - 0.5, place + 0.5], [chance, chance], color=INK, linestyle=(0, (4, 3)), linewidth=1)
             axes.set(ylim=(0, 105), xlim=(-0.6, len(suites) - 0.4), ylabel="accuracy (%)")
             axes.set_xticks(range(len(suites)), [suite.replace("_", " ") for suite in suites])
@@ -230,31 +245,30 @@ def distance_lines(summary: pd.DataFrame, styles: Styles) -> list[Picture]:
     """Contrastive accuracy over distance, a panel per phenomenon with at least two distances."""
     rows = name_suites(contrastive_scores(summary, by="distance"))
     pictures = []
-    for dataset, members in rows.groupby("dataset", sort=False):
-        spread = members.groupby("suite", sort=False)["distance"].nunique()
-        suites = list(spread[spread > 1].index)
+    for dataset, members in frames.groups(rows, "dataset"):
+        suites = dict(frames.groups(members, "suite"))
+        suites = {name: rows for name, rows in suites.items() if len(set(rows["distance"])) > 1}
         if not suites:
             continue
         with matplotlib.rc_context(STYLE):
             figure = Figure(figsize=(8.6, 3.1), layout="constrained")
             panels = figure.subplots(1, len(suites), squeeze=False, sharey=True)[0]
-            for axes, suite in zip(panels, suites, strict=True):
-                here = members[members["suite"] == suite]
-                for system, own in here.groupby("system", sort=False):
-                    own = own.sort_values("distance")
+            for axes, (suite, here) in zip(panels, suites.items(), strict=True):
+                for system, unsorted in frames.groups(here, "system"):
+                    own = unsorted.sort_values(by=["distance"])
                     places = own["distance"].to_numpy(dtype=float)
                     axes.plot(
                         places, own["mean"], marker=styles.marker(system), markersize=4, label=styles.label(system),
                         **styles.line(system),
                     )  # fmt: skip
                     low, high = own["low"].to_numpy(dtype=float), own["high"].to_numpy(dtype=float)
-                    axes.fill_between(places, low, high, color=styles.colour(system), alpha=0.12, linewidth=0)
+                    axes.fill_between(places, low, high, color=styles.color(system), alpha=0.12, linewidth=0)
                 axes.axhline(here["chance"].mean(), color=INK, linestyle=(0, (4, 3)), linewidth=1)
                 axes.set(title=suite.replace("_", " "), xlabel="distance (sentences)", ylim=(0, 105))
-                axes.set_xticks(sorted(here["distance"].astype(int).unique()))
+                axes.set_xticks(sorted(set(here["distance"].astype(int))))
             panels[0].set_ylabel("accuracy (%)")
             _add_legend(figure, panels)
-            caption = "Sentences between what decides and what is decided. Dashed: guessing."
+            caption = "Sentences between the antecedent and the word that depends on it. Dashed: guessing."
             pictures.append(_finish(figure, f"distance_{dataset}", f"Accuracy by distance: {dataset}", caption))
     return pictures
 
@@ -264,7 +278,7 @@ def _add_legend(figure: Figure, panels: Sequence[Axes]) -> None:
     entries = {
         label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
-    # About so many characters fit under the panels; 8 more go to each entry's line and margins.
+    # About this many characters fit below the panels; each entry takes 8 more for its line and margins.
     columns = max(1, min(len(entries), LEGEND_CHARACTERS // (max(map(len, entries), default=0) + 8)))
     figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=columns)
 
@@ -273,5 +287,5 @@ def _finish(figure: Figure, key: str, title: str, caption: str) -> Picture:
     svg, png = io.StringIO(), io.BytesIO()
     figure.savefig(svg, format="svg", transparent=True, metadata={"Date": None})
     figure.savefig(png, format="png", dpi=160, facecolor="white", metadata={"Software": None})
-    # The key becomes a file name and an id, and dataset names come from outside.
+    # The key becomes a file name and an id, and dataset names are the user's.
     return Picture(re.sub(r"[^A-Za-z0-9_-]", "_", key), title, caption, svg.getvalue(), png.getvalue())

@@ -1,6 +1,6 @@
 """The long table: one row per score of each run."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from docmt.errors import UserError
 from docmt.files import atomic_writer, read_json
 
 KEY = ["dataset", "system", "seed", "test", "metric", "phenomenon", "distance", "kind"]
-"""What makes a row unique."""
+"""The columns that identify a row."""
 COLUMNS = [
     "dataset",
     "system",
@@ -50,11 +50,11 @@ def gather_scores(paths: Sequence[Path]) -> pd.DataFrame:
             key = tuple(row.get(name) for name in KEY)
             if key in origin:
                 shown = ", ".join(f"{name} {value}" for name, value in zip(KEY, key, strict=True) if value is not None)
-                raise UserError(f"{path}: {shown} stands in {origin[key]} too; give each score once")
+                raise UserError(f"{path}: {shown} is also in {origin[key]}; give each score once")
             origin[key] = path
             rows.append(row)
     if not rows:
-        raise UserError("no scores: the files given hold no row")
+        raise UserError("no scores: the given files contain no rows")
     return pd.DataFrame(rows).reindex(columns=COLUMNS).astype(TYPES)
 
 
@@ -85,22 +85,22 @@ def write_scores_table(path: Path, scores: pd.DataFrame) -> None:
 
 
 def read_scores_table(path: Path) -> pd.DataFrame:
-    """Read `scores.csv`. Raises UserError when the file is not of that form."""
+    """Read `scores.csv`. Raises UserError when the file has another form."""
     scores = read_table(path, needed=NEEDED, words=[name for name, kind in TYPES.items() if kind == "string"])
     try:
         return scores.reindex(columns=COLUMNS).astype(TYPES)
     except (TypeError, ValueError) as error:
-        raise UserError(f"{path}: a column that must hold numbers does not ({error})") from None
+        raise UserError(f"{path}: a column that must hold numbers has something else ({error})") from None
 
 
 def read_table(path: Path, *, needed: Sequence[str], words: Sequence[str] = ()) -> pd.DataFrame:
-    """Read a CSV file in which only an empty cell is a missing value, and the columns `words` stay as written.
+    """Read a CSV file in which only an empty cell is a missing value, and the columns `words` are kept as text.
 
     Raises UserError when it is missing, is not CSV, or lacks a column.
     """
     try:
         # Names are data: a system may be called "NA", and a commit may be made of digits only.
-        types = dict.fromkeys(words, "string")
+        types: dict[Hashable, Any] = dict.fromkeys(words, "string")
         with open_verified(path) as file:
             table = pd.read_csv(file, keep_default_na=False, na_values=[""], encoding="utf-8", dtype=types)
     except FileNotFoundError:

@@ -1,11 +1,13 @@
-"""Scores laid out as systems by columns, published numbers in columns of their own."""
+"""Scores laid out as systems by columns, with separate columns for published numbers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
+from docmt.evaluation.metrics import Metric
+from docmt.report.frames import column, is_missing, keep, means, records
 from docmt.report.publications import PublishedNumber
 from docmt.report.settings import ReportSettings
 from docmt.report.tables import MISSING, Table, blank_repeats, format_score
@@ -14,6 +16,25 @@ GUESSING = "(guessing)"  # not a name that a system can have
 NAN = float("nan")
 
 Label = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How rows of `summarise` become a table.
+
+    Attributes:
+        by: columns of the rows that name a row of the table; the last one is `system`.
+        names: headings of `by`.
+        column: the column of the rows that names a column of the table.
+        columns: the metric of each of the table's columns, by heading and in order.
+        lookup: the published number of a row and a column.
+    """
+
+    by: Sequence[str]
+    names: Sequence[str]
+    column: str
+    columns: Mapping[str, Metric]
+    lookup: Callable[[Label, str], PublishedNumber | None]
 
 
 @dataclass(frozen=True)
@@ -33,16 +54,11 @@ Grid = dict[Label, dict[str, Cell]]
 def build_grid(
     rows: pd.DataFrame,
     settings: ReportSettings,
+    shape: Shape,
     *,
-    by: Sequence[str],
-    column: str,
-    columns: Sequence[str],
-    names: Sequence[str],
-    lookup: Callable[[Label, str], PublishedNumber | None],
     key: str,
     title: str,
     caption: str,
-    digits: int,
     compare: bool = True,
     chance: bool = False,
 ) -> Table:
@@ -50,54 +66,44 @@ def build_grid(
 
     Args:
         rows: of `summarise`, one per cell.
-        settings: how systems are called.
-        by: columns of `rows` that name a row of the table; the last one is `system`.
-        column: the column of `rows` that names a column of the table.
-        columns: names of the table's columns, in order.
-        names: headings of `by`.
-        lookup: the published number of a row and a column.
-        key, title, caption: of the table.
-        digits: after the point.
-        compare: stress the best system of each group.
+        settings: labels of systems.
+        shape: which rows and columns the table has.
+        key: name of the table's files.
+        title: its heading.
+        caption: its caption; the sources of published numbers are added.
+        compare: highlight the best system of each group.
         chance: end each group with the accuracy of guessing.
     """
-    grid = _collect(rows, by=by, column=column, columns=columns, lookup=lookup)
-    best = _best_cells(grid, columns) if compare else set()
+    grid = _collect(rows, shape)
+    best = _best_cells(grid, shape.columns) if compare else set()
     if chance:
-        grid = _with_chance(grid, rows, by=by, column=column, columns=columns)
-    published = [name for name in columns if any(cells[name].published for cells in grid.values())]
-    header = [*names, "Seeds"]
-    for name in columns:
+        grid = _with_chance(grid, rows, shape)
+    published = [name for name in shape.columns if any(cells[name].published for cells in grid.values())]
+    header = [*shape.names, "Seeds"]
+    for name in shape.columns:
         header += [name, "published"] if name in published else [name]
     lines, stressed = [], set()
     for i, (label, cells) in enumerate(grid.items()):
-        lines.append(_format_line(label, cells, settings=settings, published=published, digits=digits))
-        stressed |= {(i, header.index(name)) for name in columns if (label, name) in best}
-    shown, breaks = blank_repeats(lines, len(by) - 1)
+        lines.append(_format_line(label, cells, shape.columns, settings=settings, published=published))
+        stressed |= {(i, header.index(name)) for name in shape.columns if (label, name) in best}
+    shown, breaks = blank_repeats(lines, len(shape.by) - 1)
     return Table(
         key=key,
         title=title,
         caption=caption + _describe_published(grid, settings),
         header=header,
         rows=shown,
-        values=_values(grid, by, columns),
-        n_labels=len(by),
+        values=_values(grid, shape),
+        n_labels=len(shape.by),
         best=frozenset(stressed),
         muted=frozenset(i for i, label in enumerate(grid) if label[-1] == GUESSING),
         breaks=breaks,
     )
 
 
-def _collect(
-    rows: pd.DataFrame,
-    *,
-    by: Sequence[str],
-    column: str,
-    columns: Sequence[str],
-    lookup: Callable[[Label, str], PublishedNumber | None],
-) -> Grid:
+def _collect(rows: pd.DataFrame, shape: Shape) -> Grid:
     """Rows stay together by group, in the order of their first appearance."""
-    found = {(tuple(getattr(row, name) for name in by), getattr(row, column)): row for row in rows.itertuples()}
+    found = {(tuple(row[name] for name in shape.by), row[shape.column]): row for row in records(rows)}
     systems = list(dict.fromkeys(rows["system"]))
     labels = list(dict.fromkeys(label for label, _ in found))
     groups = list(dict.fromkeys(label[:-1] for label in labels))
@@ -105,43 +111,50 @@ def _collect(
     grid: Grid = {}
     for label in labels:
         grid[label] = {}
-        for name in columns:
-            row, number = found.get((label, name)), lookup(label, name)
-            ours = {} if row is None else {"mean": row.mean, "sd": row.sd, "seeds": row.seeds, "n": row.n}
-            grid[label][name] = Cell(**ours, published=number)
+        for name in shape.columns:
+            row = found.get((label, name), {})
+            ours = {field: row[field] for field in ("mean", "sd", "seeds", "n") if row}
+            grid[label][name] = Cell(**ours, published=shape.lookup(label, name))
     return grid
 
 
-def _best_cells(grid: Grid, columns: Sequence[str]) -> set[tuple[Label, str]]:
-    """The highest means of each group and column in which at least two systems have one."""
+def _best_cells(grid: Grid, columns: Mapping[str, Metric]) -> set[tuple[Label, str]]:
+    """The best means of each group and column in which at least two systems have one."""
     best = set()
     for group in {label[:-1] for label in grid}:
         members = [label for label in grid if label[:-1] == group]
-        for name in columns:
-            means = {label: grid[label][name].mean for label in members if pd.notna(grid[label][name].mean)}
-            if len(means) > 1:
-                best |= {(label, name) for label, mean in means.items() if mean == max(means.values())}
+        for name, metric in columns.items():
+            scores = {label: grid[label][name].mean for label in members if not is_missing(grid[label][name].mean)}
+            if len(scores) > 1:
+                wanted = min(scores.values()) if metric.lower_is_better else max(scores.values())
+                best |= {(label, name) for label, score in scores.items() if score == wanted}
     return best
 
 
-def _with_chance(grid: Grid, rows: pd.DataFrame, *, by: Sequence[str], column: str, columns: Sequence[str]) -> Grid:
+def _with_chance(grid: Grid, rows: pd.DataFrame, shape: Shape) -> Grid:
     extended: Grid = {}
     for group in dict.fromkeys(label[:-1] for label in grid):
         extended |= {label: cells for label, cells in grid.items() if label[:-1] == group}
         members = rows
-        for name, value in zip(by, group, strict=False):
-            members = members[members[name] == value]
-        means = members.groupby(column)["chance"].mean()
-        extended[*group, GUESSING] = {name: Cell(mean=means.get(name, NAN)) for name in columns}
+        for name, value in zip(shape.by, group, strict=False):
+            members = keep(members, column(members, name) == value)
+        chances = means(members, "chance", by=shape.column)
+        extended[*group, GUESSING] = {name: Cell(mean=chances.get(name, NAN)) for name in shape.columns}
     return extended
 
 
 def _format_line(
-    label: Label, cells: dict[str, Cell], *, settings: ReportSettings, published: Sequence[str], digits: int
+    label: Label,
+    cells: Mapping[str, Cell],
+    columns: Mapping[str, Metric],
+    *,
+    settings: ReportSettings,
+    published: Sequence[str],
 ) -> list[str]:
     seeds = max(cell.seeds for cell in cells.values())
-    line = [*label[:-1], settings.labels.get(label[-1], label[-1]), str(seeds) if seeds else MISSING]
+    line = [*label[:-1], settings.label(label[-1]), str(seeds) if seeds else MISSING]
     for name, cell in cells.items():
+        digits = columns[name].digits
         line.append(format_score(cell.mean, cell.sd, digits=digits))
         if name in published:
             line.append(format_score(cell.published.value if cell.published else NAN, digits=digits))
@@ -153,9 +166,9 @@ def _source(number: PublishedNumber) -> str:
 
 
 def _describe_published(grid: Grid, settings: ReportSettings) -> str:
-    """Which row of which published table stands beside which system of ours."""
+    """Which row of which published table is shown beside which system of ours."""
     pairs = dict.fromkeys(
-        f"{settings.labels.get(label[-1], label[-1])}: {_source(cell.published)}"
+        f"{settings.label(label[-1])}: {_source(cell.published)}"
         for label, cells in grid.items()
         for cell in cells.values()
         if cell.published
@@ -163,13 +176,12 @@ def _describe_published(grid: Grid, settings: ReportSettings) -> str:
     return f" Published beside {'; '.join(pairs)}." if pairs else ""
 
 
-def _values(grid: Grid, by: Sequence[str], columns: Sequence[str]) -> pd.DataFrame:
+def _values(grid: Grid, shape: Shape) -> pd.DataFrame:
     """The full-precision values; columns without any value are left out."""
     rows: list[dict[str, Any]] = []
     for label, cells in grid.items():
-        row: dict[str, Any] = dict(zip(by, label, strict=True))
-        for name in columns:
-            cell = cells[name]
+        row: dict[str, Any] = dict(zip(shape.by, label, strict=True))
+        for name, cell in cells.items():
             row |= {name: cell.mean, f"{name} sd": cell.sd, f"{name} seeds": cell.seeds, f"{name} n": cell.n}
             row[f"{name} published"] = cell.published.value if cell.published else None
         sources = dict.fromkeys(_source(cell.published) for cell in cells.values() if cell.published)

@@ -8,8 +8,11 @@ from pathlib import Path
 import pandas as pd
 
 from docmt.errors import UserError
+from docmt.evaluation.metrics import find_metric
 from docmt.files import atomic_writer
-from docmt.report.grid import Label, build_grid
+from docmt.report import frames
+from docmt.report.frames import keep
+from docmt.report.grid import Label, Shape, build_grid
 from docmt.report.publications import PublishedNumber
 from docmt.report.results import name_suites, published_number
 from docmt.report.settings import LaidOutTable, ReportSettings
@@ -43,7 +46,7 @@ class Column:
 
 
 def laid_out_table(scores: pd.DataFrame, name: str, settings: ReportSettings, facts: Facts) -> Table | None:
-    """One of the tables that the settings describe; None when nothing of it has been scored.
+    """One of the tables that the settings describe; None when none of it has been scored.
 
     Args:
         scores: the long table.
@@ -67,18 +70,21 @@ def laid_out_table(scores: pd.DataFrame, name: str, settings: ReportSettings, fa
         averaged = [column for column in headings if column.metric == wanted.metric and column.test != AVERAGE]
         return _average([_published(settings, label[-1], column) for column in averaged])
 
+    digits = max(find_metric(metric).digits for metric in layout.metrics)
+    shape = Shape(
+        by=["system"],
+        names=["System"],
+        column="column",
+        columns={heading: replace(find_metric(column.metric), digits=digits) for heading, column in columns.items()},
+        lookup=lookup,
+    )
     table = build_grid(
         summarise(rows.assign(column=[headings[column] for column in _columns(rows)]), extra=["column"]),
         settings,
-        by=["system"],
-        column="column",
-        columns=list(columns),
-        names=["System"],
-        lookup=lookup,
+        shape,
         key=name,
         title=layout.title,
         caption="In percent; mean and sample deviation over seeds. The best of ours is in bold.",
-        digits=1 if set(layout.metrics) == {ACCURACY} else 2,
     )
     return _insert_facts(table, [facts.get(system, {}) for system in table.values["system"]], layout.facts)
 
@@ -99,11 +105,13 @@ def write_table(prefix: Path, table: Table) -> None:
 def _choose(scores: pd.DataFrame, layout: LaidOutTable) -> pd.DataFrame:
     """The rows of the table's systems, tests and metrics, in the order of its systems."""
     accuracies = contrastive_scores(scores)
-    kept = pd.concat([translation_scores(scores), accuracies[accuracies["phenomenon"].notna()]])
-    kept = kept[kept["metric"].isin(layout.metrics) & kept["system"].isin(layout.systems)]
+    phenomena = keep(accuracies, frames.column(accuracies, "phenomenon").notna())
+    kept = pd.concat([translation_scores(scores), phenomena])
+    is_listed = frames.column(kept, "metric").isin(layout.metrics) & frames.column(kept, "system").isin(layout.systems)
+    kept = keep(kept, is_listed)
     is_shown = [layout.shows(dataset, test) for dataset, test in zip(kept["dataset"], kept["test"], strict=True)]
-    kept = kept[pd.array(is_shown, dtype="bool")]
-    places = kept["system"].map(layout.systems.index)
+    kept = keep(kept, pd.Series(is_shown, index=kept.index, dtype="bool"))
+    places = frames.column(kept, "system").map(layout.systems.index)
     return kept.assign(place=places).sort_values("place", kind="stable").drop(columns="place")
 
 
@@ -123,7 +131,7 @@ def _columns(rows: pd.DataFrame) -> list[Column]:
 
 
 def _headings(rows: pd.DataFrame, layout: LaidOutTable) -> dict[Column, str]:
-    """Columns with their headings: tests in the order in which they were scored, the average last; then metrics."""
+    """Columns with their headings: by test in the order of scoring, the average last, and then by metric."""
     suites = dict(zip(_columns(rows), name_suites(rows)["suite"], strict=True))
     tests = list(dict.fromkeys((column.dataset, column.test) for column in suites))
     columns = sorted(
@@ -139,7 +147,7 @@ def _headings(rows: pd.DataFrame, layout: LaidOutTable) -> dict[Column, str]:
 
 
 def _heading(column: Column, suite: str, *, among: Sequence[Column]) -> str:
-    """As short as can be: a test is named when there are several, and by as little as tells it from the others."""
+    """The shortest unambiguous heading: a test is named only among several, and only as fully as needed."""
     datasets = {other.dataset for other in among}
     if column.metric == ACCURACY:
         return suite if len(datasets) == 1 else f"{column.dataset}: {suite}"
@@ -160,14 +168,14 @@ def _published(settings: ReportSettings, system: str, column: Column) -> Publish
 
 def _average(numbers: Sequence[PublishedNumber | None]) -> PublishedNumber | None:
     """The mean of published numbers when none is missing."""
-    known = [number for number in numbers if number is not None]
-    if not known or len(known) < len(numbers):
+    given = [number for number in numbers if number is not None]
+    if not given or len(given) < len(numbers):
         return None
-    return replace(known[0], dataset=AVERAGE, value=sum(number.value for number in known) / len(known))
+    return replace(given[0], dataset=AVERAGE, value=sum(number.value for number in given) / len(given))
 
 
 def _insert_facts(table: Table, facts: Sequence[Mapping[str, str]], names: Sequence[str]) -> Table:
-    """Columns of words behind the system's name."""
+    """Insert columns of words after the system's name."""
     lines = [
         [row[0], *(fact.get(name, MISSING) for name in names), *row[1:]]
         for row, fact in zip(table.rows, facts, strict=True)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from docmt import __version__
 from docmt.files import atomic_path, atomic_writer
-from docmt.report.costs import costs_table, read_costs
+from docmt.report.costs import JobCost, costs_table, read_costs
 from docmt.report.data import (
     counts_table,
     overlap_table,
@@ -31,6 +31,7 @@ from docmt.report.figures import (
     learning_curves,
 )
 from docmt.report.layouts import Facts, laid_out_table
+from docmt.report.manifest import Manifest
 from docmt.report.results import contrastive_table, further_table, main_table, split_table
 from docmt.report.settings import ReportSettings
 from docmt.report.sources import (
@@ -50,29 +51,12 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 @dataclass(frozen=True)
 class Section:
-    """A chapter of the page: tables, then pictures."""
+    """A section of the page: tables, then pictures."""
 
     key: str
     title: str
     tables: list[Table] = field(default_factory=list)
     pictures: list[Picture] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class TreeFiles:
-    """What the section on trees is made of; names and files are those of the command line.
-
-    Attributes:
-        statistics, relations: CSV files of `docmt discourse statistics`.
-        segmenters, parsers: `NAME=FILE` of their evaluations.
-        pictures: `NAME=FILE` of SVG files.
-    """
-
-    statistics: Sequence[Path] = ()
-    relations: Sequence[Path] = ()
-    segmenters: Sequence[str] = ()
-    parsers: Sequence[str] = ()
-    pictures: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -86,10 +70,12 @@ class Report:
 
     @property
     def tables(self) -> list[Table]:
+        """The tables of all sections."""
         return [table for section in self.sections for table in section.tables]
 
     @property
     def pictures(self) -> list[Picture]:
+        """The pictures of all sections."""
         return [picture for section in self.sections for picture in section.pictures]
 
     def printed(self) -> str:
@@ -108,23 +94,23 @@ def build_report(
     settings: ReportSettings,
     *,
     facts: Facts | None = None,
-    histories: Sequence[str] = (),
-    statistics: Sequence[Path] = (),
-    overlaps: Sequence[str] = (),
-    counts: Sequence[str] = (),
-    roundtrips: Sequence[str] = (),
-    trees: TreeFiles | None = None,
-    benchmarks: Path | None = None,
-    logs: Path | None = None,
+    manifest: Manifest | None = None,
 ) -> Report:
-    """Make tables and pictures of the long table and of the files named as on the command line.
+    """Make tables and pictures.
 
-    Raises UserError when a file is missing or of another form.
+    Args:
+        scores: the long table.
+        settings: of the report.
+        facts: what the config says of each system.
+        manifest: the other files to read; None for none.
+
+    Raises:
+        UserError: a file is missing or has another form.
     """
+    manifest = manifest or Manifest(runs={})
     summary = summarise(scores)
-    runs = read_histories(histories)
-    datasets = list(dict.fromkeys([*scores["dataset"], *(run.dataset for run in runs)]))
-    styles = Styles([*scores["system"], *(run.system for run in runs)], settings)
+    histories = read_histories(manifest)
+    styles = Styles([*scores["system"], *(history.system for history in histories)], settings)
     laid_out = [laid_out_table(scores, name, settings, facts or {}) for name in settings.tables]
     sections = [
         _section("tables", "Tables of the study", laid_out),
@@ -139,19 +125,10 @@ def build_report(
             ],
             accuracy_bars(summary, styles) + distance_lines(summary, styles),
         ),
-        _trees_section(trees or TreeFiles()),
-        _training_section(runs, settings, styles),
-        _section(
-            "data",
-            "Data",
-            [
-                statistics_table(read_statistics(statistics), settings),
-                overlap_table(read_overlaps(overlaps, datasets)),
-                counts_table(read_counts(counts, datasets)),
-                roundtrip_table(read_measurements(roundtrips, key="languages")),
-            ],
-        ),
-        _costs_section(benchmarks, logs, runs),
+        _trees_section(manifest),
+        _training_section(histories, settings, styles),
+        _data_section(manifest, settings),
+        _section("costs", "Costs", [costs_table(_read_costs(manifest, scores))]),
         _section("provenance", "How the numbers were made", [signature_table(scores), provenance_table(scores)]),
     ]
     return Report(
@@ -166,27 +143,43 @@ def _section(key: str, title: str, tables: Sequence[Table | None], pictures: Seq
     return Section(key, title, [table for table in tables if table is not None], list(pictures))
 
 
-def _training_section(runs: list[History], settings: ReportSettings, styles: Styles) -> Section:
-    pictures = learning_curves(runs, styles) + entropy_curves(runs, styles)
-    return _section("training", "Training", [training_table(runs, settings), passes_table(runs, settings)], pictures)
+def _training_section(histories: list[History], settings: ReportSettings, styles: Styles) -> Section:
+    pictures = learning_curves(histories, styles) + entropy_curves(histories, styles)
+    tables = [training_table(histories, settings), passes_table(histories, settings)]
+    return _section("training", "Training", tables, pictures)
 
 
-def _trees_section(files: TreeFiles) -> Section:
+def _trees_section(manifest: Manifest) -> Section:
+    relations = ("relation", "arcs", "percent", "between_sentences_percent")
     tables = [
-        tree_table(read_tree_tables(files.statistics, needed=())),
-        relation_table(
-            read_tree_tables(files.relations, needed=("relation", "arcs", "percent", "between_sentences_percent"))
-        ),
-        segmenter_table(read_measurements(files.segmenters, key="scores")),
-        parser_table(read_measurements(files.parsers, key="parseval")),
+        tree_table(read_tree_tables(manifest.tree_statistics, needed=())),
+        relation_table(read_tree_tables(manifest.tree_relations, needed=relations)),
+        segmenter_table(read_measurements(manifest.segmenters, key="scores")),
+        parser_table(read_measurements(manifest.parsers, key="parseval")),
     ]
-    return _section("trees", "Discourse: EDUs and trees", tables, tree_pictures(files.pictures))
+    return _section("trees", "Discourse: EDUs and trees", tables, tree_pictures(manifest.tree_pictures))
 
 
-def _costs_section(benchmarks: Path | None, logs: Path | None, runs: list[History]) -> Section:
-    """Of what led to the report; a page cannot hold its own cost."""
-    costs = read_costs(benchmarks, logs=logs, histories=runs, without=("render",)) if benchmarks else []
-    return _section("costs", "Costs", [costs_table(costs)])
+def _data_section(manifest: Manifest, settings: ReportSettings) -> Section:
+    tables = [
+        statistics_table(read_statistics(manifest.statistics), settings),
+        overlap_table(read_overlaps(manifest.overlaps)),
+        counts_table(read_counts(manifest.counts)),
+        roundtrip_table(read_measurements(manifest.roundtrips, key="languages")),
+    ]
+    return _section("data", "Data", tables)
+
+
+def _read_costs(manifest: Manifest, scores: pd.DataFrame) -> list[JobCost]:
+    """Costs of what led to the report; a page cannot contain its own cost."""
+    if manifest.benchmarks is None:
+        return []
+    # Systems that translate with another system's model have scores, but are not among the trained runs.
+    runs = {*manifest.trained(), *zip(scores["dataset"], scores["system"], scores["seed"], strict=True)}
+    folders = {
+        f"{dataset}_{system}_seed{seed}": manifest.folder(dataset, system, seed) for dataset, system, seed in runs
+    }
+    return read_costs(manifest.benchmarks, run_folders=folders, without=("render",), stages=manifest.stages)
 
 
 def _describe(scores: pd.DataFrame) -> str:
@@ -202,7 +195,7 @@ def _describe(scores: pd.DataFrame) -> str:
 
 
 def write_report(folder: Path, report: Report) -> None:
-    """Write `report.md`, `report.html`, `tables/` and `figures/`; each appears only when it is whole."""
+    """Write `report.md`, `report.html`, `tables/` and `figures/`; each appears only when complete."""
     with atomic_path(folder / "tables") as tables:
         tables.mkdir()
         for table in report.tables:

@@ -1,4 +1,4 @@
-"""Published numbers, as data: one YAML file per paper, laid out as the paper's tables."""
+"""Published numbers as data: one YAML file per paper, laid out like the paper's tables."""
 
 import functools
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ class PublishedNumber:
     """One cell of a published table.
 
     Attributes:
-        paper: the paper in words, as `Bao et al. (2021)`.
+        paper: the paper as cited, such as `Bao et al. (2021)`.
         table: where in the paper.
         row: `PAPER/ROW`, the name by which the config refers to it.
         label: the row's name in the paper.
@@ -37,7 +37,7 @@ class PublishedNumber:
 
 @dataclass(frozen=True)
 class PublishedStatistics:
-    """Counts of one split in a published table; a count that the paper does not give is absent from `counts`."""
+    """Counts of one split in a published table; `counts` lacks what the paper does not give."""
 
     paper: str
     table: str
@@ -52,7 +52,7 @@ def _read_papers() -> list[tuple[str, dict[str, Any]]]:
 
 @functools.cache
 def load_published() -> tuple[PublishedNumber, ...]:
-    """All published scores, in the order of papers, tables and rows. A row may stand in several tables."""
+    """All published scores, in the order of papers, tables and rows. A row may be in several tables."""
     numbers = []
     for paper, content in _read_papers():
         for table, body in content["tables"].items():
@@ -78,7 +78,7 @@ def load_published() -> tuple[PublishedNumber, ...]:
 
 @functools.cache
 def load_published_statistics() -> tuple[PublishedStatistics, ...]:
-    """All published counts of data sets."""
+    """All published statistics of data sets."""
     found = []
     for _, content in _read_papers():
         for table, datasets in content.get("statistics", {}).items():

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from docmt.report.grid import Label, build_grid
+from docmt.evaluation.metrics import find_metric
+from docmt.report.frames import column, is_missing, keep, records
+from docmt.report.grid import Label, Shape, build_grid
 from docmt.report.publications import PublishedNumber, find_published
 from docmt.report.settings import ReportSettings
 from docmt.report.summary import ACCURACY, contrastive_scores, translation_scores
@@ -16,7 +18,7 @@ ALL = "all"
 def published_number(
     settings: ReportSettings, dataset: str, test: str, system: str, *, metric: str, phenomenon: str | None = None
 ) -> PublishedNumber | None:
-    """The published number that the settings declare to correspond to a score of ours, or None."""
+    """The published number that the settings match with one of our scores, or None."""
     published_dataset = settings.datasets.get(f"{dataset}/{test}", settings.datasets.get(dataset))
     return find_published(settings.published.get(system), published_dataset, metric=metric, phenomenon=phenomenon)
 
@@ -24,8 +26,9 @@ def published_number(
 def main_table(summary: pd.DataFrame, settings: ReportSettings) -> Table | None:
     """Systems by the metrics of the settings, for each test set."""
     rows = translation_scores(summary)
-    rows = rows[rows["metric"].isin(settings.metrics)]
-    metrics = [name for name in settings.metrics if (rows["metric"] == name).any()]
+    rows = keep(rows, column(rows, "metric").isin(settings.metrics))
+    found = set(rows["metric"])
+    metrics = [name for name in settings.metrics if name in found]
     return _translation_table(
         rows,
         settings,
@@ -33,15 +36,15 @@ def main_table(summary: pd.DataFrame, settings: ReportSettings) -> Table | None:
         key="results",
         title="Translation scores",
         caption="In percent; mean and sample deviation over seeds. The best of ours is in bold. d-BLEU (instances) is "
-        "over the instances that a system translates, which differ between segmentations; d-BLEU (documents) is not "
-        "touched by that.",
+        "over the instances that a system translates, which differ between ways of cutting documents; d-BLEU "
+        "(documents) is not affected.",
     )
 
 
 def further_table(summary: pd.DataFrame, settings: ReportSettings) -> Table | None:
     """The remaining scores of translations."""
     rows = translation_scores(summary)
-    rows = rows[~rows["metric"].isin(settings.metrics)]
+    rows = keep(rows, ~column(rows, "metric").isin(settings.metrics))
     metrics = list(dict.fromkeys(rows["metric"]))
     return _translation_table(
         rows,
@@ -49,9 +52,9 @@ def further_table(summary: pd.DataFrame, settings: ReportSettings) -> Table | No
         metrics,
         key="further",
         title="Further scores",
-        caption="In percent. Tokenised scores equal Moses' multi-bleu. The length ratio is that of hypotheses to "
-        "references; forced ends are sentences that reached the length limit; aligned instances have as many "
-        "sentences as the source (systems without sentence alignment only).",
+        caption="In percent. Tokenized scores equal Moses' multi-bleu. Length ratio: hypotheses to references. Forced "
+        "ends: sentences that reached the length limit. Aligned instances: those with as many sentences as the source "
+        "(only for systems without sentence alignment).",
         compare=False,
     )
 
@@ -69,24 +72,18 @@ def _translation_table(
     if not metrics:
         return None
 
-    def lookup(label: Label, column: str) -> PublishedNumber | None:
+    def lookup(label: Label, heading: str) -> PublishedNumber | None:
         dataset, test, system = label
-        return published_number(settings, dataset, test, system, metric=column)
+        return published_number(settings, dataset, test, system, metric=heading)
 
-    return build_grid(
-        rows,
-        settings,
+    shape = Shape(
         by=["dataset", "test", "system"],
-        column="metric",
-        columns=metrics,
         names=["Dataset", "Test", "System"],
+        column="metric",
+        columns={name: find_metric(name) for name in metrics},
         lookup=lookup,
-        key=key,
-        title=title,
-        caption=caption,
-        digits=2,
-        compare=compare,
     )
+    return build_grid(rows, settings, shape, key=key, title=title, caption=caption, compare=compare)
 
 
 def contrastive_table(summary: pd.DataFrame, settings: ReportSettings) -> Table | None:
@@ -94,32 +91,33 @@ def contrastive_table(summary: pd.DataFrame, settings: ReportSettings) -> Table 
     rows = name_suites(contrastive_scores(summary))
     if rows.empty:
         return None
-    columns = list(dict.fromkeys(rows["suite"]))
-    origins = {(row.dataset, row.suite): (row.test, row.phenomenon) for row in rows.itertuples()}
+    origins = {(row["dataset"], row["suite"]): (row["test"], row["phenomenon"]) for row in records(rows)}
 
-    def lookup(label: Label, column: str) -> PublishedNumber | None:
+    def lookup(label: Label, heading: str) -> PublishedNumber | None:
         dataset, system = label
-        if (dataset, column) not in origins:
+        if (dataset, heading) not in origins:
             return None
-        test, phenomenon = origins[dataset, column]
-        phenomenon = None if pd.isna(phenomenon) else phenomenon
+        test, phenomenon = origins[dataset, heading]
+        phenomenon = None if is_missing(phenomenon) else phenomenon
         return published_number(settings, dataset, test, system, metric=ACCURACY, phenomenon=phenomenon)
 
     sizes = rows.drop_duplicates(["dataset", "suite"])
-    items = "; ".join(f"{row.dataset} {row.suite} {row.n}" for row in sizes.itertuples())
+    items = "; ".join(f"{row['dataset']} {row['suite']} {row['n']}" for row in records(sizes))
+    shape = Shape(
+        by=["dataset", "system"],
+        names=["Dataset", "System"],
+        column="suite",
+        columns=dict.fromkeys(rows["suite"], find_metric(ACCURACY)),
+        lookup=lookup,
+    )
     return build_grid(
         rows,
         settings,
-        by=["dataset", "system"],
-        column="suite",
-        columns=columns,
-        names=["Dataset", "System"],
-        lookup=lookup,
+        shape,
         key="contrastive",
         title="Contrastive accuracy",
-        caption="Percent of items whose right candidate scores strictly highest; mean and sample deviation over "
+        caption="Percentage of items whose correct candidate scores strictly highest; mean and sample deviation over "
         f"seeds. Items: {items}.",
-        digits=1,
         chance=True,
     )
 
@@ -134,26 +132,28 @@ def split_table(summary: pd.DataFrame, settings: ReportSettings, *, by: str) -> 
     if by == "distance":
         columns.sort(key=int)
     words = {
-        "distance": "By sentences between what decides and what is decided.",
-        "kind": "By the finer classes of the items.",
+        "distance": "By the number of sentences between the antecedent and the word that depends on it.",
+        "kind": "By the finer class of the items.",
     }
+    shape = Shape(
+        by=["dataset", "suite", "system"],
+        names=["Dataset", "Phenomenon", "System"],
+        column=by,
+        columns=dict.fromkeys(columns, find_metric(ACCURACY)),
+        lookup=lambda *_: None,
+    )
     return build_grid(
         rows,
         settings,
-        by=["dataset", "suite", "system"],
-        column=by,
-        columns=columns,
-        names=["Dataset", "Phenomenon", "System"],
-        lookup=lambda *_: None,
+        shape,
         key=f"contrastive_by_{by}",
         title=f"Contrastive accuracy by {by}",
         caption=f"{words[by]} Percent; mean and sample deviation over seeds.",
-        digits=1,
     )
 
 
 def name_suites(rows: pd.DataFrame) -> pd.DataFrame:
-    """Add a column `suite`: the phenomenon where that is unambiguous in its dataset, else test and phenomenon."""
+    """Add a column `suite`: the phenomenon where it is unambiguous within its dataset, else test and phenomenon."""
     phenomena = rows["phenomenon"].fillna(ALL)
     pairs = pd.DataFrame({"dataset": rows["dataset"], "test": rows["test"], "phenomenon": phenomena})
     tests = pairs.groupby(["dataset", "phenomenon"])["test"].transform("nunique") if len(pairs) else pairs["test"]

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from docmt.evaluation.contrast import METRIC as ACCURACY
+from docmt.evaluation.metrics import ACCURACY, main_metrics
 from docmt.report.publications import load_published
 from docmt.settings import Settings, check_name, nearest
 
@@ -43,36 +43,36 @@ OWN_TABLES = (
     "signatures",
     "provenance",
 )
-"""Names of the files of the report's other tables."""
+"""File names of the report's other tables."""
 
 
 def _table_name(name: str) -> str:
     if name in OWN_TABLES:
-        raise ValueError("the report has a table of this name; take another")
+        raise ValueError("the report has a table with this name; choose another")
     return check_name(name)
 
 
 FactName = Literal["Bi-sent", "Mo-doc", "Gap ratio", "Objective", "Fine-tuning tasks", "Input"]
-"""What the config says of a system, by its name as the heading of a column."""
+"""A fact about a system that is read from the config; also the heading of its column."""
 
 
 class LaidOutTable(Settings):
-    """A table laid out as that of a paper: a row per system, with tests by metrics as columns."""
+    """A table laid out like one in a paper: one row per system, one column per test and metric."""
 
     title: str
     """Heading of the table."""
     systems: list[str] = Field(min_length=1)
-    """Its rows, in order."""
-    metrics: list[str] = Field(["s-BLEU"], min_length=1)
-    """Its columns for each test, in order; `contrastive accuracy` makes one for each phenomenon."""
+    """Rows, in order."""
+    metrics: list[str] = Field(default=["s-BLEU"], min_length=1)
+    """Columns of each test, in order; `contrastive accuracy` gives one per phenomenon."""
     tests: list[str] | None = None
     """Datasets (`NAME`), or single test sets or suites of them (`NAME/TEST`); null means all."""
     average: bool = False
-    """Whether means over all tests follow."""
+    """Whether to append the means over all tests."""
     facts: list[FactName] = []
-    """Columns that tell systems apart, read off the config: trained on sentence pairs (`Bi-sent`) or on restoring
+    """Columns that describe the systems, read from the config: trained on sentence pairs (`Bi-sent`) or on restoring
     documents (`Mo-doc`) before or in this training; share of gap sentences (`Gap ratio`) and kinds of noise
-    (`Objective`) of that restoration; tasks of the last training (`Fine-tuning tasks`); `Input` in decoding."""
+    (`Objective`) of that restoration; tasks of the last training (`Fine-tuning tasks`); `Input` when decoding."""
 
     def shows(self, dataset: str, test: str) -> bool:
         """Whether a test set or suite of a dataset is among `tests`."""
@@ -81,22 +81,27 @@ class LaidOutTable(Settings):
     @model_validator(mode="after")
     def _check_average(self) -> Self:
         if self.average and ACCURACY in self.metrics:
-            raise ValueError(f"average is of translation scores; leave {ACCURACY!r} out of metrics, or average")
+            raise ValueError(f"only translation scores can be averaged; remove {ACCURACY!r} from metrics, or average")
         return self
 
 
 class ReportSettings(Settings):
-    """What the report says beyond the scores."""
+    """What the report shows beside the scores."""
 
     title: str = "Document-level machine translation"
     """Heading of the page."""
-    metrics: list[str] = Field(["s-BLEU", "d-BLEU (instances)", "d-BLEU (documents)", "chrF"], min_length=1)
-    """Columns of the main table, in order; columns without any value are left out."""
-    tables: dict[Annotated[str, AfterValidator(_table_name)], LaidOutTable] = Field({})
-    """Tables of a paper, by name. They open the report; `results/tables/NAME.txt` is the target of one alone."""
-    labels: dict[str, str] = Field({})
-    """How systems are called in tables and pictures, by their name in the config."""
-    published: dict[str, Annotated[str, AfterValidator(_published_row)]] = Field({})
-    """Published row that a system repeats, as `PAPER/ROW` (see docs/report.md). Its numbers stand beside ours."""
-    datasets: dict[str, Annotated[str, AfterValidator(_published_dataset)]] = Field({})
-    """Published data set that a dataset (`NAME`), or one test set or suite of it (`NAME/TEST`), stands for."""
+    metrics: list[str] = Field(default=main_metrics(), min_length=1)
+    """Columns of the main table, in order; columns without values are omitted."""
+    tables: dict[Annotated[str, AfterValidator(_table_name)], LaidOutTable] = {}
+    """Tables laid out as in a paper, by name. They come first in the report; the target of a single one is
+    `results/tables/NAME.txt`."""
+    labels: dict[str, str] = {}
+    """Display names of systems in tables and pictures, by their name in the config."""
+    published: dict[str, Annotated[str, AfterValidator(_published_row)]] = {}
+    """Published row that a system reproduces, as `PAPER/ROW` (see docs/report.md). Its numbers appear beside ours."""
+    datasets: dict[str, Annotated[str, AfterValidator(_published_dataset)]] = {}
+    """Published data set that corresponds to a dataset (`NAME`) or to one of its test sets or suites (`NAME/TEST`)."""
+
+    def label(self, system: str) -> str:
+        """The display name of a system."""
+        return self.labels.get(system, system)

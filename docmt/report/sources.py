@@ -1,6 +1,6 @@
-"""What the report reads beside scores: histories, statistics, overlaps, counts, evaluations, by name."""
+"""What the report reads beside scores: the histories, statistics and evaluations that the manifest lists."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,12 @@ import pandas as pd
 
 from docmt.errors import UserError
 from docmt.files import read_json
+from docmt.report.frames import column
 from docmt.report.gathering import read_table
+from docmt.report.manifest import Manifest
+
+CUTTING_COLUMNS = ("cutting", "segmentation")
+"""How documents are cut into instances: the name of that column now, and the one in files of older versions."""
 
 
 @dataclass(frozen=True)
@@ -27,58 +32,63 @@ class History:
     table: pd.DataFrame
 
 
-def read_histories(arguments: Sequence[str]) -> list[History]:
-    """Read `DATASET/SYSTEM/seedN=FILE` each. Raises UserError for another form, or for a file that is no history."""
-    histories = []
-    for argument in arguments:
-        name, equals, path = argument.partition("=")
-        parts = name.split("/")
-        if not equals or len(parts) != 3 or not parts[2].removeprefix("seed").isdigit():
-            raise UserError(f"--histories {argument}: write DATASET/SYSTEM/seedN=FILE")
-        table = read_table(Path(path), needed=("step",))
-        for column in table:
-            numbers = pd.to_numeric(table[column], errors="coerce")
-            bad = numbers.isna() & table[column].notna() & (table[column].astype(str).str.lower() != "nan")
-            if bad.any():
-                line = int(bad.to_numpy().argmax()) + 2
-                raise UserError(f"{path}: line {line}, column {column!r} is not a number: {table[column][line - 2]!r}")
-            table[column] = numbers.astype("float64")
-        seed = int(parts[2].removeprefix("seed"))
-        histories.append(History(parts[0], parts[1], seed, table.dropna(subset="step")))
-    return histories
+def read_histories(manifest: Manifest) -> list[History]:
+    """Read `history.csv` of each trained run. Raises UserError when one is missing or is not a history."""
+    return [History(*run, _read_history(manifest.folder(*run) / "history.csv")) for run in manifest.trained()]
+
+
+def _read_history(path: Path) -> pd.DataFrame:
+    table = read_table(path, needed=("step",))
+    for name in table:
+        cells = column(table, name)
+        numbers = pd.Series(pd.to_numeric(cells, errors="coerce"))
+        bad = numbers.isna() & cells.notna() & (cells.astype(str).str.lower() != "nan")
+        if bad.any():
+            row = int(bad.to_numpy().argmax())
+            raise UserError(f"{path}: line {row + 2}, column {name!r} is not a number: {cells[row]!r}")
+        table[name] = numbers.astype("float64")
+    return table.dropna(subset=["step"])
 
 
 def read_statistics(paths: Sequence[Path]) -> pd.DataFrame:
-    """Join the CSV files of `docmt instances statistics`. Raises UserError when one is of another form."""
-    keys = ("dataset", "segmentation", "split")
-    tables = [read_table(path, needed=keys, words=keys) for path in paths]
-    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+    """Join the CSV files of `docmt instances statistics`. Raises UserError when one has another form."""
+    tables = [
+        read_table(path, needed=("dataset", "split"), words=("dataset", *CUTTING_COLUMNS, "split")) for path in paths
+    ]
+    names = set()
+    for path, table in zip(paths, tables, strict=True):
+        name = next((name for name in CUTTING_COLUMNS if name in table), None)
+        if name is None:
+            raise UserError(f"{path}: column {CUTTING_COLUMNS[0]!r} is missing")
+        names.add(name)
+    if len(names) > 1:
+        tables = [table.rename(columns=dict.fromkeys(CUTTING_COLUMNS, CUTTING_COLUMNS[0])) for table in tables]
+    return _join(tables)
 
 
-def read_overlaps(arguments: Sequence[str], datasets: Iterable[str]) -> list[tuple[str, str, dict[str, Any]]]:
-    """Read the files of `docmt corpora overlap`, each given as `[DATASET=]FILE`.
-
-    Without a name, the dataset is the folder on the file's path that is called as one of `datasets`.
+def read_overlaps(paths: Mapping[str, Path]) -> list[tuple[str, str, dict[str, Any]]]:
+    """Read the files of `docmt corpora overlap`, given by dataset.
 
     Returns:
         Dataset, test and counts of each overlap.
+
+    Raises:
+        UserError: a file has another form.
     """
     found = []
-    for name, path in (_named(argument, datasets) for argument in arguments):
+    for dataset, path in paths.items():
         content = read_json(path)
-        tests = content.get("tests", content.get("overlaps")) if isinstance(content, dict) else content
-        if isinstance(tests, list) and all(isinstance(test, dict) and "test" in test for test in tests):
-            tests = {test["test"]: test for test in tests}
+        tests = content.get("tests") if isinstance(content, dict) else None
         if not (isinstance(tests, dict) and all(isinstance(counts, dict) for counts in tests.values())):
             raise UserError(f"{path}: not an output of `docmt corpora overlap`: key 'tests' is missing")
-        found += [(name, test, counts) for test, counts in tests.items()]
+        found += [(dataset, test, counts) for test, counts in tests.items()]
     return found
 
 
-def read_counts(arguments: Sequence[str], datasets: Iterable[str]) -> list[tuple[str, dict[str, Any]]]:
-    """Read `counts.json` files, each given as `[NAME=]FILE`. Raises UserError when one is not a mapping."""
+def read_counts(paths: Mapping[str, Path]) -> list[tuple[str, dict[str, Any]]]:
+    """Read `counts.json` files, given by name. Raises UserError when one is not a mapping."""
     found = []
-    for name, path in (_named(argument, datasets, with_stem=True) for argument in arguments):
+    for name, path in paths.items():
         content = read_json(path)
         if not isinstance(content, dict):
             raise UserError(f"{path}: a mapping of counts is needed")
@@ -87,40 +97,23 @@ def read_counts(arguments: Sequence[str], datasets: Iterable[str]) -> list[tuple
 
 
 def read_tree_tables(paths: Sequence[Path], *, needed: Sequence[str]) -> pd.DataFrame:
-    """Join CSV files of `docmt discourse statistics`. Raises UserError when one is of another form."""
-    tables = [read_table(path, needed=["name", *needed], words=("name", "relation")) for path in paths]
-    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+    """Join CSV files of `docmt discourse statistics`. Raises UserError when one has another form."""
+    return _join([read_table(path, needed=["name", *needed], words=("name", "relation")) for path in paths])
 
 
-def read_measurements(arguments: Sequence[str], *, key: str) -> list[tuple[str, dict[str, Any]]]:
-    """Read JSON files that hold a mapping under `key`, each given as `NAME=FILE`.
+def read_measurements(paths: Mapping[str, Path], *, key: str) -> list[tuple[str, dict[str, Any]]]:
+    """Read JSON files that hold a mapping under `key`, given by name.
 
-    Raises UserError for another form, or for a file without such a key.
+    Raises UserError when a file has no such key.
     """
     found = []
-    for argument in arguments:
-        name, path = split_name(argument)
+    for name, path in paths.items():
         content = read_json(path)
         if not (isinstance(content, dict) and isinstance(content.get(key), dict)):
-            raise UserError(f"{path}: not a file of the measurements that are needed here: key {key!r} is missing")
+            raise UserError(f"{path}: not a file of measurements as needed here: key {key!r} is missing")
         found.append((name, content))
     return found
 
 
-def split_name(argument: str) -> tuple[str, Path]:
-    """Name and path of `NAME=FILE`. Raises UserError for another form."""
-    name, equals, path = argument.partition("=")
-    if not (name and equals and path):
-        raise UserError(f"{argument}: write NAME=FILE")
-    return name, Path(path)
-
-
-def _named(argument: str, datasets: Iterable[str], *, with_stem: bool = False) -> tuple[str, Path]:
-    name, equals, path = argument.partition("=")
-    if equals and not Path(argument).exists():
-        return name, Path(path)
-    path = Path(argument)
-    stem = path.name.removesuffix(".json").removesuffix(".counts")
-    known = set(datasets)
-    folder = next((part for part in path.parts[:-1] if part in known), path.parent.name)
-    return (f"{folder}/{stem}" if with_stem else folder), path
+def _join(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from docmt.evaluation.contrast import METRIC as ACCURACY
+from docmt.evaluation.metrics import ACCURACY
+from docmt.report.frames import column, keep
 from docmt.report.gathering import KEY
 
 GROUP = [name for name in KEY if name != "seed"]
@@ -38,12 +39,12 @@ def summarise(scores: pd.DataFrame, *, extra: Sequence[str] = ()) -> pd.DataFram
 
 def translation_scores(summary: pd.DataFrame) -> pd.DataFrame:
     """The rows on whole translations, without those on single pronouns or cases."""
-    return summary[(summary["metric"] != ACCURACY) & summary["kind"].isna()]
+    return keep(summary, (column(summary, "metric") != ACCURACY) & column(summary, "kind").isna())
 
 
 def contrastive_scores(summary: pd.DataFrame, *, by: str | None = None) -> pd.DataFrame:
     """The rows on contrastive test sets: over whole phenomena, or by `distance` or `kind`."""
-    rows = summary[summary["metric"] == ACCURACY]
+    rows = keep(summary, column(summary, "metric") == ACCURACY)
     if by is None:
-        return rows[rows["distance"].isna() & rows["kind"].isna()]
-    return rows[rows[by].notna()]
+        return keep(rows, column(rows, "distance").isna() & column(rows, "kind").isna())
+    return keep(rows, column(rows, by).notna())

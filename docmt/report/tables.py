@@ -1,10 +1,14 @@
-"""A table ready to show, and its forms: text, Markdown, LaTeX."""
+"""A formatted table, and its forms: text, Markdown, LaTeX."""
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 from tabulate import tabulate
+
+from docmt.report.frames import Record, is_missing, records
 
 MISSING = "–"
 LATEX = {
@@ -36,16 +40,16 @@ class Table:
     Attributes:
         key: name of its files.
         title: heading.
-        caption: what the reader must know.
-        header: names of the columns.
+        caption: what readers need to know.
+        header: headings of the columns.
         rows: cells, as many as columns in each row.
         values: the same facts in full precision, for the CSV file.
-        n_labels: leading columns that hold words; the others are numbers and set flush right.
+        n_labels: leading columns that hold words; the others hold numbers and are right-aligned.
         n_remarks: trailing columns that hold words.
-        best: (row, column) of cells to stress.
+        best: (row, column) of cells to highlight.
         muted: rows that are not ours (guessing, published counts).
-        breaks: rows before which a group ends.
-        is_long: whether the page shows it folded.
+        breaks: rows that begin a new group.
+        is_long: whether the page folds it.
     """
 
     key: str
@@ -73,24 +77,59 @@ class Table:
         return ["label"] * self.n_labels + ["number"] * n_numbers + ["remark"] * self.n_remarks
 
 
-def format_score(value: float, deviation: float | None = None, *, digits: int = 2) -> str:
+def format_score(value: float | None, deviation: float | None = None, *, digits: int = 2) -> str:
     """`23.45`, `23.45 ± 0.12` when there is a deviation, or a dash when there is no value."""
-    if pd.isna(value):
+    if value is None or is_missing(value):
         return MISSING
     text = f"{value:.{digits}f}"
-    return text if deviation is None or pd.isna(deviation) else f"{text} ± {deviation:.{digits}f}"
+    return text if deviation is None or is_missing(deviation) else f"{text} ± {deviation:.{digits}f}"
 
 
-def format_count(value: object) -> str:
+def format_count(value: float | None) -> str:
     """A whole number with separators, another number with one digit, or a dash when there is none."""
-    if pd.isna(value):
+    if value is None or is_missing(value):
         return MISSING
     number = float(value)
     return f"{int(number):,}" if number.is_integer() else f"{number:,.1f}"
 
 
+CellMaker = Callable[[Record], str]
+"""From a row to one of its cells."""
+
+
+def word(name: str) -> CellMaker:
+    """Cells with the words of a column."""
+    return lambda record: MISSING if is_missing(record[name]) else str(record[name])
+
+
+def count(name: str) -> CellMaker:
+    """Cells with the counts of a column, as of `format_count`."""
+    return lambda record: format_count(record[name])
+
+
+def score(name: str, *, digits: int = 2) -> CellMaker:
+    """Cells with the numbers of a column, as of `format_score`."""
+    return lambda record: format_score(record[name], digits=digits)
+
+
+def build_table(
+    values: pd.DataFrame, cells: Mapping[str, CellMaker], *, n_repeated: int = 0, **described: Any
+) -> Table:
+    """A table with one row per row of `values`.
+
+    Args:
+        values: in full precision.
+        cells: how the cells of each column are made, by heading.
+        n_repeated: leading columns whose cells are blank where they repeat the row above.
+        described: the other attributes of the table.
+    """
+    rows = [[cell(record) for cell in cells.values()] for record in records(values)]
+    shown, breaks = blank_repeats(rows, n_repeated)
+    return Table(header=list(cells), rows=shown, values=values, **{"breaks": breaks, **described})
+
+
 def blank_repeats(rows: list[list[str]], n_columns: int) -> tuple[list[list[str]], frozenset[int]]:
-    """Blank the leading cells that repeat those of the row above, and say where the first columns change."""
+    """Blank the leading cells that repeat those of the row above, and find the rows where they change."""
     shown, breaks = [], set()
     for i, row in enumerate(rows):
         same = 0
@@ -151,12 +190,12 @@ def to_latex(table: Table) -> str:
 
 
 def escape_latex(text: str) -> str:
-    """Text that LaTeX sets as it stands."""
+    """Text that LaTeX typesets literally."""
     return "".join(LATEX.get(character, character) for character in text)
 
 
 def escape_markdown(text: str) -> str:
-    """Text that Markdown shows as it stands."""
+    """Text that Markdown shows literally."""
     text = re.sub(r"([\\`*|\[\]<>])", r"\\\1", text)
-    # An underscore inside a word is plain text in Markdown; at its edge it would begin emphasis.
+    # An underscore inside a word is plain text in Markdown; at its edge it would start emphasis.
     return re.sub(r"(?<!\w)_|_(?!\w)", r"\\_", text)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from docmt.config.artifacts.report import STAGES
 from docmt.report.stages import stage_of
 from docmt.snakemake import Workflow, slurm_logs
 
@@ -64,7 +65,7 @@ def find_failures(folder: Path, workflow: Workflow, is_planned: Callable[[str, s
             continue
         where = str(log.relative_to(folder))
         announced = workflow.jobs.get(where)
-        stage = stage_of(rule)
+        stage = stage_of(rule, STAGES)
         if not is_planned(stage, name) or (announced and set(announced.outputs) & set(workflow.started)):
             continue
         own = slurm_logs(folder, rule, name)

@@ -32,10 +32,10 @@ def text_options(folder):
     return ["--prefix", str(folder / "t"), "--src-lang", "en", "--tgt-lang", "de"]
 
 
-def test_bleu_writes_rows_with_run_and_provenance(tmp_path, text):
+def test_scores_are_rows_with_run_and_provenance(tmp_path, text):
     path = write_hypotheses(tmp_path / "h.jsonl", text)
     options = ["--hypotheses", str(path), *text_options(tmp_path), *RUN, "fingerprint=abc", "--out"]
-    assert main(["evaluate", "bleu", *options, str(tmp_path / "s.json")]) == 0
+    assert main(["evaluate", "scores", *options, str(tmp_path / "s.json")]) == 0
     content = json.loads((tmp_path / "s.json").read_text())
     row = content["scores"][0]
     assert row["metric"] == "s-BLEU"
@@ -48,11 +48,11 @@ def test_bleu_writes_rows_with_run_and_provenance(tmp_path, text):
     assert set(content["provenance"]["inputs"]) == {"hypotheses", "reference", "documents"}
 
 
-def test_bleu_computes_the_metrics_of_other_programs_or_says_why_not(tmp_path, text):
+def test_scores_hold_the_metrics_of_other_programs_or_says_why_not(tmp_path, text):
     path = write_hypotheses(tmp_path / "h.jsonl", text)
     settings = '{"metrics": ["s-BLEU", "METEOR", "APT"], "aligner_runs": 1}'
     options = ["--settings", settings, "--hypotheses", str(path), *text_options(tmp_path), *RUN]
-    assert main(["evaluate", "bleu", *options, "--training", str(tmp_path / "t"), "--out", str(tmp_path / "s")]) == 0
+    assert main(["evaluate", "scores", *options, "--training", str(tmp_path / "t"), "--out", str(tmp_path / "s")]) == 0
     rows = {row["metric"]: row for row in json.loads((tmp_path / "s").read_text())["scores"]}
     assert rows["s-BLEU"]["value"] == pytest.approx(100)
     meteor, apt = rows["METEOR"], rows["APT"]
@@ -133,7 +133,7 @@ def test_bad_run_keys_give_one_line_and_no_file(tmp_path, text, capsys, run, mes
     path = write_hypotheses(tmp_path / "h.jsonl", text)
     out = tmp_path / "s.json"
     options = ["--hypotheses", str(path), *text_options(tmp_path), "--run", *run, "--out", str(out)]
-    assert main(["evaluate", "bleu", *options]) == 2
+    assert main(["evaluate", "scores", *options]) == 2
     error = capsys.readouterr().err.strip()
     assert message in error
     assert "\n" not in error

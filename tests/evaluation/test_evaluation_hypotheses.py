@@ -37,8 +37,11 @@ def test_line_separators_inside_sentences_are_text(tmp_path):
     ("change", "message"),
     [
         (lambda lines: lines[:2], "ends after 3 sentences, but the split has 5"),
-        (lambda lines: lines[1:], "line 1 is instance 1, but instance 0 is due"),
-        (lambda lines: [lines[0], lines[2] | {"instance": 1}], "line 2 begins at sentence 3, but sentence 2 is due"),
+        (lambda lines: lines[1:], "line 1 is instance 1, but instance 0 is expected"),
+        (
+            lambda lines: [lines[0], lines[2] | {"instance": 1}],
+            "line 2 begins at sentence 3, but sentence 2 is expected",
+        ),
         (lambda lines: [*lines, lines[2] | {"instance": 3, "first_sentence": 5}], "line 4 ends after sentence 5"),
         (lambda lines: [lines[0] | {"document": "c"}, *lines[1:]], "line 1 is of document 'c'"),
         (lambda lines: [lines[0] | {"n_sentences": 4, "sentences": ["x"] * 4}, *lines[1:]], "belong to 'b'"),
@@ -62,7 +65,7 @@ def test_reference_of_another_length_is_refused(tmp_path):
     (tmp_path / "test.documents.tsv").write_text("document\tn_sentences\na\t3\n")
     (tmp_path / "test.en").write_text("1\n2\n3\n")
     (tmp_path / "test.de").write_text("1\n2\n")
-    with pytest.raises(UserError, match=r"test\.de: 2 lines, but .* counts 3 sentences; line 3 is the first"):
+    with pytest.raises(UserError, match=r"test\.de: 2 lines, but .* counts 3 sentences; line 3 has no counterpart"):
         read_reference(tmp_path / "test", src_lang="en", tgt_lang="de")
     (tmp_path / "test.de").write_text("1\n\n3\n")
     index, lines = read_reference(tmp_path / "test", src_lang="en", tgt_lang="de")

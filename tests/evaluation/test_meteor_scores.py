@@ -9,8 +9,9 @@ from test_bleu_scores import REFERENCE, make_hypotheses
 from docmt.errors import UserError
 from docmt.evaluation import meteor
 from docmt.evaluation.meteor import find_meteor, language_options, run_meteor, score_meteor
-from docmt.evaluation.programs import NotComputable
-from docmt.evaluation.settings import METRICS, EvaluationSettings
+from docmt.evaluation.metrics import default_metrics, find_metric
+from docmt.evaluation.programs import NotComputableError
+from docmt.evaluation.settings import EvaluationSettings
 
 SETTINGS = EvaluationSettings(metrics=["METEOR", "d-METEOR (instances)"])
 TRANSLATION = ["Der Hund ist müde und schläft.", "Sie sagte: „Komm!“", "", "Das Haus steht am Fluss.", "Nein.", "Ende"]
@@ -19,7 +20,7 @@ TRANSLATION = ["Der Hund ist müde und schläft.", "Sie sagte: „Komm!“", "",
 def has_meteor():
     try:
         find_meteor()
-    except NotComputable:
+    except NotComputableError:
         return False
     return True
 
@@ -137,7 +138,7 @@ def test_unaligned_hypotheses_are_scored_by_instances():
 
 def test_metrics_of_the_default_settings_need_no_java(monkeypatch):
     monkeypatch.setattr(meteor, "find_meteor", lambda: pytest.fail("looked for"))
-    assert not set(METRICS) & set(meteor.UNITS)
+    assert not any(find_metric(name).needs for name in default_metrics())
     assert score_meteor(make_hypotheses(REFERENCE), REFERENCE, settings=EvaluationSettings(), tgt_lang="de") == []
 
 

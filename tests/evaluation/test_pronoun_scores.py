@@ -6,7 +6,7 @@ from test_bleu_scores import make_hypotheses
 
 from docmt.errors import UserError
 from docmt.evaluation import pronouns
-from docmt.evaluation.programs import NotComputable, find_program
+from docmt.evaluation.programs import NotComputableError, find_program
 from docmt.evaluation.pronouns import (
     FOLDER,
     WEIGHTS,
@@ -168,7 +168,7 @@ def test_unaligned_hypotheses_have_no_score():
 
 def test_what_is_missing_is_said_in_one_line_and_gives_no_number(monkeypatch, caplog):
     def missing():
-        raise NotComputable("no aligner")
+        raise NotComputableError("no aligner")
 
     monkeypatch.setattr(pronouns, "find_aligner", missing)
     arguments = {"settings": EvaluationSettings(), "src_lang": "en"}

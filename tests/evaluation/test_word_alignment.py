@@ -7,7 +7,7 @@ import pytest
 from docmt.errors import UserError
 from docmt.evaluation import alignment
 from docmt.evaluation.alignment import align_words, find_aligner, merge_directions, read_alignments
-from docmt.evaluation.programs import NotComputable, find_program
+from docmt.evaluation.programs import NotComputableError, find_program
 
 needs_aligner = pytest.mark.skipif(find_program("eflomal-align") is None, reason="eflomal is not installed")
 PAIRS = [(["a", "b"], ["x", "y", "z"]), ([], ["x"]), (["a"], ["x"])]
@@ -83,7 +83,7 @@ def test_empty_and_long_sentences_keep_their_places(caplog):
 
 def test_a_missing_aligner_is_said(monkeypatch):
     monkeypatch.setattr(alignment, "find_program", lambda name: None)
-    with pytest.raises(NotComputable, match="pip install eflomal"):
+    with pytest.raises(NotComputableError, match="pip install eflomal"):
         find_aligner()
 
 

@@ -1,29 +1,30 @@
-"""Costs from hand-made benchmarks and logs."""
+"""Costs from hand-made benchmarks and records of jobs."""
 
 import csv
+import json
 import math
 import re
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
+from docmt.errors import UserError
 from docmt.report.costs import costs_table, read_costs, summarise_costs
-from docmt.report.sources import History
 from docmt.report.stages import STAGES, stage_of
 from docmt.report.tables import to_latex, to_text
 
 RULES = Path(__file__).parents[2] / "workflow/rules"
 HEADER = "s\th:m:s\tmax_rss\tmax_vms\tmax_uss\tmax_pss\tio_in\tio_out\tmean_load\tcpu_time\n"
-TRAINING = "05:31:30 INFO 1.07M parameters, {device}, 32-true\n"
+RUN_FOLDER = "runs/{dataset}/{system}/{seed}"
 
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder of benchmarks and logs, with functions to write them."""
+    """A folder of benchmarks and runs, with functions to write them."""
 
     class Folder:
-        benchmarks, logs = tmp_path / "benchmarks", tmp_path / "logs"
+        benchmarks = tmp_path / "benchmarks"
+        run_folders = {f"d_{system}_seed1": tmp_path / f"runs/d/{system}/1" for system in ("a", "a_seed1_b", "c")}
 
         def benchmark(self, rule, name, seconds, cpu="1.00", rss="10.00", text=None):
             path = self.benchmarks / rule / f"{name}.tsv"
@@ -31,19 +32,15 @@ def folder(tmp_path):
             row = "\t".join([str(seconds), "0:00:00", rss, "1", "1", "1", "0", "0", "0", cpu])
             path.write_text(HEADER + row + "\n" if text is None else text)
 
-        def log(self, rule, name, text):
-            path = self.logs / rule / f"{name}.log"
+        def facts(self, name, content, *, system="a"):
+            path = self.run_folders[f"d_{system}_seed1"] / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
+            path.write_text(json.dumps(content))
 
         def read(self, **options):
-            return read_costs(self.benchmarks, logs=self.logs, **options)
+            return read_costs(self.benchmarks, run_folders=self.run_folders, **options)
 
     return Folder()
-
-
-def history(system, steps, seconds):
-    return History("d", system, 1, pd.DataFrame({"step": steps, "seconds": seconds}, dtype="float64"))
 
 
 def test_stages_are_those_of_the_rule_files():
@@ -53,6 +50,13 @@ def test_stages_are_those_of_the_rule_files():
     }
     assert {stage: found[stage] for stage in STAGES} == STAGES
     assert stage_of("mine") == "other"
+
+
+def test_stages_can_be_given(folder):
+    folder.benchmark("b", "x", 5)
+    folder.benchmark("a", "x", 5)
+    costs = folder.read(stages={"one": ["b"], "two": ["a"]})
+    assert [(cost.stage, cost.rule) for cost in costs] == [("one", "b"), ("two", "a")]
 
 
 def test_sums_by_rule_in_the_order_of_the_workflow(folder):
@@ -86,22 +90,55 @@ def test_jobs_too_short_to_be_measured_count_in_wall_time_only(folder, mark):
     assert "--" in to_latex(table)
 
 
+def sessions(*seconds):
+    return [{"from_update": 100 * i, "seconds": time} for i, time in enumerate(seconds)]
+
+
 @pytest.mark.parametrize(
-    ("rule", "line", "gpus"),
+    ("rule", "name", "file"),
     [
-        ("train", TRAINING.format(device="cpu"), 0),
-        ("train", TRAINING.format(device="cuda:0"), 1),
-        ("train", TRAINING.format(device="4 × cuda"), 4),
-        ("translate", "05:31:30 INFO device cuda\n", 1),
-        ("contrast", "05:31:30 INFO device cpu\n", 0),
-        ("translate", "no log line of ours\n", 0),
+        ("train", "d_a_seed1", "model.job.json"),
+        ("translate", "d_a_seed1_test_t", "decoding/test_t.job.json"),
+        ("contrast", "d_a_seed1_pronoun", "decoding/suite_pronoun.json"),
     ],
 )
-def test_gpu_hours_are_those_of_gpus_in_use(folder, rule, line, gpus):
-    folder.benchmark(rule, "d_a_seed1", 1800)
-    folder.log(rule, "d_a_seed1", "05:31:29 WARNING hello\n" + line)
+@pytest.mark.parametrize(("device", "n_devices", "gpus"), [("cpu", 1, 0), ("cuda", 1, 1), ("cuda", 4, 4)])
+def test_gpu_hours_are_those_of_gpus_in_use(folder, rule, name, file, device, n_devices, gpus):
+    folder.benchmark(rule, name, 1800)
+    facts = {"device": device, "n_devices": n_devices}
+    folder.facts(file, {"items": [], "provenance": facts} if rule == "contrast" else facts)
     (record,) = summarise_costs(folder.read())
     assert record["gpu_hours"] == gpus / 2
+    assert "older docmt" not in costs_table(folder.read()).caption
+
+
+def test_the_longest_run_name_that_fits_is_that_of_the_job(folder):
+    folder.benchmark("translate", "d_a_seed1_b_seed1_t", 1800)
+    folder.facts("decoding/t.job.json", {"device": "cuda", "n_devices": 2}, system="a_seed1_b")
+    folder.facts("decoding/b_seed1_t.job.json", {"device": "cpu", "n_devices": 1})
+    (cost,) = folder.read()
+    assert cost.n_gpus == 2
+
+
+@pytest.mark.parametrize("content", [None, {"items": [], "provenance": {"commit": "c0ffee"}}])
+def test_jobs_of_an_older_docmt_count_as_cpu_and_are_named(folder, content):
+    folder.benchmark("contrast", "d_a_seed1_pronoun", 1800)
+    folder.benchmark("gather", "gather", 5)
+    if content is not None:
+        folder.facts("decoding/suite_pronoun.json", content)
+    table = costs_table(folder.read())
+    assert table.values["gpu_hours"].sum() == 0
+    assert "older docmt), which count as the last session on a CPU: 1." in table.caption
+
+
+@pytest.mark.parametrize(
+    "content", [{"device": "cuda"}, {"device": "cuda", "n_devices": 1, "sessions": [{"seconds": 1}]}, ["cuda"]]
+)
+def test_damaged_records_of_jobs_are_one_line(folder, content):
+    folder.benchmark("train", "d_a_seed1", 5)
+    folder.facts("model.job.json", content)
+    with pytest.raises(UserError, match=r"model\.job\.json: not facts of a job"):
+        folder.read()
 
 
 def test_columns_of_extended_benchmarks_are_no_obstacle(folder):
@@ -119,13 +156,11 @@ def test_repeated_jobs_are_summed(folder):
     assert (cost.seconds, cost.cpu_seconds, cost.peak_mib) == (120, 60, 20)
 
 
-def test_resumed_training_counts_the_updates_before(folder):
+def test_resumed_training_counts_earlier_sessions(folder):
     folder.benchmark("train", "d_a_seed1", 50, cpu="100")
-    folder.log("train", "d_a_seed1", TRAINING.format(device="cuda:0") + "05:31:31 INFO resumed after update 150\n")
-    (cost,) = folder.read(histories=[history("a", [100, 200, 300], [40, 80, 120])])
-    assert cost.earlier_seconds == 70  # what lasted longer than the last session is missing at least
-    (cost,) = folder.read(histories=[history("a", [100, 200, 300], [40, 80, 99])])
-    assert cost.earlier_seconds == 60  # half way between updates 100 and 200
+    folder.facts("model.job.json", {"device": "cuda", "n_devices": 1, "sessions": sessions(40, 20, 49.5)})
+    (cost,) = folder.read()
+    assert cost.earlier_seconds == 60
     assert cost.wall_seconds == 110
     assert cost.core_seconds == pytest.approx(220)
     table = costs_table([cost])
@@ -135,24 +170,18 @@ def test_resumed_training_counts_the_updates_before(folder):
 
 def test_uninterrupted_training_counts_once(folder):
     folder.benchmark("train", "d_a_seed1", 150)
-    folder.log("train", "d_a_seed1", TRAINING.format(device="cpu"))
-    (cost,) = folder.read(histories=[history("a", [100, 200], [60, 120]), history("b", [1], [999])])
-    assert cost.earlier_seconds == 0
-
-
-@pytest.mark.parametrize("table", [pd.DataFrame({"step": [1.0]}), pd.DataFrame({"step": [1.0], "seconds": [math.nan]})])
-def test_history_without_times_is_no_obstacle(folder, table):
-    folder.benchmark("train", "d_a_seed1", 150)
-    (cost,) = folder.read(histories=[History("d", "a", 1, table)])
+    folder.facts("model.job.json", {"device": "cpu", "n_devices": 1, "sessions": sessions(120)})
+    folder.facts("model.job.json", {"device": "cpu", "n_devices": 1, "sessions": sessions(999, 1)}, system="c")
+    (cost,) = folder.read()
     assert cost.earlier_seconds == 0
 
 
 @pytest.mark.parametrize("text", ["", "nonsense\n", HEADER, HEADER + "x\t0\n", "\x00\x01"])
-def test_damaged_benchmarks_are_named_and_passed_over(folder, caplog, text):
+def test_damaged_benchmarks_are_named_and_skipped(folder, caplog, text):
     folder.benchmark("gather", "gather", 0, text=text)
     folder.benchmark("render", "render", 5)
     assert [cost.rule for cost in folder.read()] == ["render"]
-    assert "gather.tsv: not a benchmark" in caplog.text
+    assert "gather.tsv: not a Snakemake benchmark" in caplog.text
 
 
 def test_no_benchmarks_no_table(folder):
@@ -164,12 +193,15 @@ def test_report_has_a_section_of_costs_without_its_own(folder, tmp_path, capsys)
     from docmt.cli.main import main
 
     folder.benchmark("train", "d_a_seed1", 5)
+    folder.benchmark("translate", "d_c_seed1_t", 3600)
     folder.benchmark("render", "render", 5)
+    folder.facts("decoding/t.job.json", {"device": "cuda", "n_devices": 1}, system="c")
     scores = tmp_path / "scores.csv"
-    scores.write_text("dataset,system,seed,test,metric,value,n,signature\nd,a,1,t,s-BLEU,20,5,x\n")
-    arguments = ["--scores", str(scores), "--benchmarks", str(folder.benchmarks), "--logs", str(folder.logs)]
+    scores.write_text("dataset,system,seed,test,metric,value,n,signature\nd,c,1,t,s-BLEU,20,5,x\n")
+    manifest = {"runs": {}, "run_folder": str(tmp_path / RUN_FOLDER), "benchmarks": str(folder.benchmarks)}
+    arguments = ["--scores", str(scores), "--manifest", json.dumps(manifest)]
     assert main(["report", "render", *arguments, "--out", str(tmp_path / "out")]) == 0
     assert "## Costs" in (tmp_path / "out/report.md").read_text()
     rows = list(csv.DictReader((tmp_path / "out/tables/costs.csv").open()))
-    assert [row["rule"] for row in rows] == ["train"]
+    assert [(row["rule"], float(row["gpu_hours"])) for row in rows] == [("train", 0), ("translate", 1)]
     assert (tmp_path / "out/tables/costs.tex").exists()

@@ -100,13 +100,13 @@ def test_only_the_tests_named_are_shown():
 
 
 def test_an_average_of_accuracies_is_refused():
-    with pytest.raises(ValueError, match="average is of translation scores"):
+    with pytest.raises(ValueError, match="only translation scores can be averaged"):
         LaidOutTable(title="x", systems=["a"], metrics=["contrastive accuracy"], average=True)
 
 
 def test_names_of_the_reports_own_tables_are_refused():
     for name in OWN_TABLES:
-        with pytest.raises(ValueError, match="take another"):
+        with pytest.raises(ValueError, match="choose another"):
             ReportSettings(tables={name: LaidOutTable(title="x", systems=["a"])})
     with pytest.raises(ValueError, match="becomes part of paths"):
         ReportSettings(tables={"../x": LaidOutTable(title="x", systems=["a"])})
@@ -142,7 +142,7 @@ def test_the_command_writes_four_forms(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("system", "name", "message"),
-    [("a", "table_7", "did you mean 'table_6'"), ("b", "table_6", "hold none of its systems")],
+    [("a", "table_7", "did you mean 'table_6'"), ("b", "table_6", "contain none of its systems")],
 )
 def test_the_command_refuses_what_is_not_there(tmp_path, capsys, system, name, message):
     assert run_table(tmp_path, write_scores(tmp_path, score(system, 1)), name=name) == 2

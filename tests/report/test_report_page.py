@@ -10,7 +10,12 @@ import pytest
 from docmt.cli.main import main
 
 HOSTILE = "<script>alert(1)</script> & $x_1$"
-HEADER = "step,epoch,seconds,tokens_per_second,train_loss,dev_loss,entropy_cross,entropy_encoder,entropy_decoder\n"
+HISTORY = """\
+step,epoch,seconds,tokens_per_second,train_loss,dev_loss,entropy_cross,entropy_encoder,entropy_decoder
+100,1,5,20,8.5,,,,
+200,2,9,21,7.5,7.0,6.1,5.2,nan
+300,3,14,20,6.5,6.0,5.9,5.3,
+"""
 
 
 class Checker(HTMLParser):
@@ -41,8 +46,8 @@ class Checker(HTMLParser):
 
 @pytest.fixture
 def study(tmp_path):
-    """Score files of two systems with two seeds, one score missing, and their histories."""
-    files, histories = [], []
+    """Score files of two systems with two seeds, one score missing, and a manifest with their histories."""
+    files = []
     for system in ("base", HOSTILE):
         for seed in (1, 2):
             keys = {"dataset": "d", "system": system, "seed": seed}
@@ -58,18 +63,20 @@ def study(tmp_path):
             path = tmp_path / f"{len(files)}.json"
             path.write_text(json.dumps({"provenance": {"commit": "c0ffee", "fingerprint": "f00"}, "scores": scores}))
             files.append(str(path))
-        name = "base" if system == "base" else "other"
-        path = tmp_path / f"{name}.csv"
-        path.write_text(HEADER + "100,1,5,20,8.5,,,,\n200,2,9,21,7.5,7.0,6.1,5.2,nan\n300,3,14,20,6.5,6.0,5.9,5.3,\n")
-        histories += [f"d/{name}/seed{seed}={path}" for seed in (1, 2)]
-    return files, histories
+    for name in ("base", "other"):
+        for seed in (1, 2):
+            folder = tmp_path / f"runs/d-{name}-{seed}"
+            folder.mkdir(parents=True)
+            (folder / "history.csv").write_text(HISTORY)
+    runs = {"d": {"base": [1, 2], "other": [1, 2]}}
+    return files, {"runs": runs, "run_folder": str(tmp_path / "runs/{dataset}-{system}-{seed}")}
 
 
-def render(folder, study, *options):
-    files, histories = study
+def render(folder, study):
+    files, manifest = study
     assert main(["report", "gather", "--scores", *files, "--out", str(folder / "scores.csv")]) == 0
-    arguments = ["--scores", str(folder / "scores.csv"), "--out", str(folder / "out"), "--histories", *histories]
-    assert main(["report", "render", *arguments, *options]) == 0
+    arguments = ["--scores", str(folder / "scores.csv"), "--out", str(folder / "out")]
+    assert main(["report", "render", *arguments, "--manifest", json.dumps(manifest)]) == 0
     return (folder / "out" / "report.html").read_text(encoding="utf-8")
 
 
@@ -125,14 +132,13 @@ def test_data_tables_from_files(tmp_path, study):
     (tmp_path / "d").mkdir()
     overlap = tmp_path / "d" / "overlap.json"
     overlap.write_text(json.dumps({"tests": {"test_t": {"sentences": 4, "seen_pairs": 1, "seen_pairs_percent": 25.0}}}))
-    old = tmp_path / "old.json"
-    old.write_text(json.dumps([{"test": "u", "sentences": 7, "sentences_in_train": 2}]))
     statistics = tmp_path / "statistics.csv"
     statistics.write_text("dataset,segmentation,split,sentences\nd,doc,train,123456\n")
     counts = tmp_path / "d" / "test.counts.json"
     counts.write_text(json.dumps({"sentences": 4, "dropped": {"empty": 1}}))
-    named = ["--overlaps", str(overlap), f"e={old}", "--statistics", str(statistics), "--counts", str(counts)]
-    html = render(tmp_path, study, *named)
+    files, manifest = study
+    manifest |= {"overlaps": {"d": str(overlap)}, "statistics": [str(statistics)], "counts": {"d/test": str(counts)}}
+    html = render(tmp_path, (files, manifest))
     assert "1 (25.0 %)" in html
     assert "123,456" in html
     assert "d/test" in html
@@ -141,26 +147,33 @@ def test_data_tables_from_files(tmp_path, study):
 
 def test_scores_alone_are_enough(tmp_path, study):
     files, _ = study
-    html = render(tmp_path, (files, []))
+    html = render(tmp_path, (files, {"runs": {}}))
     assert "Learning curves" not in html
     assert "Translation scores" in html
 
 
 @pytest.mark.parametrize(
-    ("history", "message"),
+    ("changes", "message"),
     [
-        ("d/s={}", "write DATASET/SYSTEM/seedN=FILE"),
-        ("d/s/x={}", "write DATASET/SYSTEM/seedN=FILE"),
-        ("d/s/seed1={}", "line 3, column 'train_loss' is not a number: 'oops'"),
-        ("d/s/seed1=none.csv", "none.csv: no such file"),
+        (
+            {"run_folder": "{dataset}/{sytem}"},
+            "manifest.run_folder: must be a path with {dataset}, {system} and {seed}",
+        ),
+        ({"runs": {"d": {"s": ["1"]}}}, "manifest.runs.d.s.0: a number is needed"),
+        ({"overlap": {}}, "manifest.overlap: unknown key; did you mean 'overlaps'?"),
+        ({"statistics": [5]}, "manifest.statistics.0: "),
+        ({"run_folder": "bad{seed}"}, "line 3, column 'train_loss' is not a number: 'oops'"),
+        ({"run_folder": "none"}, "none/history.csv: no such file"),
     ],
 )
-def test_bad_histories_give_one_line_and_no_report(tmp_path, study, capsys, history, message):
-    path = tmp_path / "bad.csv"
-    path.write_text("step,train_loss\n1,2.5\n2,oops\n")
-    main(["report", "gather", "--scores", *study[0], "--out", str(tmp_path / "scores.csv")])
-    arguments = ["--scores", str(tmp_path / "scores.csv"), "--out", str(tmp_path / "out")]
-    assert main(["report", "render", *arguments, "--histories", history.format(path)]) == 2
+def test_a_bad_manifest_or_history_gives_one_line_and_no_report(tmp_path, study, capsys, monkeypatch, changes, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad1").mkdir()
+    (tmp_path / "bad1/history.csv").write_text("step,train_loss\n1,2.5\n2,oops\n")
+    main(["report", "gather", "--scores", *study[0], "--out", "scores.csv"])
+    (tmp_path / "manifest.json").write_text(json.dumps({"runs": {"d": {"s": [1]}}} | changes))
+    arguments = ["--scores", "scores.csv", "--out", "out", "--manifest", "@manifest.json"]
+    assert main(["report", "render", *arguments]) == 2
     error = capsys.readouterr().err.strip()
     assert message in error
     assert "\n" not in error

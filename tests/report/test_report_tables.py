@@ -3,11 +3,13 @@
 import pandas as pd
 import pytest
 
+from docmt.errors import UserError
+from docmt.evaluation.metrics import METRICS, Metric
 from docmt.report.data import counts_table, overlap_table, passes_table, statistics_table
 from docmt.report.gathering import COLUMNS, TYPES
 from docmt.report.results import contrastive_table, further_table, main_table, split_table
 from docmt.report.settings import ReportSettings
-from docmt.report.sources import History
+from docmt.report.sources import History, read_statistics
 from docmt.report.summary import summarise
 from docmt.report.tables import Table, format_count, format_score, to_latex, to_markdown, to_text
 
@@ -80,6 +82,14 @@ def test_meteor_and_apt_stand_beside_the_published_ones_without_rows_of_single_p
     assert table.header[4:] == ["s-BLEU", "published", "METEOR", "published", "APT", "published"]
     assert table.rows == [["d", "t", "a", "1", "20.00", "41.27", "30.00", "28.46", "60.00", "69.73"]]
     assert further_table(summary, settings) is None
+
+
+def test_a_metric_says_its_digits_and_whether_the_lowest_is_best(monkeypatch):
+    monkeypatch.setitem(METRICS, "TER", Metric("edits", digits=1, lower_is_better=True))
+    rows = [bleu("a", 1, 40.26, metric="TER"), bleu("b", 1, 39, metric="TER"), bleu("a", 1, 20), bleu("b", 1, 21)]
+    table = main_table(summarise(long_table(*rows)), ReportSettings(metrics=["s-BLEU", "TER"]))
+    assert [row[-2:] for row in table.rows] == [["20.00", "40.3"], ["21.00", "39.0"]]
+    assert table.best == {(1, 4), (1, 5)}
 
 
 def test_further_scores_hold_what_the_main_table_does_not():
@@ -178,6 +188,29 @@ def test_statistics_with_the_published_rows_beneath():
         "test, Chen et al. (2021), Table 8",
         "test, Bao et al. (2021), Table 1",
     ]
+
+
+@pytest.mark.parametrize("name", ["cutting", "segmentation"])
+def test_statistics_name_the_cutting_as_older_versions_did_or_as_now(tmp_path, name):
+    path = tmp_path / "statistics.csv"
+    path.write_text(f"dataset,{name},split,sentences\nd,001,train,5\n")
+    table = statistics_table(read_statistics([path]), SETTINGS)
+    assert table.header == ["Dataset", name.capitalize(), "Split", "sentences"]
+    assert table.rows == [["d", "001", "train", "5"]]
+
+
+def test_statistics_of_an_older_version_and_of_this_one_are_joined(tmp_path):
+    for dataset, name in (("d", "segmentation"), ("e", "cutting")):
+        (tmp_path / dataset).write_text(f"dataset,{name},split,sentences\n{dataset},doc,train,5\n")
+    table = statistics_table(read_statistics([tmp_path / "d", tmp_path / "e"]), SETTINGS)
+    assert table.header == ["Dataset", "Cutting", "Split", "sentences"]
+    assert table.rows == [["d", "doc", "train", "5"], ["e", "doc", "train", "5"]]
+
+
+def test_statistics_without_the_cutting_are_refused(tmp_path):
+    (tmp_path / "statistics.csv").write_text("dataset,split,sentences\nd,train,5\n")
+    with pytest.raises(UserError, match="column 'cutting' is missing"):
+        read_statistics([tmp_path / "statistics.csv"])
 
 
 def test_overlap_and_counts():

@@ -95,7 +95,7 @@ def test_causes_of_all_languages_are_columns():
 
 
 def test_a_picture_is_taken_in_as_it_was_drawn(trees):
-    (picture,) = tree_pictures([f"d/parsed={trees / 'a.svg'}"])
+    (picture,) = tree_pictures({"d/parsed": trees / "a.svg"})
     assert (picture.key, picture.png) == ("tree_d_parsed", None)
     assert "&lt;script&gt;" in picture.inline_svg
     assert "<script" not in picture.inline_svg
@@ -116,18 +116,14 @@ def test_another_picture_is_refused(tmp_path, content):
     path = tmp_path / "x.svg"
     path.write_text(content)
     with pytest.raises(UserError, match=r"x\.svg: not a picture of `docmt discourse draw`"):
-        tree_pictures([f"x={path}"])
+        tree_pictures({"x": path})
 
 
-@pytest.mark.parametrize(
-    ("argument", "message"),
-    [("{}", "write NAME=FILE"), ("a={}", "key 'scores' is missing"), ("a=no.json", "no such file")],
-)
-def test_other_files_are_one_line(tmp_path, argument, message):
-    path = tmp_path / "x.json"
-    path.write_text('{"parseval": {}}')
+@pytest.mark.parametrize(("name", "message"), [("x.json", "key 'scores' is missing"), ("no.json", "no such file")])
+def test_other_files_are_one_line(tmp_path, name, message):
+    (tmp_path / "x.json").write_text('{"parseval": {}}')
     with pytest.raises(UserError, match=message):
-        read_measurements([argument.format(path)], key="scores")
+        read_measurements({"a": tmp_path / name}, key="scores")
 
 
 def test_the_page_has_the_section(trees, tmp_path):
@@ -137,15 +133,16 @@ def test_the_page_has_the_section(trees, tmp_path):
     (tmp_path / "parser.json").write_text(json.dumps(EVALUATION | {"baselines": {"chain": CHAIN}}))
     scores, out = str(tmp_path / "scores.csv"), tmp_path / "out"
     assert main(["report", "gather", "--scores", str(tmp_path / "score.json"), "--out", scores]) == 0
-    options = {
-        "--tree-statistics": trees / "s.csv",
-        "--tree-relations": trees / "r.csv",
-        "--segmenters": f"gum={tmp_path / 'segmenter.json'}",
-        "--parsers": f"gum={tmp_path / 'parser.json'}",
-        "--tree-pictures": f"d/parsed={trees / 'a.svg'}",
+    manifest = {
+        "runs": {},
+        "tree_statistics": [str(trees / "s.csv")],
+        "tree_relations": [str(trees / "r.csv")],
+        "segmenters": {"gum": str(tmp_path / "segmenter.json")},
+        "parsers": {"gum": str(tmp_path / "parser.json")},
+        "tree_pictures": {"d/parsed": str(trees / "a.svg")},
     }
-    arguments = [str(part) for option in options.items() for part in option]
-    assert main(["report", "render", "--scores", scores, *arguments, "--out", str(out)]) == 0
+    command = ["report", "render", "--scores", scores, "--out", str(out)]
+    assert main([*command, "--manifest", json.dumps(manifest)]) == 0
     html = (out / "report.html").read_text(encoding="utf-8")
     for key in ("trees", "tree_relations", "segmenters", "parsers", "tree_d_parsed"):
         assert f'id="trees-{key}"' in html
@@ -154,5 +151,5 @@ def test_the_page_has_the_section(trees, tmp_path):
     assert {"parsers.csv", "parsers.tex", "segmenters.csv", "trees.csv", "tree_relations.csv"} <= names
     assert "tree_d_parsed.svg" in names
     assert "tree_d_parsed.png" not in names
-    assert main(["report", "render", "--scores", scores, "--out", str(out)]) == 0
+    assert main(command) == 0
     assert "EDUs and trees" not in (out / "report.html").read_text(encoding="utf-8")

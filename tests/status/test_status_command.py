@@ -68,7 +68,9 @@ def test_costs(folder, capsys):
     assert status(folder, "--costs") == 0
     assert "no job has finished" in capsys.readouterr().out
     folder.write("results/benchmarks/train/" + folder.stem + ".tsv", "s\tmax_rss\tcpu_time\n7200\tNA\tNA\n")
-    folder.write(folder.run_folder / "history.csv", "step,seconds\n10,9000\n")
+    sessions = [{"from_update": 0, "seconds": 1800}, {"from_update": 5, "seconds": 7200}]
+    facts = {"device": "cpu", "n_devices": 1, "sessions": sessions}
+    folder.write(folder.run_folder / "model.job.json", json.dumps(facts))
     assert status(folder, "--costs") == 0
     text = capsys.readouterr().out
     assert "2.500" in text

@@ -7,7 +7,7 @@ from docmt.config.artifacts.base import Artifact, as_argument, handed_on, made_b
 from docmt.config.artifacts.runs import RunArtifacts, run_folder
 from docmt.config.facts import system_facts
 from docmt.config.systems import Run, list_runs
-from docmt.evaluation.contrast import METRIC as ACCURACY
+from docmt.evaluation.metrics import ACCURACY
 from docmt.report.settings import LaidOutTable
 
 
@@ -60,6 +60,7 @@ class StudyArtifacts(RunArtifacts):
             "counts": counts,
             "tree_statistics": [made.files[0] for made in statistics],
             "tree_relations": [made.files[1] for made in statistics],
+            "stages": rules_by_stage(StudyArtifacts),
             "benchmarks": "results/benchmarks",
         }
         for name, group in {**by_dataset, **by_name}.items():

@@ -15,6 +15,7 @@ from docmt.config.systems import (
     model_settings,
     training_settings,
 )
+from docmt.evaluation.metrics import needs_training_text
 
 CONTRAST_KEYS = {"max_batch_tokens", "context", "precision"}
 """Keys of section `decoding` that matter when given targets are scored: beam and lengths play no part."""
@@ -128,7 +129,7 @@ class RunArtifacts(DiscourseArtifacts):
         """Scores of a run on a test split."""
         settings = self.config.evaluation.model_dump(mode="json")
         hypotheses, references = self.hypotheses(dataset, system, seed, split), self.dataset_split(dataset, split)
-        is_aligned = "APT" in self.config.evaluation.metrics  # words are aligned with the help of the training text
+        is_aligned = needs_training_text(self.config.evaluation.metrics)
         return Artifact(
             [f"{run_folder(Run(dataset, system, int(seed)))}/scores/{split}.json"],
             [settings, hypotheses, references],

@@ -1,0 +1,183 @@
+"""All metrics: what each is called, which function computes it, what it needs and how it is shown.
+
+The settings accept these names, and the report and the table in docs/evaluation.md follow. To add a metric, write a
+function that returns its rows and add an entry here; `make docs` updates the pages.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from docmt.settings import nearest
+
+if TYPE_CHECKING:  # planning a study reads this module and computes nothing
+    from docmt.evaluation.hypotheses import Hypothesis, Unit
+    from docmt.evaluation.rows import ScoreRow
+    from docmt.evaluation.settings import EvaluationSettings
+
+ACCURACY = "contrastive accuracy"
+JAVA, ALIGNER, TRAINING = "Java", "eflomal", "the training text"
+
+
+@dataclass(frozen=True)
+class TranslatedTest:
+    """The translation of a test split, and what it is scored against.
+
+    Attributes:
+        hypotheses: all instances of the split, in order.
+        reference: the sentences of the split, untokenized.
+        settings: which metrics, and how they are computed.
+        prefix: raw text of the split, as `PREFIX.{lang}`.
+        src_lang, tgt_lang: languages.
+        training: raw text of the training split likewise, where there is any.
+    """
+
+    hypotheses: Sequence["Hypothesis"]
+    reference: Sequence[str]
+    settings: "EvaluationSettings"
+    prefix: Path
+    src_lang: str
+    tgt_lang: str
+    training: Path | None = None
+
+
+Scorer = Callable[[TranslatedTest], "list[ScoreRow]"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric.
+
+    Attributes:
+        about: how it is computed, in words.
+        scorer: computes it, together with others, as far as the settings name them; None for contrastive accuracy.
+        unit: what it takes as one segment; None when it has none.
+        needs: what it needs beyond Python. What needs something is computed only when the settings name it.
+        always: whether its scorer reports it even when no setting names it.
+        is_main: whether it is a column of the report's main table by default.
+        digits: after the decimal point in tables.
+        lower_is_better: whether the lowest score is the best.
+    """
+
+    about: str
+    scorer: Scorer | None = None
+    unit: "Unit | None" = None
+    needs: tuple[str, ...] = ()
+    always: bool = False
+    is_main: bool = False
+    digits: int = 2
+    lower_is_better: bool = False
+
+
+def score_bleu(test: TranslatedTest) -> "list[ScoreRow]":
+    """BLEU and chrF, and how long the translations are."""
+    from docmt.evaluation.bleu import score_hypotheses
+
+    return score_hypotheses(test.hypotheses, test.reference, settings=test.settings, tgt_lang=test.tgt_lang)
+
+
+def score_meteor(test: TranslatedTest) -> "list[ScoreRow]":
+    """METEOR."""
+    from docmt.evaluation import meteor
+
+    return meteor.score_meteor(test.hypotheses, test.reference, settings=test.settings, tgt_lang=test.tgt_lang)
+
+
+def score_apt(test: TranslatedTest) -> "list[ScoreRow]":
+    """Accuracy of pronouns."""
+    from docmt.evaluation.pronouns import score_test
+
+    return score_test(test)
+
+
+METRICS: dict[str, Metric] = {
+    "s-BLEU": Metric("sacreBLEU, case-sensitive, detokenized", score_bleu, unit="sentences", is_main=True),
+    "d-BLEU (instances)": Metric(
+        "likewise; what the G-Transformer code computes", score_bleu, unit="instances", is_main=True
+    ),
+    "d-BLEU (documents)": Metric("likewise", score_bleu, unit="documents", is_main=True),
+    "tokenised s-BLEU": Metric(
+        "Moses words, no smoothing: the number of Moses' `multi-bleu.perl`", score_bleu, unit="sentences"
+    ),
+    "tokenised d-BLEU (instances)": Metric("likewise", score_bleu, unit="instances"),
+    "chrF": Metric("chrF2 of sacreBLEU", score_bleu, unit="sentences", is_main=True),
+    "length ratio": Metric("words of the hypotheses per word of the reference", score_bleu, always=True),
+    "aligned instances": Metric(
+        "share of instances with as many sentences as the source; only for unaligned systems", score_bleu, always=True
+    ),
+    "forced ends": Metric(
+        "share of sentences that reached the length limit; only when there are any", score_bleu, always=True
+    ),
+    "METEOR": Metric("METEOR 1.5, see below", score_meteor, unit="sentences", needs=(JAVA,)),
+    "d-METEOR (instances)": Metric("likewise", score_meteor, unit="instances", needs=(JAVA,)),
+    "APT": Metric("accuracy of pronouns, see below", score_apt, needs=(ALIGNER, TRAINING)),
+    ACCURACY: Metric("share of contrastive items that are right, see below", digits=1),
+}
+
+
+def selectable_metrics() -> list[str]:
+    """What the settings of evaluation may name."""
+    return [name for name, metric in METRICS.items() if metric.scorer is not None and not metric.always]
+
+
+def default_metrics() -> list[str]:
+    """What is computed unless the settings say otherwise: all that needs nothing beyond Python."""
+    return [name for name in selectable_metrics() if not METRICS[name].needs]
+
+
+def main_metrics() -> list[str]:
+    """The default columns of the report's main table."""
+    return [name for name, metric in METRICS.items() if metric.is_main]
+
+
+def check_metric(name: str) -> str:
+    """The name itself. Raises ValueError when the settings of evaluation may not name it."""
+    known = selectable_metrics()
+    if name not in known:
+        raise ValueError(f"must name a metric ({nearest(name, known)})")
+    return name
+
+
+def find_metric(name: str) -> Metric:
+    """The metric of a name, which may come from a score file of another program."""
+    return METRICS.get(name, Metric(""))
+
+
+def chosen_units(names: Sequence[str], scorer: Scorer, *, aligned: bool) -> "dict[str, Unit]":
+    """The metrics among `names` that a scorer computes over segments, with their segments.
+
+    Those over sentences are left out unless the hypotheses are aligned.
+    """
+    found = {name: METRICS[name] for name in names}
+    return {
+        name: metric.unit
+        for name, metric in found.items()
+        if metric.scorer is scorer and metric.unit and (aligned or metric.unit != "sentences")
+    }
+
+
+def needs_training_text(names: Sequence[str]) -> bool:
+    """Whether one of these metrics reads the training text."""
+    return any(TRAINING in METRICS[name].needs for name in names)
+
+
+def score_translations(test: TranslatedTest) -> "list[ScoreRow]":
+    """All metrics that the settings name, and those that are always reported."""
+    named = [METRICS[name].scorer for name in test.settings.metrics]
+    scorers = dict.fromkeys(m.scorer for m in METRICS.values() if m.scorer and (m.always or m.scorer in named))
+    return [row for scorer in scorers for row in scorer(test)]
+
+
+def metrics_table() -> str:
+    """The metrics as a Markdown table."""
+    segments = {
+        "sentences": "a sentence",
+        "instances": "an instance, its sentences joined by a space",
+        "documents": "a document, its instances joined by a space",
+        None: "–",
+    }
+    lines = ["| metric | one segment is | how | needs |", "|---|---|---|---|"]
+    for name, metric in METRICS.items():
+        lines.append(f"| `{name}` | {segments[metric.unit]} | {metric.about} | {', '.join(metric.needs) or '–'} |")
+    return "\n".join(lines) + "\n"

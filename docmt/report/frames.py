@@ -1,0 +1,54 @@
+"""Typed access to pandas, whose own annotations leave the type of most results open."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pandas as pd
+
+Record = dict[str, Any]
+"""A row, by column."""
+
+
+def records(table: pd.DataFrame) -> list[Record]:
+    """The rows of a table."""
+    return table.to_dict("records")
+
+
+def column(table: pd.DataFrame, name: str) -> pd.Series:
+    """One column; of missing numbers when the table does not have it."""
+    found = table[name] if name in table else pd.Series(float("nan"), index=table.index)
+    if not isinstance(found, pd.Series):
+        raise TypeError(f"the table has several columns {name!r}")
+    return found
+
+
+def keep(table: pd.DataFrame, is_kept: pd.Series) -> pd.DataFrame:
+    """The rows for which `is_kept` holds."""
+    return _frame(table[is_kept])
+
+
+def choose(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Some columns, in the order given."""
+    return _frame(table[list(names)])
+
+
+def groups(table: pd.DataFrame, name: str) -> Iterator[tuple[str, pd.DataFrame]]:
+    """The rows of each value of a column of words, in the order of first appearance."""
+    for value, members in table.groupby(name, sort=False):
+        yield str(value), members
+
+
+def means(table: pd.DataFrame, of: str, *, by: str) -> dict[str, float]:
+    """The mean of one column for each value of another."""
+    return pd.Series(column(table, of).groupby(column(table, by)).mean()).to_dict()
+
+
+def is_missing(value: object) -> bool:
+    """Whether a single value is None, NaN or NA."""
+    return pd.isna(value) is True
+
+
+def _frame(found: object) -> pd.DataFrame:
+    if not isinstance(found, pd.DataFrame):
+        raise TypeError(f"expected a table, not {type(found).__name__}")
+    return found
