@@ -9,6 +9,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from docmt.batching import fill_batches
 from docmt.corpora.contrastive import ContrastiveItem
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import cut_trees, place_source, prepare_model
@@ -65,7 +66,7 @@ class TargetScorer:
         """Log probability in nats of each candidate."""
         pairs = [pair for number, candidate in enumerate(candidates) for pair in self._split(number, candidate)]
         totals = np.zeros(len(candidates))
-        batches = list(_fill(pairs, self.settings.max_batch_tokens))
+        batches = list(fill_batches(pairs, self.settings.max_batch_tokens, cost=lambda pair: pair.n_tokens))
         for batch in progress(batches, label="score", unit="batches"):
             sums = instance_log_probabilities(self.model, self._pack(batch))
             np.add.at(totals, [pair.candidate for pair in batch], sums)
@@ -133,17 +134,3 @@ def score_suite(
         flat += [Candidate(item.src, candidate, placed) for candidate in item.candidates]
     scores = iter(scorer.score(flat))
     return [{"id": item.id, "scores": [next(scores) for _ in item.candidates]} for item in items]
-
-
-def _fill(pairs: Sequence[Pair], max_tokens: int) -> Iterator[list[Pair]]:
-    """Batches in order, of at most `max_tokens` tokens."""
-    batch: list[Pair] = []
-    total = 0
-    for pair in pairs:
-        if batch and total + pair.n_tokens > max_tokens:
-            yield batch
-            batch, total = [], 0
-        batch.append(pair)
-        total += pair.n_tokens
-    if batch:
-        yield batch

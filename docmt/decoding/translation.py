@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from docmt.batching import fill_batches
 from docmt.decoding.search import Hypothesis, TargetSymbols, search_instances, search_sentences
 from docmt.decoding.settings import DecodingSettings
 from docmt.discourse.documents import DiscourseDocument
@@ -52,7 +53,9 @@ class Translator:
 
     def translate_sources(self, sources: Sequence[Source]) -> Iterator[tuple[int, Hypothesis]]:
         """The best hypothesis of each source with its number, batch by batch (not in order)."""
-        batches = list(_batches(sources, self.settings.max_batch_tokens))
+        tokens = [source.n_tokens for source in sources]
+        order = sorted(range(len(sources)), key=lambda number: (-tokens[number], number))
+        batches = list(fill_batches(order, self.settings.max_batch_tokens, cost=tokens.__getitem__, padded=True))
         with_bar = progress(batches, label="decode", unit="batches")
         for batch in with_bar:
             yield from zip(batch, self._search([sources[number] for number in batch]), strict=True)
@@ -185,20 +188,6 @@ def prepare_model(model: Transformer, settings: DecodingSettings, device: str) -
     if settings.precision == "bfloat16" or (settings.precision == "auto" and device == "cuda"):
         model = model.to(torch.bfloat16)
     return model
-
-
-def _batches(sources: Sequence[Source], max_tokens: int) -> Iterator[list[int]]:
-    """Sources of similar length side by side, the longest first."""
-    order = sorted(range(len(sources)), key=lambda number: (-sources[number].n_tokens, number))
-    batch: list[int] = []
-    for number in order:
-        # The first one is the longest, so this counts the padded size.
-        if batch and (len(batch) + 1) * (sources[batch[0]].n_tokens) > max_tokens:
-            yield batch
-            batch = []
-        batch.append(number)
-    if batch:
-        yield batch
 
 
 def _fit(sentences: list[str], count: int) -> list[str]:
