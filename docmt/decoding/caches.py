@@ -9,9 +9,13 @@ Shape letters: B documents, M beam, R = B × M rows, H heads, K head width, C co
 source sentence (or window), S longest source instance.
 """
 
+from abc import ABC, abstractmethod
+
 import numpy as np
 import torch
 from torch import Tensor
+
+from docmt.models.patterns import CacheKind
 
 MIN_CAPACITY = 64
 
@@ -63,14 +67,55 @@ class Columns:
             self.buffer_2RHCK = self.buffer_2RHCK.index_select(1, rows)
 
 
-class LocalCache:
-    """Self-attention inside the sentence or a window of sentences."""
+class SelfCache(ABC):
+    """The keys and values of one self-attention. What a kind does not do, such as forgetting columns, does nothing.
 
-    def __init__(self, n_rows: int, heads: int, head_width: int, *, like: Tensor) -> None:
-        self.columns = Columns(n_rows, heads, head_width, like=like)
+    Args:
+        n_documents: B.
+        beam: M.
+        like: a tensor of the dtype and on the device of the cache.
+    """
+
+    @abstractmethod
+    def __init__(self, n_documents: int, beam: int, heads: int, head_width: int, *, like: Tensor) -> None: ...
+
+    @abstractmethod
+    def attend(self, query_RHK: Tensor, key_RHK: Tensor, value_RHK: Tensor, bias_RW: Tensor | None) -> Tensor:
+        """Add this step's column and attend to all visible ones; [R, H × K].
+
+        Args:
+            query_RHK: scaled.
+            key_RHK: of this step.
+            value_RHK: of this step.
+            bias_RW: 0 or −inf over the columns; None when every row sees them all.
+        """
+
+    @abstractmethod
+    def select_rows(self, rows: Tensor) -> None:
+        """Follow a reordering of hypotheses inside their documents."""
+
+    @abstractmethod
+    def select_documents(self, documents: Tensor, rows: Tensor) -> None:
+        """Keep only some documents."""
+
+    def share(self, count: int) -> None:
+        """Store the first columns, the same in all hypotheses of each document, once per document."""
+
+    def drop_first(self, count: int) -> None:
+        """Forget the first columns, which no row sees any more."""
+
+    def keep(self, columns: Tensor) -> None:
+        """Forget all columns but some."""
+
+
+class RelatedCache(SelfCache):
+    """Self-attention to related sentences: columns go when no row will see them again, wherever they are."""
+
+    def __init__(self, n_documents: int, beam: int, heads: int, head_width: int, *, like: Tensor) -> None:
+        self.columns = Columns(n_documents * beam, heads, head_width, like=like)
 
     def attend(self, query_RHK: Tensor, key_RHK: Tensor, value_RHK: Tensor, bias_RW: Tensor | None) -> Tensor:
-        """Add this step's column and attend to all visible ones; [R, H × K]."""
+        """See `SelfCache.attend`."""
         self.columns.append(torch.stack((key_RHK, value_RHK))[:, :, :, None])
         keys, values = self.columns.view()
         scores = torch.matmul(query_RHK[:, :, None], keys.transpose(-1, -2))
@@ -79,27 +124,27 @@ class LocalCache:
         return torch.matmul(scores.softmax(-1), values).flatten(1)
 
     def select_rows(self, rows: Tensor) -> None:
-        """Follow a reordering of hypotheses."""
+        """See `SelfCache.select_rows`."""
         self.columns.select_rows(rows)
-
-    def drop_first(self, count: int) -> None:
-        """Forget columns that no row sees any more."""
-        self.columns.drop_first(count)
 
     def select_documents(self, documents: Tensor, rows: Tensor) -> None:
-        """Keep only some documents."""
+        """See `SelfCache.select_documents`."""
         self.columns.select_rows(rows)
 
-
-class RelatedCache(LocalCache):
-    """Self-attention to related sentences: columns go when no row will see them again, wherever they stand."""
-
     def keep(self, columns: Tensor) -> None:
-        """Forget all columns but some."""
+        """See `SelfCache.keep`."""
         self.columns.keep(columns)
 
 
-class GlobalCache:
+class LocalCache(RelatedCache):
+    """Self-attention inside the sentence or a window of sentences: the oldest columns go first."""
+
+    def drop_first(self, count: int) -> None:
+        """See `SelfCache.drop_first`."""
+        self.columns.drop_first(count)
+
+
+class GlobalCache(SelfCache):
     """Self-attention over the whole document: a shared past and a tail per hypothesis."""
 
     def __init__(self, n_documents: int, beam: int, heads: int, head_width: int, *, like: Tensor) -> None:
@@ -107,8 +152,8 @@ class GlobalCache:
         self.shared = Columns(n_documents, heads, head_width, like=like)
         self.tail = Columns(n_documents * beam, heads, head_width, like=like)
 
-    def attend(self, query_RHK: Tensor, key_RHK: Tensor, value_RHK: Tensor) -> Tensor:
-        """Add this step's column and attend to everything so far; [R, H × K]."""
+    def attend(self, query_RHK: Tensor, key_RHK: Tensor, value_RHK: Tensor, bias_RW: Tensor | None) -> Tensor:
+        """See `SelfCache.attend`; there is no bias, as every row sees all columns."""
         self.tail.append(torch.stack((key_RHK, value_RHK))[:, :, :, None])
         tail_keys, tail_values = self.tail.view()
         tail_scores = torch.matmul(query_RHK[:, :, None], tail_keys.transpose(-1, -2))
@@ -124,21 +169,44 @@ class GlobalCache:
         return (output + torch.matmul(weights[..., n:], tail_values)[:, :, 0]).flatten(1)
 
     def select_rows(self, rows: Tensor) -> None:
-        """Follow a reordering of hypotheses inside their documents."""
+        """See `SelfCache.select_rows`."""
         self.tail.select_rows(rows)
 
-    def share(self, count: int) -> None:
-        """Move the first columns of the tail, the same in all hypotheses of each document, to the shared part."""
-        self.shared.append(self.tail.view()[:, :: self.beam, :, :count])
-        self.tail.drop_first(count)
-
     def select_documents(self, documents: Tensor, rows: Tensor) -> None:
-        """Keep only some documents."""
+        """See `SelfCache.select_documents`."""
         self.shared.select_rows(documents)
         self.tail.select_rows(rows)
 
+    def share(self, count: int) -> None:
+        """Move the first columns of the tail to the shared part."""
+        self.shared.append(self.tail.view()[:, :: self.beam, :, :count])
+        self.tail.drop_first(count)
 
-class SentenceMemory:
+
+CACHES: dict[CacheKind, type[SelfCache]] = {"document": GlobalCache, "range": LocalCache, "related": RelatedCache}
+"""The cache for each kind of pattern."""
+
+
+def hide_padding(lengths: Tensor, longest: int, dtype: torch.dtype) -> Tensor:
+    """[rows, longest], 0 for the first entries of each row, as many as `lengths` says, and −inf for the rest."""
+    positions = torch.arange(longest, device=lengths.device)
+    bias = torch.zeros(len(lengths), longest, device=lengths.device)
+    return bias.masked_fill(positions >= lengths[:, None], -torch.inf).to(dtype)
+
+
+class Memory(ABC):
+    """The keys and values of one cross-attention."""
+
+    @abstractmethod
+    def attend(self, query_RHK: Tensor, sentences_R: np.ndarray) -> Tensor:
+        """Attend from each row to what its sentence, numbered over the batch, sees of the source; [R, H × K]."""
+
+    @abstractmethod
+    def select_documents(self, documents: Tensor) -> None:
+        """Keep only some documents."""
+
+
+class SentenceMemory(Memory):
     """Cross-attention to what the current sentence of each row sees: its source sentence, window or related sentences.
 
     Args:
@@ -149,15 +217,11 @@ class SentenceMemory:
 
     def __init__(self, keys_values_2GHLK: Tensor, lengths_G: Tensor, group_of: np.ndarray) -> None:
         self.keys_values_2GHLK, self.group_of = keys_values_2GHLK, group_of
-        length = keys_values_2GHLK.shape[3]
-        positions = torch.arange(length, device=lengths_G.device)
-        bias_GL = torch.zeros(len(lengths_G), length, device=lengths_G.device)
-        bias_GL = bias_GL.masked_fill(positions >= lengths_G[:, None], -torch.inf)
-        self.bias_GL = bias_GL.to(keys_values_2GHLK.dtype)
+        self.bias_GL = hide_padding(lengths_G, keys_values_2GHLK.shape[3], keys_values_2GHLK.dtype)
         self.sentences: np.ndarray | None = None
 
     def attend(self, query_RHK: Tensor, sentences_R: np.ndarray) -> Tensor:
-        """Attend from each row to its sentence; [R, H × K]."""
+        """See `Memory.attend`."""
         if self.sentences is None or not np.array_equal(self.sentences, sentences_R):
             rows = torch.from_numpy(self.group_of[sentences_R]).to(query_RHK.device)
             self.keys, self.values = self.keys_values_2GHLK.index_select(1, rows)
@@ -167,11 +231,11 @@ class SentenceMemory:
         return torch.matmul(scores.softmax(-1), self.values).flatten(1)
 
     def select_documents(self, documents: Tensor) -> None:
-        """Sentences are numbered over the batch: nothing to do but to gather anew."""
+        """See `Memory.select_documents`. Sentences stay numbered over the batch: the next step gathers those it needs."""
         self.sentences = None
 
 
-class DocumentMemory:
+class DocumentMemory(Memory):
     """Cross-attention to the whole source instance, stored once per document.
 
     Args:
@@ -185,13 +249,10 @@ class DocumentMemory:
         length = keys_values_2BHSK.shape[3]
         self.bias_BS: Tensor | None = None
         if bool((lengths_B < length).any()):
-            positions = torch.arange(length, device=lengths_B.device)
-            bias = torch.zeros(len(lengths_B), length, device=lengths_B.device)
-            bias = bias.masked_fill(positions >= lengths_B[:, None], -torch.inf)
-            self.bias_BS = bias.to(keys_values_2BHSK.dtype)
+            self.bias_BS = hide_padding(lengths_B, length, keys_values_2BHSK.dtype)
 
-    def attend(self, query_RHK: Tensor) -> Tensor:
-        """Attend from each row to its source instance; [R, H × K]."""
+    def attend(self, query_RHK: Tensor, sentences_R: np.ndarray) -> Tensor:
+        """See `Memory.attend`; each row sees its source instance."""
         keys, values = self.keys_values_2BHSK
         query_BHMK = query_RHK.unflatten(0, (-1, self.beam)).transpose(1, 2)
         scores = torch.matmul(query_BHMK, keys.transpose(-1, -2))
@@ -200,7 +261,7 @@ class DocumentMemory:
         return torch.matmul(scores.softmax(-1), values).transpose(1, 2).flatten(0, 1).flatten(1)
 
     def select_documents(self, documents: Tensor) -> None:
-        """Keep only some documents."""
+        """See `Memory.select_documents`."""
         self.keys_values_2BHSK = self.keys_values_2BHSK.index_select(1, documents)
         if self.bias_BS is not None:
             self.bias_BS = self.bias_BS[documents]

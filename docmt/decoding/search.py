@@ -19,7 +19,6 @@ from torch import Tensor
 from docmt.decoding.incremental import IncrementalDecoder
 from docmt.decoding.settings import DecodingSettings
 from docmt.models.layout import Layout
-from docmt.models.settings import Pattern
 from docmt.models.transformer import Transformer
 from docmt.text.vocabulary import BOS, EOD, EOS, N_SPECIALS
 
@@ -121,7 +120,6 @@ class BeamSearch:
         self.beam = settings.beam_size
         self.is_free = model.settings.target_stream == "free"
         self.restarts_positions = model.settings.positions == "sentence"
-        self.sentences_before = {"group": 0, "window": model.settings.window_sentences}
         self.device = memory_SD.device
         self.forbidden_V = self._forbidden_symbols(model.embedding.num_embeddings)
         self.decoder = IncrementalDecoder(model, memory_SD, layout, self.beam)
@@ -177,17 +175,19 @@ class BeamSearch:
         rows = self.rows
         document_R = np.repeat(np.arange(len(self.documents)), self.beam)
         source_R = document_R if self.is_free else self.first_sentence_B[self.documents][document_R] + rows.sentence
-        starts_R = {pattern: self._starts(pattern) for pattern in self.decoder.local_patterns}
+        starts_R = {
+            pattern: self._starts(first_G[source_R] - source_R)
+            for pattern, first_G in self.decoder.first_visible_G.items()
+        }
         logits = self.decoder.step(torch.from_numpy(self.tokens).to(self.device), rows.position, source_R, starts_R)
         log_probabilities = logits.log_softmax(-1).add_(self.forbidden_V)
         is_forced = self._forbid(log_probabilities)
         scores, parents, tokens = self._candidates(log_probabilities)
         self._choose(scores, parents, tokens, is_forced)
 
-    def _starts(self, pattern: Pattern) -> np.ndarray:
-        """int64 [R], the first step that a local pattern sees."""
-        first_visible = np.maximum(self.rows.sentence - self.sentences_before[pattern], 0)
-        return np.take_along_axis(self.rows.starts, first_visible[:, None], 1)[:, 0]
+    def _starts(self, distance_R: np.ndarray) -> np.ndarray:
+        """int64 [R], the step at which the sentence began that is `distance_R` (≤ 0) from the current one."""
+        return np.take_along_axis(self.rows.starts, (self.rows.sentence + distance_R)[:, None], 1)[:, 0]
 
     def _forbid(self, log_probabilities: Tensor) -> np.ndarray:
         """Rule out, in place, what may not come next; returns which rows must end by the length limit."""

@@ -1,16 +1,25 @@
 """Settings of a model: its size, and what each attention sees."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
+from docmt.models.patterns import PATTERNS, find_pattern, need_trees
 from docmt.settings import Settings
 
 Context = Literal["document", "none"]
 """What a model with a context encoder reads: whole documents, or sentences without context."""
 Positions = Literal["instance", "sentence"]
 """What positions run through."""
-Pattern = Literal["group", "window", "global", "rst", "combined", "rst_serial", "rst_parallel", "rst_mix"]
+
+
+def _check_pattern(name: str) -> str:
+    find_pattern(name)
+    return name
+
+
+PatternName = Annotated[str, AfterValidator(_check_pattern), WithJsonSchema({"enum": list(PATTERNS), "type": "string"})]
+"""A pattern of docmt or of an installed package; the JSON schema names those of docmt."""
 
 
 class AttentionSettings(Settings):
@@ -23,18 +32,18 @@ class AttentionSettings(Settings):
     rst after it, summed by a gate (RST-Transformer, Eq. 8–13).
     """
 
-    lower: Pattern = "global"
+    lower: PatternName = "global"
     """Pattern of the lower layers."""
-    upper: Pattern = "global"
+    upper: PatternName = "global"
     """Pattern of the upper layers."""
     upper_layers: int = Field(2, ge=0)
     """How many layers, counted from the top, are upper layers."""
 
-    def pattern(self, layer: int, n_layers: int) -> Pattern:
+    def pattern(self, layer: int, n_layers: int) -> str:
         """The pattern of layer `layer` (from 0) of a stack of `n_layers`."""
         return self.upper if layer >= n_layers - self.upper_layers else self.lower
 
-    def patterns(self) -> set[Pattern]:
+    def patterns(self) -> set[str]:
         """Patterns that occur."""
         return {self.lower, self.upper} if self.upper_layers else {self.lower}
 
@@ -86,7 +95,7 @@ class ModelSettings(Settings):
     @property
     def needs_trees(self) -> bool:
         """Whether an attention reads discourse trees."""
-        return any(pattern.startswith("rst") for pattern in self.patterns())
+        return need_trees(self.patterns())
 
     @property
     def context_layers(self) -> int:
@@ -106,7 +115,7 @@ class ModelSettings(Settings):
         """Whether no attention looks beyond a sentence."""
         return self.context is None and self.patterns() == {"group"}
 
-    def patterns(self) -> set[Pattern]:
+    def patterns(self) -> set[str]:
         """Patterns that occur in any of the three attentions."""
         attentions = (self.encoder_attention, self.decoder_attention, self.cross_attention)
         return set().union(*(attention.patterns() for attention in attentions))

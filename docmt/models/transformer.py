@@ -4,6 +4,7 @@ Shape letters: N packed target tokens, S packed source tokens, D width, V vocabu
 """
 
 import math
+from collections.abc import Iterator
 from functools import partial
 
 import torch
@@ -11,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from docmt.models.context import ContextEncoder
-from docmt.models.layers import DecoderLayer, EncoderLayer
+from docmt.models.layers import Attention, DecoderLayer, EncoderLayer
 from docmt.models.layout import Layout
 from docmt.models.settings import ModelSettings
 
@@ -81,6 +82,14 @@ class Transformer(nn.Module):
         hidden_ND = self.embedding(tokens_N) * math.sqrt(width)
         hidden_ND = hidden_ND + table_TD[positions_N].to(hidden_ND.dtype)
         return F.dropout(hidden_ND, self.settings.dropout, self.training)
+
+    def attentions(self) -> Iterator[tuple[str, Attention]]:
+        """Every attention of encoder and decoder with its name."""
+        for i, layer in enumerate(self.encoder):
+            yield f"encoder.{i}.self_attention", layer.self_attention
+        for i, layer in enumerate(self.decoder):
+            yield f"decoder.{i}.self_attention", layer.self_attention
+            yield f"decoder.{i}.cross_attention", layer.cross_attention
 
     def logits(self, hidden_ND: Tensor) -> Tensor:
         """Scores of all symbols, [N, V], with the shared table."""

@@ -79,7 +79,7 @@ class BatchTrees:
         """The same trees, with more instances open."""
         return replace(self, open_B=self.open_B | open_B)
 
-    def edus_B(self, sentences_B: np.ndarray) -> np.ndarray:
+    def n_edus(self, sentences_B: np.ndarray) -> np.ndarray:
         """EDUs of each instance; int64."""
         return np.add.reduceat(self.edu_counts_G, np.cumsum(sentences_B) - sentences_B)
 

@@ -172,7 +172,7 @@ def test_the_way_back_drops_the_wider_attention(architecture):
         ({"width": 32}, "has shape"),
         ({"feed_forward_width": 32}, "feed_forward.inner.weight has shape"),
         ({"encoder_layers": 3}, "lacks encoder.2"),
-        ({"decoder_layers": 1}, "has beside this one decoder.1"),
+        ({"decoder_layers": 1}, "has, unlike this one, decoder.1"),
     ],
 )
 def test_models_of_another_size_are_refused(values, message):
