@@ -4,8 +4,8 @@ Every attention pattern of the three papers is such a grouping. Queries are pack
 a group's keys are any rows of the packed keys. For computing, groups of similar size are put side by side in buckets,
 so that little of a padded batch is padding.
 
-Shape letters: N packed queries, M packed keys, G groups, P padded rows of all buckets, g groups of one bucket,
-q and k padded queries and keys of one bucket.
+Shape letters: N packed queries, M packed keys, G groups, U units, P padded rows of all buckets or pairs of a group and a
+unit, g groups of one bucket, q and k padded queries and keys of one bucket.
 """
 
 from collections.abc import Sequence
@@ -94,6 +94,40 @@ class Grouping:
         """Groups whose keys are one contiguous range of the packed keys each."""
         key_rows = expand_ranges(key_starts_G, key_lengths_G)
         return cls(query_lengths_G, key_lengths_G, key_rows, is_causal, torch.device(device))
+
+    @classmethod
+    def of_units(
+        cls,
+        groups_P: np.ndarray,
+        units_P: np.ndarray,
+        *,
+        query_lengths_G: np.ndarray,
+        key_lengths_U: np.ndarray,
+        is_causal: bool = False,
+        device: torch.device | str = "cpu",
+    ) -> "Grouping":
+        """Groups whose keys are whole units, such as sentences or EDUs, in packed order.
+
+        Args:
+            groups_P: int64, with `units_P` the pairs of a group and a unit that it sees, in any order; each group sees
+                at least one.
+            units_P: int64.
+            query_lengths_G: int64, queries of each group.
+            key_lengths_U: int64, keys of each unit.
+            is_causal: see `Grouping`; then the own unit of a group must be the last one that it sees.
+            device: where the index tensors go.
+        """
+        n_units = len(key_lengths_U)
+        groups_P, units_P = np.divmod(np.unique(groups_P * n_units + units_P), n_units)
+        key_starts_U = np.cumsum(key_lengths_U) - key_lengths_U
+        lengths_P = key_lengths_U[units_P]
+        return cls(
+            query_lengths_G,
+            np.add.reduceat(lengths_P, np.flatnonzero(np.diff(groups_P, prepend=-1))),
+            expand_ranges(key_starts_U[units_P], lengths_P),
+            is_causal,
+            torch.device(device),
+        )
 
     @property
     def n_queries(self) -> int:

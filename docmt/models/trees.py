@@ -4,7 +4,7 @@ A unit is an EDU (encoder) or a sentence (decoder and cross-attention). A group 
 and the units that it is directly related to, its parent and its children (RST-Transformer, Eq. 7). In an open instance
 all units form one group, so each sees all: that is global attention.
 
-Shape letters: B instances, G sentences of the batch, E EDUs, U units, P pairs of a group and a unit that it sees.
+Shape letters: B instances, G sentences of the batch, E EDUs, U units.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from docmt.discourse.dependencies import NO_HEAD, number_through
-from docmt.models.grouping import Grouping, expand_ranges
+from docmt.models.grouping import Grouping
 
 
 @dataclass(frozen=True)
@@ -120,15 +120,11 @@ def related_grouping(
     if is_causal:
         is_past = keys <= queries
         queries, keys = queries[is_past], keys[is_past]
-    # Sorted and without repetition: the keys of a group are in packed order, so its own units are the last past ones.
-    pairs_P = np.unique(groups_U[queries] * n_units + keys)
-    groups_P, keys_P = np.divmod(pairs_P, n_units)
-    key_starts_U = np.cumsum(key_lengths_U) - key_lengths_U
-    lengths_P = key_lengths_U[keys_P]
-    return Grouping(
-        np.add.reduceat(query_lengths_U, np.flatnonzero(np.diff(groups_U, prepend=-1))),
-        np.add.reduceat(lengths_P, np.flatnonzero(np.diff(groups_P, prepend=-1))),
-        expand_ranges(key_starts_U[keys_P], lengths_P),
-        is_causal,
-        device,
+    return Grouping.of_units(
+        groups_U[queries],
+        keys,
+        query_lengths_G=np.add.reduceat(query_lengths_U, np.flatnonzero(np.diff(groups_U, prepend=-1))),
+        key_lengths_U=key_lengths_U,
+        is_causal=is_causal,
+        device=device,
     )
