@@ -27,13 +27,13 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 
 def add_device_options(parser: argparse.ArgumentParser) -> None:
-    """Where to compute."""
+    """Add the options that say where to compute."""
     parser.add_argument("--threads", type=int, default=1, help="CPU threads")
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="device")
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="where to compute")
 
 
 def choose_device(options: argparse.Namespace) -> str:
-    """Set the threads and return `cpu` or `cuda`. Raises UserError when a GPU is asked for and there is none."""
+    """Set the number of threads and return `cpu` or `cuda`. Raises UserError if the GPU asked for is missing."""
     import torch
 
     from docmt.errors import UserError

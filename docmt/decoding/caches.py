@@ -1,9 +1,9 @@
-"""Key and value caches of incremental decoding, one kind per attention pattern.
+"""Key and value caches of incremental decoding, one kind per kind of attention pattern.
 
-Self-attention caches hold one column per step, the same for all rows; a row sees the columns from its own start on.
-Group, window and RST attention forget the columns that no row will see any more. Global attention moves what all
-hypotheses of a document have in common to a part that is stored, read and never reordered once per document instead of
-once per hypothesis; beams soon agree on their past, so only a short tail is ever copied.
+Self-attention caches hold one column per step, the same for all rows; a bias hides the columns that a row does not see.
+Group, window and RST attention forget the columns that no row will see any more. Global attention stores what all
+hypotheses of a document have in common once per document instead of once per hypothesis and never reorders it; beams
+soon agree on their past, so only a short tail is ever copied.
 
 Shape letters: B documents, M beam, R = B × M rows, H heads, K head width, C columns, W visible columns, L longest
 source sentence (or window), S longest source instance.
@@ -25,6 +25,9 @@ class Columns:
 
     Args:
         n_rows: R, or B for the shared part of a global cache.
+        heads: H.
+        head_width: K.
+        like: a tensor of the dtype and on the device of the buffer.
     """
 
     def __init__(self, n_rows: int, heads: int, head_width: int, *, like: Tensor) -> None:
@@ -67,55 +70,29 @@ class Columns:
             self.buffer_2RHCK = self.buffer_2RHCK.index_select(1, rows)
 
 
-class SelfCache(ABC):
-    """The keys and values of one self-attention. What a kind does not do, such as forgetting columns, does nothing.
+class SelfCache:
+    """The keys and values of one self-attention, one column per step. Each kind drops columns in its own way.
 
     Args:
         n_documents: B.
         beam: M.
+        heads: H.
+        head_width: K.
         like: a tensor of the dtype and on the device of the cache.
     """
-
-    @abstractmethod
-    def __init__(self, n_documents: int, beam: int, heads: int, head_width: int, *, like: Tensor) -> None: ...
-
-    @abstractmethod
-    def attend(self, query_RHK: Tensor, key_RHK: Tensor, value_RHK: Tensor, bias_RW: Tensor | None) -> Tensor:
-        """Add this step's column and attend to all visible ones; [R, H × K].
-
-        Args:
-            query_RHK: scaled.
-            key_RHK: of this step.
-            value_RHK: of this step.
-            bias_RW: 0 or −inf over the columns; None when every row sees them all.
-        """
-
-    @abstractmethod
-    def select_rows(self, rows: Tensor) -> None:
-        """Follow a reordering of hypotheses inside their documents."""
-
-    @abstractmethod
-    def select_documents(self, documents: Tensor, rows: Tensor) -> None:
-        """Keep only some documents."""
-
-    def share(self, count: int) -> None:
-        """Store the first columns, the same in all hypotheses of each document, once per document."""
-
-    def drop_first(self, count: int) -> None:
-        """Forget the first columns, which no row sees any more."""
-
-    def keep(self, columns: Tensor) -> None:
-        """Forget all columns but some."""
-
-
-class RelatedCache(SelfCache):
-    """Self-attention to related sentences: columns go when no row will see them again, wherever they are."""
 
     def __init__(self, n_documents: int, beam: int, heads: int, head_width: int, *, like: Tensor) -> None:
         self.columns = Columns(n_documents * beam, heads, head_width, like=like)
 
     def attend(self, query_RHK: Tensor, key_RHK: Tensor, value_RHK: Tensor, bias_RW: Tensor | None) -> Tensor:
-        """See `SelfCache.attend`."""
+        """Add this step's column and attend to all visible ones; [R, H × K].
+
+        Args:
+            query_RHK: scaled queries.
+            key_RHK: keys of this step.
+            value_RHK: values of this step.
+            bias_RW: 0 or −inf over the columns; None when every row sees them all.
+        """
         self.columns.append(torch.stack((key_RHK, value_RHK))[:, :, :, None])
         keys, values = self.columns.view()
         scores = torch.matmul(query_RHK[:, :, None], keys.transpose(-1, -2))
@@ -124,42 +101,55 @@ class RelatedCache(SelfCache):
         return torch.matmul(scores.softmax(-1), values).flatten(1)
 
     def select_rows(self, rows: Tensor) -> None:
-        """See `SelfCache.select_rows`."""
+        """Follow a reordering of hypotheses inside their documents."""
         self.columns.select_rows(rows)
 
     def select_documents(self, documents: Tensor, rows: Tensor) -> None:
-        """See `SelfCache.select_documents`."""
+        """Keep only some documents, whose hypotheses are `rows`."""
         self.columns.select_rows(rows)
 
-    def keep(self, columns: Tensor) -> None:
-        """See `SelfCache.keep`."""
-        self.columns.keep(columns)
-
-
-class LocalCache(RelatedCache):
-    """Self-attention inside the sentence or a window of sentences: the oldest columns go first."""
+    def share(self, count: int) -> None:
+        """The first columns are the same in all hypotheses of each document."""
 
     def drop_first(self, count: int) -> None:
-        """See `SelfCache.drop_first`."""
+        """No row of a `range` pattern sees the first columns any more."""
+
+    def keep(self, columns: Tensor) -> None:
+        """No row of this pattern will see any but these columns, given in rising order."""
+
+
+class LocalCache(SelfCache):
+    """Self-attention inside the sentence or a window of sentences."""
+
+    def drop_first(self, count: int) -> None:
+        """Forget the first columns."""
         self.columns.drop_first(count)
 
 
+class RelatedCache(SelfCache):
+    """Self-attention to related sentences, which may be anywhere."""
+
+    def keep(self, columns: Tensor) -> None:
+        """Forget all columns but these."""
+        self.columns.keep(columns)
+
+
 class GlobalCache(SelfCache):
-    """Self-attention over the whole document: a shared past and a tail per hypothesis."""
+    """Self-attention over the whole document: a shared past and, in `columns`, a tail per hypothesis."""
 
     def __init__(self, n_documents: int, beam: int, heads: int, head_width: int, *, like: Tensor) -> None:
+        super().__init__(n_documents, beam, heads, head_width, like=like)
         self.beam = beam
         self.shared = Columns(n_documents, heads, head_width, like=like)
-        self.tail = Columns(n_documents * beam, heads, head_width, like=like)
 
     def attend(self, query_RHK: Tensor, key_RHK: Tensor, value_RHK: Tensor, bias_RW: Tensor | None) -> Tensor:
-        """See `SelfCache.attend`; there is no bias, as every row sees all columns."""
-        self.tail.append(torch.stack((key_RHK, value_RHK))[:, :, :, None])
-        tail_keys, tail_values = self.tail.view()
-        tail_scores = torch.matmul(query_RHK[:, :, None], tail_keys.transpose(-1, -2))
+        """As `SelfCache.attend`, over the shared part too; every row sees all columns, so there is no bias."""
         n = self.shared.n
         if not n:
-            return torch.matmul(tail_scores.softmax(-1), tail_values).flatten(1)
+            return super().attend(query_RHK, key_RHK, value_RHK, None)
+        self.columns.append(torch.stack((key_RHK, value_RHK))[:, :, :, None])
+        tail_keys, tail_values = self.columns.view()
+        tail_scores = torch.matmul(query_RHK[:, :, None], tail_keys.transpose(-1, -2))
         shared_keys, shared_values = self.shared.view()
         query_BHMK = query_RHK.unflatten(0, (-1, self.beam)).transpose(1, 2)
         shared_scores = torch.matmul(query_BHMK, shared_keys.transpose(-1, -2)).transpose(1, 2).flatten(0, 1)
@@ -168,19 +158,15 @@ class GlobalCache(SelfCache):
         output = torch.matmul(weights_BHMC, shared_values).transpose(1, 2).flatten(0, 1)
         return (output + torch.matmul(weights[..., n:], tail_values)[:, :, 0]).flatten(1)
 
-    def select_rows(self, rows: Tensor) -> None:
-        """See `SelfCache.select_rows`."""
-        self.tail.select_rows(rows)
-
     def select_documents(self, documents: Tensor, rows: Tensor) -> None:
         """See `SelfCache.select_documents`."""
+        super().select_documents(documents, rows)
         self.shared.select_rows(documents)
-        self.tail.select_rows(rows)
 
     def share(self, count: int) -> None:
         """Move the first columns of the tail to the shared part."""
-        self.shared.append(self.tail.view()[:, :: self.beam, :, :count])
-        self.tail.drop_first(count)
+        self.shared.append(self.columns.view()[:, :: self.beam, :, :count])
+        self.columns.drop_first(count)
 
 
 CACHES: dict[CacheKind, type[SelfCache]] = {"document": GlobalCache, "range": LocalCache, "related": RelatedCache}
@@ -231,7 +217,7 @@ class SentenceMemory(Memory):
         return torch.matmul(scores.softmax(-1), self.values).flatten(1)
 
     def select_documents(self, documents: Tensor) -> None:
-        """See `Memory.select_documents`. Sentences stay numbered over the batch: the next step gathers those it needs."""
+        """Gather afresh in the next step; sentences stay numbered over the batch."""
         self.sentences = None
 
 
@@ -241,6 +227,7 @@ class DocumentMemory(Memory):
     Args:
         keys_values_2BHSK: padded keys and values.
         lengths_B: tokens of each source instance.
+        beam: M.
     """
 
     def __init__(self, keys_values_2BHSK: Tensor, lengths_B: Tensor, beam: int) -> None:
@@ -261,7 +248,7 @@ class DocumentMemory(Memory):
         return torch.matmul(scores.softmax(-1), values).transpose(1, 2).flatten(0, 1).flatten(1)
 
     def select_documents(self, documents: Tensor) -> None:
-        """See `Memory.select_documents`."""
+        """Keep only some documents."""
         self.keys_values_2BHSK = self.keys_values_2BHSK.index_select(1, documents)
         if self.bias_BS is not None:
             self.bias_BS = self.bias_BS[documents]

@@ -26,7 +26,7 @@ from docmt.models.trees import BatchTrees
 
 @dataclass(frozen=True)
 class Candidate:
-    """A source document with one given translation, and its trees over the subwords where the model reads them."""
+    """A source document with a given translation and, for models that read them, its trees over the subwords."""
 
     src: Sequence[str]
     tgt: Sequence[str]
@@ -44,12 +44,12 @@ class Pair:
 
     @property
     def n_tokens(self) -> int:
-        """As batches count them."""
+        """Tokens of the longer side, as batches count them."""
         return max(sum(map(len, self.src)), sum(map(len, self.tgt)))
 
 
 class TargetScorer:
-    """Scores given target documents, teacher-forced.
+    """Scores given target documents with teacher forcing.
 
     Args:
         trained: from a model file.
@@ -73,7 +73,7 @@ class TargetScorer:
         return totals.tolist()
 
     def _split(self, number: int, candidate: Candidate) -> Iterator[Pair]:
-        """The instances of a candidate, by the rule that the model was trained with."""
+        """The instances of a candidate, split by the rule that the model was trained with."""
         src = [self.encode(sentence, "src") for sentence in candidate.src]
         tgt = [self.encode(sentence, "tgt") for sentence in candidate.tgt]
         costs = [max(len(a), len(b)) for a, b in zip(src, tgt, strict=True)]
@@ -119,15 +119,18 @@ def instance_log_probabilities(model: Transformer, batch: Batch) -> np.ndarray:
 def score_suite(
     items: Sequence[ContrastiveItem], scorer: TargetScorer, trees: Sequence[DiscourseDocument] | None = None
 ) -> list[dict[str, Any]]:
-    """`{"id", "scores"}` of each item: log probabilities of its candidates.
+    """`{"id", "scores"}` of each item: the log probabilities of its candidates.
 
     Args:
-        trees: of the source documents, one per item and in their order; None scores without.
+        items: of the test set.
+        scorer: of the model.
+        trees: of the source documents, one per item and in their order; None scores without trees.
 
-    Raises UserError when the trees are those of other items.
+    Raises:
+        UserError: the trees belong to other items.
     """
     if trees is not None and [document.id for document in trees] != [item.id for item in items]:
-        raise UserError("the trees are not those of the items of the test set, in their order: parse the test set")
+        raise UserError("the trees do not match the items of the test set in order: parse the test set again")
     flat = []
     for number, item in enumerate(items):
         placed = None if trees is None else place_source(trees[number], item.src, scorer.trained)

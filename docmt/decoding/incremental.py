@@ -128,10 +128,10 @@ class IncrementalDecoder:
         self.model, self.memory_SD, self.layout, self.beam = model, memory_SD, layout, beam
         self.n_documents = len(layout.sentences_B)
         self.cache_like = torch.empty((), dtype=cache_dtype(self.memory_SD), device=self.memory_SD.device)
-        self.layers = [self._layer_state(layer) for layer in model.decoder]
+        self.layers = [self._layer_state(layer) for layer in model.decoder_layers]
         self.first_column = self.n_columns = 0
         self.ancestors_RC = np.empty((self.n_documents * beam, 0), dtype=np.int64)
-        patterns = {part.pattern for layer in model.decoder for part in parts(layer.self_attention)}
+        patterns = {part.pattern for layer in model.decoder_layers for part in parts(layer.self_attention)}
         kinds = {pattern: self._cache_kind(pattern) for pattern in sorted(patterns)}
         self.has_global = "document" in kinds.values()
         # argmax: of the first sentence that each one sees.

@@ -13,7 +13,7 @@ from torch import Tensor
 from docmt.models.layout import Layout
 
 FORGET_SHARE = 0.25
-"""Columns are forgotten when at least this share of them is of no more use to any row …"""
+"""Columns are forgotten when at least this share of them is no longer of use to any row …"""
 MIN_FORGOTTEN = 16
 """… and at least so many are."""
 
@@ -49,11 +49,10 @@ class RelatedSentences:
 
     def forget(self, sentences_R: np.ndarray) -> np.ndarray | None:
         """Drop columns that no row will see again; returns those that stay, or None when too few would go."""
-        is_useful = self.useful_GG[sentences_R[:, None], self.sentences_RC].any(0)
-        n_useless = int((~is_useful).sum())
-        if n_useless < max(MIN_FORGOTTEN, FORGET_SHARE * len(is_useful)):
+        kept = np.flatnonzero(self.useful_GG[sentences_R[:, None], self.sentences_RC].any(0))
+        n_columns = self.sentences_RC.shape[1]
+        if n_columns - len(kept) < max(MIN_FORGOTTEN, FORGET_SHARE * n_columns):
             return None
-        kept = np.flatnonzero(is_useful)
         self.sentences_RC = self.sentences_RC[:, kept]
         return kept
 

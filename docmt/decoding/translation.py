@@ -78,7 +78,7 @@ class Translator:
         return [hypotheses[0] for hypotheses in search_instances(*arguments)]
 
     def _begin(self, sentence: np.ndarray) -> np.ndarray:
-        """A source sentence of an instance with the first token that the model knows."""
+        """A source sentence of an instance with the first token that the model expects."""
         return np.concatenate(([self.trained.first_token("src")], sentence[1:]))
 
     def restore(self, hypothesis: Hypothesis) -> list[str]:
@@ -117,16 +117,20 @@ class Translator:
         """Translate documents given as plain sentences.
 
         Args:
-            trees: of each document, for models that read them; None decodes without.
+            documents: sentences of each.
+            trees: of each document, for models that read them; None decodes without trees.
 
         Returns:
-            As many sentences per document as it has. With a free target stream only whole instances correspond: when
-            their counts differ, the text of the instance stands in its first sentence and the others are empty.
+            As many sentences per document as it has. With a free target stream, only whole instances correspond: when
+            the numbers of sentences differ, the text of the instance is its first sentence and the others are empty.
 
-        Raises UserError when the trees are those of other documents.
+        Raises:
+            UserError: the trees belong to other documents.
         """
         if trees is not None and len(trees) != len(documents):
-            raise UserError(f"there are trees of {len(trees)} documents, but the text has {len(documents)}")
+            raise UserError(
+                f"there are trees for {len(trees)} documents, but the text has {len(documents)}: parse the same text"
+            )
         sources, owners = [], []
         for number, document in enumerate(documents):
             for source in self._split(document, trees[number] if trees is not None else None):
@@ -141,7 +145,7 @@ class Translator:
         return translated
 
     def _split(self, document: Sequence[str], discourse: DiscourseDocument | None) -> Iterator[Source]:
-        """The instances of a document, by its source side alone."""
+        """The instances of a document, split by its source side alone."""
         sentences = [self.trained.encode(sentence, "src") for sentence in document]
         costs = [len(sentence) for sentence in sentences]
         placed = None if discourse is None else place_source(discourse, document, self.trained)
@@ -153,9 +157,9 @@ class Translator:
 
 
 def place_source(discourse: DiscourseDocument, sentences: Sequence[str], trained: TrainedModel) -> PlacedTrees | None:
-    """The trees of a source document over its subwords; None for a model that reads none.
+    """The trees of a source document over its subwords; None for a model that reads no trees.
 
-    Raises UserError when they are those of another document.
+    Raises UserError when they belong to another document.
     """
     if not trained.model.settings.needs_trees:
         return None
@@ -175,14 +179,14 @@ def cut_trees(placed: PlacedTrees, first: int, last: int) -> BatchTrees:
 
 
 def prepare_model(model: Transformer, settings: DecodingSettings, device: str) -> Transformer:
-    """A copy of the model for inference on a device, in half precision where asked for (by default on a GPU).
+    """A copy of the model for inference on a device, in half precision if the settings say so (by default on a GPU).
 
     Raises UserError when the settings leave out a context encoder that the model does not have.
     """
     if settings.context == "none" and model.context is None:
         raise UserError(
-            "decoding.context: none leaves out the context encoder, but this model has none: leave the key out, or "
-            "take a model of architecture global_context"
+            "decoding.context: none leaves out the context encoder, but this model has none: remove the key, or use a "
+            "model of architecture global_context"
         )
     model = copy.deepcopy(model).to(device).eval()
     if settings.precision == "bfloat16" or (settings.precision == "auto" and device == "cuda"):

@@ -20,14 +20,14 @@ Groupings = Callable[[str], Grouping]
 """Gives the grouping of a pattern for the attention at hand."""
 
 Attend = Callable[["MultiHeadAttention", Tensor], Tensor]
-"""Runs one multi-head attention on queries [N, D] (keys and values are the caller's business); gives [N, D]."""
+"""Runs one multi-head attention on queries [N, D] with keys and values that it knows; gives [N, D]."""
 
 INHERITED = "group"
 """The part of a fused attention that corresponds to an attention with one pattern."""
 
 
 class MultiHeadAttention(nn.Module):
-    """Multi-head attention of one pattern (Eq. 5, and Eq. 8 when the pattern is `group`)."""
+    """Multi-head attention of one pattern (G-Transformer, Eq. 5, and Eq. 8 if the pattern is `group`)."""
 
     shares_queries: ClassVar[bool] = False
 
@@ -60,7 +60,9 @@ class MultiHeadAttention(nn.Module):
     def project(self, query_ND: Tensor, memory_MD: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Queries [N, H, K], keys and values [M, H, K]."""
         if memory_MD is None:
-            return F.linear(query_ND, self.in_weight, self.in_bias).unflatten(1, (3, self.heads, -1)).unbind(1)
+            projected = F.linear(query_ND, self.in_weight, self.in_bias)
+            query_NHK, key_NHK, value_NHK = projected.unflatten(1, (3, self.heads, -1)).unbind(1)
+            return query_NHK, key_NHK, value_NHK
         return (self.project_query(query_ND), *self.project_memory(memory_MD))
 
     def project_query(self, query_ND: Tensor) -> Tensor:
@@ -72,7 +74,8 @@ class MultiHeadAttention(nn.Module):
         """Keys and values [M, H, K]."""
         width = memory_MD.shape[-1]
         projected = F.linear(memory_MD, self.in_weight[width:], self.in_bias[width:])
-        return projected.unflatten(1, (2, self.heads, -1)).unbind(1)
+        key_MHK, value_MHK = projected.unflatten(1, (2, self.heads, -1)).unbind(1)
+        return key_MHK, value_MHK
 
 
 class Gate(nn.Linear):
@@ -84,10 +87,11 @@ class Gate(nn.Linear):
     def __init__(self, width: int, *, bias: bool = True) -> None:
         super().__init__(2 * width, width, bias=bias)
 
-    def forward(self, local_ND: Tensor, wide_ND: Tensor) -> Tensor:
-        """G ⊙ local + (1 − g) ⊙ wide, where g = sigmoid of a linear map of both."""
+    # It is a linear map with two inputs; as a child of `Linear` its parameters are named as one's.
+    def forward(self, local_ND: Tensor, wide_ND: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Sum the inputs, gate ⊙ local + (1 − gate) ⊙ wide, where the gate is the sigmoid of a linear map of both."""
         gate_ND = torch.sigmoid(super().forward(torch.cat((local_ND, wide_ND), dim=-1)))
-        # In mixed precision a linear map gives half precision, but layer norms, which may come in, do not.
+        # In mixed precision, linear maps give half precision, but layer norms, which may be an input, do not.
         return torch.lerp(wide_ND, local_ND, gate_ND.to(wide_ND.dtype))
 
 

@@ -86,8 +86,11 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     # Cross-task pre-training, §2.2: a sentence Transformer with a global context encoder and a gate.
     "global_context": _attentions(GROUP, GROUP, GROUP, positions="sentence", context={}),
 }
-"""What each attention sees, in the architectures of docmt itself. `no_context` removes the source side after the target side, as Table 3 does; it and
-`only_group` are the same model under the names of the two tables, and `no_locality` is the document Transformer."""
+"""What each attention sees, in the architectures of docmt itself.
+
+`no_context` removes the source context after the target context, as Table 3 does; it and `only_group` are the same
+model under the names of the two tables, and `no_locality` is the document Transformer.
+"""
 
 
 @functools.cache

@@ -36,7 +36,7 @@ class AttentionSettings(Settings):
     """Pattern of the lower layers."""
     upper: PatternName = "global"
     """Pattern of the upper layers."""
-    upper_layers: int = Field(2, ge=0)
+    upper_layers: int = Field(default=2, ge=0)
     """How many layers, counted from the top, are upper layers."""
 
     def pattern(self, layer: int, n_layers: int) -> str:

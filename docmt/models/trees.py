@@ -1,8 +1,8 @@
 """Discourse trees of a batch, and the groupings of RST attention that follow from them.
 
-A unit is an EDU (encoder) or a sentence (decoder and cross-attention). A group of queries is a unit, which sees itself
-and the units that it is directly related to, its parent and its children (RST-Transformer, Eq. 7). In an open instance
-all units form one group, so each sees all: that is global attention.
+A unit is an EDU (encoder) or a sentence (decoder and cross-attention). A group of queries is a unit, which sees itself,
+its parent and its children (RST-Transformer, Eq. 7). In an open instance all units form one group, so each sees all:
+that is global attention.
 
 Shape letters: B instances, G sentences of the batch, E EDUs, U units.
 """
@@ -40,19 +40,24 @@ class BatchTrees:
         cls, *, edu_lengths: np.ndarray, edu_heads: np.ndarray, edu_counts: np.ndarray, sentence_heads: np.ndarray
     ) -> "BatchTrees":
         """A batch of one closed instance; heads are rows in the instance."""
-        arrays = (np.asarray(array, dtype=np.int64) for array in (edu_lengths, edu_heads, edu_counts, sentence_heads))
-        return cls(*arrays, np.zeros(1, dtype=bool))
+        return cls(
+            edu_lengths_E=np.asarray(edu_lengths, dtype=np.int64),
+            edu_heads_E=np.asarray(edu_heads, dtype=np.int64),
+            edu_counts_G=np.asarray(edu_counts, dtype=np.int64),
+            sentence_heads_G=np.asarray(sentence_heads, dtype=np.int64),
+            open_B=np.zeros(1, dtype=bool),
+        )
 
     @classmethod
     def of_open_instance(cls, src_lengths: np.ndarray) -> "BatchTrees":
-        """A batch of one instance that has no tree, of sentences of so many source tokens."""
+        """A batch of one instance without trees, whose sentences have `src_lengths` source tokens."""
         lengths = np.asarray(src_lengths, dtype=np.int64)
         heads = np.full(len(lengths), NO_HEAD)
         return cls(lengths, heads, np.ones(len(lengths), dtype=np.int64), heads, np.ones(1, dtype=bool))
 
     @classmethod
     def join(cls, batches: Sequence["BatchTrees"]) -> "BatchTrees":
-        """All instances of some batches in one."""
+        """One batch of all instances of several."""
         return cls(
             np.concatenate([trees.edu_lengths_E for trees in batches]),
             number_through([trees.edu_heads_E for trees in batches]),
@@ -65,9 +70,10 @@ class BatchTrees:
     def join_known(
         cls, batches: Sequence["BatchTrees | None"], src_lengths: Sequence[np.ndarray]
     ) -> "BatchTrees | None":
-        """As `join`; instances without trees are open. None when none has any.
+        """As `join`, with instances without trees open. None if none has trees.
 
         Args:
+            batches: trees of each instance, if any.
             src_lengths: source tokens of each sentence, per instance.
         """
         if all(trees is None for trees in batches):
@@ -85,7 +91,7 @@ class BatchTrees:
 
 
 def unit_groups(units_B: np.ndarray, open_B: np.ndarray) -> np.ndarray:
-    """The group of each unit: one of its own, or in open instances one for all; int64 [U].
+    """The group of each unit: one for itself or, in open instances, one for all; int64 [U].
 
     Args:
         units_B: units of each instance, at least 1.
@@ -105,13 +111,15 @@ def related_grouping(
     is_causal: bool,
     device: torch.device,
 ) -> Grouping:
-    """Each group sees its own units and those that they are related to, in packed order (RST-Transformer, Eq. 7).
+    """Each group sees its units and those that they are related to (RST-Transformer, Eq. 7).
 
     Args:
         heads_U: int64, the unit that is each unit's head, or −1.
         groups_U: int64, from `unit_groups`.
-        query_lengths_U, key_lengths_U: int64, queries and keys of each unit.
-        is_causal: of the related units only earlier ones are seen, and of the own group only what is not ahead.
+        query_lengths_U: int64, queries of each unit.
+        key_lengths_U: int64, keys of each unit.
+        is_causal: whether a query sees only earlier related units, and only earlier items of its own group.
+        device: where the index tensors go.
     """
     n_units = len(heads_U)
     children = np.flatnonzero(heads_U >= 0)
