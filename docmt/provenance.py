@@ -1,4 +1,4 @@
-"""Where an artefact comes from: versions, commit, settings and their hash."""
+"""Where an artifact comes from: versions, commit, settings and their hash."""
 
 import functools
 import hashlib
@@ -38,7 +38,7 @@ def _git(root: Path, *arguments: str) -> str:
 
 
 def describe(*, settings: Any = None, **facts: Any) -> dict[str, Any]:
-    """What to store beside an artefact: versions, commit, the settings and their fingerprint, and given facts."""
+    """What to store with an artifact: versions, commit, the settings and their fingerprint, and given facts."""
     versions = {"python": platform.python_version()}
     for name in PACKAGES:
         try:

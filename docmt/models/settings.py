@@ -88,7 +88,7 @@ class ModelSettings(Settings):
     window_sentences: int = Field(2, ge=0)
     """Sentences before the current one that the pattern `window` sees."""
     positions: Positions = "instance"
-    """Whether positions run through the instance or start anew in each sentence."""
+    """Whether positions run through the instance or restart in each sentence."""
     target_stream: Literal["aligned", "free"] = "aligned"
     """`aligned`: one target sentence per source sentence by construction; `free`: one stream that ends itself."""
 
@@ -135,11 +135,9 @@ class ModelSettings(Settings):
             if self.target_stream == "free" and {attention.lower, attention.upper} != {"global"}:
                 raise ValueError(f"target_stream 'free' has no groups, so {name}_attention must be global throughout")
             if self.context is not None and attention.patterns() != {"group"}:
-                raise ValueError(
-                    f"context stands beside a model of sentences, so {name}_attention must be group throughout"
-                )
+                raise ValueError(f"context needs a sentence model, so {name}_attention must be group throughout")
         if self.context is not None and self.positions != "sentence":
-            raise ValueError("context stands beside a model of sentences, so positions must be 'sentence'")
+            raise ValueError("context needs a sentence model, so positions must be 'sentence'")
         if self.context_layers > self.encoder_layers:
             raise ValueError(
                 f"context.layers {self.context_layers} is more than encoder_layers {self.encoder_layers}: "

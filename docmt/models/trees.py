@@ -118,7 +118,7 @@ def related_grouping(
         groups_U: int64, from `unit_groups`.
         query_lengths_U: int64, queries of each unit.
         key_lengths_U: int64, keys of each unit.
-        is_causal: whether a query sees only earlier related units, and only earlier items of its own group.
+        is_causal: whether a query sees only earlier related units, and only earlier items of its group.
         device: where the index tensors go.
     """
     n_units = len(heads_U)

@@ -38,10 +38,10 @@ class Evil:
         return print, ("code that ran",)
 
 
-def change(path, change):
-    """Write a model file with another content."""
+def change(path, edit):
+    """Edit the content of a model file."""
     content = torch.load(path, weights_only=True)
-    change(content)
+    edit(content)
     torch.save(content, path)
 
 

@@ -1,7 +1,10 @@
 """Architectures and attention patterns of other packages, found through entry points."""
 
+import re
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,37 +22,18 @@ from docmt.models.settings import ModelSettings
 from docmt.models.transformer import Transformer
 from docmt.text.vocabulary import BOS, EOS
 
-ROWS = """
-from docmt.models.patterns import Fusion, Pattern
-
-SEES_FIRST = Pattern("first_sentence.groupings:see_first")
-SUM = Fusion("docmt.models.layers:ParallelAttention", ("group", "first"))
-_BOTH = {"lower": "group", "upper": "group_first"}
-ARCHITECTURE = {"encoder_attention": _BOTH, "decoder_attention": _BOTH, "cross_attention": _BOTH}
-"""
-GROUPINGS = '''
-import numpy as np
-from docmt.models.grouping import Grouping
-from docmt.models.layout import SIDES
+MANUAL = (Path(__file__).parents[2] / "docs/models.md").read_text(encoding="utf-8").split("## Your own architecture")[1]
+METADATA, ROWS, GROUPINGS = re.findall(r"```(?:toml|python)\n(.*?)```", MANUAL, flags=re.DOTALL)[:3]
+"""The example of the manual."""
 
 
-def see_first(layout, slot):
-    """Each sentence sees the first one of its document and itself."""
-    queries, keys = (layout.sentence_lengths(side) for side in SIDES[slot])
-    own = np.arange(len(keys))
-    first = layout.first_sentences(len(keys))
-    return Grouping.of_units(
-        np.concatenate((own, own)), np.concatenate((first, own)), query_lengths_G=queries, key_lengths_U=keys,
-        is_causal=slot == "decoder", device=layout.device,
+def entry_points_of(pyproject):
+    """What an installation makes of the entry points in pyproject.toml."""
+    groups = tomllib.loads(pyproject)["project"]["entry-points"]
+    return "".join(
+        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in points.items())
+        for group, points in groups.items()
     )
-'''
-ENTRY_POINTS = """
-[docmt.architectures]
-first_sentence = first_sentence:ARCHITECTURE
-[docmt.patterns]
-first = first_sentence:SEES_FIRST
-group_first = first_sentence:SUM
-"""
 
 
 def add_package(folder, name, entry_points, **modules):
@@ -80,7 +64,7 @@ def packages(tmp_path, monkeypatch):
 
 @pytest.fixture
 def first_sentence(packages):
-    add_package(packages, "first_sentence", ENTRY_POINTS, __init__=ROWS, groupings=GROUPINGS)
+    add_package(packages, "first_sentence", entry_points_of(METADATA), __init__=ROWS, groupings=GROUPINGS)
     return packages
 
 
