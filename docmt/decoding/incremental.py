@@ -134,9 +134,8 @@ class IncrementalDecoder:
         patterns = {part.pattern for layer in model.decoder_layers for part in parts(layer.self_attention)}
         kinds = {pattern: self._cache_kind(pattern) for pattern in sorted(patterns)}
         self.has_global = "document" in kinds.values()
-        # argmax: of the first sentence that each one sees.
         self.first_visible_G = {
-            pattern: layout.visible_sentences(pattern).argmax(1) for pattern, kind in kinds.items() if kind == "range"
+            pattern: layout.first_visible_sentences(pattern) for pattern, kind in kinds.items() if kind == "range"
         }
         self.related = {
             pattern: RelatedSentences(layout, pattern, self.n_documents * beam, like=self.cache_like)

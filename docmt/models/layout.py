@@ -137,3 +137,9 @@ class Layout:
     def visible_sentences(self, pattern: str) -> np.ndarray:
         """Bool [G, G], whether target sentence g sees target sentence h ≤ g in decoder self-attention."""
         return self._of_sentences.grouping("decoder", pattern).dense_mask(len(self.tgt_lengths_G)).cpu().numpy()
+
+    def first_visible_sentences(self, pattern: str) -> np.ndarray:
+        """The first sentence that each target sentence sees in decoder self-attention; int64 [G]."""
+        grouping = self._of_sentences.grouping("decoder", pattern)
+        first_keys = np.cumsum(grouping.key_lengths_G) - grouping.key_lengths_G
+        return np.repeat(grouping.key_rows[first_keys], grouping.query_lengths_G)
