@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from docmt.models.batch import Batch
-from docmt.models.layers import Attention, CombinedAttention, MultiHeadAttention, parts
+from docmt.models.layers import Attention, FusedAttention, MultiHeadAttention, parts
 from docmt.models.transformer import Transformer, sinusoids
 from docmt.text.vocabulary import BOS, EOD, EOS, MASK, PAD, UNK
 
@@ -83,7 +83,7 @@ class DenseTransformer:
             self._one(part, query, memory, everything if part.pattern == "global" else local)
             for part in parts(attention)
         ]
-        return attention.gate(*outputs) if isinstance(attention, CombinedAttention) else outputs[0]
+        return attention.gate(*outputs) if isinstance(attention, FusedAttention) else outputs[0]
 
     def _one(self, part: MultiHeadAttention, query: Tensor, memory: Tensor, mask: Tensor) -> Tensor:
         """Full QKᵀ, masked_fill, softmax, as fairseq's MultiheadAttention."""
@@ -179,7 +179,7 @@ class DenseDecoder:
 
     def _attend(self, attention: Attention, query: Tensor, memory: Tensor, mask: Tensor, *, grows: bool) -> Tensor:
         outputs = [self._one(part, query, memory, mask, grows=grows) for part in parts(attention)]
-        return attention.gate(*outputs) if isinstance(attention, CombinedAttention) else outputs[0]
+        return attention.gate(*outputs) if isinstance(attention, FusedAttention) else outputs[0]
 
     def _one(self, part: MultiHeadAttention, query: Tensor, memory: Tensor, mask: Tensor, *, grows: bool) -> Tensor:
         width = query.shape[-1]

@@ -61,9 +61,9 @@ def run_show(options: argparse.Namespace) -> None:
 
 def run_presets(options: argparse.Namespace) -> None:
     """Print the presets."""
-    from docmt.models.presets import ARCHITECTURES, SIZES
+    from docmt.models.presets import SIZES, all_architectures
 
-    print(json.dumps({"sizes": SIZES, "architectures": ARCHITECTURES}, indent=1))
+    print(json.dumps({"sizes": SIZES, "architectures": all_architectures()}, indent=1))
 
 
 def run_schema(options: argparse.Namespace) -> None:

@@ -1,12 +1,10 @@
 """`docmt decode`: translate instances, score given targets."""
 
 import argparse
-import logging
 from pathlib import Path
+from typing import Any
 
 from docmt.cli.main import HelpFormatter
-
-log = logging.getLogger(__name__)
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
@@ -29,13 +27,13 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 
 def add_device_options(parser: argparse.ArgumentParser) -> None:
-    """Where to compute."""
+    """Add the options that say where to compute."""
     parser.add_argument("--threads", type=int, default=1, help="CPU threads")
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="device")
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="where to compute")
 
 
 def choose_device(options: argparse.Namespace) -> str:
-    """Set the threads and return `cpu` or `cuda`. Raises UserError when a GPU is asked for and there is none."""
+    """Set the number of threads and return `cpu` or `cuda`. Raises UserError if the GPU asked for is missing."""
     import torch
 
     from docmt.errors import UserError
@@ -56,11 +54,12 @@ def run_translate(options: argparse.Namespace) -> None:
     from docmt.files import write_jsonl
     from docmt.instances.storage import load_instances
     from docmt.models.model_file import load_model
+    from docmt.provenance import write_job_facts
 
     settings = DecodingSettings.from_argument(options.settings, where="decoding")
     translator = Translator(load_model(options.model), settings, device=device)
     write_jsonl(options.out, translator.translate_instances(load_instances(options.instances)))
-    _log_device(device)
+    write_job_facts(options.out, **_facts(device))
 
 
 def run_contrast(options: argparse.Namespace) -> None:
@@ -78,11 +77,10 @@ def run_contrast(options: argparse.Namespace) -> None:
     trained = load_model(options.model)
     trees = read_discourse(options.discourse) if options.discourse else None
     items = score_suite(read_suite(options.suite), TargetScorer(trained, settings, device=device), trees)
-    provenance = describe(settings=settings.model_dump(), model=trained.provenance)
+    provenance = describe(settings=settings.model_dump(), model=trained.provenance, **_facts(device))
     write_json(options.out, {"items": items, "provenance": provenance})
-    _log_device(device)
 
 
-def _log_device(device: str) -> None:
-    """For the table of costs, which reads the logs; said at the end, so that bad input stays one line."""
-    log.info("device %s", device)
+def _facts(device: str) -> dict[str, Any]:
+    """What the table of costs needs to know."""
+    return {"device": device, "n_devices": 1}

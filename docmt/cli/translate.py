@@ -1,6 +1,7 @@
 """`docmt translate`: a text file in, a text file out."""
 
 import argparse
+import io
 import sys
 from pathlib import Path
 
@@ -11,16 +12,14 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     parser.add_argument("--model", type=Path, required=True, help="model file")
     parser.add_argument("--input", type=Path, help="UTF-8 text, one sentence per line, a blank line between documents")
-    parser.add_argument("--output", type=Path, help="file to write; without it standard output")
+    parser.add_argument("--output", type=Path, help="file to write (default: standard output)")
     parser.add_argument(
         "--sentences",
         action="store_true",
-        help="the lines are a list of sentences: each is translated by itself, without a context encoder where the "
-        "model has one",
+        help="treat the lines as a list of sentences: translate each by itself, without the context encoder if there "
+        "is one",
     )
-    parser.add_argument(
-        "--discourse", type=Path, help="trees of the documents; without it a model decodes without trees"
-    )
+    parser.add_argument("--discourse", type=Path, help="trees of the documents; by default, decode without trees")
     parser.add_argument("--settings", default="{}", help="DecodingSettings as JSON or @FILE")
     add_device_options(parser)
     parser.set_defaults(run=run)
@@ -39,7 +38,7 @@ def run(options: argparse.Namespace) -> None:
     settings = DecodingSettings.from_argument(options.settings, where="decoding")
     if options.sentences and options.discourse:
         raise UserError(
-            "--sentences and --discourse: a list of sentences has no trees of documents; give one of the two"
+            "--sentences and --discourse: a list of sentences has no document trees; give only one of the two"
         )
     lines = _read(options.input)
     model = load_model(options.model)
@@ -57,7 +56,8 @@ def run(options: argparse.Namespace) -> None:
         for row, sentence in zip(rows, sentences, strict=True):
             output[row] = sentence
     if options.output is None:
-        sys.stdout.reconfigure(encoding="utf-8")
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")
         sys.stdout.writelines(line + "\n" for line in output)
     else:
         write_lines(options.output, output, checksum=False)
@@ -78,7 +78,7 @@ def split_at_blanks(lines: list[str]) -> list[list[int]]:
 
 
 def _read(path: Path | None) -> list[str]:
-    """The lines of a file or of standard input, without CR before the line end."""
+    """The lines of a file or of standard input, without the CR of CRLF line ends."""
     from docmt.errors import UserError
     from docmt.files import read_lines
 

@@ -7,7 +7,7 @@ from docmt.config.rows import MONOLINGUAL, SENTENCES
 from docmt.config.schema import Config
 from docmt.decoding.settings import DecodingSettings
 from docmt.errors import UserError
-from docmt.models.presets import ARCHITECTURES, SIZES
+from docmt.models.presets import SIZES, all_architectures
 from docmt.models.settings import ModelSettings
 from docmt.settings import nearest
 from docmt.text.settings import TextSettings
@@ -53,7 +53,7 @@ def model_settings(config: Config, system: str) -> ModelSettings:
     row = config.systems[system]
     where = f"config.systems.{system}"
     size = look_up(SIZES, row.size, where=f"{where}.size", what="size")
-    architecture = look_up(ARCHITECTURES, row.architecture, where=f"{where}.architecture", what="architecture")
+    architecture = look_up(all_architectures(), row.architecture, where=f"{where}.architecture", what="architecture")
     return ModelSettings.load(merge({**size, **architecture}, row.model), where=f"{where}.model")
 
 

@@ -1,17 +1,21 @@
-"""Key and value caches of incremental decoding, one kind per attention pattern.
+"""Key and value caches of incremental decoding, one kind per kind of attention pattern.
 
-Self-attention caches hold one column per step, the same for all rows; a row sees the columns from its own start on.
-Group, window and RST attention forget the columns that no row will see any more. Global attention moves what all
-hypotheses of a document have in common to a part that is stored, read and never reordered once per document instead of
-once per hypothesis; beams soon agree on their past, so only a short tail is ever copied.
+Self-attention caches hold one column per step, the same for all rows; a bias hides the columns that a row does not see.
+Group, window and RST attention forget the columns that no row will see any more. Global attention stores what all
+hypotheses of a document have in common once per document instead of once per hypothesis and never reorders it; beams
+soon agree on their past, so only a short tail is ever copied.
 
 Shape letters: B documents, M beam, R = B × M rows, H heads, K head width, C columns, W visible columns, L longest
 source sentence (or window), S longest source instance.
 """
 
+from abc import ABC, abstractmethod
+
 import numpy as np
 import torch
 from torch import Tensor
+
+from docmt.models.patterns import CacheKind
 
 MIN_CAPACITY = 64
 
@@ -21,6 +25,9 @@ class Columns:
 
     Args:
         n_rows: R, or B for the shared part of a global cache.
+        heads: H.
+        head_width: K.
+        like: a tensor of the dtype and on the device of the buffer.
     """
 
     def __init__(self, n_rows: int, heads: int, head_width: int, *, like: Tensor) -> None:
@@ -63,14 +70,29 @@ class Columns:
             self.buffer_2RHCK = self.buffer_2RHCK.index_select(1, rows)
 
 
-class LocalCache:
-    """Self-attention inside the sentence or a window of sentences."""
+class SelfCache:
+    """The keys and values of one self-attention, one column per step. Each kind drops columns in its own way.
 
-    def __init__(self, n_rows: int, heads: int, head_width: int, *, like: Tensor) -> None:
-        self.columns = Columns(n_rows, heads, head_width, like=like)
+    Args:
+        n_documents: B.
+        beam: M.
+        heads: H.
+        head_width: K.
+        like: a tensor of the dtype and on the device of the cache.
+    """
+
+    def __init__(self, n_documents: int, beam: int, heads: int, head_width: int, *, like: Tensor) -> None:
+        self.columns = Columns(n_documents * beam, heads, head_width, like=like)
 
     def attend(self, query_RHK: Tensor, key_RHK: Tensor, value_RHK: Tensor, bias_RW: Tensor | None) -> Tensor:
-        """Add this step's column and attend to all visible ones; [R, H × K]."""
+        """Add this step's column and attend to all visible ones; [R, H × K].
+
+        Args:
+            query_RHK: scaled queries.
+            key_RHK: keys of this step.
+            value_RHK: values of this step.
+            bias_RW: 0 or −inf over the columns; None when every row sees them all.
+        """
         self.columns.append(torch.stack((key_RHK, value_RHK))[:, :, :, None])
         keys, values = self.columns.view()
         scores = torch.matmul(query_RHK[:, :, None], keys.transpose(-1, -2))
@@ -79,42 +101,55 @@ class LocalCache:
         return torch.matmul(scores.softmax(-1), values).flatten(1)
 
     def select_rows(self, rows: Tensor) -> None:
-        """Follow a reordering of hypotheses."""
+        """Follow a reordering of hypotheses inside their documents."""
         self.columns.select_rows(rows)
-
-    def drop_first(self, count: int) -> None:
-        """Forget columns that no row sees any more."""
-        self.columns.drop_first(count)
 
     def select_documents(self, documents: Tensor, rows: Tensor) -> None:
-        """Keep only some documents."""
+        """Keep only some documents, whose hypotheses are `rows`."""
         self.columns.select_rows(rows)
 
+    def share(self, count: int) -> None:
+        """The first columns are the same in all hypotheses of each document."""
 
-class RelatedCache(LocalCache):
-    """Self-attention to related sentences: columns go when no row will see them again, wherever they stand."""
+    def drop_first(self, count: int) -> None:
+        """No row of a `range` pattern sees the first columns any more."""
 
     def keep(self, columns: Tensor) -> None:
-        """Forget all columns but some."""
+        """No row of this pattern will see any but these columns, given in rising order."""
+
+
+class LocalCache(SelfCache):
+    """Self-attention inside the sentence or a window of sentences."""
+
+    def drop_first(self, count: int) -> None:
+        """Forget the first columns."""
+        self.columns.drop_first(count)
+
+
+class RelatedCache(SelfCache):
+    """Self-attention to related sentences, which may be anywhere."""
+
+    def keep(self, columns: Tensor) -> None:
+        """Forget all columns but these."""
         self.columns.keep(columns)
 
 
-class GlobalCache:
-    """Self-attention over the whole document: a shared past and a tail per hypothesis."""
+class GlobalCache(SelfCache):
+    """Self-attention over the whole document: a shared past and, in `columns`, a tail per hypothesis."""
 
     def __init__(self, n_documents: int, beam: int, heads: int, head_width: int, *, like: Tensor) -> None:
+        super().__init__(n_documents, beam, heads, head_width, like=like)
         self.beam = beam
         self.shared = Columns(n_documents, heads, head_width, like=like)
-        self.tail = Columns(n_documents * beam, heads, head_width, like=like)
 
-    def attend(self, query_RHK: Tensor, key_RHK: Tensor, value_RHK: Tensor) -> Tensor:
-        """Add this step's column and attend to everything so far; [R, H × K]."""
-        self.tail.append(torch.stack((key_RHK, value_RHK))[:, :, :, None])
-        tail_keys, tail_values = self.tail.view()
-        tail_scores = torch.matmul(query_RHK[:, :, None], tail_keys.transpose(-1, -2))
+    def attend(self, query_RHK: Tensor, key_RHK: Tensor, value_RHK: Tensor, bias_RW: Tensor | None) -> Tensor:
+        """As `SelfCache.attend`, over the shared part too; every row sees all columns, so there is no bias."""
         n = self.shared.n
         if not n:
-            return torch.matmul(tail_scores.softmax(-1), tail_values).flatten(1)
+            return super().attend(query_RHK, key_RHK, value_RHK, None)
+        self.columns.append(torch.stack((key_RHK, value_RHK))[:, :, :, None])
+        tail_keys, tail_values = self.columns.view()
+        tail_scores = torch.matmul(query_RHK[:, :, None], tail_keys.transpose(-1, -2))
         shared_keys, shared_values = self.shared.view()
         query_BHMK = query_RHK.unflatten(0, (-1, self.beam)).transpose(1, 2)
         shared_scores = torch.matmul(query_BHMK, shared_keys.transpose(-1, -2)).transpose(1, 2).flatten(0, 1)
@@ -123,22 +158,41 @@ class GlobalCache:
         output = torch.matmul(weights_BHMC, shared_values).transpose(1, 2).flatten(0, 1)
         return (output + torch.matmul(weights[..., n:], tail_values)[:, :, 0]).flatten(1)
 
-    def select_rows(self, rows: Tensor) -> None:
-        """Follow a reordering of hypotheses inside their documents."""
-        self.tail.select_rows(rows)
+    def select_documents(self, documents: Tensor, rows: Tensor) -> None:
+        """See `SelfCache.select_documents`."""
+        super().select_documents(documents, rows)
+        self.shared.select_rows(documents)
 
     def share(self, count: int) -> None:
-        """Move the first columns of the tail, the same in all hypotheses of each document, to the shared part."""
-        self.shared.append(self.tail.view()[:, :: self.beam, :, :count])
-        self.tail.drop_first(count)
+        """Move the first columns of the tail to the shared part."""
+        self.shared.append(self.columns.view()[:, :: self.beam, :, :count])
+        self.columns.drop_first(count)
 
-    def select_documents(self, documents: Tensor, rows: Tensor) -> None:
+
+CACHES: dict[CacheKind, type[SelfCache]] = {"document": GlobalCache, "range": LocalCache, "related": RelatedCache}
+"""The cache for each kind of pattern."""
+
+
+def hide_padding(lengths: Tensor, longest: int, dtype: torch.dtype) -> Tensor:
+    """[rows, longest], 0 for the first entries of each row, as many as `lengths` says, and −inf for the rest."""
+    positions = torch.arange(longest, device=lengths.device)
+    bias = torch.zeros(len(lengths), longest, device=lengths.device)
+    return bias.masked_fill(positions >= lengths[:, None], -torch.inf).to(dtype)
+
+
+class Memory(ABC):
+    """The keys and values of one cross-attention."""
+
+    @abstractmethod
+    def attend(self, query_RHK: Tensor, sentences_R: np.ndarray) -> Tensor:
+        """Attend from each row to what its sentence, numbered over the batch, sees of the source; [R, H × K]."""
+
+    @abstractmethod
+    def select_documents(self, documents: Tensor) -> None:
         """Keep only some documents."""
-        self.shared.select_rows(documents)
-        self.tail.select_rows(rows)
 
 
-class SentenceMemory:
+class SentenceMemory(Memory):
     """Cross-attention to what the current sentence of each row sees: its source sentence, window or related sentences.
 
     Args:
@@ -149,15 +203,11 @@ class SentenceMemory:
 
     def __init__(self, keys_values_2GHLK: Tensor, lengths_G: Tensor, group_of: np.ndarray) -> None:
         self.keys_values_2GHLK, self.group_of = keys_values_2GHLK, group_of
-        length = keys_values_2GHLK.shape[3]
-        positions = torch.arange(length, device=lengths_G.device)
-        bias_GL = torch.zeros(len(lengths_G), length, device=lengths_G.device)
-        bias_GL = bias_GL.masked_fill(positions >= lengths_G[:, None], -torch.inf)
-        self.bias_GL = bias_GL.to(keys_values_2GHLK.dtype)
+        self.bias_GL = hide_padding(lengths_G, keys_values_2GHLK.shape[3], keys_values_2GHLK.dtype)
         self.sentences: np.ndarray | None = None
 
     def attend(self, query_RHK: Tensor, sentences_R: np.ndarray) -> Tensor:
-        """Attend from each row to its sentence; [R, H × K]."""
+        """See `Memory.attend`."""
         if self.sentences is None or not np.array_equal(self.sentences, sentences_R):
             rows = torch.from_numpy(self.group_of[sentences_R]).to(query_RHK.device)
             self.keys, self.values = self.keys_values_2GHLK.index_select(1, rows)
@@ -167,16 +217,17 @@ class SentenceMemory:
         return torch.matmul(scores.softmax(-1), self.values).flatten(1)
 
     def select_documents(self, documents: Tensor) -> None:
-        """Sentences are numbered over the batch: nothing to do but to gather anew."""
+        """Gather afresh in the next step; sentences stay numbered over the batch."""
         self.sentences = None
 
 
-class DocumentMemory:
+class DocumentMemory(Memory):
     """Cross-attention to the whole source instance, stored once per document.
 
     Args:
         keys_values_2BHSK: padded keys and values.
         lengths_B: tokens of each source instance.
+        beam: M.
     """
 
     def __init__(self, keys_values_2BHSK: Tensor, lengths_B: Tensor, beam: int) -> None:
@@ -185,13 +236,10 @@ class DocumentMemory:
         length = keys_values_2BHSK.shape[3]
         self.bias_BS: Tensor | None = None
         if bool((lengths_B < length).any()):
-            positions = torch.arange(length, device=lengths_B.device)
-            bias = torch.zeros(len(lengths_B), length, device=lengths_B.device)
-            bias = bias.masked_fill(positions >= lengths_B[:, None], -torch.inf)
-            self.bias_BS = bias.to(keys_values_2BHSK.dtype)
+            self.bias_BS = hide_padding(lengths_B, length, keys_values_2BHSK.dtype)
 
-    def attend(self, query_RHK: Tensor) -> Tensor:
-        """Attend from each row to its source instance; [R, H × K]."""
+    def attend(self, query_RHK: Tensor, sentences_R: np.ndarray) -> Tensor:
+        """See `Memory.attend`; each row sees its source instance."""
         keys, values = self.keys_values_2BHSK
         query_BHMK = query_RHK.unflatten(0, (-1, self.beam)).transpose(1, 2)
         scores = torch.matmul(query_BHMK, keys.transpose(-1, -2))

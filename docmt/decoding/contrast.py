@@ -9,6 +9,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from docmt.batching import fill_batches
 from docmt.corpora.contrastive import ContrastiveItem
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import cut_trees, place_source, prepare_model
@@ -25,7 +26,7 @@ from docmt.models.trees import BatchTrees
 
 @dataclass(frozen=True)
 class Candidate:
-    """A source document with one given translation, and its trees over the subwords where the model reads them."""
+    """A source document with a given translation and, for models that read them, its trees over the subwords."""
 
     src: Sequence[str]
     tgt: Sequence[str]
@@ -43,12 +44,12 @@ class Pair:
 
     @property
     def n_tokens(self) -> int:
-        """As batches count them."""
+        """Tokens of the longer side, as batches count them."""
         return max(sum(map(len, self.src)), sum(map(len, self.tgt)))
 
 
 class TargetScorer:
-    """Scores given target documents, teacher-forced.
+    """Scores given target documents with teacher forcing.
 
     Args:
         trained: from a model file.
@@ -65,14 +66,14 @@ class TargetScorer:
         """Log probability in nats of each candidate."""
         pairs = [pair for number, candidate in enumerate(candidates) for pair in self._split(number, candidate)]
         totals = np.zeros(len(candidates))
-        batches = list(_fill(pairs, self.settings.max_batch_tokens))
+        batches = list(fill_batches(pairs, self.settings.max_batch_tokens, cost=lambda pair: pair.n_tokens))
         for batch in progress(batches, label="score", unit="batches"):
             sums = instance_log_probabilities(self.model, self._pack(batch))
             np.add.at(totals, [pair.candidate for pair in batch], sums)
         return totals.tolist()
 
     def _split(self, number: int, candidate: Candidate) -> Iterator[Pair]:
-        """The instances of a candidate, by the rule that the model was trained with."""
+        """The instances of a candidate, split by the rule that the model was trained with."""
         src = [self.encode(sentence, "src") for sentence in candidate.src]
         tgt = [self.encode(sentence, "tgt") for sentence in candidate.tgt]
         costs = [max(len(a), len(b)) for a, b in zip(src, tgt, strict=True)]
@@ -118,32 +119,21 @@ def instance_log_probabilities(model: Transformer, batch: Batch) -> np.ndarray:
 def score_suite(
     items: Sequence[ContrastiveItem], scorer: TargetScorer, trees: Sequence[DiscourseDocument] | None = None
 ) -> list[dict[str, Any]]:
-    """`{"id", "scores"}` of each item: log probabilities of its candidates.
+    """`{"id", "scores"}` of each item: the log probabilities of its candidates.
 
     Args:
-        trees: of the source documents, one per item and in their order; None scores without.
+        items: of the test set.
+        scorer: of the model.
+        trees: of the source documents, one per item and in their order; None scores without trees.
 
-    Raises UserError when the trees are those of other items.
+    Raises:
+        UserError: the trees belong to other items.
     """
     if trees is not None and [document.id for document in trees] != [item.id for item in items]:
-        raise UserError("the trees are not those of the items of the test set, in their order: parse the test set")
+        raise UserError("the trees do not match the items of the test set in order: parse the test set again")
     flat = []
     for number, item in enumerate(items):
         placed = None if trees is None else place_source(trees[number], item.src, scorer.trained)
         flat += [Candidate(item.src, candidate, placed) for candidate in item.candidates]
     scores = iter(scorer.score(flat))
     return [{"id": item.id, "scores": [next(scores) for _ in item.candidates]} for item in items]
-
-
-def _fill(pairs: Sequence[Pair], max_tokens: int) -> Iterator[list[Pair]]:
-    """Batches in order, of at most `max_tokens` tokens."""
-    batch: list[Pair] = []
-    total = 0
-    for pair in pairs:
-        if batch and total + pair.n_tokens > max_tokens:
-            yield batch
-            batch, total = [], 0
-        batch.append(pair)
-        total += pair.n_tokens
-    if batch:
-        yield batch

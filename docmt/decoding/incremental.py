@@ -5,28 +5,19 @@ tokens, G source sentences of the batch.
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from docmt.decoding.caches import DocumentMemory, GlobalCache, LocalCache, RelatedCache, SentenceMemory
+from docmt.decoding.caches import CACHES, DocumentMemory, Memory, SelfCache, SentenceMemory
 from docmt.decoding.related import RelatedSentences
-from docmt.models.layers import (
-    Attention,
-    CombinedAttention,
-    DecoderLayer,
-    MultiHeadAttention,
-    RstParallelAttention,
-    parts,
-)
+from docmt.models.layers import Attention, DecoderLayer, MultiHeadAttention, parts
 from docmt.models.layout import Layout
-from docmt.models.settings import Pattern
+from docmt.models.patterns import CacheKind, find_part
 from docmt.models.transformer import Transformer, sinusoids
-
-SelfCache = LocalCache | GlobalCache
-Memory = SentenceMemory | DocumentMemory
 
 
 class Projections:
@@ -35,6 +26,7 @@ class Projections:
     Queries are scaled beforehand by 1/√K.
 
     Args:
+        attention: of a decoder layer.
         n_outputs: 3 for queries, keys and values, 1 for queries alone.
     """
 
@@ -44,14 +36,16 @@ class Projections:
         scale = (width // heads) ** -0.5
         self.weights = [_scale_query(part.in_weight[: n_outputs * width], width, scale) for part in members]
         self.biases = [_scale_query(part.in_bias[: n_outputs * width], width, scale) for part in members]
-        self.is_shared = isinstance(attention, CombinedAttention | RstParallelAttention)
+        self.numbers = {part.pattern: number for number, part in enumerate(members)}
+        self.is_shared = attention.shares_queries
         if self.is_shared:
             self.weights, self.biases = [torch.cat(self.weights)], [torch.cat(self.biases)]
         self.shape = (-1, n_outputs, heads, width // heads)
         self.outputs: tuple[Tensor, ...] = ()
 
-    def project(self, number: int, query_RD: Tensor) -> Tensor:
-        """[R, outputs, H, K] of part `number`. Parts come in order; shared ones all with the same queries."""
+    def project(self, part: MultiHeadAttention, query_RD: Tensor) -> Tensor:
+        """[R, outputs, H, K] of a part. Parts come in order; shared ones all with the same queries."""
+        number = self.numbers[part.pattern]
         if not self.is_shared:
             return self._linear(number, query_RD)[:, 0]
         if number == 0:
@@ -68,9 +62,14 @@ class LayerState:
 
     Caches hold float32 when a CPU computes in bfloat16: its products of many small matrices are several times slower
     than float32 ones.
+
+    Args:
+        layer: of the model.
+        caches: for the pattern of each part of the self-attention.
+        memories: for the pattern of each part of the cross-attention.
     """
 
-    def __init__(self, layer: DecoderLayer, caches: list[SelfCache], memories: list[Memory]) -> None:
+    def __init__(self, layer: DecoderLayer, caches: dict[str, SelfCache], memories: dict[str, Memory]) -> None:
         self.layer, self.caches, self.memories = layer, caches, memories
         self.self_projections = Projections(layer.self_attention, 3)
         self.cross_projections = Projections(layer.cross_attention, 1)
@@ -85,46 +84,34 @@ class LayerState:
         return layer.feed_forward_sublayer(hidden_RD, layer.feed_forward(hidden_RD))
 
     def _self_attention(self, hidden_RD: Tensor, step: "Step") -> Tensor:
-        caches = enumerate(self.caches)
-
         def attend(part: MultiHeadAttention, query_RD: Tensor) -> Tensor:
-            number, cache = next(caches)
-            projected = self.self_projections.project(number, query_RD).to(self.cache_dtype)
-            query, key, value = projected.unbind(1)
-            if isinstance(cache, GlobalCache):
-                attended = cache.attend(query, key, value)
-            else:
-                attended = cache.attend(query, key, value, step.biases_RW[part.pattern])
+            query, key, value = self.self_projections.project(part, query_RD).to(self.cache_dtype).unbind(1)
+            attended = self.caches[part.pattern].attend(query, key, value, step.biases_RW.get(part.pattern))
             return part.out(attended.to(self.dtype))
 
         return self.layer.self_attention.fuse(hidden_RD, attend)
 
     def _cross_attention(self, hidden_RD: Tensor, step: "Step") -> Tensor:
-        memories = enumerate(self.memories)
-
         def attend(part: MultiHeadAttention, query_RD: Tensor) -> Tensor:
-            number, memory = next(memories)
-            query = self.cross_projections.project(number, query_RD)[:, 0].to(self.cache_dtype)
-            if isinstance(memory, SentenceMemory):
-                attended = memory.attend(query, step.sentences_R)
-            else:
-                attended = memory.attend(query)
+            query = self.cross_projections.project(part, query_RD)[:, 0].to(self.cache_dtype)
+            attended = self.memories[part.pattern].attend(query, step.sentences_R)
             return part.out(attended.to(self.dtype))
 
         return self.layer.cross_attention.fuse(hidden_RD, attend)
 
 
+@dataclass
 class Step:
     """What all layers of one step share.
 
     Attributes:
         sentences_R: int64 array, the source sentence (numbered over the batch) that each row translates.
-        biases_RW: of each local pattern, 0 or −inf over the columns of the local caches; None when every row sees them
+        biases_RW: for each pattern, 0 or −inf over the columns of its caches; None or nothing when every row sees them
             all.
     """
 
-    def __init__(self, sentences_R: np.ndarray, biases_RW: dict[Pattern, Tensor | None]) -> None:
-        self.sentences_R, self.biases_RW = sentences_R, biases_RW
+    sentences_R: np.ndarray
+    biases_RW: dict[str, Tensor | None]
 
 
 class IncrementalDecoder:
@@ -141,18 +128,23 @@ class IncrementalDecoder:
         self.model, self.memory_SD, self.layout, self.beam = model, memory_SD, layout, beam
         self.n_documents = len(layout.sentences_B)
         self.cache_like = torch.empty((), dtype=cache_dtype(self.memory_SD), device=self.memory_SD.device)
-        self.layers = [self._layer_state(layer) for layer in model.decoder]
+        self.layers = [self._layer_state(layer) for layer in model.decoder_layers]
         self.first_column = self.n_columns = 0
         self.ancestors_RC = np.empty((self.n_documents * beam, 0), dtype=np.int64)
-        patterns = {part.pattern for layer in model.decoder for part in parts(layer.self_attention)}
-        self.has_global = any(self._is_global(pattern) for pattern in patterns)
-        self.local_patterns = {pattern for pattern in patterns if pattern in ("group", "window")}
-        self.related: RelatedSentences | None = None
-        if "rst" in patterns and not self._is_global("rst"):
-            self.related = RelatedSentences(layout, self.n_documents * beam, like=self.cache_like)
+        patterns = {part.pattern for layer in model.decoder_layers for part in parts(layer.self_attention)}
+        kinds = {pattern: self._cache_kind(pattern) for pattern in sorted(patterns)}
+        self.has_global = "document" in kinds.values()
+        self.first_visible_G = {
+            pattern: layout.first_visible_sentences(pattern) for pattern, kind in kinds.items() if kind == "range"
+        }
+        self.related = {
+            pattern: RelatedSentences(layout, pattern, self.n_documents * beam, like=self.cache_like)
+            for pattern, kind in kinds.items()
+            if kind == "related"
+        }
 
     def step(
-        self, tokens_R: Tensor, positions_R: np.ndarray, sentences_R: np.ndarray, starts_R: dict[Pattern, np.ndarray]
+        self, tokens_R: Tensor, positions_R: np.ndarray, sentences_R: np.ndarray, starts_R: dict[str, np.ndarray]
     ) -> Tensor:
         """Feed one token per row.
 
@@ -160,7 +152,7 @@ class IncrementalDecoder:
             tokens_R: int64.
             positions_R: position of each token for its embedding.
             sentences_R: source sentence of each row, numbered over the batch.
-            starts_R: for each of `local_patterns` the first step (from 0) that each row sees.
+            starts_R: for each pattern in `first_visible_G`, the first step (from 0) that each row sees.
 
         Returns:
             Logits, float32 [R, V].
@@ -171,8 +163,8 @@ class IncrementalDecoder:
         hidden_RD = hidden_RD + table[torch.from_numpy(positions_R)].to(hidden_RD.dtype)
         self._forget_columns(starts_R)
         biases = {pattern: self._local_bias(starts) for pattern, starts in starts_R.items()}
-        if self.related is not None:
-            biases["rst"] = self._related_bias(self.related, sentences_R)
+        for pattern, related in self.related.items():
+            biases[pattern] = self._related_bias(pattern, related, sentences_R)
         step = Step(sentences_R, biases)
         for state in self.layers:
             hidden_RD = state.step(hidden_RD, step)
@@ -189,8 +181,8 @@ class IncrementalDecoder:
         rows = torch.from_numpy(parents_R).to(self.memory_SD.device)
         for cache in self._caches():
             cache.select_rows(rows)
-        if self.related is not None:
-            self.related.select_rows(parents_R)
+        for related in self.related.values():
+            related.select_rows(parents_R)
         if self.has_global:
             self.ancestors_RC = self.ancestors_RC[parents_R]
             self._share_past()
@@ -200,18 +192,20 @@ class IncrementalDecoder:
         rows = (documents[:, None] * self.beam + np.arange(self.beam)).ravel()
         device = self.memory_SD.device
         documents_index, rows_index = torch.from_numpy(documents).to(device), torch.from_numpy(rows).to(device)
+        for cache in self._caches():
+            cache.select_documents(documents_index, rows_index)
         for state in self.layers:
-            for cache in state.caches:
-                cache.select_documents(documents_index, rows_index)
-            for memory in state.memories:
+            for memory in state.memories.values():
                 memory.select_documents(documents_index)
-        if self.related is not None:
-            self.related.select_rows(rows)
+        for related in self.related.values():
+            related.select_rows(rows)
         self.ancestors_RC = self.ancestors_RC[rows]
         self.n_documents = len(documents)
 
-    def _caches(self) -> list[SelfCache]:
-        return [cache for state in self.layers for cache in state.caches]
+    def _caches(self, pattern: str | None = None) -> list[SelfCache]:
+        """The caches of all layers, or only those of a pattern."""
+        caches = [item for state in self.layers for item in state.caches.items()]
+        return [cache for name, cache in caches if pattern in (None, name)]
 
     def _share_past(self) -> None:
         """Find the columns that all hypotheses of every document have in common, and store them once."""
@@ -221,17 +215,15 @@ class IncrementalDecoder:
         # Moving a few columns at each step costs more than reading them once per hypothesis.
         if count >= 8:
             for cache in self._caches():
-                if isinstance(cache, GlobalCache):
-                    cache.share(count)
+                cache.share(count)
             self.ancestors_RC = self.ancestors_RC[:, count:]
 
-    def _forget_columns(self, starts_R: dict[Pattern, np.ndarray]) -> None:
+    def _forget_columns(self, starts_R: dict[str, np.ndarray]) -> None:
         """Drop the local columns that no row sees any more."""
         count = min((int(starts.min()) for starts in starts_R.values()), default=0) - self.first_column
         if count >= 16:
             for cache in self._caches():
-                if isinstance(cache, LocalCache) and not isinstance(cache, RelatedCache):
-                    cache.drop_first(count)
+                cache.drop_first(count)
             self.first_column += count
 
     def _local_bias(self, starts_R: np.ndarray) -> Tensor | None:
@@ -242,32 +234,26 @@ class IncrementalDecoder:
         hidden = torch.from_numpy(columns < starts_R[:, None]).to(self.cache_like.device)
         return self.cache_like.new_zeros(hidden.shape).masked_fill_(hidden, -torch.inf)
 
-    def _related_bias(self, related: RelatedSentences, sentences_R: np.ndarray) -> Tensor | None:
-        """As `_local_bias`, over the columns of the caches of RST attention."""
+    def _related_bias(self, pattern: str, related: RelatedSentences, sentences_R: np.ndarray) -> Tensor | None:
+        """As `_local_bias`, over the columns of the caches of a pattern that sees related sentences."""
         kept = related.forget(sentences_R)
         if kept is not None:
             columns = torch.from_numpy(kept).to(self.cache_like.device)
-            for cache in self._caches():
-                if isinstance(cache, RelatedCache):
-                    cache.keep(columns)
+            for cache in self._caches(pattern):
+                cache.keep(columns)
         related.add_column(sentences_R)
         return related.bias(sentences_R)
 
-    def _is_global(self, pattern: Pattern) -> bool:
-        """Whether a pattern sees everything: RST attention does where there are no trees."""
-        return pattern == "global" or (pattern == "rst" and self.layout.trees is None)
+    def _cache_kind(self, pattern: str) -> CacheKind:
+        return find_part(self.layout.resolve(pattern)).cache
 
     def _layer_state(self, layer: DecoderLayer) -> LayerState:
-        caches: list[SelfCache] = []
-        for part in parts(layer.self_attention):
-            width = part.out.out_features // part.heads
-            if self._is_global(part.pattern):
-                cache = GlobalCache(self.n_documents, self.beam, part.heads, width, like=self.cache_like)
-            else:
-                kind = RelatedCache if part.pattern == "rst" else LocalCache
-                cache = kind(self.n_documents * self.beam, part.heads, width, like=self.cache_like)
-            caches.append(cache)
-        return LayerState(layer, caches, [self._memory(part) for part in parts(layer.cross_attention)])
+        caches = {part.pattern: self._cache(part) for part in parts(layer.self_attention)}
+        return LayerState(layer, caches, {part.pattern: self._memory(part) for part in parts(layer.cross_attention)})
+
+    def _cache(self, part: MultiHeadAttention) -> SelfCache:
+        kind = CACHES[self._cache_kind(part.pattern)]
+        return kind(self.n_documents, self.beam, part.heads, part.out.out_features // part.heads, like=self.cache_like)
 
     def _memory(self, part: MultiHeadAttention) -> Memory:
         """Keys and values of the source, padded per group of the pattern."""
@@ -282,7 +268,7 @@ class IncrementalDecoder:
         padded = torch.stack((keys_SHK[index], values_SHK[index])).unflatten(1, (len(lengths), longest))
         keys_values = padded.transpose(2, 3).to(self.cache_like.dtype).contiguous()
         lengths_tensor = torch.from_numpy(lengths).to(keys_SHK.device)
-        if self._is_global(part.pattern):
+        if self._cache_kind(part.pattern) == "document":
             return DocumentMemory(keys_values, lengths_tensor, self.beam)
         return SentenceMemory(keys_values, lengths_tensor, self.layout.sentence_groups(part.pattern))
 

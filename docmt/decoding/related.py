@@ -1,7 +1,7 @@
 """Which earlier target sentences each hypothesis sees, and which it will never see again.
 
-RST attention on the target side sees the sentences that are related to the current one in the merged tree (parent or
-child) and lie before it, and the current one. The tree is that of the source, so it is known before decoding.
+For patterns that see any earlier sentences, such as RST attention: it sees those that are related to the current one in
+the merged tree. What sees what is known before decoding, since it does not depend on the words.
 
 Shape letters: G sentences of the batch, R rows, C columns of the caches, one per step that is still kept.
 """
@@ -13,7 +13,7 @@ from torch import Tensor
 from docmt.models.layout import Layout
 
 FORGET_SHARE = 0.25
-"""Columns are forgotten when at least this share of them is of no more use to any row …"""
+"""Columns are forgotten when at least this share of them is no longer of use to any row …"""
 MIN_FORGOTTEN = 16
 """… and at least so many are."""
 
@@ -22,12 +22,14 @@ class RelatedSentences:
     """The sentence of every cached column of every row.
 
     Args:
-        layout: of the batch, with or without trees; without, and in open instances, all earlier sentences are seen.
+        layout: of the batch.
+        pattern: of the attention.
         n_rows: R.
+        like: a tensor of the dtype and on the device of the biases.
     """
 
-    def __init__(self, layout: Layout, n_rows: int, *, like: Tensor) -> None:
-        self.visible_GG = visible_sentences(layout)
+    def __init__(self, layout: Layout, pattern: str, n_rows: int, *, like: Tensor) -> None:
+        self.visible_GG = layout.visible_sentences(pattern)
         # From sentence g on, column sentence h is of use as long as g or a later sentence sees it.
         self.useful_GG = np.logical_or.accumulate(self.visible_GG[::-1])[::-1]
         self.sentences_RC = np.empty((n_rows, 0), dtype=np.int64)
@@ -47,31 +49,13 @@ class RelatedSentences:
 
     def forget(self, sentences_R: np.ndarray) -> np.ndarray | None:
         """Drop columns that no row will see again; returns those that stay, or None when too few would go."""
-        is_useful = self.useful_GG[sentences_R[:, None], self.sentences_RC].any(0)
-        n_useless = int((~is_useful).sum())
-        if n_useless < max(MIN_FORGOTTEN, FORGET_SHARE * len(is_useful)):
+        kept = np.flatnonzero(self.useful_GG[sentences_R[:, None], self.sentences_RC].any(0))
+        n_columns = self.sentences_RC.shape[1]
+        if n_columns - len(kept) < max(MIN_FORGOTTEN, FORGET_SHARE * n_columns):
             return None
-        kept = np.flatnonzero(is_useful)
         self.sentences_RC = self.sentences_RC[:, kept]
         return kept
 
     def select_rows(self, rows: np.ndarray) -> None:
         """Follow a reordering of hypotheses, or keep only some."""
         self.sentences_RC = self.sentences_RC[rows]
-
-
-def visible_sentences(layout: Layout) -> np.ndarray:
-    """Bool [G, G], whether target sentence g sees target sentence h ≤ g of its instance."""
-    counts = layout.sentences_B
-    n_sentences = int(counts.sum())
-    instance_G = np.repeat(np.arange(len(counts)), counts)
-    same_GG = instance_G[:, None] == instance_G
-    visible_GG = np.eye(n_sentences, dtype=bool)
-    if layout.trees is None:
-        visible_GG = same_GG
-    else:
-        heads_G = layout.trees.sentence_heads_G
-        children = np.flatnonzero(heads_G >= 0)
-        visible_GG[children, heads_G[children]] = visible_GG[heads_G[children], children] = True
-        visible_GG |= same_GG & layout.trees.open_B[instance_G][:, None]
-    return np.tril(visible_GG)

@@ -2,9 +2,9 @@
 
 One search runs from the first to the last sentence of an instance. A hypothesis's group tag is the number of sentences
 it has ended, so its group attention follows the source sentence by sentence; with an aligned target stream `</s>` leads
-straight on to the `<s>` of the next sentence, and the last `</s>` ends the hypothesis: there are as many target as
-source sentences by construction. Unlike in the published code, a `</s>` forced by the length limit pays its
-probability, and a search with M finished hypotheses goes on as long as a running one is better.
+to the `<s>` of the next sentence, and the last `</s>` ends the hypothesis: there are as many target as source sentences
+by construction. Unlike in the published code, a `</s>` forced by the length limit pays its probability, and a search
+with M finished hypotheses continues as long as a running one is better.
 
 Shape letters: B documents, M beam, R = B × M rows, C = 2 × M candidates per document, V vocabulary.
 """
@@ -19,7 +19,6 @@ from torch import Tensor
 from docmt.decoding.incremental import IncrementalDecoder
 from docmt.decoding.settings import DecodingSettings
 from docmt.models.layout import Layout
-from docmt.models.settings import Pattern
 from docmt.models.transformer import Transformer
 from docmt.text.vocabulary import BOS, EOD, EOS, N_SPECIALS
 
@@ -32,8 +31,9 @@ class TargetSymbols:
     """What a vocabulary means to a search.
 
     Attributes:
-        start: what every target sentence begins with, given and not searched for: `<s>` or a language tag.
-        n_specials: ids below it are specials; of these only `</s>`, and in free streams `start` and `<eod>`, are made.
+        start: the symbol that begins every target sentence, given and not searched for: `<s>` or a language tag.
+        n_specials: ids below it are specials; of these, only `</s>` and, in free streams, `start` and `<eod>` are
+            generated.
     """
 
     start: int = BOS
@@ -58,7 +58,7 @@ class Hypothesis:
 
     @classmethod
     def join(cls, hypotheses: Sequence["Hypothesis"], *, length_penalty: float) -> "Hypothesis":
-        """One of all the sentences of several, scored as if they had been searched together (aligned streams)."""
+        """All sentences of several hypotheses in one, scored as if searched together (aligned streams)."""
         sentences = [sentence for hypothesis in hypotheses for sentence in hypothesis.sentences]
         log_probability = sum(hypothesis.log_probability for hypothesis in hypotheses)
         n_labels = sum(len(sentence) + 1 for sentence in sentences)
@@ -107,6 +107,7 @@ class BeamSearch:
         memory_SD: encoder states of the source.
         layout: of the source (`Layout.of_source`); each of its instances is one search.
         settings: beam size, limits, length penalty.
+        symbols: of the vocabulary.
     """
 
     def __init__(
@@ -121,7 +122,6 @@ class BeamSearch:
         self.beam = settings.beam_size
         self.is_free = model.settings.target_stream == "free"
         self.restarts_positions = model.settings.positions == "sentence"
-        self.sentences_before = {"group": 0, "window": model.settings.window_sentences}
         self.device = memory_SD.device
         self.forbidden_V = self._forbidden_symbols(model.embedding.num_embeddings)
         self.decoder = IncrementalDecoder(model, memory_SD, layout, self.beam)
@@ -129,7 +129,7 @@ class BeamSearch:
         self.finished: list[list[Hypothesis]] = [[] for _ in layout.sentences_B]
 
     def _forbidden_symbols(self, n_symbols: int) -> Tensor:
-        """[V], −inf for what never comes next, 0 for the rest."""
+        """[V], −inf for symbols that are never generated, 0 for the rest."""
         allowed = [EOS, self.symbols.start, EOD] if self.is_free else [EOS]
         forbidden_V = torch.zeros(n_symbols)
         forbidden_V[: self.symbols.n_specials] = -torch.inf
@@ -177,17 +177,19 @@ class BeamSearch:
         rows = self.rows
         document_R = np.repeat(np.arange(len(self.documents)), self.beam)
         source_R = document_R if self.is_free else self.first_sentence_B[self.documents][document_R] + rows.sentence
-        starts_R = {pattern: self._starts(pattern) for pattern in self.decoder.local_patterns}
+        starts_R = {
+            pattern: self._starts(first_G[source_R] - source_R)
+            for pattern, first_G in self.decoder.first_visible_G.items()
+        }
         logits = self.decoder.step(torch.from_numpy(self.tokens).to(self.device), rows.position, source_R, starts_R)
         log_probabilities = logits.log_softmax(-1).add_(self.forbidden_V)
         is_forced = self._forbid(log_probabilities)
         scores, parents, tokens = self._candidates(log_probabilities)
         self._choose(scores, parents, tokens, is_forced)
 
-    def _starts(self, pattern: Pattern) -> np.ndarray:
-        """int64 [R], the first step that a local pattern sees."""
-        first_visible = np.maximum(self.rows.sentence - self.sentences_before[pattern], 0)
-        return np.take_along_axis(self.rows.starts, first_visible[:, None], 1)[:, 0]
+    def _starts(self, distance_R: np.ndarray) -> np.ndarray:
+        """int64 [R], the step at which the sentence began that is `distance_R` (≤ 0) from the current one."""
+        return np.take_along_axis(self.rows.starts, (self.rows.sentence + distance_R)[:, None], 1)[:, 0]
 
     def _forbid(self, log_probabilities: Tensor) -> np.ndarray:
         """Rule out, in place, what may not come next; returns which rows must end by the length limit."""
@@ -232,7 +234,7 @@ class BeamSearch:
         return best.values.cpu().numpy().astype(np.float64), chosen // n_symbols, chosen % n_symbols
 
     def _choose(self, scores: np.ndarray, parents: np.ndarray, tokens: np.ndarray, is_forced: np.ndarray) -> None:
-        """Put finished hypotheses aside and go on with the best M others of each document."""
+        """Set finished hypotheses aside and continue with the best M others of each document."""
         n_documents = len(scores)
         parents = parents + self.beam * np.arange(n_documents)[:, None]
         sentence = self.rows.sentence[parents]
@@ -242,7 +244,7 @@ class BeamSearch:
             ends = (tokens == EOS) & (sentence + 1 == self.sentences_B[self.documents][:, None])
         ends &= np.isfinite(scores)
         for number, candidate in zip(*np.nonzero(ends[:, : self.beam]), strict=True):
-            self._finish(number, parents[number, candidate], scores[number, candidate], is_forced)
+            self._finish(number, int(parents[number, candidate]), float(scores[number, candidate]), is_forced)
         order = np.argsort(ends, axis=1, kind="stable")[:, : self.beam]
         scores, parents, tokens = (np.take_along_axis(array, order, 1) for array in (scores, parents, tokens))
         scores = np.where(np.take_along_axis(ends, order, 1), -np.inf, scores)
@@ -258,8 +260,8 @@ class BeamSearch:
     def _is_done(self, scores: np.ndarray) -> np.ndarray:
         """Bool [B], documents with M finished hypotheses of which the best beats the best running one, or none running.
 
-        M finished ones alone would not do: a model that is sure of its translation leaves only bad hypotheses beside it
-        in the beam, and when those are shorter they would fill the list before the good one ends.
+        M finished ones alone are not enough: when a model is sure of its translation, the rest of the beam are bad
+        hypotheses, and if those are shorter, they fill the list before the good one ends.
         """
         running = scores.max(1) / (self.rows.labels[0] + 1) ** self.settings.length_penalty
         best = [
@@ -269,7 +271,7 @@ class BeamSearch:
         return (running <= best) | ~np.isfinite(running)
 
     def _finish(self, number: int, row: int, log_probability: float, is_forced: np.ndarray) -> None:
-        """Keep a finished hypothesis of the document in place `number` of the batch."""
+        """Keep a finished hypothesis of document `number` of the batch."""
         finished = self.finished[self.documents[number]]
         score = log_probability / (self.rows.labels[row] + 1) ** self.settings.length_penalty
         if len(finished) >= self.beam and score <= max(hypothesis.score for hypothesis in finished):
@@ -310,7 +312,7 @@ class BeamSearch:
         self.rows, self.tokens = rows, next_tokens
 
     def _drop_documents(self, is_done: np.ndarray) -> None:
-        """Leave out ended documents when there are enough of them to be worth the copying."""
+        """Drop ended documents when there are enough of them to be worth the copying."""
         running = np.flatnonzero(~is_done)
         if len(running) > KEEP_SHARE * len(is_done) and len(running):
             return
@@ -333,10 +335,14 @@ def search_instances(
     settings: DecodingSettings,
     symbols: TargetSymbols = TargetSymbols(),
 ) -> list[list[Hypothesis]]:
-    """One search over all sentences of each instance; see `BeamSearch`.
+    """One search over all sentences of each instance, see `BeamSearch`.
 
     Args:
+        model: in evaluation mode.
         src_tokens: integer array [S], packed source tokens with marks.
+        layout: of the source.
+        settings: of the search.
+        symbols: of the vocabulary.
     """
     return BeamSearch(model, _encode(model, src_tokens, layout), layout, settings, symbols).run()
 
@@ -349,10 +355,10 @@ def search_sentences(
     settings: DecodingSettings,
     symbols: TargetSymbols = TargetSymbols(),
 ) -> list[Hypothesis]:
-    """The best translation of each instance, every sentence searched by itself and all side by side.
+    """The best translation of each instance, with a separate search for each sentence, all side by side.
 
-    For models whose target sentences do not see one another (`ModelSettings.decodes_sentences_alone`). The source is
-    encoded whole and once, so what the encoder sees of a document reaches every sentence.
+    For models whose target sentences do not see one another (`ModelSettings.decodes_sentences_alone`). The whole source
+    is encoded once, so what the encoder sees of a document reaches every sentence. Arguments as `search_instances`.
     """
     memory_SD = _encode(model, src_tokens, layout)
     found = BeamSearch(model, memory_SD, layout.one_by_one(), settings, symbols).run()

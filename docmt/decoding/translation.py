@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from docmt.batching import fill_batches
 from docmt.decoding.search import Hypothesis, TargetSymbols, search_instances, search_sentences
 from docmt.decoding.settings import DecodingSettings
 from docmt.discourse.documents import DiscourseDocument
@@ -52,7 +53,9 @@ class Translator:
 
     def translate_sources(self, sources: Sequence[Source]) -> Iterator[tuple[int, Hypothesis]]:
         """The best hypothesis of each source with its number, batch by batch (not in order)."""
-        batches = list(_batches(sources, self.settings.max_batch_tokens))
+        tokens = [source.n_tokens for source in sources]
+        order = sorted(range(len(sources)), key=lambda number: (-tokens[number], number))
+        batches = list(fill_batches(order, self.settings.max_batch_tokens, cost=tokens.__getitem__, padded=True))
         with_bar = progress(batches, label="decode", unit="batches")
         for batch in with_bar:
             yield from zip(batch, self._search([sources[number] for number in batch]), strict=True)
@@ -75,7 +78,7 @@ class Translator:
         return [hypotheses[0] for hypotheses in search_instances(*arguments)]
 
     def _begin(self, sentence: np.ndarray) -> np.ndarray:
-        """A source sentence of an instance with the first token that the model knows."""
+        """A source sentence of an instance with the first token that the model expects."""
         return np.concatenate(([self.trained.first_token("src")], sentence[1:]))
 
     def restore(self, hypothesis: Hypothesis) -> list[str]:
@@ -114,16 +117,20 @@ class Translator:
         """Translate documents given as plain sentences.
 
         Args:
-            trees: of each document, for models that read them; None decodes without.
+            documents: sentences of each.
+            trees: of each document, for models that read them; None decodes without trees.
 
         Returns:
-            As many sentences per document as it has. With a free target stream only whole instances correspond: when
-            their counts differ, the text of the instance stands in its first sentence and the others are empty.
+            As many sentences per document as it has. With a free target stream, only whole instances correspond: when
+            the numbers of sentences differ, the text of the instance is its first sentence and the others are empty.
 
-        Raises UserError when the trees are those of other documents.
+        Raises:
+            UserError: the trees belong to other documents.
         """
         if trees is not None and len(trees) != len(documents):
-            raise UserError(f"there are trees of {len(trees)} documents, but the text has {len(documents)}")
+            raise UserError(
+                f"there are trees for {len(trees)} documents, but the text has {len(documents)}: parse the same text"
+            )
         sources, owners = [], []
         for number, document in enumerate(documents):
             for source in self._split(document, trees[number] if trees is not None else None):
@@ -138,7 +145,7 @@ class Translator:
         return translated
 
     def _split(self, document: Sequence[str], discourse: DiscourseDocument | None) -> Iterator[Source]:
-        """The instances of a document, by its source side alone."""
+        """The instances of a document, split by its source side alone."""
         sentences = [self.trained.encode(sentence, "src") for sentence in document]
         costs = [len(sentence) for sentence in sentences]
         placed = None if discourse is None else place_source(discourse, document, self.trained)
@@ -150,9 +157,9 @@ class Translator:
 
 
 def place_source(discourse: DiscourseDocument, sentences: Sequence[str], trained: TrainedModel) -> PlacedTrees | None:
-    """The trees of a source document over its subwords; None for a model that reads none.
+    """The trees of a source document over its subwords; None for a model that reads no trees.
 
-    Raises UserError when they are those of another document.
+    Raises UserError when they belong to another document.
     """
     if not trained.model.settings.needs_trees:
         return None
@@ -172,33 +179,19 @@ def cut_trees(placed: PlacedTrees, first: int, last: int) -> BatchTrees:
 
 
 def prepare_model(model: Transformer, settings: DecodingSettings, device: str) -> Transformer:
-    """A copy of the model for inference on a device, in half precision where asked for (by default on a GPU).
+    """A copy of the model for inference on a device, in half precision if the settings say so (by default on a GPU).
 
     Raises UserError when the settings leave out a context encoder that the model does not have.
     """
     if settings.context == "none" and model.context is None:
         raise UserError(
-            "decoding.context: none leaves out the context encoder, but this model has none: leave the key out, or "
-            "take a model of architecture global_context"
+            "decoding.context: none leaves out the context encoder, but this model has none: remove the key, or use a "
+            "model of architecture global_context"
         )
     model = copy.deepcopy(model).to(device).eval()
     if settings.precision == "bfloat16" or (settings.precision == "auto" and device == "cuda"):
         model = model.to(torch.bfloat16)
     return model
-
-
-def _batches(sources: Sequence[Source], max_tokens: int) -> Iterator[list[int]]:
-    """Sources of similar length side by side, the longest first."""
-    order = sorted(range(len(sources)), key=lambda number: (-sources[number].n_tokens, number))
-    batch: list[int] = []
-    for number in order:
-        # The first one is the longest, so this counts the padded size.
-        if batch and (len(batch) + 1) * (sources[batch[0]].n_tokens) > max_tokens:
-            yield batch
-            batch = []
-        batch.append(number)
-    if batch:
-        yield batch
 
 
 def _fit(sentences: list[str], count: int) -> list[str]:

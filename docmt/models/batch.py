@@ -21,10 +21,12 @@ from docmt.text.vocabulary import BOS, EOD
 
 @dataclass
 class Batch:
-    """What a model reads and must predict. (Not frozen: Fabric refuses to convert frozen dataclasses.)
+    """The inputs and labels of a model.
+
+    (Not frozen: Fabric refuses to convert frozen dataclasses.)
 
     Attributes:
-        src_tokens_S: int64, each sentence as `<s> w1 … wn </s>`. (A language tag may stand for any `<s>`.)
+        src_tokens_S: int64, each sentence as `<s> w1 … wn </s>`. (A language tag may replace any `<s>`.)
         tgt_inputs_N: int64 decoder inputs. Aligned: each sentence as `<s> w1 … wn`. Free: the whole instance as one
             stream of `<s> … </s>` sentences.
         tgt_labels_N: int64, the token to predict at each input: the next one; after a free stream `<eod>`.
@@ -37,7 +39,7 @@ class Batch:
     layout: Layout
 
     def is_word_or_end(self) -> Tensor:
-        """Bool [N]: labels that every target stream has, words and `</s>`; losses over them are comparable."""
+        """Bool [N], which labels are words or `</s>`: all target streams have these, so losses over them compare."""
         return (self.tgt_labels_N != BOS) & (self.tgt_labels_N != EOD)
 
     def with_inputs(self, src_tokens_S: Tensor, tgt_inputs_N: Tensor) -> "Batch":
@@ -54,11 +56,15 @@ def collate(
     context: Context = "document",
     device: torch.device | str = "cpu",
 ) -> Batch:
-    """Pack instances into one batch; with their trees when the model reads them and there are any.
+    """Pack instances into one batch, with their trees if the model reads them and there are any.
 
     Args:
-        tags: to write before the sentences, for models that are trained with them.
+        instance_set: the instances come from.
+        instances: their numbers.
+        settings: of the model.
+        tags: that begin the sentences, for models trained with them.
         context: see `Layout`.
+        device: of the tensors.
     """
     sentences = gather(instance_set, instances)
     if tags is not None:
@@ -80,8 +86,11 @@ def pack(
     """Make a batch from packed sentences with both marks.
 
     Args:
+        sentences: of all instances.
+        settings: of the model.
         trees: of the source side.
         context: see `Layout`.
+        device: of the tensors.
     """
     tgt_tokens, tgt_lengths, counts = sentences.tgt_tokens_N, sentences.tgt_lengths_G, sentences.counts_B
     ends = np.cumsum(tgt_lengths)
@@ -100,15 +109,20 @@ def pack(
     layout = Layout(
         sentences.src_lengths_G, lengths, counts, settings=settings, trees=trees, context=context, device=device
     )
-    arrays = (np.asarray(array, dtype=np.int64) for array in (sentences.src_tokens_S, inputs, labels))
-    return Batch(*(torch.from_numpy(array).to(device) for array in arrays), layout)
+    src_tokens_S, tgt_inputs_N, tgt_labels_N = (
+        torch.from_numpy(np.asarray(array, dtype=np.int64)).to(device)
+        for array in (sentences.src_tokens_S, inputs, labels)
+    )
+    return Batch(src_tokens_S, tgt_inputs_N, tgt_labels_N, layout)
 
 
 def instance_trees(instance_set: InstanceSet, instance: int) -> BatchTrees:
-    """The trees of one instance, its heads as rows in the instance."""
+    """The trees of one instance of a set with trees; heads are rows in the instance."""
     trees = instance_set.trees
-    start, end = instance_set.instances[instance], instance_set.instances[instance + 1]
-    first, last = trees.sentence_edus[start], trees.sentence_edus[end]
+    if trees is None:
+        raise ValueError("the instances have no trees")
+    start, end = int(instance_set.instances[instance]), int(instance_set.instances[instance + 1])
+    first, last = int(trees.sentence_edus[start]), int(trees.sentence_edus[end])
     return BatchTrees.of_instance(
         edu_lengths=np.diff(trees.edu_offsets[first : last + 1]),
         edu_heads=cut_heads(trees.edu_heads, first, last),

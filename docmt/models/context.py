@@ -18,7 +18,7 @@ from docmt.models.ragged import padded_attention
 class SentenceVectors(nn.Module):
     """One vector for each sentence, a weighted sum of its states (Eq. 2–3); no residual, no layer norm.
 
-    It is ragged attention with one head: each sentence asks its words with the same learned query, W² of Eq. 2.
+    It is ragged attention with one head, in which each sentence has the same learned query, W² of Eq. 2.
     """
 
     def __init__(self, width: int) -> None:
@@ -34,7 +34,7 @@ class SentenceVectors(nn.Module):
         # Eq. 2 does not divide by √D, as attention does.
         query_D = (self.query * len(self.query) ** 0.5).to(key_SD.dtype)
         query_CHD = query_D.expand(grouping.n_queries, 1, -1)
-        # Not the variable-length kernel: it has no heads as wide as a layer.
+        # The variable-length kernel does not support heads as wide as a layer.
         return padded_attention(query_CHD, key_SD[:, None], hidden_SD[:, None].to(key_SD.dtype), grouping)[:, 0]
 
 
@@ -42,19 +42,22 @@ class ContextEncoder(nn.Module):
     """Layers that read a document beside the sentence encoder, and the gate that joins the two.
 
     A layer is self-attention inside the sentence, sentence vectors, attention from words to the sentence vectors of
-    their document, feed-forward (Eq. 1–5). Self-attention and feed-forward are those of the sentence encoder's layer of
-    the same number, layer norms included. The attention to the vectors is one for all layers; that, with vectors of
-    each layer, comes nearest to the published numbers of parameters (see docs/models.md).
+    their document, and feed-forward (Eq. 1–5). Self-attention and feed-forward, with their layer norms, are shared with
+    the corresponding layer of the sentence encoder. All layers share the attention to the vectors, but each makes its
+    own vectors: this comes closest to the published numbers of parameters (see docs/models.md).
 
     Args:
         n_layers: N_g.
+        width: D.
+        heads: of the attention to the sentence vectors.
+        dropout: after that attention.
     """
 
     def __init__(self, n_layers: int, width: int, heads: int, dropout: float) -> None:
         super().__init__()
         self.vectors = nn.ModuleList(SentenceVectors(width) for _ in range(n_layers))
         self.attention = MultiHeadAttention(width, heads, "global")
-        # At first the context says nothing: noise would teach the gate to shut it out before it has learnt to speak.
+        # At first the context adds nothing: noise would teach the gate to close before the context is of any use.
         nn.init.zeros_(self.attention.out.weight)
         self.sublayer = Sublayer(width, dropout)
         self.gate = Gate(width, bias=False)
@@ -68,6 +71,7 @@ class ContextEncoder(nn.Module):
             embedded_SD: of the source tokens, as the first layer of the sentence encoder reads them.
             encoded_SD: output of the sentence encoder, H.
             layers: of the sentence encoder.
+            layout: of the batch.
 
         Returns:
             [S, D], H′.

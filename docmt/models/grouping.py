@@ -1,11 +1,11 @@
 """Groupings: which list of keys each group of queries sees.
 
 Every attention pattern of the three papers is such a grouping. Queries are packed (no padding), group after group;
-a group's keys are any rows of the packed keys. For computing, groups of similar size are put side by side in buckets,
-so that little of a padded batch is padding.
+a group's keys are any rows of the packed keys. For computing, groups of similar size are combined in buckets, so that
+little of a padded batch is padding.
 
-Shape letters: N packed queries, M packed keys, G groups, P padded rows of all buckets, g groups of one bucket,
-q and k padded queries and keys of one bucket.
+Shape letters: N packed queries, M packed keys, G groups, U units, P padded rows of all buckets (or pairs of a group and
+a unit), g groups of one bucket, q and k padded queries and keys of one bucket.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from torch import Tensor
 BUCKET_MIN_FILL = 0.8
 """A bucket is closed when the next group would fill less than this share of its length …"""
 BUCKET_MIN_GROUPS = 16
-"""… and it already has so many groups: each bucket costs some kernel launches."""
+"""… and it already has this many groups: each bucket costs some kernel launches."""
 BUCKET_WORST_FILL = 0.5
 """A group shorter than this share of the bucket's length always opens a new bucket."""
 
@@ -55,7 +55,7 @@ class Padding:
 
     Attributes:
         rows_P: int64, the packed row in each padded row; padding repeats row 0. None when packed = padded.
-        places_N: int64, the padded row of each packed row, the way back; None when packed = padded, or when a packed
+        places_N: int64, the padded row of each packed row, to restore them; None when packed = padded, or when a packed
             row has no single place (keys that several groups see).
     """
 
@@ -91,9 +91,43 @@ class Grouping:
         is_causal: bool = False,
         device: torch.device | str = "cpu",
     ) -> "Grouping":
-        """Groups whose keys are one contiguous range of the packed keys each."""
+        """Groups with one contiguous range of the packed keys each."""
         key_rows = expand_ranges(key_starts_G, key_lengths_G)
         return cls(query_lengths_G, key_lengths_G, key_rows, is_causal, torch.device(device))
+
+    @classmethod
+    def of_units(
+        cls,
+        groups_P: np.ndarray,
+        units_P: np.ndarray,
+        *,
+        query_lengths_G: np.ndarray,
+        key_lengths_U: np.ndarray,
+        is_causal: bool = False,
+        device: torch.device | str = "cpu",
+    ) -> "Grouping":
+        """Groups whose keys are whole units, such as sentences or EDUs, in packed order.
+
+        Args:
+            groups_P: int64, with `units_P` the pairs of a group and a unit that it sees, in any order; each group sees
+                at least one.
+            units_P: int64.
+            query_lengths_G: int64, queries of each group.
+            key_lengths_U: int64, keys of each unit.
+            is_causal: see `Grouping`; then the own unit of a group must be the last one that it sees.
+            device: where the index tensors go.
+        """
+        n_units = len(key_lengths_U)
+        groups_P, units_P = np.divmod(np.unique(groups_P * n_units + units_P), n_units)
+        key_starts_U = np.cumsum(key_lengths_U) - key_lengths_U
+        lengths_P = key_lengths_U[units_P]
+        return cls(
+            query_lengths_G,
+            np.add.reduceat(lengths_P, np.flatnonzero(np.diff(groups_P, prepend=-1))),
+            expand_ranges(key_starts_U[units_P], lengths_P),
+            is_causal,
+            torch.device(device),
+        )
 
     @property
     def n_queries(self) -> int:
@@ -111,7 +145,7 @@ class Grouping:
 
     @cached_property
     def key_rows_index(self) -> Tensor | None:
-        """int64 index of the keys in group order; None when they lie in that order already."""
+        """int64 index of the keys in group order; None when they are already in that order."""
         if np.array_equal(self.key_rows, np.arange(len(self.key_rows))):
             return None
         return torch.from_numpy(self.key_rows).to(self.device)
@@ -164,7 +198,7 @@ def expand_ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 
 
 def _bucket_groups(query_lengths: np.ndarray, key_lengths: np.ndarray) -> list[np.ndarray]:
-    """Sort groups by length and cut the order where padding would become wasteful; empty groups are left out."""
+    """Sort groups by length and split them where padding would become wasteful; groups without queries are left out."""
     sizes = np.maximum(query_lengths, key_lengths)
     order = np.argsort(-sizes, kind="stable")
     order = order[query_lengths[order] > 0]
@@ -204,7 +238,7 @@ def _make_padding(
     packed_rows: np.ndarray,
     device: torch.device,
 ) -> Padding:
-    """Lay the rows of each group at the head of its slot in its bucket."""
+    """Put the rows of each group at the start of its slot in its bucket."""
     slot_starts = np.zeros(len(lengths), dtype=np.int64)
     n_padded = 0
     for groups in bucket_groups:

@@ -1,23 +1,26 @@
 """Starting a model from the weights of another one."""
 
-import re
-
 import torch
 from torch import Tensor
 
 from docmt.errors import UserError
+from docmt.models.layers import FusedAttention
 from docmt.models.transformer import Transformer
 
-FRESH = re.compile(r"_attention\.(global_|rst|gate)\.|^context\.")
-"""Parameters of fused attention and of the context encoder, which models without these cannot have."""
+CONTEXT = "context."
+"""How the names of a context encoder's parameters begin."""
 
 
 def copy_weights(model: Transformer, weights: dict[str, Tensor]) -> set[str]:
     """Copy what fits from the weights of another model, in place.
 
-    The attention of a layer with one pattern becomes the group attention of a fused layer, and the other way round;
-    global attention, RST attention and gates start fresh (G-Transformer, Appendix C.1; RST-Transformer, §4.2), and so
-    does a context encoder that the other model lacks.
+    The attention of a layer with one pattern becomes the group attention of a fused layer, and vice versa; the other
+    parts and gates start fresh (G-Transformer, Appendix C.1; RST-Transformer, §4.2), and so does a context encoder that
+    the other model lacks.
+
+    Args:
+        model: with fresh parameters.
+        weights: of the other model, by name.
 
     Returns:
         The names of the parameters that were copied.
@@ -25,33 +28,49 @@ def copy_weights(model: Transformer, weights: dict[str, Tensor]) -> set[str]:
     Raises:
         UserError: a shape differs (another size or vocabulary), or one model has layers that the other lacks.
     """
-    copied, used = set(), set()
+    origins = _origins(model, weights)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            other = next((other for other in _sources(name) if other in weights), None)
-            if other is None:
+            if name not in origins:
                 continue
-            source = weights[other]
+            source = weights[origins[name]]
             if source.shape != parameter.shape:
                 raise UserError(
                     f"init: {name} has shape {list(source.shape)} there and {list(parameter.shape)} here: "
                     "size, layers and vocabulary must be the same"
                 )
             parameter.copy_(source)
-            copied.add(name)
-            used.add(other)
-    fresh = {name for name, _ in model.named_parameters()} - copied
-    for names, what in ((fresh, "lacks"), (set(weights) - used, "has beside this one")):
-        foreign = sorted(name for name in names if not FRESH.search(name))
-        if foreign:
-            raise UserError(f"init: the other model {what} {foreign[0]}: layers and attention must correspond")
-    return copied
+    lacking = {name for name, _ in model.named_parameters()} - set(origins) - _optional(model)
+    extra = {name for name in set(weights) - set(origins.values()) if not _is_new_part(model, name)}
+    for names, what in ((lacking, "lacks"), (extra, "has, unlike this one,")):
+        if names:
+            raise UserError(f"init: the other model {what} {min(names)}: layers and attention must correspond")
+    return set(origins)
 
 
-def _sources(name: str) -> tuple[str, ...]:
-    """Names under which a parameter may stand in the other model, the most specific first."""
-    if "_attention.group." in name:
-        return name, name.replace("_attention.group.", "_attention.")
-    if FRESH.search(name):
-        return (name,)
-    return name, re.sub(r"_attention\.", "_attention.group.", name)
+def _origins(model: Transformer, weights: dict[str, Tensor]) -> dict[str, str]:
+    """For each parameter that the other model has, its name there."""
+    origins = {name: name for name, _ in model.named_parameters()}
+    for place, attention in model.attentions():
+        for name, _ in attention.named_parameters():
+            counterpart = attention.counterpart(name)
+            if counterpart is not None and f"{place}.{name}" not in weights:
+                origins[f"{place}.{name}"] = f"{place}.{counterpart}"
+    return {name: origin for name, origin in origins.items() if origin in weights}
+
+
+def _optional(model: Transformer) -> set[str]:
+    """Parameters that may start fresh: those that models of single attentions without context do not have."""
+    return {
+        f"{place}.{name}"
+        for place, attention in model.attentions()
+        for name, _ in attention.named_parameters()
+        if attention.counterpart(name) is None
+    } | {name for name, _ in model.named_parameters() if name.startswith(CONTEXT)}
+
+
+def _is_new_part(model: Transformer, name: str) -> bool:
+    """Whether a parameter of the other model is one that this model may do without."""
+    places = (f"{place}." for place, _ in model.attentions())
+    rest = next((name.removeprefix(place) for place in places if name.startswith(place)), None)
+    return name.startswith(CONTEXT) or (rest is not None and FusedAttention.counterpart(rest) is None)

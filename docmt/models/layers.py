@@ -3,28 +3,35 @@
 Shape letters: N packed queries, M packed keys (of the other side in cross-attention), D width, H heads, K head width.
 """
 
+import keyword
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from docmt.models.grouping import Grouping
+from docmt.models.patterns import Fusion, find_pattern
 from docmt.models.ragged import ragged_attention
-from docmt.models.settings import Pattern
 
-Groupings = Callable[[Pattern], Grouping]
+Groupings = Callable[[str], Grouping]
 """Gives the grouping of a pattern for the attention at hand."""
 
 Attend = Callable[["MultiHeadAttention", Tensor], Tensor]
-"""Runs one multi-head attention on queries [N, D] (keys and values are the caller's business); gives [N, D]."""
+"""Runs one multi-head attention on queries [N, D] with keys and values that it knows; gives [N, D]."""
+
+INHERITED = "group"
+"""The part of a fused attention that corresponds to an attention with one pattern."""
 
 
 class MultiHeadAttention(nn.Module):
-    """Multi-head attention of one pattern (Eq. 5, and Eq. 8 when the pattern is `group`)."""
+    """Multi-head attention of one pattern (G-Transformer, Eq. 5, and Eq. 8 if the pattern is `group`)."""
 
-    def __init__(self, width: int, heads: int, pattern: Pattern) -> None:
+    shares_queries: ClassVar[bool] = False
+
+    def __init__(self, width: int, heads: int, pattern: str) -> None:
         super().__init__()
         self.heads, self.pattern = heads, pattern
         self.in_weight = nn.Parameter(torch.empty(3 * width, width))
@@ -45,10 +52,17 @@ class MultiHeadAttention(nn.Module):
         """As `FusedAttention.fuse`, with one part."""
         return attend(self, query_ND)
 
+    @staticmethod
+    def counterpart(name: str) -> str | None:
+        """The parameter that corresponds to `name` in a model that has an attention of the other kind in this place."""
+        return f"{INHERITED}.{name}"
+
     def project(self, query_ND: Tensor, memory_MD: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Queries [N, H, K], keys and values [M, H, K]."""
         if memory_MD is None:
-            return F.linear(query_ND, self.in_weight, self.in_bias).unflatten(1, (3, self.heads, -1)).unbind(1)
+            projected = F.linear(query_ND, self.in_weight, self.in_bias)
+            query_NHK, key_NHK, value_NHK = projected.unflatten(1, (3, self.heads, -1)).unbind(1)
+            return query_NHK, key_NHK, value_NHK
         return (self.project_query(query_ND), *self.project_memory(memory_MD))
 
     def project_query(self, query_ND: Tensor) -> Tensor:
@@ -60,7 +74,8 @@ class MultiHeadAttention(nn.Module):
         """Keys and values [M, H, K]."""
         width = memory_MD.shape[-1]
         projected = F.linear(memory_MD, self.in_weight[width:], self.in_bias[width:])
-        return projected.unflatten(1, (2, self.heads, -1)).unbind(1)
+        key_MHK, value_MHK = projected.unflatten(1, (2, self.heads, -1)).unbind(1)
+        return key_MHK, value_MHK
 
 
 class Gate(nn.Linear):
@@ -72,107 +87,101 @@ class Gate(nn.Linear):
     def __init__(self, width: int, *, bias: bool = True) -> None:
         super().__init__(2 * width, width, bias=bias)
 
-    def forward(self, local_ND: Tensor, wide_ND: Tensor) -> Tensor:
-        """G ⊙ local + (1 − g) ⊙ wide, where g = sigmoid of a linear map of both."""
+    # It is a linear map with two inputs; as a child of `Linear` its parameters are named as one's.
+    def forward(self, local_ND: Tensor, wide_ND: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Sum the inputs, gate ⊙ local + (1 − gate) ⊙ wide, where the gate is the sigmoid of a linear map of both."""
         gate_ND = torch.sigmoid(super().forward(torch.cat((local_ND, wide_ND), dim=-1)))
-        # In mixed precision a linear map gives half precision, but layer norms, which may come in, do not.
+        # In mixed precision, linear maps give half precision, but layer norms, which may be an input, do not.
         return torch.lerp(wide_ND, local_ND, gate_ND.to(wide_ND.dtype))
 
 
 class FusedAttention(nn.Module, ABC):
-    """Group attention with a wider one, each with parameters and output projection of its own.
+    """Several attentions in the place of one, each with its own parameters and output projection.
 
-    Subclasses say in `fuse` which attention reads what. It is written once for every way of computing the parts:
-    packed here, step by step with caches in decoding.
+    Subclasses say in `fuse` which attention reads what. It serves every way of computing the parts: packed here, step
+    by step with caches in decoding.
+
+    Args:
+        patterns: of the parts, in the order in which `fuse` runs them. The part of each is named after it.
     """
+
+    has_gate: ClassVar[bool] = True
+    """Whether a gate joins the outputs."""
+    shares_queries: ClassVar[bool] = False
+    """Whether all parts read the same queries, so that decoding can project them in one product."""
+
+    def __init__(self, width: int, heads: int, patterns: Sequence[str]) -> None:
+        super().__init__()
+        for pattern in patterns:
+            name = f"{pattern}_" if keyword.iskeyword(pattern) else pattern
+            self.add_module(name, MultiHeadAttention(width, heads, pattern))
+        if self.has_gate:
+            self.gate = Gate(width)
 
     @abstractmethod
     def fuse(self, query_ND: Tensor, attend: Attend) -> Tensor:
-        """The output [N, D] for queries [N, D]; `attend` is called once for each part, in the order of `parts`."""
+        """The output [N, D] for queries [N, D]; `attend` is called once for each part, in their order."""
 
     def forward(self, query_ND: Tensor, memory_MD: Tensor | None, groupings: Groupings) -> Tensor:
-        """As `MultiHeadAttention.forward`. Without a memory a part's keys and values come from its own queries."""
+        """As `MultiHeadAttention.forward`. Without a memory, a part's keys and values come from its own queries."""
         return self.fuse(query_ND, lambda part, part_query_ND: part(part_query_ND, memory_MD, groupings))
 
+    @staticmethod
+    def counterpart(name: str) -> str | None:
+        """As `MultiHeadAttention.counterpart`: only the group part has one, the others and the gate are new."""
+        part, _, rest = name.partition(".")
+        return rest if part == INHERITED else None
 
-class CombinedAttention(FusedAttention):
-    """Group and global attention side by side, summed by a gate (G-Transformer, Eq. 10)."""
 
-    def __init__(self, width: int, heads: int) -> None:
-        super().__init__()
-        self.group = MultiHeadAttention(width, heads, "group")
-        self.global_ = MultiHeadAttention(width, heads, "global")
-        self.gate = Gate(width)
+class ParallelAttention(FusedAttention):
+    """Two attentions side by side, summed by a gate (G-Transformer, Eq. 10; RST-Transformer, Eq. 11–13)."""
+
+    shares_queries = True
 
     def fuse(self, query_ND: Tensor, attend: Attend) -> Tensor:
         """See `FusedAttention.fuse`."""
-        return self.gate(attend(self.group, query_ND), attend(self.global_, query_ND))
+        first, second = parts(self)
+        return self.gate(attend(first, query_ND), attend(second, query_ND))
 
 
-class RstSerialAttention(FusedAttention):
-    """RST attention after group attention (RST-Transformer, Eq. 8–10).
+class SerialAttention(FusedAttention):
+    """One attention after another (RST-Transformer, Eq. 8–10).
 
-    What group attention gives, its output projection included, is projected anew: to queries and, in self-attention,
-    keys and values. In cross-attention keys and values of both come from the source.
+    The output of the first, after its output projection, is what the second projects: to queries and, in
+    self-attention, keys and values. In cross-attention, keys and values of both come from the source.
     """
 
-    def __init__(self, width: int, heads: int) -> None:
-        super().__init__()
-        self.group = MultiHeadAttention(width, heads, "group")
-        self.rst = MultiHeadAttention(width, heads, "rst")
+    has_gate = False
 
     def fuse(self, query_ND: Tensor, attend: Attend) -> Tensor:
         """See `FusedAttention.fuse`."""
-        return attend(self.rst, attend(self.group, query_ND))
+        first, second = parts(self)
+        return attend(second, attend(first, query_ND))
 
 
-class RstParallelAttention(FusedAttention):
-    """Group and RST attention side by side, summed by a gate (RST-Transformer, Eq. 11–13)."""
-
-    def __init__(self, width: int, heads: int) -> None:
-        super().__init__()
-        self.group = MultiHeadAttention(width, heads, "group")
-        self.rst = MultiHeadAttention(width, heads, "rst")
-        self.gate = Gate(width)
+class MixedAttention(FusedAttention):
+    """One attention and another one after it, as in `SerialAttention`, summed by a gate."""
 
     def fuse(self, query_ND: Tensor, attend: Attend) -> Tensor:
         """See `FusedAttention.fuse`."""
-        return self.gate(attend(self.group, query_ND), attend(self.rst, query_ND))
-
-
-class RstMixAttention(FusedAttention):
-    """Group attention and the RST attention after it, as in `RstSerialAttention`, summed by a gate."""
-
-    def __init__(self, width: int, heads: int) -> None:
-        super().__init__()
-        self.group = MultiHeadAttention(width, heads, "group")
-        self.rst = MultiHeadAttention(width, heads, "rst")
-        self.gate = Gate(width)
-
-    def fuse(self, query_ND: Tensor, attend: Attend) -> Tensor:
-        """See `FusedAttention.fuse`."""
-        group_ND = attend(self.group, query_ND)
-        return self.gate(group_ND, attend(self.rst, group_ND))
+        first, second = parts(self)
+        first_ND = attend(first, query_ND)
+        return self.gate(first_ND, attend(second, first_ND))
 
 
 Attention = MultiHeadAttention | FusedAttention
 
-FUSIONS: dict[Pattern, type[FusedAttention]] = {
-    "combined": CombinedAttention,
-    "rst_serial": RstSerialAttention,
-    "rst_parallel": RstParallelAttention,
-    "rst_mix": RstMixAttention,
-}
 
-
-def build_attention(width: int, heads: int, pattern: Pattern) -> Attention:
+def build_attention(width: int, heads: int, pattern: str) -> Attention:
     """The module of a pattern."""
-    return FUSIONS[pattern](width, heads) if pattern in FUSIONS else MultiHeadAttention(width, heads, pattern)
+    found = find_pattern(pattern)
+    return found.build(width, heads) if isinstance(found, Fusion) else MultiHeadAttention(width, heads, pattern)
 
 
 def parts(attention: Attention) -> list[MultiHeadAttention]:
     """The multi-head attentions of an attention module, in the order in which `fuse` runs them."""
-    return [module for module in attention.modules() if isinstance(module, MultiHeadAttention)]
+    modules = attention.children() if isinstance(attention, FusedAttention) else [attention]
+    return [module for module in modules if isinstance(module, MultiHeadAttention)]
 
 
 class Sublayer(nn.Module):
@@ -207,7 +216,7 @@ class FeedForward(nn.Module):
 class EncoderLayer(nn.Module):
     """Self-attention and feed-forward."""
 
-    def __init__(self, width: int, heads: int, inner_width: int, dropout: float, *, pattern: Pattern) -> None:
+    def __init__(self, width: int, heads: int, inner_width: int, dropout: float, *, pattern: str) -> None:
         super().__init__()
         self.self_attention = build_attention(width, heads, pattern)
         self.self_sublayer = Sublayer(width, dropout)
@@ -231,7 +240,7 @@ class DecoderLayer(nn.Module):
     """Causal self-attention, attention to the source, and feed-forward."""
 
     def __init__(
-        self, width: int, heads: int, inner_width: int, dropout: float, *, pattern: Pattern, cross_pattern: Pattern
+        self, width: int, heads: int, inner_width: int, dropout: float, *, pattern: str, cross_pattern: str
     ) -> None:
         super().__init__()
         self.self_attention = build_attention(width, heads, pattern)

@@ -1,19 +1,21 @@
-"""The layout of a batch: where sentences and instances lie in the packed tokens, and the groupings that follow.
+"""The layout of a batch: where sentences and instances are in the packed tokens, and the groupings that follow.
 
 Shape letters: N packed target tokens, S packed source tokens, G sentences of the batch, B instances, E EDUs.
 
 A side is a row of packed items, sentence after sentence: source tokens, target tokens, or one vector per sentence.
 """
 
-from typing import Literal
+from functools import cached_property
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from docmt.models.grouping import Grouping, expand_ranges
-from docmt.models.settings import Context, ModelSettings, Pattern, Positions
-from docmt.models.trees import BatchTrees, related_grouping, unit_groups
+from docmt.models.patterns import find_part
+from docmt.models.settings import Context, ModelSettings, Positions
+from docmt.models.trees import BatchTrees
 
 Side = Literal["src", "tgt", "vectors"]
 Slot = Literal["encoder", "decoder", "cross", "vectors", "context"]
@@ -52,135 +54,92 @@ class Layout:
         context: Context = "document",
         device: torch.device | str = "cpu",
     ) -> None:
-        self.settings, self.trees, self.context = settings, trees, context
+        self.settings, self.trees = settings, trees
+        self.context: Context = context
         self.device = torch.device(device)
         self.src_lengths_G = np.asarray(src_lengths_G, dtype=np.int64)
         self.tgt_lengths_G = np.asarray(tgt_lengths_G, dtype=np.int64)
         self.sentences_B = np.asarray(sentences_B, dtype=np.int64)
         is_free = settings.target_stream == "free"
         self.tgt_sentences_B = np.ones_like(self.sentences_B) if is_free else self.sentences_B
-        self._groupings: dict[tuple[Slot, Pattern], Grouping] = {}
+        self._groupings: dict[tuple[Slot, str], Grouping] = {}
 
     @classmethod
-    def of_source(
-        cls,
-        src_lengths_G: np.ndarray,
-        sentences_B: np.ndarray,
-        *,
-        settings: ModelSettings,
-        trees: BatchTrees | None = None,
-        context: Context = "document",
-        device: torch.device | str = "cpu",
-    ) -> "Layout":
-        """The layout of instances whose target is still to be made."""
-        n_targets = len(sentences_B) if settings.target_stream == "free" else len(src_lengths_G)
-        return cls(
-            src_lengths_G,
-            np.ones(n_targets),
-            sentences_B,
-            settings=settings,
-            trees=trees,
-            context=context,
-            device=device,
-        )
+    def of_source(cls, src_lengths_G: np.ndarray, sentences_B: np.ndarray, **options: Any) -> Self:
+        """The layout of instances whose target is still to be made: one token per target sentence.
+
+        Args:
+            src_lengths_G: as for `Layout`.
+            sentences_B: as for `Layout`.
+            options: other arguments of `Layout`.
+        """
+        is_free = options["settings"].target_stream == "free"
+        n_targets = len(sentences_B) if is_free else len(src_lengths_G)
+        return cls(src_lengths_G, np.ones(n_targets), sentences_B, **options)
+
+    def _replace(self, **changes: Any) -> "Layout":
+        """A copy with some arguments of `Layout` changed."""
+        names = ("src_lengths_G", "tgt_lengths_G", "sentences_B", "settings", "trees", "context", "device")
+        return Layout(**{name: getattr(self, name) for name in names} | changes)
 
     def one_by_one(self) -> "Layout":
-        """The layout of the same sentences as an instance each, without trees."""
-        ones = np.ones_like(self.src_lengths_G)
-        return Layout(
-            self.src_lengths_G,
-            self.tgt_lengths_G,
-            ones,
-            settings=self.settings,
-            context=self.context,
-            device=self.device,
-        )
+        """The layout of the same sentences, each an instance, without trees."""
+        return self._replace(sentences_B=np.ones_like(self.src_lengths_G), trees=None)
 
     def opened(self, open_B: np.ndarray) -> "Layout":
         """The same layout with more instances open to RST attention; bool [B]."""
-        trees = None if self.trees is None else self.trees.opened(open_B)
-        return Layout(
-            self.src_lengths_G,
-            self.tgt_lengths_G,
-            self.sentences_B,
-            settings=self.settings,
-            trees=trees,
-            context=self.context,
-            device=self.device,
-        )
+        return self._replace(trees=None if self.trees is None else self.trees.opened(open_B))
+
+    @cached_property
+    def _of_sentences(self) -> "Layout":
+        """The same sentences with one target token each, so that rows of target groupings are sentences."""
+        return self._replace(tgt_lengths_G=np.ones_like(self.tgt_lengths_G))
+
+    def sentence_lengths(self, side: Side) -> np.ndarray:
+        """Items of each sentence of a side; int64 [G]."""
+        if side == "src":
+            return self.src_lengths_G
+        return np.ones_like(self.src_lengths_G) if side == "vectors" else self.tgt_lengths_G
+
+    def instance_lengths(self, side: Side) -> np.ndarray:
+        """Items of each instance of a side; int64 [B]."""
+        sentences = self.tgt_sentences_B if side == "tgt" else self.sentences_B
+        return np.add.reduceat(self.sentence_lengths(side), np.cumsum(sentences) - sentences)
+
+    def first_sentences(self, n_before: int) -> np.ndarray:
+        """The sentence `n_before` sentences before each one, never before its instance; int64 [G]."""
+        first_B = np.cumsum(self.sentences_B) - self.sentences_B
+        first_G = np.repeat(first_B, self.sentences_B)
+        return np.maximum(np.arange(len(first_G)) - n_before, first_G)
 
     def positions(self, side: Literal["src", "tgt"], *, within: Positions | None = None) -> Tensor:
         """int64 [S] or [N], the position of each token in its instance or sentence, from 0; None asks the settings."""
-        lengths = self._items(side)[0]
-        if (within or self.settings.positions) == "instance":
-            lengths = self._instance_lengths(side)
+        is_long = (within or self.settings.positions) == "instance"
+        lengths = self.instance_lengths(side) if is_long else self.sentence_lengths(side)
         return torch.from_numpy(expand_ranges(np.zeros_like(lengths), lengths)).to(self.device)
 
-    def _items(self, side: Side) -> tuple[np.ndarray, np.ndarray]:
-        """Items of each sentence and sentences of each instance."""
-        if side == "src":
-            return self.src_lengths_G, self.sentences_B
-        if side == "vectors":
-            return np.ones_like(self.src_lengths_G), self.sentences_B
-        return self.tgt_lengths_G, self.tgt_sentences_B
+    def resolve(self, pattern: str) -> str:
+        """The pattern that applies to this batch: without trees, patterns that need them see the whole instance."""
+        return "global" if self.trees is None and find_part(pattern).needs_trees else pattern
 
-    def _instance_lengths(self, side: Side) -> np.ndarray:
-        lengths, sentences = self._items(side)
-        return np.add.reduceat(lengths, np.cumsum(sentences) - sentences)
+    def grouping(self, slot: Slot, pattern: str) -> Grouping:
+        """The grouping of an attention. Fusions have none: ask for those of their parts."""
+        key = slot, self.resolve(pattern)
+        if key not in self._groupings:
+            self._groupings[key] = find_part(key[1]).grouping(self, slot)
+        return self._groupings[key]
 
-    def grouping(self, slot: Slot, pattern: Pattern) -> Grouping:
-        """The grouping of an attention; fusions have none, they ask for those of their parts."""
-        if (slot, pattern) not in self._groupings:
-            self._groupings[slot, pattern] = self._make_grouping(slot, pattern)
-        return self._groupings[slot, pattern]
+    def sentence_groups(self, pattern: str) -> np.ndarray:
+        """The group of each target sentence in cross-attention; int64 [G]."""
+        lengths = self._of_sentences.grouping("cross", pattern).query_lengths_G
+        return np.repeat(np.arange(len(lengths)), lengths)
 
-    def sentence_groups(self, pattern: Pattern) -> np.ndarray:
-        """The group of each target sentence in decoder self-attention and cross-attention; int64 [G]."""
-        if pattern in ("group", "window"):
-            return np.arange(len(self.src_lengths_G))
-        if pattern == "rst" and self.trees is not None:
-            return unit_groups(self.sentences_B, self.trees.open_B)
-        return np.repeat(np.arange(len(self.sentences_B)), self.sentences_B)
+    def visible_sentences(self, pattern: str) -> np.ndarray:
+        """Bool [G, G], whether target sentence g sees target sentence h ≤ g in decoder self-attention."""
+        return self._of_sentences.grouping("decoder", pattern).dense_mask(len(self.tgt_lengths_G)).cpu().numpy()
 
-    def _make_grouping(self, slot: Slot, pattern: Pattern) -> Grouping:
-        if pattern == "rst":
-            return self._rst_grouping(slot)
-        query_side, key_side = SIDES[slot]
-        is_causal = slot == "decoder"
-        if pattern == "global":
-            queries, keys = self._instance_lengths(query_side), self._instance_lengths(key_side)
-            starts = np.cumsum(keys) - keys
-        else:
-            queries, keys = self._items(query_side)[0], self._items(key_side)[0]
-            starts = np.cumsum(keys) - keys
-            if pattern == "window":
-                ends = starts + keys
-                starts = starts[self._window_first_sentences()]
-                keys = ends - starts
-        return Grouping.of_ranges(queries, starts, keys, is_causal=is_causal, device=self.device)
-
-    def _rst_grouping(self, slot: Slot) -> Grouping:
-        trees = self.trees
-        if trees is None:
-            return self.grouping(slot, "global")
-        if slot == "encoder":
-            heads, units = trees.edu_heads_E, trees.edus_B(self.sentences_B)
-            queries = keys = trees.edu_lengths_E
-        else:
-            heads, units = trees.sentence_heads_G, self.sentences_B
-            queries = self.tgt_lengths_G
-            keys = self.tgt_lengths_G if slot == "decoder" else self.src_lengths_G
-        return related_grouping(
-            heads,
-            unit_groups(units, trees.open_B),
-            query_lengths_U=queries,
-            key_lengths_U=keys,
-            is_causal=slot == "decoder",
-            device=self.device,
-        )
-
-    def _window_first_sentences(self) -> np.ndarray:
-        """For each sentence the first one of its window, never before its instance."""
-        first_B = np.cumsum(self.sentences_B) - self.sentences_B
-        first_G = np.repeat(first_B, self.sentences_B)
-        return np.maximum(np.arange(len(first_G)) - self.settings.window_sentences, first_G)
+    def first_visible_sentences(self, pattern: str) -> np.ndarray:
+        """The first sentence that each target sentence sees in decoder self-attention; int64 [G]."""
+        grouping = self._of_sentences.grouping("decoder", pattern)
+        first_keys = np.cumsum(grouping.key_lengths_G) - grouping.key_lengths_G
+        return np.repeat(grouping.key_rows[first_keys], grouping.query_lengths_G)

@@ -1,6 +1,12 @@
-"""Named sizes and architectures: plain values for `ModelSettings`, merged under a system's own overrides."""
+"""Named sizes and architectures: plain values for `ModelSettings`, merged under a system's own overrides.
 
+Importing this module does not import torch.
+"""
+
+import functools
 from typing import Any
+
+from docmt.models.plugins import load_plugins
 
 SIZES: dict[str, dict[str, Any]] = {
     "tiny": {
@@ -80,5 +86,17 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     # Cross-task pre-training, §2.2: a sentence Transformer with a global context encoder and a gate.
     "global_context": _attentions(GROUP, GROUP, GROUP, positions="sentence", context={}),
 }
-"""What each attention sees. `no_context` removes the source side after the target side, as Table 3 does; it and
-`only_group` are the same model under the names of the two tables, and `no_locality` is the document Transformer."""
+"""What each attention sees, in the architectures of docmt itself.
+
+`no_context` removes the source context after the target context, as Table 3 does; it and `only_group` are the same
+model under the names of the two tables, and `no_locality` is the document Transformer.
+"""
+
+
+@functools.cache
+def all_architectures() -> dict[str, dict[str, Any]]:
+    """The architectures of docmt and of installed packages.
+
+    Raises UserError for packages that clash or fail to import.
+    """
+    return load_plugins("docmt.architectures", ARCHITECTURES, what="architecture", types=dict)

@@ -1,6 +1,6 @@
 """Ragged attention: packed queries, keys and values, and a grouping. The one primitive of all models.
 
-Three paths that must agree: a dense mask (the oracle in tests), buckets of padded batches (CPU, and any device), and
+Three implementations that must agree: a dense mask (the oracle in tests), buckets of padded batches (any device), and
 variable-length flash attention (CUDA, half precision).
 
 Shape letters: N packed queries, M packed keys, H heads, K head width, P padded rows, g groups of a bucket, q and k its
@@ -9,6 +9,7 @@ padded queries and keys.
 
 import inspect
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -18,11 +19,12 @@ from torch import Tensor
 from docmt.models.grouping import Bucket, Grouping, Padding
 
 try:
-    from torch.nn.attention.varlen import varlen_attn
-
-    HAS_VARLEN = "window_size" in inspect.signature(varlen_attn).parameters
+    from torch.nn.attention import varlen
 except ImportError:  # an older torch: the padded path serves every device
-    HAS_VARLEN = False
+    varlen = None
+
+varlen_attn: Callable[..., Any] | None = getattr(varlen, "varlen_attn", None)
+HAS_VARLEN = varlen_attn is not None and "window_size" in inspect.signature(varlen_attn).parameters
 
 EXPLICIT_MAX_KEYS = 512
 """Up to this many keys, explicit products beat the fused CPU kernel in bfloat16 (docs/experiments/performance.md)."""
@@ -32,11 +34,13 @@ def ragged_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grou
     """Softmax attention in which each group of queries sees its own list of keys.
 
     Args:
-        query_NHK, key_MHK, value_MHK: packed rows, any floating dtype.
-        grouping: which keys each group of queries sees; its queries must number N.
+        query_NHK: packed queries, any floating dtype.
+        key_MHK: packed keys of the same dtype.
+        value_MHK: their values.
+        grouping: which keys each group of queries sees; of N queries in all, and each group with at least one key.
 
     Returns:
-        [N, H, K]. Rows of groups without queries do not exist; every group with queries has at least one key.
+        [N, H, K].
     """
     if query_NHK.is_cuda and HAS_VARLEN and query_NHK.dtype in (torch.float16, torch.bfloat16):
         return varlen_attention(query_NHK, key_MHK, value_MHK, grouping)
@@ -66,6 +70,7 @@ def padded_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grou
 
 def varlen_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping) -> Tensor:
     """Ragged attention through variable-length flash attention (CUDA, float16 or bfloat16)."""
+    assert varlen_attn is not None, "HAS_VARLEN says whether this torch has it"
     if grouping.key_rows_index is not None:
         key_MHK = key_MHK.index_select(0, grouping.key_rows_index)
         value_MHK = value_MHK.index_select(0, grouping.key_rows_index)
@@ -160,8 +165,8 @@ class _Pad(torch.autograd.Function):
         return rows.index_select(0, rows_P)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        (places_N,) = ctx.saved_tensors
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor, None, None]:
+        (gradient,), (places_N,) = grad_outputs, ctx.saved_tensors
         return gradient.index_select(0, places_N), None, None
 
 
@@ -175,7 +180,7 @@ class _Unpad(torch.autograd.Function):
         return rows.index_select(0, places_N)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        (places_N,) = ctx.saved_tensors
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor, None]:
+        (gradient,), (places_N,) = grad_outputs, ctx.saved_tensors
         padded = gradient.new_zeros(ctx.n_padded, *gradient.shape[1:])
         return padded.index_copy_(0, places_N, gradient), None

@@ -1,16 +1,25 @@
 """Settings of a model: its size, and what each attention sees."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
+from docmt.models.patterns import PATTERNS, find_pattern, need_trees
 from docmt.settings import Settings
 
 Context = Literal["document", "none"]
 """What a model with a context encoder reads: whole documents, or sentences without context."""
 Positions = Literal["instance", "sentence"]
 """What positions run through."""
-Pattern = Literal["group", "window", "global", "rst", "combined", "rst_serial", "rst_parallel", "rst_mix"]
+
+
+def _check_pattern(name: str) -> str:
+    find_pattern(name)
+    return name
+
+
+PatternName = Annotated[str, AfterValidator(_check_pattern), WithJsonSchema({"enum": list(PATTERNS), "type": "string"})]
+"""A pattern of docmt or of an installed package; the JSON schema names those of docmt."""
 
 
 class AttentionSettings(Settings):
@@ -23,18 +32,18 @@ class AttentionSettings(Settings):
     rst after it, summed by a gate (RST-Transformer, Eq. 8–13).
     """
 
-    lower: Pattern = "global"
+    lower: PatternName = "global"
     """Pattern of the lower layers."""
-    upper: Pattern = "global"
+    upper: PatternName = "global"
     """Pattern of the upper layers."""
-    upper_layers: int = Field(2, ge=0)
+    upper_layers: int = Field(default=2, ge=0)
     """How many layers, counted from the top, are upper layers."""
 
-    def pattern(self, layer: int, n_layers: int) -> Pattern:
+    def pattern(self, layer: int, n_layers: int) -> str:
         """The pattern of layer `layer` (from 0) of a stack of `n_layers`."""
         return self.upper if layer >= n_layers - self.upper_layers else self.lower
 
-    def patterns(self) -> set[Pattern]:
+    def patterns(self) -> set[str]:
         """Patterns that occur."""
         return {self.lower, self.upper} if self.upper_layers else {self.lower}
 
@@ -79,14 +88,14 @@ class ModelSettings(Settings):
     window_sentences: int = Field(2, ge=0)
     """Sentences before the current one that the pattern `window` sees."""
     positions: Positions = "instance"
-    """Whether positions run through the instance or start anew in each sentence."""
+    """Whether positions run through the instance or restart in each sentence."""
     target_stream: Literal["aligned", "free"] = "aligned"
     """`aligned`: one target sentence per source sentence by construction; `free`: one stream that ends itself."""
 
     @property
     def needs_trees(self) -> bool:
         """Whether an attention reads discourse trees."""
-        return any(pattern.startswith("rst") for pattern in self.patterns())
+        return need_trees(self.patterns())
 
     @property
     def context_layers(self) -> int:
@@ -106,7 +115,7 @@ class ModelSettings(Settings):
         """Whether no attention looks beyond a sentence."""
         return self.context is None and self.patterns() == {"group"}
 
-    def patterns(self) -> set[Pattern]:
+    def patterns(self) -> set[str]:
         """Patterns that occur in any of the three attentions."""
         attentions = (self.encoder_attention, self.decoder_attention, self.cross_attention)
         return set().union(*(attention.patterns() for attention in attentions))
@@ -126,11 +135,9 @@ class ModelSettings(Settings):
             if self.target_stream == "free" and {attention.lower, attention.upper} != {"global"}:
                 raise ValueError(f"target_stream 'free' has no groups, so {name}_attention must be global throughout")
             if self.context is not None and attention.patterns() != {"group"}:
-                raise ValueError(
-                    f"context stands beside a model of sentences, so {name}_attention must be group throughout"
-                )
+                raise ValueError(f"context needs a sentence model, so {name}_attention must be group throughout")
         if self.context is not None and self.positions != "sentence":
-            raise ValueError("context stands beside a model of sentences, so positions must be 'sentence'")
+            raise ValueError("context needs a sentence model, so positions must be 'sentence'")
         if self.context_layers > self.encoder_layers:
             raise ValueError(
                 f"context.layers {self.context_layers} is more than encoder_layers {self.encoder_layers}: "

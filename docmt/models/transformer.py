@@ -4,14 +4,16 @@ Shape letters: N packed target tokens, S packed source tokens, D width, V vocabu
 """
 
 import math
+from collections.abc import Iterator
 from functools import partial
+from typing import cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from docmt.models.context import ContextEncoder
-from docmt.models.layers import DecoderLayer, EncoderLayer
+from docmt.models.layers import Attention, DecoderLayer, EncoderLayer
 from docmt.models.layout import Layout
 from docmt.models.settings import ModelSettings
 
@@ -19,9 +21,9 @@ from docmt.models.settings import ModelSettings
 class Transformer(nn.Module):
     """Encoder and decoder with one shared table of embeddings, post-norm, sinusoidal positions.
 
-    What each attention sees is said by `settings`; so the sentence Transformer, the document Transformer,
-    concatenation, G-Transformer with its ablations and RST-Transformer are all this class. With a context encoder it is
-    the model of cross-task pre-training, which reads a document or sentences, as the layout says.
+    The settings say what each attention sees, so the sentence Transformer, the document Transformer, concatenation,
+    G-Transformer with its ablations and RST-Transformer are all this class. With a context encoder it is the model of
+    cross-task pre-training, which reads a document or sentences, as the layout says.
 
     Args:
         settings: size and attention patterns.
@@ -59,11 +61,12 @@ class Transformer(nn.Module):
         hidden_SD = embedded_SD = self.embed(src_tokens_S, layout.positions("src"))
         for layer in self.encoder:
             hidden_SD = layer(hidden_SD, partial(layout.grouping, "encoder"))
-        if self.context is None or layout.context == "none":
+        settings = self.settings.context
+        if self.context is None or settings is None or layout.context == "none":
             return hidden_SD
-        if self.settings.context.positions == "instance":
+        if settings.positions == "instance":
             embedded_SD = self.embed(src_tokens_S, layout.positions("src", within="instance"))
-        return self.context(embedded_SD, hidden_SD, self.encoder, layout)
+        return self.context(embedded_SD, hidden_SD, self.encoder_layers, layout)
 
     def decode(self, tgt_inputs_N: Tensor, memory_SD: Tensor, layout: Layout) -> Tensor:
         """Decoder states [N, D] of int64 token ids [N]."""
@@ -81,6 +84,24 @@ class Transformer(nn.Module):
         hidden_ND = self.embedding(tokens_N) * math.sqrt(width)
         hidden_ND = hidden_ND + table_TD[positions_N].to(hidden_ND.dtype)
         return F.dropout(hidden_ND, self.settings.dropout, self.training)
+
+    @property
+    def encoder_layers(self) -> list[EncoderLayer]:
+        """The layers of the encoder."""
+        return cast(list[EncoderLayer], list(self.encoder))  # a ModuleList does not know their type
+
+    @property
+    def decoder_layers(self) -> list[DecoderLayer]:
+        """The layers of the decoder."""
+        return cast(list[DecoderLayer], list(self.decoder))
+
+    def attentions(self) -> Iterator[tuple[str, Attention]]:
+        """Every attention of encoder and decoder with its name."""
+        for i, layer in enumerate(self.encoder_layers):
+            yield f"encoder.{i}.self_attention", layer.self_attention
+        for i, layer in enumerate(self.decoder_layers):
+            yield f"decoder.{i}.self_attention", layer.self_attention
+            yield f"decoder.{i}.cross_attention", layer.cross_attention
 
     def logits(self, hidden_ND: Tensor) -> Tensor:
         """Scores of all symbols, [N, V], with the shared table."""

@@ -1,10 +1,10 @@
 """Discourse trees of a batch, and the groupings of RST attention that follow from them.
 
-A unit is an EDU (encoder) or a sentence (decoder and cross-attention). A group of queries is a unit, which sees itself
-and the units that it is directly related to, its parent and its children (RST-Transformer, Eq. 7). In an open instance
-all units form one group, so each sees all: that is global attention.
+A unit is an EDU (encoder) or a sentence (decoder and cross-attention). A group of queries is a unit, which sees itself,
+its parent and its children (RST-Transformer, Eq. 7). In an open instance all units form one group, so each sees all:
+that is global attention.
 
-Shape letters: B instances, G sentences of the batch, E EDUs, U units, P pairs of a group and a unit that it sees.
+Shape letters: B instances, G sentences of the batch, E EDUs, U units.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from docmt.discourse.dependencies import NO_HEAD, number_through
-from docmt.models.grouping import Grouping, expand_ranges
+from docmt.models.grouping import Grouping
 
 
 @dataclass(frozen=True)
@@ -40,19 +40,24 @@ class BatchTrees:
         cls, *, edu_lengths: np.ndarray, edu_heads: np.ndarray, edu_counts: np.ndarray, sentence_heads: np.ndarray
     ) -> "BatchTrees":
         """A batch of one closed instance; heads are rows in the instance."""
-        arrays = (np.asarray(array, dtype=np.int64) for array in (edu_lengths, edu_heads, edu_counts, sentence_heads))
-        return cls(*arrays, np.zeros(1, dtype=bool))
+        return cls(
+            edu_lengths_E=np.asarray(edu_lengths, dtype=np.int64),
+            edu_heads_E=np.asarray(edu_heads, dtype=np.int64),
+            edu_counts_G=np.asarray(edu_counts, dtype=np.int64),
+            sentence_heads_G=np.asarray(sentence_heads, dtype=np.int64),
+            open_B=np.zeros(1, dtype=bool),
+        )
 
     @classmethod
     def of_open_instance(cls, src_lengths: np.ndarray) -> "BatchTrees":
-        """A batch of one instance that has no tree, of sentences of so many source tokens."""
+        """A batch of one instance without trees, whose sentences have `src_lengths` source tokens."""
         lengths = np.asarray(src_lengths, dtype=np.int64)
         heads = np.full(len(lengths), NO_HEAD)
         return cls(lengths, heads, np.ones(len(lengths), dtype=np.int64), heads, np.ones(1, dtype=bool))
 
     @classmethod
     def join(cls, batches: Sequence["BatchTrees"]) -> "BatchTrees":
-        """All instances of some batches in one."""
+        """One batch of all instances of several."""
         return cls(
             np.concatenate([trees.edu_lengths_E for trees in batches]),
             number_through([trees.edu_heads_E for trees in batches]),
@@ -65,9 +70,10 @@ class BatchTrees:
     def join_known(
         cls, batches: Sequence["BatchTrees | None"], src_lengths: Sequence[np.ndarray]
     ) -> "BatchTrees | None":
-        """As `join`; instances without trees are open. None when none has any.
+        """As `join`, with instances without trees open. None if none has trees.
 
         Args:
+            batches: trees of each instance, if any.
             src_lengths: source tokens of each sentence, per instance.
         """
         if all(trees is None for trees in batches):
@@ -79,13 +85,13 @@ class BatchTrees:
         """The same trees, with more instances open."""
         return replace(self, open_B=self.open_B | open_B)
 
-    def edus_B(self, sentences_B: np.ndarray) -> np.ndarray:
+    def n_edus(self, sentences_B: np.ndarray) -> np.ndarray:
         """EDUs of each instance; int64."""
         return np.add.reduceat(self.edu_counts_G, np.cumsum(sentences_B) - sentences_B)
 
 
 def unit_groups(units_B: np.ndarray, open_B: np.ndarray) -> np.ndarray:
-    """The group of each unit: one of its own, or in open instances one for all; int64 [U].
+    """The group of each unit: one for itself or, in open instances, one for all; int64 [U].
 
     Args:
         units_B: units of each instance, at least 1.
@@ -105,13 +111,15 @@ def related_grouping(
     is_causal: bool,
     device: torch.device,
 ) -> Grouping:
-    """Each group sees its own units and those that they are related to, in packed order (RST-Transformer, Eq. 7).
+    """Each group sees its units and those that they are related to (RST-Transformer, Eq. 7).
 
     Args:
         heads_U: int64, the unit that is each unit's head, or −1.
         groups_U: int64, from `unit_groups`.
-        query_lengths_U, key_lengths_U: int64, queries and keys of each unit.
-        is_causal: of the related units only earlier ones are seen, and of the own group only what is not ahead.
+        query_lengths_U: int64, queries of each unit.
+        key_lengths_U: int64, keys of each unit.
+        is_causal: whether a query sees only earlier related units, and only earlier items of its group.
+        device: where the index tensors go.
     """
     n_units = len(heads_U)
     children = np.flatnonzero(heads_U >= 0)
@@ -120,15 +128,11 @@ def related_grouping(
     if is_causal:
         is_past = keys <= queries
         queries, keys = queries[is_past], keys[is_past]
-    # Sorted and without repetition: the keys of a group are in packed order, so its own units are the last past ones.
-    pairs_P = np.unique(groups_U[queries] * n_units + keys)
-    groups_P, keys_P = np.divmod(pairs_P, n_units)
-    key_starts_U = np.cumsum(key_lengths_U) - key_lengths_U
-    lengths_P = key_lengths_U[keys_P]
-    return Grouping(
-        np.add.reduceat(query_lengths_U, np.flatnonzero(np.diff(groups_U, prepend=-1))),
-        np.add.reduceat(lengths_P, np.flatnonzero(np.diff(groups_P, prepend=-1))),
-        expand_ranges(key_starts_U[keys_P], lengths_P),
-        is_causal,
-        device,
+    return Grouping.of_units(
+        groups_U[queries],
+        keys,
+        query_lengths_G=np.add.reduceat(query_lengths_U, np.flatnonzero(np.diff(groups_U, prepend=-1))),
+        key_lengths_U=key_lengths_U,
+        is_causal=is_causal,
+        device=device,
     )

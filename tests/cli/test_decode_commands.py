@@ -23,6 +23,18 @@ def test_translate_writes_one_row_per_instance(study_files, model, tmp_path):
     assert [row["sentences"] for row in rows] == [[translate(s) for s in document] for document in DOCUMENTS]
 
 
+def test_both_commands_say_what_they_computed_on(study_files, model, tmp_path):
+    hypotheses, scores = tmp_path / "test.jsonl", tmp_path / "scores.json"
+    device = ["--model", str(model), "--device", "cpu"]
+    translate_options = ["--instances", str(study_files.instances()), "--out", str(hypotheses)]
+    assert main(["decode", "translate", *device, *translate_options]) == 0
+    assert read_json(tmp_path / "test.job.json") == {"device": "cpu", "n_devices": 1}
+    contrast_options = ["--suite", str(suite(tmp_path / "suite.jsonl")), "--out", str(scores)]
+    assert main(["decode", "contrast", *device, *contrast_options]) == 0
+    provenance = read_json(scores)["provenance"]
+    assert (provenance["device"], provenance["n_devices"]) == ("cpu", 1)
+
+
 def suite(path):
     items = [
         {

@@ -82,7 +82,7 @@ def test_a_list_of_sentences_is_translated_line_by_line(translate_bytes):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--sentences", "--discourse", "trees.jsonl"], "give one of the two"),
+        (["--sentences", "--discourse", "trees.jsonl"], "give only one"),
         (["--settings", '{"beams": 2}'], "did you mean 'beam_size'"),
         (["--settings", "@missing.json"], "missing.json: no such file"),
         (["--input", "missing.txt"], "missing.txt: no such file"),

@@ -6,7 +6,7 @@ from core_fixtures import document_trees, make_batch, make_model, random_sentenc
 
 from docmt.decoding import related
 from docmt.decoding.contrast import instance_log_probabilities
-from docmt.decoding.related import RelatedSentences, visible_sentences
+from docmt.decoding.related import RelatedSentences
 from docmt.decoding.search import search_instances
 from docmt.decoding.settings import DecodingSettings
 from docmt.models.layout import Layout
@@ -95,9 +95,9 @@ def layout_of(heads, *, is_open=False):
 
 
 def test_a_sentence_sees_related_earlier_ones_and_itself():
-    visible = visible_sentences(layout_of([2, 0, -1, 0]))
+    visible = layout_of([2, 0, -1, 0]).visible_sentences("rst")
     assert visible.astype(int).tolist() == [[1, 0, 0, 0], [1, 1, 0, 0], [1, 0, 1, 0], [1, 0, 0, 1]]
-    assert visible_sentences(layout_of([2, 0, -1, 0], is_open=True)).astype(int).sum() == 10
+    assert layout_of([2, 0, -1, 0], is_open=True).visible_sentences("rst").astype(int).sum() == 10
 
 
 def test_only_columns_of_use_later_are_kept(monkeypatch):
@@ -105,7 +105,7 @@ def test_only_columns_of_use_later_are_kept(monkeypatch):
     monkeypatch.setattr(related, "MIN_FORGOTTEN", 1)
     import torch
 
-    state = RelatedSentences(layout_of([-1, 0, 1]), 2, like=torch.zeros(()))
+    state = RelatedSentences(layout_of([-1, 0, 1]), "rst", 2, like=torch.zeros(()))
     for sentences in ([0, 0], [0, 0], [1, 0], [1, 1]):
         state.add_column(np.array(sentences))
     assert state.forget(np.array([2, 1])) is None

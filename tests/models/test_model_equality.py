@@ -57,7 +57,7 @@ def test_a_packed_batch_equals_its_documents_one_by_one(architecture):
 
 
 def test_the_sentence_model_sees_no_document():
-    """Documents packed whole give what the same sentences give as instances of their own."""
+    """Documents packed whole give what the same sentences give as separate instances."""
     model = make_model("sentence_transformer")
     documents = random_documents(COUNTS)
     sentences = [([src], [tgt]) for document in documents for src, tgt in zip(*document, strict=True)]

@@ -38,44 +38,35 @@ class Evil:
         return print, ("code that ran",)
 
 
-def damaged(path, kind):
-    data = path.read_bytes()
-    if kind == "missing":
-        path.unlink()
-    elif kind == "cut":
-        path.write_bytes(data[: len(data) // 2])
-    elif kind == "empty":
-        path.write_bytes(b"")
-    elif kind == "text":
-        path.write_text("not a model")
-    elif kind == "pickle that runs code":
-        path.write_bytes(pickle.dumps(Evil(), protocol=2))
-    elif kind == "another torch file":
-        torch.save({"weights": torch.zeros(3)}, path)
-    elif kind == "a bare tensor":
-        torch.save(torch.zeros(3), path)
-    else:
-        content = torch.load(path, weights_only=True)
-        if kind == "another format":
-            content["format"] = 99
-        elif kind == "a missing key":
-            del content["pipeline"]
-        elif kind == "weights of another model":
-            content["weights"] = {"x": torch.zeros(1)}
-        elif kind == "settings of another model":
-            content["model"]["width"] = 32
-        torch.save(content, path)
+def change(path, edit):
+    """Edit the content of a model file."""
+    content = torch.load(path, weights_only=True)
+    edit(content)
+    torch.save(content, path)
 
 
-KINDS = ("missing", "cut", "empty", "text", "pickle that runs code", "another torch file", "a bare tensor")
-KINDS += ("another format", "a missing key", "weights of another model", "settings of another model")
+DAMAGES = {
+    "missing": lambda path: path.unlink(),
+    "cut": lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
+    "empty": lambda path: path.write_bytes(b""),
+    "text": lambda path: path.write_text("not a model"),
+    "pickle that runs code": lambda path: path.write_bytes(pickle.dumps(Evil(), protocol=2)),
+    "another torch file": lambda path: torch.save({"weights": torch.zeros(3)}, path),
+    "a bare tensor": lambda path: torch.save(torch.zeros(3), path),
+    "another format": lambda path: change(path, lambda content: content.update(format=99)),
+    "a missing key": lambda path: change(path, lambda content: content.pop("pipeline")),
+    "weights of another model": lambda path: change(
+        path, lambda content: content.update(weights={"x": torch.zeros(1)})
+    ),
+    "settings of another model": lambda path: change(path, lambda content: content["model"].update(width=32)),
+}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", DAMAGES)
 def test_other_files_are_refused_in_one_line(trained, tmp_path, capsys, kind):
     path = tmp_path / "model.pt"
     save_model(path, trained)
-    damaged(path, kind)
+    DAMAGES[kind](path)
     with pytest.raises(UserError, match=r"model\.pt") as caught:
         load_model(path)
     assert len(str(caught.value)) < 500
@@ -172,7 +163,7 @@ def test_the_way_back_drops_the_wider_attention(architecture):
         ({"width": 32}, "has shape"),
         ({"feed_forward_width": 32}, "feed_forward.inner.weight has shape"),
         ({"encoder_layers": 3}, "lacks encoder.2"),
-        ({"decoder_layers": 1}, "has beside this one decoder.1"),
+        ({"decoder_layers": 1}, "has, unlike this one, decoder.1"),
     ],
 )
 def test_models_of_another_size_are_refused(values, message):

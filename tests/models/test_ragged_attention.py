@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from docmt.models import ragged
 from docmt.models.grouping import Grouping, expand_ranges
-from docmt.models.layers import CombinedAttention, MultiHeadAttention
+from docmt.models.layers import MultiHeadAttention, build_attention
 from docmt.models.layout import Layout
 from docmt.models.ragged import attention_entropy, dense_attention, padded_attention, ragged_attention, varlen_attention
 
@@ -148,7 +148,7 @@ def project(part, query_ND, memory_MD):
 @pytest.mark.parametrize("slot", ["encoder", "decoder", "cross"])
 def test_combined_attention_is_equation_10(slot):
     torch.manual_seed(5)
-    attention = CombinedAttention(8, HEADS)
+    attention = build_attention(8, HEADS, "combined")
     with torch.no_grad():
         for parameter in attention.parameters():
             parameter.normal_(std=0.3)

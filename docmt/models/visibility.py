@@ -1,0 +1,55 @@
+"""What the built-in attention patterns let each query see: one function per pattern, from a layout to a grouping."""
+
+from docmt.models.grouping import Grouping
+from docmt.models.layout import SIDES, Layout, Slot
+from docmt.models.trees import related_grouping, unit_groups
+
+
+def see_sentence(layout: Layout, slot: Slot) -> Grouping:
+    """A sentence sees the same sentence, of the other side in cross-attention."""
+    return see_window(layout, slot, n_before=0)
+
+
+def see_window(layout: Layout, slot: Slot, *, n_before: int | None = None) -> Grouping:
+    """A sentence sees itself and the sentences before it in its instance, as many as the settings say."""
+    query_side, key_side = SIDES[slot]
+    lengths = layout.sentence_lengths(key_side)
+    ends = lengths.cumsum()
+    first_G = layout.first_sentences(layout.settings.window_sentences if n_before is None else n_before)
+    starts = (ends - lengths)[first_G]
+    return Grouping.of_ranges(
+        layout.sentence_lengths(query_side), starts, ends - starts, is_causal=slot == "decoder", device=layout.device
+    )
+
+
+def see_instance(layout: Layout, slot: Slot) -> Grouping:
+    """An instance sees itself."""
+    query_side, key_side = SIDES[slot]
+    keys = layout.instance_lengths(key_side)
+    return Grouping.of_ranges(
+        layout.instance_lengths(query_side),
+        keys.cumsum() - keys,
+        keys,
+        is_causal=slot == "decoder",
+        device=layout.device,
+    )
+
+
+def see_related(layout: Layout, slot: Slot) -> Grouping:
+    """A unit sees itself, its parent and its children in the tree: EDUs in the encoder, sentences elsewhere."""
+    trees = layout.trees
+    assert trees is not None, "patterns that need trees are resolved to `global` without"
+    if slot == "encoder":
+        heads, units = trees.edu_heads_E, trees.n_edus(layout.sentences_B)
+        queries = keys = trees.edu_lengths_E
+    else:
+        heads, units = trees.sentence_heads_G, layout.sentences_B
+        queries, keys = (layout.sentence_lengths(side) for side in SIDES[slot])
+    return related_grouping(
+        heads,
+        unit_groups(units, trees.open_B),
+        query_lengths_U=queries,
+        key_lengths_U=keys,
+        is_causal=slot == "decoder",
+        device=layout.device,
+    )

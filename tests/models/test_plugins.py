@@ -1,0 +1,169 @@
+"""Architectures and attention patterns of other packages, found through entry points."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from core_fixtures import SIZE, make_batch, random_sentence
+
+from docmt.decoding.contrast import instance_log_probabilities
+from docmt.decoding.search import search_instances
+from docmt.decoding.settings import DecodingSettings
+from docmt.errors import UserError
+from docmt.models.layout import Layout
+from docmt.models.patterns import all_patterns
+from docmt.models.presets import ARCHITECTURES, all_architectures
+from docmt.models.settings import ModelSettings
+from docmt.models.transformer import Transformer
+from docmt.text.vocabulary import BOS, EOS
+
+MANUAL = (Path(__file__).parents[2] / "docs/models.md").read_text(encoding="utf-8").split("## Your own architecture")[1]
+METADATA, ROWS, GROUPINGS = re.findall(r"```(?:toml|python)\n(.*?)```", MANUAL, flags=re.DOTALL)[:3]
+"""The example of the manual."""
+
+
+def entry_points_of(pyproject):
+    """What an installation makes of the entry points in pyproject.toml."""
+    groups = tomllib.loads(pyproject)["project"]["entry-points"]
+    return "".join(
+        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in points.items())
+        for group, points in groups.items()
+    )
+
+
+def add_package(folder, name, entry_points, **modules):
+    """What an installation leaves on the path: the package and its metadata."""
+    (folder / name).mkdir()
+    for module, text in modules.items():
+        (folder / name / f"{module}.py").write_text(text, encoding="utf-8")
+    info = folder / f"{name}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n", encoding="utf-8")
+    (info / "entry_points.txt").write_text(entry_points, encoding="utf-8")
+
+
+@pytest.fixture
+def packages(tmp_path, monkeypatch):
+    """A folder on the path; what is installed there is forgotten after the test."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    modules = set(sys.modules)
+    for cached in (all_architectures, all_patterns):
+        cached.cache_clear()
+    yield tmp_path
+    for cached in (all_architectures, all_patterns):
+        cached.cache_clear()
+    for name in set(sys.modules) - modules:
+        if (getattr(sys.modules[name], "__file__", None) or "").startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def first_sentence(packages):
+    add_package(packages, "first_sentence", entry_points_of(METADATA), __init__=ROWS, groupings=GROUPINGS)
+    return packages
+
+
+def make_model():
+    torch.manual_seed(0)
+    settings = ModelSettings.load(SIZE | all_architectures()["first_sentence"], where="model")
+    model = Transformer(settings, 40).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(2.0 if parameter.dim() > 1 else 1.0)
+    return model
+
+
+def test_architectures_of_packages_stand_beside_those_of_docmt(first_sentence):
+    assert set(all_architectures()) == {*ARCHITECTURES, "first_sentence"}
+
+
+def test_cached_decoding_of_a_new_pattern_equals_teacher_forcing(first_sentence):
+    model = make_model()
+    generator = np.random.default_rng(0)
+    source = [random_sentence(generator, n, 40) for n in (3, 0, 5, 2, 6)]
+    lengths = np.array([len(sentence) for sentence in source])
+    layout = Layout.of_source(lengths, np.array([5]), settings=model.settings)
+    assert layout.visible_sentences("first").astype(int).tolist() == [
+        [1, 0, 0, 0, 0],
+        [1, 1, 0, 0, 0],
+        [1, 0, 1, 0, 0],
+        [1, 0, 0, 1, 0],
+        [1, 0, 0, 0, 1],
+    ]
+    (found,) = search_instances(model, np.concatenate(source), layout, DecodingSettings(beam_size=3))
+    for hypothesis in found:
+        target = [np.array([BOS, *sentence, EOS]) for sentence in hypothesis.sentences]
+        expected = instance_log_probabilities(model, make_batch(model.settings, [(source, target)]))[0]
+        assert hypothesis.log_probability == pytest.approx(float(expected), rel=1e-5, abs=1e-4)
+
+
+def test_a_new_pattern_keeps_documents_apart(first_sentence):
+    model = make_model()
+    generator = np.random.default_rng(1)
+    documents = [[random_sentence(generator, 4, 40) for _ in range(3)] for _ in range(2)]
+    lengths = np.full(6, 6)
+    layout = Layout.of_source(lengths, np.array([3, 3]), settings=model.settings)
+    tokens = torch.from_numpy(np.concatenate([*documents[0], *documents[1]]))
+    before = model.encode(tokens, layout)
+    tokens[1] = (tokens[1] + 1) % 40
+    changed = (model.encode(tokens, layout) != before).any(1).reshape(6, 6).any(1)
+    assert changed.tolist() == [True, True, True, False, False, False]
+
+
+def test_settings_of_packages_are_read_without_torch(first_sentence):
+    code = (
+        "import sys; from docmt.models.presets import all_architectures; from docmt.models.settings import "
+        "ModelSettings; ModelSettings.load(all_architectures()['first_sentence'], where='model'); "
+        "sys.exit('torch' in sys.modules)"
+    )
+    path = [str(first_sentence), *filter(None, sys.path)]
+    environment = {"PYTHONPATH": ":".join(path)}
+    assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0
+
+
+def test_an_unknown_pattern_is_told_the_nearest_name(first_sentence):
+    with pytest.raises(UserError, match=r"model.encoder_attention.lower: .*did you mean 'group_first'.*'group_frist'"):
+        ModelSettings.load({"encoder_attention": {"lower": "group_frist"}}, where="model")
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("missing_module:ROW", "cannot be imported .*No module named 'missing_module'"),
+        ("other:missing", "cannot be imported .*missing"),
+        ("other:NUMBER", "must be a dict, not 5"),
+    ],
+)
+def test_a_package_that_gives_no_architecture_is_named(packages, value, message):
+    add_package(packages, "other", f"[docmt.architectures]\nmine = {value}\n", __init__="NUMBER = 5")
+    with pytest.raises(UserError, match=rf"architecture 'mine' of package other: .*{message}") as caught:
+        all_architectures()
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["g_transformer", "mine"])
+def test_two_architectures_of_one_name_are_refused(packages, name):
+    for package in ("one", "two"):
+        add_package(packages, package, f"[docmt.architectures]\n{name} = {package}:ROW\n", __init__="ROW = {}")
+    with pytest.raises(UserError, match=f"architecture '{name}' of package (one|two): .* has one of the same name"):
+        all_architectures()
+
+
+def test_a_package_that_fails_to_import_does_not_touch_patterns_of_docmt(packages):
+    add_package(packages, "other", "[docmt.patterns]\nmine = other:ROW\n", __init__="raise ValueError('broken')")
+    ModelSettings.load(ARCHITECTURES["g_transformer"], where="model")
+    with pytest.raises(UserError, match=r"attention pattern 'mine' of package other: .*ValueError: broken"):
+        ModelSettings.load({"encoder_attention": {"upper": "mine"}}, where="model")
+
+
+@pytest.mark.parametrize("pattern", ["combined", "rst_mix"])
+def test_fusions_have_no_grouping(pattern):
+    settings = ModelSettings.load(SIZE, where="model")
+    layout = Layout.of_source(np.array([3]), np.array([1]), settings=settings)
+    with pytest.raises(ValueError, match=f"{pattern} is a fusion of group and"):
+        layout.grouping("encoder", pattern)
