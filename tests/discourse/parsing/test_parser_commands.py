@@ -2,6 +2,8 @@
 
 import argparse
 import json
+import logging
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -14,6 +16,7 @@ from docmt.discourse.parsing.layout import Layout
 from docmt.discourse.parsing.loading import load_parser
 from docmt.discourse.parsing.model_file import load_trained, reads_states_of
 from docmt.discourse.parsing.neural import word_states
+from docmt.discourse.parsing.training import _compare
 from docmt.discourse.segmentation.prediction import Segmenter
 from docmt.errors import UserError
 from docmt.files import read_json, write_jsonl
@@ -25,6 +28,7 @@ SETTINGS = {
     "neural": {"relations": "gum", "neural": NEURAL},
     "linear": {"kind": "linear", "relations": "gum", "linear": {"syntax": "none", "min_count": 1}},
     "linear with syntax": {"kind": "linear", "relations": "gum", "linear": {"syntax": "segmenter", "min_count": 1}},
+    "auto": {"kind": "auto", "relations": "gum", "neural": NEURAL, "linear": {"min_count": 1}},
     "linear with file": {"kind": "linear", "relations": "gum", "linear": {"syntax": "file", "min_count": 1}},
 }
 
@@ -54,7 +58,7 @@ def syntax_of(document):
 
 
 def train(folder, name, out, **options):
-    needs_segmenter = name in ("neural", "linear with syntax")
+    needs_segmenter = name in ("neural", "linear with syntax", "auto")
     segmenter = ["--segmenter", folder / "segmenter.pt"] if needs_segmenter else []
     settings = json.dumps(SETTINGS[name] | options)
     run("train-parser", "--settings", settings, "--train", folder / "train", "--dev", folder / "dev",
@@ -90,6 +94,54 @@ def test_the_same_seed_gives_the_same_file(folder, tmp_path):
     for name in ("neural", "linear"):
         first = train(folder, name, tmp_path / "1" / "parser.pt").read_bytes()
         assert train(folder, name, tmp_path / "2" / "parser.pt").read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    ("kept", "options"),
+    [
+        ("linear", {"linear": {"min_count": 1, "cost": 20.0}}),
+        ("neural", {"neural": NEURAL | {"epochs": 40, "learning_rate": 1e-2}, "linear": {"cost": 1e-9}}),
+    ],
+)
+def test_auto_trains_both_parsers_and_keeps_the_better(folder, tmp_path, caplog, kept, options):
+    """The development set is the training set, so that the parser that learns it by heart is the better one."""
+    shutil.copy(folder / "segmenter.pt", tmp_path)
+    for split in ("train", "dev"):
+        shutil.copy(folder / "train.discourse.jsonl", tmp_path / f"{split}.discourse.jsonl")
+    folder = tmp_path
+    caplog.set_level(logging.INFO)
+    trained = load_trained(train(folder, "auto", tmp_path / "auto.pt", **options))
+    lines = caplog.text
+    alone = {
+        kind: load_trained(train(folder, kind, tmp_path / f"{kind}.pt", **SETTINGS["auto"] | options | {"kind": kind}))
+        for kind in ("neural", "linear")
+    }
+    dev_f = {kind: parser.scores["with paragraphs"]["parseval"]["F"] for kind, parser in alone.items()}
+    assert trained.provenance["dev_f"] == dev_f
+    assert trained.provenance["kept"] == trained.settings.kind == kept == max(dev_f, key=dev_f.get)
+    assert trained.scores == alone[kept].scores
+    assert (trained.segmenter is None) == (kept == "linear")
+    assert f"keeps the {kept} parser; F on the development set: neural {dev_f['neural']}, linear" in lines
+    assert "kept" not in alone[kept].provenance
+    gold = read_discourse(folder / "dev.discourse.jsonl")
+    assert min(dev_f.values()) < dev_f[kept]
+    assert [document.tree for document in trained.parser.parse_batch(gold)] == [
+        document.tree for document in alone[kept].parser.parse_batch(gold)
+    ]
+
+
+@pytest.mark.parametrize(("linear", "kept"), [(30.0, "neural"), (30.1, "linear"), (29.9, "neural")])
+def test_auto_prefers_the_neural_parser_when_scores_are_equal(linear, kept):
+    scores = {kind: {"with paragraphs": {"parseval": {"F": f}}} for kind, f in (("neural", 30.0), ("linear", linear))}
+    assert _compare(scores) == (kept, {"kept": kept, "dev_f": {"neural": 30.0, "linear": linear}})
+
+
+def test_auto_without_trees_to_compare_is_one_line(folder, tmp_path):
+    for name in ("train.discourse.jsonl", "segmenter.pt"):
+        shutil.copy(folder / name, tmp_path / name)
+    write_discourse(tmp_path / "dev.discourse.jsonl", [random_document(1, n_sentences=0, with_tree=False)])
+    with pytest.raises(UserError, match=r"dev\.discourse\.jsonl has no tree of two EDUs or more"):
+        train(tmp_path, "auto", tmp_path / "parser.pt")
 
 
 def test_end_to_end_and_without_paragraphs(folder, tmp_path):
