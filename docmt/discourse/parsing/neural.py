@@ -2,7 +2,7 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
@@ -10,6 +10,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from docmt.batching import fill_batches
 from docmt.discourse.documents import DiscourseDocument
 from docmt.discourse.parsing.baselines import WordStates
 from docmt.discourse.parsing.ensemble import Ensemble
@@ -80,9 +81,10 @@ class NeuralParser:
             readings = self.segmenter.read([words for document in documents for words in document.sentences])
             states = word_states(readings, documents, reads_lower=self.reads_lower)
         parsed: list[DiscourseDocument] = []
-        for chosen in _groups([len(document.edus) for document in documents]):
+        pairs = zip(documents, states, strict=True)
+        for group in fill_batches(pairs, MAX_BATCH_EDUS, cost=lambda pair: len(pair[0].edus)):
             with torch.no_grad():
-                parsed += self._parse_group([documents[i] for i in chosen], [states[i] for i in chosen])
+                parsed += self._parse_group([document for document, _ in group], [own for _, own in group])
         return parsed
 
     def _parse_group(self, documents: list[DiscourseDocument], states: WordStates) -> list[DiscourseDocument]:
@@ -119,20 +121,6 @@ def word_states(
         for reading in readings
     )
     return [list(itertools.islice(states, len(document.sentences))) for document in documents]
-
-
-def _groups(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Runs of documents of at most `MAX_BATCH_EDUS` EDUs, or one longer document."""
-    group: list[int] = []
-    size = 0
-    for number, length in enumerate(lengths):
-        if group and size + length > MAX_BATCH_EDUS:
-            yield group
-            group, size = [], 0
-        group.append(number)
-        size += length
-    if group:
-        yield group
 
 
 class _Batch:

@@ -1,6 +1,5 @@
 """Training the neural parser's networks on gold trees."""
 
-import copy
 import logging
 import random
 from collections.abc import Sequence
@@ -8,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.optim.swa_utils import AveragedModel
 
 from docmt.discourse.parsing.neural_examples import Example, collate
 from docmt.discourse.parsing.neural_model import EduInputs, ParserNetwork
@@ -33,7 +33,7 @@ def train_member(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = ParserNetwork(examples[0].inputs.words_WD.shape[1], n_words, n_relations, settings).train()
-        average = copy.deepcopy(network).eval()
+        average = _averaged(network, settings.average_decay)
         optimiser = torch.optim.AdamW(
             network.parameters(),
             lr=settings.learning_rate,
@@ -57,10 +57,10 @@ def train_member(
                 nn.utils.clip_grad_norm_(network.parameters(), 5.0)
                 optimiser.step()
                 update += 1
-                _follow(average, network, min(settings.average_decay, update / (update + 10)))
+                average.update_parameters(network)
                 total += loss.item()
             log.info("parser, seed %d: epoch %d of %d, loss %.1f", seed, epoch, settings.epochs, total)
-    return average
+    return average.module.eval()
 
 
 def _rate(highest: float, update: int, n_updates: int) -> float:
@@ -85,7 +85,17 @@ def _loss(network: ParserNetwork, chosen: Sequence[Example], hidden: Sequence[bo
     return loss
 
 
-@torch.no_grad()
-def _follow(average: nn.Module, network: nn.Module, decay: float) -> None:
-    for kept, new in zip(average.parameters(), network.parameters(), strict=True):
-        kept.lerp_(new, 1 - decay)
+def _averaged(network: ParserNetwork, decay: float) -> AveragedModel:
+    """An exponential moving average of the weights that starts at those of the network.
+
+    The first updates count more, so that the initial weights are soon forgotten.
+    """
+
+    def follow(kept: Sequence[Tensor], new: Sequence[Tensor], n_averaged: Tensor | int) -> None:
+        update = int(n_averaged)
+        for average, weights in zip(kept, new, strict=True):
+            average.lerp_(weights, 1 - min(decay, update / (update + 10)))
+
+    averaged = AveragedModel(network, multi_avg_fn=follow)
+    averaged.update_parameters(network)  # the first call copies the weights
+    return averaged

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from docmt.batching import fill_batches
 from docmt.discourse.documents import DiscourseDocument, edus_of_starts, iterate_discourse
 from docmt.discourse.parsing.baselines import Parser
 from docmt.discourse.parsing.evaluation import Scores
@@ -116,13 +117,4 @@ def resegment(document: DiscourseDocument, segmenter: Segmenter) -> DiscourseDoc
 
 
 def _batches(documents: Iterable[DiscourseDocument]) -> Iterator[list[DiscourseDocument]]:
-    batch: list[DiscourseDocument] = []
-    size = 0
-    for document in documents:
-        batch.append(document)
-        size += len(document.edus)
-        if size >= BATCH_EDUS:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
+    return fill_batches(documents, BATCH_EDUS, cost=lambda document: len(document.edus))
