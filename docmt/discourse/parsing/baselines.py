@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from docmt.discourse.dependencies import NO_HEAD, ROOT, DependencyTree
 from docmt.discourse.documents import DiscourseDocument
-from docmt.discourse.parsing.layout import Layout
+from docmt.discourse.parsing.layout import DocumentLayout
 from docmt.discourse.trees import Node, join, join_pair, leaf
 from docmt.errors import UserError
 from docmt.settings import nearest
@@ -80,14 +80,14 @@ class Shape:
         relation: the name of all relations.
     """
 
-    build: Callable[[Layout, str], Node]
+    build: Callable[[DocumentLayout, str], Node]
     relation: str = RELATION
     counts: Counter[str] = field(default_factory=Counter)
 
     def parse(self, document: DiscourseDocument) -> DiscourseDocument:
         """The document with its tree."""
         self.counts.update(documents=1, edus=len(document.edus))
-        tree = self.build(Layout(document), self.relation) if document.edus else None
+        tree = self.build(DocumentLayout(document), self.relation) if document.edus else None
         return replace(document, tree=tree, arcs=None)
 
     def parse_batch(
@@ -97,18 +97,18 @@ class Shape:
         return [self.parse(document) for document in documents]
 
 
-def flat(layout: Layout, relation: str) -> Node:
+def flat(layout: DocumentLayout, relation: str) -> Node:
     """One node over all EDUs, each a nucleus."""
     leaves = [leaf(edu) for edu in range(layout.n_edus)]
     return join(leaves, "N" * len(leaves), (relation,) * len(leaves)) if len(leaves) > 1 else leaves[0]
 
 
-def right_branching(layout: Layout, relation: str) -> Node:
+def right_branching(layout: DocumentLayout, relation: str) -> Node:
     """Everything that follows an EDU is its satellite."""
     return _branch([leaf(edu) for edu in range(layout.n_edus)], relation)
 
 
-def left_branching(layout: Layout, relation: str) -> Node:
+def left_branching(layout: DocumentLayout, relation: str) -> Node:
     """Everything before an EDU is the nucleus to which it is the satellite."""
     tree = leaf(0)
     for edu in range(1, layout.n_edus):
@@ -116,13 +116,13 @@ def left_branching(layout: Layout, relation: str) -> Node:
     return tree
 
 
-def sentence_branching(layout: Layout, relation: str) -> Node:
+def sentence_branching(layout: DocumentLayout, relation: str) -> Node:
     """Right-branching sentences, joined right-branching."""
     leaves = [leaf(edu) for edu in range(layout.n_edus)]
     return _branch(_branch_within(leaves, layout.sentences.of, relation), relation)
 
 
-def paragraph_branching(layout: Layout, relation: str) -> Node:
+def paragraph_branching(layout: DocumentLayout, relation: str) -> Node:
     """Right-branching sentences in right-branching paragraphs; as `sentence_branching` without paragraphs."""
     leaves = [leaf(edu) for edu in range(layout.n_edus)]
     nodes = _branch_within(leaves, layout.sentences.of, relation)
@@ -144,7 +144,7 @@ def _branch_within(nodes: Sequence[Node], unit_of: Sequence[int], relation: str)
     return [_branch(group, relation) for _, group in itertools.groupby(nodes, key=lambda node: unit_of[node.first])]
 
 
-SHAPES: dict[str, Callable[[Layout, str], Node]] = {
+SHAPES: dict[str, Callable[[DocumentLayout, str], Node]] = {
     "flat": flat,
     "right_branching": right_branching,
     "left_branching": left_branching,

@@ -12,7 +12,7 @@ from typing import Any
 
 from docmt.discourse.dependencies import NO_HEAD, ROOT, merge_to_sentences
 from docmt.discourse.documents import DiscourseDocument
-from docmt.discourse.parsing.layout import ABOVE, SAME_PARAGRAPH, SAME_SENTENCE, UNKNOWN, Layout
+from docmt.discourse.parsing.layout import ABOVE, SAME_PARAGRAPH, SAME_SENTENCE, UNKNOWN, DocumentLayout
 from docmt.discourse.trees import SPAN, Node, binarise
 from docmt.errors import UserError
 
@@ -68,7 +68,7 @@ class Scores:
             gold_nodes, nodes = read(gold_tree, gold_places), read(tree, places)
             for kind, (wanted, found) in enumerate(zip(gold_nodes, nodes, strict=True)):
                 self._match(f"{name} {KINDS[kind]}", Counter(wanted), Counter(found))
-        layout = Layout(gold)
+        layout = DocumentLayout(gold)
         found = Counter(self._internal_nodes(tree, places)[0])
         for node in gold_tree.postorder():
             if not node.is_leaf:

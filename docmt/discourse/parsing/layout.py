@@ -32,7 +32,7 @@ class Units:
         self.n = self.of[-1] + 1 if self.of else 0
 
 
-class Layout:
+class DocumentLayout:
     """Sentences, paragraphs and lengths of a document.
 
     Attributes:

@@ -94,7 +94,7 @@ class NeuralParser:
         trees: dict[int, Node] = {}
         if full:
             inputs = [edu_inputs(documents[number], states[number], self._numbers) for number in full]
-            batch = _Batch([documents[number] for number in full], inputs, self.ensemble)
+            batch = _DocumentBatch([documents[number] for number in full], inputs, self.ensemble)
             constraints = [
                 Constraint(sketch.layout, sentences=self.sentence_constraint, paragraphs=self.paragraph_constraint)
                 for sketch in batch.sketches
@@ -123,7 +123,7 @@ def word_states(
     return [list(itertools.islice(states, len(document.sentences))) for document in documents]
 
 
-class _Batch:
+class _DocumentBatch:
     """Documents that are parsed side by side, each with one EDU or more."""
 
     def __init__(self, documents: Sequence[DiscourseDocument], inputs: Sequence[EduInputs], ensemble: Ensemble) -> None:

@@ -105,7 +105,7 @@ class Decisions:
 
 
 @dataclass(frozen=True)
-class Example:
+class ParserExample:
     """A training document.
 
     Attributes:
@@ -126,7 +126,7 @@ def make_example(
     *,
     relations: Sequence[str],
     numbers: Mapping[str, int],
-) -> Example:
+) -> ParserExample:
     """Replay the oracle on a document.
 
     Args:
@@ -148,7 +148,7 @@ def make_example(
             state.apply(action)
         step_values.append(np.array(rows, dtype=np.int16))
         node_values.append(np.array(merge_rows(sketch, nodes), dtype=np.int16))
-    return Example(
+    return ParserExample(
         edu_inputs(document, states, numbers),
         Decisions(np.array(slots), (step_values[0], step_values[1]), np.array(actions)),
         Decisions(
@@ -160,7 +160,7 @@ def make_example(
 
 
 @dataclass(frozen=True)
-class Batch:
+class ParserBatch:
     """Decisions of several documents, in the form that `SpanClassifier` takes."""
 
     slots_QL: Tensor
@@ -169,7 +169,7 @@ class Batch:
     labels_Q: Tensor
 
 
-def collate(decisions: Sequence[Decisions], lengths: Sequence[int], hidden: Sequence[bool]) -> Batch:
+def collate(decisions: Sequence[Decisions], lengths: Sequence[int], hidden: Sequence[bool]) -> ParserBatch:
     """Put the decisions of documents together.
 
     Args:
@@ -183,7 +183,7 @@ def collate(decisions: Sequence[Decisions], lengths: Sequence[int], hidden: Sequ
     ]
     values = [part.values_QF[int(hide)] for part, hide in zip(decisions, hidden, strict=True)]
     numbers = [np.full(len(part.labels_Q), number) for number, part in enumerate(decisions)]
-    return Batch(*(_tensor(parts) for parts in (slots, values, numbers, [part.labels_Q for part in decisions])))
+    return ParserBatch(*(_tensor(parts) for parts in (slots, values, numbers, [part.labels_Q for part in decisions])))
 
 
 def _tensor(parts: Iterable[np.ndarray]) -> Tensor:

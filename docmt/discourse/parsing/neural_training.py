@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.optim.swa_utils import AveragedModel
 
-from docmt.discourse.parsing.neural_examples import Example, collate
+from docmt.discourse.parsing.neural_examples import ParserExample, collate
 from docmt.discourse.parsing.neural_model import EduInputs, ParserNetwork
 from docmt.discourse.parsing.neural_settings import NeuralSettings
 
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 def train_member(
-    examples: Sequence[Example], *, n_words: int, n_relations: int, settings: NeuralSettings, seed: int
+    examples: Sequence[ParserExample], *, n_words: int, n_relations: int, settings: NeuralSettings, seed: int
 ) -> ParserNetwork:
     """Train one network.
 
@@ -69,7 +69,7 @@ def _rate(highest: float, update: int, n_updates: int) -> float:
     return highest * min((update + 1) / warmup, (n_updates - update) / max(1, n_updates - warmup))
 
 
-def _loss(network: ParserNetwork, chosen: Sequence[Example], hidden: Sequence[bool], smoothing: float) -> Tensor:
+def _loss(network: ParserNetwork, chosen: Sequence[ParserExample], hidden: Sequence[bool], smoothing: float) -> Tensor:
     """Mean cross-entropy of actions plus that of relations, a scalar."""
     inputs = EduInputs.join([example.inputs for example in chosen])
     lengths = inputs.n_edus

@@ -9,7 +9,7 @@ import unicodedata
 
 from docmt.discourse.documents import DiscourseDocument
 from docmt.discourse.parsing.cohesion import N_COHESIONS, NO_COHESION, Cohesion, cohesion_class
-from docmt.discourse.parsing.layout import N_LEVELS, NOTHING, Layout
+from docmt.discourse.parsing.layout import N_LEVELS, NOTHING, DocumentLayout
 from docmt.discourse.parsing.transitions import N_ACTIONS, Merge, State
 
 BUCKETS = 8
@@ -138,7 +138,7 @@ class Sketch:
     """
 
     def __init__(self, document: DiscourseDocument) -> None:
-        self.layout = layout = Layout(document)
+        self.layout = layout = DocumentLayout(document)
         self.cohesion = Cohesion(document)
         self.endings, self.openings = [], []
         for number in range(layout.n_edus):

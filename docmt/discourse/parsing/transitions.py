@@ -6,7 +6,7 @@ A document of n EDUs takes 2n − 1 steps. Relations are no part of it; a second
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from docmt.discourse.parsing.layout import Layout, Units
+from docmt.discourse.parsing.layout import DocumentLayout, Units
 from docmt.discourse.trees import Node, join_pair, leaf
 
 SHIFT, NN, NS, SN = range(4)
@@ -76,7 +76,7 @@ class Constraint:
     unit is still in the queue.
     """
 
-    def __init__(self, layout: Layout, *, sentences: bool, paragraphs: bool) -> None:
+    def __init__(self, layout: DocumentLayout, *, sentences: bool, paragraphs: bool) -> None:
         self.units: list[Units] = []
         if sentences:
             self.units.append(layout.sentences)

@@ -9,7 +9,7 @@ import torch
 
 from docmt.discourse.documents import DiscourseDocument, edus_of_starts
 from docmt.discourse.parsing.evaluation import evaluate
-from docmt.discourse.parsing.layout import Layout
+from docmt.discourse.parsing.layout import DocumentLayout
 from docmt.discourse.trees import join, join_names, leaf
 
 WORDS = ("but", "We", "went", "home", "because", "rain", "fell", ",", ".", "?", "Then", "42", "(", ")", "和")
@@ -67,7 +67,7 @@ def free_scores(parser, documents):
 def check_constrained_trees(parser, documents):
     """Every sentence is one complete subtree, and no relation is invented."""
     for document in parser.parse_batch(documents):
-        assert complete_units(document.tree, Layout(document).sentences.of)
+        assert complete_units(document.tree, DocumentLayout(document).sentences.of)
         assert {node.relation for node in document.tree.postorder() if not node.is_leaf} <= set(COARSE)
 
 

@@ -12,7 +12,7 @@ from parsing_fixtures import COARSE, StandInSegmenter, complete_units, random_do
 
 from docmt.cli.discourse_parser import add_parser_commands
 from docmt.discourse.documents import read_discourse, write_discourse
-from docmt.discourse.parsing.layout import Layout
+from docmt.discourse.parsing.layout import DocumentLayout
 from docmt.discourse.parsing.loading import load_parser
 from docmt.discourse.parsing.model_file import load_trained, reads_states_of
 from docmt.discourse.parsing.neural import word_states
@@ -77,7 +77,7 @@ def test_train_parse_and_evaluate(folder, tmp_path, name):
     assert [document.id for document in parsed] == [document.id for document in documents]
     assert [document.edus for document in parsed] == [document.edus for document in documents]
     for document in parsed:
-        assert complete_units(document.tree, Layout(document).sentences.of)
+        assert complete_units(document.tree, DocumentLayout(document).sentences.of)
         assert {node.relation for node in document.tree.postorder() if not node.is_leaf} <= set(COARSE)
     run("evaluate-parser", "--parser", model, "--gold", gold, "--out", tmp_path / "scores.json", *syntax)
     scores = read_json(tmp_path / "scores.json")
