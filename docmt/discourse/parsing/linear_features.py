@@ -9,12 +9,8 @@ from functools import lru_cache
 
 from docmt.discourse.documents import DiscourseDocument
 from docmt.discourse.parsing.layout import NOTHING, SAME_SENTENCE
-from docmt.discourse.parsing.structure import (
-    MERGE_TEMPLATES,
-    STATE_TEMPLATES,
-    Sketch,
-    state_values,
-)
+from docmt.discourse.parsing.sketch import Sketch
+from docmt.discourse.parsing.structure import MERGE_TEMPLATES, STATE_TEMPLATES, state_values
 from docmt.discourse.parsing.syntax import DocumentSyntax
 from docmt.discourse.parsing.transitions import Merge, State
 

@@ -16,7 +16,8 @@ from docmt.discourse.parsing.baselines import WordStates
 from docmt.discourse.parsing.ensemble import Ensemble
 from docmt.discourse.parsing.neural_examples import edu_inputs, merge_rows, merge_slots, number_words, state_slots
 from docmt.discourse.parsing.neural_model import EduInputs
-from docmt.discourse.parsing.structure import Sketch, state_values
+from docmt.discourse.parsing.sketch import Sketch
+from docmt.discourse.parsing.structure import state_values
 from docmt.discourse.parsing.transitions import Constraint, Merge, State, build_tree, merges, parse_greedily
 from docmt.discourse.trees import Node
 

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from docmt.discourse.documents import DiscourseDocument
 from docmt.discourse.parsing.neural_model import EduInputs
-from docmt.discourse.parsing.structure import Sketch, merge_values, state_values
+from docmt.discourse.parsing.sketch import Sketch
+from docmt.discourse.parsing.structure import merge_values, state_values
 from docmt.discourse.parsing.transitions import Merge, State, gold_actions, merges
 from docmt.discourse.trees import Node
 
