@@ -3,6 +3,7 @@
 import logging
 import random
 from collections.abc import Sequence
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -22,19 +23,21 @@ def train_member(
     """Train one network.
 
     Args:
-        examples: with two EDUs or more each.
-        n_words: in the parser's vocabulary.
-        n_relations: classes of the relation classifier.
+        examples: with at least two EDUs each.
+        n_words: size of the parser's vocabulary.
+        n_relations: number of classes of the relation classifier.
+        settings: of network and training.
         seed: of the weights, the order of documents and the dropout.
 
-    Returns the network with the averaged weights, in evaluation mode.
+    Returns:
+        The network with the averaged weights, in evaluation mode.
     """
     chance = random.Random(seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = ParserNetwork(examples[0].inputs.words_WD.shape[1], n_words, n_relations, settings).train()
         average = _averaged(network, settings.average_decay)
-        optimiser = torch.optim.AdamW(
+        optimizer = torch.optim.AdamW(
             network.parameters(),
             lr=settings.learning_rate,
             weight_decay=settings.weight_decay,
@@ -50,27 +53,27 @@ def train_member(
             for start in range(0, len(order), settings.documents_per_batch):
                 chosen = [examples[number] for number in order[start : start + settings.documents_per_batch]]
                 hidden = [chance.random() < settings.paragraph_dropout for _ in chosen]
-                optimiser.param_groups[0]["lr"] = _rate(settings.learning_rate, update, n_updates)
+                optimizer.param_groups[0]["lr"] = _rate(settings.learning_rate, update, n_updates)
                 loss = _loss(network, chosen, hidden, settings.label_smoothing)
-                optimiser.zero_grad()
+                optimizer.zero_grad()
                 loss.backward()
                 nn.utils.clip_grad_norm_(network.parameters(), 5.0)
-                optimiser.step()
+                optimizer.step()
                 update += 1
                 average.update_parameters(network)
                 total += loss.item()
             log.info("parser, seed %d: epoch %d of %d, loss %.1f", seed, epoch, settings.epochs, total)
-    return average.module.eval()
+    return cast(ParserNetwork, average.module).eval()  # AveragedModel is not generic
 
 
 def _rate(highest: float, update: int, n_updates: int) -> float:
-    """A short warm-up, then a linear fall to 0."""
+    """Learning rate: a short warmup, then linear decay to 0."""
     warmup = max(1, n_updates // 20)
     return highest * min((update + 1) / warmup, (n_updates - update) / max(1, n_updates - warmup))
 
 
 def _loss(network: ParserNetwork, chosen: Sequence[ParserExample], hidden: Sequence[bool], smoothing: float) -> Tensor:
-    """Mean cross-entropy of actions plus that of relations, a scalar."""
+    """Mean cross-entropy of actions plus that of relations (a scalar)."""
     inputs = EduInputs.join([example.inputs for example in chosen])
     lengths = inputs.n_edus
     edus_ER = network.encoder(inputs)

@@ -17,9 +17,9 @@ class ParserSettings(Settings):
     """Inventory whose coarse classes are learned (`gum`, `gcdt`, `rst_dt`, `controlled`); null: the relations of the
     training trees, unchanged."""
     sentence_constraint: bool = True
-    """Every sentence becomes one complete subtree."""
+    """Make every sentence one complete subtree."""
     paragraph_constraint: bool = False
-    """Every paragraph becomes one complete subtree, where paragraphs are known."""
+    """Make every paragraph one complete subtree, where paragraphs are known."""
     neural: NeuralSettings = NeuralSettings()
     """The neural parser."""
     linear: LinearSettings = LinearSettings()
@@ -27,7 +27,7 @@ class ParserSettings(Settings):
 
     @property
     def kinds(self) -> tuple[Literal["neural", "linear"], ...]:
-        """The kinds of parser to train, the preferred one first."""
+        """The kinds of parser to train; of equally good ones, the first is kept."""
         return ("neural", "linear") if self.kind == "auto" else (self.kind,)
 
     @property

@@ -1,7 +1,9 @@
-"""What structural features read of a document: sizes, places, boundaries and punctuation of spans, as small integers."""
+"""What structural features read of a document: sizes, positions, boundaries and punctuation, as small integers."""
 
 import unicodedata
 from dataclasses import dataclass
+
+import numpy as np
 
 from docmt.discourse.documents import DiscourseDocument
 from docmt.discourse.parsing.cohesion import Cohesion
@@ -44,6 +46,7 @@ class Span:
     nucleus: int = NO_PLACE  # where its nucleus EDU is: alone, first, last, inside
     ending: int = NO_ENDING  # class of its last word
     opening: int = NO_OPENING  # class of its first word
+    vector: np.ndarray | None = None  # its words, see `Cohesion.vector`
 
 
 NO_SPAN = Span()
@@ -64,6 +67,7 @@ class Sketch:
     def __init__(self, document: DiscourseDocument) -> None:
         self.layout = layout = DocumentLayout(document)
         self.cohesion = Cohesion(document)
+        self._spans: dict[tuple[int, int, int, int], Span] = {}
         edus = [document.edu_words(number) for number in range(layout.n_edus)]
         self.endings = [ending(words[-1]) if words else 0 for words in edus]
         self.openings = [opening(words[0]) if words else 0 for words in edus]
@@ -77,7 +81,7 @@ class Sketch:
             self.ends.append((ends | (edu == last) << 2) << 3)
 
     def span(self, first: int, last: int, nucleus: int, form: int) -> Span:
-        """The values of a span.
+        """Return the values of a span, which are computed once: it stays on the stack for several steps.
 
         Args:
             first: its first EDU.
@@ -85,6 +89,12 @@ class Sketch:
             nucleus: its nucleus EDU.
             form: the action that made it.
         """
+        key = first, last, nucleus, form
+        if (known := self._spans.get(key)) is None:
+            known = self._spans[key] = self._describe(first, last, nucleus, form)
+        return known
+
+    def _describe(self, first: int, last: int, nucleus: int, form: int) -> Span:
         sentences, paragraphs = self.layout.sentences, self.layout.paragraphs
         n_edus, n_sentences = last - first + 1, sentences.of[last] - sentences.of[first] + 1
         return Span(
@@ -104,6 +114,7 @@ class Sketch:
             _nucleus_place(first, last, nucleus),
             self.endings[last],
             self.openings[first],
+            self.cohesion.vector(first, last),
         )
 
     def n_words(self, first: int, last: int) -> int:

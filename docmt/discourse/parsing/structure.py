@@ -96,12 +96,10 @@ def _stack_span(sketch: Sketch, state: State, depth: int) -> Span:
 
 
 def _cohesions(sketch: Sketch, s1: Span, s2: Span, front: int) -> tuple[int, int, int, int]:
-    vector = sketch.cohesion.vector
-    top = vector(s1.first, s1.last) if s1 is not NO_SPAN else None
-    second = vector(s2.first, s2.last) if s2 is not NO_SPAN else None
-    queue = vector(front, sketch.layout.sentences.last[front]) if front < sketch.layout.n_edus else None
-    left, right = cohesion_class(second, top), cohesion_class(top, queue)
-    return left, right, cohesion_class(second, queue), 3 if NO_COHESION in (left, right) else _compare(left, right)
+    sentences = sketch.layout.sentences
+    queue = sketch.cohesion.vector(front, sentences.last[front]) if front < sketch.layout.n_edus else None
+    left, right = cohesion_class(s2.vector, s1.vector), cohesion_class(s1.vector, queue)
+    return left, right, cohesion_class(s2.vector, queue), 3 if NO_COHESION in (left, right) else _compare(left, right)
 
 
 def _compare(left: int, right: int) -> int:
@@ -247,7 +245,6 @@ def merge_values(sketch: Sketch, merge: Merge, parent: Merge | None, depth: int)
         depth: steps from the root.
     """
     left, right = sketch.span(*merge.left, merge.left_form), sketch.span(*merge.right, merge.right_form)
-    vector = sketch.cohesion.vector
     view = _MergeView(
         left,
         right,
@@ -256,7 +253,7 @@ def merge_values(sketch: Sketch, merge: Merge, parent: Merge | None, depth: int)
         depth=depth,
         height=merge.height,
         places=sketch.paragraph_places(left.first, right.last),
-        cohesion=cohesion_class(vector(left.first, left.last), vector(right.first, right.last)),
+        cohesion=cohesion_class(left.vector, right.vector),
         level=sketch.layout.level(left.first, right.last),
     )
     return [value(view) for value in _MERGE_FUNCTIONS]

@@ -1,4 +1,4 @@
-"""Training a parser from files, and scoring it on the development set."""
+"""Training parsers from files, and scoring them on the development set."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 def coarse_classes(inventory: str | None) -> Callable[[str], str]:
-    """The function from fine to coarse relations; without inventory, relations stay as they are."""
+    """Return the mapping from fine to coarse relations; without an inventory, relations stay unchanged."""
     return load_inventory(inventory).coarse if inventory else str
 
 
@@ -42,7 +42,7 @@ class TrainingData:
 
     @classmethod
     def read(cls, prefix: Path, settings: ParserSettings) -> "TrainingData":
-        """Read `PREFIX.discourse.jsonl`; documents without EDUs are left out.
+        """Read `PREFIX.discourse.jsonl`, except documents without EDUs.
 
         Raises UserError when a document has no tree or a relation is not in the inventory.
         """
@@ -124,7 +124,7 @@ def _compare(scores: Mapping[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]
 def score_variants(
     parser: NeuralParser | LinearParser, gold: Sequence[DiscourseDocument], coarse: Callable[[str], str]
 ) -> dict[str, Any]:
-    """Scores with gold EDUs, with paragraphs as they are known and without any."""
+    """Score a parser on gold EDUs: with paragraphs, if any document has them, and without."""
     scores = {}
     for name, documents in (
         ("with paragraphs", list(gold)),
@@ -138,16 +138,16 @@ def score_variants(
 
 @dataclass(frozen=True)
 class FileSyntax:
-    """The syntax of known documents, by their ids."""
+    """The syntax of documents from a file."""
 
     documents: Sequence[DiscourseDocument]
     syntax: Sequence[DocumentSyntax]
 
     def __call__(self, documents: Sequence[DiscourseDocument]) -> list[DocumentSyntax]:
-        """The syntax of documents. Raises UserError for one that is not known."""
+        """Look up the syntax of documents by their ids. Raises UserError if there is none."""
         known = {document.id: syntax for document, syntax in zip(self.documents, self.syntax, strict=True)}
         if missing := [document.id for document in documents if document.id not in known]:
-            raise UserError(f"syntax: there is none for document {missing[0]!r}")
+            raise UserError(f"no syntax for document {missing[0]!r} in the *.syntax.jsonl")
         return [known[document.id] for document in documents]
 
 

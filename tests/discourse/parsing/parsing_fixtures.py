@@ -3,7 +3,7 @@
 import itertools
 import random
 import zlib
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 import torch
 
@@ -86,17 +86,12 @@ def check_ugly_documents(parser, *, n_long):
     assert parser.parse_batch([]) == []
 
 
-@dataclass
-class Reading:
-    states_TD: torch.Tensor
-    lower_TD: torch.Tensor
-
-
 class StandInSegmenter:
     """Word states that depend on the word only, and the same syntax for every sentence."""
 
     def read(self, sentences):
-        return [Reading(states[:, :WIDTH], states[:, WIDTH:]) for states in map(_states, sentences)]
+        readings = map(_states, sentences)
+        return [SimpleNamespace(states_TD=own[:, :WIDTH], lower_TD=own[:, WIDTH:]) for own in readings]
 
     def aux_predictions(self, sentences):
         from docmt.discourse.parsing.syntax import WordSyntax

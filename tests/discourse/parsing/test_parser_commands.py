@@ -173,7 +173,7 @@ def test_baselines_beside_a_parser_are_scored_alike(folder, tmp_path):
         assert beside[name] == {key: alone[key] for key in beside[name]}
     assert beside["chain"]["parseval"]["S"] is None
     assert beside["sentence_branching"]["parseval"]["S"] > 0
-    with pytest.raises(UserError, match="baseline 'chian' is not known; did you mean 'chain'"):
+    with pytest.raises(UserError, match="unknown baseline 'chian'; did you mean 'chain'"):
         run("evaluate-parser", "--parser", "flat", *options, "--baselines", "chian", "--out", tmp_path / "no.json")
 
 
@@ -203,7 +203,7 @@ def test_a_neural_parser_without_its_segmenter_is_refused(folder, tmp_path):
     model = train(folder, "neural", tmp_path / "parser.pt")
     content = torch.load(model, weights_only=True)
     torch.save({**content, "segmenter": None}, model)
-    with pytest.raises(UserError, match="it lacks the segmenter"):
+    with pytest.raises(UserError, match="the segmenter whose word states it reads is missing"):
         load_parser(str(model))
 
 
@@ -250,6 +250,6 @@ def test_syntax_of_other_documents_is_one_line(folder, tmp_path):
     arguments = ("parse", "--parser", model, "--input", folder / "dev.discourse.jsonl", "--out", tmp_path / "o.jsonl")
     with pytest.raises(UserError, match="give --syntax FILE"):
         run(*arguments)
-    with pytest.raises(UserError, match="the syntax of document 'document-20' is needed next, not of 'document-0'"):
+    with pytest.raises(UserError, match="expected the syntax of document 'document-20' next, found 'document-0'"):
         run(*arguments, "--syntax", folder / "train.syntax.jsonl")
     assert not (tmp_path / "o.jsonl").exists()
