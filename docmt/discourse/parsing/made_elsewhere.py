@@ -61,6 +61,5 @@ class FileParser(Parser):
             if path.is_file():
                 annotated = read(read_text(path), where=str(path))
                 return place_tree(document.id, document.sentences, annotated, where=str(path))
-        raise UserError(
-            f"{self.path}: no tree of document {document.id!r}: no file {name} with one of the suffixes {', '.join(READERS)}"
-        )
+        suffixes = ", ".join(READERS)
+        raise UserError(f"{self.path}: no tree of document {document.id!r}: no file {name!r} with suffix {suffixes}")
