@@ -20,10 +20,10 @@ from docmt.discourse.parsing.transitions import N_ACTIONS
 
 STATE_SLOTS = 11
 STATE_PAIRS = ((5, 2), (4, 0), (2, 8), (1, 8), (5, 8), (7, 5))
-"""Slots whose EDUs are compared: nuclei of S2 and S1, neighbours at their boundary, S1 and Q1, S2 and Q1, S3 and S2."""
+"""Slots whose EDUs are compared: nuclei of S2 and S1, neighbors at their boundary, S1 and Q1, S2 and Q1, S3 and S2."""
 MERGE_SLOTS = 6
 MERGE_PAIRS = ((2, 5), (1, 3), (0, 3))
-"""Nuclei, neighbours at the boundary, first EDUs of the two children."""
+"""Nuclei, neighbors at the boundary, first EDUs of the two children."""
 SCORE_BOUND = 8.0
 
 
