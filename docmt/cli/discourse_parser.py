@@ -18,7 +18,7 @@ def add_parser_commands(commands: argparse._SubParsersAction) -> None:
     train.add_argument("--settings", default="{}", help="ParserSettings as JSON or @FILE")
     train.add_argument("--train", type=Path, required=True, metavar="PREFIX", help="PREFIX.discourse.jsonl")
     train.add_argument("--dev", type=Path, required=True, metavar="PREFIX", help="PREFIX.discourse.jsonl")
-    train.add_argument("--segmenter", type=Path, help="segmenter model whose states or syntax the parser reads")
+    train.add_argument("--segmenter", type=Path, help="segmenter model whose word states or syntax the parser reads")
     train.add_argument("--seed", type=int, default=1, help="of everything random")
     train.add_argument("--out", type=Path, required=True, help="model file to write")
     train.set_defaults(run=run_train)
@@ -26,14 +26,14 @@ def add_parser_commands(commands: argparse._SubParsersAction) -> None:
     evaluate = commands.add_parser("evaluate-parser", help=summary, description=summary, formatter_class=HelpFormatter)
     evaluate.add_argument("--parser", required=True, help=PARSER_HELP)
     evaluate.add_argument("--gold", type=Path, required=True, help=".discourse.jsonl with trees")
-    evaluate.add_argument("--relations", help="inventory whose coarse classes are compared; a trained parser knows it")
-    evaluate.add_argument("--segmenter", type=Path, help="segmenter model, to score end to end; else EDUs are gold")
+    evaluate.add_argument("--relations", help="inventory whose coarse classes are compared (default: the parser's)")
+    evaluate.add_argument("--segmenter", type=Path, help="segmenter model, to score end to end (default: gold EDUs)")
     evaluate.add_argument("--without-paragraphs", action="store_true", help="hide the paragraphs from the parser")
     evaluate.add_argument("--syntax", type=Path, help=".syntax.jsonl, for a linear parser that reads it")
-    evaluate.add_argument("--baselines", nargs="*", default=[], metavar="NAME", help="scored beside the parser")
+    evaluate.add_argument("--baselines", nargs="*", default=[], metavar="NAME", help="baselines to score as well")
     evaluate.add_argument("--out", type=Path, required=True, help="JSON file to write")
     evaluate.set_defaults(run=run_evaluate)
-    summary = "parse documents with known EDUs"
+    summary = "parse documents with given EDUs"
     parse = commands.add_parser("parse", help=summary, description=summary, formatter_class=HelpFormatter)
     parse.add_argument("--parser", required=True, help=PARSER_HELP)
     parse.add_argument("--input", type=Path, required=True, help=".discourse.jsonl; trees in it are replaced")
@@ -62,7 +62,7 @@ def run_train(options: argparse.Namespace) -> None:
 
 
 def run_evaluate(options: argparse.Namespace) -> None:
-    """Write scores on a gold file."""
+    """Write the scores of a parser on a gold file."""
     import torch
 
     from docmt.discourse.parsing.baselines import baseline
@@ -85,7 +85,7 @@ def run_evaluate(options: argparse.Namespace) -> None:
 
 
 def run_parse(options: argparse.Namespace) -> None:
-    """Write the documents with trees, in order."""
+    """Write the documents of a file with trees, in order."""
     import torch
 
     from docmt.discourse.documents import iterate_discourse, write_discourse

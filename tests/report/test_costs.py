@@ -3,8 +3,6 @@
 import csv
 import json
 import math
-import re
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +10,6 @@ from docmt.errors import UserError
 from docmt.report.costs import costs_table, read_costs, summarise_costs
 from docmt.report.tables import to_latex, to_text
 
-RULES = Path(__file__).parents[2] / "workflow/rules"
 HEADER = "s\th:m:s\tmax_rss\tmax_vms\tmax_uss\tmax_pss\tio_in\tio_out\tmean_load\tcpu_time\n"
 RUN_FOLDER = "runs/{dataset}/{system}/{seed}"
 

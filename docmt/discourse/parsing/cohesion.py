@@ -1,6 +1,6 @@
-"""How many words two spans share (lexical cohesion; Hearst 1997), from random projections of their word counts.
+"""Lexical cohesion of two spans (Hearst 1997): the words that they share, from random projections of word counts.
 
-A word that stands in few of the document's EDUs weighs more, so function words hardly count, in any language.
+Words in few of the document's EDUs weigh more, so function words hardly count, in any language.
 """
 
 import hashlib
@@ -16,21 +16,18 @@ WIDTH = 256  # bits of SHA-256
 BOUNDS = (0.01, 0.05, 0.1, 0.15, 0.2, 0.3, 0.45)
 N_COHESIONS = len(BOUNDS) + 2
 NO_COHESION = N_COHESIONS - 1
-"""Classes of cosines, and one more for spans that do not exist."""
-
-Span = tuple[int, int]
-"""First and last EDU."""
+"""The class of spans that do not exist."""
 
 
 @lru_cache(maxsize=20_000)
 def _signs(word: str) -> np.ndarray:
-    """float32 [WIDTH] of +1 and −1, always the same for a word."""
+    """Random signs of a word, float32 [WIDTH] of +1 and −1; always the same."""
     bits = np.unpackbits(np.frombuffer(hashlib.sha256(word.encode()).digest(), dtype=np.uint8))
     return bits.astype(np.float32) * 2 - 1
 
 
 class Cohesion:
-    """Cosines between the words of spans of one document."""
+    """Word vectors of the spans of a document."""
 
     def __init__(self, document: DiscourseDocument) -> None:
         counts = [Counter(map(str.lower, document.edu_words(edu))) for edu in range(len(document.edus))]
@@ -45,14 +42,14 @@ class Cohesion:
                     row += count * weights[word] * _signs(word)
 
     def vector(self, first: int, last: int) -> np.ndarray:
-        """The words of a span, float32 [WIDTH], of length 1 where it has any."""
+        """Return the vector of a span, float32 [WIDTH], of length 1 unless no word counts."""
         vector = self._sums[last + 1] - self._sums[first]
         length = math.sqrt(vector @ vector)
         return vector / length if length > 0 else vector
 
 
 def cohesion_class(left: np.ndarray | None, right: np.ndarray | None) -> int:
-    """The class of the cosine of two spans, from 0 (nothing shared); `NO_COHESION` where one does not exist."""
+    """Return the class of the cosine of two spans, from 0 (nothing shared); `NO_COHESION` if one does not exist."""
     if left is None or right is None:
         return NO_COHESION
     cosine = float(left @ right)

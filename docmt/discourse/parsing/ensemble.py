@@ -1,6 +1,6 @@
-"""Several networks as one: the same classifiers with other weights, computed side by side.
+"""Several networks as one: classifiers of equal shape, computed side by side.
 
-Shapes: M members, otherwise as in `neural_model.py`.
+Shapes: M members; the others as in `neural_model.py`.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from docmt.discourse.parsing.neural_model import ClassifierCache, EduInputs, Par
 
 
 class EnsembleClassifier:
-    """The classifiers of all members, of equal sizes, in few operations: a parser calls it once per step."""
+    """The classifiers of all members, in few operations, because a parser calls it at every step."""
 
     def __init__(self, members: Sequence[SpanClassifier]) -> None:
         self.members, first = members, members[0]
@@ -32,11 +32,11 @@ class EnsembleClassifier:
             self._out_bias_M1C = torch.stack([member.out.bias for member in members])[:, None]
 
     def cache(self, encoded: Sequence[Tensor], lengths: Sequence[int]) -> ClassifierCache:
-        """The caches of all members, side by side in the last dimension.
+        """Compute the caches of all members, side by side in the last dimension.
 
         Args:
             encoded: the EDUs as each member encodes them, [E, R].
-            lengths: EDUs of each document.
+            lengths: number of EDUs of each document.
         """
         caches = [member.cache(edus_ER, lengths) for member, edus_ER in zip(self.members, encoded, strict=True)]
         return ClassifierCache(
@@ -49,7 +49,7 @@ class EnsembleClassifier:
     def log_probabilities(
         self, cache: ClassifierCache, slots_QL: Tensor, values_QF: Tensor, documents_Q: Tensor
     ) -> Tensor:
-        """Mean log probabilities of the members, [Q, C]; arguments as of `SpanClassifier`."""
+        """Average the log probabilities of the members, [Q, C]; arguments as for `SpanClassifier`."""
         sums = functional.embedding_bag(self.slot_rows(slots_QL), cache.slots, mode="sum")
         hidden_MQH = self._by_member(sums + cache.documents_BH[documents_Q])
         features = functional.embedding_bag(self.feature_rows(values_QF), self._features, mode="sum")
@@ -67,7 +67,7 @@ class EnsembleClassifier:
 
 
 class Ensemble:
-    """Networks of equal sizes whose log probabilities are averaged."""
+    """Networks of equal shape whose log probabilities are averaged."""
 
     def __init__(self, networks: Sequence[ParserNetwork]) -> None:
         self.networks = tuple(networks)
@@ -75,5 +75,5 @@ class Ensemble:
         self.relations = EnsembleClassifier([network.relations for network in networks])
 
     def encode(self, inputs: EduInputs) -> list[Tensor]:
-        """The EDUs as each network encodes them, [E, R]."""
+        """Encode EDUs with each network, [E, R]."""
         return [network.encoder(inputs) for network in self.networks]

@@ -1,9 +1,9 @@
 """Scores of predicted trees against gold trees.
 
-Original Parseval (Morey et al. 2017): the n − 1 internal nodes of the binary trees, the root among them, each with its
-span (S), nuclearity (N), relation (R) or both (F). RST-Parseval (Marcu 2000): all nodes but the root, EDUs among them,
-each with its own nuclearity and its relation to its parent. Spans are compared by the positions of their words, so that
-trees over different EDUs can be compared; where the EDUs are equal, precision, recall and F1 are the same.
+Original Parseval (Morey et al. 2017): the n − 1 internal nodes of the binary trees, including the root, each with its
+span (S), nuclearity (N), relation (R) or both (F). RST-Parseval (Marcu 2000): all nodes except the root, EDUs included,
+each with its nuclearity and its relation to its parent. Spans are compared by the positions of their words, so that
+trees over different EDUs can be compared; if the EDUs are equal, precision, recall and F1 are the same.
 """
 
 from collections import Counter
@@ -12,7 +12,7 @@ from typing import Any
 
 from docmt.discourse.dependencies import NO_HEAD, ROOT, merge_to_sentences
 from docmt.discourse.documents import DiscourseDocument
-from docmt.discourse.parsing.layout import ABOVE, SAME_PARAGRAPH, SAME_SENTENCE, UNKNOWN, Layout
+from docmt.discourse.parsing.layout import ABOVE, SAME_PARAGRAPH, SAME_SENTENCE, UNKNOWN, DocumentLayout
 from docmt.discourse.trees import SPAN, Node, binarise
 from docmt.errors import UserError
 
@@ -25,33 +25,32 @@ LEVEL_NAMES = {
 }
 
 Position = tuple[int, int]
-"""The first word of a span and the word after its last one, counted with one extra place per sentence end."""
+"""The first word of a span and the word after its last one, counted with one extra position per sentence end."""
 Coarse = Callable[[str], str]
 
 
 class Scores:
-    """Sums over documents; `report` turns them into percentages."""
+    """Counts over documents; `report` turns them into percentages."""
 
     def __init__(self, coarse: Coarse) -> None:
         self.coarse = coarse
         self.counts: Counter[str] = Counter()
 
     def add(self, gold: DiscourseDocument, predicted: DiscourseDocument) -> None:
-        """Count one document.
-
-        Raises UserError when the two do not have the same words.
-        """
+        """Count one document. Raises UserError when the two do not have the same words."""
         if gold.id != predicted.id or gold.sentences != predicted.sentences:
             raise UserError(
-                f"evaluation: document {predicted.id!r} does not have the words of the gold document {gold.id!r}: "
-                "parse the gold file's own documents, in order"
+                f"evaluation: the words of document {predicted.id!r} differ from those of gold document {gold.id!r}: "
+                "parse the documents of the gold file, in order"
             )
         gold_places, places = _places(gold), _places(predicted)
         self.counts["documents"] += 1
         self.counts["sentences"] += len(gold.sentences)
         self._match("edus", Counter(gold_places), Counter(places))
         if gold.tree is not None and predicted.tree is not None:
-            self._add_constituents(gold, predicted, gold_places, places)
+            gold_tree, tree = binarise(gold.tree), binarise(predicted.tree)
+            self._add_constituents(gold_tree, tree, gold_places, places)
+            self._add_levels(gold_tree, tree, gold_places, places, layout=DocumentLayout(gold))
         if gold.edus and (gold.tree is not None or gold.arcs is not None):
             self._add_dependencies(gold, predicted, gold_places, places)
 
@@ -61,14 +60,22 @@ class Scores:
         self.counts[f"{name} both"] += (gold & predicted).total()
 
     def _add_constituents(
-        self, gold: DiscourseDocument, predicted: DiscourseDocument, gold_places: list[Position], places: list[Position]
+        self, gold_tree: Node, tree: Node, gold_places: list[Position], places: list[Position]
     ) -> None:
-        gold_tree, tree = binarise(gold.tree), binarise(predicted.tree)
         for name, read in (("parseval", self._internal_nodes), ("rst-parseval", self._all_nodes)):
             gold_nodes, nodes = read(gold_tree, gold_places), read(tree, places)
             for kind, (wanted, found) in enumerate(zip(gold_nodes, nodes, strict=True)):
                 self._match(f"{name} {KINDS[kind]}", Counter(wanted), Counter(found))
-        layout = Layout(gold)
+
+    def _add_levels(
+        self,
+        gold_tree: Node,
+        tree: Node,
+        gold_places: list[Position],
+        places: list[Position],
+        *,
+        layout: DocumentLayout,
+    ) -> None:
         found = Counter(self._internal_nodes(tree, places)[0])
         for node in gold_tree.postorder():
             if not node.is_leaf:
@@ -77,13 +84,13 @@ class Scores:
                 self.counts[f"level {level} both"] += found[_span(node, gold_places)] > 0
 
     def _internal_nodes(self, tree: Node, places: list[Position]) -> tuple[list[Any], ...]:
-        """The internal nodes four times: by span, with nuclearity, with relation, with both."""
+        """List the internal nodes four times: by span, with nuclearity, with relation, with both."""
         nodes = [node for node in tree.postorder() if not node.is_leaf]
         labels = [(_span(node, places), node.nuclearity, self._coarse(node.relation)) for node in nodes]
         return _by_kind(labels)
 
     def _all_nodes(self, tree: Node, places: list[Position]) -> tuple[list[Any], ...]:
-        """All nodes but the root, as `_internal_nodes`."""
+        """List all nodes except the root, as `_internal_nodes` does."""
         labels = [
             (_span(child, places), letter, self._coarse(relation))
             for node in tree.postorder()
@@ -111,9 +118,9 @@ class Scores:
         return relation if relation in (SPAN, ROOT) else self.coarse(relation)
 
     def report(self) -> dict[str, Any]:
-        """Percentages: F1 of original Parseval and RST-Parseval, span recall by level, UAS and LAS, and counts.
+        """Report F1 of original Parseval and RST-Parseval, span recall by level, UAS and LAS in percent, and counts.
 
-        What no document allowed to compute is None.
+        A score that no document allows to compute is None.
         """
         trees = {name: {kind: self._f1(f"{name} {kind}") for kind in KINDS} for name in ("parseval", "rst-parseval")}
         levels = [name for name in LEVEL_NAMES.values() if self.counts[f"level {name} gold"]]
@@ -145,7 +152,7 @@ def evaluate(pairs: Iterable[tuple[DiscourseDocument, DiscourseDocument]], *, co
 
     Args:
         pairs: documents with the same words; EDUs may differ.
-        coarse: maps the relations of both sides before they are compared.
+        coarse: maps the relations of both documents before they are compared.
     """
     scores = Scores(coarse)
     for gold, predicted in pairs:

@@ -1,17 +1,16 @@
-"""Trees of the parsers of isanlp_rst (Chistova 2024), for those who have the package and its weights.
+"""Adapter for the parsers of isanlp_rst (Chistova 2024), which need the package and its weights.
 
-Its parser splits text into words of its own, so a document's EDUs are joined by blanks and its trees are mapped back by
-characters: a leaf that is no EDU of ours is an error, not a guess.
+isanlp_rst tokenizes text itself. So the words of an EDU are joined by blanks, and the leaves of a tree are matched to
+our EDUs by their characters; a leaf that matches none is an error, not a guess.
 """
 
 import importlib
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from docmt.discourse.documents import DiscourseDocument
-from docmt.discourse.parsing.baselines import WordStates
+from docmt.discourse.parsing.baselines import Parser
 from docmt.discourse.trees import Node, join_pair, leaf
 from docmt.errors import UserError
 
@@ -21,29 +20,24 @@ ELEMENTARY = "elementary"
 
 
 @dataclass
-class IsanlpParser:
-    """A parser of isanlp_rst on given EDUs.
+class IsanlpParser(Parser):
+    """A parser of isanlp_rst, run on given EDUs.
 
     Attributes:
         backend: its `Parser`; `from_edus` takes the texts of EDUs and returns `{"rst": [unit]}`, a binary tree of
             units with `left`, `right`, `relation` and `nuclearity`.
-        counts: see `Parser`.
     """
 
     backend: Any
-    counts: Counter[str] = field(default_factory=Counter)
 
     @classmethod
     def load(cls, version: str) -> "IsanlpParser":
-        """Load one of its models.
-
-        Raises UserError when the package is missing, or the weights cannot be found.
-        """
+        """Load one of its models. Raises UserError when the package is missing or the weights cannot be loaded."""
         try:
             module = importlib.import_module(MODULE)
         except ImportError as error:
             raise UserError(
-                f"parser isanlp: the package isanlp_rst cannot be imported ({error}): install it and isanlp, see "
+                f"parser isanlp: cannot import the package isanlp_rst ({error}): install isanlp_rst and isanlp, see "
                 "docs/parsing.md"
             ) from None
         try:
@@ -51,18 +45,18 @@ class IsanlpParser:
         except Exception as error:  # whatever a hub, a file system or a damaged file may raise
             reason = str(error).splitlines()[0][:150] if str(error) else type(error).__name__
             raise UserError(
-                f"parser isanlp:{version}: its weights cannot be loaded ({reason}): see docs/parsing.md"
+                f"parser isanlp:{version}: cannot load its weights ({reason}): see docs/parsing.md"
             ) from None
 
     def parse(self, document: DiscourseDocument) -> DiscourseDocument:
-        """The document with a tree.
+        """Return the document with a tree.
 
-        Raises UserError when the parser refuses the EDUs or its tree has other leaves.
+        Raises UserError when the parser rejects the EDUs, or the leaves of its tree are not these EDUs.
         """
         self.counts.update(documents=1, edus=len(document.edus))
         spoken = [number for number in range(len(document.edus)) if document.edu_words(number)]
         if len(spoken) < len(document.edus):
-            raise UserError(f"parser isanlp: document {document.id!r} has a sentence without words: leave it out")
+            raise UserError(f"parser isanlp: document {document.id!r} has a sentence without words: remove it")
         if not spoken:
             return replace(document, tree=None, arcs=None)
         if len(spoken) == 1:
@@ -71,18 +65,12 @@ class IsanlpParser:
         try:
             (unit,) = self.backend.from_edus(texts)["rst"]
         except ValueError as error:
-            raise UserError(f"parser isanlp: document {document.id!r} cannot be parsed by its EDUs ({error})") from None
+            raise UserError(f"parser isanlp: it rejects the EDUs of document {document.id!r} ({error})") from None
         return replace(document, tree=_convert(unit, texts, document.id), arcs=None)
-
-    def parse_batch(
-        self, documents: Sequence[DiscourseDocument], states: WordStates | None = None
-    ) -> list[DiscourseDocument]:
-        """Each document by itself."""
-        return [self.parse(document) for document in documents]
 
 
 def _convert(root: Any, texts: Sequence[str], name: str) -> Node:
-    """The tree of a unit, whose leaves must be the EDUs in order."""
+    """Convert a tree of units, whose leaves must be the EDUs in order."""
     done: list[Node] = []
     stack: list[tuple[Any, bool]] = [(root, False)]
     n_leaves = 0
@@ -90,7 +78,9 @@ def _convert(root: Any, texts: Sequence[str], name: str) -> Node:
         unit, is_open = stack.pop()
         if unit.relation == ELEMENTARY:
             if n_leaves >= len(texts) or _letters(unit.text) != _letters(texts[n_leaves]):
-                raise UserError(f"parser isanlp: document {name!r}: EDU {n_leaves + 1} of its tree is not that of ours")
+                raise UserError(
+                    f"parser isanlp: document {name!r}: leaf {n_leaves + 1} of the tree is not EDU {n_leaves + 1}"
+                )
             done.append(leaf(n_leaves))
             n_leaves += 1
         elif not is_open:
@@ -99,7 +89,7 @@ def _convert(root: Any, texts: Sequence[str], name: str) -> Node:
             right, left = done.pop(), done.pop()
             done.append(join_pair(left, right, unit.nuclearity, unit.relation.lower()))
     if n_leaves != len(texts):
-        raise UserError(f"parser isanlp: document {name!r}: its tree has {n_leaves} EDUs, not {len(texts)}")
+        raise UserError(f"parser isanlp: document {name!r}: the tree has {n_leaves} leaves for {len(texts)} EDUs")
     return done[0]
 
 

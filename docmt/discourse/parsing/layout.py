@@ -1,4 +1,4 @@
-"""Where sentences and paragraphs stand in a document, seen from its EDUs."""
+"""Sentences and paragraphs of a document in terms of its EDUs."""
 
 import bisect
 from collections.abc import Sequence
@@ -6,17 +6,18 @@ from collections.abc import Sequence
 from docmt.discourse.documents import DiscourseDocument
 
 SAME_SENTENCE, SAME_PARAGRAPH, ABOVE, UNKNOWN, NOTHING = range(5)
-"""Levels of a boundary. UNKNOWN: different sentences, paragraphs not known; NOTHING: there are no two neighbours."""
+"""Levels of a boundary. UNKNOWN: different sentences, paragraphs unknown; NOTHING: there are not two neighbors."""
 N_LEVELS = 5
 
 
 class Units:
-    """Neighbouring EDUs in groups (sentences or paragraphs).
+    """Consecutive EDUs grouped into sentences or paragraphs.
 
     Attributes:
         of: the group of each EDU.
-        first, last: the first and the last EDU of each EDU's group.
-        n: how many groups there are.
+        first: the first EDU in the group of each EDU.
+        last: the last EDU in the group of each EDU.
+        n: number of groups.
     """
 
     def __init__(self, of: Sequence[int]) -> None:
@@ -32,16 +33,16 @@ class Units:
         self.n = self.of[-1] + 1 if self.of else 0
 
 
-class Layout:
+class DocumentLayout:
     """Sentences, paragraphs and lengths of a document.
 
     Attributes:
-        n_edus: of the document.
+        n_edus: number of EDUs.
         sentences: EDUs by sentence.
-        paragraphs: EDUs by paragraph; None where paragraphs are not known.
-        sentence_paragraph: the paragraph of each sentence; None likewise.
-        paragraph_first, paragraph_last: the first and last sentence of each sentence's paragraph; None likewise.
-        word_offsets: words before each EDU, then the number of all words.
+        paragraphs: EDUs by paragraph; None if paragraphs are unknown.
+        paragraph_first: the first sentence in the paragraph of each sentence; empty if paragraphs are unknown.
+        paragraph_last: the last sentence, likewise.
+        word_offsets: number of words before each EDU, then the number of all words.
     """
 
     def __init__(self, document: DiscourseDocument) -> None:
@@ -51,18 +52,16 @@ class Layout:
         for edu in document.edus:
             self.word_offsets.append(self.word_offsets[-1] + edu.end - edu.start)
         self.paragraphs: Units | None = None
-        self.sentence_paragraph: list[int] | None = None
+        self.paragraph_first, self.paragraph_last = [], []
         if document.paragraphs is not None:
             starts = document.paragraphs
-            n_sentences = len(document.sentences)
-            of = [bisect.bisect_right(starts, sentence) - 1 for sentence in range(n_sentences)]
-            self.sentence_paragraph = of
+            of = [bisect.bisect_right(starts, sentence) - 1 for sentence in range(len(document.sentences))]
             grouped = Units(of)
             self.paragraph_first, self.paragraph_last = grouped.first, grouped.last
             self.paragraphs = Units([of[edu.sentence] for edu in document.edus])
 
     def level(self, left: int, right: int) -> int:
-        """The level of the boundary between two EDUs (or of a span, from its first and last EDU)."""
+        """Return the level of the boundary between two EDUs, or of a span, given its first and last EDU."""
         if self.sentences.of[left] == self.sentences.of[right]:
             return SAME_SENTENCE
         if self.paragraphs is None:

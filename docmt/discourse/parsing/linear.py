@@ -2,13 +2,12 @@
 
 import itertools
 import random
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from docmt.discourse.documents import DiscourseDocument
-from docmt.discourse.parsing.baselines import WordStates
+from docmt.discourse.parsing.baselines import Parser, WordStates
 from docmt.discourse.parsing.layout import ABOVE, SAME_PARAGRAPH, SAME_SENTENCE, UNKNOWN
 from docmt.discourse.parsing.linear_features import LexicalSketch, merge_features, state_features
 from docmt.discourse.parsing.linear_model import Instances, LinearClassifier, fit
@@ -27,7 +26,7 @@ from docmt.discourse.syntax import DocumentSyntax, SentenceSyntax, check_syntax
 from docmt.discourse.trees import Node
 
 LEVELS = {SAME_SENTENCE: "sentence", SAME_PARAGRAPH: "paragraph", ABOVE: "document", UNKNOWN: "text"}
-"""Names of the relation classifiers; `text` is for nodes above sentences where paragraphs are not known."""
+"""Names of the relation classifiers; `text` is for nodes above sentences in documents without paragraphs."""
 SHIFT_NAME = "shift"
 ACTION_NAMES = (SHIFT_NAME, *FORMS[1:])
 
@@ -35,7 +34,7 @@ SyntaxSource = Callable[[Sequence[DiscourseDocument]], Sequence[DocumentSyntax |
 
 
 def no_syntax(documents: Sequence[DiscourseDocument]) -> list[None]:
-    """Syntax that is not known."""
+    """Return None for every document: no syntax."""
     return [None] * len(documents)
 
 
@@ -48,12 +47,12 @@ class SyntaxPredictor(Protocol):
 
 @dataclass(frozen=True)
 class SegmenterSyntax:
-    """Syntax as a segmenter predicts it."""
+    """Syntax predicted by a segmenter."""
 
     segmenter: SyntaxPredictor
 
     def __call__(self, documents: Sequence[DiscourseDocument]) -> list[DocumentSyntax]:
-        """The syntax of documents."""
+        """Predict the syntax of documents."""
         sentences = [words for document in documents for words in document.sentences]
         found = iter(self.segmenter.aux_predictions(sentences))
         return [
@@ -62,15 +61,15 @@ class SegmenterSyntax:
 
 
 @dataclass
-class LinearParser:
-    """Structure and nuclearity by one classifier, relations by one classifier for each level.
+class LinearParser(Parser):
+    """One classifier for structure and nuclearity, and one for relations at each level.
 
     Attributes:
-        actions: classes are `ACTION_NAMES`.
-        relations: by the names of `LEVELS`.
-        syntax: gives the syntax of documents, as in training.
-        constraint: whether every sentence, every paragraph becomes one subtree.
-        counts: see `Parser`.
+        actions: classifier of the classes `ACTION_NAMES`.
+        relations: classifiers by the names of `LEVELS`.
+        syntax: gives the syntax of documents, from the same source as in training.
+        sentence_constraint: whether every sentence becomes one complete subtree.
+        paragraph_constraint: whether every paragraph becomes one complete subtree.
     """
 
     actions: LinearClassifier
@@ -78,16 +77,15 @@ class LinearParser:
     syntax: SyntaxSource = no_syntax
     sentence_constraint: bool = True
     paragraph_constraint: bool = False
-    counts: Counter[str] = field(default_factory=Counter)
 
     def parse(self, document: DiscourseDocument) -> DiscourseDocument:
-        """The document with a tree."""
+        """Return the document with a tree."""
         return self.parse_batch([document])[0]
 
     def parse_batch(
         self, documents: Sequence[DiscourseDocument], states: WordStates | None = None
     ) -> list[DiscourseDocument]:
-        """Each document by itself."""
+        """Parse the documents one by one; word states are ignored."""
         return [
             self._parse(document, syntax) for document, syntax in zip(documents, self.syntax(documents), strict=True)
         ]
@@ -124,12 +122,14 @@ def train_linear(
 ) -> LinearParser:
     """Train both stages.
 
-    Args:
-        trees: binary with coarse relations, one per document.
-        syntax: of each document, where it is to be used.
-        seed: chooses the documents whose paragraphs are hidden.
+    A level without training nodes shares the classifier of the nearest level that has some.
 
-    A level that no training node has shares the classifier of the nearest level that has nodes.
+    Args:
+        documents: with at least one EDU each.
+        trees: binary with coarse relations, one per document.
+        syntax: of each document; None where it is not used.
+        settings: of features and solver.
+        seed: chooses the documents whose paragraphs are hidden.
     """
     chance = random.Random(seed)
     steps = Instances()
@@ -165,7 +165,7 @@ def _add_nodes(
     *,
     is_repeated: bool,
 ) -> None:
-    """Add the nodes of a tree to the instances of their levels; nodes inside sentences only the first time."""
+    """Add the nodes of a tree to the instances of their levels; a repeated call skips nodes inside sentences."""
     nodes = merges(actions)
     for node, values, relation in zip(nodes, merge_rows(sketch, nodes), relations, strict=True):
         level = sketch.layout.level(node.left[0], node.right[1])

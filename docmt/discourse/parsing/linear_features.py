@@ -1,20 +1,16 @@
 """Named features of the linear parser, after StageDP (Wang et al. 2017, §3.2–3.3), without Brown clusters.
 
-Beside the structural templates there are words at the edges of spans, their parts of speech, and, inside a sentence,
-the dependencies between two spans. Every feature also stands conjoined with the level of the boundary.
+The structural templates are joined by words at the edges of spans, their parts of speech and, inside a sentence, the
+dependencies between two spans. Every feature occurs twice: alone, and conjoined with the level of the boundary (in a
+state) or the form of the node.
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 from docmt.discourse.documents import DiscourseDocument
 from docmt.discourse.parsing.layout import NOTHING, SAME_SENTENCE
-from docmt.discourse.parsing.structure import (
-    MERGE_TEMPLATES,
-    STATE_TEMPLATES,
-    Sketch,
-    state_values,
-)
+from docmt.discourse.parsing.sketch import Sketch
+from docmt.discourse.parsing.structure import MERGE_TEMPLATES, STATE_TEMPLATES, state_values
 from docmt.discourse.parsing.transitions import Merge, State
 from docmt.discourse.syntax import DocumentSyntax
 
@@ -22,12 +18,13 @@ NO_WORD = "-"
 
 
 class LexicalSketch(Sketch):
-    """A document with the words of each EDU, and what its syntax says of them where it is known.
+    """A document with the words of each EDU and, where available, their syntax.
 
     Attributes:
-        words, pos: of each EDU, lower-cased words and parts of speech; `pos` is empty without syntax.
-        outward: of each EDU, the features of its words whose head lies outside it.
-        links: of each EDU, the EDUs in which heads of its words lie, with the relation of the first such word.
+        words: lower-cased words of each EDU.
+        pos: parts of speech of each EDU; empty without syntax.
+        outward: features of the words of each EDU whose head is outside the EDU.
+        links: for each EDU, the EDUs that contain heads of its words, with the relation of the first such word.
     """
 
     def __init__(self, document: DiscourseDocument, syntax: DocumentSyntax | None) -> None:
@@ -59,7 +56,7 @@ class LexicalSketch(Sketch):
                     self.links[number].setdefault(edu_at[edu.sentence, head], label)
 
     def link(self, left: tuple[int, int], right: tuple[int, int]) -> str:
-        """Whether a word of one span depends on a word of the other, and how. Spans are first and last EDU."""
+        """Describe how a word of one span depends on a word of the other. Spans are first and last EDU."""
         for name, (first, last), (head_first, head_last) in (("left", left, right), ("right", right, left)):
             for edu in range(first, last + 1):
                 for head, label in self.links[edu].items():
@@ -69,9 +66,9 @@ class LexicalSketch(Sketch):
 
 
 def state_features(sketch: LexicalSketch, state: State) -> list[str]:
-    """The features of a state; one that stands twice counts twice."""
+    """List the features of a state; one that occurs twice counts twice."""
     values = state_values(sketch, state)
-    features = [name + value for name, value in zip(_state_names(), map(str, values), strict=True)]
+    features = [f"{name}={value}" for (name, _), value in zip(STATE_TEMPLATES, values, strict=True)]
     spans: list[tuple[str, int, int, int] | None] = [
         ("s1", state.firsts[-1], state.lasts[-1], state.nuclei[-1]) if state.firsts else None,
         ("s2", state.firsts[-2], state.lasts[-2], state.nuclei[-2]) if len(state.firsts) > 1 else None,
@@ -88,12 +85,14 @@ def state_features(sketch: LexicalSketch, state: State) -> list[str]:
 
 
 def merge_features(sketch: LexicalSketch, values: Sequence[int], merge: Merge) -> list[str]:
-    """The features of an internal node.
+    """List the features of an internal node.
 
     Args:
+        sketch: of the document.
+        merge: the node.
         values: its structural values.
     """
-    features = [name + value for name, value in zip(_merge_names(), map(str, values), strict=True)]
+    features = [f"{name}={value}" for (name, _), value in zip(MERGE_TEMPLATES, values, strict=True)]
     left, right = ("left", *merge.left), ("right", *merge.right)
     features += _span_features(sketch, *left)
     features += _span_features(sketch, *right)
@@ -101,18 +100,8 @@ def merge_features(sketch: LexicalSketch, values: Sequence[int], merge: Merge) -
     return features + [f"{merge.form}|{feature}" for feature in features]
 
 
-@lru_cache(maxsize=1)
-def _state_names() -> tuple[str, ...]:
-    return tuple(f"{name}=" for name, _ in STATE_TEMPLATES)
-
-
-@lru_cache(maxsize=1)
-def _merge_names() -> tuple[str, ...]:
-    return tuple(f"{name}=" for name, _ in MERGE_TEMPLATES)
-
-
 def _span_features(sketch: LexicalSketch, name: str, first: int, last: int, nucleus: int) -> list[str]:
-    """Words and parts of speech at both ends of a span, and those by which its nucleus EDU hangs on others."""
+    """Words and parts of speech at both ends of a span, and of the nucleus EDU's words with heads outside it."""
     features = []
     for kind, rows in (("word", sketch.words), ("pos", sketch.pos)):
         if rows:
@@ -129,7 +118,7 @@ def _span_features(sketch: LexicalSketch, name: str, first: int, last: int, nucl
 def _pair_features(
     sketch: LexicalSketch, name: str, left: tuple[str, int, int, int] | None, right: tuple[str, int, int, int] | None
 ) -> list[str]:
-    """First words of two spans together, and the dependency between them when they stand in one sentence."""
+    """First words of both spans, and the dependency between the spans if they are in the same sentence."""
     if left is None or right is None:
         return []
     features = []

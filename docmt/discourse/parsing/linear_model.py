@@ -9,7 +9,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -21,12 +21,13 @@ from docmt.discourse.parsing.linear_settings import LinearSettings
 class LinearClassifier:
     """One weight vector per class.
 
-    An instance is the vector of the counts of its features, divided by its Euclidean length; features without weights
-    count for the length too.
+    An instance is the vector of its feature counts, divided by its Euclidean length; features without weights
+    contribute to the length too.
 
     Attributes:
         rows: the row of each feature that has weights.
-        weights_FC, bias_C: float32.
+        weights_FC: float32.
+        bias_C: float32.
         classes: names.
     """
 
@@ -36,13 +37,13 @@ class LinearClassifier:
     classes: tuple[str, ...]
 
     def scores(self, features: Sequence[str]) -> np.ndarray:
-        """Decision values, float32 [C]."""
+        """Decision values of an instance, float32 [C]."""
         rows = [row for feature in features if (row := self.rows.get(feature)) is not None]
         length = math.sqrt(sum(count * count for count in Counter(features).values()))
         return self.weights_FC[rows].sum(axis=0) / max(length, 1.0) + self.bias_C
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values and tensors."""
+        """Convert to plain values and tensors."""
         return {
             "features": sorted(self.rows, key=self.rows.__getitem__),
             "weights": torch.from_numpy(self.weights_FC),
@@ -51,8 +52,8 @@ class LinearClassifier:
         }
 
     @classmethod
-    def from_dict(cls, value: dict[str, Any]) -> "LinearClassifier":
-        """The inverse of `to_dict`."""
+    def from_dict(cls, value: dict[str, Any]) -> Self:
+        """Invert `to_dict`. Raises ValueError when the sizes do not fit each other."""
         rows = {feature: row for row, feature in enumerate(value["features"])}
         weights_FC, bias_C = value["weights"].numpy(), value["bias"].numpy()
         if weights_FC.shape != (len(rows), len(value["classes"])) or bias_C.shape != (len(value["classes"]),):
@@ -61,7 +62,7 @@ class LinearClassifier:
 
 
 class Instances:
-    """Training instances, as numbers of their features. Provisional numbers; `matrix` numbers by sorted names."""
+    """Training instances. Features are numbered as they come; `matrix` numbers them by sorted names."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
@@ -80,10 +81,10 @@ class Instances:
         self.labels.append(label)
 
     def matrix(self, *, min_count: int) -> tuple[Any, list[str]]:
-        """The sparse matrix, float64 [Q, F], and the names of its columns, sorted.
+        """Build the sparse matrix, float64 [Q, F], and the names of its columns, sorted.
 
         Args:
-            min_count: a feature of fewer instances is left out.
+            min_count: features of fewer instances are left out.
         """
         from scipy.sparse import csr_matrix
 
@@ -101,9 +102,9 @@ class Instances:
 
 
 def fit(instances: Instances, settings: LinearSettings) -> LinearClassifier:
-    """Train one support vector machine per class, each against all others (scikit-learn's LinearSVC).
+    """Train one support vector machine per class against all others (scikit-learn's LinearSVC).
 
-    A single class gets a constant classifier.
+    With a single class, the classifier is constant.
     """
     classes = sorted(set(instances.labels))
     if len(classes) < 2:
@@ -114,14 +115,15 @@ def fit(instances: Instances, settings: LinearSettings) -> LinearClassifier:
     from sklearn.svm import LinearSVC
 
     matrix, names = instances.matrix(min_count=settings.min_count)
+    dual: Any = False  # without stubs, pyright takes the type of the default
     machine = LinearSVC(
-        penalty="l1", dual=False, C=settings.cost, tol=settings.tolerance, max_iter=settings.max_iterations,
+        penalty="l1", dual=dual, C=settings.cost, tol=settings.tolerance, max_iter=settings.max_iterations,
         random_state=0,
     )  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the limit is a setting
         machine.fit(matrix, np.array(instances.labels))
-    weights_CF, bias_C = machine.coef_, machine.intercept_
+    weights_CF, bias_C = machine.coef_, np.asarray(machine.intercept_)
     if len(classes) == 2:
         weights_CF, bias_C = np.concatenate([-weights_CF, weights_CF]), np.concatenate([-bias_C, bias_C])
     used = np.flatnonzero(weights_CF.any(axis=0))

@@ -11,15 +11,15 @@ class LinearSettings(Settings):
     """The two-stage linear parser and its training."""
 
     syntax: Literal["none", "file", "segmenter"] = "none"
-    """Where parts of speech and dependencies come from: from nowhere; from the file *.syntax.jsonl beside the
-    documents, in training and in parsing; from the auxiliary predictions of a segmenter."""
+    """Source of parts of speech and dependencies: none; the file *.syntax.jsonl beside the documents, in training and
+    in parsing; or the auxiliary predictions of a segmenter."""
     cost: float = Field(default=1.0, gt=0)
     """C of the support vector machines (L1 penalty, squared hinge loss)."""
     tolerance: float = Field(default=1e-3, gt=0)
     """Stopping criterion of the solver."""
     max_iterations: int = Field(default=200, ge=1)
-    """Most passes of the solver per class."""
+    """Maximum number of passes of the solver per class."""
     min_count: int = Field(default=2, ge=1)
-    """Features seen in fewer states are left out."""
+    """Features of fewer states are left out."""
     paragraph_dropout: float = Field(default=0.35, ge=0, le=1)
-    """Share of training documents whose paragraphs are hidden, so that the parser also works without."""
+    """Share of training documents whose paragraphs are hidden, so that the parser also works without paragraphs."""

@@ -6,11 +6,11 @@ from docmt.discourse.parsing.baselines import BASELINES, Parser, baseline
 from docmt.errors import UserError
 
 ADAPTERS = ("isanlp", "file")
-"""`isanlp:VERSION` runs isanlp_rst, `file:PATH` takes trees made elsewhere."""
+"""`isanlp:VERSION` runs isanlp_rst; `file:PATH` takes trees from files."""
 
 
 def load_parser(name: str) -> Parser:
-    """A parser of a name: a baseline, `isanlp[:VERSION]`, `file:PATH`, or the path of a model file.
+    """Load a parser by its name: a baseline, `isanlp[:VERSION]`, `file:PATH`, or the path of a model file.
 
     Raises UserError when there is none of this name, or it cannot be loaded.
     """

@@ -1,4 +1,4 @@
-"""The trained parser as one file: settings, classes, weights, the segmenter that it reads, scores, provenance."""
+"""The file of a trained parser: settings, classes, weights, the segmenter that it reads, scores, provenance."""
 
 import hashlib
 from collections.abc import Sequence
@@ -28,14 +28,14 @@ KEYS = ("settings", "relations", "words", "parts", "segmenter", "scores", "prove
 
 @dataclass(frozen=True)
 class TrainedParser:
-    """All that parsing needs.
+    """Everything that parsing needs.
 
     Attributes:
-        parser: linear or neural.
-        settings: what it was made with.
-        segmenter: the bytes of the file of the segmenter that it reads; None when it reads none.
+        parser: neural or linear.
+        settings: of the parser; `kind` is never `auto`.
+        segmenter: the contents of the file of the segmenter that it reads; None if it reads none.
         scores: on the development set.
-        provenance: where it comes from.
+        provenance: versions, settings, seed and data of the training; with `kind: auto`, both scores and the choice.
     """
 
     parser: NeuralParser | LinearParser
@@ -46,7 +46,7 @@ class TrainedParser:
 
 
 def save_parser(path: Path, trained: TrainedParser) -> None:
-    """Write a model file; it appears only when it is whole."""
+    """Write a model file; it appears only when it is complete."""
     parser = trained.parser
     if isinstance(parser, NeuralParser):
         relations, words = list(parser.relations), list(parser.words)
@@ -73,7 +73,7 @@ def save_parser(path: Path, trained: TrainedParser) -> None:
 def load_trained(path: Path) -> TrainedParser:
     """Read a model file: tensors and plain values only, nothing that could run code.
 
-    Raises UserError when it is missing, damaged, of another kind or format, or its parts do not fit each other.
+    Raises UserError when it is missing, damaged, of another kind or format, or inconsistent.
     """
     content = read_tensors(
         read_bytes(path),
@@ -101,7 +101,7 @@ def load_trained(path: Path) -> TrainedParser:
 def reads_states_of(parser: Parser, segmenter: Segmenter) -> bool:
     """Whether a parser reads the word states of a segmenter with these weights and words.
 
-    Then who has read the sentences with the segmenter can hand the states on (`parse_batch`).
+    If so, a caller that has read sentences with the segmenter can pass the states to `parse_batch`.
     """
     if not isinstance(parser, NeuralParser) or not isinstance(parser.segmenter, Segmenter):
         return False
@@ -121,7 +121,7 @@ def _to_tensor(data: bytes) -> torch.Tensor:
 def _build_neural(settings: ParserSettings, content: dict[str, Any], segmenter: Segmenter | None) -> NeuralParser:
     relations, words = content["relations"], content["words"]
     if segmenter is None:
-        raise ValueError("it lacks the segmenter whose word states it reads")
+        raise ValueError("the segmenter whose word states it reads is missing")
     reads_lower = settings.neural.layers == "both"
     width = segmenter.width + (segmenter.lower_width if reads_lower else 0)
     networks = []
@@ -130,7 +130,7 @@ def _build_neural(settings: ParserSettings, content: dict[str, Any], segmenter: 
         network.load_state_dict(weights)
         networks.append(network.eval())
     if not networks:
-        raise ValueError("it has no networks")
+        raise ValueError("there are no networks")
     return NeuralParser(
         Ensemble(networks),
         tuple(relations),
@@ -154,11 +154,11 @@ def _build_linear(
     )
     if settings.linear.syntax == "segmenter":
         if segmenter is None:
-            raise ValueError("it lacks the segmenter whose syntax it reads")
+            raise ValueError("the segmenter whose syntax it reads is missing")
         parser.syntax = SegmenterSyntax(segmenter)
     return parser
 
 
 def digest(data: bytes) -> str:
-    """The SHA-256 of a segmenter's file, in hexadecimal: names the segmenter in provenance."""
+    """Return the SHA-256 of a segmenter's file in hexadecimal, which identifies it in provenance."""
     return hashlib.sha256(data).hexdigest()

@@ -1,54 +1,63 @@
 """The neural parser: greedy shift-reduce on the word states of a trained segmenter."""
 
 import itertools
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from docmt.batching import fill_batches
 from docmt.discourse.documents import DiscourseDocument
-from docmt.discourse.parsing.baselines import WordStates
+from docmt.discourse.parsing.baselines import Parser, WordStates
 from docmt.discourse.parsing.ensemble import Ensemble
 from docmt.discourse.parsing.neural_examples import edu_inputs, merge_rows, merge_slots, number_words, state_slots
 from docmt.discourse.parsing.neural_model import EduInputs
-from docmt.discourse.parsing.structure import Sketch, state_values
+from docmt.discourse.parsing.sketch import Sketch
+from docmt.discourse.parsing.structure import state_values
 from docmt.discourse.parsing.transitions import Constraint, Merge, State, build_tree, merges, parse_greedily
 from docmt.discourse.trees import Node
 
 MAX_BATCH_EDUS = 1000
-"""Documents are parsed side by side up to so many EDUs."""
+"""Most EDUs in documents that are parsed side by side."""
 
 
 class WordReading(Protocol):
     """A sentence as a segmenter reads it: the outputs of both BiLSTMs, [words, width] each."""
 
-    states_TD: Tensor
-    lower_TD: Tensor
+    @property
+    def states_TD(self) -> Tensor:  # noqa: N802 (shape letters)
+        """Outputs of the upper BiLSTM."""
+        ...
+
+    @property
+    def lower_TD(self) -> Tensor:  # noqa: N802 (shape letters)
+        """Outputs of the lower BiLSTM."""
+        ...
 
 
 class StateSource(Protocol):
     """What the neural parser needs of a segmenter."""
 
     def read(self, sentences: Sequence[Sequence[str]]) -> Sequence[WordReading]:
-        """The sentences, in order."""
+        """Read the sentences, in order."""
+        ...
 
 
 @dataclass
-class NeuralParser:
+class NeuralParser(Parser):
     """Networks that read the word states of one segmenter.
 
     Attributes:
         ensemble: the networks.
         relations: names of the relation classes.
         words: the vocabulary of words at the edges of EDUs.
-        segmenter: whose states they were trained on.
-        reads_lower: whether they read the states of its lower BiLSTM too.
-        sentence_constraint, paragraph_constraint: whether every sentence, every paragraph becomes one subtree.
-        counts: see `Parser`.
+        segmenter: provides the word states on which the networks were trained.
+        reads_lower: whether the networks also read the states of its lower BiLSTM.
+        sentence_constraint: whether every sentence becomes one complete subtree.
+        paragraph_constraint: whether every paragraph becomes one complete subtree.
     """
 
     ensemble: Ensemble
@@ -58,41 +67,42 @@ class NeuralParser:
     reads_lower: bool = True
     sentence_constraint: bool = True
     paragraph_constraint: bool = False
-    counts: Counter[str] = field(default_factory=Counter)
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
         return number_words(self.words)
 
     def parse(self, document: DiscourseDocument) -> DiscourseDocument:
-        """The document with a tree."""
+        """Return the document with a tree."""
         return self.parse_batch([document])[0]
 
     def parse_batch(
         self, documents: Sequence[DiscourseDocument], states: WordStates | None = None
     ) -> list[DiscourseDocument]:
-        """The documents with trees; many at a time are faster than one.
+        """Return the documents with trees; parsing many at a time is faster.
 
         Args:
-            states: what `word_states` gives; None to compute it here.
+            documents: in any order; those without EDUs get no tree.
+            states: as returned by `word_states`; None to compute them here.
         """
         if states is None:
             readings = self.segmenter.read([words for document in documents for words in document.sentences])
             states = word_states(readings, documents, reads_lower=self.reads_lower)
         parsed: list[DiscourseDocument] = []
-        for chosen in _groups([len(document.edus) for document in documents]):
+        pairs = zip(documents, states, strict=True)
+        for group in fill_batches(pairs, MAX_BATCH_EDUS, cost=lambda pair: len(pair[0].edus)):
             with torch.no_grad():
-                parsed += self._parse_group([documents[i] for i in chosen], [states[i] for i in chosen])
+                parsed += self._parse_group([document for document, _ in group], [own for _, own in group])
         return parsed
 
     def _parse_group(self, documents: list[DiscourseDocument], states: WordStates) -> list[DiscourseDocument]:
-        """Parse documents side by side; those without EDUs have no tree."""
+        """Parse documents side by side; those without EDUs get no tree."""
         self.counts.update(documents=len(documents), edus=sum(len(document.edus) for document in documents))
         full = [number for number, document in enumerate(documents) if document.edus]
         trees: dict[int, Node] = {}
         if full:
             inputs = [edu_inputs(documents[number], states[number], self._numbers) for number in full]
-            batch = _Batch([documents[number] for number in full], inputs, self.ensemble)
+            batch = _DocumentBatch([documents[number] for number in full], inputs, self.ensemble)
             constraints = [
                 Constraint(sketch.layout, sentences=self.sentence_constraint, paragraphs=self.paragraph_constraint)
                 for sketch in batch.sketches
@@ -108,11 +118,12 @@ class NeuralParser:
 def word_states(
     readings: Iterable[WordReading], documents: Sequence[DiscourseDocument], *, reads_lower: bool
 ) -> list[list[Tensor]]:
-    """The word states of documents, by sentence.
+    """Group word states by document and sentence.
 
     Args:
         readings: of all sentences of all documents, in order.
-        reads_lower: whether the states of the lower BiLSTM are put behind those of the upper one.
+        documents: the documents.
+        reads_lower: whether to append the states of the lower BiLSTM to those of the upper one.
     """
     states = (
         torch.cat([reading.states_TD, reading.lower_TD], dim=1) if reads_lower else reading.states_TD
@@ -121,22 +132,8 @@ def word_states(
     return [list(itertools.islice(states, len(document.sentences))) for document in documents]
 
 
-def _groups(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Runs of documents of at most `MAX_BATCH_EDUS` EDUs, or one longer document."""
-    group: list[int] = []
-    size = 0
-    for number, length in enumerate(lengths):
-        if group and size + length > MAX_BATCH_EDUS:
-            yield group
-            group, size = [], 0
-        group.append(number)
-        size += length
-    if group:
-        yield group
-
-
-class _Batch:
-    """Documents that are parsed side by side, each with one EDU or more."""
+class _DocumentBatch:
+    """Documents that are parsed side by side, with at least one EDU each."""
 
     def __init__(self, documents: Sequence[DiscourseDocument], inputs: Sequence[EduInputs], ensemble: Ensemble) -> None:
         self.lengths = [len(document.edus) for document in documents]
@@ -147,7 +144,7 @@ class _Batch:
         self._actions = ensemble.actions.cache(self._encoded, self.lengths)
 
     def score(self, states: list[State], numbers: list[int]) -> list[list[float]]:
-        """Log probabilities of the actions in states of some of the documents."""
+        """Log probabilities of the actions, for states of some of the documents."""
         slots = [
             self._place(state_slots(self.sketches[number], state), number)
             for state, number in zip(states, numbers, strict=True)
@@ -169,6 +166,6 @@ class _Batch:
         return [list(itertools.islice(best, len(part))) for part in nodes]
 
     def _place(self, slots: list[int], number: int) -> list[int]:
-        """Slots of a document as slots of the batch."""
+        """Map slots of a document to slots of the batch."""
         offset, none = self.offsets[number], self.offsets[-1]
         return [slot + offset if slot >= 0 else none for slot in slots]

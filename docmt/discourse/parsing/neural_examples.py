@@ -1,4 +1,4 @@
-"""What the neural parser reads of documents, states and nodes, as arrays; and gold trees as training examples.
+"""Inputs of the neural parser as arrays, and training examples from gold trees.
 
 Shapes: D width of a word state, Q states or nodes, L slots, F features.
 """
@@ -13,7 +13,8 @@ from torch import Tensor
 
 from docmt.discourse.documents import DiscourseDocument
 from docmt.discourse.parsing.neural_model import EduInputs
-from docmt.discourse.parsing.structure import Sketch, merge_values, state_values
+from docmt.discourse.parsing.sketch import Sketch
+from docmt.discourse.parsing.structure import merge_values, state_values
 from docmt.discourse.parsing.transitions import Merge, State, gold_actions, merges
 from docmt.discourse.trees import Node
 
@@ -21,13 +22,13 @@ NO_EDU = -1
 
 
 def edge_words(document: DiscourseDocument, edu: int) -> tuple[str, str, str]:
-    """The first, second and last word of an EDU in lower case, empty where there is none."""
-    words = document.edu_words(edu)
-    return tuple(words[at].lower() if len(words) > place else "" for at, place in ((0, 0), (1, 1), (-1, 0)))
+    """Return the first, second and last word of an EDU in lower case; empty where there is none."""
+    words = [word.lower() for word in document.edu_words(edu)]
+    return words[0] if words else "", words[1] if len(words) > 1 else "", words[-1] if words else ""
 
 
 def learn_words(documents: Iterable[DiscourseDocument], *, min_count: int) -> tuple[str, ...]:
-    """The words seen `min_count` times or more at the edges of EDUs, sorted."""
+    """Return the words seen at least `min_count` times at the edges of EDUs, sorted."""
     counts = Counter(
         word for document in documents for edu in range(len(document.edus)) for word in edge_words(document, edu)
     )
@@ -35,9 +36,10 @@ def learn_words(documents: Iterable[DiscourseDocument], *, min_count: int) -> tu
 
 
 def edu_inputs(document: DiscourseDocument, states: Sequence[Tensor], numbers: Mapping[str, int]) -> EduInputs:
-    """What the network reads of a document's words.
+    """Collect what the network reads of a document's words.
 
     Args:
+        document: with at least one EDU.
         states: of each sentence, [its words, D].
         numbers: of the words in the parser's vocabulary, from 1.
     """
@@ -48,13 +50,15 @@ def edu_inputs(document: DiscourseDocument, states: Sequence[Tensor], numbers: M
 
 
 def number_words(words: Sequence[str]) -> dict[str, int]:
-    """Numbers from 1; 0 is for all other words."""
+    """Number words from 1; 0 is for all other words."""
     return {word: number for number, word in enumerate(words, start=1)}
 
 
 def state_slots(sketch: Sketch, state: State) -> list[int]:
-    """The EDUs that speak for a state: first, last and nucleus EDU of the two upper spans, last and nucleus EDU of the
-    third, the queue's first EDU, the last one of its sentence, the first one after that; −1 where there is none.
+    """Return the EDUs that represent a state; −1 where there is none.
+
+    They are the first, last and nucleus EDU of the two upper spans, the last and nucleus EDU of the third, the first
+    EDU of the queue, the last one of its sentence, and the first one after that.
     """
     slots = [NO_EDU] * 11
     n_stack = len(state.firsts)
@@ -73,12 +77,12 @@ def state_slots(sketch: Sketch, state: State) -> list[int]:
 
 
 def merge_slots(merge: Merge) -> list[int]:
-    """The EDUs that speak for a node: first, last and nucleus EDU of both children."""
+    """Return the EDUs that represent a node: first, last and nucleus EDU of both children."""
     return [*merge.left, *merge.right]
 
 
 def merge_rows(sketch: Sketch, nodes: Sequence[Merge]) -> list[list[int]]:
-    """Structural values of all nodes of a tree."""
+    """Compute the structural values of all nodes of a tree."""
     depths = [0] * len(nodes)
     for number in reversed(range(len(nodes))):
         if (parent := nodes[number].parent) >= 0:
@@ -91,12 +95,12 @@ def merge_rows(sketch: Sketch, nodes: Sequence[Merge]) -> list[list[int]]:
 
 @dataclass(frozen=True)
 class Decisions:
-    """States or nodes with the right answers.
+    """States or nodes with their gold classes.
 
     Attributes:
         slots_QL: int64, EDUs of the document; −1 for none.
         values_QF: int16, structural values; one array with paragraphs and one without.
-        labels_Q: int64, the right classes.
+        labels_Q: int64, the gold classes.
     """
 
     slots_QL: np.ndarray
@@ -105,13 +109,13 @@ class Decisions:
 
 
 @dataclass(frozen=True)
-class Example:
+class ParserExample:
     """A training document.
 
     Attributes:
         inputs: its words.
-        steps: every state on the way to its tree.
-        nodes: every internal node of its tree, with its relation.
+        steps: all states on the way to its tree, with the gold actions.
+        nodes: all internal nodes of its tree, with their relations.
     """
 
     inputs: EduInputs
@@ -126,13 +130,14 @@ def make_example(
     *,
     relations: Sequence[str],
     numbers: Mapping[str, int],
-) -> Example:
+) -> ParserExample:
     """Replay the oracle on a document.
 
     Args:
+        document: with at least two EDUs.
         tree: its binary tree with coarse relations.
         states: word states of its sentences.
-        relations: the names of the classes; all of the tree's are among them.
+        relations: the names of the classes, among them all relations of the tree.
         numbers: of the words in the parser's vocabulary.
     """
     actions = gold_actions(tree)
@@ -148,7 +153,7 @@ def make_example(
             state.apply(action)
         step_values.append(np.array(rows, dtype=np.int16))
         node_values.append(np.array(merge_rows(sketch, nodes), dtype=np.int16))
-    return Example(
+    return ParserExample(
         edu_inputs(document, states, numbers),
         Decisions(np.array(slots), (step_values[0], step_values[1]), np.array(actions)),
         Decisions(
@@ -160,8 +165,8 @@ def make_example(
 
 
 @dataclass(frozen=True)
-class Batch:
-    """Decisions of several documents, in the form that `SpanClassifier` takes."""
+class ParserBatch:
+    """Decisions of several documents, as the arguments of `SpanClassifier` and the gold classes."""
 
     slots_QL: Tensor
     values_QF: Tensor
@@ -169,12 +174,13 @@ class Batch:
     labels_Q: Tensor
 
 
-def collate(decisions: Sequence[Decisions], lengths: Sequence[int], hidden: Sequence[bool]) -> Batch:
-    """Put the decisions of documents together.
+def collate(decisions: Sequence[Decisions], lengths: Sequence[int], hidden: Sequence[bool]) -> ParserBatch:
+    """Join the decisions of several documents.
 
     Args:
-        lengths: EDUs of each document.
-        hidden: whether its paragraphs are hidden.
+        decisions: of each document.
+        lengths: number of EDUs of each document.
+        hidden: whether to hide the paragraphs of each document.
     """
     offsets = np.cumsum([0, *lengths])
     slots = [
@@ -183,7 +189,7 @@ def collate(decisions: Sequence[Decisions], lengths: Sequence[int], hidden: Sequ
     ]
     values = [part.values_QF[int(hide)] for part, hide in zip(decisions, hidden, strict=True)]
     numbers = [np.full(len(part.labels_Q), number) for number, part in enumerate(decisions)]
-    return Batch(*(_tensor(parts) for parts in (slots, values, numbers, [part.labels_Q for part in decisions])))
+    return ParserBatch(*(_tensor(parts) for parts in (slots, values, numbers, [part.labels_Q for part in decisions])))
 
 
 def _tensor(parts: Iterable[np.ndarray]) -> Tensor:

@@ -1,8 +1,8 @@
-"""The network of the neural parser: EDUs in the light of their document, and two classifiers over spans of them.
+"""The network of the neural parser: an encoder of EDUs in their document, and two classifiers over spans of them.
 
 Shapes: E EDUs of all documents of a batch, W their words, D width of a word state, K queries, R width of an encoded
 EDU, H hidden width, Q states or nodes to classify, L slots (places of a state that hold an EDU), F features, C classes,
-B documents, T most EDUs of a document, P width of a comparison.
+B documents, T largest number of EDUs in a document, P width of a comparison.
 """
 
 from collections.abc import Sequence
@@ -20,22 +20,22 @@ from docmt.discourse.parsing.transitions import N_ACTIONS
 
 STATE_SLOTS = 11
 STATE_PAIRS = ((5, 2), (4, 0), (2, 8), (1, 8), (5, 8), (7, 5))
-"""Slots whose EDUs are compared: nuclei of S2 and S1, neighbours at their boundary, S1 and Q1, S2 and Q1, S3 and S2."""
+"""Slots whose EDUs are compared: nuclei of S2 and S1, neighbors at their boundary, S1 and Q1, S2 and Q1, S3 and S2."""
 MERGE_SLOTS = 6
 MERGE_PAIRS = ((2, 5), (1, 3), (0, 3))
-"""Nuclei, neighbours at the boundary, first EDUs of the two children."""
+"""Nuclei, neighbors at the boundary, first EDUs of the two children."""
 SCORE_BOUND = 8.0
 
 
 @dataclass(frozen=True)
 class EduInputs:
-    """The words of the EDUs of documents, one after the other.
+    """The words of the EDUs of one or more documents.
 
     Attributes:
         words_WD: float32, word states.
-        edu_W: int64, the EDU of each word, rising; EDUs without words have none.
+        edu_W: int64, the EDU of each word, ascending.
         edges_E3: int64, the numbers of each EDU's first, second and last word in the parser's vocabulary; 0 for others.
-        n_edus: EDUs of each document; none is 0.
+        n_edus: number of EDUs of each document, at least 1.
     """
 
     words_WD: Tensor
@@ -45,7 +45,7 @@ class EduInputs:
 
     @classmethod
     def join(cls, parts: Sequence["EduInputs"]) -> "EduInputs":
-        """Several inputs as one."""
+        """Concatenate several inputs."""
         edus, offset = [], 0
         for part in parts:
             edus.append(part.edu_W + offset)
@@ -60,7 +60,7 @@ class EduInputs:
 
 
 class WordPooling(nn.Module):
-    """EDU vectors from word states: the first word, the last, the mean, and means weighted by learnt queries."""
+    """EDU vectors from word states: the first word, the last, the mean, and means weighted by learned queries."""
 
     def __init__(self, width: int, n_queries: int) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class WordPooling(nn.Module):
         self.width = (3 + n_queries) * width
 
     def forward(self, inputs: EduInputs) -> Tensor:
-        """[E, (3 + K) · D]; zeros for EDUs without words."""
+        """Return one vector per EDU, [E, (3 + K) · D]; zeros for EDUs without words."""
         words_WD, edu_W = inputs.words_WD, inputs.edu_W
         n_edus, width = sum(inputs.n_edus), words_WD.shape[1]
         # Bounded scores need no maximum per EDU before the exponential.
@@ -101,7 +101,7 @@ class EduEncoder(nn.Module):
         self.width = settings.edu_width + 2 * settings.document_width
 
     def forward(self, inputs: EduInputs) -> Tensor:
-        """The encoded EDUs, [E, R]."""
+        """Encode EDUs, [E, R]."""
         lengths = inputs.n_edus
         edges_E3 = inputs.edges_E3
         if self.training and self.word_dropout:
@@ -120,8 +120,9 @@ class ClassifierCache:
     """What a classifier computes once per document.
 
     Attributes:
-        slots: [(E + 1) · L, H], what each EDU contributes in each slot; the last L rows, of no EDU, are 0.
-        left_EP, right_EP: [E + 1, P], the two sides of comparisons; the last row is 0.
+        slots: [(E + 1) · L, H], what each EDU contributes in each slot; the last L rows, for no EDU, are 0.
+        left_EP: [E + 1, P], the left sides of comparisons; the last row is 0.
+        right_EP: [E + 1, P], the right sides; the last row is 0.
         documents_BH: what each document contributes.
     """
 
@@ -132,12 +133,14 @@ class ClassifierCache:
 
 
 class SpanClassifier(nn.Module):
-    """Scores from the EDUs that stand in the slots of a state (or node), and its structural features.
+    """Scores from the EDUs in the slots of a state or node, and from its structural features.
 
     What a slot contributes is a linear map of its EDU, so it is computed once per EDU and slot (`cache`), and a state
     only adds up rows; some pairs of slots are compared by the product of two further maps. Features are conjoined with
-    the boundary levels: the last `n_gates` templates.
+    the boundary levels, which are the last `n_gates` templates.
     """
+
+    offsets_F: Tensor
 
     def __init__(
         self,
@@ -170,20 +173,20 @@ class SpanClassifier(nn.Module):
         self.out = nn.Linear(settings.hidden_width, n_classes)
         nn.init.normal_(self.features, std=0.05)
 
-    def cache(self, edus_ER: Tensor, lengths: Sequence[int]) -> "ClassifierCache":
-        """What each EDU and each document contributes."""
+    def cache(self, edus_ER: Tensor, lengths: Sequence[int]) -> ClassifierCache:
+        """Compute what each EDU and each document contributes."""
         slots_EJ = functional.pad(self.slots(edus_ER), (0, 0, 0, 1))
         means_BR = torch.stack([part.mean(0) for part in edus_ER.split(list(lengths))])
         left_EP, right_EP = functional.pad(self.sides(edus_ER), (0, 0, 0, 1)).chunk(2, dim=1)
         rows = slots_EJ.view(slots_EJ.shape[0] * self.n_slots, -1)
         return ClassifierCache(rows, left_EP, right_EP, self.document(means_BR))
 
-    def forward(self, cache: "ClassifierCache", slots_QL: Tensor, values_QF: Tensor, documents_Q: Tensor) -> Tensor:
-        """Class scores, [Q, C].
+    def forward(self, cache: ClassifierCache, slots_QL: Tensor, values_QF: Tensor, documents_Q: Tensor) -> Tensor:
+        """Score the classes, [Q, C].
 
         Args:
             cache: from `cache`.
-            slots_QL: int64, the EDU in each slot; E where there is none.
+            slots_QL: int64, the EDU in each slot; E for none.
             values_QF: int64, the value of each template.
             documents_Q: int64, the document of each state.
         """
@@ -195,11 +198,11 @@ class SpanClassifier(nn.Module):
         return self.out(self.drop(torch.relu(self.hidden(hidden_QH))))
 
     def slot_rows(self, slots_QL: Tensor) -> Tensor:
-        """The rows of the cache for the EDUs in the slots."""
+        """Return the rows of the cache for the EDUs in the slots."""
         return slots_QL * self.n_slots + torch.arange(self.n_slots)
 
     def feature_rows(self, values_QF: Tensor) -> Tensor:
-        """The rows of the table of features, [Q, F · (1 + gates)]: plain, and conjoined with each gate."""
+        """Return the rows of the feature table, [Q, F · (1 + gates)]: alone, and conjoined with each gate."""
         plain_QF = values_QF + self.offsets_F
         rows = [plain_QF]
         for gate in range(self.n_gates):
@@ -217,7 +220,7 @@ class SpanClassifier(nn.Module):
 
 
 class ParserNetwork(nn.Module):
-    """One member of the ensemble: encoder, classifier of actions, classifier of relations."""
+    """One member of the ensemble: encoder, action classifier, relation classifier."""
 
     def __init__(self, state_width: int, n_words: int, n_relations: int, settings: NeuralSettings) -> None:
         super().__init__()

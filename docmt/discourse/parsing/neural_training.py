@@ -1,15 +1,16 @@
 """Training the neural parser's networks on gold trees."""
 
-import copy
 import logging
 import random
 from collections.abc import Sequence
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.optim.swa_utils import AveragedModel
 
-from docmt.discourse.parsing.neural_examples import Example, collate
+from docmt.discourse.parsing.neural_examples import ParserExample, collate
 from docmt.discourse.parsing.neural_model import EduInputs, ParserNetwork
 from docmt.discourse.parsing.neural_settings import NeuralSettings
 
@@ -17,24 +18,26 @@ log = logging.getLogger(__name__)
 
 
 def train_member(
-    examples: Sequence[Example], *, n_words: int, n_relations: int, settings: NeuralSettings, seed: int
+    examples: Sequence[ParserExample], *, n_words: int, n_relations: int, settings: NeuralSettings, seed: int
 ) -> ParserNetwork:
     """Train one network.
 
     Args:
-        examples: with two EDUs or more each.
-        n_words: in the parser's vocabulary.
-        n_relations: classes of the relation classifier.
+        examples: with at least two EDUs each.
+        n_words: size of the parser's vocabulary.
+        n_relations: number of classes of the relation classifier.
+        settings: of network and training.
         seed: of the weights, the order of documents and the dropout.
 
-    Returns the network with the averaged weights, in evaluation mode.
+    Returns:
+        The network with the averaged weights, in evaluation mode.
     """
     chance = random.Random(seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = ParserNetwork(examples[0].inputs.words_WD.shape[1], n_words, n_relations, settings).train()
-        average = copy.deepcopy(network).eval()
-        optimiser = torch.optim.AdamW(
+        average = _averaged(network, settings.average_decay)
+        optimizer = torch.optim.AdamW(
             network.parameters(),
             lr=settings.learning_rate,
             weight_decay=settings.weight_decay,
@@ -50,27 +53,27 @@ def train_member(
             for start in range(0, len(order), settings.documents_per_batch):
                 chosen = [examples[number] for number in order[start : start + settings.documents_per_batch]]
                 hidden = [chance.random() < settings.paragraph_dropout for _ in chosen]
-                optimiser.param_groups[0]["lr"] = _rate(settings.learning_rate, update, n_updates)
+                optimizer.param_groups[0]["lr"] = _rate(settings.learning_rate, update, n_updates)
                 loss = _loss(network, chosen, hidden, settings.label_smoothing)
-                optimiser.zero_grad()
+                optimizer.zero_grad()
                 loss.backward()
                 nn.utils.clip_grad_norm_(network.parameters(), 5.0)
-                optimiser.step()
+                optimizer.step()
                 update += 1
-                _follow(average, network, min(settings.average_decay, update / (update + 10)))
+                average.update_parameters(network)
                 total += loss.item()
             log.info("parser, seed %d: epoch %d of %d, loss %.1f", seed, epoch, settings.epochs, total)
-    return average
+    return cast(ParserNetwork, average.module).eval()  # AveragedModel is not generic
 
 
 def _rate(highest: float, update: int, n_updates: int) -> float:
-    """A short warm-up, then a linear fall to 0."""
+    """Learning rate: a short warmup, then linear decay to 0."""
     warmup = max(1, n_updates // 20)
     return highest * min((update + 1) / warmup, (n_updates - update) / max(1, n_updates - warmup))
 
 
-def _loss(network: ParserNetwork, chosen: Sequence[Example], hidden: Sequence[bool], smoothing: float) -> Tensor:
-    """Mean cross-entropy of actions plus that of relations, a scalar."""
+def _loss(network: ParserNetwork, chosen: Sequence[ParserExample], hidden: Sequence[bool], smoothing: float) -> Tensor:
+    """Mean cross-entropy of actions plus that of relations (a scalar)."""
     inputs = EduInputs.join([example.inputs for example in chosen])
     lengths = inputs.n_edus
     edus_ER = network.encoder(inputs)
@@ -85,7 +88,17 @@ def _loss(network: ParserNetwork, chosen: Sequence[Example], hidden: Sequence[bo
     return loss
 
 
-@torch.no_grad()
-def _follow(average: nn.Module, network: nn.Module, decay: float) -> None:
-    for kept, new in zip(average.parameters(), network.parameters(), strict=True):
-        kept.lerp_(new, 1 - decay)
+def _averaged(network: ParserNetwork, decay: float) -> AveragedModel:
+    """An exponential moving average of the weights that starts at those of the network.
+
+    The first updates count more, so that the initial weights are soon forgotten.
+    """
+
+    def follow(kept: Sequence[Tensor], new: Sequence[Tensor], n_averaged: Tensor | int) -> None:
+        update = int(n_averaged)
+        for average, weights in zip(kept, new, strict=True):
+            average.lerp_(weights, 1 - min(decay, update / (update + 10)))
+
+    averaged = AveragedModel(network, multi_avg_fn=follow)
+    averaged.update_parameters(network)  # the first call copies the weights
+    return averaged

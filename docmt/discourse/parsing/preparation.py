@@ -1,4 +1,4 @@
-"""Gold trees as the parsers learn them: binary, with coarse relations."""
+"""Gold trees for training: binary, with coarse relations."""
 
 from collections.abc import Callable, Iterable
 
@@ -8,7 +8,7 @@ from docmt.errors import UserError
 
 
 def coarsen(tree: Node, coarse: Callable[[str], str]) -> Node:
-    """The same tree with other names for its relations."""
+    """Rename the relations of a tree."""
 
     def rename(node: Node, children: list[Node]) -> Node:
         names = tuple(name if name == SPAN else coarse(name) for name in node.relations)
@@ -18,14 +18,14 @@ def coarsen(tree: Node, coarse: Callable[[str], str]) -> Node:
 
 
 def training_tree(document: DiscourseDocument, coarse: Callable[[str], str]) -> Node:
-    """The binary tree of a document, with coarse relations. Raises UserError when it has none."""
+    """Return the tree of a document, binarized, with coarse relations. Raises UserError when it has none."""
     if document.tree is None:
         raise UserError(f"parser training: document {document.id!r} has no tree: train on gold trees")
     return binarise(coarsen(document.tree, coarse))
 
 
 def relation_names(trees: Iterable[Node]) -> tuple[str, ...]:
-    """All relations of the trees, sorted. Raises UserError when there are none."""
+    """Return all relations of the trees, sorted. Raises UserError when there are none."""
     names = {node.relation for tree in trees for node in tree.postorder() if not node.is_leaf}
     if not names:
         raise UserError("parser training: no document has two EDUs or more, so there is nothing to learn")

@@ -1,10 +1,11 @@
-"""Parsing and scoring files, a few documents at a time."""
+"""Parsing and scoring files, batch by batch."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from docmt.batching import fill_batches
 from docmt.discourse.documents import DiscourseDocument, edus_of_starts, iterate_discourse
 from docmt.discourse.parsing.baselines import Parser
 from docmt.discourse.parsing.evaluation import Scores
@@ -16,25 +17,27 @@ from docmt.discourse.syntax import DocumentSyntax, iterate_syntax
 from docmt.errors import UserError
 
 BATCH_EDUS = 4000
-"""Documents are read and parsed side by side up to so many EDUs."""
+"""Most EDUs in the documents that are read and parsed together."""
 
 
 @dataclass(frozen=True)
 class OpenedParser:
-    """A parser, and the inventory of relations that it was trained with, where there is one."""
+    """A parser, and the relation inventory that it was trained with, if any."""
 
     parser: Parser
     relations: str | None
 
 
 def open_parser(name: str, *, syntax: Path | None = None) -> OpenedParser:
-    """A parser by its name (see `load_parser`).
+    """Load a parser by its name (see `load_parser`).
 
     Args:
-        syntax: the syntax of the documents in the order in which they will be parsed, for a linear parser that was
+        name: of the parser.
+        syntax: file with the syntax of the documents, in the order in which they will be parsed, for a linear parser
             trained on such files.
 
-    Raises UserError when there is no such parser, or syntax is missing or of no use.
+    Raises:
+        UserError: There is no such parser, or the syntax is missing or not used.
     """
     from docmt.discourse.parsing.model_file import load_trained
 
@@ -43,9 +46,9 @@ def open_parser(name: str, *, syntax: Path | None = None) -> OpenedParser:
     reads_file = trained is not None and trained.settings.kind == "linear" and trained.settings.linear.syntax == "file"
     if reads_file != (syntax is not None):
         raise UserError(
-            f"parser {name}: it was trained on *.syntax.jsonl: give --syntax FILE"
+            f"parser {name} was trained on *.syntax.jsonl: give --syntax FILE"
             if reads_file
-            else f"parser {name}: it reads no *.syntax.jsonl: leave --syntax out"
+            else f"parser {name} does not read *.syntax.jsonl: leave --syntax out"
         )
     if isinstance(parser, LinearParser) and syntax is not None:
         parser.syntax = StreamedSyntax(syntax)
@@ -53,25 +56,26 @@ def open_parser(name: str, *, syntax: Path | None = None) -> OpenedParser:
 
 
 class StreamedSyntax:
-    """The syntax of documents that are asked for in the order of the file."""
+    """The syntax of documents that are requested in the order of the file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._rest = iterate_syntax(path)
 
     def __call__(self, documents: Sequence[DiscourseDocument]) -> list[DocumentSyntax]:
-        """The syntax of the next documents. Raises UserError when the file goes on with another document."""
+        """Return the syntax of the next documents. Raises UserError when another document is next in the file."""
         found = []
         for document in documents:
             name, syntax = next(self._rest, (None, ()))
             if name != document.id:
-                raise UserError(f"{self.path}: the syntax of document {document.id!r} is needed next, not of {name!r}")
+                there = "the end of the file" if name is None else repr(name)
+                raise UserError(f"{self.path}: expected the syntax of document {document.id!r} next, found {there}")
             found.append(syntax)
         return found
 
 
 def parse_documents(parser: Parser, documents: Iterable[DiscourseDocument]) -> Iterator[DiscourseDocument]:
-    """The documents with trees, in order; memory does not grow with their number."""
+    """Yield the documents with trees, in order; memory does not grow with their number."""
     for batch in _batches(documents):
         yield from parser.parse_batch(batch)
 
@@ -87,11 +91,14 @@ def evaluate_file(
     """Score a parser on the documents of a file with gold trees.
 
     Args:
+        opened: the parser.
+        gold: a `.discourse.jsonl`.
         relations: the inventory whose coarse classes are compared; None for that of the parser.
-        segmenter: makes the EDUs; None for the gold ones.
-        hide_paragraphs: whether the parser is not told of paragraphs.
+        segmenter: finds the EDUs; None for gold EDUs.
+        hide_paragraphs: whether to hide the paragraphs from the parser.
 
-    Returns what `Scores.report` does, and how often a constraint overruled the parser's classifier.
+    Returns:
+        The report of `Scores`, and how often a constraint overruled the parser's classifier (`enforced`).
     """
     scores = Scores(coarse_classes(relations or opened.relations))
     before = opened.parser.counts["enforced"]
@@ -109,20 +116,11 @@ def evaluate_file(
 
 
 def resegment(document: DiscourseDocument, segmenter: Segmenter) -> DiscourseDocument:
-    """The document with the EDUs that a segmenter finds, without trees."""
+    """Replace the EDUs of a document by those that a segmenter finds, and drop its tree."""
     lengths = [len(words) for words in document.sentences]
     edus = edus_of_starts(segmenter.segment(document.sentences), lengths)
     return replace(document, edus=edus, tree=None, arcs=None)
 
 
 def _batches(documents: Iterable[DiscourseDocument]) -> Iterator[list[DiscourseDocument]]:
-    batch: list[DiscourseDocument] = []
-    size = 0
-    for document in documents:
-        batch.append(document)
-        size += len(document.edus)
-        if size >= BATCH_EDUS:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
+    return fill_batches(documents, BATCH_EDUS, cost=lambda document: len(document.edus))

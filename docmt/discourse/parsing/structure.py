@@ -1,323 +1,39 @@
-"""Features that name no word: positions, sizes, forms, boundaries, punctuation; all small numbers of fixed ranges.
+"""Structural features: positions, sizes, forms, boundaries, punctuation; they name no word and are small integers.
 
-A template has a name and a size; its value is in [0, size). `state_values` describes a state of the transition system,
-`merge_values` an internal node of the finished tree. The last two templates of each kind are boundary levels, with
-which the neural parser conjoins all others.
+A template has a name, a size, and a function whose value is in [0, size). `state_values` describes a state of the
+transition system, `merge_values` an internal node of the finished tree. The last two templates of a state and the last
+one of a node are boundary levels, with which the neural parser conjoins all others. Models depend on the order.
 """
 
-import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
 
-from docmt.discourse.documents import DiscourseDocument
-from docmt.discourse.parsing.cohesion import N_COHESIONS, NO_COHESION, Cohesion, cohesion_class
-from docmt.discourse.parsing.layout import N_LEVELS, NOTHING, Layout
+from docmt.discourse.parsing.cohesion import N_COHESIONS, NO_COHESION, cohesion_class
+from docmt.discourse.parsing.layout import N_LEVELS, NOTHING
+from docmt.discourse.parsing.sketch import (
+    BUCKETS,
+    N_COUNTS,
+    N_EDGES,
+    N_ENDINGS,
+    N_FORMS,
+    N_OPENINGS,
+    N_PLACES,
+    NO_BUCKET,
+    NO_EDGE,
+    NO_ENDING,
+    NO_FORM,
+    NO_OPENING,
+    NO_SPAN,
+    Sketch,
+    Span,
+    bucket,
+)
 from docmt.discourse.parsing.transitions import N_ACTIONS, Merge, State
 
-BUCKETS = 8
-NO_BUCKET = BUCKETS
-"""Buckets of counts: 0, 1, 2–3, 4–7, … 64 and more; one more for what does not exist or is not known."""
-N_COUNTS = BUCKETS + 1
-MARKS = (".。", "?？", "!！", ",，、", ";；", ":：")
-ENDINGS = {mark: number for number, marks in enumerate(MARKS, start=1) for mark in marks}
-N_ENDINGS, N_OPENINGS = 12, 7
-NO_ENDING, NO_OPENING = N_ENDINGS - 1, N_OPENINGS - 1
-N_EDGES = 65
-NO_EDGE = N_EDGES - 1
-NO_FORM = NO_ACTION = N_ACTIONS
-N_FORMS = N_ACTIONS + 1
-N_PLACES = 5
-
-STATE_TEMPLATES: tuple[tuple[str, int], ...] = (
-    ("stack", 4),
-    ("queue", BUCKETS),
-    ("action 1", N_FORMS),
-    ("actions 2", N_FORMS**2),
-    ("actions 3", N_FORMS**3),
-    ("form s1", N_FORMS),
-    ("form s2", N_FORMS),
-    ("form s3", N_FORMS),
-    ("forms s2 s1", N_FORMS**2),
-    ("edus s1", N_COUNTS),
-    ("edus s2", N_COUNTS),
-    ("edus s2 s1", N_COUNTS**2),
-    ("longer edus", 4),
-    ("sentences s1", N_COUNTS),
-    ("sentences s2", N_COUNTS),
-    ("sentences s2 s1", N_COUNTS**2),
-    ("longer sentences", 4),
-    ("paragraphs s1", N_COUNTS),
-    ("paragraphs s2", N_COUNTS),
-    ("edges s1", N_EDGES),
-    ("edges s2", N_EDGES),
-    ("edges q1", N_EDGES),
-    ("s1 from sentence start", N_COUNTS),
-    ("s2 from sentence start", N_COUNTS),
-    ("s1 to sentence end", N_COUNTS),
-    ("s2 from paragraph start", N_COUNTS),
-    ("s1 to paragraph end", N_COUNTS),
-    ("paragraphs before s2", N_COUNTS),
-    ("paragraphs after s1", N_COUNTS),
-    ("nucleus s1", N_PLACES),
-    ("nucleus s2", N_PLACES),
-    ("words s1", N_COUNTS),
-    ("words s2", N_COUNTS),
-    ("words q1", N_COUNTS),
-    ("sentence of q1", N_COUNTS),
-    ("sentence after q1", N_COUNTS),
-    ("paragraph of s2", N_COUNTS),
-    ("paragraph of s1", N_COUNTS),
-    ("paragraph of q1", N_COUNTS),
-    ("ending s1", N_ENDINGS),
-    ("ending s2", N_ENDINGS),
-    ("ending s3", N_ENDINGS),
-    ("ending q1", N_ENDINGS),
-    ("endings s2 s1", N_ENDINGS**2),
-    ("opening s1", N_OPENINGS),
-    ("opening s2", N_OPENINGS),
-    ("opening q1", N_OPENINGS),
-    ("openings s2 s1 q1", N_OPENINGS**3),
-    ("place in document", N_COUNTS),
-    ("cohesion s2 s1", N_COHESIONS),
-    ("cohesion s1 q1", N_COHESIONS),
-    ("cohesion s2 q1", N_COHESIONS),
-    ("stronger cohesion", 4),
-    ("boundary s3 s2", N_LEVELS),
-    ("boundary s2 s1 q1", N_LEVELS**2),
-    ("boundary s2 s1", N_LEVELS),
-    ("boundary s1 q1", N_LEVELS),
-)
-MERGE_TEMPLATES: tuple[tuple[str, int], ...] = (
-    ("forms", N_ACTIONS * N_ACTIONS),
-    ("form left", N_ACTIONS),
-    ("form right", N_ACTIONS),
-    ("form parent", 2 * N_FORMS),
-    ("edus left", N_COUNTS),
-    ("edus right", N_COUNTS),
-    ("edus", N_COUNTS**2),
-    ("sentences left", N_COUNTS),
-    ("sentences right", N_COUNTS),
-    ("sentences", N_COUNTS**2),
-    ("paragraphs left", N_COUNTS),
-    ("paragraphs right", N_COUNTS),
-    ("words left", N_COUNTS),
-    ("words right", N_COUNTS),
-    ("edges left", N_EDGES),
-    ("edges right", N_EDGES),
-    ("depth", BUCKETS),
-    ("height", BUCKETS),
-    ("from paragraph start", N_COUNTS),
-    ("to paragraph end", N_COUNTS),
-    ("paragraphs before", N_COUNTS),
-    ("paragraphs after", N_COUNTS),
-    ("nucleus left", N_PLACES),
-    ("nucleus right", N_PLACES),
-    ("ending left", N_ENDINGS),
-    ("ending right", N_ENDINGS),
-    ("endings", N_ENDINGS**2),
-    ("opening left", N_OPENINGS),
-    ("opening right", N_OPENINGS),
-    ("openings", N_OPENINGS**2),
-    ("cohesion", N_COHESIONS),
-    ("form", N_ACTIONS),
-    ("boundary", N_LEVELS),
-)
+NO_ACTION = NO_FORM
 
 
-def bucket(count: int) -> int:
-    """The bucket of a count of 0 or more."""
-    return min(BUCKETS - 1, count.bit_length())
-
-
-class Sketch:
-    """What the features need of a document, once per document.
-
-    Attributes:
-        layout: sentences and paragraphs.
-        cohesion: shared words of spans.
-        endings, openings: the class of each EDU's last and first word.
-        edges: per EDU, six bits: it begins, ends its sentence, its paragraph, the document.
-    """
-
-    def __init__(self, document: DiscourseDocument) -> None:
-        self.layout = layout = Layout(document)
-        self.cohesion = Cohesion(document)
-        self.endings, self.openings = [], []
-        for number in range(layout.n_edus):
-            words = document.edu_words(number)
-            self.endings.append(ending(words[-1]) if words else 0)
-            self.openings.append(opening(words[0]) if words else 0)
-        last = layout.n_edus - 1
-        self.begins, self.ends = [], []
-        for edu in range(layout.n_edus):
-            groups = [layout.sentences, *([layout.paragraphs] if layout.paragraphs else [])]
-            begins = sum((group.first[edu] == edu) << place for place, group in enumerate(groups))
-            ends = sum((group.last[edu] == edu) << place for place, group in enumerate(groups))
-            self.begins.append(begins | (edu == 0) << 2)
-            self.ends.append((ends | (edu == last) << 2) << 3)
-
-    def n_sentences(self, first: int, last: int) -> int:
-        """Sentences that a span touches."""
-        return self.layout.sentences.of[last] - self.layout.sentences.of[first] + 1
-
-    def n_paragraphs(self, first: int, last: int) -> int:
-        """The bucket of the number of paragraphs that a span touches."""
-        paragraphs = self.layout.paragraphs
-        return NO_BUCKET if paragraphs is None else bucket(paragraphs.of[last] - paragraphs.of[first] + 1)
-
-    def n_words(self, first: int, last: int) -> int:
-        """The bucket of the number of words of a span."""
-        return bucket((self.layout.word_offsets[last + 1] - self.layout.word_offsets[first]) >> 1)
-
-    def paragraph_places(self, first: int, last: int) -> tuple[int, int, int, int]:
-        """Buckets: sentences from the start of the paragraph, to its end, paragraphs before and after a span."""
-        layout = self.layout
-        if layout.paragraphs is None:
-            return NO_BUCKET, NO_BUCKET, NO_BUCKET, NO_BUCKET
-        first_sentence, last_sentence = layout.sentences.of[first], layout.sentences.of[last]
-        return (
-            bucket(first_sentence - layout.paragraph_first[first_sentence]),
-            bucket(layout.paragraph_last[last_sentence] - last_sentence),
-            bucket(layout.paragraphs.of[first]),
-            bucket(layout.paragraphs.n - 1 - layout.paragraphs.of[last]),
-        )
-
-    def paragraph_size(self, edu: int) -> int:
-        """The bucket of the number of sentences in an EDU's paragraph."""
-        layout = self.layout
-        if layout.paragraphs is None:
-            return NO_BUCKET
-        sentence = layout.sentences.of[edu]
-        return bucket(layout.paragraph_last[sentence] - layout.paragraph_first[sentence] + 1)
-
-
-def ending(word: str) -> int:
-    """The class of a word as the last one of an EDU."""
-    mark = word[-1]
-    if (known := ENDINGS.get(mark)) is not None:
-        return known
-    category = unicodedata.category(mark)
-    return {"Pe": 7, "Pf": 8, "Pi": 8, "Pd": 9}.get(category, 8 if mark in "\"'" else 10 if category[0] == "P" else 0)
-
-
-def opening(word: str) -> int:
-    """The class of a word as the first one of an EDU."""
-    category = unicodedata.category(word[0])
-    return {"Lu": 1, "Ll": 2, "Lo": 3, "Nd": 4}.get(category, 5 if category[0] in "PS" else 0)
-
-
-def state_values(sketch: Sketch, state: State) -> list[int]:
-    """One value per template of `STATE_TEMPLATES`."""
-    layout = sketch.layout
-    n_stack = len(state.firsts)
-    history = [*state.actions[-3:]]
-    history = [NO_ACTION] * (3 - len(history)) + history
-    s1 = _SpanValues(sketch, state, 1)
-    s2 = _SpanValues(sketch, state, 2)
-    form3 = state.forms[-3] if n_stack > 2 else NO_FORM
-    ending3 = sketch.endings[state.lasts[-3]] if n_stack > 2 else NO_ENDING
-    front = state.next
-    cohesions = _cohesions(sketch, state)
-    q1 = _QueueValues(sketch, front)
-    boundary = layout.level(s2.last, s1.first) if n_stack > 1 else NOTHING
-    boundary_queue = layout.level(s1.last, front) if n_stack and front < state.n_edus else NOTHING
-    boundary_before = layout.level(state.lasts[-3], s2.first) if n_stack > 2 else NOTHING
-    places = sketch.paragraph_places(s2.first, s1.last) if n_stack > 1 else (NO_BUCKET,) * 4
-    return [
-        min(n_stack, 3),
-        bucket(state.n_edus - front),
-        history[2],
-        history[1] * N_FORMS + history[2],
-        (history[0] * N_FORMS + history[1]) * N_FORMS + history[2],
-        s1.form,
-        s2.form,
-        form3,
-        s2.form * N_FORMS + s1.form,
-        s1.edus,
-        s2.edus,
-        s2.edus * N_COUNTS + s1.edus,
-        _compare(s2.n_edus, s1.n_edus),
-        s1.sentences,
-        s2.sentences,
-        s2.sentences * N_COUNTS + s1.sentences,
-        _compare(s2.n_sentences, s1.n_sentences),
-        s1.paragraphs,
-        s2.paragraphs,
-        s1.edges,
-        s2.edges,
-        q1.edges,
-        s1.from_sentence,
-        s2.from_sentence,
-        s1.to_sentence,
-        *places,
-        s1.nucleus,
-        s2.nucleus,
-        s1.words,
-        s2.words,
-        q1.words,
-        q1.sentence,
-        q1.sentence_words,
-        s2.paragraph,
-        s1.paragraph,
-        q1.paragraph,
-        s1.ending,
-        s2.ending,
-        ending3,
-        q1.ending,
-        s2.ending * N_ENDINGS + s1.ending,
-        s1.opening,
-        s2.opening,
-        q1.opening,
-        (s2.opening * N_OPENINGS + s1.opening) * N_OPENINGS + q1.opening,
-        BUCKETS * front // max(1, state.n_edus),
-        *cohesions,
-        boundary_before,
-        boundary * N_LEVELS + boundary_queue,
-        boundary,
-        boundary_queue,
-    ]
-
-
-def _cohesions(sketch: Sketch, state: State) -> tuple[int, int, int, int]:
-    """Classes of S2 and S1, S1 and the sentence of Q1, S2 and that sentence; and which of the first two is stronger."""
-    vector, n_stack, front = sketch.cohesion.vector, len(state.firsts), state.next
-    s1 = vector(state.firsts[-1], state.lasts[-1]) if n_stack else None
-    s2 = vector(state.firsts[-2], state.lasts[-2]) if n_stack > 1 else None
-    q1 = vector(front, sketch.layout.sentences.last[front]) if front < state.n_edus else None
-    left, right = cohesion_class(s2, s1), cohesion_class(s1, q1)
-    return left, right, cohesion_class(s2, q1), 3 if NO_COHESION in (left, right) else _compare(left, right)
-
-
-class _SpanValues:
-    """The values of the top (1) or second (2) span of the stack."""
-
-    __slots__ = (
-        "edges", "edus", "ending", "first", "form", "from_sentence", "last", "n_edus", "n_sentences", "nucleus",
-        "opening", "paragraph", "paragraphs", "sentences", "to_sentence", "words",
-    )  # fmt: skip
-
-    def __init__(self, sketch: Sketch, state: State, depth: int) -> None:
-        if len(state.firsts) < depth:
-            self.first = self.last = self.n_edus = self.n_sentences = -1
-            self.form, self.edges, self.nucleus = NO_FORM, NO_EDGE, N_PLACES - 1
-            self.edus = self.sentences = self.paragraphs = self.words = self.paragraph = NO_BUCKET
-            self.from_sentence = self.to_sentence = NO_BUCKET
-            self.ending, self.opening = NO_ENDING, NO_OPENING
-            return
-        self.first, self.last, self.form = state.firsts[-depth], state.lasts[-depth], state.forms[-depth]
-        sentences = sketch.layout.sentences
-        self.n_edus = self.last - self.first + 1
-        self.n_sentences = sketch.n_sentences(self.first, self.last)
-        self.edus, self.sentences = bucket(self.n_edus), bucket(self.n_sentences)
-        self.paragraphs = sketch.n_paragraphs(self.first, self.last)
-        self.words = sketch.n_words(self.first, self.last)
-        self.paragraph = sketch.paragraph_size(self.last)
-        self.edges = sketch.begins[self.first] | sketch.ends[self.last]
-        self.from_sentence = bucket(self.first - sentences.first[self.first])
-        self.to_sentence = bucket(sentences.last[self.last] - self.last)
-        self.ending, self.opening = sketch.endings[self.last], sketch.openings[self.first]
-        self.nucleus = nucleus_place(self.first, self.last, state.nuclei[-depth])
-
-
-class _QueueValues:
+class _Front:
     """The values of the EDU at the front of the queue."""
 
     __slots__ = ("edges", "ending", "opening", "paragraph", "sentence", "sentence_words", "words")
@@ -337,11 +53,53 @@ class _QueueValues:
         self.ending, self.opening = sketch.endings[front], sketch.openings[front]
 
 
-def nucleus_place(first: int, last: int, nucleus: int) -> int:
-    """Where the nucleus EDU of a span stands: alone, first, last, inside."""
-    if first == last:
-        return 0
-    return 1 if nucleus == first else 2 if nucleus == last else 3
+class _StateView:
+    """What the templates of a state read: S1 and S2, the upper spans of the stack, S3 below them, and Q1, the front.
+
+    Attributes:
+        actions: the last three, the latest one last.
+        places: see `Sketch.paragraph_places`, of S2 and S1 together.
+        cohesions: classes of S2 and S1, S1 and the sentence of Q1, S2 and that sentence, and which of the first two is
+            greater.
+        boundaries: levels between S3 and S2, S2 and S1, S1 and Q1.
+    """
+
+    __slots__ = (
+        "actions", "boundaries", "cohesions", "ending3", "form3", "front", "n_edus", "n_stack", "places", "q1", "s1",
+        "s2",
+    )  # fmt: skip
+
+    def __init__(self, sketch: Sketch, state: State) -> None:
+        layout = sketch.layout
+        self.n_edus, self.front, self.n_stack = state.n_edus, state.next, len(state.firsts)
+        self.actions = [NO_ACTION] * (3 - len(state.actions)) + state.actions[-3:]
+        self.s1 = s1 = _stack_span(sketch, state, 1)
+        self.s2 = s2 = _stack_span(sketch, state, 2)
+        self.q1 = _Front(sketch, self.front)
+        has_third = self.n_stack > 2
+        self.form3 = state.forms[-3] if has_third else NO_FORM
+        self.ending3 = sketch.endings[state.lasts[-3]] if has_third else NO_ENDING
+        self.cohesions = _cohesions(sketch, s1, s2, self.front)
+        self.places = sketch.paragraph_places(s2.first, s1.last) if self.n_stack > 1 else (NO_BUCKET,) * 4
+        self.boundaries = (
+            layout.level(state.lasts[-3], s2.first) if has_third else NOTHING,
+            layout.level(s2.last, s1.first) if self.n_stack > 1 else NOTHING,
+            layout.level(s1.last, self.front) if self.n_stack and self.front < self.n_edus else NOTHING,
+        )
+
+
+def _stack_span(sketch: Sketch, state: State, depth: int) -> Span:
+    """The top (1) or second (2) span of the stack."""
+    if len(state.firsts) < depth:
+        return NO_SPAN
+    return sketch.span(state.firsts[-depth], state.lasts[-depth], state.nuclei[-depth], state.forms[-depth])
+
+
+def _cohesions(sketch: Sketch, s1: Span, s2: Span, front: int) -> tuple[int, int, int, int]:
+    sentences = sketch.layout.sentences
+    queue = sketch.cohesion.vector(front, sentences.last[front]) if front < sketch.layout.n_edus else None
+    left, right = cohesion_class(s2.vector, s1.vector), cohesion_class(s1.vector, queue)
+    return left, right, cohesion_class(s2.vector, queue), 3 if NO_COHESION in (left, right) else _compare(left, right)
 
 
 def _compare(left: int, right: int) -> int:
@@ -350,48 +108,152 @@ def _compare(left: int, right: int) -> int:
     return (left > right) - (left < right) + 1
 
 
+_STATE: tuple[tuple[str, int, Callable[[_StateView], int]], ...] = (
+    ("stack", 4, lambda v: min(v.n_stack, 3)),
+    ("queue", BUCKETS, lambda v: bucket(v.n_edus - v.front)),
+    ("action 1", N_FORMS, lambda v: v.actions[2]),
+    ("actions 2", N_FORMS**2, lambda v: v.actions[1] * N_FORMS + v.actions[2]),
+    ("actions 3", N_FORMS**3, lambda v: (v.actions[0] * N_FORMS + v.actions[1]) * N_FORMS + v.actions[2]),
+    ("form s1", N_FORMS, lambda v: v.s1.form),
+    ("form s2", N_FORMS, lambda v: v.s2.form),
+    ("form s3", N_FORMS, lambda v: v.form3),
+    ("forms s2 s1", N_FORMS**2, lambda v: v.s2.form * N_FORMS + v.s1.form),
+    ("edus s1", N_COUNTS, lambda v: v.s1.edus),
+    ("edus s2", N_COUNTS, lambda v: v.s2.edus),
+    ("edus s2 s1", N_COUNTS**2, lambda v: v.s2.edus * N_COUNTS + v.s1.edus),
+    ("longer edus", 4, lambda v: _compare(v.s2.n_edus, v.s1.n_edus)),
+    ("sentences s1", N_COUNTS, lambda v: v.s1.sentences),
+    ("sentences s2", N_COUNTS, lambda v: v.s2.sentences),
+    ("sentences s2 s1", N_COUNTS**2, lambda v: v.s2.sentences * N_COUNTS + v.s1.sentences),
+    ("longer sentences", 4, lambda v: _compare(v.s2.n_sentences, v.s1.n_sentences)),
+    ("paragraphs s1", N_COUNTS, lambda v: v.s1.paragraphs),
+    ("paragraphs s2", N_COUNTS, lambda v: v.s2.paragraphs),
+    ("edges s1", N_EDGES, lambda v: v.s1.edges),
+    ("edges s2", N_EDGES, lambda v: v.s2.edges),
+    ("edges q1", N_EDGES, lambda v: v.q1.edges),
+    ("s1 from sentence start", N_COUNTS, lambda v: v.s1.from_sentence),
+    ("s2 from sentence start", N_COUNTS, lambda v: v.s2.from_sentence),
+    ("s1 to sentence end", N_COUNTS, lambda v: v.s1.to_sentence),
+    ("s2 from paragraph start", N_COUNTS, lambda v: v.places[0]),
+    ("s1 to paragraph end", N_COUNTS, lambda v: v.places[1]),
+    ("paragraphs before s2", N_COUNTS, lambda v: v.places[2]),
+    ("paragraphs after s1", N_COUNTS, lambda v: v.places[3]),
+    ("nucleus s1", N_PLACES, lambda v: v.s1.nucleus),
+    ("nucleus s2", N_PLACES, lambda v: v.s2.nucleus),
+    ("words s1", N_COUNTS, lambda v: v.s1.words),
+    ("words s2", N_COUNTS, lambda v: v.s2.words),
+    ("words q1", N_COUNTS, lambda v: v.q1.words),
+    ("sentence of q1", N_COUNTS, lambda v: v.q1.sentence),
+    ("sentence after q1", N_COUNTS, lambda v: v.q1.sentence_words),
+    ("paragraph of s2", N_COUNTS, lambda v: v.s2.paragraph),
+    ("paragraph of s1", N_COUNTS, lambda v: v.s1.paragraph),
+    ("paragraph of q1", N_COUNTS, lambda v: v.q1.paragraph),
+    ("ending s1", N_ENDINGS, lambda v: v.s1.ending),
+    ("ending s2", N_ENDINGS, lambda v: v.s2.ending),
+    ("ending s3", N_ENDINGS, lambda v: v.ending3),
+    ("ending q1", N_ENDINGS, lambda v: v.q1.ending),
+    ("endings s2 s1", N_ENDINGS**2, lambda v: v.s2.ending * N_ENDINGS + v.s1.ending),
+    ("opening s1", N_OPENINGS, lambda v: v.s1.opening),
+    ("opening s2", N_OPENINGS, lambda v: v.s2.opening),
+    ("opening q1", N_OPENINGS, lambda v: v.q1.opening),
+    (
+        "openings s2 s1 q1",
+        N_OPENINGS**3,
+        lambda v: (v.s2.opening * N_OPENINGS + v.s1.opening) * N_OPENINGS + v.q1.opening,
+    ),
+    ("place in document", N_COUNTS, lambda v: BUCKETS * v.front // max(1, v.n_edus)),
+    ("cohesion s2 s1", N_COHESIONS, lambda v: v.cohesions[0]),
+    ("cohesion s1 q1", N_COHESIONS, lambda v: v.cohesions[1]),
+    ("cohesion s2 q1", N_COHESIONS, lambda v: v.cohesions[2]),
+    ("stronger cohesion", 4, lambda v: v.cohesions[3]),
+    ("boundary s3 s2", N_LEVELS, lambda v: v.boundaries[0]),
+    ("boundary s2 s1 q1", N_LEVELS**2, lambda v: v.boundaries[1] * N_LEVELS + v.boundaries[2]),
+    ("boundary s2 s1", N_LEVELS, lambda v: v.boundaries[1]),
+    ("boundary s1 q1", N_LEVELS, lambda v: v.boundaries[2]),
+)
+STATE_TEMPLATES = tuple((name, size) for name, size, _ in _STATE)
+_STATE_FUNCTIONS = tuple(value for *_, value in _STATE)
+
+
+def state_values(sketch: Sketch, state: State) -> list[int]:
+    """One value per template of `STATE_TEMPLATES`."""
+    view = _StateView(sketch, state)
+    return [value(view) for value in _STATE_FUNCTIONS]
+
+
+@dataclass(slots=True)
+class _MergeView:
+    """What the templates of a node read of it; `places` as in `Sketch.paragraph_places`."""
+
+    left: Span
+    right: Span
+    form: int
+    form_parent: int
+    depth: int
+    height: int
+    places: tuple[int, int, int, int]
+    cohesion: int
+    level: int
+
+
+_MERGE: tuple[tuple[str, int, Callable[[_MergeView], int]], ...] = (
+    ("forms", N_ACTIONS * N_ACTIONS, lambda v: v.left.form * N_ACTIONS + v.right.form),
+    ("form left", N_ACTIONS, lambda v: v.left.form),
+    ("form right", N_ACTIONS, lambda v: v.right.form),
+    ("form parent", 2 * N_FORMS, lambda v: v.form_parent),
+    ("edus left", N_COUNTS, lambda v: v.left.edus),
+    ("edus right", N_COUNTS, lambda v: v.right.edus),
+    ("edus", N_COUNTS**2, lambda v: v.left.edus * N_COUNTS + v.right.edus),
+    ("sentences left", N_COUNTS, lambda v: v.left.sentences),
+    ("sentences right", N_COUNTS, lambda v: v.right.sentences),
+    ("sentences", N_COUNTS**2, lambda v: v.left.sentences * N_COUNTS + v.right.sentences),
+    ("paragraphs left", N_COUNTS, lambda v: v.left.paragraphs),
+    ("paragraphs right", N_COUNTS, lambda v: v.right.paragraphs),
+    ("words left", N_COUNTS, lambda v: v.left.words),
+    ("words right", N_COUNTS, lambda v: v.right.words),
+    ("edges left", N_EDGES, lambda v: v.left.edges),
+    ("edges right", N_EDGES, lambda v: v.right.edges),
+    ("depth", BUCKETS, lambda v: bucket(v.depth)),
+    ("height", BUCKETS, lambda v: bucket(v.height)),
+    ("from paragraph start", N_COUNTS, lambda v: v.places[0]),
+    ("to paragraph end", N_COUNTS, lambda v: v.places[1]),
+    ("paragraphs before", N_COUNTS, lambda v: v.places[2]),
+    ("paragraphs after", N_COUNTS, lambda v: v.places[3]),
+    ("nucleus left", N_PLACES, lambda v: v.left.nucleus),
+    ("nucleus right", N_PLACES, lambda v: v.right.nucleus),
+    ("ending left", N_ENDINGS, lambda v: v.left.ending),
+    ("ending right", N_ENDINGS, lambda v: v.right.ending),
+    ("endings", N_ENDINGS**2, lambda v: v.left.ending * N_ENDINGS + v.right.ending),
+    ("opening left", N_OPENINGS, lambda v: v.left.opening),
+    ("opening right", N_OPENINGS, lambda v: v.right.opening),
+    ("openings", N_OPENINGS**2, lambda v: v.left.opening * N_OPENINGS + v.right.opening),
+    ("cohesion", N_COHESIONS, lambda v: v.cohesion),
+    ("form", N_ACTIONS, lambda v: v.form),
+    ("boundary", N_LEVELS, lambda v: v.level),
+)
+MERGE_TEMPLATES = tuple((name, size) for name, size, _ in _MERGE)
+_MERGE_FUNCTIONS = tuple(value for *_, value in _MERGE)
+
+
 def merge_values(sketch: Sketch, merge: Merge, parent: Merge | None, depth: int) -> list[int]:
     """One value per template of `MERGE_TEMPLATES`.
 
     Args:
+        sketch: of the document.
+        merge: the node.
         parent: of the node; None for the root.
         depth: steps from the root.
     """
-    (first, left_last, left_nucleus), (right_first, last, right_nucleus) = merge.left, merge.right
-    left_edus, right_edus = bucket(left_last - first + 1), bucket(last - right_first + 1)
-    left_sentences = bucket(sketch.n_sentences(first, left_last))
-    right_sentences = bucket(sketch.n_sentences(right_first, last))
-    left_ending, right_ending = sketch.endings[left_last], sketch.endings[last]
-    left_opening, right_opening = sketch.openings[first], sketch.openings[right_first]
-    return [
-        merge.left_form * N_ACTIONS + merge.right_form,
-        merge.left_form,
-        merge.right_form,
-        2 * (parent.form if parent else NO_FORM) + merge.is_left,
-        left_edus,
-        right_edus,
-        left_edus * N_COUNTS + right_edus,
-        left_sentences,
-        right_sentences,
-        left_sentences * N_COUNTS + right_sentences,
-        sketch.n_paragraphs(first, left_last),
-        sketch.n_paragraphs(right_first, last),
-        sketch.n_words(first, left_last),
-        sketch.n_words(right_first, last),
-        sketch.begins[first] | sketch.ends[left_last],
-        sketch.begins[right_first] | sketch.ends[last],
-        bucket(depth),
-        bucket(merge.height),
-        *sketch.paragraph_places(first, last),
-        nucleus_place(first, left_last, left_nucleus),
-        nucleus_place(right_first, last, right_nucleus),
-        left_ending,
-        right_ending,
-        left_ending * N_ENDINGS + right_ending,
-        left_opening,
-        right_opening,
-        left_opening * N_OPENINGS + right_opening,
-        cohesion_class(sketch.cohesion.vector(first, left_last), sketch.cohesion.vector(right_first, last)),
-        merge.form,
-        sketch.layout.level(first, last),
-    ]
+    left, right = sketch.span(*merge.left, merge.left_form), sketch.span(*merge.right, merge.right_form)
+    view = _MergeView(
+        left,
+        right,
+        form=merge.form,
+        form_parent=2 * (parent.form if parent else NO_FORM) + merge.is_left,
+        depth=depth,
+        height=merge.height,
+        places=sketch.paragraph_places(left.first, right.last),
+        cohesion=cohesion_class(left.vector, right.vector),
+        level=sketch.layout.level(left.first, right.last),
+    )
+    return [value(view) for value in _MERGE_FUNCTIONS]

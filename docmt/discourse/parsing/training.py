@@ -1,7 +1,7 @@
-"""Training a parser from files, and scoring it on the development set."""
+"""Training parsers from files, and scoring them on the development set."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 from docmt.discourse.documents import DiscourseDocument, read_discourse
 from docmt.discourse.parsing.ensemble import Ensemble
 from docmt.discourse.parsing.evaluation import evaluate
-from docmt.discourse.parsing.linear import LinearParser, SegmenterSyntax, train_linear
+from docmt.discourse.parsing.linear import LinearParser, SegmenterSyntax, SyntaxSource, no_syntax, train_linear
 from docmt.discourse.parsing.model_file import TrainedParser, digest
 from docmt.discourse.parsing.neural import NeuralParser, word_states
 from docmt.discourse.parsing.neural_examples import learn_words, make_example, number_words
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 def coarse_classes(inventory: str | None) -> Callable[[str], str]:
-    """The function from fine to coarse relations; without inventory, relations stay as they are."""
+    """Return the mapping from fine to coarse relations; without an inventory, relations stay unchanged."""
     return load_inventory(inventory).coarse if inventory else str
 
 
@@ -42,7 +42,7 @@ class TrainingData:
 
     @classmethod
     def read(cls, prefix: Path, settings: ParserSettings) -> "TrainingData":
-        """Read `PREFIX.discourse.jsonl`; documents without EDUs are left out.
+        """Read `PREFIX.discourse.jsonl`, except documents without EDUs.
 
         Raises UserError when a document has no tree or a relation is not in the inventory.
         """
@@ -57,42 +57,74 @@ def train_files(
     """Train on `TRAIN.discourse.jsonl` and score on `DEV.discourse.jsonl`.
 
     Args:
-        train, dev: file names without `.discourse.jsonl`.
-        segmenter: model file; needed by the neural parser, and by the linear one with `syntax: segmenter`.
+        train: path of the training files, without `.discourse.jsonl`.
+        dev: path of the development files, likewise.
+        segmenter: model file; required by the neural parser, and by the linear one with `syntax: segmenter`.
+        settings: of the parser. With `kind: auto`, the parser with the higher F (original Parseval, gold EDUs,
+            paragraphs where they are known) is kept; the neural one if both are equal.
         seed: of everything random.
 
-    Raises UserError when a file is malformed or a segmenter is missing or not used.
+    Raises:
+        UserError: A file is malformed, a segmenter is missing or not used, or `auto` has nothing to compare.
     """
-    needs_segmenter = settings.kind == "neural" or settings.linear.syntax == "segmenter"
-    if needs_segmenter != (segmenter is not None):
+    if settings.reads_segmenter != (segmenter is not None):
         raise UserError(
             "train-parser: this parser reads the states or the syntax of a segmenter: give --segmenter MODEL"
-            if needs_segmenter
+            if settings.reads_segmenter
             else "train-parser: the linear parser reads a segmenter only with syntax: segmenter; leave --segmenter out"
         )
     data = read_bytes(segmenter) if segmenter is not None else None
     model = Segmenter(segmenter_of(data, where=str(segmenter))) if data is not None else None
     training = TrainingData.read(train, settings)
     relation_names(training.trees)
-    if settings.kind == "neural":
-        parser = _train_neural(training, model, settings, seed=seed)
-    else:
-        parser = _train_linear(training, train, model, settings, seed=seed)
     gold = read_discourse(_discourse(dev))
-    if settings.kind == "linear" and settings.linear.syntax == "file":
-        parser.syntax = FileSyntax(gold, read_syntax(_syntax(dev), gold))
-    scores = score_variants(parser, gold, coarse_classes(settings.relations))
-    for name, found in scores.items():
-        log.info("development set, %s: original Parseval %s", name, found["parseval"])
+    if settings.kind == "auto" and all(document.tree is None or document.tree.is_leaf for document in gold):
+        raise UserError(
+            f"train-parser: {_discourse(dev)} has no tree of two EDUs or more on which kind: auto could compare parsers"
+        )
+    parsers: dict[str, NeuralParser | LinearParser] = {}
+    scores: dict[str, dict[str, Any]] = {}
+    for kind in settings.kinds:
+        if kind == "neural":
+            parsers[kind] = _train_neural(training, model, settings, seed=seed)
+        else:
+            parsers[kind] = parser = _train_linear(training, train, model, settings, seed=seed)
+            if settings.linear.syntax == "file":
+                parser.syntax = FileSyntax(gold, read_syntax(_syntax(dev), gold))
+        scores[kind] = score_variants(parsers[kind], gold, coarse_classes(settings.relations))
+        for name, found in scores[kind].items():
+            log.info("development set, %s, %s parser: original Parseval %s", name, kind, found["parseval"])
+    kept, comparison = _compare(scores)
     facts = {"segmenter": digest(data)} if data is not None else {}
-    provenance = describe(settings=settings.model_dump(), seed=seed, train_documents=len(training.documents), **facts)
-    return TrainedParser(parser, settings, data, scores, provenance)
+    provenance = describe(
+        settings=settings.model_dump(), seed=seed, train_documents=len(training.documents), **facts, **comparison
+    )
+    settings = settings.model_copy(update={"kind": kept})
+    return TrainedParser(parsers[kept], settings, data if settings.reads_segmenter else None, scores[kept], provenance)
+
+
+def _compare(scores: Mapping[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]:
+    """Choose the kind of parser with the highest F; the first of equal ones.
+
+    Args:
+        scores: by kind, what `score_variants` returns.
+
+    Returns:
+        The kind, and what provenance says of the choice: nothing where there was none.
+    """
+    dev_f = {kind: next(iter(variants.values()))["parseval"]["F"] for kind, variants in scores.items()}
+    kept = max(dev_f, key=dev_f.__getitem__)
+    if len(dev_f) == 1:
+        return kept, {}
+    found = ", ".join(f"{kind} {value}" for kind, value in dev_f.items())
+    log.info("kind: auto keeps the %s parser; F on the development set: %s", kept, found)
+    return kept, {"kept": kept, "dev_f": dev_f}
 
 
 def score_variants(
     parser: NeuralParser | LinearParser, gold: Sequence[DiscourseDocument], coarse: Callable[[str], str]
 ) -> dict[str, Any]:
-    """Scores with gold EDUs, with paragraphs as they are known and without any."""
+    """Score a parser on gold EDUs: with paragraphs, if any document has them, and without."""
     scores = {}
     for name, documents in (
         ("with paragraphs", list(gold)),
@@ -106,20 +138,23 @@ def score_variants(
 
 @dataclass(frozen=True)
 class FileSyntax:
-    """The syntax of known documents, by their ids."""
+    """The syntax of documents from a file."""
 
     documents: Sequence[DiscourseDocument]
     syntax: Sequence[DocumentSyntax]
 
     def __call__(self, documents: Sequence[DiscourseDocument]) -> list[DocumentSyntax]:
-        """The syntax of documents. Raises UserError for one that is not known."""
+        """Look up the syntax of documents by their ids. Raises UserError if there is none."""
         known = {document.id: syntax for document, syntax in zip(self.documents, self.syntax, strict=True)}
         if missing := [document.id for document in documents if document.id not in known]:
-            raise UserError(f"syntax: there is none for document {missing[0]!r}")
+            raise UserError(f"no syntax for document {missing[0]!r} in the *.syntax.jsonl")
         return [known[document.id] for document in documents]
 
 
-def _train_neural(training: TrainingData, segmenter: Segmenter, settings: ParserSettings, *, seed: int) -> NeuralParser:
+def _train_neural(
+    training: TrainingData, segmenter: Segmenter | None, settings: ParserSettings, *, seed: int
+) -> NeuralParser:
+    assert segmenter is not None  # train_files has checked
     relations = relation_names(training.trees)
     words = learn_words(training.documents, min_count=settings.neural.min_word_count)
     reads_lower = settings.neural.layers == "both"
@@ -150,17 +185,16 @@ def _train_linear(
     training: TrainingData, prefix: Path, segmenter: Segmenter | None, settings: ParserSettings, *, seed: int
 ) -> LinearParser:
     documents = training.documents
-    syntax: Sequence[DocumentSyntax | None] = [None] * len(documents)
+    source: SyntaxSource = no_syntax
     if settings.linear.syntax == "file":
         everything = read_discourse(_discourse(prefix))
-        syntax = FileSyntax(everything, read_syntax(_syntax(prefix), everything))(documents)
-    elif segmenter is not None:
-        syntax = SegmenterSyntax(segmenter)(documents)
-    parser = train_linear(documents, training.trees, syntax, settings.linear, seed=seed)
+        source = FileSyntax(everything, read_syntax(_syntax(prefix), everything))
+    elif settings.linear.syntax == "segmenter" and segmenter is not None:
+        source = SegmenterSyntax(segmenter)
+    parser = train_linear(documents, training.trees, source(documents), settings.linear, seed=seed)
+    parser.syntax = source
     parser.sentence_constraint = settings.sentence_constraint
     parser.paragraph_constraint = settings.paragraph_constraint
-    if segmenter is not None:
-        parser.syntax = SegmenterSyntax(segmenter)
     return parser
 
 

@@ -1,27 +1,28 @@
 """The transition system of StageDP (Wang et al. 2017, §3.1): a stack, a queue, Shift and three Reduce actions.
 
-A document of n EDUs takes 2n − 1 steps. Relations are no part of it; a second stage names them on the finished tree.
+A document of n EDUs takes 2n − 1 steps. Relations are assigned to the finished tree by a second stage.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from docmt.discourse.parsing.layout import Layout, Units
+from docmt.discourse.parsing.layout import DocumentLayout, Units
 from docmt.discourse.trees import Node, join_pair, leaf
 
 SHIFT, NN, NS, SN = range(4)
 N_ACTIONS = 4
 FORMS = ("", "NN", "NS", "SN")
-"""Nuclearity of the node that an action makes; an EDU, which Shift makes, has none."""
+"""Nuclearity of the node that an action makes; the EDU of a Shift has none."""
 
 
 class State:
-    """The stack and the queue of one document; the lists run from the bottom of the stack to its top.
+    """The stack and the queue of one document; lists run from the bottom of the stack to its top.
 
     Attributes:
-        firsts, lasts: the first and the last EDU of each span on the stack.
-        nuclei: its nucleus EDU: that of its left nucleus.
-        forms: the action that made it.
+        firsts: the first EDU of each span on the stack.
+        lasts: the last EDU of each span.
+        nuclei: the nucleus EDU of each span: that of its left nucleus.
+        forms: the action that made each span.
         next: the EDU at the front of the queue; n_edus when the queue is empty.
         actions: all actions so far.
     """
@@ -41,14 +42,6 @@ class State:
     def is_final(self) -> bool:
         """Whether one span covers all EDUs."""
         return self.next == self.n_edus and len(self.firsts) <= 1
-
-    def copy(self) -> "State":
-        """An independent state."""
-        other = State(self.n_edus)
-        other.next = self.next
-        other.firsts, other.lasts = self.firsts[:], self.lasts[:]
-        other.nuclei, other.forms, other.actions = self.nuclei[:], self.forms[:], self.actions[:]
-        return other
 
     def apply(self, action: int) -> None:
         """Take a step. The action must be possible."""
@@ -71,12 +64,12 @@ class State:
 class Constraint:
     """Which actions keep every sentence (and every paragraph) one complete subtree.
 
-    Some action is always allowed until the state is final: when a unit must be closed before the next one begins, the
-    two upper spans stand in it and can be joined; when a Reduce would reach out of an unfinished unit, the rest of the
-    unit is still in the queue.
+    Until the state is final, some action is always allowed: when a unit must be completed before the next one begins,
+    the two upper spans are inside it and can be joined; when a Reduce would cross the start of an unfinished unit, the
+    rest of the unit is still in the queue.
     """
 
-    def __init__(self, layout: Layout, *, sentences: bool, paragraphs: bool) -> None:
+    def __init__(self, layout: DocumentLayout, *, sentences: bool, paragraphs: bool) -> None:
         self.units: list[Units] = []
         if sentences:
             self.units.append(layout.sentences)
@@ -84,7 +77,7 @@ class Constraint:
             self.units.append(layout.paragraphs)
 
     def allows(self, state: State) -> tuple[bool, bool]:
-        """Whether Shift and Reduce are allowed, for a state that is not final."""
+        """Whether Shift and Reduce are allowed in a state that is not final."""
         can_shift, can_reduce = possible(state)
         if not state.firsts:
             return can_shift, can_reduce
@@ -98,25 +91,28 @@ class Constraint:
 
 
 def possible(state: State) -> tuple[bool, bool]:
-    """Whether Shift and Reduce are possible at all."""
+    """Whether Shift and Reduce are possible without constraints."""
     return state.next < state.n_edus, len(state.firsts) >= 2
 
 
 def gold_actions(tree: Node) -> list[int]:
-    """The actions that build a binary tree: its nodes, children first."""
+    """Return the actions that build a binary tree: its nodes, children first."""
     return [FORMS.index(node.nuclearity) for node in tree.postorder()]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Merge:
     """An internal node of a tree, as the second stage sees it.
 
     Attributes:
-        left, right: first EDU, last EDU, nucleus EDU of the two children.
-        left_form, right_form, form: the actions that made the children and the node.
-        parent: the index of its parent among the merges; −1 for the root.
-        is_left: whether it is its parent's left child.
+        left: first EDU, last EDU, nucleus EDU of the left child.
+        right: the same of the right child.
+        left_form: the action that made the left child.
+        right_form: the action that made the right child.
+        form: the action that made the node.
         height: steps down to its deepest EDU.
+        parent: the index of its parent among the merges; −1 for the root.
+        is_left: whether it is the left child of its parent.
     """
 
     left: tuple[int, int, int]
@@ -124,36 +120,36 @@ class Merge:
     left_form: int
     right_form: int
     form: int
-    parent: int
-    is_left: bool
     height: int
+    parent: int = -1
+    is_left: bool = False
 
 
 def merges(actions: Sequence[int]) -> list[Merge]:
-    """The internal nodes of the tree that the actions build, children before parents."""
-    stack: list[tuple[tuple[int, int, int], int, int, int]] = []  # span, form, height, index of the merge
-    found: list[tuple] = []
-    parents: list[tuple[int, bool]] = []
+    """Return the internal nodes of the tree that the actions build, children before parents."""
+    stack: list[tuple[tuple[int, int, int], int, int, Merge | None]] = []  # span, form, height, node; an EDU has none
+    found: list[Merge] = []
     edu = 0
     for action in actions:
         if action == SHIFT:
-            stack.append(((edu, edu, edu), SHIFT, 0, -1))
+            stack.append(((edu, edu, edu), SHIFT, 0, None))
             edu += 1
             continue
-        right, left = stack.pop(), stack.pop()
-        for child, is_left in ((left, True), (right, False)):
-            if child[3] >= 0:
-                parents[child[3]] = (len(found), is_left)
-        height = 1 + max(left[2], right[2])
-        nucleus = (right if action == SN else left)[0][2]
-        stack.append(((left[0][0], right[0][1], nucleus), action, height, len(found)))
-        found.append((left[0], right[0], left[1], right[1], action, height))
-        parents.append((-1, False))
-    return [Merge(*part[:5], *place, part[5]) for part, place in zip(found, parents, strict=True)]
+        right, right_form, right_height, right_node = stack.pop()
+        left, left_form, left_height, left_node = stack.pop()
+        node = Merge(left, right, left_form, right_form, action, 1 + max(left_height, right_height))
+        if left_node is not None:
+            left_node.parent, left_node.is_left = len(found), True
+        if right_node is not None:
+            right_node.parent = len(found)
+        nucleus = (right if action == SN else left)[2]
+        stack.append(((left[0], right[1], nucleus), action, node.height, node))
+        found.append(node)
+    return found
 
 
 def build_tree(actions: Sequence[int], relations: Sequence[str]) -> Node:
-    """The tree of the actions, with the relation of each merge."""
+    """Build the tree of the actions, with the relation of each merge."""
     stack: list[Node] = []
     names = iter(relations)
     edu = 0
@@ -168,18 +164,19 @@ def build_tree(actions: Sequence[int], relations: Sequence[str]) -> Node:
 
 
 Scorer = Callable[[list[State], list[int]], Sequence[Sequence[float]]]
-"""From states and the numbers of their documents to one score per action."""
+"""Maps states and the numbers of their documents to one score per action."""
 
 
 def parse_greedily(constraints: Sequence[Constraint], lengths: Sequence[int], score: Scorer) -> tuple[list[State], int]:
-    """Parse documents in lock-step, so that the classifier sees many states at once.
+    """Parse documents in lockstep, so that the classifier scores many states at once.
 
     Args:
         constraints: of each document.
-        lengths: its EDUs.
+        lengths: number of EDUs of each document.
         score: the classifier.
 
-    Returns the final states, and how often a constraint overruled the classifier.
+    Returns:
+        The final states, and how often a constraint overruled the classifier.
     """
     states = [State(n_edus) for n_edus in lengths]
     n_enforced = 0
@@ -195,7 +192,7 @@ def parse_greedily(constraints: Sequence[Constraint], lengths: Sequence[int], sc
 
 
 def best_action(state: State, constraint: Constraint, scores: Sequence[float]) -> tuple[int, bool]:
-    """The best allowed action, and whether a better one was possible but not allowed."""
+    """Return the best allowed action, and whether a better one was possible but not allowed."""
     reduce_action = max((NN, NS, SN), key=scores.__getitem__)
     wants_shift = scores[SHIFT] >= scores[reduce_action]
     can_shift, can_reduce = possible(state)

@@ -3,13 +3,13 @@
 import itertools
 import random
 import zlib
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 import torch
 
 from docmt.discourse.documents import DiscourseDocument, edus_of_starts
 from docmt.discourse.parsing.evaluation import evaluate
-from docmt.discourse.parsing.layout import Layout
+from docmt.discourse.parsing.layout import DocumentLayout
 from docmt.discourse.trees import join, join_names, leaf
 
 WORDS = ("but", "We", "went", "home", "because", "rain", "fell", ",", ".", "?", "Then", "42", "(", ")", "和")
@@ -67,7 +67,7 @@ def free_scores(parser, documents):
 def check_constrained_trees(parser, documents):
     """Every sentence is one complete subtree, and no relation is invented."""
     for document in parser.parse_batch(documents):
-        assert complete_units(document.tree, Layout(document).sentences.of)
+        assert complete_units(document.tree, DocumentLayout(document).sentences.of)
         assert {node.relation for node in document.tree.postorder() if not node.is_leaf} <= set(COARSE)
 
 
@@ -86,17 +86,12 @@ def check_ugly_documents(parser, *, n_long):
     assert parser.parse_batch([]) == []
 
 
-@dataclass
-class Reading:
-    states_TD: torch.Tensor
-    lower_TD: torch.Tensor
-
-
 class StandInSegmenter:
     """Word states that depend on the word only, and the same syntax for every sentence."""
 
     def read(self, sentences):
-        return [Reading(states[:, :WIDTH], states[:, WIDTH:]) for states in map(_states, sentences)]
+        readings = map(_states, sentences)
+        return [SimpleNamespace(states_TD=own[:, :WIDTH], lower_TD=own[:, WIDTH:]) for own in readings]
 
     def aux_predictions(self, sentences):
         from docmt.discourse.syntax import SentenceSyntax

@@ -5,7 +5,7 @@ from parsing_fixtures import complete_units, random_document
 
 from docmt.discourse.documents import DiscourseDocument, edus_of_starts
 from docmt.discourse.parsing.baselines import BASELINES, baseline
-from docmt.discourse.parsing.layout import Layout
+from docmt.discourse.parsing.layout import DocumentLayout
 
 DOCUMENT = DiscourseDocument(
     "d", (("a", "b"), ("c",), ("d", "e")), edus_of_starts([[1], [], [1]], [2, 1, 2]), paragraphs=(0, 1)
@@ -64,4 +64,4 @@ def test_ugly_documents(name):
     for document in parsed[1:]:
         assert document.dependencies.heads.count(-1) == 1
         if name in ("sentence_branching", "paragraph_branching"):
-            assert complete_units(document.tree, Layout(document).sentences.of)
+            assert complete_units(document.tree, DocumentLayout(document).sentences.of)

@@ -2,6 +2,8 @@
 
 import argparse
 import json
+import logging
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -10,10 +12,11 @@ from parsing_fixtures import COARSE, StandInSegmenter, complete_units, random_do
 
 from docmt.cli.discourse_parser import add_parser_commands
 from docmt.discourse.documents import read_discourse, write_discourse
-from docmt.discourse.parsing.layout import Layout
+from docmt.discourse.parsing.layout import DocumentLayout
 from docmt.discourse.parsing.loading import load_parser
 from docmt.discourse.parsing.model_file import load_trained, reads_states_of
 from docmt.discourse.parsing.neural import word_states
+from docmt.discourse.parsing.training import _compare
 from docmt.discourse.segmentation.prediction import Segmenter
 from docmt.errors import UserError
 from docmt.files import read_json, write_jsonl
@@ -25,6 +28,7 @@ SETTINGS = {
     "neural": {"relations": "gum", "neural": NEURAL},
     "linear": {"kind": "linear", "relations": "gum", "linear": {"syntax": "none", "min_count": 1}},
     "linear with syntax": {"kind": "linear", "relations": "gum", "linear": {"syntax": "segmenter", "min_count": 1}},
+    "auto": {"kind": "auto", "relations": "gum", "neural": NEURAL, "linear": {"min_count": 1}},
     "linear with file": {"kind": "linear", "relations": "gum", "linear": {"syntax": "file", "min_count": 1}},
 }
 
@@ -54,7 +58,7 @@ def syntax_of(document):
 
 
 def train(folder, name, out, **options):
-    needs_segmenter = name in ("neural", "linear with syntax")
+    needs_segmenter = name in ("neural", "linear with syntax", "auto")
     segmenter = ["--segmenter", folder / "segmenter.pt"] if needs_segmenter else []
     settings = json.dumps(SETTINGS[name] | options)
     run("train-parser", "--settings", settings, "--train", folder / "train", "--dev", folder / "dev",
@@ -73,7 +77,7 @@ def test_train_parse_and_evaluate(folder, tmp_path, name):
     assert [document.id for document in parsed] == [document.id for document in documents]
     assert [document.edus for document in parsed] == [document.edus for document in documents]
     for document in parsed:
-        assert complete_units(document.tree, Layout(document).sentences.of)
+        assert complete_units(document.tree, DocumentLayout(document).sentences.of)
         assert {node.relation for node in document.tree.postorder() if not node.is_leaf} <= set(COARSE)
     run("evaluate-parser", "--parser", model, "--gold", gold, "--out", tmp_path / "scores.json", *syntax)
     scores = read_json(tmp_path / "scores.json")
@@ -90,6 +94,54 @@ def test_the_same_seed_gives_the_same_file(folder, tmp_path):
     for name in ("neural", "linear"):
         first = train(folder, name, tmp_path / "1" / "parser.pt").read_bytes()
         assert train(folder, name, tmp_path / "2" / "parser.pt").read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    ("kept", "options"),
+    [
+        ("linear", {"linear": {"min_count": 1, "cost": 20.0}}),
+        ("neural", {"neural": NEURAL | {"epochs": 40, "learning_rate": 1e-2}, "linear": {"cost": 1e-9}}),
+    ],
+)
+def test_auto_trains_both_parsers_and_keeps_the_better(folder, tmp_path, caplog, kept, options):
+    """The development set is the training set, so that the parser that learns it by heart is the better one."""
+    shutil.copy(folder / "segmenter.pt", tmp_path)
+    for split in ("train", "dev"):
+        shutil.copy(folder / "train.discourse.jsonl", tmp_path / f"{split}.discourse.jsonl")
+    folder = tmp_path
+    caplog.set_level(logging.INFO)
+    trained = load_trained(train(folder, "auto", tmp_path / "auto.pt", **options))
+    lines = caplog.text
+    alone = {
+        kind: load_trained(train(folder, kind, tmp_path / f"{kind}.pt", **SETTINGS["auto"] | options | {"kind": kind}))
+        for kind in ("neural", "linear")
+    }
+    dev_f = {kind: parser.scores["with paragraphs"]["parseval"]["F"] for kind, parser in alone.items()}
+    assert trained.provenance["dev_f"] == dev_f
+    assert trained.provenance["kept"] == trained.settings.kind == kept == max(dev_f, key=dev_f.get)
+    assert trained.scores == alone[kept].scores
+    assert (trained.segmenter is None) == (kept == "linear")
+    assert f"keeps the {kept} parser; F on the development set: neural {dev_f['neural']}, linear" in lines
+    assert "kept" not in alone[kept].provenance
+    gold = read_discourse(folder / "dev.discourse.jsonl")
+    assert min(dev_f.values()) < dev_f[kept]
+    assert [document.tree for document in trained.parser.parse_batch(gold)] == [
+        document.tree for document in alone[kept].parser.parse_batch(gold)
+    ]
+
+
+@pytest.mark.parametrize(("linear", "kept"), [(30.0, "neural"), (30.1, "linear"), (29.9, "neural")])
+def test_auto_prefers_the_neural_parser_when_scores_are_equal(linear, kept):
+    scores = {kind: {"with paragraphs": {"parseval": {"F": f}}} for kind, f in (("neural", 30.0), ("linear", linear))}
+    assert _compare(scores) == (kept, {"kept": kept, "dev_f": {"neural": 30.0, "linear": linear}})
+
+
+def test_auto_without_trees_to_compare_is_one_line(folder, tmp_path):
+    for name in ("train.discourse.jsonl", "segmenter.pt"):
+        shutil.copy(folder / name, tmp_path / name)
+    write_discourse(tmp_path / "dev.discourse.jsonl", [random_document(1, n_sentences=0, with_tree=False)])
+    with pytest.raises(UserError, match=r"dev\.discourse\.jsonl has no tree of two EDUs or more"):
+        train(tmp_path, "auto", tmp_path / "parser.pt")
 
 
 def test_end_to_end_and_without_paragraphs(folder, tmp_path):
@@ -121,7 +173,7 @@ def test_baselines_beside_a_parser_are_scored_alike(folder, tmp_path):
         assert beside[name] == {key: alone[key] for key in beside[name]}
     assert beside["chain"]["parseval"]["S"] is None
     assert beside["sentence_branching"]["parseval"]["S"] > 0
-    with pytest.raises(UserError, match="baseline 'chian' is not known; did you mean 'chain'"):
+    with pytest.raises(UserError, match="unknown baseline 'chian'; did you mean 'chain'"):
         run("evaluate-parser", "--parser", "flat", *options, "--baselines", "chian", "--out", tmp_path / "no.json")
 
 
@@ -151,7 +203,7 @@ def test_a_neural_parser_without_its_segmenter_is_refused(folder, tmp_path):
     model = train(folder, "neural", tmp_path / "parser.pt")
     content = torch.load(model, weights_only=True)
     torch.save({**content, "segmenter": None}, model)
-    with pytest.raises(UserError, match="it lacks the segmenter"):
+    with pytest.raises(UserError, match="the segmenter whose word states it reads is missing"):
         load_parser(str(model))
 
 
@@ -198,6 +250,6 @@ def test_syntax_of_other_documents_is_one_line(folder, tmp_path):
     arguments = ("parse", "--parser", model, "--input", folder / "dev.discourse.jsonl", "--out", tmp_path / "o.jsonl")
     with pytest.raises(UserError, match="give --syntax FILE"):
         run(*arguments)
-    with pytest.raises(UserError, match="the syntax of document 'document-20' is needed next, not of 'document-0'"):
+    with pytest.raises(UserError, match="expected the syntax of document 'document-20' next, found 'document-0'"):
         run(*arguments, "--syntax", folder / "train.syntax.jsonl")
     assert not (tmp_path / "o.jsonl").exists()

@@ -8,7 +8,8 @@ from parsing_fixtures import random_document
 
 from docmt.discourse.parsing.neural_examples import merge_rows, merge_slots, state_slots
 from docmt.discourse.parsing.neural_model import MERGE_SLOTS, STATE_SLOTS
-from docmt.discourse.parsing.structure import MERGE_TEMPLATES, STATE_TEMPLATES, Sketch, ending, opening, state_values
+from docmt.discourse.parsing.sketch import Sketch, ending, opening
+from docmt.discourse.parsing.structure import MERGE_TEMPLATES, STATE_TEMPLATES, state_values
 from docmt.discourse.parsing.transitions import NN, NS, SHIFT, SN, State, merges, possible
 
 

@@ -6,7 +6,7 @@ import pytest
 from parsing_fixtures import complete_units, random_document, random_tree
 
 from docmt.discourse.documents import DiscourseDocument, edus_of_starts
-from docmt.discourse.parsing.layout import ABOVE, SAME_PARAGRAPH, SAME_SENTENCE, UNKNOWN, Layout
+from docmt.discourse.parsing.layout import ABOVE, SAME_PARAGRAPH, SAME_SENTENCE, UNKNOWN, DocumentLayout
 from docmt.discourse.parsing.transitions import (
     NN,
     NS,
@@ -28,7 +28,9 @@ def chance_scores(chance):
 
 
 def search(documents, scores, *, sentences=True, paragraphs=False):
-    constraints = [Constraint(Layout(document), sentences=sentences, paragraphs=paragraphs) for document in documents]
+    constraints = [
+        Constraint(DocumentLayout(document), sentences=sentences, paragraphs=paragraphs) for document in documents
+    ]
     return parse_greedily(constraints, [len(document.edus) for document in documents], scores)
 
 
@@ -66,7 +68,7 @@ def test_any_classifier_reaches_a_tree_with_complete_sentences(seed, paragraphs)
     assert len(state.actions) == 2 * len(document.edus) - 1
     tree = build_tree(state.actions, ["joint"] * (len(document.edus) - 1))
     check_cover(tree, len(document.edus))
-    layout = Layout(document)
+    layout = DocumentLayout(document)
     assert complete_units(tree, layout.sentences.of)
     if paragraphs and layout.paragraphs is not None:
         assert complete_units(tree, layout.paragraphs.of)
@@ -77,7 +79,7 @@ def test_without_constraint_any_tree_is_possible_and_nothing_is_enforced():
     states, n_enforced = search(documents, chance_scores(random.Random(0)), sentences=False)
     assert n_enforced == 0
     assert not all(
-        complete_units(build_tree(state.actions, ["joint"] * 99), Layout(document).sentences.of)
+        complete_units(build_tree(state.actions, ["joint"] * 99), DocumentLayout(document).sentences.of)
         for state, document in zip(states, documents, strict=True)
     )
 
@@ -94,7 +96,7 @@ def test_enforced_steps_are_those_at_which_the_classifier_wished_another():
 
 def test_a_step_that_is_not_possible_at_all_does_not_count_as_enforced():
     document = DiscourseDocument("d", (("a",),), edus_of_starts([[]], [1]))
-    constraint = Constraint(Layout(document), sentences=True, paragraphs=False)
+    constraint = Constraint(DocumentLayout(document), sentences=True, paragraphs=False)
     assert best_action(State(1), constraint, [0.0, 9.0, 9.0, 9.0]) == (SHIFT, False)
 
 
@@ -120,7 +122,7 @@ def test_documents_of_one_edu_and_of_none():
 def test_levels_of_boundaries():
     words = (("a", "b"), ("c",), ("d",))
     edus = edus_of_starts([[1], [], []], [2, 1, 1])
-    layout = Layout(DiscourseDocument("d", words, edus, paragraphs=(0, 2)))
+    layout = DocumentLayout(DiscourseDocument("d", words, edus, paragraphs=(0, 2)))
     assert [layout.level(0, 1), layout.level(1, 2), layout.level(2, 3)] == [SAME_SENTENCE, SAME_PARAGRAPH, ABOVE]
-    assert Layout(DiscourseDocument("d", words, edus)).level(1, 2) == UNKNOWN
+    assert DocumentLayout(DiscourseDocument("d", words, edus)).level(1, 2) == UNKNOWN
     assert layout.word_offsets == [0, 1, 2, 3, 4]
