@@ -71,8 +71,8 @@ def _describe(cls: type[BaseModel], error: ValidationError, where: str) -> str:
     value = problem["input"]
     if kind == "extra_forbidden":
         owner, key = _class_at(cls, problem["loc"][:-1]), str(problem["loc"][-1])
-        if key in getattr(owner, "renamed", {}):
-            return f"{path}: this key is now called {owner.renamed[key]!r}"
+        if new := getattr(owner, "renamed", {}).get(key):
+            return f"{path}: this key is now called {new!r}"
         return f"{path}: unknown key; {nearest(key, list(owner.model_fields))}"
     if kind == "missing":
         return f"{path}: this key is missing"
