@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from docmt import __version__
+from docmt.files import write_json
 
 PACKAGES = ("torch", "lightning", "numpy", "sacremoses", "subword-nmt", "jieba", "sacrebleu")
 
@@ -48,3 +49,13 @@ def describe(*, settings: Any = None, **facts: Any) -> dict[str, Any]:
     if settings is not None:
         described |= {"settings": settings, "fingerprint": fingerprint(settings)}
     return described
+
+
+def write_job_facts(out: Path, **facts: Any) -> None:
+    """Write what is known about the job that made `out` as JSON, to `OUT_WITHOUT_SUFFIX.job.json`.
+
+    Args:
+        out: the artifact, such as `model.pt`; its facts go to `model.job.json` in the same folder.
+        facts: `device` ("cpu" or "cuda"), `n_devices`, and what else the job knows.
+    """
+    write_json(out.with_suffix(".job.json"), facts)
