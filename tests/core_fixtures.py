@@ -12,7 +12,6 @@ import torch
 from docmt.corpora.documents import DocumentIndex, write_index
 from docmt.files import write_lines
 from docmt.instances.building import build_from_files
-from docmt.instances.monolingual import build_monolingual
 from docmt.instances.packing import PackedSentences
 from docmt.instances.settings import InstancesSettings
 from docmt.instances.storage import InstanceSet, InstanceTrees, save_instances
@@ -224,8 +223,7 @@ def make_study(folder: Path, *, tags: Sequence[str] = ()) -> Study:
     write_index(folder / "train.documents.tsv", index)
     for name, values in (("documents", {"max_tokens": 512}), ("sentences", {"max_sentences": 1})):
         built = build_from_files(
-            src=folder / "train.bpe.en",
-            tgt=folder / "train.bpe.de",
+            [folder / "train.bpe.en", folder / "train.bpe.de"],
             documents=folder / "train.documents.tsv",
             vocabulary=folder / "vocabulary.txt",
             settings=InstancesSettings(**values),
@@ -234,8 +232,11 @@ def make_study(folder: Path, *, tags: Sequence[str] = ()) -> Study:
         if name == "documents":
             save_instances(folder / "instances" / "trees", replace(built, trees=instance_trees(built)))
     if tags:
-        built = build_monolingual(
-            subwords_of(folder / "train.bpe.en"), index, Vocabulary.load(folder / "vocabulary.txt"), InstancesSettings()
+        built = build_from_files(
+            [folder / "train.bpe.en"],
+            documents=folder / "train.documents.tsv",
+            vocabulary=folder / "vocabulary.txt",
+            settings=InstancesSettings(),
         )
         save_instances(folder / "instances" / "monolingual", built)
     return Study(folder)
