@@ -1,9 +1,9 @@
 """Document restoration: a noised document in, the document out (cross-task pre-training, §2.1 and Figure 2).
 
 Each document gets two kinds of noise. *Gap sentences* (CA-GSR): the input of a gap sentence is its left
-neighbor, `[MASK1]` and its right neighbor. *Masked sentences* (CA-MSR): all other sentences, with some words masked. The output of
-each sentence is the sentence itself, so input and output stay aligned. The model reads only the noised document, and no
-gap sentence appears in it.
+neighbor, `[MASK1]` and its right neighbor. *Masked sentences* (CA-MSR): all other sentences, with some words masked.
+The output of each sentence is the sentence itself, so input and output stay aligned. The model reads only the noised
+document, and no gap sentence appears in it.
 
 The neighbors in the input of a gap sentence are clean. The paper calls the input of a masked sentence "its masked
 version" and puts a hat on the X, but a gap sentence has "its left and right neighbouring sentences", with neither; and

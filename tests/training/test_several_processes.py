@@ -87,7 +87,7 @@ def test_a_signal_reaches_all_processes_and_the_training_goes_on(study_files, tm
     process = start(study_files, tmp_path, {"max_steps": 100_000})
     wait_for(tmp_path, "*/step-*.json", process)
     workers = children(process)
-    with pytest.raises(UserError, match=f"another trainer works here: host .*, process {workers[0]}, job"):
+    with pytest.raises(UserError, match=f"another trainer is running here: host .*, process {workers[0]}, job"):
         run_training(study_files, tmp_path, architecture="rst_mix", model={"dropout": 0.0})
     process.send_signal(signal.SIGUSR1)
     _, messages = process.communicate(timeout=300)
