@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +26,7 @@ from docmt.text.settings import TextSettings
 from docmt.text.subwords import learn_codes
 from docmt.text.truecaser import Truecaser
 from docmt.text.vocabulary import BOS, EOS, N_SPECIALS, Vocabulary, extra_specials
-from docmt.training.run import RunSettings, train
+from docmt.training.run import RunSettings, TrainingFiles, train
 from docmt.training.settings import TrainingSettings
 
 torch.set_num_threads(1)
@@ -54,6 +54,8 @@ RECIPE = {
     "checkpoint_every_steps": 2,
     "precision": "float32",
 }
+
+FILES = {field.name for field in fields(TrainingFiles)}
 
 OVERFIT = {
     "model": {"width": 32, "feed_forward_width": 64, "dropout": 0.0},
@@ -273,14 +275,15 @@ def run_training(study: Study, folder: Path, *, architecture="g_transformer", se
         "dev_folder": study.instances(segmentation),
         "vocabulary_file": study.folder / "vocabulary.txt",
         "pipeline_file": study.folder / "pipeline.json",
-        "init": None,
         "seed": 1,
         "checkpoints": folder / "checkpoints",
         "history": folder / "history.csv",
         "out": folder / "model.pt",
         "accelerator": "cpu",
     }
-    train(RunSettings(model=model, training=training), **(arguments | options))
+    arguments |= options
+    files = TrainingFiles(**{name: arguments.pop(name) for name in FILES & set(arguments)})
+    train(RunSettings(model=model, training=training), files, **arguments)
     return load_model(folder / "model.pt"), pd.read_csv(folder / "history.csv")
 
 

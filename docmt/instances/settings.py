@@ -28,14 +28,14 @@ class RestorationSettings(Settings):
     Its length is a matter of the instances: the paper cuts documents at `max_sentences` 30.
     """
 
-    gap_ratio: float = Field(0.2, ge=0, le=1)
+    gap_ratio: float = Field(default=0.2, ge=0, le=1)
     """Share of sentences that become gap sentences; as many as the rules allow when they allow fewer. 0 leaves masked
     sentences only (Table 7)."""
-    mask_ratio: float = Field(0.15, ge=0, le=1)
+    mask_ratio: float = Field(default=0.15, ge=0, le=1)
     """Share of the words of all other sentences that are selected."""
-    mask_share: float = Field(0.8, ge=0, le=1)
+    mask_share: float = Field(default=0.8, ge=0, le=1)
     """Share of selected words that become `[MASK2]`."""
-    random_share: float = Field(0.1, ge=0, le=1)
+    random_share: float = Field(default=0.1, ge=0, le=1)
     """Share of selected words that become a random word; the rest stays as it is."""
 
     @model_validator(mode="after")

@@ -57,7 +57,12 @@ class StopSignals:
         self.number = next(noted, None)
         return totals
 
+    def check(self) -> None:
+        """Raise Interrupted if a signal is in effect."""
+        if self.number is not None:
+            raise Interrupted(self.number)
+
     def _note(self, number: int, _: FrameType | None) -> None:
         if self._noted is None:
-            log.warning("%s: saving a checkpoint after the running update", signal.Signals(number).name)
+            log.warning("%s: saving a checkpoint after the current update", signal.Signals(number).name)
         self._noted = number

@@ -33,7 +33,8 @@ def start(study, folder, recipe, **options):
 def wait_for(folder, pattern, process):
     deadline = time.monotonic() + 300
     while not list((folder / "checkpoints").glob(pattern)):
-        assert process.poll() is None and time.monotonic() < deadline, process.communicate()
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
         time.sleep(0.01)
 
 
@@ -55,7 +56,7 @@ def without_times(history):
 
 
 def test_two_processes_have_the_losses_of_one(study_files, tmp_path):
-    """With dropped words and trees; then one process goes on from the checkpoint of the two."""
+    """With dropped words and trees; then one process resumes from the checkpoint of the two."""
     one, expected = run_training(
         study_files, tmp_path / "one", architecture="rst_mix", model={"dropout": 0.0}, training=VALUES
     )
