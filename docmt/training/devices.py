@@ -16,7 +16,7 @@ PROMISES = ("CUDA_VISIBLE_DEVICES", "SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS", "SLU
 """Variables that indicate that GPUs were allocated to the process."""
 
 MIN_WIDTH_FOR_BFLOAT16 = 256
-"""On a CPU, narrower models lose more time to conversion than they gain (docs/performance.md)."""
+"""On a CPU, narrower models lose more time to conversion than they gain (docs/experiments/performance.md)."""
 
 
 def make_fabric(

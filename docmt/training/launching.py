@@ -1,9 +1,8 @@
 """One process per device, started here or by `srun`, and what happens when one of them ends.
 
-Other launchers do not pass tests/training/test_several_processes.py, in particular
-`test_a_signal_reaches_all_processes_and_the_training_goes_on`. torchrun ends with a traceback and exit code 1, whatever
-the signal; workers outlive a killed torchrun; and its watching process takes 220 MB, since it imports torch. (This one
-takes 19 MB.) Lightning's launcher does not forward signals, and kills all processes when one fails.
+torchrun fails `test_a_signal_reaches_all_processes_and_the_training_goes_on` (tests/training): after a signal it ends with
+a traceback and exit code 1, or leaves the processes behind; and it needs 227 MB where this watching process needs 19.
+Lightning's launcher does not forward signals, and kills all processes when one fails (docs/experiments/training.md).
 """
 
 import contextlib
