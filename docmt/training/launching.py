@@ -1,8 +1,9 @@
 """One process per device, started here or by `srun`, and what happens when one of them ends.
 
-torchrun fails `test_a_signal_reaches_all_processes_and_the_training_goes_on` (tests/training): after a signal it ends with
-a traceback and exit code 1, or leaves the processes behind; and it needs 227 MB where this watching process needs 19.
-Lightning's launcher does not forward signals, and kills all processes when one fails (docs/experiments/training.md).
+torchrun fails `test_a_signal_reaches_all_processes_and_the_training_goes_on` (tests/training): after a signal it ends
+with a traceback and exit code 1, or leaves the processes behind; and it needs 227 MB where this watching process needs
+19. Lightning's launcher does not forward signals, and kills all processes when one fails
+(docs/experiments/training.md).
 """
 
 import contextlib
