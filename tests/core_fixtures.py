@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,6 @@ import torch
 from docmt.corpora.documents import DocumentIndex, write_index
 from docmt.files import write_lines
 from docmt.instances.building import build_from_files
-from docmt.instances.monolingual import build_monolingual
 from docmt.instances.packing import PackedSentences
 from docmt.instances.settings import InstancesSettings
 from docmt.instances.storage import InstanceSet, InstanceTrees, save_instances
@@ -27,7 +26,7 @@ from docmt.text.settings import TextSettings
 from docmt.text.subwords import learn_codes
 from docmt.text.truecaser import Truecaser
 from docmt.text.vocabulary import BOS, EOS, N_SPECIALS, Vocabulary, extra_specials
-from docmt.training.run import RunSettings, train
+from docmt.training.run import RunSettings, TrainingFiles, train
 from docmt.training.settings import TrainingSettings
 
 torch.set_num_threads(1)
@@ -55,6 +54,8 @@ RECIPE = {
     "checkpoint_every_steps": 2,
     "precision": "float32",
 }
+
+FILES = {field.name for field in fields(TrainingFiles)}
 
 OVERFIT = {
     "model": {"width": 32, "feed_forward_width": 64, "dropout": 0.0},
@@ -224,8 +225,7 @@ def make_study(folder: Path, *, tags: Sequence[str] = ()) -> Study:
     write_index(folder / "train.documents.tsv", index)
     for name, values in (("documents", {"max_tokens": 512}), ("sentences", {"max_sentences": 1})):
         built = build_from_files(
-            src=folder / "train.bpe.en",
-            tgt=folder / "train.bpe.de",
+            [folder / "train.bpe.en", folder / "train.bpe.de"],
             documents=folder / "train.documents.tsv",
             vocabulary=folder / "vocabulary.txt",
             settings=InstancesSettings(**values),
@@ -234,8 +234,11 @@ def make_study(folder: Path, *, tags: Sequence[str] = ()) -> Study:
         if name == "documents":
             save_instances(folder / "instances" / "trees", replace(built, trees=instance_trees(built)))
     if tags:
-        built = build_monolingual(
-            subwords_of(folder / "train.bpe.en"), index, Vocabulary.load(folder / "vocabulary.txt"), InstancesSettings()
+        built = build_from_files(
+            [folder / "train.bpe.en"],
+            documents=folder / "train.documents.tsv",
+            vocabulary=folder / "vocabulary.txt",
+            settings=InstancesSettings(),
         )
         save_instances(folder / "instances" / "monolingual", built)
     return Study(folder)
@@ -272,14 +275,15 @@ def run_training(study: Study, folder: Path, *, architecture="g_transformer", se
         "dev_folder": study.instances(segmentation),
         "vocabulary_file": study.folder / "vocabulary.txt",
         "pipeline_file": study.folder / "pipeline.json",
-        "init": None,
         "seed": 1,
         "checkpoints": folder / "checkpoints",
         "history": folder / "history.csv",
         "out": folder / "model.pt",
         "accelerator": "cpu",
     }
-    train(RunSettings(model=model, training=training), **(arguments | options))
+    arguments |= options
+    files = TrainingFiles(**{name: arguments.pop(name) for name in FILES & set(arguments)})
+    train(RunSettings(model=model, training=training), files, **arguments)
     return load_model(folder / "model.pt"), pd.read_csv(folder / "history.csv")
 
 

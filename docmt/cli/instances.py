@@ -7,26 +7,27 @@ from docmt.cli.main import HelpFormatter
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
-    """Add `build`, `build-monolingual` and `statistics`."""
+    """Add `build` and `statistics`."""
     commands = parser.add_subparsers(dest="subcommand", required=True, metavar="COMMAND")
-    build = commands.add_parser("build", help="split one text into instances", formatter_class=HelpFormatter)
-    build.add_argument("--settings", default="{}", help="InstancesSettings as JSON or @FILE")
-    build.add_argument("--src", type=Path, required=True, help="source subwords, one sentence per line")
-    build.add_argument("--tgt", type=Path, required=True, help="target subwords, one sentence per line")
-    build.add_argument("--documents", type=Path, required=True, help="document index (.documents.tsv)")
-    build.add_argument("--vocabulary", type=Path, required=True, help="vocabulary file")
-    build.add_argument("--discourse", type=Path, nargs="+", default=[], help="trees of the source documents")
-    build.add_argument("--out", type=Path, required=True, help="folder to make")
-    build.set_defaults(run=run_build)
-    monolingual = commands.add_parser(
-        "build-monolingual", help="split documents of one language into instances", formatter_class=HelpFormatter
+    build = commands.add_parser(
+        "build", help="split a parallel or a monolingual text into instances", formatter_class=HelpFormatter
     )
-    monolingual.add_argument("--settings", default="{}", help="InstancesSettings as JSON or @FILE")
-    monolingual.add_argument("--text", type=Path, required=True, help="subwords, one sentence per line")
-    monolingual.add_argument("--documents", type=Path, required=True, help="document index (.documents.tsv)")
-    monolingual.add_argument("--vocabulary", type=Path, required=True, help="vocabulary file with masks")
-    monolingual.add_argument("--out", type=Path, required=True, help="folder to make")
-    monolingual.set_defaults(run=run_build_monolingual)
+    build.add_argument("--settings", default="{}", help="InstancesSettings as JSON or @FILE")
+    build.add_argument(
+        "--texts",
+        type=Path,
+        nargs="+",
+        required=True,
+        metavar="FILE",
+        help="subwords, one sentence per line: source and target, or one file of monolingual text",
+    )
+    build.add_argument("--documents", type=Path, required=True, help="document index (.documents.tsv)")
+    build.add_argument(
+        "--vocabulary", type=Path, required=True, help="vocabulary file; with masks, for monolingual text"
+    )
+    build.add_argument("--discourse", type=Path, nargs="+", default=[], help="trees of the source documents")
+    build.add_argument("--out", type=Path, required=True, help="folder to write")
+    build.set_defaults(run=run_build)
     statistics = commands.add_parser("statistics", help="count instances", formatter_class=HelpFormatter)
     statistics.add_argument("--folders", nargs="+", required=True, metavar="DATASET/SEGMENTATION/SPLIT=FOLDER")
     statistics.add_argument("--out", type=Path, required=True, help="CSV file to write")
@@ -40,27 +41,11 @@ def run_build(options: argparse.Namespace) -> None:
     from docmt.instances.storage import save_instances
 
     instance_set = build_from_files(
-        src=options.src,
-        tgt=options.tgt,
+        options.texts,
         documents=options.documents,
         vocabulary=options.vocabulary,
         settings=InstancesSettings.from_argument(options.settings, where="instances"),
         discourse=options.discourse,
-    )
-    save_instances(options.out, instance_set)
-
-
-def run_build_monolingual(options: argparse.Namespace) -> None:
-    """Build one folder of instances of one language."""
-    from docmt.instances.monolingual import build_monolingual_from_files
-    from docmt.instances.settings import InstancesSettings
-    from docmt.instances.storage import save_instances
-
-    instance_set = build_monolingual_from_files(
-        text=options.text,
-        documents=options.documents,
-        vocabulary=options.vocabulary,
-        settings=InstancesSettings.from_argument(options.settings, where="instances"),
     )
     save_instances(options.out, instance_set)
 

@@ -15,26 +15,26 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--train", type=Path, required=True, help="folder of training instances")
     parser.add_argument("--dev", type=Path, required=True, help="folder of validation instances")
     parser.add_argument("--sentences", type=Path, help="folder of sentence pairs, for the task `pairs`")
-    parser.add_argument("--monolingual", type=Path, help="folder of documents, for the task `restoration`")
-    parser.add_argument("--monolingual-lang", help="language of --monolingual; without it the source language")
+    parser.add_argument("--monolingual", type=Path, help="folder of monolingual documents, for the task `restoration`")
+    parser.add_argument("--monolingual-lang", help="language of --monolingual; default: the source language")
     parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary file")
     parser.add_argument("--pipeline", type=Path, required=True, help="text pipeline, stored in the model")
     parser.add_argument("--init", type=Path, help="model file to start from")
-    parser.add_argument("--seed", type=int, default=1, help="seed of initialisation, order and dropout")
-    parser.add_argument("--checkpoints", type=Path, required=True, help="folder for checkpoints; resumes from it")
+    parser.add_argument("--seed", type=int, default=1, help="seed of initialization, order and dropout")
+    parser.add_argument("--checkpoints", type=Path, required=True, help="folder for checkpoints, to resume from")
     parser.add_argument("--history", type=Path, required=True, help="CSV file to write")
     parser.add_argument("--out", type=Path, required=True, help="model file to write")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads")
     parser.add_argument("--accelerator", choices=("auto", "cpu", "gpu"), default="auto", help="kind of device")
     parser.add_argument(
-        "--devices", type=int, default=1, help="devices per node, each with a process of its own; 0 is one CPU process"
+        "--devices", type=int, default=1, help="devices per node, one process each; 0 means one process on the CPU"
     )
     parser.add_argument("--nodes", type=int, default=1, help="nodes; each runs the same command")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Train; after a signal the exit code is 128 + its number and the next call goes on."""
+    """Train; after a signal the exit code is 128 + its number, and the next call resumes."""
     from docmt.training.launching import LOST_PEER, is_lost_peer, launch
 
     if options.devices == 0:
@@ -48,38 +48,40 @@ def run(options: argparse.Namespace) -> int:
     if n_devices == 1:
         return _train(options)
     if any(int(os.environ.get(name, 0)) for name in ("LOCAL_RANK", "NODE_RANK")):
-        logging.getLogger("docmt").setLevel(logging.ERROR)  # the first process speaks for all
+        logging.getLogger("docmt").setLevel(logging.ERROR)  # the first process logs for all
     try:
         return _train(options)
     except RuntimeError as error:
         if not is_lost_peer(error):
             raise
-        log.info("the connection to another process is lost: %s", str(error).splitlines()[0])
+        log.info("lost the connection to another process: %s", str(error).splitlines()[0])
         return LOST_PEER
 
 
 def _train(options: argparse.Namespace) -> int:
     import torch
 
-    from docmt.training.run import RunSettings, train
+    from docmt.training.run import RunSettings, TrainingFiles, train
     from docmt.training.stopping import Interrupted
 
     torch.set_num_threads(options.threads)
     try:
         train(
             RunSettings.from_argument(options.settings, where="train"),
-            train_folder=options.train,
-            dev_folder=options.dev,
-            sentences_folder=options.sentences,
-            monolingual_folder=options.monolingual,
-            monolingual_lang=options.monolingual_lang,
-            vocabulary_file=options.vocabulary,
-            pipeline_file=options.pipeline,
-            init=options.init,
+            TrainingFiles(
+                train_folder=options.train,
+                dev_folder=options.dev,
+                vocabulary_file=options.vocabulary,
+                pipeline_file=options.pipeline,
+                checkpoints=options.checkpoints,
+                history=options.history,
+                out=options.out,
+                init=options.init,
+                sentences_folder=options.sentences,
+                monolingual_folder=options.monolingual,
+                monolingual_lang=options.monolingual_lang,
+            ),
             seed=options.seed,
-            checkpoints=options.checkpoints,
-            history=options.history,
-            out=options.out,
             accelerator=options.accelerator,
             devices=options.devices,
             nodes=options.nodes,

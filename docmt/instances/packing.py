@@ -1,4 +1,4 @@
-"""Some instances as packed arrays, what a batch is made of; language tags; documents seen as single sentences.
+"""Instances packed into arrays for batches; language tags; documents as single sentences.
 
 Shape letters: S packed source tokens, N packed target tokens, G sentences, B instances.
 """
@@ -14,10 +14,10 @@ from docmt.text.vocabulary import Vocabulary
 
 @dataclass(frozen=True)
 class LanguageTags:
-    """The ids of the tags of source and target sentences; the same one twice when a document is restored.
+    """The ids of the language tags of source and target sentences; equal when a document is restored.
 
-    Johnson et al. 2017 tell a model with several tasks by a tag what to do; cross-task pre-training (§2.3) writes the
-    language of each source and target sentence before it.
+    Johnson et al. (2017) tell a multi-task model what to do with a tag; cross-task pre-training (§2.3) marks each
+    source and target sentence with its language.
     """
 
     src: int
@@ -25,13 +25,13 @@ class LanguageTags:
 
     @classmethod
     def of(cls, vocabulary: Vocabulary, *, src_lang: str, tgt_lang: str) -> "LanguageTags":
-        """Look up both tags. Raises UserError when the vocabulary does not know a language."""
+        """Look up both tags. Raises UserError when the vocabulary has no tag for a language."""
         return cls(vocabulary.tag(src_lang), vocabulary.tag(tgt_lang))
 
 
 @dataclass(frozen=True)
 class PackedSentences:
-    """Sentences of some instances, one after the other; the arguments of `docmt.models.batch.pack`.
+    """Consecutive sentences of some instances; the arguments of `docmt.models.batch.pack`.
 
     Attributes:
         src_tokens_S, tgt_tokens_N: int32, each sentence as `<s> w1 … wn </s>`.
@@ -46,10 +46,10 @@ class PackedSentences:
     counts_B: np.ndarray
 
     def tagged(self, tags: LanguageTags) -> "PackedSentences":
-        """The same with a language tag before each sentence, in the place of `<s>`.
+        """Replace the `<s>` of each sentence by a language tag.
 
-        `<s>` is the same everywhere, so nothing is lost, sentences grow no longer, and a decoder starts a sentence
-        with the tag of its language instead of having to predict it.
+        `<s>` is the same everywhere, so this loses nothing and makes no sentence longer, and a decoder starts each
+        sentence with the tag of its language instead of having to predict it.
         """
         return replace(
             self,
@@ -59,20 +59,24 @@ class PackedSentences:
 
 
 def gather(instance_set: InstanceSet, instances: Sequence[int]) -> PackedSentences:
-    """The sentences of some instances, in the order given."""
+    """Pack some instances, in the given order."""
     spans = [(instance_set.instances[i], instance_set.instances[i + 1]) for i in instances]
-    sides = []
-    for side in ("src", "tgt"):
-        tokens, offsets = getattr(instance_set, f"{side}_tokens"), getattr(instance_set, f"{side}_offsets")
-        sides.append(np.concatenate([tokens[offsets[first] : offsets[last]] for first, last in spans]))
-        sides.append(np.concatenate([np.diff(offsets[first : last + 1]) for first, last in spans]))
-    return PackedSentences(*sides, np.array([last - first for first, last in spans], dtype=np.int64))
+
+    def pack(tokens: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        lengths = [np.diff(offsets[first : last + 1]) for first, last in spans]
+        return np.concatenate([tokens[offsets[first] : offsets[last]] for first, last in spans]), np.concatenate(
+            lengths
+        )
+
+    src = pack(instance_set.src_tokens, instance_set.src_offsets)
+    tgt = pack(instance_set.tgt_tokens, instance_set.tgt_offsets)
+    return PackedSentences(*src, *tgt, np.array([last - first for first, last in spans], dtype=np.int64))
 
 
 def as_sentences(instance_set: InstanceSet) -> InstanceSet:
-    """The same text with every sentence an instance of its own, without trees; nothing is copied but offsets.
+    """Make every sentence a separate instance, without trees; only offsets are copied.
 
-    So one folder of documents serves both fine-tuning tasks (cross-task pre-training, §3.1).
+    One folder of documents thus serves both fine-tuning tasks (cross-task pre-training, §3.1).
     """
     n_sentences = len(instance_set.src_offsets) - 1
     return replace(
@@ -84,7 +88,7 @@ def as_sentences(instance_set: InstanceSet) -> InstanceSet:
 
 
 def _with_first(tokens: np.ndarray, lengths: np.ndarray, first: int) -> np.ndarray:
-    """A copy in which each sentence begins with another token."""
+    """Copy the tokens, replacing the first of each sentence."""
     changed = tokens.copy()
     changed[np.cumsum(lengths) - lengths] = first
     return changed

@@ -1,15 +1,16 @@
 """Document restoration: a noised document in, the document out (cross-task pre-training, §2.1 and Figure 2).
 
-Two kinds of noise, together in each document. *Gap sentences* (CA-GSR): the input of a gap sentence is its left
-neighbour, `[MASK1]` and its right neighbour. *Masked sentences* (CA-MSR): every other sentence, with some words masked.
-The output of each sentence is the sentence itself, so input and output stay aligned. The noised document is all that a
-model reads: a gap sentence stands nowhere in it.
+Each document gets two kinds of noise. *Gap sentences* (CA-GSR): the input of a gap sentence is its left
+neighbor, `[MASK1]` and its right neighbor. *Masked sentences* (CA-MSR): all other sentences, with some words masked.
+The output of each sentence is the sentence itself, so input and output stay aligned. The model reads only the noised
+document, and no gap sentence appears in it.
 
-The neighbours in the input of a gap sentence are clean. The paper calls the input of a masked sentence "its masked
-version" with a hat on the X, but a gap sentence has "its left and right neighbouring sentences", without either; and
-it leaves only gap sentences out of the input for the hints they would give.
+The neighbors in the input of a gap sentence are clean. The paper calls the input of a masked sentence "its masked
+version" and puts a hat on the X, but a gap sentence has "its left and right neighbouring sentences", with neither; and
+it removes only gap sentences from the input to avoid giving them away.
 
-Noise is a function of (seed, epoch, document), so it is new in each epoch and the same after a resume and in any batch.
+Noise is a function of (seed, epoch, document): it changes with each epoch, and is the same after a resume and in any
+batch.
 
 Shape letters: S packed source tokens, N packed target tokens, G sentences, M gap sentences.
 """
@@ -26,12 +27,12 @@ from docmt.instances.storage import InstanceSet
 from docmt.text.vocabulary import Vocabulary
 
 RESTORATION = 0x6E6F6973
-"""Part of the seed, so that no other draw of the same (seed, epoch, number) is repeated here."""
+"""Part of the seed, so that noise never repeats another draw with the same (seed, epoch, number)."""
 
 
 @dataclass(frozen=True)
 class RestorationSymbols:
-    """The ids that noise writes: `[MASK1]`, `[MASK2]`, and the words first_word to n_symbols − 1."""
+    """The ids that noise may write: `[MASK1]`, `[MASK2]`, and the words first_word to n_symbols − 1."""
 
     gap_mask: int
     token_mask: int
@@ -40,22 +41,22 @@ class RestorationSymbols:
 
     @classmethod
     def of(cls, vocabulary: Vocabulary) -> "RestorationSymbols":
-        """Look them up. Raises UserError when the vocabulary has no masks or no words."""
+        """Look up the ids. Raises UserError when the vocabulary has no masks or no words."""
         if len(vocabulary) == vocabulary.n_specials:
-            raise UserError("the vocabulary holds no words, so none can be drawn for masked sentences")
+            raise UserError("the vocabulary has no words to draw for masked sentences: learn it on text")
         return cls(*vocabulary.masks(), vocabulary.n_specials, len(vocabulary))
 
 
 @dataclass(frozen=True)
 class NoiseCounts:
-    """What was done to some documents.
+    """What noise did to some documents.
 
     Attributes:
         documents, sentences, words: how many there were; words without marks.
         gaps: gap sentences.
-        gaps_lacking: gap sentences that the ratio asks for beyond what the rules allow; documents of one or two
-            sentences can have none.
-        masked, random, unchanged: selected words of masked sentences, by what became of them.
+        gaps_lacking: gap sentences requested by the ratio but not allowed by the rules; documents of one or two
+            sentences cannot have any.
+        masked, random, unchanged: selected words of masked sentences, by what happened to them.
     """
 
     documents: int = 0
@@ -72,15 +73,15 @@ class NoiseCounts:
 
 
 def choose_gaps(n_sentences: int, ratio: float, generator: np.random.Generator) -> tuple[np.ndarray, int]:
-    """Draw gap sentences: never the first or the last, never two in a row, all such choices equally likely.
+    """Draw gap sentences: never the first or last, never two in a row, all such choices equally likely.
 
     Returns:
-        int64 [M] rising positions, and how many the ratio asks for (rounded, halves up); M is less where the rules
-        allow no more than (n_sentences − 1) // 2.
+        int64 [M] increasing positions, and how many the ratio requests (rounded, halves up); M is smaller where that
+        exceeds the (n_sentences − 1) // 2 that the rules allow.
     """
     wanted = int(ratio * n_sentences + 0.5)
     n_gaps = max(0, min(wanted, (n_sentences - 1) // 2))
-    # Choices without neighbours among n places are choices among n − M + 1, spread by one place each.
+    # Choosing M of n places without neighbors is choosing M of n − M + 1, then shifting each by the number before it.
     chosen = np.sort(generator.choice(max(n_sentences - 1 - n_gaps, 0), n_gaps, replace=False))
     return chosen + 1 + np.arange(n_gaps), wanted
 
@@ -93,10 +94,10 @@ def mask_words(
     settings: RestorationSettings,
     symbols: RestorationSymbols,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Select each word by itself with `mask_ratio` and write `[MASK2]`, a random word or the word itself; marks stay.
+    """Select each word independently with `mask_ratio`; write `[MASK2]`, a random word or the same word. Marks stay.
 
     Returns:
-        The noised tokens, and int8 [N] what became of each: 0 not selected, 1 masked, 2 random, 3 unchanged.
+        The noised tokens, and int8 [N] what happened to each: 0 not selected, 1 masked, 2 random, 3 unchanged.
     """
     is_word = np.ones(len(tokens_N), dtype=bool)
     ends = np.cumsum(lengths_G)
@@ -115,14 +116,17 @@ def mask_words(
 def open_gaps(
     clean_N: np.ndarray, noised_N: np.ndarray, lengths_G: np.ndarray, gaps_M: np.ndarray, *, gap_mask: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The input document (Figure 2): `<s> left [MASK1] right </s>` at each gap, the noised sentence elsewhere.
+    """Make the input document (Figure 2): `<s> left [MASK1] right </s>` at each gap, the noised sentence elsewhere.
 
     Args:
-        clean_N, noised_N: tokens of all sentences, as they are and masked.
-        gaps_M: positions of gap sentences; both neighbours of each must be there.
+        clean_N: tokens of all sentences, unchanged.
+        noised_N: the same, masked.
+        lengths_G: tokens of each sentence.
+        gaps_M: positions of gap sentences; both neighbors of each must exist.
+        gap_mask: the id of `[MASK1]`.
 
     Returns:
-        Its tokens [S] and lengths [G].
+        Tokens [S] and lengths [G].
     """
     ends = np.cumsum(lengths_G)
     starts = ends - lengths_G
@@ -142,15 +146,17 @@ def noise_document(
     settings: RestorationSettings,
     symbols: RestorationSymbols,
 ) -> tuple[np.ndarray, np.ndarray, NoiseCounts]:
-    """The input of a document whose output is itself; a pure function of its arguments.
+    """Noise a document that is to be restored; a pure function of its arguments.
 
     Args:
         tokens_N: integer tokens of all sentences, each as `<s> w1 … wn </s>`.
         lengths_G: tokens of each sentence, marks included.
         seed: non-negative integers.
+        settings: the amount of noise.
+        symbols: the ids that noise may write.
 
     Returns:
-        Tokens [S] and lengths [G] of the input, sentence for sentence beside the output, and counts.
+        Tokens [S] and lengths [G] of the input, aligned with the output sentence by sentence, and counts.
     """
     generator = np.random.default_rng(seed)
     noised, fates = mask_words(tokens_N, lengths_G, generator=generator, settings=settings, symbols=symbols)
@@ -181,12 +187,15 @@ def noise_instances(
     settings: RestorationSettings,
     symbols: RestorationSymbols,
 ) -> tuple[PackedSentences, NoiseCounts]:
-    """Documents to restore, packed for a batch: noised on the source side, as they are on the target side.
+    """Pack documents to restore into a batch: noised on the source side, unchanged on the target side.
 
     Args:
         instance_set: monolingual documents; the target side is what is restored.
         instances: numbers of the documents in the set.
-        seed, epoch: of the training; with a document's number they give its noise.
+        seed: of the training.
+        epoch: with the seed and the number of a document, it determines the noise.
+        settings: the amount of noise.
+        symbols: the ids that noise may write.
     """
     clean = gather(instance_set, instances)
     sentence_ends = np.cumsum(clean.counts_B)

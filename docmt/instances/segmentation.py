@@ -1,8 +1,8 @@
 """Splitting documents into instances.
 
 The rule: an instance takes whole sentences of one document, in order, as long as the sum over its sentences of
-max(source subwords, target subwords) + 2 stays at most `max_tokens`; a sentence above the limit is an instance of its
-own, uncut. (The code of G-Transformer demands a sum strictly below its limit.)
+max(source subwords, target subwords) + 2 does not exceed `max_tokens`; a longer sentence forms an instance alone,
+uncut. (The code of G-Transformer requires a sum strictly below its limit.)
 """
 
 from collections.abc import Sequence
@@ -16,12 +16,12 @@ N_MARKS = 2
 
 
 def sentence_costs(src_lengths: np.ndarray, tgt_lengths: np.ndarray) -> np.ndarray:
-    """Tokens that each sentence takes of an instance's budget, from subword counts without marks."""
+    """The tokens that each sentence costs an instance, from subword counts without marks."""
     return np.maximum(src_lengths, tgt_lengths) + N_MARKS
 
 
 def split_document(costs: Sequence[int], *, max_tokens: int, max_sentences: int | None = None) -> list[int]:
-    """Sentences of each instance of one document, greedily from its start."""
+    """Split one document greedily from its start; returns the number of sentences of each instance."""
     counts: list[int] = []
     total = 0
     for cost in costs:
@@ -42,6 +42,7 @@ def split_documents(
     Args:
         costs: int64 [sentences], see `sentence_costs`.
         document_lengths: sentences of each document; they add up to the number of costs.
+        settings: the limits.
 
     Returns:
         int64 [instances + 1] sentence offsets, int32 [instances] document of each instance.
@@ -63,7 +64,7 @@ def split_documents(
 
 
 def document_tokens(costs: np.ndarray, document_lengths: Sequence[int]) -> np.ndarray:
-    """Tokens of each document, counted as for instances; int64."""
+    """The tokens of each document, counted as for instances; int64."""
     ends = np.cumsum(document_lengths)
     totals = np.concatenate(([0], np.cumsum(costs)))
     return totals[ends] - totals[ends - np.asarray(document_lengths)]

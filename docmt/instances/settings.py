@@ -17,7 +17,7 @@ class InstancesSettings(Settings):
     min_document_tokens: int | None = Field(None, ge=1)
     """Training documents with fewer tokens (counted as above) are left out and counted; null keeps all."""
     subset: int | None = Field(None, ge=1)
-    """Train on a random subset of so many instances (the data-scale study); null takes all."""
+    """Train on a random subset of this many instances (the data-scale study); null uses all."""
     subset_seed: int = 1
     """Seed of the random subset."""
 
@@ -25,21 +25,21 @@ class InstancesSettings(Settings):
 class RestorationSettings(Settings):
     """How a monolingual document is noised, for a model to restore it (cross-task pre-training, §2.1).
 
-    Its length is a matter of the instances: the paper cuts documents at `max_sentences` 30.
+    The instances determine its length: the paper cuts documents at `max_sentences` 30.
     """
 
-    gap_ratio: float = Field(0.2, ge=0, le=1)
-    """Share of sentences that become gap sentences; as many as the rules allow when they allow fewer. 0 leaves masked
-    sentences only (Table 7)."""
-    mask_ratio: float = Field(0.15, ge=0, le=1)
+    gap_ratio: float = Field(default=0.2, ge=0, le=1)
+    """Share of sentences that become gap sentences, as far as the rules allow. 0 means masked sentences only
+    (Table 7)."""
+    mask_ratio: float = Field(default=0.15, ge=0, le=1)
     """Share of the words of all other sentences that are selected."""
-    mask_share: float = Field(0.8, ge=0, le=1)
+    mask_share: float = Field(default=0.8, ge=0, le=1)
     """Share of selected words that become `[MASK2]`."""
-    random_share: float = Field(0.1, ge=0, le=1)
-    """Share of selected words that become a random word; the rest stays as it is."""
+    random_share: float = Field(default=0.1, ge=0, le=1)
+    """Share of selected words that become a random word; the rest stay unchanged."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.mask_share + self.random_share > 1 + 1e-9:
-            raise ValueError(f"mask_share {self.mask_share} and random_share {self.random_share} are more than 1")
+            raise ValueError(f"mask_share {self.mask_share} and random_share {self.random_share} add up to more than 1")
         return self

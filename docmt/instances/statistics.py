@@ -8,7 +8,7 @@ COLUMNS = ("sentences", "documents", "instances", "sentences_per_instance", "tok
 
 
 def instance_statistics(instance_set: InstanceSet) -> dict[str, Any]:
-    """Counts and means of one split, from its manifest."""
+    """Return counts and means of one split, from its manifest."""
     counts = instance_set.manifest["counts"]
     return {
         "sentences": counts["sentences"],

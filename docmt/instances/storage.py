@@ -18,7 +18,7 @@ ARRAYS = {
     "documents": np.int32,
 }
 MONOLINGUAL = "monolingual"
-"""Key of the manifest of instances of one language; only their source side is stored, and it is the target side too."""
+"""Manifest key of monolingual instances; only their source side is stored, and it serves as the target side too."""
 TREE_ARRAYS = {"edu_offsets": np.int64, "sentence_edus": np.int64, "edu_heads": np.int64, "sentence_heads": np.int64}
 
 
@@ -26,7 +26,7 @@ TREE_ARRAYS = {"edu_offsets": np.int64, "sentence_edus": np.int64, "edu_heads": 
 class InstanceTrees:
     """EDUs of the source sentences and the trees over them, cut to instances.
 
-    A head is −1 for a root, and where it lies outside the instance.
+    A head is −1 for a root, and where the head is outside the instance.
 
     Attributes:
         edu_offsets: int64 [EDUs + 1]; EDU e is src_tokens[edu_offsets[e] : edu_offsets[e + 1]]. The marks `<s>` and
@@ -52,7 +52,7 @@ class InstanceSet:
         instances: int64 [instances + 1], sentence offsets.
         documents: int32 [instances].
         manifest: counts, settings, document ids, provenance.
-        trees: discourse trees of the source side, when they were built.
+        trees: discourse trees of the source side, if they were built.
     """
 
     src_tokens: np.ndarray
@@ -87,7 +87,7 @@ class InstanceSet:
 
 
 def save_instances(folder: Path, instance_set: InstanceSet) -> None:
-    """Write the arrays and the manifest, which records each array's checksum."""
+    """Write the arrays, and the manifest with the checksum of each."""
     dtypes = _stored(instance_set.manifest)
     arrays = {name: getattr(instance_set, name).astype(dtype, copy=False) for name, dtype in dtypes.items()}
     if instance_set.trees is not None:
@@ -106,10 +106,11 @@ def load_instances(folder: Path, *, verify: bool = True) -> InstanceSet:
     """Open a folder of instances.
 
     Args:
-        verify: compare checksums first, so that a damaged file is named instead of being trained on.
+        folder: as `save_instances` wrote it.
+        verify: compare checksums first, so that a damaged file is reported instead of being trained on.
 
     Raises:
-        UserError: a file is missing, damaged or does not fit the others.
+        UserError: a file is missing, damaged or inconsistent with the others.
     """
     folder = Path(folder)
     manifest = read_json(folder / "manifest.json")
@@ -127,13 +128,13 @@ def load_instances(folder: Path, *, verify: bool = True) -> InstanceSet:
 
 
 def _stored(manifest: dict[str, Any]) -> dict[str, type]:
-    """The arrays of a folder, without those of trees."""
+    """Names and types of the arrays in a folder, apart from those of trees."""
     left_out = ("tgt_",) if manifest.get(MONOLINGUAL) else ()
     return {name: dtype for name, dtype in ARRAYS.items() if not name.startswith(left_out)}
 
 
 def _load_arrays(folder: Path, manifest: dict[str, Any], dtypes: dict[str, type], *, verify: bool) -> dict:
-    """Memory-mapped arrays by name. Raises UserError when one is missing, damaged or of another type."""
+    """Open memory-mapped arrays by name. Raises UserError when one is missing, damaged or of another type."""
     arrays = {}
     for name, dtype in dtypes.items():
         path = folder / f"{name}.npy"
@@ -149,7 +150,7 @@ def _load_arrays(folder: Path, manifest: dict[str, Any], dtypes: dict[str, type]
 
 
 def _check_offsets(folder: Path, arrays: dict[str, np.ndarray]) -> None:
-    """Refuse arrays of different builds: offsets end where the array that they point into ends."""
+    """Refuse arrays of different builds: offsets must end where the array that they index ends."""
     pairs = [
         (arrays["src_offsets"][-1], len(arrays["src_tokens"])),
         (arrays["tgt_offsets"][-1], len(arrays["tgt_tokens"])),
@@ -162,7 +163,7 @@ def _check_offsets(folder: Path, arrays: dict[str, np.ndarray]) -> None:
 
 
 def _check_trees(folder: Path, trees: InstanceTrees, arrays: dict[str, np.ndarray]) -> None:
-    """Refuse trees of other sentences, EDUs that do not cover the text, and heads outside the instance."""
+    """Refuse trees of other sentences, EDUs that do not cover the text, and heads outside their instance."""
     n_edus, n_sentences = len(trees.edu_heads), len(trees.sentence_heads)
     fits = (
         len(trees.edu_offsets) == n_edus + 1

@@ -1,8 +1,8 @@
-"""EDUs and trees of a document laid over its subwords.
+"""Aligning the EDUs and trees of a document with its subwords.
 
-The words of a discourse file and the tokens of the text stage may differ (tokeniser, escapes, case, marks for blanks),
-but both are the characters of the same sentence: EDU boundaries are carried over by the count of characters that are
-not blanks. So trees do not depend on BPE, and nothing is lost on the way.
+The words of a discourse file and the tokens of the text stage may differ (tokenizer, escapes, case, marks for blanks),
+but both spell the characters of the same sentence: EDU boundaries are transferred by counting non-blank characters.
+Trees therefore do not depend on BPE.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from docmt.text.spacing import BLANK, split_marks, unescape
 from docmt.text.subwords import SEPARATOR
 
 MIN_LIKENESS = 0.5
-"""Sentences of which less is equal are not the same sentence after normalisation but another one."""
+"""Sentences that are less similar are different sentences, not one sentence before and after normalization."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class PlacedTrees:
     Attributes:
         edu_lengths: int64 [EDUs], subwords of each EDU; the marks belong to the first and last of a sentence.
         edu_counts: int64 [sentences], EDUs of each sentence.
-        edu_heads: int64 [EDUs], the head of each EDU among these, −1 for a root or where the head is elsewhere.
+        edu_heads: int64 [EDUs], the head of each EDU among these, −1 for a root or a head outside.
         sentence_heads: int64 [sentences], the same for the merged tree of sentences.
         n_inexact: sentences whose characters differ from those of the discourse file.
     """
@@ -41,7 +41,7 @@ class PlacedTrees:
     n_inexact: int = 0
 
     def cut(self, first: int, last: int) -> "PlacedTrees":
-        """Sentences first to last − 1 alone; a unit whose head is not among them becomes a root."""
+        """Keep sentences first to last − 1; a unit whose head is not among them becomes a root."""
         ends = np.concatenate(([0], np.cumsum(self.edu_counts)))
         start, end = int(ends[first]), int(ends[last])
         return PlacedTrees(
@@ -53,9 +53,9 @@ class PlacedTrees:
 
 
 def place_trees(document: DiscourseDocument, sentences: Sequence[Sequence[str]]) -> PlacedTrees:
-    """Lay the EDUs of a document over the subwords of its sentences (without marks).
+    """Align the EDUs of a document with the subwords of its sentences (without marks).
 
-    Raises UserError when the document has other sentences, or no tree.
+    Raises UserError when the document has other sentences or no tree.
     """
     where = f"discourse of {document.id!r}"
     if len(sentences) != len(document.sentences):
@@ -93,10 +93,10 @@ def place_trees(document: DiscourseDocument, sentences: Sequence[Sequence[str]])
 
 
 def _place_sentence(subwords: Sequence[str], words: Sequence[str], starts: Sequence[int]) -> tuple[list[int], bool]:
-    """The subword at which each EDU begins, and whether all characters were equal.
+    """Return the subword at which each EDU begins, and whether all characters were equal.
 
-    A boundary inside a token moves to that token's end, so that it never falls inside a word. Raises ValueError when
-    the words are not those of the subwords.
+    A boundary inside a token moves to the end of the token, so that it never splits a word. Raises ValueError when the
+    words do not match the subwords.
     """
     offsets, text = _token_offsets(subwords)
     word_text = "".join(words)
@@ -111,7 +111,7 @@ def _place_sentence(subwords: Sequence[str], words: Sequence[str], starts: Seque
 
 
 def _token_offsets(subwords: Sequence[str]) -> tuple[list[tuple[int, int]], str]:
-    """For each token its first character and its first subword; and the characters of all tokens without blanks."""
+    """Return the first character and first subword of each token, and the characters of all tokens without blanks."""
     offsets: list[tuple[int, int]] = []
     pieces: list[str] = []
     n_characters, open_token, first = 0, "", 0
@@ -130,9 +130,9 @@ def _token_offsets(subwords: Sequence[str]) -> tuple[list[tuple[int, int]], str]
 
 
 def _carry_over(old: str, new: str, positions: np.ndarray) -> np.ndarray:
-    """Positions in one text as positions in the other, by their common parts.
+    """Map positions in one text to positions in another by their common parts.
 
-    Normalisation changes single characters (quotes, dots). Raises ValueError when too little is common.
+    Normalization changes single characters (quotes, dots). Raises ValueError when the texts have too little in common.
     """
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     if matcher.ratio() < MIN_LIKENESS:
@@ -144,14 +144,15 @@ def _carry_over(old: str, new: str, positions: np.ndarray) -> np.ndarray:
 
 
 def join_trees(placed: Sequence[PlacedTrees], instance_of: np.ndarray) -> tuple[InstanceTrees, dict[str, int]]:
-    """The trees of all documents in one, cut to instances, and counts.
+    """Join the trees of all documents and cut them to instances.
 
     Args:
         placed: one per document, in order.
-        instance_of: int64 [sentences of all documents], rising; −1 for sentences that are left out.
+        instance_of: int64 [sentences of all documents], increasing; −1 for sentences that are left out.
 
-    Returns the trees of the sentences that stay, and counts: `edus`, `edges_cut` (arcs of which one end is in another
-    instance), `sentence_edges_cut` and `sentences_carried_over_inexactly`.
+    Returns:
+        The trees of the remaining sentences, and counts: `edus`, `edges_cut` (arcs between two instances),
+        `sentence_edges_cut` and `sentences_carried_over_inexactly`.
     """
     edu_counts = np.concatenate([trees.edu_counts for trees in placed])
     lengths = np.concatenate([trees.edu_lengths for trees in placed])
@@ -177,7 +178,7 @@ def join_trees(placed: Sequence[PlacedTrees], instance_of: np.ndarray) -> tuple[
 
 
 def _keep(heads: np.ndarray, instances: np.ndarray) -> tuple[np.ndarray, int]:
-    """The heads of the units that stay, renumbered, −1 where unit and head are in different instances; and how many."""
+    """Renumber the heads of the remaining units, −1 where the head is in another instance; and count those cut."""
     has_head = heads >= 0
     is_cut = has_head & (instances[heads] != instances)
     rows = np.cumsum(instances >= 0) - 1

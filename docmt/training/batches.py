@@ -1,7 +1,7 @@
-"""Batches: a deterministic order that can be entered at any point, shared by any number of devices.
+"""Batches: a deterministic order that can be entered at any point and shared by any number of devices.
 
-Everything here is a function of (seed, epoch, position), so that resuming needs no hidden state, and what an update
-reads and drops does not depend on how many devices share it.
+Everything here is a function of (seed, epoch, position): resuming needs no hidden state, and what an update reads and
+drops does not depend on the number of devices.
 """
 
 import heapq
@@ -11,53 +11,50 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
+from docmt import batching
 from docmt.instances.storage import InstanceSet
 from docmt.models.batch import Batch
 from docmt.models.settings import ModelSettings
 from docmt.text.vocabulary import MASK, N_SPECIALS
 
 TREES = 1
-"""Keeps the random numbers of dropped trees apart from those of dropped words."""
+"""Separates the random numbers of dropped trees from those of dropped words."""
 
 
 def fill_batches(order: np.ndarray, tokens: np.ndarray, max_tokens: int) -> list[np.ndarray]:
-    """Cut an order of instances into batches of at most `max_tokens` tokens (a larger instance is a batch of its own).
+    """Cut an order of instances into batches of at most `max_tokens` tokens; a larger instance forms a batch alone.
 
-    Tokens are packed, so batches need no instances of similar length: the order can be fully random.
+    Tokens are packed, so the instances of a batch need not have similar lengths: the order can be fully random.
     """
-    batches: list[list[int]] = []
-    total = 0
-    for instance in order.tolist():
-        cost = int(tokens[instance])
-        if not batches or total + cost > max_tokens:
-            batches.append([])
-            total = 0
-        batches[-1].append(instance)
-        total += cost
+    batches = batching.fill_batches(order.tolist(), max_tokens, cost=lambda instance: int(tokens[instance]))
     return [np.array(batch) for batch in batches]
 
 
 def training_batches(
     instance_set: InstanceSet, *, max_tokens: int, seed: int, epoch: int, stream: tuple[int, ...] = ()
 ) -> list[np.ndarray]:
-    """The batches of an epoch, as arrays of instance numbers.
+    """Draw the batches of an epoch, as arrays of instance numbers.
 
     Args:
-        stream: keeps the random numbers of several tasks apart.
+        instance_set: the instances.
+        max_tokens: of a batch; a larger instance forms a batch alone.
+        seed: of the training.
+        epoch: the number of the pass.
+        stream: separates the random numbers of different tasks.
     """
     order = np.random.default_rng((seed, epoch, *stream)).permutation(len(instance_set))
     return fill_batches(order, instance_set.n_tokens(), max_tokens)
 
 
 def validation_batches(instance_set: InstanceSet, *, max_tokens: int) -> list[np.ndarray]:
-    """All instances in file order."""
+    """Cut all instances into batches, in file order."""
     return fill_batches(np.arange(len(instance_set)), instance_set.n_tokens(), max_tokens)
 
 
 def balance(instances: np.ndarray, tokens: np.ndarray, n_parts: int) -> list[np.ndarray]:
-    """Spread instances over parts of about equal tokens, each in the given order: the longest first, to the lightest.
+    """Distribute instances over parts with about equal numbers of tokens: the longest first, each to the lightest part.
 
-    Parts are empty when there are fewer instances than parts.
+    Each part keeps the given order. Parts stay empty if there are fewer instances than parts.
     """
     lightest = [(0, part) for part in range(n_parts)]
     part_of = np.zeros(len(instances), dtype=np.int64)
@@ -74,14 +71,14 @@ def share_update(
     """Share the batches of one update among devices.
 
     Args:
-        batches: as drawn; one device reads just these.
+        batches: as drawn; a single device reads exactly these.
         tokens: of each instance of the set.
         n_ranks: number of devices.
-        turn: the update's position: the lightest share goes to another device each time.
-        max_tokens: of a batch on a device; a larger instance is a batch of its own.
+        turn: position of the update; the lightest share goes to a different device each time.
+        max_tokens: of a batch on a device; a larger instance forms a batch alone.
 
     Returns:
-        The batches of each device: all instances once, and about equal tokens. A device without any has no batch.
+        The batches of each device: every instance once, about equal tokens. A device without instances has no batch.
     """
     if n_ranks == 1:
         return [list(batches)]
@@ -90,7 +87,7 @@ def share_update(
 
 
 def _cut(instances: np.ndarray, tokens: np.ndarray, max_tokens: int) -> list[np.ndarray]:
-    """The fewest batches of about equal tokens."""
+    """Cut instances into as few batches as possible, with about equal numbers of tokens."""
     fewest = -(-int(tokens[instances].sum()) // max_tokens)
     for n_batches in range(fewest, len(instances) + 1):
         batches = balance(instances, tokens, n_batches)
@@ -100,7 +97,7 @@ def _cut(instances: np.ndarray, tokens: np.ndarray, max_tokens: int) -> list[np.
 
 
 def idle_share(updates: Sequence[Sequence[np.ndarray]], tokens: np.ndarray, *, n_ranks: int, max_tokens: int) -> float:
-    """The share of their time that devices wait for the busiest one, when time goes with tokens."""
+    """The share of time that devices wait for the busiest one, if time is proportional to tokens."""
     loads = np.zeros((len(updates), n_ranks))
     for position, batches in enumerate(updates):
         shares = share_update(batches, tokens, n_ranks=n_ranks, turn=position, max_tokens=max_tokens)
@@ -111,7 +108,7 @@ def idle_share(updates: Sequence[Sequence[np.ndarray]], tokens: np.ndarray, *, n
 def n_inputs(
     instance_set: InstanceSet, instances: np.ndarray, settings: ModelSettings
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Source tokens and decoder inputs (= labels) of each instance, as a model reads them; int64 both."""
+    """Count source tokens and decoder inputs (= labels) of each instance, as a model reads them; both int64."""
     first, last = instance_set.instances[instances], instance_set.instances[instances + 1]
     src = instance_set.src_offsets[last] - instance_set.src_offsets[first]
     tgt = instance_set.tgt_offsets[last] - instance_set.tgt_offsets[first]
@@ -120,7 +117,7 @@ def n_inputs(
 
 @dataclass(frozen=True)
 class Draws:
-    """Random numbers of one instance in one update, uniform in [0, 1): what is below a probability is dropped.
+    """Random numbers of one instance in one update, uniform in [0, 1); numbers below a probability mean dropping.
 
     Attributes:
         src: float64 [source tokens].
@@ -136,19 +133,23 @@ class Draws:
 def draw(
     instance_set: InstanceSet, instances: np.ndarray, settings: ModelSettings, *, seed: tuple[int, ...]
 ) -> dict[int, Draws]:
-    """The numbers of each instance of a batch as it was drawn, whichever devices then read its instances."""
+    """Draw the numbers of each instance of a batch, whichever devices will read its instances."""
     counts = n_inputs(instance_set, instances, settings)
     generator = np.random.default_rng(seed)
     src, tgt = (np.split(generator.random(count.sum()), np.cumsum(count)[:-1]) for count in counts)
     trees = np.random.default_rng((*seed, TREES)).random(len(instances))
-    return {i: Draws(*numbers) for i, *numbers in zip(instances.tolist(), src, tgt, trees.tolist(), strict=True)}
+    drawn = map(Draws, src, tgt, trees.tolist())
+    return dict(zip(instances.tolist(), drawn, strict=True))
 
 
 def drop_words(batch: Batch, draws: Sequence[Draws], *, probability: float, n_specials: int = N_SPECIALS) -> Batch:
-    """Replace source and target input words by `<mask>` (word dropout, Appendix C.1); marks and labels are spared.
+    """Replace source and target input words by `<mask>` (word dropout, Appendix C.1); marks and labels stay.
 
     Args:
-        n_specials: ids below it are no words.
+        batch: to change.
+        draws: of each instance of the batch, in order.
+        probability: of each word.
+        n_specials: ids below this are not words.
     """
     if probability == 0:
         return batch
@@ -164,10 +165,12 @@ def drop_words(batch: Batch, draws: Sequence[Draws], *, probability: float, n_sp
 
 
 def drop_trees(batch: Batch, numbers_B: np.ndarray, *, probability: float) -> Batch:
-    """Open each instance with this probability, so that RST attention sees all of it (RST-Transformer, §5.2).
+    """Drop trees, so that RST attention sees the whole of an instance (RST-Transformer, §5.2).
 
     Args:
+        batch: to change.
         numbers_B: float64, in [0, 1).
+        probability: of each instance.
     """
     if probability == 0 or batch.layout.trees is None:
         return batch

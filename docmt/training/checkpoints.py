@@ -1,7 +1,7 @@
 """Checkpoints that survive a kill at any moment.
 
-A checkpoint `step-N.pt` counts only with the note `step-N.json` beside it, which is written last and holds its checksum
-and the update of the best weights (`best-N.pt`) that belong to it. The two newest are kept, and their best weights.
+A checkpoint `step-N.pt` is valid only with `step-N.json`, which is written after it and contains its checksum and the
+update of the corresponding best weights (`best-N.pt`). The two newest are kept, with their best weights.
 """
 
 import io
@@ -28,16 +28,16 @@ class CheckpointFolder:
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def save(self, step: int, state: dict[str, Any]) -> None:
-        """Write the state after update `step`; `state["best_step"]` says which best weights belong to it."""
+        """Write the state after update `step`; `state["best_step"]` names the corresponding best weights."""
         self._write(f"step-{step:09d}", state, best_step=state["best_step"])
         self._prune(step)
 
     def save_best(self, step: int, weights: dict[str, Any]) -> None:
-        """Write the weights after update `step` as the best so far."""
+        """Write the weights after update `step`, the best so far."""
         self._write(f"best-{step:09d}", weights)
 
     def load_newest(self, *, max_step: int | None = None) -> dict[str, Any] | None:
-        """The newest valid checkpoint not past `max_step`; damaged ones are named in the log and passed over."""
+        """Load the newest valid checkpoint up to `max_step`; damaged ones are logged and skipped."""
         for step in reversed(self._steps("step")):
             if max_step is not None and step > max_step:
                 continue
@@ -47,32 +47,32 @@ class CheckpointFolder:
                 continue
             if state["best_step"] is None or self._is_valid(f"best-{state['best_step']:09d}"):
                 return state
-            log.warning("%s: its best weights are missing or damaged, passed over", self._path(name))
+            log.warning("%s: skipped, since its best weights are missing or damaged", self._path(name))
         return None
 
     def load(self, step: int) -> dict[str, Any]:
-        """The checkpoint of update `step`, which another process has found valid.
+        """Load the checkpoint of update `step`, which another process has found to be valid.
 
-        Raises UserError when it cannot be read here.
+        Raises UserError if it cannot be read here.
         """
         state = self._read(f"step-{step:09d}")
         if state is None:
             raise UserError(
-                f"{self._path(f'step-{step:09d}')}: this process cannot read it: checkpoints must lie on a file system "
+                f"{self._path(f'step-{step:09d}')}: this process cannot read it: checkpoints must be on a file system "
                 "that all nodes share"
             )
         return state
 
     def load_best(self, step: int) -> dict[str, Any]:
-        """The best weights of update `step`.
+        """Load the best weights, of update `step`.
 
-        Raises UserError when they were damaged or removed since they were written.
+        Raises UserError if they have been damaged or removed.
         """
         weights = self._read(f"best-{step:09d}")
         if weights is None:
             raise UserError(
-                f"{self._path(f'best-{step:09d}')}: these best weights were damaged or removed since they were "
-                "written: run the same command again; it goes on from the newest checkpoint that is whole"
+                f"{self._path(f'best-{step:09d}')}: these best weights have been damaged or removed: run the same "
+                "command again; it resumes from the newest valid checkpoint"
             )
         return weights
 
@@ -87,11 +87,11 @@ class CheckpointFolder:
         try:
             write_json(path.with_suffix(".json"), {"sha256": checksum, **facts}, checksum=False)
         except UserError:
-            path.unlink()  # without its note it only takes room on a full disk
+            path.unlink()  # it is not valid alone, and would only fill a full disk
             raise
 
     def _note(self, name: str) -> dict[str, Any]:
-        """The note beside a file; empty when there is none."""
+        """Read the JSON file of a checkpoint; empty if there is none."""
         try:
             note = read_json(self._path(name).with_suffix(".json"))
         except UserError:
@@ -106,7 +106,7 @@ class CheckpointFolder:
 
     def _read(self, name: str) -> dict[str, Any] | None:
         if not self._is_valid(name):
-            log.warning("%s is damaged or unfinished, passed over", self._path(name))
+            log.warning("%s: skipped, damaged or unfinished", self._path(name))
             return None
         return torch.load(io.BytesIO(self._path(name).read_bytes()), map_location="cpu", weights_only=True)
 
@@ -115,7 +115,7 @@ class CheckpointFolder:
         return sorted(int(match[1]) for match in names if match)
 
     def _prune(self, step: int) -> None:
-        """Keep the two newest checkpoints up to `step`, later ones of a longer training, and their best weights."""
+        """Keep the two newest checkpoints up to `step`, later ones of a longer training, and all their best weights."""
         steps = self._steps("step")
         past = [number for number in steps if number <= step]
         for number in past[:-N_KEPT]:

@@ -1,22 +1,22 @@
-"""The devices of a training: what was asked for against what is there."""
+"""The devices of a training: what was requested, and what is visible."""
 
 import logging
 import os
 
 import torch
 from lightning.fabric import Fabric
-from lightning.fabric.plugins.environments import LightningEnvironment
-from lightning.fabric.strategies import DDPStrategy
+from lightning.fabric.plugins.environments.lightning import LightningEnvironment
+from lightning.fabric.strategies.ddp import DDPStrategy
 
 from docmt.errors import UserError
 
 log = logging.getLogger(__name__)
 
 PROMISES = ("CUDA_VISIBLE_DEVICES", "SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS")
-"""Variables that say that the process was given GPUs."""
+"""Variables that indicate that GPUs were allocated to the process."""
 
 MIN_WIDTH_FOR_BFLOAT16 = 256
-"""On a CPU, narrower models lose more time by converting than they gain (docs/experiments/performance.md)."""
+"""On a CPU, narrower models lose more time to conversion than they gain (docs/experiments/performance.md)."""
 
 
 def make_fabric(
@@ -28,17 +28,18 @@ def make_fabric(
     nodes: int = 1,
     may_skip_parameters: bool = False,
 ) -> Fabric:
-    """Devices and precision, with the processes of all devices connected.
+    """Set up devices and precision, and connect the processes of all devices.
 
     Args:
-        precision, accelerator: see the settings and `docmt train`.
+        precision: see `TrainingSettings`.
+        accelerator: see `docmt train`.
         width: of the model.
         devices: per node.
         nodes: number of nodes.
         may_skip_parameters: whether some batches leave some parameters without a gradient.
 
     Raises:
-        UserError: what is visible is not what was asked for.
+        UserError: the visible devices are not those requested.
     """
     is_gpu = _choose_gpu(accelerator, devices)
     fabric = Fabric(
@@ -47,7 +48,7 @@ def make_fabric(
         num_nodes=nodes,
         strategy=DDPStrategy(find_unused_parameters=may_skip_parameters) if devices * nodes > 1 else "auto",
         precision="bf16-mixed" if uses_bfloat16(precision, is_gpu=is_gpu, width=width) else "32-true",
-        # Named, since Lightning would take any process of a Slurm job for one that srun started for it.
+        # Explicit, since Lightning would assume that srun started any process in a Slurm job for it.
         plugins=[LightningEnvironment()],
     )
     if devices * nodes > 1:
@@ -57,16 +58,16 @@ def make_fabric(
 
 
 def uses_bfloat16(precision: str, *, is_gpu: bool, width: int) -> bool:
-    """Whether a model of a width is trained in bfloat16: what a setting means on this machine."""
+    """Whether a setting means bfloat16 for a model of this width on this machine."""
     has_bfloat16 = is_gpu or cpu_has_bfloat16()
     if precision == "bfloat16" and not has_bfloat16:
-        log.warning("this CPU has no instructions for bfloat16: precision float32 or fastest is many times faster here")
+        log.warning("this CPU has no bfloat16 instructions: precision float32 or fastest is many times faster here")
     is_faster = is_gpu or (has_bfloat16 and width >= MIN_WIDTH_FOR_BFLOAT16)
     return {"auto": is_gpu, "fastest": is_faster, "bfloat16": True, "float32": False}[precision]
 
 
 def cpu_has_bfloat16() -> bool:
-    """Whether this CPU multiplies bfloat16 matrices itself (AVX-512 BF16 or AMX) instead of emulating it."""
+    """Whether this CPU multiplies bfloat16 matrices in hardware (AVX-512 BF16 or AMX)."""
     probes = (getattr(torch.cpu, name, None) for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"))
     return any(probe is not None and probe() for probe in probes)
 
@@ -83,19 +84,18 @@ def _choose_gpu(accelerator: str, devices: int) -> bool:
         return True
     if visible:
         raise UserError(
-            f"--devices {devices}: asked for {devices} per node, but {visible} GPU(s) are visible here: ask the "
-            f"cluster for as many as you use (per node, not per task), set CUDA_VISIBLE_DEVICES, or give "
-            f"--devices {visible}"
+            f"--devices {devices}: asked for {devices} per node, but {visible} GPU(s) are visible here: request "
+            f"that many from the cluster (per node, not per task), set CUDA_VISIBLE_DEVICES, or use --devices {visible}"
         )
     if accelerator == "gpu":
         raise UserError(
-            f"--accelerator gpu: asked for {devices}, but no GPU is visible here: look at `nvidia-smi` and at "
+            f"--accelerator gpu: asked for {devices}, but no GPU is visible here: check `nvidia-smi` and "
             "CUDA_VISIBLE_DEVICES, or use --accelerator cpu"
         )
     promises = [f"{name}={os.environ[name]}" for name in PROMISES if os.environ.get(name) not in (None, "", "-1")]
     if promises:
         log.warning(
-            "GPUs were allotted (%s) but torch sees none: TRAINING ON THE CPU; --accelerator gpu would refuse",
+            "GPUs were allocated (%s), but torch sees none: TRAINING ON THE CPU; --accelerator gpu would refuse",
             ", ".join(promises),
         )
     return False

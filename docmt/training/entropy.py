@@ -1,4 +1,4 @@
-"""Attention entropies, the diagnosis of G-Transformer §3.2."""
+"""Attention entropies, as in the analysis of G-Transformer §3.2."""
 
 from collections.abc import Callable
 from functools import partial
@@ -6,7 +6,6 @@ from statistics import fmean
 from typing import Any
 
 import torch
-from torch import nn
 
 from docmt.models.layers import Groupings, MultiHeadAttention
 from docmt.models.ragged import attention_entropy
@@ -16,10 +15,11 @@ KINDS = ("cross", "encoder", "decoder")
 
 
 class EntropyMeter:
-    """Measures every attention of a model while it is used, as a context manager that can be entered repeatedly.
+    """A reusable context manager that measures every attention of a model in use.
 
-    The entropy in bits of each query's weights, averaged over heads first as the paper's code does, then over queries,
-    then over the attention modules of a kind (a fused attention counts as two; RST attention over what it sees).
+    It measures the entropy in bits of the weights of each query, averaged over heads first as in the paper's code, then
+    over queries, then over the attention modules of a kind. A fused attention counts as two; the entropy of RST
+    attention is over the tokens that it sees.
     """
 
     def __init__(self, model: Transformer) -> None:
@@ -41,7 +41,7 @@ class EntropyMeter:
 
     @staticmethod
     @torch.no_grad()
-    def _measure(totals: list[float], module: nn.Module, arguments: tuple[Any, Any, Groupings]) -> None:
+    def _measure(totals: list[float], module: MultiHeadAttention, arguments: tuple[Any, Any, Groupings]) -> None:
         query_ND, memory_MD, groupings = arguments
         query_NHK, key_MHK, _ = module.project(query_ND, memory_MD)
         entropy_N = attention_entropy(query_NHK, key_MHK, groupings(module.pattern))
@@ -49,11 +49,11 @@ class EntropyMeter:
         totals[1] += len(entropy_N)
 
     def add_up(self, add_up: Callable[..., list[float]]) -> None:
-        """Take in what other processes measured; `add_up` sums each of its arguments over all of them."""
+        """Include what other processes measured; `add_up` sums each of its arguments over all processes."""
         flat = add_up(*(value for totals in self.sums for value in totals))
         self.sums = [flat[i : i + 2] for i in range(0, len(flat), 2)]
 
     def entropies(self) -> dict[str, float]:
-        """Bits, for `cross`, `encoder` and `decoder`."""
+        """Entropies in bits, for `cross`, `encoder` and `decoder`."""
         measured = list(zip(self.kinds, self.sums, strict=True))
         return {kind: fmean(total / count for k, (total, count) in measured if k == kind) for kind in KINDS}

@@ -1,6 +1,9 @@
-"""One process per device: started here, or by `srun`; and what happens when one of them ends.
+"""One process per device, started here or by `srun`, and what happens when one of them ends.
 
-Nothing here needs torch, so that the process that only watches the others stays small.
+torchrun fails `test_a_signal_reaches_all_processes_and_the_training_goes_on` (tests/training): after a signal it ends
+with a traceback and exit code 1, or leaves the processes behind; and it needs 227 MB where this watching process needs
+19. Lightning's launcher does not forward signals, and kills all processes when one fails
+(docs/experiments/training.md).
 """
 
 import contextlib
@@ -24,20 +27,21 @@ from docmt.errors import UserError
 log = logging.getLogger(__name__)
 
 LAUNCHED = "DOCMT_LAUNCHED"
-"""Set in the processes that were started here."""
+"""Set in processes started here."""
 LOST_PEER = 75
-"""Exit code of a process that ended because another one had."""
+"""Exit code of a process that ended because another one did."""
 SECONDS_TO_END = 15.0
-"""When a process has failed, the others get so long to end by themselves."""
-SECONDS_BETWEEN_LOOKS = 0.05
+"""How long the others may take to end by themselves after a process has failed."""
+SECONDS_BETWEEN_POLLS = 0.05
 SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
+"""Signals that ask a training to stop."""
 
 
 def launch(arguments: Sequence[str], *, devices: int, nodes: int) -> int | None:
-    """Start a process for each device of this node and wait for them.
+    """Start a process for each device of this node and wait for all of them.
 
-    Where every process was started from outside already (`srun` with one task per device, or another launcher that
-    sets LOCAL_RANK), nothing is started.
+    Starts nothing if all processes already exist (`srun` with one task per device, or another launcher that sets
+    LOCAL_RANK).
 
     Args:
         arguments: of `docmt`, for each process.
@@ -45,10 +49,10 @@ def launch(arguments: Sequence[str], *, devices: int, nodes: int) -> int | None:
         nodes: number of nodes; each must run the same command.
 
     Returns:
-        The exit code; None when this process is itself one of those that train.
+        The exit code; None if this process is one of those that train.
 
     Raises:
-        UserError: the tasks of the Slurm step do not fit, or it is not known where the other nodes are.
+        UserError: the tasks of the Slurm step do not fit, or the address of the other nodes is unknown.
     """
     if min(devices, nodes) < 1:
         raise UserError(f"--devices {devices} --nodes {nodes}: at least 1 of each is needed")
@@ -65,7 +69,7 @@ def launch(arguments: Sequence[str], *, devices: int, nodes: int) -> int | None:
         return None
     if tasks != nodes:
         raise UserError(
-            f"--devices {devices} --nodes {nodes}: srun started {tasks} tasks: let it start one per device "
+            f"--devices {devices} --nodes {nodes}: srun started {tasks} tasks: start one per device "
             f"(--nodes={nodes} --ntasks-per-node={devices}) or one per node (--nodes={nodes} --ntasks-per-node=1)"
         )
     environment = {**os.environ, **address, LAUNCHED: "1", "WORLD_SIZE": str(devices * nodes)}
@@ -74,13 +78,13 @@ def launch(arguments: Sequence[str], *, devices: int, nodes: int) -> int | None:
 
 
 def is_lost_peer(error: BaseException) -> bool:
-    """Whether an error only says that another process of the training is gone."""
+    """Whether an error only reports that another process of the training is gone."""
     signs = r"gloo|nccl|Connection (closed|reset|refused)|Broken pipe|ProcessGroup|TCPStore|DistStore"
     return isinstance(error, RuntimeError) and re.search(signs, f"{type(error)} {error}", re.IGNORECASE) is not None
 
 
 def _end_with_launcher() -> None:
-    """Watch the pipe from the launcher: when it is killed, this process ends too, and no trainer is left behind."""
+    """Watch the pipe from the launcher: if it is killed, this process ends too, so that no trainer is left behind."""
     os.environ.pop(LAUNCHED)
 
     def watch() -> None:
@@ -92,7 +96,7 @@ def _end_with_launcher() -> None:
 
 
 def _address(environment: Mapping[str, str], nodes: int) -> dict[str, str]:
-    """Where the processes meet: of several nodes on the first one, by what Slurm or the user says."""
+    """Where the processes connect: with several nodes, the first one, as given by Slurm or the user."""
     if nodes == 1:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -121,16 +125,23 @@ def _address(environment: Mapping[str, str], nodes: int) -> dict[str, str]:
 
 def first_host(names: str) -> str:
     """The first host of a list as Slurm writes it, such as `a1,b` or `rack2-[05-07,11]-x`."""
-    match = re.match(r"([^,\[]*)(?:\[([^\],-]*)[^\]]*\])?([^,\[]*)", names)
-    return "".join(part or "" for part in match.groups())
+    ((prefix, number, suffix), *_) = re.findall(r"([^,\[]*)(?:\[([^\],-]*)[^\]]*\])?([^,\[]*)", names)
+    return prefix + number + suffix
 
 
 @dataclass
 class _Process:
     rank: int
-    popen: subprocess.Popen
+    popen: subprocess.Popen[bytes]
     messages: IO[bytes] | None
-    """What it wrote to standard error; None when that went straight to the user."""
+    """What it wrote to standard error; None if that went straight to the user."""
+
+    def close(self) -> None:
+        self.popen.kill()
+        self.popen.wait()
+        for file in (self.popen.stdin, self.messages):
+            if file is not None:
+                file.close()
 
     def describe(self) -> str:
         return f"training process {self.rank} (pid {self.popen.pid})"
@@ -138,9 +149,9 @@ class _Process:
 
 @contextlib.contextmanager
 def _processes(arguments: Sequence[str], environment: dict[str, str], n: int) -> Iterator[list[_Process]]:
-    """Started processes; signals reach them all, and none outlives the block.
+    """Start processes, forward signals to all of them, and end them with the block.
 
-    The first one speaks to the user. The others say the same or nothing, so that they are heard only when they fail.
+    Only the first one writes to the user. The others log the same or nothing; their output is shown only if they fail.
     """
     processes: list[_Process] = []
     noted: list[int] = []
@@ -153,7 +164,7 @@ def _processes(arguments: Sequence[str], environment: dict[str, str], n: int) ->
     handlers = {number: signal.signal(number, forward) for number in SIGNALS}
     try:
         for rank in range(n):
-            messages = tempfile.TemporaryFile() if rank else None  # noqa: SIM115
+            messages = tempfile.TemporaryFile() if rank else None  # noqa: SIM115 - closed with its process
             popen = subprocess.Popen(
                 [sys.executable, "-m", "docmt.cli.main", *arguments],
                 env=environment | {"LOCAL_RANK": str(rank)},
@@ -161,23 +172,19 @@ def _processes(arguments: Sequence[str], environment: dict[str, str], n: int) ->
                 stderr=messages,
             )
             processes.append(_Process(rank, popen, messages))
-        for number in noted:  # before all were started
+        for number in noted:  # that came before all were started
             for process in processes:
                 process.popen.send_signal(number)
         yield processes
     finally:
         for process in processes:
-            process.popen.kill()
-            process.popen.wait()
-            process.popen.stdin.close()
-            if process.messages is not None:
-                process.messages.close()
+            process.close()
         for number, handler in handlers.items():
             signal.signal(number, handler)
 
 
 def _wait(processes: list[_Process]) -> int:
-    """Wait for the end of all; the exit code of the one that failed first, or 0."""
+    """Wait until all have ended; returns the exit code of the one that failed first, or 0."""
     failed: list[_Process] = []
     deadline = None
     while any(process.popen.poll() is None for process in processes):
@@ -186,30 +193,28 @@ def _wait(processes: list[_Process]) -> int:
             deadline = time.monotonic() + SECONDS_TO_END
         if deadline is not None and time.monotonic() > deadline:
             break
-        time.sleep(SECONDS_BETWEEN_LOOKS)
+        time.sleep(SECONDS_BETWEEN_POLLS)
     failed += [p for p in processes if p.popen.poll() not in (None, 0) and p not in failed]
     if not failed:
         return 0
     cause = _cause(failed)
     code = cause.popen.returncode
-    has_spoken = cause.messages is None
+    has_explained = cause.messages is None
     if cause.messages is not None:
         cause.messages.seek(0)
         text = cause.messages.read().decode("utf-8", "replace")
         sys.stderr.write(text)
-        has_spoken = bool(text)
-    if code < 0 or code == LOST_PEER or not has_spoken:
+        has_explained = bool(text)
+    if code < 0 or code == LOST_PEER or not has_explained:
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         if code == LOST_PEER:
             how = "lost the connection to the others"
-        log.error("%s %s: all are stopped; the same command goes on from the last checkpoint", cause.describe(), how)
+        log.error("%s %s: all are stopped; the same command resumes from the last checkpoint", cause.describe(), how)
     return 128 - code if code < 0 else code
 
 
 def _cause(failed: list[_Process]) -> _Process:
-    """The process that failed by itself: killed, or with an error that is not the loss of another; the first of all
-    when they agree.
-    """
+    """The lowest rank of those that were killed, else of those that did not just lose another process, else of all."""
     own = [process for process in failed if process.popen.returncode != LOST_PEER]
     killed = [process for process in own if process.popen.returncode < 0]
     return min(killed or own or failed, key=lambda process: process.rank)

@@ -9,7 +9,7 @@ from docmt.models.transformer import Transformer
 
 
 class LossModule(nn.Module):
-    """A model with its loss on top: one forward pass for training, so that wrappers for several devices see it all.
+    """A model with its loss in one forward pass, so that wrappers for several devices see all of it.
 
     Args:
         model: the model to train.
@@ -29,7 +29,7 @@ class LossModule(nn.Module):
 
     @torch.no_grad()
     def validate(self, batch: Batch) -> tuple[float, float, int]:
-        """Sums over words and `</s>`, the labels that every kind of target stream has.
+        """Sum losses over words and `</s>`, the labels that every kind of target stream has.
 
         Returns:
             Label-smoothed loss, negative log likelihood (both in nats) and the number of labels.

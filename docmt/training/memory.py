@@ -1,13 +1,13 @@
-"""Memory: the worst batch is tried before the first update, and a batch that does not fit is named."""
+"""Memory: the worst batch is tried before the first update, and a batch that does not fit is reported."""
 
 import contextlib
 import logging
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from lightning.fabric import Fabric
-from torch import nn
 
 from docmt.errors import UserError
 from docmt.instances.storage import InstanceSet
@@ -22,7 +22,7 @@ SIGNS = ("can't allocate memory", "DefaultCPUAllocator", "bad_alloc", "out of me
 
 @contextlib.contextmanager
 def explained_memory(instance_set: InstanceSet, instances: np.ndarray, device: torch.device) -> Iterator[None]:
-    """Turns a lack of memory into a UserError that names the batch and the setting to lower."""
+    """Turn a lack of memory into a UserError that names the batch and the setting to lower."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
@@ -31,7 +31,7 @@ def explained_memory(instance_set: InstanceSet, instances: np.ndarray, device: t
         message = _describe(instance_set, instances, device)
     else:
         return
-    # Outside of the handler, whose traceback keeps the tensors alive.
+    # Outside the handler, whose traceback keeps the tensors alive.
     raise UserError(message)
 
 
@@ -51,9 +51,9 @@ def _describe(instance_set: InstanceSet, instances: np.ndarray, device: torch.de
 
 
 def worst_batches(instance_set: InstanceSet, *, max_tokens: int) -> list[np.ndarray]:
-    """What an epoch may hold at worst: the longest instances together, and the fullest batch of them all.
+    """Return the worst batches that an epoch may contain: the longest instances together, and the fullest batch.
 
-    Global attention costs most on long instances, everything else goes with the tokens.
+    Global attention costs most on long instances, everything else is proportional to tokens.
     """
     tokens = instance_set.n_tokens()
     batches = fill_batches(np.argsort(-tokens, kind="stable"), tokens, max_tokens)
@@ -62,7 +62,7 @@ def worst_batches(instance_set: InstanceSet, *, max_tokens: int) -> list[np.ndar
 
 
 def probe_memory(
-    module: nn.Module,
+    module: Any,
     optimizer: torch.optim.Optimizer,
     *,
     tasks: Sequence[Task],
@@ -70,7 +70,15 @@ def probe_memory(
     max_tokens: int,
     fabric: Fabric,
 ) -> None:
-    """Run the worst batches of each task forward and backward, with room for the optimizer's state; nothing is changed.
+    """Run the worst batches of each task forward and backward, with room for the optimizer state; change nothing.
+
+    Args:
+        module: the model with its loss, as Fabric wraps it (a private type).
+        optimizer: of the module.
+        tasks: all tasks of the training.
+        model_settings: of the model.
+        max_tokens: of a batch.
+        fabric: devices and precision.
 
     Raises:
         UserError: memory is too small; names the batch and the setting to lower.

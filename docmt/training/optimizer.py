@@ -1,4 +1,4 @@
-"""Adam with two groups of parameters, and the learning rate of each update."""
+"""Adam with two parameter groups, and the learning rate of each update."""
 
 from collections.abc import Set
 
@@ -9,7 +9,7 @@ from docmt.training.settings import TrainingSettings
 
 
 def build_optimizer(model: nn.Module, pretrained: Set[str], settings: TrainingSettings) -> torch.optim.Adam:
-    """Adam; parameters named in `pretrained` peak at `pretrained_learning_rate`, the others at `learning_rate`."""
+    """Build Adam; parameters in `pretrained` peak at `pretrained_learning_rate`, the others at `learning_rate`."""
     named = list(model.named_parameters())
     groups = [
         ([p for name, p in named if name not in pretrained], settings.learning_rate),
@@ -30,7 +30,7 @@ def schedule(step: int, warmup_steps: int) -> float:
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, step: int, warmup_steps: int) -> float:
-    """Set every group's rate for update `step`; returns the highest of them."""
+    """Set the rate of every group for update `step`; returns the highest."""
     for group in optimizer.param_groups:
         group["lr"] = group["peak"] * schedule(step, warmup_steps)
     return max(group["lr"] for group in optimizer.param_groups)

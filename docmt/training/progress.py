@@ -1,4 +1,4 @@
-"""What a running training tells others: its history, and where it stands."""
+"""What a running training publishes: its history and its progress."""
 
 import logging
 from datetime import UTC, datetime
@@ -14,13 +14,13 @@ log = logging.getLogger(__name__)
 
 
 def write_history(path: Path, state: TrainingState, *, checksum: bool = True) -> None:
-    """Write the history as CSV; what was not measured is empty."""
+    """Write the history as CSV, with empty cells for values that were not measured."""
     with atomic_writer(path, checksum=checksum) as file:
         pd.DataFrame(state.history, columns=state.columns()).to_csv(file, index=False)
 
 
 def write_progress(path: Path, state: TrainingState, *, max_steps: int | None) -> None:
-    """Write where the training stands. A failure is only logged: training matters more than telling of it."""
+    """Write the progress of the training. A failure is only logged: it must not stop the training."""
 
     def last(column: str) -> float | None:
         return next((row[column] for row in reversed(state.history) if column in row), None)

@@ -1,20 +1,21 @@
-"""A training from files to a model file."""
+"""Training, from files to a model file."""
 
 import contextlib
 import logging
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
 from docmt.errors import UserError
 from docmt.files import sha256_file
-from docmt.instances.storage import load_instances
+from docmt.instances.storage import InstanceSet, load_instances
 from docmt.models.initialise import copy_weights
 from docmt.models.model_file import TrainedModel, load_content, save_model
 from docmt.models.settings import ModelSettings
 from docmt.models.transformer import Transformer
-from docmt.provenance import describe, fingerprint
+from docmt.provenance import describe, fingerprint, write_job_facts
 from docmt.settings import Settings
 from docmt.text.pipeline import TextPipeline
 from docmt.text.vocabulary import Vocabulary
@@ -29,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 class RunSettings(Settings):
-    """What `docmt train` needs to know."""
+    """The settings of `docmt train`."""
 
     model: ModelSettings
     """Size and attention."""
@@ -37,82 +38,59 @@ class RunSettings(Settings):
     """Recipe."""
 
 
+@dataclass(frozen=True)
+class TrainingFiles:
+    """What a training reads and writes.
+
+    Attributes:
+        train_folder, dev_folder: instances of parallel documents, in the segmentation of the system.
+        vocabulary_file, pipeline_file: of the instances; both are stored in the model.
+        checkpoints: folder for checkpoints; each combination of settings, data and seed has a subfolder, so that a
+            changed setting never resumes from the wrong weights.
+        history: CSV file.
+        out: model file.
+        init: model file to start from.
+        sentences_folder: instances for the task `pairs`.
+        monolingual_folder: instances for the task `restoration`.
+        monolingual_lang: their language; None for the source language.
+    """
+
+    train_folder: Path
+    dev_folder: Path
+    vocabulary_file: Path
+    pipeline_file: Path
+    checkpoints: Path
+    history: Path
+    out: Path
+    init: Path | None = None
+    sentences_folder: Path | None = None
+    monolingual_folder: Path | None = None
+    monolingual_lang: str | None = None
+
+
 def train(
     settings: RunSettings,
+    files: TrainingFiles,
     *,
-    train_folder: Path,
-    dev_folder: Path,
-    vocabulary_file: Path,
-    pipeline_file: Path,
-    init: Path | None,
     seed: int,
-    checkpoints: Path,
-    history: Path,
-    out: Path,
-    sentences_folder: Path | None = None,
-    monolingual_folder: Path | None = None,
-    monolingual_lang: str | None = None,
     accelerator: str = "auto",
     devices: int = 1,
     nodes: int = 1,
 ) -> None:
-    """Train a model and write it with its history. Of several processes each calls this; the first one writes.
-
-    The tasks `pairs` and `restoration` read `sentences_folder` and `monolingual_folder`, whose documents are in the
-    source language unless `monolingual_lang` says otherwise. A training of these alone takes from `train_folder` the
-    segmentation only.
-
-    Checkpoints lie in a folder of their own for each combination of settings, data and seed, so that a changed setting
-    never resumes from the wrong weights. `max_steps` does not count: raising it goes on.
+    """Train a model and write it with its history. With several processes, each calls this and the first one writes.
 
     Raises:
-        UserError: a file does not fit, another trainer works on the same checkpoints, or training diverged.
+        UserError: a file does not fit, another trainer is using the same checkpoints, or training diverged.
     """
     if seed < 0:
         raise UserError(f"seed {seed}: must not be negative")
-    vocabulary = Vocabulary.load(vocabulary_file)
-    pipeline = TextPipeline.load(pipeline_file)
-    folders = (train_folder, dev_folder, sentences_folder, monolingual_folder)
-    sets = [None if folder is None else load_instances(folder) for folder in folders]
-    train_set, dev_set, pairs, monolingual = sets
-    for folder, instance_set in zip(folders, sets, strict=True):
-        if folder is None:
-            continue
-        if instance_set.manifest.get("vocabulary_sha256") not in (None, sha256_file(vocabulary_file)):
-            raise UserError(
-                f"{vocabulary_file}: not the vocabulary that {folder} was built with, or damaged: build both again"
-            )
-        if max(instance_set.src_tokens.max(), instance_set.tgt_tokens.max()) >= len(vocabulary):
-            raise UserError(
-                f"{folder}: has tokens beyond the {len(vocabulary)} of {vocabulary_file}: build it with that one"
-            )
-        is_parallel = folder in (train_folder, dev_folder)
-        if settings.model.needs_trees and is_parallel and instance_set.trees is None:
-            raise UserError(f"{folder}: has no trees, but the model has RST attention: build the instances with trees")
-    data = TaskData(train_set, dev_set, pairs, monolingual, _side(monolingual_lang, pipeline))
+    vocabulary, pipeline = Vocabulary.load(files.vocabulary_file), TextPipeline.load(files.pipeline_file)
+    data = _load_data(files, vocabulary, pipeline, needs_trees=settings.model.needs_trees)
     tasks = build_tasks(settings.training, data, vocabulary, pipeline, seed=seed)
     torch.manual_seed(seed)
     model = Transformer(settings.model, len(vocabulary))
-    pretrained: set[str] = set()
-    if init is not None:
-        content = load_content(init)
-        if content["vocabulary"] != list(vocabulary.symbols):
-            raise UserError(f"{init}: has another vocabulary than {vocabulary_file}: train both on the same text")
-        pretrained = copy_weights(model, content["weights"])
-        log.info("%d of %d parameters come from %s", len(pretrained), len(list(model.parameters())), init)
-    identity = {
-        "model": settings.model.model_dump(),
-        "training": settings.training.model_dump(exclude={"max_steps"}),
-        "train": train_set.manifest["sha256"],
-        "dev": dev_set.manifest["sha256"],
-        "vocabulary": sha256_file(vocabulary_file),
-        "init": sha256_file(init) if init else None,
-        "seed": seed,
-    }
-    if pairs is not None:
-        identity["pairs"] = pairs.manifest["sha256"]
-    if monolingual is not None:
-        identity["monolingual"] = [data.monolingual_side, monolingual.manifest["sha256"]]
+    pretrained = _copy_weights(model, files.init, vocabulary) if files.init else set()
+    identity = _identify(settings, data, files, seed)
     fabric = make_fabric(
         settings.training.precision,
         accelerator,
@@ -121,10 +99,9 @@ def train(
         nodes=nodes,
         may_skip_parameters=settings.model.context is not None,
     )
-    folder = checkpoints / fingerprint(identity)
-    n_parameters = sum(parameter.numel() for parameter in model.parameters())
-    kind = f"{fabric.world_size} × {fabric.device.type}"  # read for the table of costs
-    log.info("%.2fM parameters, %s, %s", n_parameters / 1e6, kind, fabric._precision.precision)
+    kind, precision = f"{fabric.world_size} × {fabric.device.type}", fabric.strategy.precision.precision
+    log.info("%.2fM parameters, %s, %s", _count_parameters(model) / 1e6, kind, precision)
+    folder = files.checkpoints / fingerprint(identity)
     with FolderLock(folder, devices=fabric.world_size) if fabric.is_global_zero else contextlib.nullcontext():
         trainer = Trainer(
             model,
@@ -137,28 +114,97 @@ def train(
             n_specials=vocabulary.n_specials,
         )
         model = trainer.run()
-    if not fabric.is_global_zero:
-        return
-    provenance = describe(
-        settings=settings.model_dump(),
-        seed=seed,
-        data={key: identity[key] for key in ("train", "dev", "pairs", "monolingual") if key in identity},
-        passes=trainer.passes(),
-        init=identity["init"],
-        n_parameters=n_parameters,
-        best_step=trainer.state.best_step,
-        steps=trainer.state.step,
-        seconds=round(trainer.state.seconds, 1),
-        device=str(fabric.device),
-        n_devices=fabric.world_size,
+    if fabric.is_global_zero:
+        used = {"seed": seed, "data": _data_checksums(data), "init": identity["init"]}
+        provenance = describe(settings=settings.model_dump(), **used, **_facts(trainer))
+        segmentation = data.train.manifest.get("provenance", {}).get("settings", {})
+        save_model(files.out, TrainedModel(model, vocabulary, pipeline, segmentation, provenance))
+        write_history(files.history, trainer.state)
+        sessions = [{**asdict(session), "seconds": round(session.seconds, 3)} for session in trainer.state.sessions]
+        write_job_facts(files.out, device=fabric.device.type, n_devices=fabric.world_size, sessions=sessions)
+
+
+def _load_data(files: TrainingFiles, vocabulary: Vocabulary, pipeline: TextPipeline, *, needs_trees: bool) -> TaskData:
+    """Load all instances, and check that they fit the vocabulary and the model."""
+    checksum = sha256_file(files.vocabulary_file)
+
+    def load(folder: Path) -> InstanceSet:
+        instance_set = load_instances(folder)
+        if instance_set.manifest.get("vocabulary_sha256") not in (None, checksum):
+            raise UserError(
+                f"{files.vocabulary_file}: not the vocabulary that {folder} was built with, or damaged: build both "
+                "again"
+            )
+        if max(instance_set.src_tokens.max(), instance_set.tgt_tokens.max()) >= len(vocabulary):
+            raise UserError(
+                f"{folder}: has tokens beyond the {len(vocabulary)} of {files.vocabulary_file}: build it with this "
+                "vocabulary"
+            )
+        return instance_set
+
+    data = TaskData(
+        load(files.train_folder),
+        load(files.dev_folder),
+        load(files.sentences_folder) if files.sentences_folder else None,
+        load(files.monolingual_folder) if files.monolingual_folder else None,
+        _side(files.monolingual_lang, pipeline),
     )
-    segmentation = train_set.manifest.get("provenance", {}).get("settings", {})
-    save_model(out, TrainedModel(model, vocabulary, pipeline, segmentation, provenance))
-    write_history(history, trainer.state)
+    for folder, instance_set in ((files.train_folder, data.train), (files.dev_folder, data.dev)):
+        if needs_trees and instance_set.trees is None:
+            raise UserError(f"{folder}: has no trees, but the model has RST attention: build the instances with trees")
+    return data
+
+
+def _identify(settings: RunSettings, data: TaskData, files: TrainingFiles, seed: int) -> dict[str, Any]:
+    """What checkpoints depend on. `max_steps` does not count: raising it continues a training."""
+    return {
+        "model": settings.model.model_dump(),
+        "training": settings.training.model_dump(exclude={"max_steps"}),
+        **_data_checksums(data),
+        "vocabulary": sha256_file(files.vocabulary_file),
+        "init": sha256_file(files.init) if files.init else None,
+        "seed": seed,
+    }
+
+
+def _copy_weights(model: Transformer, init: Path, vocabulary: Vocabulary) -> set[str]:
+    """Copy what fits from another model; returns the names of the copied parameters."""
+    content = load_content(init)
+    if content["vocabulary"] != list(vocabulary.symbols):
+        raise UserError(f"{init}: has another vocabulary than the instances: train both on the same text")
+    copied = copy_weights(model, content["weights"])
+    log.info("%d of %d parameters come from %s", len(copied), len(list(model.parameters())), init)
+    return copied
+
+
+def _data_checksums(data: TaskData) -> dict[str, Any]:
+    checksums = {"train": data.train.manifest["sha256"], "dev": data.dev.manifest["sha256"]}
+    if data.pairs is not None:
+        checksums["pairs"] = data.pairs.manifest["sha256"]
+    if data.monolingual is not None:
+        checksums["monolingual"] = [data.monolingual_side, data.monolingual.manifest["sha256"]]
+    return checksums
+
+
+def _count_parameters(model: Transformer) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def _facts(trainer: Trainer) -> dict[str, Any]:
+    """What the provenance of a model says about its training."""
+    return {
+        "passes": trainer.passes(),
+        "n_parameters": _count_parameters(trainer.raw_module.model),
+        "best_step": trainer.state.best_step,
+        "steps": trainer.state.step,
+        "seconds": round(trainer.state.seconds, 1),
+        "device": str(trainer.fabric.device),
+        "n_devices": trainer.fabric.world_size,
+    }
 
 
 def _side(lang: str | None, pipeline: TextPipeline) -> Literal["src", "tgt"]:
-    """The side of parallel text in a language; None means the source language."""
+    """The side of parallel text that is in a language; None means the source language."""
     if lang in (None, pipeline.src_lang):
         return "src"
     if lang != pipeline.tgt_lang:

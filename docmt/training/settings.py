@@ -8,16 +8,16 @@ from docmt.instances.settings import RestorationSettings
 from docmt.settings import Settings
 
 TaskName = Literal["documents", "sentences", "pairs", "restoration"]
-"""What a training can learn: to translate documents, the sentences of these documents, or further sentence pairs; to
-restore noised documents of one language."""
+"""What a training can learn: to translate documents, the sentences of these documents, or further sentence pairs; or to
+restore noised monolingual documents."""
 
 
 class TrainingSettings(Settings):
     """A recipe. The defaults are those of G-Transformer trained from scratch (Appendix B.2, C.1)."""
 
     tasks: list[TaskName] = Field(["documents"], min_length=1)
-    """What is learnt; several take turns, one update each, and the first one counts for epochs and validation loss.
-    `documents`: the parallel documents as they are segmented; `sentences`: their sentences without context; `pairs`:
+    """What is learned; several tasks take turns, one update each, and the first determines epochs and validation loss.
+    `documents`: the parallel documents as segmented; `sentences`: their sentences without context; `pairs`:
     the dataset's `sentences`; `restoration`: its `monolingual` documents, noised (cross-task pre-training)."""
     restoration: RestorationSettings = RestorationSettings()
     """The noise of the task `restoration`."""
@@ -26,7 +26,7 @@ class TrainingSettings(Settings):
     pretrained_learning_rate: float = Field(1e-4, gt=0)
     """Peak learning rate of parameters copied from the model given as `--init`."""
     warmup_steps: int = Field(4000, ge=0)
-    """Updates of linear warm-up; after them the rate falls with the inverse square root of the update."""
+    """Updates of linear warm-up; afterwards the rate falls with the inverse square root of the update."""
     adam_beta1: float = Field(0.9, ge=0, lt=1)
     """Adam's first moment decay."""
     adam_beta2: float = Field(0.98, ge=0, lt=1)
@@ -34,16 +34,16 @@ class TrainingSettings(Settings):
     adam_epsilon: float = Field(1e-8, gt=0)
     """Adam's epsilon."""
     max_gradient_norm: float | None = Field(None, gt=0)
-    """Gradients are clipped to this norm; null never clips (the norm is logged all the same)."""
+    """Gradients are clipped to this norm; null never clips (the norm is logged in any case)."""
     label_smoothing: float = Field(0.1, ge=0, lt=1)
     """Probability mass spread evenly over the vocabulary."""
     word_dropout: float = Field(0.3, ge=0, lt=1)
-    """Share of source and target input words replaced by `<mask>`; marks are spared."""
+    """Share of source and target input words replaced by `<mask>`, except marks."""
     word_dropout_epochs: int | None = Field(None, ge=1)
     """Epochs with word dropout (the paper's code stops before its 30th or 40th epoch); null never stops."""
     drop_rst: float = Field(0.0, ge=0, le=1)
-    """Share of instances, drawn anew in each update, whose RST attention sees everything, as in decoding without trees;
-    1 never shows a tree, in validation neither. Models without RST attention ignore it."""
+    """Share of instances, drawn in each update, whose RST attention sees everything, as in decoding without trees;
+    1 never shows a tree, not even in validation. Models without RST attention ignore it."""
     max_batch_tokens: int = Field(4096, ge=1)
     """Most tokens of a batch, counted as max(source, target) over its instances."""
     accumulation_steps: int = Field(1, ge=1)
@@ -70,5 +70,5 @@ class TrainingSettings(Settings):
             raise ValueError("max_steps, max_epochs and patience are all null: training would never end")
         twice = next((name for name in self.tasks if self.tasks.count(name) > 1), None)
         if twice is not None:
-            raise ValueError(f"tasks holds {twice!r} twice")
+            raise ValueError(f"tasks includes {twice!r} twice")
         return self

@@ -3,17 +3,17 @@
 import logging
 import signal
 from types import FrameType
-from typing import Self
+from typing import Self, cast
 
 import torch
 from lightning.fabric import Fabric
 
+from docmt.training.launching import SIGNALS
+
 log = logging.getLogger(__name__)
 
-SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
 
-
-class Interrupted(Exception):
+class Interrupted(Exception):  # noqa: N818 - a request to stop, not an error
     """A signal asked to stop; the state is saved."""
 
     def __init__(self, signal_number: int) -> None:
@@ -22,13 +22,13 @@ class Interrupted(Exception):
 
 
 class StopSignals:
-    """Notes signals while it is entered as a context manager.
+    """A context manager that notes signals.
 
-    Processes must stop at the same update, though each learns of a signal at a moment of its own. So a signal counts
-    from the next `add_up` on, which all of them call together.
+    All processes must stop at the same update, although each notices a signal at a different moment. A signal therefore
+    takes effect at the next `add_up`, which they call together.
 
     Attributes:
-        number: the signal that counts, the same in all processes; None when there is none.
+        number: the signal in effect, the same in all processes; None if there is none.
     """
 
     def __init__(self, fabric: Fabric) -> None:
@@ -45,18 +45,24 @@ class StopSignals:
             signal.signal(number, handler)
 
     def add_up(self, *values: float) -> list[float]:
-        """The values summed over all processes."""
+        """Sum values over all processes."""
         if self.fabric.world_size == 1:
             self.number = self._noted
             return list(values)
         flags = [float(self._noted == number) for number in SIGNALS]
         mine = torch.tensor([*values, *flags], dtype=torch.float64, device=self.fabric.device)
-        *totals, term, user, interrupt = self.fabric.all_reduce(mine, reduce_op="sum").tolist()
+        summed = cast(torch.Tensor, self.fabric.all_reduce(mine, reduce_op="sum"))  # declared for collections, too
+        *totals, term, user, interrupt = summed.tolist()
         noted = (number for number, count in zip(SIGNALS, (term, user, interrupt), strict=True) if count)
         self.number = next(noted, None)
         return totals
 
+    def check(self) -> None:
+        """Raise Interrupted if a signal is in effect."""
+        if self.number is not None:
+            raise Interrupted(self.number)
+
     def _note(self, number: int, _: FrameType | None) -> None:
         if self._noted is None:
-            log.warning("%s: saving a checkpoint after the running update", signal.Signals(number).name)
+            log.warning("%s: saving a checkpoint after the current update", signal.Signals(number).name)
         self._noted = number

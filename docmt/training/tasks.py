@@ -1,6 +1,6 @@
 """Tasks: what a training learns in turn, and how each reads its instances (cross-task pre-training, §2.3 and §3).
 
-Each task has its own instances and its own passes over them. Which task an update belongs to follows from its number.
+Each task has its own instances and makes its own passes over them. The number of an update determines its task.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,21 +24,21 @@ from docmt.text.vocabulary import Vocabulary
 from docmt.training.settings import TaskName, TrainingSettings
 
 DEV_EPOCH = 0
-"""Development documents have the noise of this epoch in every validation, so that losses can be compared."""
+"""Every validation noises development documents as in this epoch, so that losses can be compared."""
 
 
 @dataclass(frozen=True)
 class Noise:
-    """Makes documents to restore of documents of one language."""
+    """Turns monolingual documents into documents to restore."""
 
     settings: RestorationSettings
     symbols: RestorationSymbols
     seed: int
 
     def apply(self, instance_set: InstanceSet, instances: np.ndarray, *, epoch: int) -> InstanceSet:
-        """The instances named, in this order, with the noise of an epoch on their source side."""
+        """Take the given instances, in this order, with the noise of an epoch on their source side."""
         packed, _ = noise_instances(
-            instance_set, instances, seed=self.seed, epoch=epoch, settings=self.settings, symbols=self.symbols
+            instance_set, instances.tolist(), seed=self.seed, epoch=epoch, settings=self.settings, symbols=self.symbols
         )
 
         def offsets(lengths: np.ndarray) -> np.ndarray:
@@ -57,7 +57,7 @@ class Noise:
 
 @dataclass(frozen=True)
 class Reading:
-    """The instances of one update as a task reads them: batches are numbers of instances in `instance_set`."""
+    """The instances of one update as a task reads them; batches are numbers of instances in `instance_set`."""
 
     instance_set: InstanceSet
     tokens: np.ndarray
@@ -72,9 +72,9 @@ class Task:
         name: as in the settings.
         train: what its passes run over.
         dev: what it is validated on, with noise where the task has some.
-        tags: what the sentences of both sides begin with; None for `<s>`.
+        tags: what the sentences of each side begin with; None for `<s>`.
         context: whether a context encoder reads the instances as documents.
-        noise: of the source side in training; None for none.
+        noise: of the source side in training, if any.
     """
 
     name: TaskName
@@ -86,11 +86,11 @@ class Task:
 
     @cached_property
     def tokens(self) -> np.ndarray:
-        """Tokens of each training instance, as batches count them; int64."""
+        """The tokens of each training instance, as batches count them; int64."""
         return self.train.n_tokens()
 
     def read(self, batches: Sequence[np.ndarray], *, epoch: int) -> Reading:
-        """The batches of an update as they are in an epoch."""
+        """Read the batches of an update, as they are in an epoch."""
         if self.noise is None:
             return Reading(self.train, self.tokens, list(batches))
         noised = self.noise.apply(self.train, np.concatenate(batches), epoch=epoch)
@@ -100,19 +100,19 @@ class Task:
     def collate(
         self, instance_set: InstanceSet, instances: np.ndarray, settings: ModelSettings, *, device: torch.device | str
     ) -> Batch:
-        """A batch of instances of `dev` or of a reading."""
-        return collate(instance_set, instances, settings, tags=self.tags, context=self.context, device=device)
+        """Collate instances of `dev` or of a reading into a batch."""
+        return collate(instance_set, instances.tolist(), settings, tags=self.tags, context=self.context, device=device)
 
 
 @dataclass(frozen=True)
 class TaskData:
-    """What tasks are made of.
+    """The data of all tasks.
 
     Attributes:
         train, dev: parallel documents, in the segmentation of the system.
         pairs: sentence pairs for pre-training, or None.
         monolingual: documents of one language, or None.
-        monolingual_side: the side of parallel documents that has the language of `monolingual`.
+        monolingual_side: the side of parallel documents that is in the language of `monolingual`.
     """
 
     train: InstanceSet
@@ -125,19 +125,17 @@ class TaskData:
 def build_tasks(
     settings: TrainingSettings, data: TaskData, vocabulary: Vocabulary, pipeline: TextPipeline, *, seed: int
 ) -> list[Task]:
-    """The tasks of a recipe, in its order.
+    """Build the tasks of a recipe, in its order.
 
     Raises:
-        UserError: a task has no data, data have no task, or the vocabulary has no tag of a language or no masks.
+        UserError: a task has no data, data have no task, or the vocabulary lacks a language tag or the masks.
     """
     for name, option, instance_set in (
         ("pairs", "--sentences", data.pairs),
         ("restoration", "--monolingual", data.monolingual),
     ):
-        if name in settings.tasks and instance_set is None:
-            raise UserError(f"training.tasks holds {name!r}, which needs {option} FOLDER")
         if name not in settings.tasks and instance_set is not None:
-            raise UserError(f"{option} is given, but training.tasks does not hold {name!r}: add it or leave it out")
+            raise UserError(f"{option}: training.tasks does not include {name!r}: add it or remove {option}")
 
     tags = language_tags(vocabulary, pipeline)
 
@@ -148,16 +146,17 @@ def build_tasks(
         return Task("sentences", as_sentences(data.train), as_sentences(data.dev), tags, "none")
 
     def pairs() -> Task:
-        return Task("pairs", data.pairs, as_sentences(data.dev), tags, "none")
+        return Task("pairs", _required(data.pairs, "pairs", "--sentences"), as_sentences(data.dev), tags, "none")
 
     def restoration() -> Task:
+        documents = _required(data.monolingual, "restoration", "--monolingual")
         noise = Noise(settings.restoration, RestorationSymbols.of(vocabulary), seed)
         side = data.monolingual_side
         lang = getattr(pipeline, f"{side}_lang")
         dev = one_side(data.dev, side)
         dev = noise.apply(dev, np.arange(len(dev)), epoch=DEV_EPOCH)
-        twice = LanguageTags.of(vocabulary, src_lang=lang, tgt_lang=lang)
-        return Task("restoration", data.monolingual, dev, twice, noise=noise)
+        both = LanguageTags.of(vocabulary, src_lang=lang, tgt_lang=lang)
+        return Task("restoration", documents, dev, both, noise=noise)
 
     builders: dict[TaskName, Callable[[], Task]] = {
         "documents": documents,
@@ -168,8 +167,14 @@ def build_tasks(
     return [builders[name]() for name in settings.tasks]
 
 
+def _required(instance_set: InstanceSet | None, task: TaskName, option: str) -> InstanceSet:
+    if instance_set is None:
+        raise UserError(f"training.tasks includes {task!r}, which needs {option} FOLDER")
+    return instance_set
+
+
 def one_side(instance_set: InstanceSet, side: Literal["src", "tgt"]) -> InstanceSet:
-    """One side of parallel documents, `src` or `tgt`, as both sides; without trees."""
+    """Use one side of parallel documents, `src` or `tgt`, as both sides; without trees."""
     tokens, offsets = getattr(instance_set, f"{side}_tokens"), getattr(instance_set, f"{side}_offsets")
     return replace(
         instance_set, src_tokens=tokens, src_offsets=offsets, tgt_tokens=tokens, tgt_offsets=offsets, trees=None

@@ -1,8 +1,9 @@
 """The training loop.
 
-Every update is a function of the settings, the seed and the state before it: the order of batches, dropout of words
-and trees and dropout are seeded by (seed, update). So a killed and resumed training equals an uninterrupted one, on a
-CPU bit by bit. Several devices share each update: what it reads and drops is the same for any number of them.
+Every update is a function of the settings, the seed and the state before it: the order of batches, the dropout of
+words and trees, and dropout in the model are seeded by (seed, update). A training that is killed and resumed therefore
+equals an uninterrupted one, on a CPU bit by bit. Several devices share each update, and what it reads and drops does
+not depend on their number.
 """
 
 import contextlib
@@ -38,7 +39,7 @@ from docmt.training.memory import explained_memory, probe_memory
 from docmt.training.optimizer import build_optimizer, set_learning_rate
 from docmt.training.progress import write_history, write_progress
 from docmt.training.settings import TrainingSettings
-from docmt.training.state import TaskState, TrainingState, Window
+from docmt.training.state import Session, TaskState, TrainingState
 from docmt.training.stopping import Interrupted, StopSignals
 from docmt.training.tasks import Reading, Task
 from docmt.training.validation import Validator
@@ -46,23 +47,23 @@ from docmt.training.validation import Validator
 log = logging.getLogger(__name__)
 
 TASKS = 0x7461736B
-"""Part of the seeds of all tasks but the first, with their number: none repeats another one's random numbers."""
+"""With the number of a task, part of the seeds of all but the first, so that no two draw the same random numbers."""
 IDLE_LIMIT = 0.05
-"""Devices that wait more than this share of their time are worth a warning."""
+"""The log warns if devices wait for more than this share of their time."""
 
 
 class Trainer:
-    """Trains one model on one task, or on several that take turns.
+    """Trains a model on one task, or on several that take turns.
 
     Args:
-        model: on the CPU; its initial weights count when there is no checkpoint.
+        model: on the CPU; its initial weights are used if there is no checkpoint.
         pretrained: names of parameters that were copied from another model.
         tasks: in the order of their turns, one update each.
         settings: the recipe.
         seed: of order, word dropout and dropout.
-        folder: for checkpoints and the running history.
+        folder: for checkpoints, and the history so far.
         fabric: devices and precision.
-        n_specials: ids below it are no words.
+        n_specials: ids below this are not words.
     """
 
     def __init__(
@@ -91,14 +92,16 @@ class Trainer:
         self.validator = Validator(module, tasks=self.tasks, settings=settings, fabric=fabric, signals=self.signals)
 
     def run(self) -> Transformer:
-        """Train until a limit or the patience is reached; returns the model with the best weights, on the CPU.
+        """Train until a limit is reached or patience runs out; returns the model with the best weights, on the CPU.
 
         Raises:
-            Interrupted: SIGTERM, SIGUSR1 or SIGINT came; the state after the running update is saved.
+            Interrupted: SIGTERM, SIGUSR1 or SIGINT came; the state after the current update is saved.
             UserError: loss or gradients are no longer finite, memory or the disk is too small, or the best weights
-                were damaged meanwhile.
+                have been damaged.
         """
         is_resumed = self._resume()
+        if not self._is_done():
+            self.state.sessions.append(Session(self.state.step))
         with self.signals:
             if not self._is_done() and (not is_resumed or self.fabric.device.type == "cuda"):
                 self._probe_memory()
@@ -106,6 +109,7 @@ class Trainer:
             self._train()
         if self.fabric.is_global_zero:
             write_history(self.checkpoints.folder / "history.csv", self.state, checksum=False)
+        assert self.state.best_step is not None  # every training ends with a validation
         model = self.raw_module.model
         model.load_state_dict(self.checkpoints.load_best(self.state.best_step))
         self.fabric.barrier()
@@ -115,7 +119,7 @@ class Trainer:
         state, settings = self.state, self.settings
         is_quiet = None if self.fabric.is_global_zero else True
         with tqdm(desc="train", unit=" update", total=settings.max_steps, initial=state.step, disable=is_quiet) as bar:
-            if self._is_validation_due():  # a signal broke it off before the checkpoint that we resumed from
+            if self._is_validation_due():  # a signal interrupted it before the checkpoint that we resumed from
                 self._validate_and_save(bar)
             self._end_pass(bar)
             while not self._is_done():
@@ -147,11 +151,11 @@ class Trainer:
         return self._turn(state.step - 1) == 0 and state.tasks[0].position == 0
 
     def _turn(self, step: int) -> int:
-        """The number of the task of the update after `step` others."""
+        """The number of the task of update `step` + 1."""
         return step % len(self.tasks)
 
     def _end_pass(self, bar: tqdm) -> None:
-        """Begin the next pass over the instances of the task that was just trained, if it has read them all."""
+        """Start the next pass over the instances of the task just trained, if it has read all of them."""
         state = self.state
         number = self._turn(state.step - 1)
         task = state.tasks[number]
@@ -163,7 +167,7 @@ class Trainer:
             self._validate_and_save(bar)
 
     def _updates(self, number: int) -> list[list[np.ndarray]]:
-        """The batches of each update of a task's running pass."""
+        """The batches of each update in the current pass of a task."""
         epoch = self.state.tasks[number].epoch
         drawn = self._passes[number]
         if drawn is None or drawn[0] != epoch:
@@ -180,17 +184,17 @@ class Trainer:
 
     @staticmethod
     def _stream(number: int) -> tuple[int, ...]:
-        """What the random numbers of a task are seeded with besides seed and position."""
+        """The part of a task's seeds that does not depend on its progress."""
         return (TASKS, number) if number else ()
 
     def _update(self, drawn: list[np.ndarray]) -> None:
-        """One update of the weights from the batches that were drawn for it, of which this process reads its share."""
+        """Update the weights from the batches drawn for this update, of which this process reads its share."""
         state, settings = self.state, self.settings
         started = time.perf_counter()
         step = state.step + 1
         self._seed_dropout(step)
-        task = state.tasks[self._turn(state.step)]
-        reading = self.task.read(drawn, epoch=task.epoch)
+        number = self._turn(state.step)
+        reading = self.task.read(drawn, epoch=state.tasks[number].epoch)
         src_inputs, tgt_inputs = n_inputs(reading.instance_set, np.concatenate(reading.batches), self.model_settings)
         n_labels = int(tgt_inputs.sum())
         self.module.train()
@@ -205,19 +209,16 @@ class Trainer:
         self.optimizer.step()
         self.optimizer.zero_grad()
         self.last_rate, self.last_norm = rate, norm
-        n_tokens = int(src_inputs.sum()) + n_labels
-        seconds = time.perf_counter() - started
-        state.tokens += n_tokens
-        state.seconds += seconds
-        window = state.window
-        for sums in (window, task):
-            sums.loss += loss_sum
-            sums.labels += n_labels
-        window.tokens += n_tokens
-        window.seconds += seconds
+        state.add_update(
+            number,
+            loss=loss_sum,
+            labels=n_labels,
+            tokens=int(src_inputs.sum()) + n_labels,
+            seconds=time.perf_counter() - started,
+        )
 
     def _seed_dropout(self, step: int) -> None:
-        """Dropout of each process and update is its own; the first process draws as a single one does."""
+        """Seed dropout for this process and update; the first process draws the same numbers as a single one."""
         rank = [self.fabric.global_rank] if self.fabric.global_rank else []
         torch.manual_seed(int(np.random.SeedSequence((self.seed, step, *rank)).generate_state(1)[0]))
 
@@ -227,7 +228,7 @@ class Trainer:
         return self.tasks[self._turn(self.state.step)]
 
     def _backward(self, reading: Reading, n_labels: int) -> float:
-        """Gradients of the update's mean loss over all devices, from this process's share; its sum of losses."""
+        """Compute gradients of the mean loss over all devices from the share of this process; returns its loss sum."""
         n_ranks = self.fabric.world_size
         shares = share_update(
             reading.batches,
@@ -239,7 +240,7 @@ class Trainer:
         share = shares[self.fabric.global_rank]
         draws = self._draws(reading)
         weight = 1.0
-        if not share:  # all processes must take part in the exchange of gradients
+        if not share:  # all processes must take part in exchanging gradients
             share, weight = [reading.batches[0][:1]], 0.0
         loss_sum = 0.0
         for number, instances in enumerate(share, start=1):
@@ -248,13 +249,13 @@ class Trainer:
                 self.fabric.no_backward_sync(self.module) if number < len(share) else contextlib.nullcontext(),
             ):
                 loss = self.module(self._training_batch(reading, instances, draws)) * weight
-                # Devices average their gradients; the mean over all labels is the sum of theirs.
+                # Devices average their gradients, but the mean over all labels is the sum of their parts.
                 self.fabric.backward(loss / (n_labels / n_ranks))
             loss_sum += float(loss.detach())
         return loss_sum
 
     def _draws(self, reading: Reading) -> dict[int, Draws]:
-        """The random numbers of each instance of the running update."""
+        """The random numbers of each instance in the current update."""
         turn = self._turn(self.state.step)
         task, draws = self.state.tasks[turn], {}
         for number, instances in enumerate(reading.batches):
@@ -272,7 +273,7 @@ class Trainer:
         return drop_trees(batch, np.array([n.tree for n in numbers]), probability=settings.drop_rst)
 
     def _after_update(self, bar: tqdm) -> None:
-        """Log, validate, save and stop where they are due."""
+        """Log, validate, save and stop when due."""
         state, settings = self.state, self.settings
         if state.step % settings.log_every_steps == 0:
             self._log_window(bar)
@@ -280,29 +281,11 @@ class Trainer:
             self._validate_and_save(bar)
         elif state.step % settings.checkpoint_every_steps == 0 or self.signals.number is not None:
             self._save()
-        if self.signals.number is not None and not (self._is_done() and state.validated_step == state.step):
-            raise Interrupted(self.signals.number)
+        if not (self._is_done() and state.validated_step == state.step):
+            self.signals.check()
 
     def _log_window(self, bar: tqdm) -> None:
-        """Add a row to the history and start a new window."""
-        state, window = self.state, self.state.window
-        row = {
-            "step": state.step,
-            "epoch": state.epoch,
-            "tokens": state.tokens,
-            "seconds": round(state.seconds, 3),
-            "tokens_per_second": round(window.tokens / window.seconds),
-            "learning_rate": self.last_rate,
-            "gradient_norm": self.last_norm,
-            "train_loss": window.loss / window.labels,
-        }
-        if len(self.tasks) > 1:
-            row |= {f"train_loss_{task.name}": task.loss / task.labels for task in state.tasks if task.labels}
-            row |= self._passes_made()
-        state.history.append(row)
-        state.window = Window()
-        for task in state.tasks:
-            task.loss, task.labels = 0.0, 0
+        row = self.state.end_window(learning_rate=self.last_rate, gradient_norm=self.last_norm, passes=self.passes())
         bar.set_postfix(loss=f"{row['train_loss']:.3f}", tok_s=row["tokens_per_second"])
         if bar.disable:
             log.info(
@@ -311,54 +294,37 @@ class Trainer:
             )
         self._write_progress()
 
-    def _passes_made(self) -> dict[str, float]:
-        """How often each task has read its instances, as columns of the history."""
-        return {f"passes_{name}": passes for name, passes in self.passes().items()}
-
     def passes(self) -> dict[str, float]:
-        """How often each task has read its instances (Table 10 of the paper), by the task's name."""
+        """How often each task has read its instances (Table 10 of the paper), by name."""
         return {
             task.name: round(task.epoch + task.position / len(self._updates(number)), 4)
             for number, task in enumerate(self.state.tasks)
         }
 
     def _validate_and_save(self, bar: tqdm) -> None:
-        """Validate, and keep the weights when they are the best so far; a signal leaves the validation for later.
+        """Validate, and keep the weights if they are the best so far.
 
-        Raises Interrupted when a signal came and the training is not over.
+        Raises:
+            Interrupted: a signal came first; the training is saved, and validates after resuming.
         """
         state = self.state
-        measured = None if self.signals.number is not None else self.validator.run()
-        if measured is not None:
-            self._note_validation(measured)
-            bar.set_postfix(dev_loss=f"{measured['dev_loss']:.4f}")
-        self._save()
-        if measured is None:
-            raise Interrupted(self.signals.number)
-        log.info(
-            "update %d  epoch %d  validation loss %.4f  best %.4f",
-            *(state.step, state.epoch, measured["dev_loss"], state.best_loss),
-        )
-
-    def _note_validation(self, measured: dict[str, float]) -> None:
-        state, loss = self.state, measured["dev_loss"]
+        try:
+            self.signals.check()
+            measured = self.validator.run()
+        except Interrupted:
+            self._save()
+            raise
+        loss = measured["dev_loss"]
         if not math.isfinite(loss):
             raise UserError(f"training: validation loss is {loss} after update {state.step}: lower learning_rate")
-        if not state.history or state.history[-1]["step"] != state.step:
-            state.history.append({"step": state.step, "tokens": state.tokens, "seconds": round(state.seconds, 3)})
-        state.history[-1] |= {"epoch": state.epoch, **measured}
-        if len(self.tasks) > 1:
-            state.history[-1] |= self._passes_made()
-        state.validated_step = state.step
-        if state.best_loss is None or loss < state.best_loss:
-            state.best_loss, state.best_step, state.validations_without_gain = loss, state.step, 0
-            if self.fabric.is_global_zero:
-                self.checkpoints.save_best(state.step, self.raw_module.model.state_dict())
-        else:
-            state.validations_without_gain += 1
+        if state.add_validation(measured, passes=self.passes()) and self.fabric.is_global_zero:
+            self.checkpoints.save_best(state.step, self.raw_module.model.state_dict())
+        bar.set_postfix(dev_loss=f"{loss:.4f}")
+        self._save()
+        log.info("update %d  epoch %d  validation loss %.4f  best %.4f", state.step, state.epoch, loss, state.best_loss)
 
     def _save(self) -> None:
-        """The first process writes a checkpoint, the others wait for it."""
+        """Let the first process write a checkpoint while the others wait."""
         if self.fabric.is_global_zero:
             content: dict[str, Any] = {
                 "state": self.state.to_dict(),
@@ -377,7 +343,7 @@ class Trainer:
             write_progress(path, self.state, max_steps=self.settings.max_steps)
 
     def _resume(self) -> bool:
-        """Go on from the newest valid checkpoint, the same in all processes; False when there is none."""
+        """Resume from the newest valid checkpoint, the same in all processes; returns False if there is none."""
         content = None
         if self.fabric.is_global_zero:
             content = self.checkpoints.load_newest(max_step=self.settings.max_steps)

@@ -18,7 +18,7 @@ from docmt.training.tasks import Task
 log = logging.getLogger(__name__)
 
 ENTROPY_BATCHES = 4
-"""Validation batches on which attention entropies are measured."""
+"""Number of validation batches on which attention entropies are measured."""
 
 
 class Validator:
@@ -26,10 +26,10 @@ class Validator:
 
     Args:
         module: the model with its loss, not wrapped for several devices.
-        tasks: the first one decides which weights are the best.
+        tasks: the first one determines the best weights.
         settings: the recipe.
         fabric: devices and precision.
-        signals: a signal ends a validation early.
+        signals: a signal interrupts a validation.
     """
 
     def __init__(
@@ -44,23 +44,26 @@ class Validator:
         self.module, self.tasks, self.settings = module, tasks, settings
         self.fabric, self.signals = fabric, signals
 
-    def run(self) -> dict[str, float] | None:
-        """`dev_loss` and `dev_nll` of the first task in nats per label, entropies in bits; of several tasks the
-        `dev_loss_{task}` of each. None when a signal came before the end.
+    def run(self) -> dict[str, float]:
+        """Validate all tasks.
+
+        Returns:
+            `dev_loss` and `dev_nll` of the first task in nats per label, entropies in bits; with several tasks also the
+            `dev_loss_{task}` of each.
+
+        Raises:
+            Interrupted: a signal came before the end.
         """
         measured = self._run(self.tasks[0], has_entropies=True)
-        if len(self.tasks) == 1 or measured is None:
+        if len(self.tasks) == 1:
             return measured
         measured[f"dev_loss_{self.tasks[0].name}"] = measured["dev_loss"]
         for task in self.tasks[1:]:
-            further = self._run(task, has_entropies=False)
-            if further is None:
-                return None
-            measured[f"dev_loss_{task.name}"] = further["dev_loss"]
+            measured[f"dev_loss_{task.name}"] = self._run(task, has_entropies=False)["dev_loss"]
         return measured
 
     @torch.no_grad()
-    def _run(self, task: Task, *, has_entropies: bool) -> dict[str, float] | None:
+    def _run(self, task: Task, *, has_entropies: bool) -> dict[str, float]:
         n_ranks, rank = self.fabric.world_size, self.fabric.global_rank
         self.module.eval()
         batches = validation_batches(task.dev, max_tokens=self.settings.max_batch_tokens)
@@ -74,8 +77,8 @@ class Validator:
                     sums += self._sums(task, batches[first + rank], meter if is_metered else None)
                 self.signals.add_up()
                 if self.signals.number is not None:
-                    log.info("this validation is broken off and made again after the resume")
-                    return None
+                    log.info("validation interrupted; it will be repeated after resuming")
+                self.signals.check()
         smoothed, plain, count = self.signals.add_up(*sums.tolist())
         losses = {"dev_loss": smoothed / count, "dev_nll": plain / count}
         if not has_entropies:
@@ -91,6 +94,6 @@ class Validator:
             return self.module.validate(batch)
 
     def batch(self, task: Task, instances: np.ndarray) -> Batch:
-        """With trees, unless the model never sees one."""
+        """Collate development instances; with trees, unless the model never sees any in training."""
         batch = task.collate(task.dev, instances, self.module.model.settings, device=self.fabric.device)
         return drop_trees(batch, np.zeros(len(instances)), probability=float(self.settings.drop_rst == 1))

@@ -13,13 +13,15 @@ def build_arguments(study, out, **changes):
     folder = study.folder
     values = {
         "settings": "{}",
-        "src": folder / "train.bpe.en",
-        "tgt": folder / "train.bpe.de",
+        "texts": [folder / "train.bpe.en", folder / "train.bpe.de"],
         "documents": folder / "train.documents.tsv",
         "vocabulary": folder / "vocabulary.txt",
         "out": out,
     } | changes
-    return ["instances", "build", *(str(part) for name, value in values.items() for part in (f"--{name}", value))]
+    arguments = ["instances", "build"]
+    for name, value in values.items():
+        arguments += [f"--{name}", *(map(str, value) if isinstance(value, list) else [str(value)])]
+    return arguments
 
 
 def test_build_and_statistics(study_files, tmp_path):
@@ -41,7 +43,9 @@ def test_build_and_statistics(study_files, tmp_path):
     [
         ({"settings": '{"max_token": 3}'}, "instances.max_token: unknown key; did you mean 'max_tokens'?"),
         ({"settings": "{"}, "not JSON"),
-        ({"src": "missing.en"}, "missing.en: no such file"),
+        ({"texts": ["missing.en", "missing.de"]}, "missing.en: no such file"),
+        ({"texts": ["a", "b", "c"]}, "--texts: 3 files: give source and target, or one file of monolingual text"),
+        ({"texts": ["train.bpe.en"], "discourse": ["trees"]}, "--discourse: monolingual text is restored without"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(study_files, tmp_path, capsys, changes, message):

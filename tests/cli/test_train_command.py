@@ -4,6 +4,7 @@ import pytest
 from core_fixtures import RECIPE, model_settings, train_arguments
 
 from docmt.cli.main import main
+from docmt.files import read_json
 from docmt.models.model_file import load_model
 
 SETTINGS = {"model": model_settings().model_dump(), "training": RECIPE | {"max_steps": 2}}
@@ -15,7 +16,17 @@ def test_a_training_writes_model_and_history(study_files, tmp_path):
     assert trained.provenance["seed"] == 1
     assert trained.provenance["settings"]["training"]["max_steps"] == 2
     assert trained.provenance["fingerprint"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".checksums", "checkpoints", "history.csv", "model.pt"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        ".checksums",
+        "checkpoints",
+        "history.csv",
+        "model.job.json",
+        "model.pt",
+    ]
+    facts = read_json(tmp_path / "model.job.json")
+    assert (facts["device"], facts["n_devices"]) == ("cpu", 1)
+    assert [session["from_update"] for session in facts["sessions"]] == [0]
+    assert facts["sessions"][0]["seconds"] > 0
 
 
 @pytest.mark.parametrize(

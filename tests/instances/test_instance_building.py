@@ -114,8 +114,11 @@ def write_files(folder, *, src="a b\n\nc\n", tgt="b\nd@@ e\n\n", index="document
     (folder / "t.tgt").write_text(tgt, "utf-8")
     (folder / "t.tsv").write_text(index, "utf-8")
     VOCABULARY.save(folder / "vocabulary.txt")
-    names = {"src": "t.src", "tgt": "t.tgt", "documents": "t.tsv", "vocabulary": "vocabulary.txt"}
-    return {name: folder / file for name, file in names.items()} | {"settings": InstancesSettings()}
+    names = {"documents": "t.tsv", "vocabulary": "vocabulary.txt"}
+    return {name: folder / file for name, file in names.items()} | {
+        "texts": [folder / "t.src", folder / "t.tgt"],
+        "settings": InstancesSettings(),
+    }
 
 
 def test_round_trip_through_files(tmp_path):
@@ -157,7 +160,7 @@ def test_files_that_do_not_fit_are_refused(tmp_path, change, message):
 
 def test_bytes_that_are_not_utf8_are_refused_with_their_line(tmp_path):
     files = write_files(tmp_path)
-    files["src"].write_bytes(b"a\n\xff\nc\n")
+    files["texts"][0].write_bytes(b"a\n\xff\nc\n")
     with pytest.raises(UserError, match=r"t\.src: line 2 is not UTF-8"):
         build_from_files(**files)
 

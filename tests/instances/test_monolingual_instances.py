@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from docmt.cli.main import main
 from docmt.corpora.documents import DocumentIndex, write_index
 from docmt.errors import UserError
-from docmt.files import read_json, write_lines
+from docmt.files import read_json, sha256_file, write_lines
 from docmt.instances.building import build_instances
-from docmt.instances.monolingual import build_monolingual
 from docmt.instances.restoration import RestorationSymbols, noise_instances
 from docmt.instances.settings import InstancesSettings, RestorationSettings
 from docmt.instances.statistics import instance_statistics
@@ -25,7 +24,7 @@ SENTENCES = st.lists(st.sampled_from([*WORDS, "unknown", "[MASK1]"]), max_size=6
 def build(documents, **values):
     index = DocumentIndex(tuple(f"d{i}" for i in range(len(documents))), tuple(map(len, documents)))
     sentences = [sentence for document in documents for sentence in document]
-    return build_monolingual(sentences, index, VOCABULARY, InstancesSettings(**values))
+    return build_instances(sentences, None, index, VOCABULARY, InstancesSettings(**values))
 
 
 @given(
@@ -56,6 +55,15 @@ def test_documents_longer_than_30_sentences_are_cut_and_counted():
     assert instance_statistics(built)["sentences_per_instance"] == 19.4
 
 
+def test_sentences_are_read_as_a_stream_and_a_subset_is_counted():
+    index = DocumentIndex(("x", "y", "z"), (1, 2, 1))
+    stream = iter([["a"], ["b"], ["d"], ["a", "b"]])
+    built = build_instances(stream, None, index, VOCABULARY, InstancesSettings(min_document_tokens=4))
+    assert built.documents.tolist() == [1, 2]
+    assert built.tgt_tokens is built.src_tokens
+    assert built.manifest["counts"]["instances_left_out"] == 1
+
+
 def test_one_side_is_stored_and_both_come_back(tmp_path):
     built = build([[["a", "b"], [], ["d"]]] * 3, max_sentences=30)
     save_instances(tmp_path / "mono", built)
@@ -74,15 +82,15 @@ def test_one_side_is_stored_and_both_come_back(tmp_path):
 
 @pytest.fixture
 def files(tmp_path):
-    write_lines(tmp_path / "text", ["a b", "", "d"])
+    write_lines(tmp_path / "texts", ["a b", "", "d"])
     write_index(tmp_path / "documents", DocumentIndex(("x", "y"), (2, 1)))
     VOCABULARY.save(tmp_path / "vocabulary")
     return tmp_path
 
 
 def arguments(folder, **changes):
-    values = {name: folder / name for name in ("text", "documents", "vocabulary", "out")} | changes
-    return ["instances", "build-monolingual", *(str(part) for name in values for part in (f"--{name}", values[name]))]
+    values = {name: folder / name for name in ("texts", "documents", "vocabulary", "out")} | changes
+    return ["instances", "build", *(str(part) for name in values for part in (f"--{name}", values[name]))]
 
 
 def test_build_on_the_command_line(files):
@@ -91,14 +99,15 @@ def test_build_on_the_command_line(files):
     assert manifest["monolingual"]
     assert manifest["counts"]["instances"] == 3
     assert manifest["provenance"]
+    assert manifest["vocabulary_sha256"] == sha256_file(files / "vocabulary")
     assert len(load_instances(files / "out")) == 3
 
 
 @pytest.mark.parametrize(
     ("name", "lines", "message"),
     [
-        ("text", ["a"], "1 lines, but the document index counts 3"),
-        ("text", [], "the text is empty"),
+        ("texts", ["a"], "texts: 1 lines, but {folder}/documents counts 3 sentences"),
+        ("texts", [], "the text is empty"),
         ("vocabulary", None, "no [MASK1] and [MASK2]"),
     ],
 )
@@ -109,7 +118,7 @@ def test_bad_files_are_named_in_one_line(files, capsys, name, lines, message):
         write_lines(files / name, lines)
     assert main(arguments(files)) == 2
     error = capsys.readouterr().err
-    assert message in error
+    assert message.format(folder=files) in error
     assert str(files / name) in error
     assert error.count("\n") == 1
     assert not (files / "out").exists()
@@ -117,4 +126,4 @@ def test_bad_files_are_named_in_one_line(files, capsys, name, lines, message):
 
 def test_an_index_of_other_sentences_is_refused():
     with pytest.raises(UserError, match="1 lines, but the document index counts 2"):
-        build_monolingual([["a"]], DocumentIndex(("x",), (2,)), VOCABULARY, InstancesSettings())
+        build_instances([["a"]], None, DocumentIndex(("x",), (2,)), VOCABULARY, InstancesSettings())

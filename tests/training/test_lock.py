@@ -105,5 +105,5 @@ def test_without_locks_there_is_a_warning(tmp_path, monkeypatch, caplog):
     with caplog.at_level(logging.WARNING), FolderLock(tmp_path):
         assert json.loads((tmp_path / "running.json").read_text())["pid"] == os.getpid()
         assert is_running(tmp_path)
-    assert "has no locks" in caplog.text
+    assert "does not support locks" in caplog.text
     assert not is_running(tmp_path)

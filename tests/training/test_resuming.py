@@ -15,10 +15,12 @@ import pytest
 import torch
 from core_fixtures import RECIPE, assert_same_training, model_settings, run_training, train_arguments
 
+from docmt.files import read_json
 from docmt.instances.storage import load_instances
 from docmt.models.model_file import load_model
 from docmt.training.batches import fill_batches
 from docmt.training.checkpoints import CheckpointFolder
+from docmt.training.state import TrainingState
 from docmt.training.stopping import Interrupted
 from docmt.training.trainer import Trainer
 from docmt.training.validation import Validator
@@ -85,7 +87,7 @@ def test_dropped_trees_are_drawn_again_after_a_resume(study_files, tmp_path, sto
 
 @pytest.mark.parametrize("step", [8, 12])
 def test_a_signal_does_not_wait_for_a_validation(study_files, tmp_path, whole, monkeypatch, step):
-    """One that is running is broken off, and made again after the resume; at the end of the training as well."""
+    """It interrupts a validation, which is repeated after resuming; at the end of the training as well."""
     validate = Validator._sums
     validated = []
 
@@ -138,6 +140,17 @@ def test_many_interruptions_in_a_row(study_files, tmp_path, whole, stop_at, monk
             run_training(study_files, tmp_path)
         monkeypatch.undo()
     assert_same_training(run_training(study_files, tmp_path), whole)
+    sessions = read_json(tmp_path / "model.job.json")["sessions"]
+    assert [session["from_update"] for session in sessions] == list(range(12))
+    assert sum(session["seconds"] for session in sessions) == pytest.approx(
+        pd.read_csv(tmp_path / "history.csv")["seconds"].iloc[-1], abs=0.01
+    )
+
+
+def test_a_state_without_sessions_is_one_of_an_older_version():
+    values = TrainingState(step=3).to_dict()
+    del values["sessions"]
+    assert TrainingState.from_dict(values) == TrainingState(step=3)
 
 
 def test_a_signal_at_the_end_of_an_epoch(study_files, tmp_path, stop_at, monkeypatch):
@@ -207,7 +220,7 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before(study_files, tmp_path,
     folder = checkpoint_folder(tmp_path)
     spoil(folder / "step-000000008.pt", kind)
     assert_same_training(run_training(study_files, tmp_path), whole)
-    assert "step-000000008.pt is damaged or unfinished, passed over" in caplog.text
+    assert "step-000000008.pt: skipped, damaged or unfinished" in caplog.text
 
 
 @pytest.mark.parametrize("content", [None, "", "[]", '{"sha256": 1}'])
@@ -226,7 +239,7 @@ def test_damaged_best_weights_take_their_checkpoints_with_them(study_files, tmp_
     assert "best weights are missing or damaged" in caplog.text
 
 
-def test_when_everything_is_damaged_training_starts_anew(study_files, tmp_path, whole):
+def test_when_everything_is_damaged_training_starts_over(study_files, tmp_path, whole):
     run_training(study_files, tmp_path)
     for path in checkpoint_folder(tmp_path).glob("*.pt"):
         spoil(path, "bit")
@@ -296,5 +309,6 @@ def test_the_command_killed_at_random_moments_equals_an_uninterrupted_training(s
         assert not (killed / "model.pt").exists()
         assert not (killed / "history.csv").exists()
     done = subprocess.run(arguments, capture_output=True, text=True, check=False)
-    assert done.returncode == 0 and "resumed after update" in done.stderr, done.stderr
+    assert done.returncode == 0, done.stderr
+    assert "resumed after update" in done.stderr
     assert_same_training((load_model(killed / "model.pt"), pd.read_csv(killed / "history.csv")), whole)

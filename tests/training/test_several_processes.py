@@ -33,7 +33,8 @@ def start(study, folder, recipe, **options):
 def wait_for(folder, pattern, process):
     deadline = time.monotonic() + 300
     while not list((folder / "checkpoints").glob(pattern)):
-        assert process.poll() is None and time.monotonic() < deadline, process.communicate()
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
         time.sleep(0.01)
 
 
@@ -55,7 +56,7 @@ def without_times(history):
 
 
 def test_two_processes_have_the_losses_of_one(study_files, tmp_path):
-    """With dropped words and trees; then one process goes on from the checkpoint of the two."""
+    """With dropped words and trees; then one process resumes from the checkpoint of the two."""
     one, expected = run_training(
         study_files, tmp_path / "one", architecture="rst_mix", model={"dropout": 0.0}, training=VALUES
     )
@@ -87,7 +88,7 @@ def test_a_signal_reaches_all_processes_and_the_training_goes_on(study_files, tm
     process = start(study_files, tmp_path, {"max_steps": 100_000})
     wait_for(tmp_path, "*/step-*.json", process)
     workers = children(process)
-    with pytest.raises(UserError, match=f"another trainer works here: host .*, process {workers[0]}, job"):
+    with pytest.raises(UserError, match=f"another trainer is running here: host .*, process {workers[0]}, job"):
         run_training(study_files, tmp_path, architecture="rst_mix", model={"dropout": 0.0})
     process.send_signal(signal.SIGUSR1)
     _, messages = process.communicate(timeout=300)

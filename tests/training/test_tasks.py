@@ -290,10 +290,10 @@ def test_the_schedule_is_that_of_the_paper():
 @pytest.mark.parametrize(
     ("tasks", "changes", "message"),
     [
-        (["pairs"], {"pairs": None, "monolingual": None}, "holds 'pairs', which needs --sentences FOLDER"),
+        (["pairs"], {"pairs": None, "monolingual": None}, "includes 'pairs', which needs --sentences FOLDER"),
         (["restoration"], {"pairs": None, "monolingual": None}, "'restoration', which needs --monolingual FOLDER"),
-        (["documents"], {"monolingual": None}, "--sentences is given, but training.tasks does not hold 'pairs'"),
-        (["pairs"], {}, "--monolingual is given, but training.tasks does not hold 'restoration'"),
+        (["documents"], {"monolingual": None}, "--sentences: training.tasks does not include 'pairs'"),
+        (["pairs"], {}, "--monolingual: training.tasks does not include 'restoration'"),
     ],
 )
 def test_tasks_and_data_must_fit(study, tasks, changes, message):
