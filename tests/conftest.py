@@ -22,7 +22,7 @@ def overfitted(study_files, tmp_path_factory):
         path = folder / architecture / "model.pt"
         if not path.exists():
             segmentation = "sentences" if architecture == "sentence_transformer" else "documents"
-            run_training(study_files, path.parent, architecture=architecture, segmentation=segmentation, **OVERFIT)
+            run_training(study_files, path.parent, architecture=architecture, cutting=cutting, **OVERFIT)
         return path
 
     return train

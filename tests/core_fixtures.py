@@ -261,7 +261,7 @@ def instance_trees(built: InstanceSet) -> InstanceTrees:
     )
 
 
-def run_training(study: Study, folder: Path, *, architecture="g_transformer", segmentation="documents", **options):
+def run_training(study: Study, folder: Path, *, architecture="g_transformer", cutting="documents", **options):
     """Train in `folder` and return the trained model and its history; `model` and `training` change the settings.
 
     RST attention trains on `trees` in place of `documents`.

@@ -29,7 +29,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     build.add_argument("--out", type=Path, required=True, help="folder to write")
     build.set_defaults(run=run_build)
     statistics = commands.add_parser("statistics", help="count instances", formatter_class=HelpFormatter)
-    statistics.add_argument("--folders", nargs="+", required=True, metavar="DATASET/SEGMENTATION/SPLIT=FOLDER")
+    statistics.add_argument("--folders", nargs="+", required=True, metavar="DATASET/CUTTING/SPLIT=FOLDER")
     statistics.add_argument("--out", type=Path, required=True, help="CSV file to write")
     statistics.set_defaults(run=run_statistics)
 
@@ -64,8 +64,8 @@ def run_statistics(options: argparse.Namespace) -> None:
         name, equals, folder = item.partition("=")
         parts = name.split("/")
         if not equals or len(parts) != 3:
-            raise UserError(f"--folders {item}: write DATASET/SEGMENTATION/SPLIT=FOLDER")
-        keys = dict(zip(("dataset", "segmentation", "split"), parts, strict=True))
+            raise UserError(f"--folders {item}: write DATASET/CUTTING/SPLIT=FOLDER")
+        keys = dict(zip(("dataset", "cutting", "split"), parts, strict=True))
         rows.append(keys | instance_statistics(load_instances(Path(folder), verify=False)))
     with atomic_writer(options.out) as file:
         pd.DataFrame(rows).to_csv(file, index=False)

@@ -13,7 +13,7 @@ from docmt.corpora.documents import DocumentIndex, read_index
 from docmt.discourse.documents import iterate_discourse
 from docmt.errors import UserError
 from docmt.files import iterate_lines, sha256_file
-from docmt.instances.segmentation import N_MARKS, document_tokens, sentence_costs, split_documents
+from docmt.instances.cutting import N_MARKS, document_tokens, sentence_costs, split_documents
 from docmt.instances.settings import InstancesSettings
 from docmt.instances.storage import MONOLINGUAL, InstanceSet
 from docmt.instances.trees import PlacedTrees, join_trees, place_trees

@@ -11,7 +11,7 @@ import torch
 from docmt.errors import UserError
 from docmt.files import atomic_path, read_bytes
 from docmt.instances.packing import LanguageTags
-from docmt.instances.segmentation import split_document
+from docmt.instances.cutting import split_document
 from docmt.instances.settings import InstancesSettings
 from docmt.models.settings import ModelSettings
 from docmt.models.transformer import Transformer
@@ -21,6 +21,7 @@ from docmt.text.vocabulary import BOS, EOS, Vocabulary
 
 FORMAT = 1
 KEYS = ("model", "weights", "vocabulary", "pipeline", "segmentation", "provenance")
+"""Keys of a file; `segmentation`, from before the word was kept for EDUs, holds the cutting."""
 
 
 @dataclass(frozen=True)
@@ -31,14 +32,14 @@ class TrainedModel:
         model: on the CPU, in evaluation mode.
         vocabulary: shared by source and target.
         pipeline: text → subwords and back.
-        segmentation: settings of the instances that the model was trained on.
+        cutting: settings of the instances that the model was trained on.
         provenance: where it comes from.
     """
 
     model: Transformer
     vocabulary: Vocabulary
     pipeline: TextPipeline
-    segmentation: dict[str, Any]
+    cutting: dict[str, Any]
     provenance: dict[str, Any]
 
     @property
@@ -62,8 +63,8 @@ class TrainedModel:
             costs: tokens of each sentence, marks included.
         """
         limits = InstancesSettings.load(
-            {key: self.segmentation[key] for key in ("max_tokens", "max_sentences") if key in self.segmentation},
-            where="model: segmentation",
+            {key: self.cutting[key] for key in ("max_tokens", "max_sentences") if key in self.cutting},
+            where="model: cutting",
         )
         return split_document(costs, max_tokens=limits.max_tokens, max_sentences=limits.max_sentences)
 
@@ -86,7 +87,7 @@ def save_model(path: Path, trained: TrainedModel) -> None:
         "weights": trained.model.state_dict(),
         "vocabulary": list(trained.vocabulary.symbols),
         "pipeline": trained.pipeline.to_dict(),
-        "segmentation": trained.segmentation,
+        "segmentation": trained.cutting,
         "provenance": trained.provenance,
     }
     with atomic_path(path) as temporary:

@@ -41,7 +41,7 @@ def _describe(instance_set: InstanceSet, instances: np.ndarray, device: torch.de
     remedy = (
         "lower max_batch_tokens (and raise accumulation_steps to keep the size of an update)"
         if len(instances) > 1
-        else "this instance alone is too large: lower max_tokens of the segmentation"
+        else "this instance alone is too large: lower max_tokens of its instances"
     )
     return (
         f"training: out of memory on {device} with a batch of {tokens[instances].sum()} tokens in {len(instances)} "

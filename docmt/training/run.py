@@ -43,7 +43,7 @@ class TrainingFiles:
     """What a training reads and writes.
 
     Attributes:
-        train_folder, dev_folder: instances of parallel documents, in the segmentation of the system.
+        train_folder, dev_folder: instances of parallel documents, in the cutting of the system.
         vocabulary_file, pipeline_file: of the instances; both are stored in the model.
         checkpoints: folder for checkpoints; each combination of settings, data and seed has a subfolder, so that a
             changed setting never resumes from the wrong weights.
@@ -117,8 +117,8 @@ def train(
     if fabric.is_global_zero:
         used = {"seed": seed, "data": _data_checksums(data), "init": identity["init"]}
         provenance = describe(settings=settings.model_dump(), **used, **_facts(trainer))
-        segmentation = data.train.manifest.get("provenance", {}).get("settings", {})
-        save_model(files.out, TrainedModel(model, vocabulary, pipeline, segmentation, provenance))
+        cutting = data.train.manifest.get("provenance", {}).get("settings", {})
+        save_model(files.out, TrainedModel(model, vocabulary, pipeline, cutting, provenance))
         write_history(files.history, trainer.state)
         sessions = [{**asdict(session), "seconds": round(session.seconds, 3)} for session in trainer.state.sessions]
         write_job_facts(files.out, device=fabric.device.type, n_devices=fabric.world_size, sessions=sessions)

@@ -109,7 +109,7 @@ class TaskData:
     """The data of all tasks.
 
     Attributes:
-        train, dev: parallel documents, in the segmentation of the system.
+        train, dev: parallel documents, in the cutting of the system.
         pairs: sentence pairs for pre-training, or None.
         monolingual: documents of one language, or None.
         monolingual_side: the side of parallel documents that is in the language of `monolingual`.

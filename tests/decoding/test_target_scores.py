@@ -103,7 +103,7 @@ def test_a_trained_model_prefers_the_right_translation(overfitted, architecture)
 def test_the_sentence_model_has_no_context(overfitted):
     """Exchanging whole sentence pairs leaves its score of the document as it is."""
     trained = load_model(overfitted("sentence_transformer"))
-    assert trained.segmentation["max_sentences"] == 1
+    assert trained.cutting["max_sentences"] == 1
     documents = [(src[::step], tgt[::step]) for step in (1, -1) for src, tgt in [(DOCUMENTS[0], TARGETS[0])]]
     scores = scorer(trained).score([Candidate(*pair) for pair in documents])
     assert scores[0] == pytest.approx(scores[1], rel=1e-5)

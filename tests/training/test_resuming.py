@@ -189,7 +189,7 @@ def test_a_finished_training_is_not_repeated(study_files, tmp_path, whole, monke
 
 @pytest.mark.parametrize(
     "change",
-    [{"training": {"learning_rate": 1e-3}}, {"model": {"dropout": 0.2}}, {"seed": 2}, {"segmentation": "sentences"}],
+    [{"training": {"learning_rate": 1e-3}}, {"model": {"dropout": 0.2}}, {"seed": 2}, {"cutting": "sentences"}],
 )
 def test_changed_settings_data_or_seed_never_resume(study_files, tmp_path, caplog, change):
     caplog.set_level(logging.INFO)

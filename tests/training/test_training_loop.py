@@ -37,7 +37,7 @@ def test_history_has_a_row_per_logging_step_and_validation(study_files, tmp_path
     best = history.loc[history["dev_loss"].idxmin()]
     assert trained.provenance["best_step"] == best["step"]
     assert trained.provenance["steps"] == 12
-    assert trained.segmentation["max_tokens"] == 512
+    assert trained.cutting["max_tokens"] == 512
     assert not list(tmp_path.glob(".*"))
 
 
@@ -150,7 +150,7 @@ def test_divergence_is_an_error_that_says_what_to_do(study_files, tmp_path, step
 
 def test_a_document_model_starts_from_a_sentence_model(study_files, tmp_path, caplog):
     sentence, _ = run_training(
-        study_files, tmp_path / "s", architecture="sentence_transformer", segmentation="sentences"
+        study_files, tmp_path / "s", architecture="sentence_transformer", cutting="sentences"
     )
     caplog.set_level(logging.INFO)
     recipe = {"max_steps": 1, "learning_rate": 1e-12, "pretrained_learning_rate": 1e-12}

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from docmt.errors import UserError
-from docmt.instances.segmentation import document_tokens, sentence_costs, split_document, split_documents
+from docmt.instances.cutting import document_tokens, sentence_costs, split_document, split_documents
 from docmt.instances.settings import InstancesSettings
 
 
