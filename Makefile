@@ -68,6 +68,7 @@ bench: $(STAMP)
 docs: $(STAMP)
 	docmt config manual --into docs/configuration.md
 	docmt config schema --out config/schema.json
+	docmt evaluate metrics --into docs/evaluation.md
 	python scripts/list_commands.py --write
 	python scripts/draw_architecture.py --write
 

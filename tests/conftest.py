@@ -21,7 +21,7 @@ def overfitted(study_files, tmp_path_factory):
     def train(architecture):
         path = folder / architecture / "model.pt"
         if not path.exists():
-            segmentation = "sentences" if architecture == "sentence_transformer" else "documents"
+            cutting = "sentences" if architecture == "sentence_transformer" else "documents"
             run_training(study_files, path.parent, architecture=architecture, cutting=cutting, **OVERFIT)
         return path
 

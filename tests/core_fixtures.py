@@ -197,7 +197,7 @@ class Study:
         return TextPipeline.load(self.folder / "pipeline.json")
 
     def instances(self, name: str = "documents") -> Path:
-        """The folder of instances of a segmentation: `documents`, `sentences`, or `trees`, which are documents too."""
+        """The folder of instances of a cutting: `documents`, `sentences`, or `trees`, which are documents too."""
         return self.folder / "instances" / name
 
 
@@ -267,12 +267,12 @@ def run_training(study: Study, folder: Path, *, architecture="g_transformer", cu
     RST attention trains on `trees` in place of `documents`.
     """
     model = model_settings(architecture, **({"dropout": 0.1} | options.pop("model", {})))
-    if model.needs_trees and segmentation == "documents":
-        segmentation = "trees"
+    if model.needs_trees and cutting == "documents":
+        cutting = "trees"
     training = TrainingSettings.load(RECIPE | options.pop("training", {}), where="training")
     arguments = {
-        "train_folder": study.instances(segmentation),
-        "dev_folder": study.instances(segmentation),
+        "train_folder": study.instances(cutting),
+        "dev_folder": study.instances(cutting),
         "vocabulary_file": study.folder / "vocabulary.txt",
         "pipeline_file": study.folder / "pipeline.json",
         "seed": 1,

@@ -52,7 +52,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     compare.add_argument(
         "--hypotheses", nargs="+", required=True, metavar="[NAME=]FILE", help="systems; the first is the baseline"
     )
-    compare.add_argument("--test", choices=("bootstrap", "randomisation"), default="bootstrap", help="kind of test")
+    compare.add_argument("--test", choices=("bootstrap", "randomization"), default="bootstrap", help="kind of test")
     compare.add_argument("--samples", type=int, default=1000, help="resamples or trials")
     compare.add_argument("--out", type=Path, help="also write the table to this CSV file")
     compare.set_defaults(run=run_compare)

@@ -62,7 +62,7 @@ def print_costs(folder: Path, plan: "Plan", *, as_json: bool) -> None:
     from docmt.config.artifacts.report import STAGES
     from docmt.config.artifacts.runs import run_folder
     from docmt.config.systems import list_runs
-    from docmt.report.costs import costs_table, read_costs, summarise_costs
+    from docmt.report.costs import costs_table, read_costs, summarize_costs
     from docmt.report.tables import to_text
 
     runs = {f"{run.dataset}_{run.system}_seed{run.seed}": folder / run_folder(run) for run in list_runs(plan.config)}
@@ -70,7 +70,7 @@ def print_costs(folder: Path, plan: "Plan", *, as_json: bool) -> None:
     if as_json:
         rows = [
             {key: None if value != value else value for key, value in row.items()}  # JSON has no NaN
-            for row in summarise_costs(costs)
+            for row in summarize_costs(costs)
         ]
         print(json.dumps(rows, indent=1))
         return

@@ -114,10 +114,10 @@ def _settings(options: argparse.Namespace) -> "TextSettings":
 
 def run_tokenize(options: argparse.Namespace) -> None:
     """Tokenize a file."""
-    from docmt.text.stages import tokenise_file
+    from docmt.text.stages import tokenize_file
 
     settings = _settings(options)
-    tokenise_file(options.input, options.out, lang=options.lang, settings=settings, jobs=options.jobs)
+    tokenize_file(options.input, options.out, lang=options.lang, settings=settings, jobs=options.jobs)
 
 
 def run_learn_truecaser(options: argparse.Namespace) -> None:

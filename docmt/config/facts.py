@@ -11,7 +11,7 @@ def system_facts(config: Config, system: str) -> dict[str, str]:
     """The facts that `report.tables` can show (`FactName`); one that a system does not have is absent.
 
     `Bi-sent` and `Mo-doc` are the words of Chen et al. (2021), Table 1: whether sentence pairs or monolingual documents
-    were learnt from, by the system itself or by one that it starts from.
+    were learned from, by the system itself or by one that it starts from.
     """
     trainings = _trainings(config, system)
     facts = {

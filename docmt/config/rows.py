@@ -32,7 +32,7 @@ class DatasetSettings(Settings):
     tgt_lang: Language
     """Target language."""
     train: list[SplitReference] = Field(min_length=1)
-    """Training data; truecaser, BPE and vocabulary are learnt from it too."""
+    """Training data; truecaser, BPE and vocabulary are learned from it too."""
     dev: list[SplitReference] = Field(min_length=1)
     """Validation data: early stopping and the choice of the final model."""
     test: dict[Name, Annotated[list[SplitReference], Field(min_length=1)]] = Field(min_length=1)
@@ -43,7 +43,7 @@ class DatasetSettings(Settings):
     """Sentence pairs for pre-training: text without documents, or documents read as single sentences."""
     monolingual: list[SplitReference] = []
     """Documents of one language for pre-training: monolingual corpora, or one side of parallel ones. Truecasers, BPE
-    and vocabulary are learnt on these two as well, and the vocabulary gets masks and language tags."""
+    and vocabulary are learned on these two as well, and the vocabulary gets masks and language tags."""
     monolingual_lang: Language | None = None
     """Language of `monolingual`; null means the source language."""
     text: dict[str, Any] = {}
@@ -70,7 +70,7 @@ class DatasetSettings(Settings):
         """The languages of a part: both, or that of the monolingual documents."""
         return (self.monolingual_lang or self.src_lang,) if part == MONOLINGUAL else self.languages
 
-    def learnt_on(self, lang: str) -> list[str]:
+    def learned_on(self, lang: str) -> list[str]:
         """The parts that provide training text in a language."""
         parts = [part for part in self.all_parts() if part in ("train", SENTENCES, MONOLINGUAL)]
         return [part for part in parts if lang in self.part_languages(part)]

@@ -134,14 +134,14 @@ class Corpus(ReadableCorpus):
 
 
 class Family(Settings):
-    """Corpora that share a source, a licence and files: one YAML file."""
+    """Corpora that share a source, a license and files: one YAML file."""
 
     source: str
     """Where the family comes from, for human readers."""
-    licence: str
+    license: str
     """The terms under which its text may be used."""
     terms: Literal["open", "research", "unstated", "licensed"]
-    """`open`: use and share under the licence; `research`: research use, do not republish; `unstated`: no licence
+    """`open`: use and share under the license; `research`: research use, do not republish; `unstated`: no license
     stated, local tests only; `licensed`: must be bought or applied for."""
     mirror_folder: str
     """The folder of a mirror that holds the files."""

@@ -12,7 +12,7 @@ from docmt.discourse.parsing.baselines import Parser
 from docmt.discourse.parsing.model_file import reads_states_of
 from docmt.discourse.parsing.neural import NeuralParser, word_states
 from docmt.discourse.segmentation.prediction import Segmenter
-from docmt.discourse.segmentation.text import PlainText, TokenisedText, batches, sentences_of, with_edus
+from docmt.discourse.segmentation.text import PlainText, TokenizedText, batches, sentences_of, with_edus
 from docmt.errors import UserError
 
 
@@ -50,7 +50,7 @@ def annotate(
 
 
 def _annotate_batch(
-    batch: list[TokenisedText], *, segmenter: Segmenter, parser: Parser, state_reader: NeuralParser | None
+    batch: list[TokenizedText], *, segmenter: Segmenter, parser: Parser, state_reader: NeuralParser | None
 ) -> list[DiscourseDocument]:
     readings = segmenter.read(sentences_of(batch))
     documents = with_edus(batch, [reading.starts for reading in readings])

@@ -83,10 +83,10 @@ def wilson_interval(right: int, n: int, *, confidence: float = 0.95) -> tuple[fl
     """The Wilson score interval of a share, as shares from 0 to 1."""
     z = NormalDist().inv_cdf(0.5 + confidence / 2)
     share = right / n
-    centre = share + z * z / (2 * n)
+    center = share + z * z / (2 * n)
     margin = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     scale = 1 + z * z / n
-    return max(0.0, (centre - margin) / scale), min(1.0, (centre + margin) / scale)
+    return max(0.0, (center - margin) / scale), min(1.0, (center + margin) / scale)
 
 
 def _row(

@@ -119,7 +119,7 @@ def join_segments(
 
     Args:
         hypotheses: which sentences each instance covers.
-        translations: the sentences of each instance (their texts, or their tokenised texts).
+        translations: the sentences of each instance (their texts, or their tokenized texts).
         reference: the sentences of the split, likewise.
         unit: what becomes one pair. `sentences` needs aligned hypotheses.
     """

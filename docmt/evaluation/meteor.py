@@ -29,22 +29,22 @@ class Language:
     Attributes:
         code: METEOR's name for it.
         weights: of its matchers, by name.
-        is_normalised: whether METEOR has a tokenizer for it (`-norm`); otherwise it gets our tokens.
+        is_normalized: whether METEOR has a tokenizer for it (`-norm`); otherwise it gets our tokens.
     """
 
     code: str
     weights: dict[str, float]
-    is_normalised: bool = False
+    is_normalized: bool = False
 
 
 STEMS = {"exact": 1.0, "stem": 0.5}
 LANGUAGES = {
-    "en": Language("en", {"exact": 1.0, "stem": 0.6, "synonym": 0.8, PARAPHRASE: 0.6}, is_normalised=True),
-    "cs": Language("cz", {"exact": 1.0, PARAPHRASE: 0.4}, is_normalised=True),
-    "de": Language("de", {"exact": 1.0, "stem": 0.8, PARAPHRASE: 0.2}, is_normalised=True),
-    "es": Language("es", {"exact": 1.0, "stem": 0.8, PARAPHRASE: 0.6}, is_normalised=True),
-    "fr": Language("fr", {"exact": 1.0, "stem": 0.2, PARAPHRASE: 0.4}, is_normalised=True),
-    "ru": Language("ru", {"exact": 1.0, "stem": 0.5, PARAPHRASE: 0.5}, is_normalised=True),
+    "en": Language("en", {"exact": 1.0, "stem": 0.6, "synonym": 0.8, PARAPHRASE: 0.6}, is_normalized=True),
+    "cs": Language("cz", {"exact": 1.0, PARAPHRASE: 0.4}, is_normalized=True),
+    "de": Language("de", {"exact": 1.0, "stem": 0.8, PARAPHRASE: 0.2}, is_normalized=True),
+    "es": Language("es", {"exact": 1.0, "stem": 0.8, PARAPHRASE: 0.6}, is_normalized=True),
+    "fr": Language("fr", {"exact": 1.0, "stem": 0.2, PARAPHRASE: 0.4}, is_normalized=True),
+    "ru": Language("ru", {"exact": 1.0, "stem": 0.5, PARAPHRASE: 0.5}, is_normalized=True),
     # Known to METEOR with its language-independent parameters and a stemmer.
     **{code: Language(code, STEMS) for code in ("da", "fi", "hu", "it", "nl", "no", "pt", "ro", "tr")},
     "sv": Language("se", STEMS),
@@ -64,7 +64,7 @@ def score_meteor(
 
     Args:
         hypotheses: all instances of a split, in order.
-        reference: the sentences of the split, untokenised.
+        reference: the sentences of the split, untokenized.
         settings: which metrics, and which of METEOR's settings.
         tgt_lang: language of hypotheses and reference.
 
@@ -81,7 +81,7 @@ def score_meteor(
     language = choose_language(tgt_lang, settings)
     texts: list[Sequence[str]] = [hypothesis.sentences for hypothesis in hypotheses]
     words = "METEOR's own"
-    if not language.is_normalised:
+    if not language.is_normalized:
         tokenize = word_tokenizer(settings, tgt_lang)
         texts = [[tokenize(sentence) for sentence in sentences] for sentences in texts]
         reference = [tokenize(sentence) for sentence in reference]
@@ -138,7 +138,7 @@ def language_options(language: Language, jar: Path) -> tuple[list[str], bool]:
     table = jar.parent / "data" / f"paraphrase-{language.code}.gz"
     has_table = PARAPHRASE in language.weights and table.is_file()
     modules = {name: weight for name, weight in language.weights.items() if name != PARAPHRASE or has_table}
-    options = ["-l", language.code, "-norm" if language.is_normalised else "-lower"]
+    options = ["-l", language.code, "-norm" if language.is_normalized else "-lower"]
     options += ["-m", " ".join(modules), "-w", " ".join(map(str, modules.values()))]
     return options, has_table
 

@@ -73,7 +73,7 @@ class PronounLists(Settings):
             )
         return cls.load(yaml.safe_load(path.read_text(encoding="utf-8")), where=path.name)
 
-    def normalise(self, word: str) -> str:
+    def normalize(self, word: str) -> str:
         """The first word of the group of identical ones, or the word itself."""
         return next((group[0] for group in self.identical if word in group), word)
 
@@ -271,26 +271,26 @@ def find_translation(position: int, pair: Pair, links: set[Link], lists: Pronoun
     place = positions or sorted(j for i, j in links if abs(i - position) == 1)
     if place:
         first, last = place[0], place[-1]
-        centre = (first + last) / 2
+        center = (first + last) / 2
         near = range(max(first - WINDOW, 0), min(last + WINDOW, len(target) - 1) + 1)
         owners = {j: [source[i] for i, k in links if k == j] for j in near}
         free = [j for j in near if target[j] in lists.target and not set(owners[j]) & set(lists.source)]
         if free:
-            return [target[min(free, key=lambda j: (abs(j - centre), j))]]
+            return [target[min(free, key=lambda j: (abs(j - center), j))]]
     return [target[j] for j in positions]
 
 
 def classify(hypothesis: Iterable[str], reference: Iterable[str], lists: PronounLists) -> str:
     """The case of a source pronoun, a key of `WEIGHTS`, from its counterparts in hypothesis and reference."""
-    ours = {lists.normalise(word) for word in hypothesis}
-    theirs = {lists.normalise(word) for word in reference}
+    ours = {lists.normalize(word) for word in hypothesis}
+    theirs = {lists.normalize(word) for word in reference}
     if not theirs:
         return "no reference" if ours else "neither"
     if not ours:
         return "no hypothesis"
     if ours & theirs:
         return "identical"
-    groups = [{lists.normalise(word) for word in group} for group in lists.equivalent]
+    groups = [{lists.normalize(word) for word in group} for group in lists.equivalent]
     return "equivalent" if any(ours & group and theirs & group for group in groups) else "different"
 
 

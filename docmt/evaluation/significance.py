@@ -12,7 +12,7 @@ from docmt.evaluation.bleu import build_metric
 from docmt.evaluation.hypotheses import Hypothesis, Unit, is_aligned, join_segments
 from docmt.evaluation.settings import EvaluationSettings
 
-TESTS = {"bootstrap": "bs", "randomisation": "ar"}
+TESTS = {"bootstrap": "bs", "randomization": "ar"}
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def compare_systems(
     *,
     settings: EvaluationSettings,
     tgt_lang: str,
-    test: Literal["bootstrap", "randomisation"],
+    test: Literal["bootstrap", "randomization"],
     n_samples: int,
 ) -> list[Comparison]:
     """Test every system against the first one, by BLEU and chrF over the shortest segments that all share.
@@ -60,7 +60,7 @@ def compare_systems(
         reference: the sentences of the split, untokenized.
         settings: how words are found.
         tgt_lang: language of hypotheses and reference.
-        test: paired bootstrap resampling, or paired approximate randomisation.
+        test: paired bootstrap resampling, or paired approximate randomization.
         n_samples: resamples or trials.
 
     Raises:

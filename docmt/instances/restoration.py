@@ -6,7 +6,7 @@ The output of each sentence is the sentence itself, so input and output stay ali
 document, and no gap sentence appears in it.
 
 The neighbors in the input of a gap sentence are clean. The paper calls the input of a masked sentence "its masked
-version" and puts a hat on the X, but a gap sentence has "its left and right neighbouring sentences", with neither; and
+version" and puts a hat on the X, but a gap sentence has "its left and right neighboring sentences", with neither; and
 it removes only gap sentences from the input to avoid giving them away.
 
 Noise is a function of (seed, epoch, document): it changes with each epoch, and is the same after a resume and in any

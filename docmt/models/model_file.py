@@ -10,8 +10,8 @@ import torch
 
 from docmt.errors import UserError
 from docmt.files import atomic_path, read_bytes
-from docmt.instances.packing import LanguageTags
 from docmt.instances.cutting import split_document
+from docmt.instances.packing import LanguageTags
 from docmt.instances.settings import InstancesSettings
 from docmt.models.settings import ModelSettings
 from docmt.models.transformer import Transformer

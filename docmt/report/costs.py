@@ -182,7 +182,7 @@ def _number(cell: str | None) -> float:
     return math.nan if cell is None or cell in ("", "-", "NA") else float(cell)
 
 
-def summarise_costs(costs: Sequence[JobCost]) -> list[dict[str, Any]]:
+def summarize_costs(costs: Sequence[JobCost]) -> list[dict[str, Any]]:
     """Sums by rule, in the order of the jobs; hours, MiB. Sums skip processor time that was not measured."""
     rules: dict[tuple[str, str], list[JobCost]] = {}
     for cost in costs:
@@ -207,7 +207,7 @@ def costs_table(costs: Sequence[JobCost]) -> Table | None:
     """Jobs, wall time, processor time, GPU time and memory of each rule, and of all; None without benchmarks."""
     if not costs:
         return None
-    records = summarise_costs(costs)
+    records = summarize_costs(costs)
     total: dict[str, Any] = {"stage": "all", "rule": ""} | _sums(costs)
     digits = 3 if total["wall_hours"] < 100 else 1
     cells = {

@@ -20,7 +20,7 @@ Label = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Shape:
-    """How rows of `summarise` become a table.
+    """How rows of `summarize` become a table.
 
     Attributes:
         by: columns of the rows that name a row of the table; the last one is `system`.
@@ -65,7 +65,7 @@ def build_grid(
     """A table of mean ± deviation.
 
     Args:
-        rows: of `summarise`, one per cell.
+        rows: of `summarize`, one per cell.
         settings: labels of systems.
         shape: which rows and columns the table has.
         key: name of the table's files.

@@ -16,7 +16,7 @@ from docmt.report.grid import Label, Shape, build_grid
 from docmt.report.publications import PublishedNumber
 from docmt.report.results import name_suites, published_number
 from docmt.report.settings import LaidOutTable, ReportSettings
-from docmt.report.summary import ACCURACY, contrastive_scores, summarise, translation_scores
+from docmt.report.summary import ACCURACY, contrastive_scores, summarize, translation_scores
 from docmt.report.tables import MISSING, Table, escape_markdown, to_latex, to_markdown, to_text
 
 AVERAGE = "average"
@@ -79,7 +79,7 @@ def laid_out_table(scores: pd.DataFrame, name: str, settings: ReportSettings, fa
         lookup=lookup,
     )
     table = build_grid(
-        summarise(rows.assign(column=[headings[column] for column in _columns(rows)]), extra=["column"]),
+        summarize(rows.assign(column=[headings[column] for column in _columns(rows)]), extra=["column"]),
         settings,
         shape,
         key=name,

@@ -43,7 +43,7 @@ from docmt.report.sources import (
     read_statistics,
     read_tree_tables,
 )
-from docmt.report.summary import summarise
+from docmt.report.summary import summarize
 from docmt.report.tables import Table, escape_markdown, to_latex, to_markdown, to_text
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -108,7 +108,7 @@ def build_report(
         UserError: a file is missing or has another form.
     """
     manifest = manifest or Manifest(runs={})
-    summary = summarise(scores)
+    summary = summarize(scores)
     histories = read_histories(manifest)
     styles = Styles([*scores["system"], *(history.system for history in histories)], settings)
     laid_out = [laid_out_table(scores, name, settings, facts or {}) for name in settings.tables]

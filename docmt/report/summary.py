@@ -11,7 +11,7 @@ from docmt.report.gathering import KEY
 GROUP = [name for name in KEY if name != "seed"]
 
 
-def summarise(scores: pd.DataFrame, *, extra: Sequence[str] = ()) -> pd.DataFrame:
+def summarize(scores: pd.DataFrame, *, extra: Sequence[str] = ()) -> pd.DataFrame:
     """One row per score, over all seeds.
 
     Args:

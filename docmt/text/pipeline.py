@@ -100,13 +100,13 @@ class TextPipeline:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(vars(self.from_dict(state)))
 
-    def normalise(self, sentence: str, *, lang: str) -> str:
+    def normalize(self, sentence: str, *, lang: str) -> str:
         """The sentence that `restore` can recover, without what the cleaning and the settings change for good."""
-        return self._tokenizer(lang).normalise(sentence)
+        return self._tokenizer(lang).normalize(sentence)
 
     def prepare(self, sentence: str, *, lang: str) -> list[str]:
         """Split a sentence into subwords; none for an empty one. Raises UserError for a third language."""
-        tokens = self._tokenizer(lang).tokenise(sentence)
+        tokens = self._tokenizer(lang).tokenize(sentence)
         return self._subwords.split(self._truecasers[lang].truecase(tokens))
 
     def restore(self, subwords: list[str], *, lang: str) -> str:
@@ -114,9 +114,9 @@ class TextPipeline:
         tokens = join_subwords(subwords)
         if self.settings.truecase:
             tokens = restore_case(tokens)
-        return self._tokenizer(lang).detokenise(tokens)
+        return self._tokenizer(lang).detokenize(tokens)
 
     def _tokenizer(self, lang: str) -> Tokenizer:
         if lang not in self._truecasers:
             raise UserError(f"language {lang!r}: this pipeline is for {self.src_lang} and {self.tgt_lang}")
-        return get_tokenizer(lang, normalise=self.settings.normalise, lowercase=self.settings.lowercase)
+        return get_tokenizer(lang, normalize=self.settings.normalise, lowercase=self.settings.lowercase)

@@ -57,16 +57,16 @@ def _apply(lines: Sequence[str]) -> list[str]:
     return [_function(line) for line in lines]
 
 
-def tokenise_file(source: Path, target: Path, *, lang: str, settings: TextSettings, jobs: int = 1) -> None:
+def tokenize_file(source: Path, target: Path, *, lang: str, settings: TextSettings, jobs: int = 1) -> None:
     """Normalize and tokenize a file. Raises UserError when the language is unknown or the file is bad."""
     check_language(lang)
-    function = functools.partial(tokenise_line, lang=lang, normalise=settings.normalise, lowercase=settings.lowercase)
+    function = functools.partial(tokenize_line, lang=lang, normalize=settings.normalise, lowercase=settings.lowercase)
     write_lines(target, map_lines(function, read_lines(source), jobs=jobs, label=f"tokenize {lang}"))
 
 
-def tokenise_line(line: str, *, lang: str, normalise: bool, lowercase: bool) -> str:
+def tokenize_line(line: str, *, lang: str, normalize: bool, lowercase: bool) -> str:
     """The tokens of a line, separated by spaces."""
-    return " ".join(get_tokenizer(lang, normalise=normalise, lowercase=lowercase).tokenise(line))
+    return " ".join(get_tokenizer(lang, normalize=normalize, lowercase=lowercase).tokenize(line))
 
 
 def learn_truecaser_file(sources: Sequence[Path], target: Path, *, settings: TextSettings) -> None:

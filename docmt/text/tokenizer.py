@@ -38,24 +38,24 @@ class Tokenizer:
     `docmt.text.spacing`. A token has no white space.
     """
 
-    def __init__(self, lang: str, *, normalise: bool = False, lowercase: bool = False) -> None:
+    def __init__(self, lang: str, *, normalize: bool = False, lowercase: bool = False) -> None:
         """Raises UserError when the language is unknown."""
         self.lang = check_language(lang)
-        self._normaliser = MosesPunctNormalizer(lang) if normalise else None
+        self._normalizer = MosesPunctNormalizer(lang) if normalize else None
         self._lowercase = lowercase
         self._split = _jieba_words if lang == "zh" else _Moses(lang).words
         self._spacing = Spacing(lang)
 
-    def normalise(self, line: str) -> str:
+    def normalize(self, line: str) -> str:
         """The line that detokenization can restore: cleaned, and normalized and lowercased if so set."""
         text = self._clean(line)
         return text.lower() if self._lowercase else text
 
     def _clean(self, line: str) -> str:
         text = clean(line)
-        return clean(self._normaliser.normalize(text)) if self._normaliser else text
+        return clean(self._normalizer.normalize(text)) if self._normalizer else text
 
-    def tokenise(self, line: str) -> list[str]:
+    def tokenize(self, line: str) -> list[str]:
         """The marked tokens of a line; none for an empty line."""
         text = self._clean(line)
         if not text:
@@ -69,15 +69,15 @@ class Tokenizer:
         marked = self._spacing.mark(words, glued)
         return [token.lower() for token in marked] if self._lowercase else marked
 
-    def detokenise(self, tokens: list[str]) -> str:
+    def detokenize(self, tokens: list[str]) -> str:
         """The text of tokens, with or without marks."""
         return self._spacing.join(tokens)
 
 
 @functools.cache
-def get_tokenizer(lang: str, *, normalise: bool = False, lowercase: bool = False) -> Tokenizer:
+def get_tokenizer(lang: str, *, normalize: bool = False, lowercase: bool = False) -> Tokenizer:
     """The tokenizer of a language, built once per process because its tables take a while."""
-    return Tokenizer(lang, normalise=normalise, lowercase=lowercase)
+    return Tokenizer(lang, normalize=normalize, lowercase=lowercase)
 
 
 def plain_tokens(tokens: list[str]) -> list[str]:

@@ -66,10 +66,10 @@ class Truecaser:
         if i is None or self.words is None:
             return tokens
         left, core, right = split_marks(tokens[i])
-        if _capitalise(core) != core:
+        if _capitalize(core) != core:
             return [BLANK, *tokens]
         lower = core.lower()
-        if lower not in self.words or _capitalise(lower) != core:
+        if lower not in self.words or _capitalize(lower) != core:
             return tokens
         return [*tokens[:i], JOINER * left + lower + JOINER * right, *tokens[i + 1 :]]
 
@@ -82,7 +82,7 @@ def restore_case(tokens: list[str]) -> list[str]:
     if i is None:
         return tokens
     left, core, right = split_marks(tokens[i])
-    return [*tokens[:i], JOINER * left + _capitalise(core) + JOINER * right, *tokens[i + 1 :]]
+    return [*tokens[:i], JOINER * left + _capitalize(core) + JOINER * right, *tokens[i + 1 :]]
 
 
 def _first_word(tokens: list[str]) -> int | None:
@@ -90,6 +90,6 @@ def _first_word(tokens: list[str]) -> int | None:
     return next((i for i, token in enumerate(tokens) if split_marks(token)[1] not in _BEFORE_FIRST_WORD), None)
 
 
-def _capitalise(word: str) -> str:
+def _capitalize(word: str) -> str:
     """Capitalize a word in lower case; other words stay unchanged."""
     return word[:1].upper() + word[1:] if word == word.lower() else word

@@ -11,7 +11,7 @@ import torch
 from docmt.errors import UserError
 from docmt.files import sha256_file
 from docmt.instances.storage import InstanceSet, load_instances
-from docmt.models.initialise import copy_weights
+from docmt.models.initialize import copy_weights
 from docmt.models.model_file import TrainedModel, load_content, save_model
 from docmt.models.settings import ModelSettings
 from docmt.models.transformer import Transformer

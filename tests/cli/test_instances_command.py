@@ -32,7 +32,7 @@ def test_build_and_statistics(study_files, tmp_path):
     folders = [f"tiny/pairs/train={tmp_path / 'pairs'}", f"tiny/documents/train={study_files.instances()}"]
     assert main(["instances", "statistics", "--folders", *folders, "--out", str(tmp_path / "table.csv")]) == 0
     table = pd.read_csv(tmp_path / "table.csv")
-    assert list(table["segmentation"]) == ["pairs", "documents"]
+    assert list(table["cutting"]) == ["pairs", "documents"]
     assert list(table["sentences"]) == [20, 20]
     assert list(table["documents"]) == [8, 8]
     assert list(table["instances"]) == [12, 8]

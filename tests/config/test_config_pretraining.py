@@ -33,15 +33,15 @@ def test_splits_for_pretraining_have_their_languages(plan):
     assert list(row.parallel_parts()) == ["train", "dev", "test_controlled", "sentences"]
     assert row.part_languages("monolingual") == ("en",)
     assert row.part_languages("sentences") == ("en", "de")
-    assert row.learnt_on("en") == ["train", "sentences", "monolingual"]
-    assert row.learnt_on("de") == [
+    assert row.learned_on("en") == ["train", "sentences", "monolingual"]
+    assert row.learned_on("de") == [
         "train",
         "sentences",
     ]
     assert "monolingual" in plan.splits().split("|")
 
 
-def test_text_is_learnt_on_parallel_and_monolingual_text_together(plan):
+def test_text_is_learned_on_parallel_and_monolingual_text_together(plan):
     made = plan.artifacts
     folder = "results/controlled/text"
     assert made.codes("controlled").input_files("text") == [
@@ -94,8 +94,8 @@ def test_pairs_for_pretraining_count_for_the_overlap_with_tests(plan):
 def test_the_target_side_can_be_monolingual():
     text = {"monolingual": ["controlled/train"], "monolingual_lang": "de"}
     row = load_config(values(**text)).datasets["controlled"]
-    assert row.learnt_on("de") == ["train", "monolingual"]
-    assert row.learnt_on("en") == ["train"]
+    assert row.learned_on("de") == ["train", "monolingual"]
+    assert row.learned_on("en") == ["train"]
 
 
 def test_instances_for_pretraining_belong_to_the_cutting_of_a_system():

@@ -31,7 +31,7 @@ PUBLISHED = yaml.safe_load(
         ("tuned_documents", "✗", "✓", "documents"),
     ],
 )
-def test_tables_1_and_2_say_what_each_system_has_learnt_from_and_reads(system, sentences, documents, read):
+def test_tables_1_and_2_say_what_each_system_has_learned_from_and_reads(system, sentences, documents, read):
     facts = system_facts(ZHEN, system)
     assert (facts["Bi-sent"], facts["Mo-doc"], facts["Input"]) == (sentences, documents, read)
     assert ("Gap ratio" in facts) == (documents == "✓")

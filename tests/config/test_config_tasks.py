@@ -69,7 +69,7 @@ def test_other_data_or_noise_retrain_what_reads_them():
     noise = {"pretrain": {"restoration": {"gap_ratio": 0.3}}}
     assert changed(training=noise) == ["pretrained", "tuned"]
     assert changed(training={"finetune": {"tasks": ["documents", "sentences"]}}) == ["scratch", "tuned"]
-    # The vocabulary is learnt on all text, so other text changes every model.
+    # The vocabulary is learned on all text, so other text changes every model.
     assert changed(corpora={"controlled": {"pairs": {"seed": 9}}}) == ["scratch", "pretrained", "tuned"]
 
 

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 import pytest
 
 from docmt.corpora.controlled import lexicon
-from docmt.corpora.controlled.discourse import dependencies, main_edus, measure_neighbourhood, split_words
+from docmt.corpora.controlled.discourse import dependencies, main_edus, measure_neighborhood, split_words
 from docmt.corpora.controlled.generator import generate_corpus, generate_split
 from docmt.corpora.controlled.settings import ControlledSettings
 from docmt.corpora.controlled.suites import BUILDERS, MAX_DISTANCE
@@ -220,7 +220,7 @@ def test_dependencies_of_a_tree_worked_out_by_hand():
 
 
 def test_antecedent_is_a_tree_neighbor_far_more_often_than_a_text_neighbor(train):
-    measured = measure_neighbourhood((item.placed, item.discourse) for item in train)
+    measured = measure_neighborhood((item.placed, item.discourse) for item in train)
     assert measured.n_pronouns > 500
     assert measured.tree_share > 0.85
     assert measured.text_share < 0.3

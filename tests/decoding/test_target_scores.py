@@ -17,9 +17,9 @@ TARGETS = [[translate(sentence) for sentence in document] for document in DOCUME
 CANDIDATES = [*zip(DOCUMENTS, TARGETS, strict=True), *zip(DOCUMENTS, DOCUMENTS, strict=True)]
 
 
-def untrained(study, architecture, **segmentation):
+def untrained(study, architecture, **cutting):
     model = make_model(architecture, n_symbols=len(study.vocabulary))
-    return TrainedModel(model, study.vocabulary, study.pipeline, segmentation, {})
+    return TrainedModel(model, study.vocabulary, study.pipeline, cutting, {})
 
 
 def scorer(trained, **values):
@@ -55,7 +55,7 @@ def test_scores_are_sums_of_teacher_forced_log_probabilities(study_files, archit
 
 @pytest.mark.parametrize("limits", [{"max_sentences": 1}, {"max_sentences": 2}, {"max_tokens": 14}])
 def test_long_candidates_are_split_as_in_training(study_files, limits):
-    """Other settings of the segmentation (subsets, short documents left out) do not count."""
+    """Other settings of the cutting (subsets, short documents left out) do not count."""
     trained = untrained(study_files, "g_transformer", subset=5, min_document_tokens=10_000, **limits)
     found = scorer(trained).score([Candidate(*pair) for pair in CANDIDATES])
 

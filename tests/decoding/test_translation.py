@@ -23,15 +23,15 @@ def make_translator(trained, **values):
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("beam_size", [1, 5])
-def test_eight_documents_are_learnt_by_heart(overfitted, architecture, beam_size):
+def test_eight_documents_are_learned_by_heart(overfitted, architecture, beam_size):
     translator = make_translator(load_model(overfitted(architecture)), beam_size=beam_size)
     assert translator.translate_documents(DOCUMENTS) == TARGETS
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_rows_of_hypotheses_cover_every_sentence_in_order(overfitted, study_files, architecture):
-    segmentation = "sentences" if architecture == "sentence_transformer" else "documents"
-    instance_set = load_instances(study_files.instances(segmentation))
+    cutting = "sentences" if architecture == "sentence_transformer" else "documents"
+    instance_set = load_instances(study_files.instances(cutting))
     rows = make_translator(load_model(overfitted(architecture))).translate_instances(instance_set)
     assert [row["instance"] for row in rows] == list(range(len(instance_set)))
     sentences = [sentence for row in rows for sentence in row["sentences"]]
@@ -58,14 +58,14 @@ def test_the_size_of_batches_changes_nothing(overfitted, study_files, max_batch_
 
 
 @pytest.mark.parametrize("cutting", [{"max_tokens": 8}, {"max_tokens": 20}, {"max_sentences": 2}, {}])
-def test_long_documents_are_split_as_in_training_and_put_together_again(overfitted, segmentation):
+def test_long_documents_are_split_as_in_training_and_put_together_again(overfitted, cutting):
     trained = load_model(overfitted("sentence_transformer"))
     translator = make_translator(dataclasses.replace(trained, cutting=cutting))
     sources = list(translator._split(DOCUMENTS[2], None))
     assert sum(len(source.sentences) for source in sources) == 4
-    if "max_tokens" in segmentation:
+    if "max_tokens" in cutting:
         assert len(sources) > 1
-        assert all(s.n_tokens <= segmentation["max_tokens"] or len(s.sentences) == 1 for s in sources)
+        assert all(s.n_tokens <= cutting["max_tokens"] or len(s.sentences) == 1 for s in sources)
     assert translator.translate_documents(DOCUMENTS) == TARGETS
 
 

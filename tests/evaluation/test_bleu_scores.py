@@ -91,7 +91,7 @@ def test_fixed_numbers():
     assert found == pytest.approx(FIXED, abs=1e-6)
 
 
-# Printed by the `sacrebleu` command and, for the tokenised ones, by a Perl transcription of multi-bleu.perl.
+# Printed by the `sacrebleu` command and, for the tokenized ones, by a Perl transcription of multi-bleu.perl.
 FIXED = {
     "s-BLEU": 42.628701,
     "d-BLEU (instances)": 48.809603,
@@ -104,7 +104,7 @@ FIXED = {
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("unit", ["sentences", "instances"])
-def test_tokenised_scores_equal_multi_bleu(seed, unit):
+def test_tokenized_scores_equal_multi_bleu(seed, unit):
     rng = random.Random(seed)
     words = [
         "Der",
@@ -178,7 +178,7 @@ def test_forced_ends_are_a_share_of_sentences():
     assert (rows["forced ends"]["value"], rows["forced ends"]["n"]) == (50.0, 6)
 
 
-def test_signatures_name_tokeniser_case_and_segments():
+def test_signatures_name_tokenizer_case_and_segments():
     rows = scores_by_metric(make_hypotheses(REFERENCE))
     assert rows["s-BLEU"]["signature"].startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:")
     assert rows["s-BLEU"]["signature"].endswith("segments:sentences")

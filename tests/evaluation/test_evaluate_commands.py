@@ -93,7 +93,7 @@ def test_contrast_keeps_the_provenance_of_decoding(tmp_path):
     assert content["scores"][0]["test"] == "t"
 
 
-@pytest.mark.parametrize("test", ["bootstrap", "randomisation"])
+@pytest.mark.parametrize("test", ["bootstrap", "randomization"])
 def test_compare_finds_the_worse_system(tmp_path, text, capsys, test):
     good = write_hypotheses(tmp_path / "good.jsonl", text)
     bad = write_hypotheses(tmp_path / "bad.jsonl", [line.replace("ganz kurzer", "sehr langer") for line in text])

@@ -83,7 +83,7 @@ def test_no_source_pronoun_gives_no_number():
         (0, "it works", "haus , es geht", {(0, 0), (0, 2)}, ["es"]),  # only the pronouns
         (0, "it works", "haus , es geht", {(0, 0)}, ["es"]),  # two words to the right
         (0, "it works", "haus , ja , es geht", {(0, 0)}, ["haus"]),  # too far
-        (1, "works it now", "geht es nun", {(0, 0), (2, 2)}, ["es"]),  # between the neighbours
+        (1, "works it now", "geht es nun", {(0, 0), (2, 2)}, ["es"]),  # between the neighbors
         (0, "it works", "es geht", set(), []),  # no place at all
         (0, "it works", "", set(), []),
         (0, "it sees him", "haus sieht ihn", {(0, 0), (1, 1), (2, 2)}, ["haus"]),  # belongs to `him`

@@ -40,7 +40,7 @@ def test_bad_pairs_name_the_line(tmp_path, content, message):
     ("forward", "reverse", "merged"),
     [
         ({(0, 0), (1, 1)}, {(0, 0), (1, 1)}, {(0, 0), (1, 1)}),
-        ({(0, 0), (1, 1)}, {(0, 0)}, {(0, 0), (1, 1)}),  # grows to a neighbour
+        ({(0, 0), (1, 1)}, {(0, 0)}, {(0, 0), (1, 1)}),  # grows to a neighbor
         ({(0, 0), (0, 1)}, {(0, 0), (1, 1)}, {(0, 0), (0, 1), (1, 1)}),  # in the order up, left, down, right, across
         ({(0, 0), (3, 3)}, {(0, 0)}, {(0, 0), (3, 3)}),  # far, but both words are free
         ({(0, 0), (3, 0)}, {(0, 0)}, {(0, 0)}),  # far, and one word is taken

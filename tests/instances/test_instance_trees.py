@@ -50,7 +50,7 @@ def test_boundaries_fall_between_tokens(words, starts, subwords, lengths):
     assert placed.n_inexact == 0
 
 
-def test_normalised_text_is_carried_over():
+def test_normalized_text_is_carried_over():
     placed = place_trees(document(["“ Yes ” … he said"], [[4]], [-1, 0]), [['"', "Yes", '"', "...", "he", "said"]])
     assert placed.edu_lengths.tolist() == [5, 3]
     assert placed.n_inexact == 1

@@ -50,9 +50,9 @@ def test_tags_of_a_language_that_the_vocabulary_does_not_know():
         LanguageTags.of(vocabulary, src_lang="de", tgt_lang="en")
 
 
-@pytest.mark.parametrize("segmentation", ["documents", "trees"])
-def test_documents_as_sentences_hold_the_same_text(study_files, segmentation):
-    instance_set = load_instances(study_files.instances(segmentation))
+@pytest.mark.parametrize("cutting", ["documents", "trees"])
+def test_documents_as_sentences_hold_the_same_text(study_files, cutting):
+    instance_set = load_instances(study_files.instances(cutting))
     single = as_sentences(instance_set)
     assert len(single) == instance_set.n_sentences().sum()
     assert set(single.n_sentences().tolist()) == {1}

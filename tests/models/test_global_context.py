@@ -30,11 +30,11 @@ LAYOUTS = {
 """Source tokens of each sentence of each document, marks included where there is room for them."""
 
 
-def normalise(layer, hidden):
+def normalize(layer, hidden):
     """A layer norm, from its parameters."""
-    centred = hidden - hidden.mean(-1, keepdim=True)
-    variance = centred.square().mean(-1, keepdim=True)
-    return centred / torch.sqrt(variance + layer.eps) * layer.weight + layer.bias
+    centered = hidden - hidden.mean(-1, keepdim=True)
+    variance = centered.square().mean(-1, keepdim=True)
+    return centered / torch.sqrt(variance + layer.eps) * layer.weight + layer.bias
 
 
 def multi_head(attention, query, memory):
@@ -52,13 +52,13 @@ def multi_head(attention, query, memory):
 
 
 def self_attention(layer, hidden):
-    return normalise(layer.self_sublayer.norm, hidden + multi_head(layer.self_attention, hidden, hidden))
+    return normalize(layer.self_sublayer.norm, hidden + multi_head(layer.self_attention, hidden, hidden))
 
 
 def feed_forward(layer, hidden):
     inner, outer = layer.feed_forward.inner, layer.feed_forward.outer
     output = (hidden @ inner.weight.T + inner.bias).clamp_min(0) @ outer.weight.T + outer.bias
-    return normalise(layer.feed_forward_sublayer.norm, hidden + output)
+    return normalize(layer.feed_forward_sublayer.norm, hidden + output)
 
 
 def embed(model, tokens):
@@ -80,7 +80,7 @@ def literal_document(model, sentences):
         b = [self_attention(layer, hidden) for hidden in states]  # Eq. 1
         alphas = [(torch.tanh(x @ vectors.inner.weight.T) @ vectors.query).softmax(0) for x in b]  # Eq. 2
         c = torch.stack([alpha @ x for alpha, x in zip(alphas, b, strict=True)])  # Eq. 3
-        d = [normalise(context.sublayer.norm, x + multi_head(context.attention, x, c)) for x in b]  # Eq. 4
+        d = [normalize(context.sublayer.norm, x + multi_head(context.attention, x, c)) for x in b]  # Eq. 4
         states = [feed_forward(layer, x) for x in d]  # Eq. 5
     outputs = []
     for h, g in zip(encoded, states, strict=True):

@@ -7,7 +7,7 @@ import torch
 from core_fixtures import make_model, model_settings
 
 from docmt.errors import UserError
-from docmt.models.initialise import copy_weights
+from docmt.models.initialize import copy_weights
 from docmt.models.model_file import TrainedModel, load_content, load_model, save_model
 from docmt.models.transformer import Transformer
 
@@ -78,7 +78,7 @@ def test_a_folder_is_no_model(tmp_path):
         load_content(tmp_path)
 
 
-# Initialising
+# Initializing
 
 
 def fresh(architecture, **values):

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from docmt.errors import UserError
-from docmt.report.costs import costs_table, read_costs, summarise_costs
+from docmt.report.costs import costs_table, read_costs, summarize_costs
 from docmt.report.tables import to_latex, to_text
 
 HEADER = "s\th:m:s\tmax_rss\tmax_vms\tmax_uss\tmax_pss\tio_in\tio_out\tmean_load\tcpu_time\n"
@@ -60,7 +60,7 @@ def test_sums_by_rule_in_the_order_of_the_workflow(folder):
     folder.benchmark("apply_bpe", "d_dev_en", 1800, cpu="900", rss="100")
     folder.benchmark("apply_bpe", "d_dev_de", 1800, cpu="2700", rss="300")
     folder.benchmark("mine", "x", 3600, cpu="3600")
-    text, training, other = summarise_costs(folder.read())
+    text, training, other = summarize_costs(folder.read())
     assert (text["stage"], text["rule"], text["jobs"]) == ("text", "apply_bpe", 2)
     assert (text["wall_hours"], text["core_hours"], text["gpu_hours"], text["peak_mib"]) == (1, 1, 0, 300)
     assert (training["stage"], training["wall_hours"], training["peak_mib"]) == ("training", 2, 2048)
@@ -74,7 +74,7 @@ def test_sums_by_rule_in_the_order_of_the_workflow(folder):
 @pytest.mark.parametrize("mark", ["-", "NA", ""])
 def test_jobs_too_short_to_be_measured_count_in_wall_time_only(folder, mark):
     folder.benchmark("gather", "gather", 36, cpu=mark, rss=mark)
-    (record,) = summarise_costs(folder.read())
+    (record,) = summarize_costs(folder.read())
     assert record["wall_hours"] == pytest.approx(0.01)
     assert record["core_hours"] == 0
     assert math.isnan(record["peak_mib"])
@@ -103,7 +103,7 @@ def test_gpu_hours_are_those_of_gpus_in_use(folder, rule, name, file, device, n_
     folder.benchmark(rule, name, 1800)
     facts = {"device": device, "n_devices": n_devices}
     folder.facts(file, {"items": [], "provenance": facts} if rule == "contrast" else facts)
-    (record,) = summarise_costs(folder.read())
+    (record,) = summarize_costs(folder.read())
     assert record["gpu_hours"] == gpus / 2
     assert "older docmt" not in costs_table(folder.read()).caption
 

@@ -10,7 +10,7 @@ from docmt.report.gathering import COLUMNS, TYPES
 from docmt.report.results import contrastive_table, further_table, main_table, split_table
 from docmt.report.settings import ReportSettings
 from docmt.report.sources import History, read_statistics
-from docmt.report.summary import summarise
+from docmt.report.summary import summarize
 from docmt.report.tables import Table, format_count, format_score, to_latex, to_markdown, to_text
 
 SETTINGS = ReportSettings()
@@ -30,7 +30,7 @@ def accuracy(system, value, *, phenomenon="pronoun", test="pronoun", seed=1, **k
 
 
 def test_mean_and_sample_deviation_over_seeds():
-    table = main_table(summarise(long_table(bleu("a", 1, 10), bleu("a", 2, 12), bleu("b", 1, 11.5))), SETTINGS)
+    table = main_table(summarize(long_table(bleu("a", 1, 10), bleu("a", 2, 12), bleu("b", 1, 11.5))), SETTINGS)
     assert table.header == ["Dataset", "Test", "System", "Seeds", "s-BLEU"]
     assert table.rows == [["d", "t", "a", "2", "11.00 ± 1.41"], ["", "", "b", "1", "11.50"]]
     assert table.best == {(1, 4)}
@@ -39,7 +39,7 @@ def test_mean_and_sample_deviation_over_seeds():
 
 def test_missing_and_undefined_values_are_dashes():
     rows = [bleu("a", 1, float("nan")), bleu("a", 2, 12.0), bleu("b", 1, 7, metric="chrF"), bleu("c", 1, float("nan"))]
-    table = main_table(summarise(long_table(*rows)), SETTINGS)
+    table = main_table(summarize(long_table(*rows)), SETTINGS)
     assert [row[2:] for row in table.rows] == [
         ["a", "1", "12.00", "–"],
         ["b", "1", "–", "7.00"],
@@ -49,10 +49,10 @@ def test_missing_and_undefined_values_are_dashes():
 
 
 def test_no_translation_scores_no_table():
-    summary = summarise(long_table(accuracy("a", 60)))
+    summary = summarize(long_table(accuracy("a", 60)))
     assert main_table(summary, SETTINGS) is None
     assert further_table(summary, SETTINGS) is None
-    assert contrastive_table(summarise(long_table(bleu("a", 1, 3))), SETTINGS) is None
+    assert contrastive_table(summarize(long_table(bleu("a", 1, 3))), SETTINGS) is None
 
 
 def test_published_numbers_stand_only_where_the_settings_say_so():
@@ -60,7 +60,7 @@ def test_published_numbers_stand_only_where_the_settings_say_so():
         published={"a": "g-transformer/transformer_sentence"}, datasets={"d/ted": "ted"}, labels={"a": "Sentence"}
     )
     rows = [bleu("a", 1, 20, test="ted"), bleu("b", 1, 21, test="ted"), bleu("a", 1, 22, test="other")]
-    table = main_table(summarise(long_table(*rows)), settings)
+    table = main_table(summarize(long_table(*rows)), settings)
     assert table.header[4:] == ["s-BLEU", "published"]
     assert [row[2:] for row in table.rows] == [
         ["Sentence", "1", "20.00", "24.82"],
@@ -77,7 +77,7 @@ def test_meteor_and_apt_stand_beside_the_published_ones_without_rows_of_single_p
     )
     rows = [bleu("a", 1, 30, metric="METEOR"), bleu("a", 1, 60, metric="APT"), bleu("a", 1, 20)]
     rows += [bleu("a", 1, 50, metric="APT") | {"kind": "它"}, bleu("a", 1, 9, metric="APT cases") | {"kind": "neither"}]
-    summary = summarise(long_table(*rows))
+    summary = summarize(long_table(*rows))
     table = main_table(summary, settings)
     assert table.header[4:] == ["s-BLEU", "published", "METEOR", "published", "APT", "published"]
     assert table.rows == [["d", "t", "a", "1", "20.00", "41.27", "30.00", "28.46", "60.00", "69.73"]]
@@ -87,20 +87,20 @@ def test_meteor_and_apt_stand_beside_the_published_ones_without_rows_of_single_p
 def test_a_metric_says_its_digits_and_whether_the_lowest_is_best(monkeypatch):
     monkeypatch.setitem(METRICS, "TER", Metric("edits", digits=1, lower_is_better=True))
     rows = [bleu("a", 1, 40.26, metric="TER"), bleu("b", 1, 39, metric="TER"), bleu("a", 1, 20), bleu("b", 1, 21)]
-    table = main_table(summarise(long_table(*rows)), ReportSettings(metrics=["s-BLEU", "TER"]))
+    table = main_table(summarize(long_table(*rows)), ReportSettings(metrics=["s-BLEU", "TER"]))
     assert [row[-2:] for row in table.rows] == [["20.00", "40.3"], ["21.00", "39.0"]]
     assert table.best == {(1, 4), (1, 5)}
 
 
 def test_further_scores_hold_what_the_main_table_does_not():
-    table = further_table(summarise(long_table(bleu("a", 1, 3), bleu("a", 1, 98.5, metric="length ratio"))), SETTINGS)
+    table = further_table(summarize(long_table(bleu("a", 1, 3), bleu("a", 1, 98.5, metric="length ratio"))), SETTINGS)
     assert table.header[4:] == ["length ratio"]
     assert table.best == frozenset()
 
 
 def test_contrastive_table_ends_with_guessing():
     rows = [accuracy("a", 50.25), accuracy("b", 90), accuracy("a", 51, phenomenon="deixis", test="deixis")]
-    table = contrastive_table(summarise(long_table(*rows)), SETTINGS)
+    table = contrastive_table(summarize(long_table(*rows)), SETTINGS)
     assert table.header == ["Dataset", "System", "Seeds", "pronoun", "deixis"]
     assert table.rows == [
         ["d", "a", "1", "50.2", "51.0"],
@@ -113,7 +113,7 @@ def test_contrastive_table_ends_with_guessing():
 
 def test_published_accuracy_by_phenomenon():
     settings = ReportSettings(published={"a": "g-transformer/discourse_g_transformer"}, datasets={"d": "opensubtitles"})
-    table = contrastive_table(summarise(long_table(accuracy("a", 60, phenomenon="deixis", test="x"))), settings)
+    table = contrastive_table(summarize(long_table(accuracy("a", 60, phenomenon="deixis", test="x"))), settings)
     assert table.rows[0] == ["d", "a", "1", "60.0", "89.9"]
 
 
@@ -123,13 +123,13 @@ def test_equal_phenomena_of_two_suites_keep_apart():
         accuracy("a", 70, test="two"),
         accuracy("a", 65, phenomenon=None, test="two"),
     ]
-    table = contrastive_table(summarise(long_table(*rows)), SETTINGS)
+    table = contrastive_table(summarize(long_table(*rows)), SETTINGS)
     assert table.header[3:] == ["one: pronoun", "two: pronoun", "all"]
 
 
 def test_distances_are_ordered_as_numbers():
     rows = [accuracy("a", 60 + d, distance=d) for d in (10, 2, 1)] + [accuracy("a", 61, kind="x")]
-    summary = summarise(long_table(accuracy("a", 60), *rows))
+    summary = summarize(long_table(accuracy("a", 60), *rows))
     assert split_table(summary, SETTINGS, by="distance").header[4:] == ["1", "2", "10"]
     assert split_table(summary, SETTINGS, by="kind").header[4:] == ["x"]
     assert contrastive_table(summary, SETTINGS).rows[0][3] == "60.0"

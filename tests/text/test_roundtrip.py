@@ -67,7 +67,7 @@ def test_real_lines_are_restored_except_for_white_space(name, lang):
     path = Path(os.environ["DOCMT_MIRROR"]) / name.format(lang)
     lines = gzip.decompress(path.read_bytes()).decode("utf-8").split("\n")[:3000]
     other = "de" if lang == "en" else "en"
-    tokens = [get_tokenizer(lang).tokenise(line) for line in lines]
+    tokens = [get_tokenizer(lang).tokenize(line) for line in lines]
     pipeline = TextPipeline(
         TextSettings(),
         languages=(lang, other),

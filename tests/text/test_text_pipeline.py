@@ -57,7 +57,7 @@ def test_any_text_is_restored_except_for_white_space_and_control_characters(lang
     pipeline = PIPELINES[lang]
     subwords = pipeline.prepare(text, lang=lang)
     assert all(subword.split() == [subword] for subword in subwords)
-    assert pipeline.restore(subwords, lang=lang) == pipeline.normalise(text, lang=lang)
+    assert pipeline.restore(subwords, lang=lang) == pipeline.normalize(text, lang=lang)
 
 
 @settings(max_examples=150, deadline=None)

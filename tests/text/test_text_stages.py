@@ -90,7 +90,7 @@ def test_restore_recovers_the_lines(folder, tmp_path, lang):
         out,
     )
     pipeline = TextPipeline.load(folder / "pipeline.json")
-    assert lines_of(out) == [pipeline.normalise(line, lang=lang) for line in UGLY * 3]
+    assert lines_of(out) == [pipeline.normalize(line, lang=lang) for line in UGLY * 3]
 
 
 def test_the_vocabulary_knows_all_training_subwords(folder):

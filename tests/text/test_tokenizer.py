@@ -27,8 +27,8 @@ GOLDEN = [
 def test_tokens_without_marks_are_those_of_moses(lang, text, expected):
     assert " ".join(MosesTokenizer(lang).tokenize(text)) == expected
     tokenizer = get_tokenizer(lang)
-    assert " ".join(plain_tokens(tokenizer.tokenise(text))) == expected
-    assert tokenizer.detokenise(tokenizer.tokenise(text)) == text
+    assert " ".join(plain_tokens(tokenizer.tokenize(text))) == expected
+    assert tokenizer.detokenize(tokenizer.tokenize(text)) == text
 
 
 @pytest.mark.parametrize(
@@ -48,8 +48,8 @@ def test_tokens_without_marks_are_those_of_moses(lang, text, expected):
 )
 def test_marks_only_where_a_detokenizer_would_guess_wrong(lang, text, marked):
     tokenizer = get_tokenizer(lang)
-    assert " ".join(tokenizer.tokenise(text)) == marked
-    assert tokenizer.detokenise(marked.split(" ")) == text
+    assert " ".join(tokenizer.tokenize(text)) == marked
+    assert tokenizer.detokenize(marked.split(" ")) == text
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_marks_only_where_a_detokenizer_would_guess_wrong(lang, text, marked):
     ],
 )
 def test_tokens_of_moses_without_marks_are_detokenized_too(lang, text):
-    assert get_tokenizer(lang).detokenise(MosesTokenizer(lang).tokenize(text)) == text
+    assert get_tokenizer(lang).detokenize(MosesTokenizer(lang).tokenize(text)) == text
 
 
 @pytest.mark.parametrize(
@@ -78,31 +78,31 @@ def test_tokens_of_moses_without_marks_are_detokenized_too(lang, text):
 def test_white_space_of_any_kind_becomes_one_space(line, cleaned):
     assert clean(line) == cleaned
     for lang in ("en", "zh"):
-        tokens = get_tokenizer(lang).tokenise(line)
+        tokens = get_tokenizer(lang).tokenize(line)
         assert all(token.split() == [token] for token in tokens)
-        assert get_tokenizer(lang).detokenise(tokens) == cleaned
+        assert get_tokenizer(lang).detokenize(tokens) == cleaned
 
 
 @pytest.mark.parametrize("text", ["DOTMULTI", "x DOTDOTMULTI, y", "THISISPROTECTED000", "_ELLIPSIS_", "&lt;s&gt; <s>"])
 def test_text_may_contain_internal_markers_of_the_library(text):
     tokenizer = get_tokenizer("en")
-    assert tokenizer.detokenise(tokenizer.tokenise(text)) == text
+    assert tokenizer.detokenize(tokenizer.tokenize(text)) == text
 
 
 def test_chinese_is_split_into_words_and_keeps_spaces_between_latin_words():
     tokenizer = get_tokenizer("zh")
     text = "北京大学的New York Times，3.5%。"
-    tokens = tokenizer.tokenise(text)
+    tokens = tokenizer.tokenize(text)
     assert "北京大学" in tokens
     assert "York" in tokens
-    assert tokenizer.detokenise(tokens) == text
+    assert tokenizer.detokenize(tokens) == text
 
 
-def test_normalise_gives_what_detokenization_restores():
-    tokenizer = Tokenizer("de", normalise=True, lowercase=True)
+def test_normalize_gives_what_detokenization_restores():
+    tokenizer = Tokenizer("de", normalize=True, lowercase=True)
     text = "„Ja“ – SAGTE  er…"
-    assert tokenizer.normalise(text) == '"ja" - sagte er...'
-    assert tokenizer.detokenise(tokenizer.tokenise(text)) == '"ja" - sagte er...'
+    assert tokenizer.normalize(text) == '"ja" - sagte er...'
+    assert tokenizer.detokenize(tokenizer.tokenize(text)) == '"ja" - sagte er...'
 
 
 @pytest.mark.parametrize("lang", ["xx", "EN", "", "german", "eng"])
@@ -117,5 +117,5 @@ def test_very_long_lines_take_little_time(lang, unit):
     text = (unit * 10_000).strip()
     tokenizer = get_tokenizer(lang)
     start = time.perf_counter()
-    assert tokenizer.detokenise(tokenizer.tokenise(text)) == text
+    assert tokenizer.detokenize(tokenizer.tokenize(text)) == text
     assert time.perf_counter() - start < 20

@@ -22,7 +22,7 @@ def truecaser():
 
 def test_learning_equals_moses():
     moses = MosesTruecaser().train([MosesTokenizer("en").tokenize(line) for line in TEXT])
-    learned = Truecaser.learn(get_tokenizer("en").tokenise(line) for line in TEXT)
+    learned = Truecaser.learn(get_tokenizer("en").tokenize(line) for line in TEXT)
     assert learned.words == {lower for lower, form in moses["best"].items() if form == lower}
     assert {"the", "saw", "end"} <= learned.words
     assert learned.words.isdisjoint({"berlin", "i", "iphones"})

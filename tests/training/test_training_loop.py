@@ -149,9 +149,7 @@ def test_divergence_is_an_error_that_says_what_to_do(study_files, tmp_path, step
 
 
 def test_a_document_model_starts_from_a_sentence_model(study_files, tmp_path, caplog):
-    sentence, _ = run_training(
-        study_files, tmp_path / "s", architecture="sentence_transformer", cutting="sentences"
-    )
+    sentence, _ = run_training(study_files, tmp_path / "s", architecture="sentence_transformer", cutting="sentences")
     caplog.set_level(logging.INFO)
     recipe = {"max_steps": 1, "learning_rate": 1e-12, "pretrained_learning_rate": 1e-12}
     trained, _ = run_training(study_files, tmp_path / "d", init=tmp_path / "s/model.pt", training=recipe)

@@ -4,13 +4,13 @@
 # Makes:  results/{dataset}/text/{split}.tok.{lang}        tokens; deleted when truecased
 #         results/{dataset}/text/{split}.true.{lang}       truecased; kept, so that other BPE merges start here
 #         results/{dataset}/text/{split}.bpe.{lang}        subwords
-#         results/{dataset}/text/truecaser.{lang}.json, bpe.codes, vocabulary.txt     learnt on the training split
+#         results/{dataset}/text/truecaser.{lang}.json, bpe.codes, vocabulary.txt     learned on the training split
 #         results/{dataset}/text/pipeline.json             all of it in one file, for `docmt translate`
 #         results/{dataset}/text/roundtrip.json            the share of lines restored unchanged from subwords
 
 
 rule tokenize:
-    """Normalise and tokenise the {wildcards.lang} side of {wildcards.dataset} {wildcards.split}."""
+    """Normalize and tokenize the {wildcards.lang} side of {wildcards.dataset} {wildcards.split}."""
     input:
         plan.tokens.input("text"),
     output:

@@ -33,7 +33,7 @@ class TextArtifacts(CorporaArtifacts):
         parts: list[Any] = [self._token_settings(dataset), self.dataset_split(dataset, train)]
         if more:
             parts = [self.tokens(dataset, train, lang), [self.tokens(dataset, part, lang) for part in more]]
-        tokens = [self.tokens(dataset, part, lang) for part in self.config.datasets[dataset].learnt_on(lang)]
+        tokens = [self.tokens(dataset, part, lang) for part in self.config.datasets[dataset].learned_on(lang)]
         return Artifact(
             [f"results/{dataset}/text/truecaser.{lang}.json"],
             parts,
@@ -50,7 +50,7 @@ class TextArtifacts(CorporaArtifacts):
 
     @made_by("learn_bpe", stage="text")
     def codes(self, dataset: str) -> Artifact:
-        """The BPE merges of a dataset, learnt on both sides of its training text."""
+        """The BPE merges of a dataset, learned on both sides of its training text."""
         return self._of_bpe(dataset, "bpe.codes", {"text": self._training_text(dataset, self.truecased)})
 
     @made_by("learn_vocabulary", stage="text")
@@ -107,11 +107,11 @@ class TextArtifacts(CorporaArtifacts):
         return text_settings(self.config, dataset).model_dump(mode="json", exclude=set(KEYS_OF_BPE))
 
     def _training_parts(self, dataset: str) -> list[str]:
-        """The parts of a dataset that truecasers and BPE are learnt on, in either language."""
+        """The parts of a dataset that truecasers and BPE are learned on, in either language."""
         row = self.config.datasets[dataset]
-        return [part for part in row.all_parts() if any(part in row.learnt_on(lang) for lang in row.languages)]
+        return [part for part in row.all_parts() if any(part in row.learned_on(lang) for lang in row.languages)]
 
     def _training_text(self, dataset: str, form: Any) -> list[Artifact]:
         """The training text of both languages in one form, source first."""
         row = self.config.datasets[dataset]
-        return [form(dataset, part, lang) for lang in row.languages for part in row.learnt_on(lang)]
+        return [form(dataset, part, lang) for lang in row.languages for part in row.learned_on(lang)]

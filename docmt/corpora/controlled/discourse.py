@@ -110,8 +110,8 @@ def dependencies(tree: dict[str, Any], n_edus: int) -> list[dict[str, Any]]:
 
 
 @dataclass(frozen=True)
-class Neighbourhood:
-    """How many pronouns have the EDU of their antecedent as a neighbour in the dependency tree, and in the text."""
+class Neighborhood:
+    """How many pronouns have the EDU of their antecedent as a neighbor in the dependency tree, and in the text."""
 
     n_pronouns: int
     n_tree: int
@@ -128,8 +128,8 @@ class Neighbourhood:
         return self.n_text / max(1, self.n_pronouns)
 
 
-def measure_neighbourhood(documents: Iterable[tuple[Sequence[Placed], dict[str, Any]]]) -> Neighbourhood:
-    """Count tree and text neighbours over documents, each with the discourse that describe_discourse made of it."""
+def measure_neighborhood(documents: Iterable[tuple[Sequence[Placed], dict[str, Any]]]) -> Neighborhood:
+    """Count tree and text neighbors over documents, each with the discourse that describe_discourse made of it."""
     n_pronouns = n_tree = n_text = 0
     for placed, discourse in documents:
         heads = [arc["head"] for arc in discourse["dependency"]]
@@ -141,7 +141,7 @@ def measure_neighbourhood(documents: Iterable[tuple[Sequence[Placed], dict[str, 
             n_pronouns += 1
             n_tree += heads[here] == there or heads[there] == here
             n_text += abs(here - there) == 1
-    return Neighbourhood(n_pronouns, n_tree, n_text)
+    return Neighborhood(n_pronouns, n_tree, n_text)
 
 
 def main_edus(discourse: dict[str, Any], placed: Sequence[Placed]) -> list[int]:

@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from docmt.corpora.controlled.building import DocumentBuilder, Placed
-from docmt.corpora.controlled.discourse import describe_discourse, measure_neighbourhood, split_words
+from docmt.corpora.controlled.discourse import describe_discourse, measure_neighborhood, split_words
 from docmt.corpora.controlled.planning import build_document
 from docmt.corpora.controlled.settings import ControlledSettings
 from docmt.corpora.controlled.suites import BUILDERS, GeneratedItem, build_suite
@@ -123,7 +123,7 @@ def _describe_split(documents: list[Generated]) -> dict[str, Any]:
         for index, item in enumerate(document.placed):
             if item.phenomenon and item.antecedent is not None:
                 distances.setdefault(item.phenomenon, Counter())[index - item.antecedent] += 1
-    neighbourhood = measure_neighbourhood((item.placed, item.discourse) for item in documents)
+    neighborhood = measure_neighborhood((item.placed, item.discourse) for item in documents)
     return {
         "n_documents": len(documents),
         "n_sentences": len(placed),
@@ -136,9 +136,9 @@ def _describe_split(documents: list[Generated]) -> dict[str, Any]:
             TGT_LANG: _count_types(sentence for item in documents for sentence in item.document.tgt),
         },
         "pronouns": {
-            "n": neighbourhood.n_pronouns,
-            "antecedent_is_tree_neighbour": round(neighbourhood.tree_share, 4),
-            "antecedent_is_text_neighbour": round(neighbourhood.text_share, 4),
+            "n": neighborhood.n_pronouns,
+            "antecedent_is_tree_neighbour": round(neighborhood.tree_share, 4),
+            "antecedent_is_text_neighbour": round(neighborhood.text_share, 4),
         },
     }
 

@@ -94,7 +94,7 @@ def join(*parts: str | None) -> str:
     return " ".join(part for part in parts if part)
 
 
-def capitalise(text: str) -> str:
+def capitalize(text: str) -> str:
     """The text with its first letter in upper case and the rest unchanged."""
     return text[:1].upper() + text[1:]
 

@@ -13,7 +13,7 @@ from docmt.corpora.controlled.german import (
     Noun,
     Phrase,
     Predicate,
-    capitalise,
+    capitalize,
     english_noun_phrase,
     german_noun_phrase,
     join,
@@ -47,7 +47,7 @@ class Sentence:
 
 def _plain(english: str, german: str | dict[str, str], end: str = ".") -> Sentence:
     variants = german if isinstance(german, dict) else {"": german}
-    return Sentence((capitalise(english) + end,), {key: capitalise(text) + end for key, text in variants.items()})
+    return Sentence((capitalize(english) + end,), {key: capitalize(text) + end for key, text in variants.items()})
 
 
 def _front(rng: Random) -> Phrase | None:
@@ -64,10 +64,10 @@ def with_subordinate(rng: Random, clause: Clause, other: Clause) -> Sentence:
     english = join(conjunction.english, other.english())
     german = join(conjunction.german, other.subordinate())
     if rng.random() < 0.5:
-        edus = (capitalise(clause.english()), f"{english}.")
-        return Sentence(edus, {"": f"{capitalise(clause.main())}, {german}."}, relation, "NS")
-    edus = (f"{capitalise(english)},", f"{clause.english()}.")
-    return Sentence(edus, {"": capitalise(clause.main(f"{german},")) + "."}, relation, "SN")
+        edus = (capitalize(clause.english()), f"{english}.")
+        return Sentence(edus, {"": f"{capitalize(clause.main())}, {german}."}, relation, "NS")
+    edus = (f"{capitalize(english)},", f"{clause.english()}.")
+    return Sentence(edus, {"": capitalize(clause.main(f"{german},")) + "."}, relation, "SN")
 
 
 def filler(rng: Random) -> Sentence:
@@ -106,8 +106,8 @@ def introduction(
         return with_subordinate(rng, clause, rng.choice(lexicon.FILLERS))
     if not plain and shape < 0.35 and is_bare and len(nouns) == 1:
         quality = rng.choice(lexicon.ADJECTIVES)
-        edus = (capitalise(clause.english()) + ",", f"which is quite {quality.english}.")
-        text = f"{capitalise(clause.main())}, {RELATIVE[nouns[0].gender]} recht {quality.german} ist."
+        edus = (capitalize(clause.english()) + ",", f"which is quite {quality.english}.")
+        text = f"{capitalize(clause.main())}, {RELATIVE[nouns[0].gender]} recht {quality.german} ist."
         return Sentence(edus, {"": text}, "Elaboration", "NS")
     front_en, front_de = _front_pair(_front(rng))
     return _plain(clause.english(front_en), clause.main(front_de))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from docmt.discourse.dependencies import depths, nary_to_dependencies
 from docmt.discourse.documents import DiscourseDocument
 from docmt.discourse.drawing.page import LABEL_SIZE, Row, TreeDrawing, compose, lay_out
-from docmt.discourse.drawing.svg import COLOURS, dot, edged_text, escape, line, text_width
+from docmt.discourse.drawing.svg import COLORS, dot, edged_text, escape, line, text_width
 from docmt.discourse.trees import SPAN, Node, restore_nary
 from docmt.errors import UserError
 
@@ -21,7 +21,7 @@ LABEL_ROOMS = (200.0, 90.0, 55.0, LEVEL_WIDTH)
 """Space for a relation before the next constituent begins; the widest that fits `GOOD_WIDTH` is used."""
 LEGEND = (
     "N nucleus, S satellite; double lines join nuclei; a line continues to its nucleus; "
-    "one colour per step from the root."
+    "one color per step from the root."
 )
 
 
@@ -60,18 +60,18 @@ def _tree(tree: Node, rows: Sequence[Row]) -> TreeDrawing:
     places = next((found for found in rooms if -found[-1].x <= GOOD_WIDTH), None)
     places = places or place_constituents(tree, LABEL_ROOMS[-1])
     steps = depths(nary_to_dependencies(tree, len(rows)).heads).tolist()
-    colours = [COLOURS[step % len(COLOURS)] for step in steps]
+    colors = [COLORS[step % len(COLORS)] for step in steps]
     root = places[-1]
-    elements = [dot(root.x, rows[root.head].middle, 4, colours[root.head])]
+    elements = [dot(root.x, rows[root.head].middle, 4, colors[root.head])]
     # Labels come last, so that their white outline keeps them readable on lines.
     labels: list[str] = []
     for place in places:
         if place.node.is_leaf:
             y = rows[place.head].middle
-            elements.append(line([(place.x, y), (-2, y)], colours[place.head], width=0.8, extra='opacity="0.55"'))
+            elements.append(line([(place.x, y), (-2, y)], colors[place.head], width=0.8, extra='opacity="0.55"'))
         else:
-            elements += _branches(place, rows, colours)
-            labels += _labels(place, rows, colours)
+            elements += _branches(place, rows, colors)
+            labels += _labels(place, rows, colors)
     return TreeDrawing(14 - root.x, [*elements, *labels])
 
 
@@ -108,7 +108,7 @@ def _label_room(relation: str, child: PlacedNode, room: float) -> float:
     return width - LEADER if child.node.is_leaf else min(room, width)
 
 
-def _branches(place: PlacedNode, rows: Sequence[Row], colours: Sequence[str]) -> list[str]:
+def _branches(place: PlacedNode, rows: Sequence[Row], colors: Sequence[str]) -> list[str]:
     """Draw a horizontal line to each child and a vertical one that joins them; double between nuclei."""
     node, x, y = place.node, place.x, rows[place.head].middle
     about = f"EDUs {node.first + 1} to {node.last + 1}: {node.relation}, {node.nuclearity}"
@@ -116,22 +116,22 @@ def _branches(place: PlacedNode, rows: Sequence[Row], colours: Sequence[str]) ->
     for child, letter in zip(place.children, node.nuclearity, strict=True):
         target = rows[child.head].middle
         if child.head == place.head:
-            elements.append(line([(x, y), (child.x, y)], colours[place.head], width=2))
+            elements.append(line([(x, y), (child.x, y)], colors[place.head], width=2))
         elif letter == "S":
-            elements.append(line([(x, y), (x, target), (child.x, target)], colours[child.head], width=1.2))
+            elements.append(line([(x, y), (x, target), (child.x, target)], colors[child.head], width=1.2))
         else:
-            elements.append(line([(x, y), (x, target), (child.x, target)], colours[child.head], width=4))
+            elements.append(line([(x, y), (x, target), (child.x, target)], colors[child.head], width=4))
             elements.append(line([(x, y), (x, target), (child.x, target)], "#ffffff", width=1.6))
     return [*elements, "</g>"]
 
 
-def _labels(place: PlacedNode, rows: Sequence[Row], colours: Sequence[str]) -> list[str]:
+def _labels(place: PlacedNode, rows: Sequence[Row], colors: Sequence[str]) -> list[str]:
     """Write N or S below the line of each child, and its relation above."""
     node, x = place.node, place.x
     elements = []
     for child, letter, relation in zip(place.children, node.nuclearity, node.relations, strict=True):
-        y, colour = rows[child.head].middle, colours[child.head]
-        elements += edged_text(x + 5, y + 9.5, letter, size=MARK_SIZE, colour=colour)
+        y, color = rows[child.head].middle, colors[child.head]
+        elements += edged_text(x + 5, y + 9.5, letter, size=MARK_SIZE, color=color)
         if child.head != place.head and relation != SPAN:
-            elements += edged_text(x + 7, y - 3.5, relation, size=LABEL_SIZE, colour=colour)
+            elements += edged_text(x + 7, y - 3.5, relation, size=LABEL_SIZE, color=color)
     return elements

@@ -7,12 +7,12 @@ import numpy as np
 from docmt.discourse.dependencies import NO_HEAD, DependencyTree, depths
 from docmt.discourse.documents import DiscourseDocument
 from docmt.discourse.drawing.page import LABEL_SIZE, Row, TreeDrawing, compose, lay_out
-from docmt.discourse.drawing.svg import COLOURS, arrow_head, dot, line, text, text_width
+from docmt.discourse.drawing.svg import COLORS, arrow_head, dot, line, text, text_width
 
 LANE_WIDTH, MAX_LANES_WIDTH = 13.0, 700.0
 OFFSET = 4.0
 """Arcs reach an EDU a little above its middle and leave it a little below, so that they do not overlap."""
-LEGEND = "Arrows go from head to dependent; thick ones cross sentences; one colour per step from the root."
+LEGEND = "Arrows go from head to dependent; thick ones cross sentences; one color per step from the root."
 
 
 def draw_dependencies(document: DiscourseDocument) -> str:
@@ -53,18 +53,18 @@ def _arcs(tree: DependencyTree, rows: Sequence[Row]) -> TreeDrawing:
     pitch = min(LANE_WIDTH, MAX_LANES_WIDTH / (1 + max(lanes)))
     label_width = 10 + max(text_width(relation, LABEL_SIZE) for relation in set(tree.relations)) * 1.1
     end = -label_width - 4
-    colours = [COLOURS[depth % len(COLOURS)] for depth in depths(tree.heads).tolist()]
+    colors = [COLORS[depth % len(COLORS)] for depth in depths(tree.heads).tolist()]
     elements = []
     for edu, head in enumerate(tree.heads):
-        colour, y = colours[edu], middles[edu] - OFFSET
+        color, y = colors[edu], middles[edu] - OFFSET
         if head != NO_HEAD:
             x = end - 12 - pitch * lanes[head]
             width = 1.1 if rows[head].sentence == rows[edu].sentence else 2.0
             points = [(end, middles[head] + OFFSET), (x, middles[head] + OFFSET), (x, y), (end - 3, y)]
-            elements += [line(points, colour, width=width), arrow_head(end, y, colour)]
-            elements.append(dot(end, middles[head] + OFFSET, 2.2, colour))
+            elements += [line(points, color, width=width), arrow_head(end, y, color)]
+            elements.append(dot(end, middles[head] + OFFSET, 2.2, color))
         else:
-            elements.append(dot(end - 5, y, 4, colour))
+            elements.append(dot(end - 5, y, 4, color))
         weight = 'font-weight="bold"' if head == NO_HEAD else ""
-        elements.append(text(end + 5, y + 3.5, tree.relations[edu], size=LABEL_SIZE, colour=colour, extra=weight))
+        elements.append(text(end + 5, y + 3.5, tree.relations[edu], size=LABEL_SIZE, color=color, extra=weight))
     return TreeDrawing(-end + 24 + pitch * max(lanes), elements)

@@ -94,7 +94,7 @@ def compose(document: DiscourseDocument, rows: Sequence[Row], tree: TreeDrawing,
     elements = [
         rectangle(0, 0, width, height, "#ffffff"),
         text(MARGIN, 26, document.id, size=TITLE_SIZE, extra='font-weight="bold"'),
-        text(MARGIN, 45, f"{counts}. {legend}", size=LABEL_SIZE, colour=GREY),
+        text(MARGIN, 45, f"{counts}. {legend}", size=LABEL_SIZE, color=GREY),
         *_bands(document, rows, width),
         f'<g transform="translate({tree_end:.1f} 0)">',
         *tree.elements,
@@ -118,16 +118,16 @@ def _bands(document: DiscourseDocument, rows: Sequence[Row], width: float) -> li
         elements.append(rectangle(0, top, width, band[-1].bottom - top, BANDS[sentence % 2]))
         if sentence in paragraphs:
             elements.append(line([(0, top), (width, top)], "#9aa3b2", width=1))
-        place = {"size": LABEL_SIZE, "colour": GREY, "extra": 'font-weight="bold"'}
+        place = {"size": LABEL_SIZE, "color": GREY, "extra": 'font-weight="bold"'}
         elements.append(text(MARGIN, band[0].middle + 4, str(sentence + 1), **place))
     return elements
 
 
 def _edu(number: int, row: Row, x: float) -> list[str]:
     baseline = row.middle + 4.5
-    elements = [text(x - 8, baseline - 0.5, str(number), size=LABEL_SIZE, colour=GREY, extra='text-anchor="end"')]
+    elements = [text(x - 8, baseline - 0.5, str(number), size=LABEL_SIZE, color=GREY, extra='text-anchor="end"')]
     if row.lines == ("",):
-        return [*elements, text(x, baseline, "(empty)", size=TEXT_SIZE, colour=GREY, extra='font-style="italic"')]
+        return [*elements, text(x, baseline, "(empty)", size=TEXT_SIZE, color=GREY, extra='font-style="italic"')]
     for place, part in enumerate(row.lines):
         elements.append(text(x, baseline + LINE_HEIGHT * place, part, size=TEXT_SIZE))
     return elements

@@ -32,7 +32,7 @@ class PlainText:
 
 
 @dataclass(frozen=True)
-class TokenisedText:
+class TokenizedText:
     """A document as tokenized sentences; an empty sentence has no words."""
 
     id: str
@@ -60,10 +60,10 @@ def read_texts(text: Path, documents: Path) -> Iterator[PlainText]:
 
 def sentence_words(line: str, lang: str) -> Words:
     """Tokenize a plain sentence, without the marks and escapes of the tokenizer; an empty line has no words."""
-    return tuple(unescape(token) for token in plain_tokens(get_tokenizer(lang).tokenise(line)))
+    return tuple(unescape(token) for token in plain_tokens(get_tokenizer(lang).tokenize(line)))
 
 
-def batches(texts: Iterable[PlainText], *, lang: str) -> Iterator[list[TokenisedText]]:
+def batches(texts: Iterable[PlainText], *, lang: str) -> Iterator[list[TokenizedText]]:
     """Tokenize documents, in order, in batches.
 
     A batch ends with the document that brings it to `BATCH_WORDS` words. With `fill_batches`, which ends a batch before
@@ -73,10 +73,10 @@ def batches(texts: Iterable[PlainText], *, lang: str) -> Iterator[list[Tokenised
         UserError: the language is unknown.
     """
     get_tokenizer(lang)  # before anything is read
-    batch: list[TokenisedText] = []
+    batch: list[TokenizedText] = []
     size = 0
     for text in texts:
-        batch.append(TokenisedText(text.id, tuple(sentence_words(line, lang) for line in text.sentences)))
+        batch.append(TokenizedText(text.id, tuple(sentence_words(line, lang) for line in text.sentences)))
         size += sum(1 + len(words) for words in batch[-1].sentences)  # empty sentences take memory too
         if size >= BATCH_WORDS:
             yield batch
@@ -96,12 +96,12 @@ def _return_free_memory() -> None:
         trim(0)
 
 
-def sentences_of(batch: Iterable[TokenisedText]) -> list[Words]:
+def sentences_of(batch: Iterable[TokenizedText]) -> list[Words]:
     """List the sentences of all documents, in order."""
     return [words for text in batch for words in text.sentences]
 
 
-def with_edus(batch: Iterable[TokenisedText], starts: Iterable[Sequence[int]]) -> list[DiscourseDocument]:
+def with_edus(batch: Iterable[TokenizedText], starts: Iterable[Sequence[int]]) -> list[DiscourseDocument]:
     """Build documents with EDUs and without trees; a sentence without words has one EDU without words.
 
     Args:

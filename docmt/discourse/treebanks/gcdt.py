@@ -1,6 +1,6 @@
 """GCDT, the Georgetown Chinese Discourse Treebank (Peng et al. 2022).
 
-Words and sentences are those of the tokenised files (one sentence per line), EDUs and trees those of the binary `.dis`
+Words and sentences are those of the tokenized files (one sentence per line), EDUs and trees those of the binary `.dis`
 files, splits the folders. Paragraphs are not marked.
 """
 

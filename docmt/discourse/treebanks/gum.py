@@ -36,7 +36,7 @@ def read_gum(folder: Path) -> Treebank:
     for split, documents in names.items():
         for name in documents:
             if split not in SPLITS:
-                treebank.leave_out(name, reason=f"split {split} is the GENTLE corpus, which has its own licence")
+                treebank.leave_out(name, reason=f"split {split} is the GENTLE corpus, which has its own license")
             elif name not in syntax and name.startswith("GUM_reddit_"):
                 treebank.leave_out(name, reason="reddit: its text may not be passed on and is not in the files")
             elif name not in syntax:

@@ -116,7 +116,7 @@ def _assemble(name: str, parts: list[str], ends: list[int], tree: Node) -> Disco
     sentences: list[list[str]] = [[]]
     edus, paragraphs = [], [0]
     for number, (part, end) in enumerate(zip(parts, ends, strict=True), start=1):
-        words = [unescape(token) for token in plain_tokens(tokenizer.tokenise(part))]
+        words = [unescape(token) for token in plain_tokens(tokenizer.tokenize(part))]
         edus.append(Edu(len(sentences) - 1, len(sentences[-1]), len(sentences[-1]) + len(words)))
         sentences[-1] += words
         if end and number < len(parts):

@@ -82,7 +82,7 @@ def test_links_between_spans():
     assert "s2 s1 link=none" in features
 
 
-def test_matrix_is_numbered_by_sorted_names_and_counts_are_normalised():
+def test_matrix_is_numbered_by_sorted_names_and_counts_are_normalized():
     instances = Instances()
     instances.add(["z", "a", "a"], "one")
     instances.add(["z", "m", "rare"], "two")

@@ -32,7 +32,7 @@ def trained():
     return train_segmenter(EXAMPLES, EXAMPLES, settings=tiny_settings(), seed=1)
 
 
-def test_five_sentences_are_learnt_by_heart(trained):
+def test_five_sentences_are_learned_by_heart(trained):
     segmenter = Segmenter(trained)
     assert segmenter.segment([e.words for e in EXAMPLES]) == [list(e.starts) for e in EXAMPLES]
     assert trained.scores["inside"]["f1"] == 100

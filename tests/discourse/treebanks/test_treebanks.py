@@ -131,7 +131,7 @@ def gcdt(folder, words="我们 走 了 因为 下雨 。\nR & D\n"):
     return folder
 
 
-def test_gcdt_words_come_from_the_tokenised_files(tmp_path):
+def test_gcdt_words_come_from_the_tokenized_files(tmp_path):
     treebank = read_gcdt(gcdt(tmp_path))
     document = treebank.splits["dev"][0].discourse
     assert document.id == "y"
