@@ -40,12 +40,12 @@ BASE = (
 )
 """Modules that every package may import."""
 MAX_LINES = {"tests": 500}  # tables are long
-MAX_LINES_ELSEWHERE = 450
+MAX_LINES_ELSEWHERE = 400
 
 MODULES = sorted((ROOT / "docmt").rglob("*.py"))
 SOURCES = [
     file
-    for folder in ("docmt", "tests", "benchmarks", "workflow")
+    for folder in ("docmt", "tests", "benchmarks", "scripts", "workflow")
     for suffix in ("*.py", "*.smk")
     for file in sorted((ROOT / folder).rglob(suffix))
 ]

@@ -164,7 +164,7 @@ def _described(options: argparse.Namespace) -> tuple["ReadableCorpus", str, dict
     if options.spec is None:
         entry = find_corpus(options.corpus)
         corpus, where = entry.corpus, entry.where
-        origin = {"corpus": entry.name, "version": entry.corpus.version, "licence": entry.family.licence}
+        origin = {"corpus": entry.name, "version": entry.corpus.version, "licence": entry.family.license}
     else:
         corpus, where = ReadableCorpus.from_argument(options.spec, where="--spec"), "--spec"
         origin = {"corpus": "files of the user", "version": "", "licence": ""}

@@ -23,7 +23,7 @@ class SegmenterRow(Settings):
     """`gum`, `gcdt`, `rst-dt`, or a row of corpora.controlled (other documents than those translated)."""
     settings: SegmenterSettings = SegmenterSettings()
     """The network and its training."""
-    seed: int = Field(1, ge=0)
+    seed: int = Field(default=1, ge=0)
     """Seed of its training."""
 
 
@@ -36,7 +36,7 @@ class ParserRow(Settings):
     """Row of discourse.segmenters whose states the neural parser reads; null for the linear one without it."""
     settings: ParserSettings = ParserSettings()
     """The classifier and its training."""
-    seed: int = Field(1, ge=0)
+    seed: int = Field(default=1, ge=0)
     """Seed of its training."""
 
 
@@ -51,7 +51,7 @@ class TreesRow(Settings):
     """The trees that a generated corpus comes with."""
     files: dict[str, str] = {}
     """Files made elsewhere, by `DATASET/train`, `DATASET/dev`, `DATASET/test_NAME` or `DATASET/suite_NAME`."""
-    n_shards: int = Field(1, ge=1)
+    n_shards: int = Field(default=1, ge=1)
     """Jobs into which the documents of each training split are divided."""
 
     @model_validator(mode="after")

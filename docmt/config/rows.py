@@ -112,7 +112,7 @@ class SystemSettings(Settings):
     """Keys of the training settings, overriding those of the recipe."""
     init: str | None = None
     """System whose model of the same dataset and seed provides the initial parameters; null starts from scratch."""
-    seeds: list[int] | None = Field(None, min_length=1)
+    seeds: list[int] | None = Field(default=None, min_length=1)
     """Seeds of this system; null means the study's `seeds`."""
     decoding: dict[str, Any] = {}
     """Keys of section `decoding` to override for this system."""

@@ -38,7 +38,7 @@ class Config(Settings):
     """Training, development and test data, by name."""
     systems: dict[Name, SystemSettings] = Field(min_length=1)
     """Models with their recipes, by name."""
-    seeds: list[int] = Field([1], min_length=1)
+    seeds: list[int] = Field(default=[1], min_length=1)
     """Seeds of every system that does not set its own."""
 
     @model_validator(mode="after")

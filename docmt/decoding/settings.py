@@ -11,15 +11,15 @@ from docmt.settings import Settings
 class DecodingSettings(Settings):
     """Beam search over whole instances, and what the encoder reads."""
 
-    beam_size: int = Field(5, ge=1)
+    beam_size: int = Field(default=5, ge=1)
     """Hypotheses kept at each step."""
-    length_penalty: float = Field(1.0, ge=0)
+    length_penalty: float = Field(default=1.0, ge=0)
     """A hypothesis's score is its log probability divided by its length to this power."""
-    max_length_ratio: float = Field(1.2, gt=0)
+    max_length_ratio: float = Field(default=1.2, gt=0)
     """A target sentence has at most ratio × source subwords + offset subwords."""
-    max_length_offset: int = Field(10, ge=1)
+    max_length_offset: int = Field(default=10, ge=1)
     """See max_length_ratio."""
-    max_batch_tokens: int = Field(4096, ge=1)
+    max_batch_tokens: int = Field(default=4096, ge=1)
     """Most source tokens decoded side by side."""
     context: Context = "document"
     """What a model with a context encoder reads: `document`, or `none` to translate every sentence by itself. Other

@@ -30,7 +30,7 @@ class Hypothesis(BaseModel):
     n_sentences: int = Field(ge=1)
     aligned: bool
     sentences: list[str]
-    forced_ends: Annotated[int, BeforeValidator(_count)] = Field(0, ge=0)
+    forced_ends: Annotated[int, BeforeValidator(_count)] = Field(default=0, ge=0)
 
     @model_validator(mode="after")
     def _check(self) -> Self:

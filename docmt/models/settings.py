@@ -54,7 +54,7 @@ class ContextSettings(Settings):
     Its output joins that of the sentence encoder by a gate. The same model translates sentences without it.
     """
 
-    layers: int | None = Field(None, ge=1)
+    layers: int | None = Field(default=None, ge=1)
     """Its layers, N_g; each shares self-attention and feed-forward with the encoder's layer of the same number. null
     means as many as the encoder has."""
     positions: Positions = "sentence"
@@ -65,17 +65,17 @@ class ContextSettings(Settings):
 class ModelSettings(Settings):
     """A Transformer over packed tokens."""
 
-    encoder_layers: int = Field(6, ge=1)
+    encoder_layers: int = Field(default=6, ge=1)
     """Layers of the encoder."""
-    decoder_layers: int = Field(6, ge=1)
+    decoder_layers: int = Field(default=6, ge=1)
     """Layers of the decoder."""
-    width: int = Field(512, ge=2)
+    width: int = Field(default=512, ge=2)
     """Width of embeddings and layers."""
-    heads: int = Field(8, ge=1)
+    heads: int = Field(default=8, ge=1)
     """Attention heads."""
-    feed_forward_width: int = Field(2048, ge=1)
+    feed_forward_width: int = Field(default=2048, ge=1)
     """Width inside the feed-forward modules."""
-    dropout: float = Field(0.3, ge=0, lt=1)
+    dropout: float = Field(default=0.3, ge=0, lt=1)
     """Dropout on embeddings, after each attention and after each feed-forward module."""
     encoder_attention: AttentionSettings = AttentionSettings()
     """Self-attention of the encoder."""
@@ -85,7 +85,7 @@ class ModelSettings(Settings):
     """Attention from target to source."""
     context: ContextSettings | None = None
     """The global context encoder; null for none."""
-    window_sentences: int = Field(2, ge=0)
+    window_sentences: int = Field(default=2, ge=0)
     """Sentences before the current one that the pattern `window` sees."""
     positions: Positions = "instance"
     """Whether positions run through the instance or restart in each sentence."""

@@ -20,9 +20,9 @@ class TextSettings(Settings):
     """Write the first word of a line as it is written inside sentences of the training text."""
     lowercase: bool = False
     """Write everything in lower case; irreversible."""
-    bpe_merges: int = Field(30000, ge=1)
+    bpe_merges: int = Field(default=30000, ge=1)
     """BPE merges, learned jointly on both sides of the training text."""
-    bpe_min_frequency: int = Field(2, ge=1)
+    bpe_min_frequency: int = Field(default=2, ge=1)
     """Stop learning merges when no pair of symbols occurs this often."""
 
     @model_validator(mode="after")

@@ -15,50 +15,50 @@ restore noised monolingual documents."""
 class TrainingSettings(Settings):
     """A recipe. The defaults are those of G-Transformer trained from scratch (Appendix B.2, C.1)."""
 
-    tasks: list[TaskName] = Field(["documents"], min_length=1)
+    tasks: list[TaskName] = Field(default=["documents"], min_length=1)
     """What is learned; several tasks take turns, one update each, and the first determines epochs and validation loss.
     `documents`: the parallel documents as segmented; `sentences`: their sentences without context; `pairs`:
     the dataset's `sentences`; `restoration`: its `monolingual` documents, noised (cross-task pre-training)."""
     restoration: RestorationSettings = RestorationSettings()
     """The noise of the task `restoration`."""
-    learning_rate: float = Field(5e-4, gt=0)
+    learning_rate: float = Field(default=5e-4, gt=0)
     """Peak learning rate of parameters that start fresh."""
-    pretrained_learning_rate: float = Field(1e-4, gt=0)
+    pretrained_learning_rate: float = Field(default=1e-4, gt=0)
     """Peak learning rate of parameters copied from the model given as `--init`."""
-    warmup_steps: int = Field(4000, ge=0)
+    warmup_steps: int = Field(default=4000, ge=0)
     """Updates of linear warm-up; afterwards the rate falls with the inverse square root of the update."""
-    adam_beta1: float = Field(0.9, ge=0, lt=1)
+    adam_beta1: float = Field(default=0.9, ge=0, lt=1)
     """Adam's first moment decay."""
-    adam_beta2: float = Field(0.98, ge=0, lt=1)
+    adam_beta2: float = Field(default=0.98, ge=0, lt=1)
     """Adam's second moment decay."""
-    adam_epsilon: float = Field(1e-8, gt=0)
+    adam_epsilon: float = Field(default=1e-8, gt=0)
     """Adam's epsilon."""
-    max_gradient_norm: float | None = Field(None, gt=0)
+    max_gradient_norm: float | None = Field(default=None, gt=0)
     """Gradients are clipped to this norm; null never clips (the norm is logged in any case)."""
-    label_smoothing: float = Field(0.1, ge=0, lt=1)
+    label_smoothing: float = Field(default=0.1, ge=0, lt=1)
     """Probability mass spread evenly over the vocabulary."""
-    word_dropout: float = Field(0.3, ge=0, lt=1)
+    word_dropout: float = Field(default=0.3, ge=0, lt=1)
     """Share of source and target input words replaced by `<mask>`, except marks."""
-    word_dropout_epochs: int | None = Field(None, ge=1)
+    word_dropout_epochs: int | None = Field(default=None, ge=1)
     """Epochs with word dropout (the paper's code stops before its 30th or 40th epoch); null never stops."""
-    drop_rst: float = Field(0.0, ge=0, le=1)
+    drop_rst: float = Field(default=0.0, ge=0, le=1)
     """Share of instances, drawn in each update, whose RST attention sees everything, as in decoding without trees;
     1 never shows a tree, not even in validation. Models without RST attention ignore it."""
-    max_batch_tokens: int = Field(4096, ge=1)
+    max_batch_tokens: int = Field(default=4096, ge=1)
     """Most tokens of a batch, counted as max(source, target) over its instances."""
-    accumulation_steps: int = Field(1, ge=1)
+    accumulation_steps: int = Field(default=1, ge=1)
     """Batches whose gradients make one update."""
-    max_steps: int | None = Field(None, ge=1)
+    max_steps: int | None = Field(default=None, ge=1)
     """Stop after so many updates."""
-    max_epochs: int | None = Field(None, ge=1)
+    max_epochs: int | None = Field(default=None, ge=1)
     """Stop after so many passes over the training instances of the first task."""
-    patience: int | None = Field(10, ge=1)
+    patience: int | None = Field(default=10, ge=1)
     """Stop after so many validations without a lower validation loss; null never stops early."""
-    validate_every_steps: int | None = Field(None, ge=1)
+    validate_every_steps: int | None = Field(default=None, ge=1)
     """Updates between validations; null validates after each epoch."""
-    log_every_steps: int = Field(50, ge=1)
+    log_every_steps: int = Field(default=50, ge=1)
     """Updates between rows of the history."""
-    checkpoint_every_steps: int = Field(500, ge=1)
+    checkpoint_every_steps: int = Field(default=500, ge=1)
     """Updates between checkpoints, besides those at each validation."""
     precision: Literal["auto", "fastest", "float32", "bfloat16"] = "auto"
     """`auto` is bfloat16 on a GPU and float32 on a CPU; `fastest` is bfloat16 also on CPUs with

@@ -19,7 +19,7 @@ SMOKE = ROOT / "config/examples/smoke.yaml"
 
 
 def snakemake(folder, *arguments, config=SMOKE):
-    """Run Snakemake on this repository in a folder of its own, with one config file or a list, or the demo's (None)."""
+    """Run Snakemake on this repository in a separate folder, with one config file or a list, or the demo's (None)."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SNAKEMAKE", "DOCMT"))}
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment.get("PATH", "")])
     command = [sys.executable, "-m", "snakemake", *arguments, "--snakefile", str(ROOT / "Snakefile")]

@@ -43,6 +43,7 @@ class SyntaxPredictor(Protocol):
 
     def aux_predictions(self, sentences: Sequence[Sequence[str]]) -> Sequence[SentenceSyntax]:
         """The syntax of each sentence; the heads need not form a tree."""
+        ...
 
 
 @dataclass(frozen=True)
