@@ -26,18 +26,18 @@ class Manifest(Settings):
     """Trained runs: seeds by dataset and system."""
     run_folder: Annotated[str, AfterValidator(_check_pattern)] = "results/{dataset}/runs/{system}/seed{seed}"
     """Folder of a run; its `history.csv` is read."""
-    statistics: list[PathField] = []
-    """CSV files of `docmt instances statistics`."""
+    statistics: dict[str, PathField] = {}
+    """CSV files of `docmt instances statistics`, by dataset."""
     overlaps: dict[str, PathField] = {}
     """JSON files of `docmt corpora overlap`, by dataset."""
     counts: dict[str, PathField] = {}
     """`counts.json` files, by name."""
     roundtrips: dict[str, PathField] = {}
     """JSON files of `docmt text roundtrip`, by dataset."""
-    tree_statistics: list[PathField] = []
-    """CSV files of `docmt discourse statistics`."""
-    tree_relations: list[PathField] = []
-    """CSV files of its `--relations`."""
+    tree_statistics: dict[str, PathField] = {}
+    """CSV files of `docmt discourse statistics`, by name."""
+    tree_relations: dict[str, PathField] = {}
+    """CSV files of its `--relations`, by name."""
     segmenters: dict[str, PathField] = {}
     """`evaluation.json` files, by segmenter."""
     parsers: dict[str, PathField] = {}

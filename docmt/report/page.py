@@ -152,8 +152,8 @@ def _training_section(histories: list[History], settings: ReportSettings, styles
 def _trees_section(manifest: Manifest) -> Section:
     relations = ("relation", "arcs", "percent", "between_sentences_percent")
     tables = [
-        tree_table(read_tree_tables(manifest.tree_statistics, needed=())),
-        relation_table(read_tree_tables(manifest.tree_relations, needed=relations)),
+        tree_table(read_tree_tables(list(manifest.tree_statistics.values()), needed=())),
+        relation_table(read_tree_tables(list(manifest.tree_relations.values()), needed=relations)),
         segmenter_table(read_measurements(manifest.segmenters, key="scores")),
         parser_table(read_measurements(manifest.parsers, key="parseval")),
     ]
@@ -162,7 +162,7 @@ def _trees_section(manifest: Manifest) -> Section:
 
 def _data_section(manifest: Manifest, settings: ReportSettings) -> Section:
     tables = [
-        statistics_table(read_statistics(manifest.statistics), settings),
+        statistics_table(read_statistics(list(manifest.statistics.values())), settings),
         overlap_table(read_overlaps(manifest.overlaps)),
         counts_table(read_counts(manifest.counts)),
         roundtrip_table(read_measurements(manifest.roundtrips, key="languages")),

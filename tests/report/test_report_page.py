@@ -137,7 +137,7 @@ def test_data_tables_from_files(tmp_path, study):
     counts = tmp_path / "d" / "test.counts.json"
     counts.write_text(json.dumps({"sentences": 4, "dropped": {"empty": 1}}))
     files, manifest = study
-    manifest |= {"overlaps": {"d": str(overlap)}, "statistics": [str(statistics)], "counts": {"d/test": str(counts)}}
+    manifest |= {"overlaps": {"d": str(overlap)}, "statistics": {"d": str(statistics)}, "counts": {"d/test": str(counts)}}
     html = render(tmp_path, (files, manifest))
     assert "1 (25.0 %)" in html
     assert "123,456" in html
@@ -161,7 +161,7 @@ def test_scores_alone_are_enough(tmp_path, study):
         ),
         ({"runs": {"d": {"s": ["1"]}}}, "manifest.runs.d.s.0: a number is needed"),
         ({"overlap": {}}, "manifest.overlap: unknown key; did you mean 'overlaps'?"),
-        ({"statistics": [5]}, "manifest.statistics.0: "),
+        ({"statistics": {"d": 5}}, "manifest.statistics.d: "),
         ({"run_folder": "bad{seed}"}, "line 3, column 'train_loss' is not a number: 'oops'"),
         ({"run_folder": "none"}, "none/history.csv: no such file"),
     ],

@@ -135,8 +135,8 @@ def test_the_page_has_the_section(trees, tmp_path):
     assert main(["report", "gather", "--scores", str(tmp_path / "score.json"), "--out", scores]) == 0
     manifest = {
         "runs": {},
-        "tree_statistics": [str(trees / "s.csv")],
-        "tree_relations": [str(trees / "r.csv")],
+        "tree_statistics": {"d/parsed": str(trees / "s.csv")},
+        "tree_relations": {"d/parsed": str(trees / "r.csv")},
         "segmenters": {"gum": str(tmp_path / "segmenter.json")},
         "parsers": {"gum": str(tmp_path / "parser.json")},
         "tree_pictures": {"d/parsed": str(trees / "a.svg")},

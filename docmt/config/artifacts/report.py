@@ -1,7 +1,6 @@
 """Artifacts of the report stage, and the artifacts of a study as a whole."""
 
 from functools import cached_property
-from typing import Any
 
 from docmt.config.artifacts.base import Artifact, as_argument, handed_on, made_by, rules_by_stage
 from docmt.config.artifacts.runs import RunArtifacts, run_folder
@@ -33,44 +32,51 @@ class StudyArtifacts(RunArtifacts):
     @made_by("render", stage="report")
     def report(self) -> Artifact:
         """Tables, pictures and the page."""
-        config, used = self.config, self.used_trees
-        rows = [config.discourse.trees[trees] for _, trees in used]
-        by_dataset = {
-            "statistics": {name: self.instance_statistics(name) for name in config.datasets},
-            "overlaps": {name: self.overlap(name) for name in config.datasets},
-            "roundtrips": {name: self.roundtrip(name) for name in config.datasets},
+        scores, counts = self.all_scores(), self.counts()
+        data, trees = self._data_reports(), self._tree_reports()
+        manifest = {
+            "runs": self._seeds(),
+            "counts": counts,
+            "stages": rules_by_stage(StudyArtifacts),
+            "benchmarks": "results/benchmarks",
         }
-        statistics = [self.tree_statistics(dataset, trees) for dataset, trees in used]
-        by_name = {
+        manifest |= {name: {key: made.file for key, made in group.items()} for name, group in (data | trees).items()}
+        inputs = {
+            "scores": scores,
+            "histories": [f"{run_folder(run)}/history.csv" for run in self.trained],
+            "counts": list(counts.values()),
+            **{name: list(group.values()) for name, group in data.items()},
+            "trees": [made for group in trees.values() for made in group.values()],
+        }
+        parts = [scores, *(inputs[name] for name in (*data, "trees"))]
+        params = {**self._report_params(), "manifest": as_argument(manifest)}
+        return Artifact(["results/report/report.html"], parts, inputs, params)
+
+    def _data_reports(self) -> dict[str, dict[str, Artifact]]:
+        """What the report says of data, by the names of its manifest."""
+        makers = {"statistics": self.instance_statistics, "overlaps": self.overlap, "roundtrips": self.roundtrip}
+        return {name: {dataset: make(dataset) for dataset in self.config.datasets} for name, make in makers.items()}
+
+    def _tree_reports(self) -> dict[str, dict[str, Artifact]]:
+        """What the report says of trees, segmenters and parsers, by the names of its manifest."""
+        discourse, used = self.config.discourse, self.used_trees
+        rows = [discourse.trees[trees] for _, trees in used]
+        counts = {f"{dataset}/{trees}": self.tree_statistics(dataset, trees) for dataset, trees in used}
+        return {
+            "tree_statistics": {name: made.only("/statistics.csv") for name, made in counts.items()},
+            "tree_relations": {name: made.only("/relations.csv") for name, made in counts.items()},
             "segmenters": {row.segmenter: self.segmenter_evaluation(row.segmenter) for row in rows if row.segmenter},
             "parsers": {
-                row.parser: self.parser_evaluation(row.parser) for row in rows if row.parser in config.discourse.parsers
+                row.parser: self.parser_evaluation(row.parser)
+                for row in rows
+                if row.parser and row.parser in discourse.parsers
             },
             "tree_pictures": {
                 f"{dataset}/{trees}": self.tree_picture(dataset, trees, "dev")
                 for dataset, trees in used
-                if not config.discourse.trees[trees].files
+                if not discourse.trees[trees].files
             },
         }
-        histories = [f"{run_folder(run)}/history.csv" for run in self.trained]
-        scores, counts = self.all_scores(), self.counts()
-        manifest = {
-            "runs": self._seeds(),
-            "statistics": [made.file for made in by_dataset["statistics"].values()],
-            "counts": counts,
-            "tree_statistics": [made.files[0] for made in statistics],
-            "tree_relations": [made.files[1] for made in statistics],
-            "stages": rules_by_stage(StudyArtifacts),
-            "benchmarks": "results/benchmarks",
-        }
-        for name, group in {**by_dataset, **by_name}.items():
-            manifest.setdefault(name, {key: made.file for key, made in group.items()})
-        inputs: dict[str, Any] = {name: list(group.values()) for name, group in by_dataset.items()}
-        trees = [*statistics, *(made for group in by_name.values() for made in group.values())]
-        inputs |= {"scores": scores, "histories": histories, "counts": list(counts.values()), "trees": trees}
-        parts = [scores, *(list(group.values()) for group in by_dataset.values()), trees]
-        files = ["results/report/report.html"]
-        return Artifact(files, parts, inputs, {**self._report_params(), "manifest": as_argument(manifest)})
 
     @cached_property
     def targets(self) -> dict[str, list[str]]:
