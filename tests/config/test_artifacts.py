@@ -8,6 +8,7 @@ import pytest
 from docmt.config.artifacts.base import STAGE_VERSIONS, Artifact, handed_on, made_by, rules_by_stage
 from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.loading import load_config, merge, read_config_file
+from docmt.config.plan import Plan
 
 ROOT = Path(__file__).parents[2]
 SMOKE = ROOT / "config/examples/smoke.yaml"
@@ -116,3 +117,24 @@ def test_inputs_are_files_of_artifacts_and_paths_of_the_user():
     assert made.input_files() == ["a.en", "own.txt", "a.documents.tsv"]
     assert made.input_files("index") == ["a.documents.tsv"]
     assert handed_on([made])["text"] == ["a.en", "a.documents.tsv"]
+
+
+def test_a_new_rule_needs_no_more_than_its_declaration():
+    """Fingerprint, inputs, targets and the list of stages follow; the rule and its command come on top."""
+
+    class WithCounts(StudyArtifacts):
+        @made_by("count_words", stage="text")
+        def word_counts(self, dataset):
+            splits = [self.dataset_split(dataset, split) for split in self.config.datasets[dataset].parts()]
+            return Artifact([f"results/{dataset}/text/words.json"], [splits], {"splits": splits}, {"unit": "word"})
+
+    plan = Plan(load_config(read_config_file(SMOKE)))
+    plan.artifacts = WithCounts(plan.config)
+    wildcards = {"dataset": "controlled"}
+    made = plan.artifacts.word_counts("controlled")
+    assert plan.word_counts.input("splits")(wildcards) == made.input_files()
+    assert "results/controlled/corpora/en-de/dev.en" in made.input_files()
+    assert plan.word_counts.param("unit")(wildcards) == "word"
+    assert re.fullmatch("[0-9a-f]{12}", plan.word_counts.fingerprint(wildcards))
+    assert rules_by_stage(WithCounts)["text"][-1] == "count_words"
+    assert "results/controlled/text/words.json" in handed_on([plan.artifacts.report(), made])["text"]
