@@ -109,25 +109,14 @@ rule convert_suite:
 rule generate_corpus:
     """Generate the controlled corpus {wildcards.corpus} with its contrastive test sets."""
     output:
-        text=expand(
+        splits=expand(
             "results/corpora/{{corpus}}/en-de/{split}.{end}",
             split=CONTROLLED_SPLITS,
-            end=["en", "de"],
-        ),
-        documents=expand(
-            "results/corpora/{{corpus}}/en-de/{split}.documents.tsv",
-            split=CONTROLLED_SPLITS,
+            end=["en", "de", "documents.tsv", "discourse.jsonl"],
         ),
         suites=expand(
-            "results/corpora/{{corpus}}/en-de/suites/{suite}.jsonl",
-            suite=CONTROLLED_SUITES,
-        ),
-        discourse=expand(
-            "results/corpora/{{corpus}}/en-de/{split}.discourse.jsonl",
-            split=CONTROLLED_SPLITS,
-        ),
-        suite_discourse=expand(
-            "results/corpora/{{corpus}}/en-de/suites/discourse/{suite}.jsonl",
+            "results/corpora/{{corpus}}/en-de/{folder}/{suite}.jsonl",
+            folder=["suites", "suites/discourse"],
             suite=CONTROLLED_SUITES,
         ),
     log:
