@@ -38,7 +38,7 @@ def test_only_what_is_needed_is_planned(configs, tmp_path):
     jobs = {frozenset(job.split()) for job in read_jobs(done.stdout + done.stderr)}
     expected = [
         "generate_corpus controlled",
-        "read_custom_monolingual novels en all",
+        "read_monolingual novels en all",
         "combine_corpora en de train",
         "combine_corpora en de sentences",
         "combine_monolingual en monolingual",
@@ -49,9 +49,9 @@ def test_only_what_is_needed_is_planned(configs, tmp_path):
             for text in ("train en", "train de", "sentences en", "sentences de", "monolingual en")
         ),
         "learn_bpe",
-        "learn_tagged_vocabulary",
+        "learn_vocabulary",
         "build_instances documents sentences",
-        "build_monolingual_instances documents monolingual",
+        "build_instances documents monolingual",
     ]
     assert jobs == {frozenset(job.split()) for job in expected}
 
