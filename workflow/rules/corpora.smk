@@ -99,7 +99,7 @@ rule convert_suite:
     conda:
         "../../environment.yml"
     params:
-        folder=plan.corpus_suite.param("folder"),
+        folder=plan.corpus_suite.param("corpus"),
         fingerprint=plan.corpus_suite.fingerprint,
     shell:
         "docmt corpora suite --corpus {wildcards.corpus} --split {wildcards.suite} --files {params.folder}"
