@@ -343,7 +343,7 @@ SYNONYM_FRAMES = (
     ("nom", Phrase("{np} has two adult sons", "{np} hat zwei erwachsene Söhne")),
     ("nom", Phrase("{np} tells a good joke", "{np} erzählt einen guten Witz")),
     ("acc", Phrase("we call {np} once more", "wir rufen {np} noch einmal an")),
-    ("acc", Phrase("the neighbors visit {np} again", "die Nachbarn besuchen {np} wieder")),
+    ("acc", Phrase("the neighbours visit {np} again", "die Nachbarn besuchen {np} wieder")),
 )
 
 
