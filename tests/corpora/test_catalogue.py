@@ -18,7 +18,7 @@ def test_entry_is_consistent(name):
     corpus = entry.corpus
     assert re.fullmatch(r"[a-z0-9-]+", name)
     assert re.fullmatch(r"[A-Za-z0-9._-]+", corpus.version), "the version is a folder name"
-    assert entry.family.licence
+    assert entry.family.license
     assert corpus.title
     assert corpus.splits
     for split_name, split in corpus.splits.items():
@@ -82,7 +82,7 @@ def test_unknown_names_get_the_nearest():
 
 FAMILY = {
     "source": "s",
-    "licence": "l",
+    "license": "l",
     "terms": "open",
     "mirror_folder": "m",
     "files": {"a": {"addresses": [{"url": "https://x.org/a"}]}},
@@ -107,7 +107,7 @@ FAMILY = {
         ({"files": {"b": {"obtain": "x"}}}, "file 'a' is not under"),
         ({"files": {"a": {"obtain": "x"}, "../b": {"obtain": "x"}}}, "below the folder"),
         ({"terms": "free"}, "terms"),
-        ({"licnce": "l"}, "did you mean 'licence'"),
+        ({"licnce": "l"}, "did you mean 'license'"),
         ({"corpora": {"c": FAMILY["corpora"]["c"] | {"languages": ["en", "en"]}}}, "two different languages"),
         ({"corpora": {"c": FAMILY["corpora"]["c"] | {"format": {"reader": "jsnl"}}}}, "jsonl"),
     ],

@@ -227,7 +227,7 @@ def entry(files: dict[str, dict]) -> Entry:
         "format": {"reader": "files"},
         "splits": {"all": {"files": {f"role{i}": name for i, name in enumerate(files)}}},
     }
-    head = {"source": "s", "licence": "l", "terms": "open", "mirror_folder": "family"}
+    head = {"source": "s", "license": "l", "terms": "open", "mirror_folder": "family"}
     family = Family.load(head | {"files": files, "corpora": {"c": corpus}}, where="test")
     return Entry(name="c", corpus=family.corpora["c"], family=family)
 

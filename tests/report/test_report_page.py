@@ -137,7 +137,11 @@ def test_data_tables_from_files(tmp_path, study):
     counts = tmp_path / "d" / "test.counts.json"
     counts.write_text(json.dumps({"sentences": 4, "dropped": {"empty": 1}}))
     files, manifest = study
-    manifest |= {"overlaps": {"d": str(overlap)}, "statistics": {"d": str(statistics)}, "counts": {"d/test": str(counts)}}
+    manifest |= {
+        "overlaps": {"d": str(overlap)},
+        "statistics": {"d": str(statistics)},
+        "counts": {"d/test": str(counts)},
+    }
     html = render(tmp_path, (files, manifest))
     assert "1 (25.0 %)" in html
     assert "123,456" in html

@@ -49,7 +49,7 @@ def test_a_batch_beyond_the_memory_is_named_before_the_first_update(study_files,
 
 @pytest.mark.parametrize(
     ("instances", "remedy"),
-    [([0, 2], "lower max_batch_tokens"), ([2], "this instance alone is too large: lower max_tokens of the")],
+    [([0, 2], "lower max_batch_tokens"), ([2], "this instance alone is too large: lower max_tokens of its instances")],
 )
 @pytest.mark.parametrize(
     "error", [MemoryError(), torch.OutOfMemoryError("CUDA out of memory"), RuntimeError("DefaultCPUAllocator: can't")]

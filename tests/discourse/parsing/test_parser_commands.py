@@ -203,6 +203,7 @@ def test_a_neural_parser_without_its_segmenter_is_refused(folder, tmp_path):
     model = train(folder, "neural", tmp_path / "parser.pt")
     content = torch.load(model, weights_only=True)
     torch.save({**content, "segmenter": None}, model)
+    forget(model)
     with pytest.raises(UserError, match="the segmenter whose word states it reads is missing"):
         load_parser(str(model))
 
