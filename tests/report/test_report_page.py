@@ -137,7 +137,8 @@ def test_data_tables_from_files(tmp_path, study):
     counts = tmp_path / "d" / "test.counts.json"
     counts.write_text(json.dumps({"sentences": 4, "dropped": {"empty": 1}}))
     files, manifest = study
-    manifest |= {
+    manifest |= {"overlaps": {"d": str(overlap)}, "statistics": {"d": str(statistics)}}
+    manifest |= {"counts": {"d/test": str(counts)}}
         "overlaps": {"d": str(overlap)},
         "statistics": {"d": str(statistics)},
         "counts": {"d/test": str(counts)},

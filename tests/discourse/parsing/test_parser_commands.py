@@ -10,6 +10,7 @@ import pytest
 import torch
 from parsing_fixtures import COARSE, StandInSegmenter, complete_units, random_document, save_tiny_segmenter
 
+from docmt.checksums import forget
 from docmt.cli.discourse_parser import add_parser_commands
 from docmt.discourse.documents import read_discourse, write_discourse
 from docmt.discourse.parsing.layout import DocumentLayout
