@@ -139,10 +139,6 @@ def test_data_tables_from_files(tmp_path, study):
     files, manifest = study
     manifest |= {"overlaps": {"d": str(overlap)}, "statistics": {"d": str(statistics)}}
     manifest |= {"counts": {"d/test": str(counts)}}
-        "overlaps": {"d": str(overlap)},
-        "statistics": {"d": str(statistics)},
-        "counts": {"d/test": str(counts)},
-    }
     html = render(tmp_path, (files, manifest))
     assert "1 (25.0 %)" in html
     assert "123,456" in html
