@@ -18,7 +18,8 @@ Constituent = tuple[str, Sequence[str]]
 def dependency_arcs(nodes: Iterable[int | Constituent], n_edus: int) -> tuple[list[int], list[str]]:
     """Convert a tree by the rules of Li et al. (2014).
 
-    The head of a constituent is the head of its leftmost nucleus; the heads of its other children depend on it.
+    The head of a constituent is the head of its leftmost nucleus; the heads of its other children depend on it. Raises
+    UserError when the leaves are not the EDUs 0 to n_edus − 1 in order.
 
     Args:
         nodes: in post-order. Flatten binarized lists first: all nuclei of a list depend on its first nucleus, but in
@@ -27,9 +28,6 @@ def dependency_arcs(nodes: Iterable[int | Constituent], n_edus: int) -> tuple[li
 
     Returns:
         The head of each EDU (−1 for the root) and its relation to the head (`root` for the root).
-
-    Raises:
-        UserError: the leaves are not the EDUs 0 to n_edus − 1 in order.
     """
     leaves: list[int] = []
     heads: list[int] = []  # of the constituents that have no parent yet

@@ -17,7 +17,6 @@ class CheckResult:
     """The result for one split.
 
     Attributes:
-        corpus, split: their names.
         state: `ok`, `absent` (not in the mirror), or `bad`.
         documents, sentences: as read (items and candidates for contrastive sets), None when not read.
         note: what is wrong, or what was left out.

@@ -1,17 +1,16 @@
 """Checks whether a file is the one that the catalogue describes, plain or compressed with gzip."""
 
 import contextlib
+import functools
 import gzip
 import hashlib
 import shutil
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
 from docmt.corpora.catalogue import SourceFile
+from docmt.files import sha256_file
 
-CHUNK_BYTES = 1 << 20
 GZIP_MAGIC = b"\x1f\x8b"
 
 
@@ -20,13 +19,11 @@ def is_same(path: Path, file: SourceFile) -> bool:
 
     A file without a published checksum is accepted if its size matches, or if no size is published either.
     """
-    digests = _digests(path)
-    if file.sha256_gz and digests[0] == file.sha256_gz:
-        return True
-    if file.sha256:
-        return digests[0] == file.sha256
+    digest = sha256_file(path)
+    if file.sha256 or digest == file.sha256_gz:
+        return digest in (file.sha256, file.sha256_gz)
     if file.git_blob:
-        return digests[1] == file.git_blob
+        return _git_blob(path) == file.git_blob
     return file.bytes is None or path.stat().st_size == file.bytes
 
 
@@ -37,23 +34,13 @@ def unpack(path: Path, target: Path) -> bool:
         raw.seek(0)
         try:
             with gzip.open(raw) if is_gzip else contextlib.nullcontext(raw) as content:
-                shutil.copyfileobj(content, out, CHUNK_BYTES)
+                shutil.copyfileobj(content, out)
         except (EOFError, OSError, zlib.error):
             return False
     return True
 
 
-def _digests(path: Path) -> tuple[str, str]:
-    """The SHA-256 and the git blob id of a file."""
-    sha256 = hashlib.sha256()
-    git_blob = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+def _git_blob(path: Path) -> str:
+    start = functools.partial(hashlib.sha1, b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
     with open(path, "rb") as file:
-        for chunk in _chunks(file):
-            sha256.update(chunk)
-            git_blob.update(chunk)
-    return sha256.hexdigest(), git_blob.hexdigest()
-
-
-def _chunks(file: IO[bytes]) -> Iterator[bytes]:
-    while chunk := file.read(CHUNK_BYTES):
-        yield chunk
+        return hashlib.file_digest(file, start).hexdigest()

@@ -1,8 +1,9 @@
 """The document model: documents of sentences, in one language or aligned in two."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Self
 
@@ -66,15 +67,6 @@ class DocumentIndex:
         """The number of sentences (lines) in all documents."""
         return sum(self.lengths)
 
-    def split(self, lines: list[str]) -> Iterator[list[str]]:
-        """Yield the lines of each document. Raises UserError when their number differs from the index."""
-        if len(lines) != self.n_sentences:
-            raise UserError(f"{len(lines)} lines, but the document index counts {self.n_sentences} sentences")
-        start = 0
-        for length in self.lengths:
-            yield lines[start : start + length]
-            start += length
-
 
 def index_path(prefix: Path) -> Path:
     """`PREFIX.documents.tsv`, the document index beside the text `PREFIX.{lang}`."""
@@ -117,16 +109,17 @@ def read_documents(prefix: Path, *, languages: Sequence[str]) -> list[Document]:
     """
     index = read_index(index_path(prefix))
     sides = [_read_side(prefix, index, lang) for lang in languages]
-    return [Document(name, tuple(map(tuple, texts))) for name, *texts in zip(index.ids, *sides, strict=True)]
+    return [Document(name, tuple(texts)) for name, *texts in zip(index.ids, *sides, strict=True)]
 
 
-def _read_side(prefix: Path, index: DocumentIndex, lang: str) -> Iterator[list[str]]:
+def _read_side(prefix: Path, index: DocumentIndex, lang: str) -> list[tuple[str, ...]]:
     """The sentences of each document in one language."""
     path = text_path(prefix, lang)
     lines = read_lines(path)
     if len(lines) != index.n_sentences:
         raise UserError(f"{path}: {len(lines)} lines, but {index_path(prefix)} has {index.n_sentences} sentences")
-    return index.split(lines)
+    rest = iter(lines)
+    return [tuple(islice(rest, length)) for length in index.lengths]
 
 
 def write_documents(prefix: Path, documents: Iterable[Document], *, languages: Sequence[str]) -> None:

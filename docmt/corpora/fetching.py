@@ -8,7 +8,6 @@ import tempfile
 import zipfile
 import zlib
 from pathlib import Path, PurePosixPath
-from typing import IO
 
 from docmt.corpora.catalogue import Address, Entry, SourceFile
 from docmt.corpora.checksums import is_same, unpack
@@ -42,7 +41,8 @@ def fetch_corpus(
     record: dict[str, str] = read_json(record_path) if record_path.exists() else {}
     for name in entry.file_names(splits):
         file, target = entry.family.files[name], out / name
-        if target.is_file() and (is_same(target, file) or _is_variant(record.get(name), file)):
+        unchecked = {address.url for address in file.addresses if not address.is_checked}
+        if target.is_file() and (is_same(target, file) or record.get(name) in unchecked):
             record.setdefault(name, "placed by hand")
             continue
         record[name] = _fetch_file(entry, name, out, mirror=mirror, patience=patience)
@@ -111,12 +111,8 @@ def _fetch_address(
     if address.member is None:
         # The server may send gzip for a name without `.gz`: check the bytes as received, unpack afterwards.
         arrived = archives / f"{_key(address.url)}-{PurePosixPath(target.name)}"
-        download(
-            address.url,
-            arrived,
-            is_right=lambda path: not address.is_checked or _may_hold(path, file),
-            patience=patience,
-        )
+        is_right = (lambda path: _may_hold(path, file)) if address.is_checked else (lambda _: True)
+        download(address.url, arrived, is_right=is_right, patience=patience)
         place(arrived, target, file, is_checked=address.is_checked)
         arrived.unlink()
         return
@@ -149,14 +145,15 @@ def _extract(archive: Path, name: str, *, target: Path, url: str) -> None:
             with zipfile.ZipFile(archive) as zipped:
                 if name not in zipped.namelist():
                     raise missing
-                with zipped.open(name) as stream:
-                    _copy(stream, target)
+                with zipped.open(name) as stream, open(target, "wb") as file:
+                    shutil.copyfileobj(stream, file)
             return
         with tarfile.open(archive) as tarred:
             for member in tarred:
                 is_wanted = member.isfile() and PurePosixPath(member.name) == PurePosixPath(name)
                 if is_wanted and (stream := tarred.extractfile(member)):
-                    _copy(stream, target)
+                    with open(target, "wb") as file:
+                        shutil.copyfileobj(stream, file)
                     return
     except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, zlib.error) as error:
         # The next file, or the next call, must not use a corrupt archive.
@@ -165,16 +162,6 @@ def _extract(archive: Path, name: str, *, target: Path, url: str) -> None:
     raise missing
 
 
-def _copy(stream: IO[bytes], target: Path) -> None:
-    with open(target, "wb") as file:
-        shutil.copyfileobj(stream, file)
-
-
 def _key(url: str) -> str:
     """A file name that identifies an address."""
     return hashlib.sha256(url.encode("utf-8")).hexdigest()[:16]
-
-
-def _is_variant(origin: str | None, file: SourceFile) -> bool:
-    """Whether a file came from an address that serves another edition, which is not checked."""
-    return any(origin == address.url for address in file.addresses if not address.is_checked)

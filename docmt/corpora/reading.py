@@ -19,17 +19,9 @@ def files_by_role(split: Split, folder: Path) -> dict[str, Path]:
 def read_split(
     corpus: ReadableCorpus, split_name: str, *, files: Mapping[str, Path], languages: Sequence[str], where: str
 ) -> ReaderResult:
-    """Read one split.
+    """Read one split from its files by role, in the direction of the languages; `where` names the corpus in messages.
 
-    Args:
-        corpus: its description.
-        split_name: name of the split.
-        files: by role.
-        languages: source and target in the direction wanted, or the language of a monolingual corpus.
-        where: how messages name the corpus.
-
-    Raises:
-        UserError: the corpus has other languages, a file is bad, or the counts differ from those expected.
+    Raises UserError when the corpus has other languages, a file is bad, or the counts differ from those expected.
     """
     if sorted(languages) != sorted(corpus.languages):
         raise UserError(

@@ -63,8 +63,7 @@ def _annotate_batch(
 def rename(files: Sequence[Path], index: DocumentIndex) -> Iterator[DiscourseDocument]:
     """Read the documents of some files in order and give them the ids of a text that holds the same documents.
 
-    Raises:
-        UserError: an id does not end in the id of the document at its place.
+    Raises UserError when an id does not end in the id of the document at its place.
     """
     found = itertools.chain.from_iterable(map(iterate_discourse, files))
     names = ", ".join(map(str, files))

@@ -31,8 +31,7 @@ class DependencyTree:
 def to_dependencies(tree: Node, n_edus: int) -> DependencyTree:
     """Convert a constituent tree, n-ary or binary; a binary one is flattened first.
 
-    Raises:
-        UserError: its leaves are not the EDUs 0 to n_edus − 1 in order.
+    Raises UserError when its leaves are not the EDUs 0 to n_edus − 1 in order.
     """
     return nary_to_dependencies(restore_nary(tree), n_edus)
 
@@ -40,8 +39,7 @@ def to_dependencies(tree: Node, n_edus: int) -> DependencyTree:
 def nary_to_dependencies(tree: Node, n_edus: int) -> DependencyTree:
     """Convert a tree that is known not to be binarized, even if no node happens to have three children.
 
-    Raises:
-        UserError: its leaves are not the EDUs 0 to n_edus − 1 in order.
+    Raises UserError when its leaves are not the EDUs 0 to n_edus − 1 in order.
     """
     nodes = (node.first if node.is_leaf else (node.nuclearity, node.relations) for node in tree.postorder())
     heads, relations = dependency_arcs(nodes, n_edus)

@@ -144,8 +144,7 @@ def edus_of_starts(starts: Iterable[Iterable[int]], lengths: Iterable[int]) -> t
 def iterate_discourse(path: Path) -> Iterator[DiscourseDocument]:
     """Read the documents of `*.discourse.jsonl`, one at a time.
 
-    Raises:
-        UserError: a line is malformed; the message names it.
+    Raises UserError when a line is malformed; the message names it.
     """
     for number, value in enumerate(iterate_jsonl(path), start=1):
         try:

@@ -1,7 +1,6 @@
 """Relation inventories: the fine relations of a treebank, and the coarse classes that models learn."""
 
-from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
 
 import yaml
@@ -10,9 +9,10 @@ from docmt.errors import UserError
 from docmt.settings import Settings, nearest
 
 
-class InventoryFile(Settings):
-    """One file of `docmt/discourse/relations/`."""
+class Inventory(Settings):
+    """The relations of a treebank: `name` and the content of `docmt/discourse/relations/NAME.yaml`."""
 
+    name: str
     title: str
     """The treebank."""
     source: str
@@ -24,29 +24,20 @@ class InventoryFile(Settings):
     classes: dict[str, list[str]]
     """The fine relations of each coarse class; case is ignored."""
 
-
-@dataclass(frozen=True)
-class Inventory:
-    """The relations of a treebank.
-
-    Attributes:
-        classes: coarse classes, sorted.
-        same_unit: class of interrupted units, None when there is none.
-        class_of: coarse class of each lower-cased fine relation.
-        suffixes: suffixes of fine relations that do not change the class.
-    """
-
-    name: str
-    classes: tuple[str, ...]
-    same_unit: str | None
-    class_of: dict[str, str]
-    suffixes: tuple[str, ...] = ()
+    @cached_property
+    def class_of(self) -> dict[str, str]:
+        """The coarse class of each lower-cased relation. Raises UserError when one is in two classes."""
+        found = {coarse.lower(): coarse for coarse in self.classes}
+        for coarse, fine in self.classes.items():
+            for relation in fine:
+                if found.setdefault(relation.lower(), coarse) != coarse:
+                    raise UserError(f"relations/{self.name}.yaml: {relation!r} is in two classes")
+        return found
 
     def coarse(self, fine: str) -> str:
         """Look up the coarse class of a fine relation; a coarse class maps to itself.
 
-        Raises:
-            UserError: the relation is unknown; the message suggests the nearest known one.
+        Raises UserError when the relation is unknown; the message suggests the nearest known one.
         """
         name = fine.lower()
         found = self.class_of.get(name)
@@ -70,10 +61,4 @@ def load_inventory(name: str) -> Inventory:
     if name not in inventory_names():
         raise UserError(f"unknown relation inventory {name!r}; {nearest(name, inventory_names())}")
     text = (resources.files("docmt.discourse") / "relations" / f"{name}.yaml").read_text(encoding="utf-8")
-    file = InventoryFile.load(yaml.safe_load(text), where=f"relations/{name}.yaml")
-    class_of = {coarse.lower(): coarse for coarse in file.classes}
-    for coarse, fine in file.classes.items():
-        for relation in fine:
-            if class_of.setdefault(relation.lower(), coarse) != coarse:
-                raise UserError(f"relations/{name}.yaml: {relation!r} is in two classes")
-    return Inventory(name, tuple(sorted(file.classes)), file.same_unit, class_of, tuple(file.suffixes))
+    return Inventory.load({"name": name, **yaml.safe_load(text)}, where=f"relations/{name}.yaml")

@@ -1,7 +1,7 @@
 """Word syntax: parts of speech, heads and relations of the words of each sentence (`*.syntax.jsonl`)."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from docmt.discourse.dependencies import NO_HEAD
@@ -54,8 +54,7 @@ DocumentSyntax = tuple[SentenceSyntax, ...]
 def iterate_syntax(path: Path) -> Iterator[tuple[str, DocumentSyntax]]:
     """Yield the id and syntax of each document in a `*.syntax.jsonl` file.
 
-    Raises:
-        UserError: a line is malformed; the message names it.
+    Raises UserError when a line is malformed; the message names it.
     """
     for number, value in enumerate(iterate_jsonl(path), start=1):
         try:
@@ -71,8 +70,7 @@ def iterate_syntax(path: Path) -> Iterator[tuple[str, DocumentSyntax]]:
 def read_syntax(path: Path, documents: Sequence[DiscourseDocument]) -> list[DocumentSyntax]:
     """Read the syntax of documents, in their order.
 
-    Raises:
-        UserError: a line is malformed, or the file does not fit the documents.
+    Raises UserError when a line is malformed, or the file does not fit the documents.
     """
     found = list(iterate_syntax(path))
     if len(found) != len(documents):
@@ -89,20 +87,14 @@ def read_syntax(path: Path, documents: Sequence[DiscourseDocument]) -> list[Docu
 
 def write_syntax(path: Path, documents: Iterable[tuple[str, DocumentSyntax]]) -> None:
     """Write ids and syntax of documents as `*.syntax.jsonl`."""
-    write_jsonl(path, ({"document": name, "sentences": list(map(_values, syntax))} for name, syntax in documents))
-
-
-def _values(sentence: SentenceSyntax) -> dict[str, list]:
-    return {"pos": list(sentence.pos), "heads": list(sentence.heads), "relations": list(sentence.relations)}
+    write_jsonl(path, ({"document": name, "sentences": list(map(asdict, syntax))} for name, syntax in documents))
 
 
 def check_syntax(document: DiscourseDocument, syntax: DocumentSyntax) -> None:
     """Check that every word has a part of speech, a relation, and a head inside its sentence.
 
-    The heads need not form a tree, because a segmenter predicts each of them separately.
-
-    Raises:
-        UserError: syntax and document do not fit each other.
+    The heads need not form a tree, because a segmenter predicts each of them separately. Raises UserError when syntax
+    and document do not fit each other.
     """
     where = f"syntax of {document.id!r}"
     if len(syntax) != len(document.sentences):

@@ -84,8 +84,7 @@ def leaf(edu: int) -> Node:
 def join(children: Sequence[Node], nuclearity: str, relations: Sequence[str]) -> Node:
     """Join adjacent constituents.
 
-    Raises:
-        UserError: there are fewer than two, they are not adjacent, or letters and relations do not fit.
+    Raises UserError when there are fewer than two, they are not adjacent, or letters and relations do not fit.
     """
     where = f"discourse tree: node over EDUs {children[0].first + 1} to {children[-1].last + 1}" if children else ""
     if len(children) < 2:
@@ -101,8 +100,7 @@ def join(children: Sequence[Node], nuclearity: str, relations: Sequence[str]) ->
 
 def join_pair(left: Node, right: Node, nuclearity: str, relation: str) -> Node:
     """Join two neighbors under one relation, which labels the satellite or, if both are nuclei, both."""
-    names = tuple(relation if nuclearity == "NN" or letter == "S" else SPAN for letter in nuclearity)
-    return join((left, right), nuclearity, names)
+    return join((left, right), nuclearity, join_names(nuclearity, relation))
 
 
 def check_cover(tree: Node, n_edus: int) -> None:
@@ -193,8 +191,7 @@ def join_names(nuclearity: str, relation: str) -> tuple[str, ...]:
 def from_json(value: Any) -> Node:
     """Build a tree from the list of `to_json`, or from nested mappings (`docmt.rst.flatten_nested`).
 
-    Raises:
-        UserError: the value is not a tree.
+    Raises UserError when the value is not a tree.
     """
     done: list[Node] = []
     try:

@@ -26,17 +26,10 @@ class TextPipeline:
     def __init__(
         self, settings: TextSettings, *, languages: tuple[str, str], truecasers: dict[str, Truecaser], codes: str
     ) -> None:
-        """Assemble a pipeline.
+        """Assemble a pipeline for source and target language from a truecaser for each and the text of a codes file.
 
-        Args:
-            settings: how the text was prepared.
-            languages: source and target.
-            truecasers: one per language.
-            codes: content of a BPE codes file.
-
-        Raises:
-            UserError: a language is unknown or a duplicate, the codes are malformed, or the truecasers were learned
-                with a different `truecase` setting.
+        Raises UserError when a language is unknown or a duplicate, the codes are malformed, or the truecasers were
+        learned with a different `truecase` setting.
         """
         self.settings = settings
         self.src_lang, self.tgt_lang = map(check_language, languages)
@@ -93,12 +86,6 @@ class TextPipeline:
     def save(self, path: Path) -> None:
         """Write `pipeline.json`."""
         write_json(path, self.to_dict())
-
-    def __getstate__(self) -> dict[str, Any]:
-        return self.to_dict()
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(vars(self.from_dict(state)))
 
     def normalize(self, sentence: str, *, lang: str) -> str:
         """The sentence that `restore` can recover, without what the cleaning and the settings change for good."""

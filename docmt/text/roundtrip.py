@@ -85,17 +85,10 @@ def find_cause(line: str, restored: str) -> str:
 
 
 def measure_files(pipeline: TextPipeline, inputs: Iterable[str]) -> dict[str, Any]:
-    """Measure all files of each language together.
+    """Measure all files (`LANG=FILE` each) of each language together.
 
-    Args:
-        pipeline: prepares and restores the lines.
-        inputs: `LANG=FILE` each.
-
-    Returns:
-        `languages`: the result of `measure_roundtrip` per language; `provenance`.
-
-    Raises:
-        UserError: an input is malformed or missing, or the pipeline is for other languages.
+    Returns `languages`, the result of `measure_roundtrip` for each, and `provenance`. Raises UserError when an input is
+    malformed or missing, or the pipeline is for other languages.
     """
     files: dict[str, list[Path]] = {}
     for item in inputs:

@@ -27,14 +27,8 @@ _function: Callable[[str], str]
 def map_lines(function: Callable[[str], str], lines: Sequence[str], *, jobs: int, label: str) -> Iterator[str]:
     """Apply a function to each line, in order.
 
-    Args:
-        function: picklable if jobs > 1.
-        lines: its inputs.
-        jobs: number of worker processes; with 1, no process is started. The result does not depend on it.
-        label: text for the progress bar.
-
-    Raises:
-        UserError: jobs is below 1.
+    With one job, no process is started; with more, the function must be picklable. The result does not depend on their
+    number. Raises UserError when it is below 1.
     """
     if jobs < 1:
         raise UserError(f"--jobs {jobs}: must be at least 1")
@@ -114,13 +108,8 @@ def _split_line(line: str, *, subwords: Subwords) -> str:
 def learn_vocabulary_file(sources: Sequence[Path], target: Path, *, tags: Sequence[str] = ()) -> None:
     """Learn a vocabulary on all files of subwords together.
 
-    Args:
-        sources: files of subwords.
-        target: the vocabulary file.
-        tags: languages whose tags become special symbols, together with the masks of document restoration.
-
-    Raises:
-        UserError: the files have no text, or a language code is malformed.
+    The tags of the languages `tags` become special symbols, together with the masks of document restoration. Raises
+    UserError when the files have no text, or a language code is malformed.
     """
     extras = extra_specials(tags) if tags else ()
     lines = (line for source in sources for line in read_lines(source))

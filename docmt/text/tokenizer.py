@@ -3,14 +3,14 @@
 import functools
 import logging
 import re
-from typing import Any, cast
+from typing import cast
 
 from sacremoses import MosesPunctNormalizer, MosesTokenizer
 from sacremoses.tokenize import nonbreaking_prefixes
 
 from docmt.errors import UserError
 from docmt.settings import nearest
-from docmt.text.spacing import BLANK, Spacing, split_marks
+from docmt.text.spacing import BLANK, Spacing, split_marks, unescape
 
 LANGUAGES = frozenset(nonbreaking_prefixes.available_langs.values())
 """Codes of the languages for which the Moses tokenizer has rules, and `zh`."""
@@ -85,6 +85,11 @@ def plain_tokens(tokens: list[str]) -> list[str]:
     return [split_marks(token)[1] for token in tokens if token != BLANK]
 
 
+def sentence_words(line: str, lang: str) -> tuple[str, ...]:
+    """Tokenize a plain sentence, without the marks and escapes of the tokenizer; an empty line has no words."""
+    return tuple(map(unescape, plain_tokens(get_tokenizer(lang).tokenize(line))))
+
+
 def _gaps(text: str, words: list[str]) -> list[bool] | None:
     """For each word of a text, whether no space precedes it; None when the words do not make up the text."""
     glued, position = [], 0
@@ -119,12 +124,7 @@ class _Moses(MosesTokenizer):
 
 def _jieba_words(text: str) -> list[str]:
     """Chinese words, without the spaces between them."""
-    return [word for word in _jieba().cut(text) if word != " "]
-
-
-@functools.cache
-def _jieba() -> Any:
     import jieba  # takes a second to load its dictionary: only for Chinese
 
     jieba.setLogLevel(logging.WARNING)
-    return jieba
+    return [word for word in jieba.cut(text) if word != " "]

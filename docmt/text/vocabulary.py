@@ -83,9 +83,7 @@ class Vocabulary:
     def from_sentences(cls, sentences: Iterable[Iterable[str]], *, extras: Sequence[str] = ()) -> Self:
         """Count subwords and sort them by decreasing frequency, ties by spelling.
 
-        Args:
-            sentences: subwords of each sentence; those spelled like a special are ignored.
-            extras: extra specials, see `extra_specials`.
+        Subwords spelled like a special are ignored; `extras` are extra specials, see `extra_specials`.
         """
         counts = Counter(symbol for sentence in sentences for symbol in sentence)
         for special in (*SPECIALS, *extras):

@@ -221,9 +221,9 @@ def test_dependencies_of_a_tree_worked_out_by_hand():
 
 def test_antecedent_is_a_tree_neighbor_far_more_often_than_a_text_neighbor(train):
     measured = measure_neighborhood((item.placed, item.discourse) for item in train)
-    assert measured.n_pronouns > 500
-    assert measured.tree_share > 0.85
-    assert measured.text_share < 0.3
+    assert measured["n"] > 500
+    assert measured["antecedent_is_tree_neighbour"] > 0.85
+    assert measured["antecedent_is_text_neighbour"] < 0.3
 
 
 def test_nouns_and_pronouns_are_in_the_main_edu(train):

@@ -17,7 +17,7 @@ from docmt.errors import UserError
 def test_inventories(name, n_classes, same_unit):
     inventory = load_inventory(name)
     assert len(inventory.classes) == n_classes
-    assert inventory.classes == tuple(sorted(inventory.classes))
+    assert list(inventory.classes) == sorted(inventory.classes)
     assert inventory.same_unit == same_unit
     assert same_unit is None or same_unit in inventory.classes
     assert set(inventory.class_of.values()) == set(inventory.classes)

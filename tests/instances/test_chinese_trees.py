@@ -6,11 +6,12 @@ from docmt.discourse.annotation import annotate
 from docmt.discourse.documents import DiscourseDocument, edus_of_starts
 from docmt.discourse.parsing.baselines import baseline
 from docmt.discourse.segmentation.prediction import SentenceReading
-from docmt.discourse.segmentation.text import PlainText, sentence_words
+from docmt.discourse.segmentation.text import PlainText
 from docmt.instances.trees import place_trees
 from docmt.text.pipeline import TextPipeline
 from docmt.text.settings import TextSettings
 from docmt.text.subwords import learn_codes
+from docmt.text.tokenizer import sentence_words
 from docmt.text.truecaser import Truecaser
 
 LINES = [

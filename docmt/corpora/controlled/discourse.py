@@ -95,11 +95,8 @@ def _attach(leaf: _Node, node: _Node, item: Placed) -> None:
 def dependencies(tree: dict[str, Any], n_edus: int) -> list[dict[str, Any]]:
     """Convert a constituent tree as generated to dependencies, without flattening lists within lists.
 
-    Returns:
-        One `{"head": EDU or -1, "relation": …}` per EDU.
-
-    Raises:
-        UserError: the leaves of the tree are not the EDUs 0 to n_edus − 1 in order.
+    Returns one `{"head": EDU or -1, "relation": …}` per EDU. Raises UserError when the leaves of the tree are not the
+    EDUs 0 to n_edus − 1 in order.
     """
     nodes = (
         item if isinstance(item, int) else (item["nuclearity"], [item["relation"]] * item["children"])
@@ -109,27 +106,12 @@ def dependencies(tree: dict[str, Any], n_edus: int) -> list[dict[str, Any]]:
     return [{"head": head, "relation": relation} for head, relation in arcs]
 
 
-@dataclass(frozen=True)
-class Neighborhood:
-    """How many pronouns have the EDU of their antecedent as a neighbor in the dependency tree, and in the text."""
+def measure_neighborhood(documents: Iterable[tuple[Sequence[Placed], dict[str, Any]]]) -> dict[str, float]:
+    """Count pronouns over documents, each with the discourse that describe_discourse made of it.
 
-    n_pronouns: int
-    n_tree: int
-    n_text: int
-
-    @property
-    def tree_share(self) -> float:
-        """Share of pronouns whose antecedent is the parent or a child in the dependency tree."""
-        return self.n_tree / max(1, self.n_pronouns)
-
-    @property
-    def text_share(self) -> float:
-        """Share of pronouns whose antecedent is in the EDU before."""
-        return self.n_text / max(1, self.n_pronouns)
-
-
-def measure_neighborhood(documents: Iterable[tuple[Sequence[Placed], dict[str, Any]]]) -> Neighborhood:
-    """Count tree and text neighbors over documents, each with the discourse that describe_discourse made of it."""
+    Returns their number, and the shares whose antecedent is in an EDU next to theirs: the parent or a child in the
+    dependency tree, and in the text.
+    """
     n_pronouns = n_tree = n_text = 0
     for placed, discourse in documents:
         heads = [arc["head"] for arc in discourse["dependency"]]
@@ -141,7 +123,11 @@ def measure_neighborhood(documents: Iterable[tuple[Sequence[Placed], dict[str, A
             n_pronouns += 1
             n_tree += heads[here] == there or heads[there] == here
             n_text += abs(here - there) == 1
-    return Neighborhood(n_pronouns, n_tree, n_text)
+    return {
+        "n": n_pronouns,
+        "antecedent_is_tree_neighbour": round(n_tree / max(1, n_pronouns), 4),
+        "antecedent_is_text_neighbour": round(n_text / max(1, n_pronouns), 4),
+    }
 
 
 def main_edus(discourse: dict[str, Any], placed: Sequence[Placed]) -> list[int]:

@@ -28,13 +28,7 @@ MAX_ATTEMPTS = 1000
 
 @dataclass(frozen=True)
 class Generated:
-    """A document of a split.
-
-    Attributes:
-        document: its text.
-        placed: its sentences with what decides their renderings.
-        discourse: its gold discourse, as in `*.discourse.jsonl`.
-    """
+    """A document of a split: its text, its sentences with what decides their renderings, and its gold discourse."""
 
     document: Document
     placed: tuple[Placed, ...]
@@ -123,7 +117,6 @@ def _describe_split(documents: list[Generated]) -> dict[str, Any]:
         for index, item in enumerate(document.placed):
             if item.phenomenon and item.antecedent is not None:
                 distances.setdefault(item.phenomenon, Counter())[index - item.antecedent] += 1
-    neighborhood = measure_neighborhood((item.placed, item.discourse) for item in documents)
     return {
         "n_documents": len(documents),
         "n_sentences": len(placed),
@@ -135,11 +128,7 @@ def _describe_split(documents: list[Generated]) -> dict[str, Any]:
             SRC_LANG: _count_types(sentence for item in documents for sentence in item.document.src),
             TGT_LANG: _count_types(sentence for item in documents for sentence in item.document.tgt),
         },
-        "pronouns": {
-            "n": neighborhood.n_pronouns,
-            "antecedent_is_tree_neighbour": round(neighborhood.tree_share, 4),
-            "antecedent_is_text_neighbour": round(neighborhood.text_share, 4),
-        },
+        "pronouns": measure_neighborhood((item.placed, item.discourse) for item in documents),
     }
 
 

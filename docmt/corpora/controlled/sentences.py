@@ -50,11 +50,8 @@ def _plain(english: str, german: str | dict[str, str], end: str = ".") -> Senten
     return Sentence((capitalize(english) + end,), {key: capitalize(text) + end for key, text in variants.items()})
 
 
-def _front(rng: Random) -> Phrase | None:
-    return rng.choice(lexicon.FRONTS) if rng.random() < 0.3 else None
-
-
-def _front_pair(front: Phrase | None) -> tuple[str | None, str | None]:
+def _front(rng: Random) -> tuple[str | None, str | None]:
+    front = rng.choice(lexicon.FRONTS) if rng.random() < 0.3 else None
     return (front.english, front.german) if front else (None, None)
 
 
@@ -75,7 +72,7 @@ def filler(rng: Random) -> Sentence:
     clause, other = rng.sample(lexicon.FILLERS, 2)
     if rng.random() < 0.3:
         return with_subordinate(rng, clause, other)
-    english, german = _front_pair(_front(rng))
+    english, german = _front(rng)
     return _plain(clause.english(english), clause.main(german))
 
 
@@ -109,14 +106,14 @@ def introduction(
         edus = (capitalize(clause.english()) + ",", f"which is quite {quality.english}.")
         text = f"{capitalize(clause.main())}, {RELATIVE[nouns[0].gender]} recht {quality.german} ist."
         return Sentence(edus, {"": text}, "Elaboration", "NS")
-    front_en, front_de = _front_pair(_front(rng))
+    front_en, front_de = _front(rng)
     return _plain(clause.english(front_en), clause.main(front_de))
 
 
 def pronoun(rng: Random, class_name: str) -> Sentence:
     """A sentence with `it`; the variants are the genders."""
     group = lexicon.CLASSES[class_name]
-    front_en, front_de = _front_pair(_front(rng))
+    front_en, front_de = _front(rng)
     predicate = rng.choice(group.subjects + group.objects)
     person = rng.choice(lexicon.PERSONS)
     variants, source = {}, ""
@@ -148,7 +145,7 @@ def deixis(rng: Random) -> Sentence:
         return _plain(form.english, {a: join(form.verbs[a], a, form.rest) for a in ADDRESSES}, "?")
     if kind == 1:
         form = rng.choice(lexicon.STATEMENTS)
-        front_en, front_de = _front_pair(_front(rng))
+        front_en, front_de = _front(rng)
         variants = {
             a: Clause(Phrase("you", a), Predicate(form.english, form.verbs[a], form.rest)).main(front_de)
             for a in ADDRESSES
@@ -163,7 +160,7 @@ def deixis(rng: Random) -> Sentence:
         variants = {a: frame.german.format(kin=possessive(a, noun, "acc")) for a in ADDRESSES}
         return _plain(frame.english.format(kin=noun.english), variants)
     predicate = rng.choice(lexicon.KIN_PREDICATES)
-    front_en, front_de = _front_pair(_front(rng))
+    front_en, front_de = _front(rng)
     variants = {a: Clause(Phrase("", possessive(a, noun, "nom")), predicate).main(front_de) for a in ADDRESSES}
     return _plain(join(front_en, f"your {noun.english}", predicate.english), variants)
 
@@ -198,7 +195,7 @@ def activity(rng: Random, predicate: Predicate, *, person: str) -> Sentence:
     clause = Clause(
         Phrase(person, person), Predicate(join(predicate.english, place.english), predicate.verb, place.german)
     )
-    front_en, front_de = _front_pair(_front(rng))
+    front_en, front_de = _front(rng)
     return _plain(clause.english(front_en), clause.main(front_de))
 
 

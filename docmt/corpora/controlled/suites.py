@@ -6,7 +6,7 @@ So whichever rendering a sentence model prefers, it is right in half of each gro
 """
 
 from collections.abc import Callable, Iterator
-from itertools import combinations
+from itertools import chain, combinations, count, islice
 from random import Random
 from typing import Any
 
@@ -22,21 +22,12 @@ GeneratedItem = tuple[dict[str, Any], DocumentBuilder]
 
 
 def build_suite(name: str, settings: ControlledSettings) -> list[GeneratedItem]:
-    """Build the items of a suite, each with its document (which ends with the focus sentence).
+    """Build the items of a suite of `BUILDERS`, each with its document (which ends with the focus sentence).
 
-    Args:
-        name: `pronoun`, `deixis`, `cohesion` or `ellipsis`.
-        settings: of the corpus; the suite depends only on the seed, the number of items, the lengths of documents and
-            the weights.
+    It depends only on the seed, the number of items, the lengths of documents and the weights.
     """
-    groups = BUILDERS[name](settings)
-    items: list[GeneratedItem] = []
-    for group in groups:
-        for item, builder in group:
-            items.append(({"id": f"{name}-{len(items):05d}", **item}, builder))
-            if len(items) == settings.n_suite_items:
-                return items
-    raise RuntimeError("groups never end")
+    items = islice(chain.from_iterable(BUILDERS[name](settings)), settings.n_suite_items)
+    return [({"id": f"{name}-{number:05d}", **item}, builder) for number, (item, builder) in enumerate(items)]
 
 
 def _item(
@@ -63,15 +54,10 @@ def _item(
     return item, builder
 
 
-class _Plan:
-    """The lengths of the parts of a group's documents: lead, deciding sentence, between, focus."""
-
-    def __init__(self, rng: Random, settings: ControlledSettings, *, distance: int, fixed: int = 0) -> None:
-        """`fixed` sentences come between the lead and the deciding sentence."""
-        rest = fixed + distance + 1
-        n_sentences = rng.randint(settings.min_sentences, min(settings.max_sentences, settings.min_sentences + 6))
-        self.n_lead = max(0, n_sentences - rest)
-        self.n_between = distance - 1
+def _draw_lead(rng: Random, settings: ControlledSettings, *, distance: int, fixed: int = 0) -> int:
+    """The length of the lead; `fixed` sentences come between it and the deciding sentence."""
+    n_sentences = rng.randint(settings.min_sentences, min(settings.max_sentences, settings.min_sentences + 6))
+    return max(0, n_sentences - fixed - distance - 1)
 
 
 def _add_random(builder: DocumentBuilder, count: int) -> None:
@@ -80,9 +66,8 @@ def _add_random(builder: DocumentBuilder, count: int) -> None:
 
 
 def _pronoun_groups(settings: ControlledSettings) -> Iterator[list[GeneratedItem]]:
-    number = 0
     classes = list(lexicon.CLASSES)
-    while True:
+    for number in count():
         seed = f"{settings.seed}/suite/pronoun/{number}"
         rng = Random(seed)
         class_name = classes[number % len(classes)]
@@ -99,7 +84,6 @@ def _pronoun_groups(settings: ControlledSettings) -> Iterator[list[GeneratedItem
                 )
                 for right in pair
             ]
-        number += 1
 
 
 def _pronoun_document(
@@ -112,17 +96,17 @@ def _pronoun_document(
     """
     other_class = rng.choice([name for name in lexicon.CLASSES if name != class_name])
     builder = DocumentBuilder(rng, settings.weights, reserved=frozenset({class_name, other_class}))
-    plan = _Plan(rng, settings, distance=distance, fixed=int(distance == 1))
+    n_lead = _draw_lead(rng, settings, distance=distance, fixed=int(distance == 1))
     other_gender = rng.choice([name for name in GENDERS if name != gender])
     nouns = lexicon.CLASSES[class_name].nouns
     distractor = rng.choice(lexicon.CLASSES[other_class].nouns[other_gender])
-    _add_random(builder, plan.n_lead)
+    _add_random(builder, n_lead)
     if distance == 1:
         builder.add_introduction({other_class: distractor})
     builder.add_introduction({class_name: rng.choice(nouns[gender])})
     builder.elided = None  # an elliptical sentence would repeat the gender in German, closer to the focus
-    place = rng.randrange(plan.n_between) if plan.n_between else None
-    for position in range(plan.n_between):
+    place = rng.randrange(distance - 1) if distance > 1 else None
+    for position in range(distance - 1):
         if position == place:
             builder.add_introduction({other_class: distractor})
             builder.reserved = frozenset({class_name})
@@ -133,8 +117,7 @@ def _pronoun_document(
 
 
 def _deixis_groups(settings: ControlledSettings) -> Iterator[list[GeneratedItem]]:
-    number = 0
-    while True:
+    for number in count():
         seed = f"{settings.seed}/suite/deixis/{number}"
         distance = 1 + number % MAX_DISTANCE["deixis"]
         focus = sentences.deixis(Random(f"{seed}/focus"))
@@ -148,7 +131,6 @@ def _deixis_groups(settings: ControlledSettings) -> Iterator[list[GeneratedItem]
             )
             for address in sentences.ADDRESSES
         ]
-        number += 1
 
 
 def _deixis_document(
@@ -156,29 +138,26 @@ def _deixis_document(
 ) -> DocumentBuilder:
     """Lead, greeting, sentences between, focus, which is the only sentence with `you`."""
     builder = DocumentBuilder(rng, settings.weights, has_deixis=False)
-    plan = _Plan(rng, settings, distance=distance)
-    _add_random(builder, min(plan.n_lead, max(4, settings.min_sentences - distance - 1)))
+    n_lead = _draw_lead(rng, settings, distance=distance)
+    _add_random(builder, min(n_lead, max(4, settings.min_sentences - distance - 1)))
     builder.add_greeting(address)
-    _add_random(builder, plan.n_between)
+    _add_random(builder, distance - 1)
     builder.add_deixis(focus)
     return builder
 
 
 def _cohesion_groups(settings: ControlledSettings) -> Iterator[list[GeneratedItem]]:
-    number = 0
     kinds = (("ambiguous", list(lexicon.AMBIGUOUS)), ("consistent", list(lexicon.SYNONYMS)))
-    while True:
+    for number in count():
         kind, words = kinds[number % 2]
-        count = number // 2
         seed = f"{settings.seed}/suite/cohesion/{number}"
-        word = words[count % len(words)]
+        word = words[number // 2 % len(words)]
+        distance = 1 + number // 2 % MAX_DISTANCE["cohesion"]
         draw = sentences.ambiguous if kind == "ambiguous" else sentences.consistent
         focus = draw(Random(f"{seed}/focus"), word)
         yield [
             _item(
-                _cohesion_document(
-                    Random(seed), settings, word, focus, choice=choice, distance=1 + count % MAX_DISTANCE["cohesion"]
-                ),
+                _cohesion_document(Random(seed), settings, word, focus, choice=choice, distance=distance),
                 phenomenon="cohesion",
                 pair=("0", "1"),
                 right=str(choice),
@@ -187,7 +166,6 @@ def _cohesion_groups(settings: ControlledSettings) -> Iterator[list[GeneratedIte
             )
             for choice in (0, 1)
         ]
-        number += 1
 
 
 def _cohesion_document(
@@ -195,22 +173,20 @@ def _cohesion_document(
 ) -> DocumentBuilder:
     """Lead, the sentence that decides the word, sentences without it, focus."""
     builder = DocumentBuilder(rng, settings.weights, reserved=frozenset({word}))
-    plan = _Plan(rng, settings, distance=distance)
-    _add_random(builder, plan.n_lead)
+    _add_random(builder, _draw_lead(rng, settings, distance=distance))
     if word in lexicon.AMBIGUOUS:
         builder.add_topic(word, choice)
-        _add_random(builder, plan.n_between)
+        _add_random(builder, distance - 1)
         builder.add_ambiguous(word, focus)
     else:
         builder.add_consistent(word, rendering=choice)
-        _add_random(builder, plan.n_between)
+        _add_random(builder, distance - 1)
         builder.add_consistent(word, sentence=focus)
     return builder
 
 
 def _ellipsis_groups(settings: ControlledSettings) -> Iterator[list[GeneratedItem]]:
-    number = 0
-    while True:
+    for number in count():
         seed = f"{settings.seed}/suite/ellipsis/{number}"
         rng = Random(f"{seed}/focus")
         is_transitive = number % 2 == 0
@@ -228,7 +204,6 @@ def _ellipsis_groups(settings: ControlledSettings) -> Iterator[list[GeneratedIte
             )
             for order in (verbs, verbs[::-1])
         ]
-        number += 1
 
 
 def _ellipsis_document(
@@ -237,9 +212,9 @@ def _ellipsis_document(
     """Lead, a distractor with the other verb, some sentences, the deciding sentence, focus."""
     classes = rng.sample(list(lexicon.CLASSES), 2)
     builder = DocumentBuilder(rng, settings.weights, reserved=frozenset(classes), has_ellipsis=False)
-    plan = _Plan(rng, settings, distance=1, fixed=1)
-    n_after = rng.randint(0, min(2, plan.n_lead))
-    _add_random(builder, plan.n_lead - n_after)
+    n_lead = _draw_lead(rng, settings, distance=1, fixed=1)
+    n_after = rng.randint(0, min(2, n_lead))
+    _add_random(builder, n_lead - n_after)
     for step, verb in enumerate((verbs[1], verbs[0])):
         if gender is None:
             builder.add_activity(verb, person=others[step])

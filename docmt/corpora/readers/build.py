@@ -71,15 +71,9 @@ READERS: dict[str, Callable[..., ReaderResult]] = {
 
 
 def read(files: Mapping[str, Path], *, form: Format, languages: Sequence[str]) -> ReaderResult:
-    """Read the documents of a format.
+    """Read the documents of a format; the roles of its files are languages, `both` or `index`.
 
-    Args:
-        files: by role: a language, `both` or `index`.
-        form: the format and its options.
-        languages: source and target, or the language of monolingual documents.
-
-    Raises:
-        UserError: the files are bad, or the format cannot hold documents of so many languages.
+    Raises UserError when the files are bad, or the format cannot hold documents of so many languages.
     """
     readers = MONOLINGUAL_READERS if len(languages) == 1 else READERS
     if form.reader not in readers:

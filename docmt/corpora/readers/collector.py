@@ -67,14 +67,10 @@ class Collector:
         self._ids: Counter[str] = Counter()
 
     def add(self, document_id: str, rows: Iterable[tuple[str, ...]]) -> None:
-        """Keep a document, or count it as empty when it has no sentences.
+        """Keep a document, or count it as empty when it has no rows: its sentences, one of each side together.
 
-        Args:
-            document_id: its name in the file; when already used, `#2`, `#3`, … is appended.
-            rows: its sentences, one of each side together.
-
-        Raises:
-            UserError: a sentence cannot be written as UTF-8.
+        An id that is already used gets `#2`, `#3`, … appended. Raises UserError when a sentence cannot be written as
+        UTF-8.
         """
         rows = list(rows)
         if any(HALF_CHARACTER.search(sentence) for row in rows for sentence in row):

@@ -90,7 +90,7 @@ def _blank_parts(path: Path) -> list[SideDocument]:
 
 def read_single_lines(files: Mapping[str, Path], *, form: SingleLines, languages: Sequence[str]) -> ReaderResult:
     """Read sentence pairs without documents. Raises UserError when the numbers of lines differ."""
-    (src_path, src), (_, tgt) = _line_pairs(files, form.reader, languages)
+    src_path, src, tgt = _line_pairs(files, form.reader, languages)
     collector = Collector()
     for number, pair in enumerate(zip(src, tgt, strict=True), start=1):
         collector.add(f"{number:08d}", [pair])
@@ -103,7 +103,7 @@ def read_indexed_lines(files: Mapping[str, Path], *, form: IndexedLines, languag
     Lines that no list names are counted as dropped. Raises UserError when a list is malformed, or names a line that
     does not exist or was already named.
     """
-    (src_path, src), (_, tgt) = _line_pairs(files, form.reader, languages)
+    src_path, src, tgt = _line_pairs(files, form.reader, languages)
     index = pick(files, "index", form.reader)
     collector = Collector()
     used: set[int] = set()
@@ -129,14 +129,12 @@ def _places(line: str, where: str) -> list[int]:
     return places
 
 
-def _line_pairs(
-    files: Mapping[str, Path], reader: str, languages: Sequence[str]
-) -> tuple[tuple[Path, list[str]], tuple[Path, list[str]]]:
-    """Both files as lines. Raises UserError when the numbers of lines differ."""
+def _line_pairs(files: Mapping[str, Path], reader: str, languages: Sequence[str]) -> tuple[Path, list[str], list[str]]:
+    """The path of the source file, and both files as lines. Raises UserError when the numbers of lines differ."""
     (src_path, src), (tgt_path, tgt) = ((path := pick(files, lang, reader), read_lines(path)) for lang in languages)
     if len(src) != len(tgt):
         raise UserError(
             f"{len(src)} lines in {src_path}, {len(tgt)} in {tgt_path}: line {min(len(src), len(tgt)) + 1} "
             "is the first without a counterpart"
         )
-    return (src_path, src), (tgt_path, tgt)
+    return src_path, src, tgt

@@ -55,14 +55,15 @@ def _members(path: Path) -> list[tuple[str, str]]:
                     files[f"{path}:{member.name}"] = stream.read()
     except (tarfile.TarError, EOFError) as error:
         raise UserError(f"{path}: not a tar of CoNLL-U files ({error}): fetch it again") from None
-    return [(name, _decode(name, files[name])) for name in sorted(files)]
+    return [(name, decode(files[name], where=name)) for name in sorted(files)]
 
 
-def _decode(name: str, content: bytes) -> str:
+def decode(content: bytes, *, where: str) -> str:
+    """The text of a file in an archive. Raises UserError when it is not UTF-8."""
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise UserError(f"{name}: not UTF-8 (byte {error.start})") from None
+        raise UserError(f"{where}: not UTF-8 (byte {error.start})") from None
 
 
 MONOLINGUAL_READERS: dict[str, Callable[..., ReaderResult]] = {

@@ -91,7 +91,9 @@ def read_wmt_xml(files: Mapping[str, Path], *, form: WmtXml, languages: Sequence
     for element in root.iter("doc"):
         name = element.get("id") or element.get("docid") or "unnamed"
         sides = [element.findall("src"), element.findall("ref")]
-        wanted = [_of_language(found, lang) for found, lang in zip(sides, languages, strict=True)]
+        # Those of its language, and those that state none.
+        pairs = zip(sides, languages, strict=True)
+        wanted = [[item for item in found if item.get("lang", lang) == lang] for found, lang in pairs]
         if form.translator is not None:
             wanted[1] = [ref for ref in wanted[1] if ref.get("translator") == form.translator]
         if not all(wanted):
@@ -196,8 +198,3 @@ def _plain_parts(path: Path, marked_path: Path, marked: list[SideDocument]) -> l
         parts.append(SideDocument(part.id, start + 1, lines[start:end], list(range(start + 1, end + 1))))
         start = end
     return parts
-
-
-def _of_language(elements: list, lang: str) -> list:
-    """The elements of a language, and those that state none."""
-    return [element for element in elements if element.get("lang", lang) == lang]

@@ -38,8 +38,7 @@ class PlacedNode:
 def draw_constituents(document: DiscourseDocument) -> str:
     """Draw the constituent tree of a document as SVG.
 
-    Raises:
-        UserError: the document has EDUs but no constituent tree.
+    Raises UserError when the document has EDUs but no constituent tree.
     """
     rows = lay_out(document)
     if document.tree is None and rows:
@@ -78,9 +77,7 @@ def _tree(tree: Node, rows: Sequence[Row]) -> TreeDrawing:
 def place_constituents(tree: Node, room: float) -> list[PlacedNode]:
     """Place constituents, children before parents, far enough to the left for lines and labels.
 
-    Args:
-        tree: the constituents.
-        room: largest space kept free for a relation above another constituent.
+    `room` is the largest space kept free for a relation above another constituent.
     """
     places: list[PlacedNode] = []
 

@@ -26,11 +26,7 @@ def assign_lanes(heads: Sequence[int], middles: Sequence[float]) -> list[int]:
     """Assign lanes, counted from 0 (next to the text), to the arcs that leave each EDU; they share one lane.
 
     Short arcs come first; each takes the lane beyond all shorter ones that it overlaps. EDUs without dependents get
-    lane 0.
-
-    Args:
-        heads: of each EDU, −1 for the root.
-        middles: y of each EDU, ascending.
+    lane 0. `middles` are the y of the EDUs, ascending.
     """
     low, high = np.array(middles) + OFFSET, np.array(middles) + OFFSET
     for edu, head in enumerate(heads):

@@ -44,10 +44,7 @@ class Parser(ABC):
     ) -> list[DiscourseDocument]:
         """Parse several documents; the trees are those that `parse` gives.
 
-        Args:
-            documents: in any order.
-            states: word states of the documents, if the caller has them from the parser's own segmenter; most parsers
-                ignore them.
+        A caller that has word states from the parser's own segmenter can pass them; most parsers ignore them.
         """
         return [self.parse(document) for document in documents]
 

@@ -32,12 +32,7 @@ class EnsembleClassifier:
             self._out_bias_M1C = torch.stack([member.out.bias for member in members])[:, None]
 
     def cache(self, encoded: Sequence[Tensor], lengths: Sequence[int]) -> ClassifierCache:
-        """Compute the caches of all members, side by side in the last dimension.
-
-        Args:
-            encoded: the EDUs as each member encodes them, [E, R].
-            lengths: number of EDUs of each document.
-        """
+        """Compute the caches of all members, side by side in the last dimension, from the EDUs that each encodes."""
         caches = [member.cache(edus_ER, lengths) for member, edus_ER in zip(self.members, encoded, strict=True)]
         return ClassifierCache(
             torch.cat([cache.slots for cache in caches], dim=1),

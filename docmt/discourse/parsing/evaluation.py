@@ -148,11 +148,9 @@ class Scores:
 
 
 def evaluate(pairs: Iterable[tuple[DiscourseDocument, DiscourseDocument]], *, coarse: Coarse = str) -> dict[str, Any]:
-    """Score pairs of a gold and a predicted document; see `Scores.report`.
+    """Score pairs of a gold and a predicted document with the same words; see `Scores.report`.
 
-    Args:
-        pairs: documents with the same words; EDUs may differ.
-        coarse: maps the relations of both documents before they are compared.
+    `coarse` maps the relations of both documents before they are compared.
     """
     scores = Scores(coarse)
     for gold, predicted in pairs:

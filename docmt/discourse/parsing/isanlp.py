@@ -54,14 +54,11 @@ class IsanlpParser(Parser):
         Raises UserError when the parser rejects the EDUs, or the leaves of its tree are not these EDUs.
         """
         self.counts.update(documents=1, edus=len(document.edus))
-        spoken = [number for number in range(len(document.edus)) if document.edu_words(number)]
-        if len(spoken) < len(document.edus):
+        texts = [" ".join(document.edu_words(number)) for number in range(len(document.edus))]
+        if not all(texts):
             raise UserError(f"parser isanlp: document {document.id!r} has a sentence without words: remove it")
-        if not spoken:
-            return replace(document, tree=None, arcs=None)
-        if len(spoken) == 1:
-            return replace(document, tree=leaf(0), arcs=None)
-        texts = [" ".join(document.edu_words(number)) for number in spoken]
+        if len(texts) < 2:
+            return replace(document, tree=leaf(0) if texts else None, arcs=None)
         try:
             (unit,) = self.backend.from_edus(texts)["rst"]
         except ValueError as error:

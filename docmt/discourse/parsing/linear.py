@@ -4,7 +4,6 @@ import itertools
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from docmt.discourse.documents import DiscourseDocument
 from docmt.discourse.parsing.baselines import Parser, WordStates
@@ -22,7 +21,8 @@ from docmt.discourse.parsing.transitions import (
     merges,
     parse_greedily,
 )  # fmt: skip
-from docmt.discourse.syntax import DocumentSyntax, SentenceSyntax, check_syntax
+from docmt.discourse.segmentation.prediction import Segmenter
+from docmt.discourse.syntax import DocumentSyntax, check_syntax
 from docmt.discourse.trees import Node
 
 LEVELS = {SAME_SENTENCE: "sentence", SAME_PARAGRAPH: "paragraph", ABOVE: "document", UNKNOWN: "text"}
@@ -38,27 +38,17 @@ def no_syntax(documents: Sequence[DiscourseDocument]) -> list[None]:
     return [None] * len(documents)
 
 
-class SyntaxPredictor(Protocol):
-    """What the linear parser can use of a segmenter."""
-
-    def aux_predictions(self, sentences: Sequence[Sequence[str]]) -> Sequence[SentenceSyntax]:
-        """The syntax of each sentence; the heads need not form a tree."""
-        ...
-
-
 @dataclass(frozen=True)
 class SegmenterSyntax:
     """Syntax predicted by a segmenter."""
 
-    segmenter: SyntaxPredictor
+    segmenter: Segmenter
 
     def __call__(self, documents: Sequence[DiscourseDocument]) -> list[DocumentSyntax]:
         """Predict the syntax of documents."""
         sentences = [words for document in documents for words in document.sentences]
         found = iter(self.segmenter.aux_predictions(sentences))
-        return [
-            tuple(itertools.islice(found, length)) for length in (len(document.sentences) for document in documents)
-        ]
+        return [tuple(itertools.islice(found, len(document.sentences))) for document in documents]
 
 
 @dataclass
@@ -121,16 +111,10 @@ def train_linear(
     *,
     seed: int,
 ) -> LinearParser:
-    """Train both stages.
+    """Train both stages on documents with at least one EDU each and their binary trees of coarse relations.
 
-    A level without training nodes shares the classifier of the nearest level that has some.
-
-    Args:
-        documents: with at least one EDU each.
-        trees: binary with coarse relations, one per document.
-        syntax: of each document; None where it is not used.
-        settings: of features and solver.
-        seed: chooses the documents whose paragraphs are hidden.
+    A level without training nodes shares the classifier of the nearest level that has some. The seed chooses the
+    documents whose paragraphs are hidden.
     """
     chance = random.Random(seed)
     steps = Instances()
@@ -144,11 +128,13 @@ def train_linear(
             steps.add(state_features(sketch, state), ACTION_NAMES[action])
             state.apply(action)
         relations = [node.relation for node in tree.postorder() if not node.is_leaf]
-        variants = [LexicalSketch(replace(document, paragraphs=None), words)]
-        if document.paragraphs is not None:
-            variants.append(LexicalSketch(document, words))
-        for variant in variants:
-            _add_nodes(nodes_of, variant, actions, relations, is_repeated=variant is not variants[0])
+        nodes = merges(actions)
+        for paragraphs in (None, document.paragraphs) if document.paragraphs is not None else (None,):
+            sketch = LexicalSketch(replace(document, paragraphs=paragraphs), words)
+            for node, values, relation in zip(nodes, merge_rows(sketch, nodes), relations, strict=True):
+                level = sketch.layout.level(node.left[0], node.right[1])
+                if level != SAME_SENTENCE or paragraphs is None:  # nodes inside sentences count once
+                    nodes_of[LEVELS[level]].add(merge_features(sketch, values, node), relation)
     fitted = {name: fit(nodes, settings) for name, nodes in nodes_of.items() if nodes.labels}
     names = list(LEVELS.values())
     for place, name in enumerate(names):
@@ -156,19 +142,3 @@ def train_linear(
             nearest = min(fitted, key=lambda other: abs(names.index(other) - place))
             fitted[name] = fitted[nearest]
     return LinearParser(fit(steps, settings), fitted)
-
-
-def _add_nodes(
-    nodes_of: dict[str, Instances],
-    sketch: LexicalSketch,
-    actions: Sequence[int],
-    relations: Sequence[str],
-    *,
-    is_repeated: bool,
-) -> None:
-    """Add the nodes of a tree to the instances of their levels; a repeated call skips nodes inside sentences."""
-    nodes = merges(actions)
-    for node, values, relation in zip(nodes, merge_rows(sketch, nodes), relations, strict=True):
-        level = sketch.layout.level(node.left[0], node.right[1])
-        if level != SAME_SENTENCE or not is_repeated:
-            nodes_of[LEVELS[level]].add(merge_features(sketch, values, node), relation)

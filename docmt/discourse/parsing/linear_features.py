@@ -85,13 +85,7 @@ def state_features(sketch: LexicalSketch, state: State) -> list[str]:
 
 
 def merge_features(sketch: LexicalSketch, values: Sequence[int], merge: Merge) -> list[str]:
-    """List the features of an internal node.
-
-    Args:
-        sketch: of the document.
-        merge: the node.
-        values: its structural values.
-    """
+    """List the features of an internal node, among them its structural values."""
     features = [f"{name}={value}" for (name, _), value in zip(MERGE_TEMPLATES, values, strict=True)]
     left, right = ("left", *merge.left), ("right", *merge.right)
     features += _span_features(sketch, *left)

@@ -5,34 +5,27 @@ from pathlib import Path
 from docmt.discourse.parsing.baselines import BASELINES, Parser, baseline
 from docmt.errors import UserError
 
-ADAPTERS = ("isanlp", "file")
-"""`isanlp:VERSION` runs isanlp_rst; `file:PATH` takes trees from files."""
-
 
 def load_parser(name: str) -> Parser:
-    """Load a parser by its name: a baseline, `isanlp[:VERSION]`, `file:PATH`, or the path of a model file.
+    """Load a parser by its name: a baseline, `isanlp[:VERSION]`, `file:PATH` (trees from files), or a model file.
 
     Raises UserError when there is none of this name, or it cannot be loaded.
     """
     if name in BASELINES:
         return baseline(name)
+    if Path(name).exists():
+        from docmt.discourse.parsing.model_file import load_trained
+
+        return load_trained(Path(name)).parser
     adapter, _, argument = name.partition(":")
-    if adapter in ADAPTERS and not Path(name).exists():
-        return _load_adapter(adapter, argument)
-    if not Path(name).exists():
-        raise UserError(
-            f"parser {name!r}: no such file; give a model file, {', '.join(BASELINES)}, isanlp:VERSION or file:PATH"
-        )
-    from docmt.discourse.parsing.model_file import load_trained
-
-    return load_trained(Path(name)).parser
-
-
-def _load_adapter(adapter: str, argument: str) -> Parser:
     if adapter == "isanlp":
         from docmt.discourse.parsing.isanlp import DEFAULT_VERSION, IsanlpParser
 
         return IsanlpParser.load(argument or DEFAULT_VERSION)
+    if adapter != "file":
+        raise UserError(
+            f"parser {name!r}: no such file; give a model file, {', '.join(BASELINES)}, isanlp:VERSION or file:PATH"
+        )
     from docmt.discourse.parsing.made_elsewhere import FileParser
 
     return FileParser(Path(argument))

@@ -1,6 +1,5 @@
 """The file of a trained parser: settings, classes, weights, the segmenter that it reads, scores, provenance."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,7 +46,7 @@ class TrainedParser:
 
 def save_parser(path: Path, trained: TrainedParser) -> None:
     """Write a model file; it appears only when it is complete."""
-    parser = trained.parser
+    parser, data = trained.parser, trained.segmenter
     if isinstance(parser, NeuralParser):
         relations, words = list(parser.relations), list(parser.words)
         parts = [network.state_dict() for network in parser.ensemble.networks]
@@ -62,7 +61,7 @@ def save_parser(path: Path, trained: TrainedParser) -> None:
         "relations": relations,
         "words": words,
         "parts": parts,
-        "segmenter": _to_tensor(trained.segmenter) if trained.segmenter is not None else None,
+        "segmenter": torch.frombuffer(bytearray(data), dtype=torch.uint8) if data is not None else None,
         "scores": trained.scores,
         "provenance": trained.provenance,
     }
@@ -103,7 +102,7 @@ def reads_states_of(parser: Parser, segmenter: Segmenter) -> bool:
 
     If so, a caller that has read sentences with the segmenter can pass the states to `parse_batch`.
     """
-    if not isinstance(parser, NeuralParser) or not isinstance(parser.segmenter, Segmenter):
+    if not isinstance(parser, NeuralParser):
         return False
     own, other = parser.segmenter.trained, segmenter.trained
     weights, others = own.network.state_dict(), other.network.state_dict()
@@ -112,10 +111,6 @@ def reads_states_of(parser: Parser, segmenter: Segmenter) -> bool:
         and own.vocabulary == other.vocabulary
         and all(torch.equal(weights[name], others[name]) for name in weights)
     )
-
-
-def _to_tensor(data: bytes) -> torch.Tensor:
-    return torch.frombuffer(bytearray(data), dtype=torch.uint8)
 
 
 def _build_neural(settings: ParserSettings, content: dict[str, Any], segmenter: Segmenter | None) -> NeuralParser:
@@ -157,8 +152,3 @@ def _build_linear(
             raise ValueError("the segmenter whose syntax it reads is missing")
         parser.syntax = SegmenterSyntax(segmenter)
     return parser
-
-
-def digest(data: bytes) -> str:
-    """Return the SHA-256 of a segmenter's file in hexadecimal, which identifies it in provenance."""
-    return hashlib.sha256(data).hexdigest()

@@ -4,7 +4,6 @@ import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -18,32 +17,11 @@ from docmt.discourse.parsing.neural_model import EduInputs
 from docmt.discourse.parsing.sketch import Sketch
 from docmt.discourse.parsing.structure import state_values
 from docmt.discourse.parsing.transitions import Constraint, Merge, State, build_tree, merges, parse_greedily
+from docmt.discourse.segmentation.prediction import Segmenter, SentenceReading
 from docmt.discourse.trees import Node
 
 MAX_BATCH_EDUS = 1000
 """Most EDUs in documents that are parsed side by side."""
-
-
-class WordReading(Protocol):
-    """A sentence as a segmenter reads it: the outputs of both BiLSTMs, [words, width] each."""
-
-    @property
-    def states_TD(self) -> Tensor:  # noqa: N802 (shape letters)
-        """Outputs of the upper BiLSTM."""
-        ...
-
-    @property
-    def lower_TD(self) -> Tensor:  # noqa: N802 (shape letters)
-        """Outputs of the lower BiLSTM."""
-        ...
-
-
-class StateSource(Protocol):
-    """What the neural parser needs of a segmenter."""
-
-    def read(self, sentences: Sequence[Sequence[str]]) -> Sequence[WordReading]:
-        """Read the sentences, in order."""
-        ...
 
 
 @dataclass
@@ -63,7 +41,7 @@ class NeuralParser(Parser):
     ensemble: Ensemble
     relations: Sequence[str]
     words: Sequence[str]
-    segmenter: StateSource
+    segmenter: Segmenter
     reads_lower: bool = True
     sentence_constraint: bool = True
     paragraph_constraint: bool = False
@@ -79,11 +57,9 @@ class NeuralParser(Parser):
     def parse_batch(
         self, documents: Sequence[DiscourseDocument], states: WordStates | None = None
     ) -> list[DiscourseDocument]:
-        """Return the documents with trees; parsing many at a time is faster.
+        """Return the documents with trees, none without EDUs; parsing many at a time is faster.
 
-        Args:
-            documents: in any order; those without EDUs get no tree.
-            states: as returned by `word_states`; None to compute them here.
+        `states` are as returned by `word_states`; None to compute them here.
         """
         if states is None:
             readings = self.segmenter.read([words for document in documents for words in document.sentences])
@@ -116,14 +92,11 @@ class NeuralParser(Parser):
 
 
 def word_states(
-    readings: Iterable[WordReading], documents: Sequence[DiscourseDocument], *, reads_lower: bool
+    readings: Iterable[SentenceReading], documents: Sequence[DiscourseDocument], *, reads_lower: bool
 ) -> list[list[Tensor]]:
-    """Group word states by document and sentence.
+    """Group the word states of all sentences, in order, by document and sentence.
 
-    Args:
-        readings: of all sentences of all documents, in order.
-        documents: the documents.
-        reads_lower: whether to append the states of the lower BiLSTM to those of the upper one.
+    With `reads_lower`, the states of the lower BiLSTM are appended to those of the upper one.
     """
     states = (
         torch.cat([reading.states_TD, reading.lower_TD], dim=1) if reads_lower else reading.states_TD

@@ -36,12 +36,9 @@ def learn_words(documents: Iterable[DiscourseDocument], *, min_count: int) -> tu
 
 
 def edu_inputs(document: DiscourseDocument, states: Sequence[Tensor], numbers: Mapping[str, int]) -> EduInputs:
-    """Collect what the network reads of a document's words.
+    """Collect what the network reads of the words of a document with EDUs.
 
-    Args:
-        document: with at least one EDU.
-        states: of each sentence, [its words, D].
-        numbers: of the words in the parser's vocabulary, from 1.
+    `states` are those of each sentence, [its words, D], `numbers` those of the parser's vocabulary (`number_words`).
     """
     lengths = torch.tensor([edu.end - edu.start for edu in document.edus])
     edu_W = torch.arange(len(document.edus)).repeat_interleave(lengths)
@@ -131,14 +128,9 @@ def make_example(
     relations: Sequence[str],
     numbers: Mapping[str, int],
 ) -> ParserExample:
-    """Replay the oracle on a document.
+    """Replay the oracle on a document with at least two EDUs and its binary tree of coarse `relations`.
 
-    Args:
-        document: with at least two EDUs.
-        tree: its binary tree with coarse relations.
-        states: word states of its sentences.
-        relations: the names of the classes, among them all relations of the tree.
-        numbers: of the words in the parser's vocabulary.
+    The word states and numbers are as for `edu_inputs`.
     """
     actions = gold_actions(tree)
     nodes = merges(actions)
@@ -164,23 +156,10 @@ def make_example(
     )
 
 
-@dataclass(frozen=True)
-class ParserBatch:
-    """Decisions of several documents, as the arguments of `SpanClassifier` and the gold classes."""
+def collate(decisions: Sequence[Decisions], lengths: Sequence[int], hidden: Sequence[bool]) -> list[Tensor]:
+    """Join the decisions of several documents: slots_QL, values_QF and documents_Q of `SpanClassifier`, and labels_Q.
 
-    slots_QL: Tensor
-    values_QF: Tensor
-    documents_Q: Tensor
-    labels_Q: Tensor
-
-
-def collate(decisions: Sequence[Decisions], lengths: Sequence[int], hidden: Sequence[bool]) -> ParserBatch:
-    """Join the decisions of several documents.
-
-    Args:
-        decisions: of each document.
-        lengths: number of EDUs of each document.
-        hidden: whether to hide the paragraphs of each document.
+    For each document, `lengths` has its number of EDUs, `hidden` whether to hide its paragraphs.
     """
     offsets = np.cumsum([0, *lengths])
     slots = [
@@ -189,8 +168,5 @@ def collate(decisions: Sequence[Decisions], lengths: Sequence[int], hidden: Sequ
     ]
     values = [part.values_QF[int(hide)] for part, hide in zip(decisions, hidden, strict=True)]
     numbers = [np.full(len(part.labels_Q), number) for number, part in enumerate(decisions)]
-    return ParserBatch(*(_tensor(parts) for parts in (slots, values, numbers, [part.labels_Q for part in decisions])))
-
-
-def _tensor(parts: Iterable[np.ndarray]) -> Tensor:
-    return torch.from_numpy(np.concatenate(list(parts)).astype(np.int64))
+    columns = (slots, values, numbers, [part.labels_Q for part in decisions])
+    return [torch.from_numpy(np.concatenate(parts).astype(np.int64)) for parts in columns]

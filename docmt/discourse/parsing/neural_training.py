@@ -8,11 +8,11 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.optim.swa_utils import AveragedModel
 
 from docmt.discourse.parsing.neural_examples import ParserExample, collate
 from docmt.discourse.parsing.neural_model import EduInputs, ParserNetwork
 from docmt.discourse.parsing.neural_settings import NeuralSettings
+from docmt.discourse.segmentation.training import averaged
 
 log = logging.getLogger(__name__)
 
@@ -20,23 +20,16 @@ log = logging.getLogger(__name__)
 def train_member(
     examples: Sequence[ParserExample], *, n_words: int, n_relations: int, settings: NeuralSettings, seed: int
 ) -> ParserNetwork:
-    """Train one network.
+    """Train one network on examples of at least two EDUs each.
 
-    Args:
-        examples: with at least two EDUs each.
-        n_words: size of the parser's vocabulary.
-        n_relations: number of classes of the relation classifier.
-        settings: of network and training.
-        seed: of the weights, the order of documents and the dropout.
-
-    Returns:
-        The network with the averaged weights, in evaluation mode.
+    Returns it with the averaged weights, in evaluation mode. The seed decides the initial weights, the order of
+    documents and the dropout.
     """
     chance = random.Random(seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = ParserNetwork(examples[0].inputs.words_WD.shape[1], n_words, n_relations, settings).train()
-        average = _averaged(network, settings.average_decay)
+        average = averaged(network, settings.average_decay, head_start=0)
         optimizer = torch.optim.AdamW(
             network.parameters(),
             lr=settings.learning_rate,
@@ -63,7 +56,7 @@ def train_member(
                 average.update_parameters(network)
                 total += loss.item()
             log.info("parser, seed %d: epoch %d of %d, loss %.1f", seed, epoch, settings.epochs, total)
-    return cast(ParserNetwork, average.module).eval()  # AveragedModel is not generic
+    return cast(ParserNetwork, average.module)  # AveragedModel is not generic
 
 
 def _rate(highest: float, update: int, n_updates: int) -> float:
@@ -82,23 +75,7 @@ def _loss(network: ParserNetwork, chosen: Sequence[ParserExample], hidden: Seque
         (network.actions, [example.steps for example in chosen]),
         (network.relations, [example.nodes for example in chosen]),
     ):
-        batch = collate(parts, lengths, hidden)
-        scores_QC = classifier(classifier.cache(edus_ER, lengths), batch.slots_QL, batch.values_QF, batch.documents_Q)
-        loss = loss + functional.cross_entropy(scores_QC, batch.labels_Q, label_smoothing=smoothing)
+        *arguments, labels_Q = collate(parts, lengths, hidden)
+        scores_QC = classifier(classifier.cache(edus_ER, lengths), *arguments)
+        loss = loss + functional.cross_entropy(scores_QC, labels_Q, label_smoothing=smoothing)
     return loss
-
-
-def _averaged(network: ParserNetwork, decay: float) -> AveragedModel:
-    """An exponential moving average of the weights that starts at those of the network.
-
-    The first updates count more, so that the initial weights are soon forgotten.
-    """
-
-    def follow(kept: Sequence[Tensor], new: Sequence[Tensor], n_averaged: Tensor | int) -> None:
-        update = int(n_averaged)
-        for average, weights in zip(kept, new, strict=True):
-            average.lerp_(weights, 1 - min(decay, update / (update + 10)))
-
-    averaged = AveragedModel(network, multi_avg_fn=follow)
-    averaged.update_parameters(network)  # the first call copies the weights
-    return averaged

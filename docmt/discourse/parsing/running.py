@@ -31,13 +31,8 @@ class OpenedParser:
 def open_parser(name: str, *, syntax: Path | None = None) -> OpenedParser:
     """Load a parser by its name (see `load_parser`).
 
-    Args:
-        name: of the parser.
-        syntax: file with the syntax of the documents, in the order in which they will be parsed, for a linear parser
-            trained on such files.
-
-    Raises:
-        UserError: There is no such parser, or the syntax is missing or not used.
+    A linear parser trained on files of syntax needs one with the documents in the order in which they will be parsed.
+    Raises UserError when there is no such parser, or the syntax is missing or not used.
     """
     from docmt.discourse.parsing.model_file import load_trained
 
@@ -88,11 +83,11 @@ def evaluate_file(
     segmenter: Segmenter | None = None,
     hide_paragraphs: bool = False,
 ) -> dict[str, Any]:
-    """Score a parser on the documents of a file with gold trees.
+    """Score a parser on a `.discourse.jsonl` with gold trees.
 
     Args:
         opened: the parser.
-        gold: a `.discourse.jsonl`.
+        gold: the file.
         relations: the inventory whose coarse classes are compared; None for that of the parser.
         segmenter: finds the EDUs; None for gold EDUs.
         hide_paragraphs: whether to hide the paragraphs from the parser.

@@ -81,14 +81,7 @@ class Sketch:
             self.ends.append((ends | (edu == last) << 2) << 3)
 
     def span(self, first: int, last: int, nucleus: int, form: int) -> Span:
-        """Return the values of a span, which are computed once: it stays on the stack for several steps.
-
-        Args:
-            first: its first EDU.
-            last: its last EDU.
-            nucleus: its nucleus EDU.
-            form: the action that made it.
-        """
+        """Return the values of a span, which are computed once: it stays on the stack for several steps."""
         key = first, last, nucleus, form
         if (known := self._spans.get(key)) is None:
             known = self._spans[key] = self._describe(first, last, nucleus, form)

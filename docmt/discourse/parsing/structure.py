@@ -236,14 +236,7 @@ _MERGE_FUNCTIONS = tuple(value for *_, value in _MERGE)
 
 
 def merge_values(sketch: Sketch, merge: Merge, parent: Merge | None, depth: int) -> list[int]:
-    """One value per template of `MERGE_TEMPLATES`.
-
-    Args:
-        sketch: of the document.
-        merge: the node.
-        parent: of the node; None for the root.
-        depth: steps from the root.
-    """
+    """One value per template of `MERGE_TEMPLATES`, for a node `depth` steps below the root."""
     left, right = sketch.span(*merge.left, merge.left_form), sketch.span(*merge.right, merge.right_form)
     view = _MergeView(
         left,

@@ -1,5 +1,6 @@
 """Training parsers from files, and scoring them on the development set."""
 
+import hashlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from docmt.discourse.documents import DiscourseDocument, read_discourse
 from docmt.discourse.parsing.ensemble import Ensemble
 from docmt.discourse.parsing.evaluation import evaluate
 from docmt.discourse.parsing.linear import LinearParser, SegmenterSyntax, SyntaxSource, no_syntax, train_linear
-from docmt.discourse.parsing.model_file import TrainedParser, digest
+from docmt.discourse.parsing.model_file import TrainedParser
 from docmt.discourse.parsing.neural import NeuralParser, word_states
 from docmt.discourse.parsing.neural_examples import learn_words, make_example, number_words
 from docmt.discourse.parsing.neural_training import train_member
@@ -19,7 +20,7 @@ from docmt.discourse.parsing.settings import ParserSettings
 from docmt.discourse.relations import load_inventory
 from docmt.discourse.segmentation.model_file import segmenter_of
 from docmt.discourse.segmentation.prediction import Segmenter
-from docmt.discourse.syntax import DocumentSyntax, read_syntax
+from docmt.discourse.syntax import read_syntax
 from docmt.discourse.trees import Node
 from docmt.errors import UserError
 from docmt.files import read_bytes
@@ -56,16 +57,10 @@ def train_files(
 ) -> TrainedParser:
     """Train on `TRAIN.discourse.jsonl` and score on `DEV.discourse.jsonl`.
 
-    Args:
-        train: path of the training files, without `.discourse.jsonl`.
-        dev: path of the development files, likewise.
-        segmenter: model file; required by the neural parser, and by the linear one with `syntax: segmenter`.
-        settings: of the parser. With `kind: auto`, the parser with the higher F (original Parseval, gold EDUs,
-            paragraphs where they are known) is kept; the neural one if both are equal.
-        seed: of everything random.
-
-    Raises:
-        UserError: A file is malformed, a segmenter is missing or not used, or `auto` has nothing to compare.
+    The neural parser, and the linear one with `syntax: segmenter`, need the model file of a segmenter. With
+    `kind: auto`, the parser with the higher F (original Parseval, gold EDUs, paragraphs where they are known) is kept;
+    the neural one if both are equal. Raises UserError when a file is malformed, a segmenter is missing or not used, or
+    `auto` has nothing to compare.
     """
     if settings.reads_segmenter != (segmenter is not None):
         raise UserError(
@@ -90,12 +85,12 @@ def train_files(
         else:
             parsers[kind] = parser = _train_linear(training, train, model, settings, seed=seed)
             if settings.linear.syntax == "file":
-                parser.syntax = FileSyntax(gold, read_syntax(_syntax(dev), gold))
+                parser.syntax = _file_syntax(dev, gold)
         scores[kind] = score_variants(parsers[kind], gold, coarse_classes(settings.relations))
         for name, found in scores[kind].items():
             log.info("development set, %s, %s parser: original Parseval %s", name, kind, found["parseval"])
     kept, comparison = _compare(scores)
-    facts = {"segmenter": digest(data)} if data is not None else {}
+    facts = {"segmenter": hashlib.sha256(data).hexdigest()} if data is not None else {}
     provenance = describe(
         settings=settings.model_dump(), seed=seed, train_documents=len(training.documents), **facts, **comparison
     )
@@ -104,13 +99,9 @@ def train_files(
 
 
 def _compare(scores: Mapping[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]:
-    """Choose the kind of parser with the highest F; the first of equal ones.
+    """Choose the kind of parser with the highest F, the first of equal ones, from what `score_variants` returns.
 
-    Args:
-        scores: by kind, what `score_variants` returns.
-
-    Returns:
-        The kind, and what provenance says of the choice: nothing where there was none.
+    Returns the kind, and what provenance says of the choice: nothing where there was none.
     """
     dev_f = {kind: next(iter(variants.values()))["parseval"]["F"] for kind, variants in scores.items()}
     kept = max(dev_f, key=dev_f.__getitem__)
@@ -136,19 +127,11 @@ def score_variants(
     return scores
 
 
-@dataclass(frozen=True)
-class FileSyntax:
-    """The syntax of documents from a file."""
-
-    documents: Sequence[DiscourseDocument]
-    syntax: Sequence[DocumentSyntax]
-
-    def __call__(self, documents: Sequence[DiscourseDocument]) -> list[DocumentSyntax]:
-        """Look up the syntax of documents by their ids. Raises UserError if there is none."""
-        known = {document.id: syntax for document, syntax in zip(self.documents, self.syntax, strict=True)}
-        if missing := [document.id for document in documents if document.id not in known]:
-            raise UserError(f"no syntax for document {missing[0]!r} in the *.syntax.jsonl")
-        return [known[document.id] for document in documents]
+def _file_syntax(prefix: Path, documents: Sequence[DiscourseDocument]) -> SyntaxSource:
+    """The syntax of any of the documents, from `PREFIX.syntax.jsonl`, which has that of all."""
+    syntax = read_syntax(Path(f"{prefix}.syntax.jsonl"), documents)
+    known = {document.id: own for document, own in zip(documents, syntax, strict=True)}
+    return lambda chosen: [known[document.id] for document in chosen]
 
 
 def _train_neural(
@@ -187,8 +170,7 @@ def _train_linear(
     documents = training.documents
     source: SyntaxSource = no_syntax
     if settings.linear.syntax == "file":
-        everything = read_discourse(_discourse(prefix))
-        source = FileSyntax(everything, read_syntax(_syntax(prefix), everything))
+        source = _file_syntax(prefix, read_discourse(_discourse(prefix)))
     elif settings.linear.syntax == "segmenter" and segmenter is not None:
         source = SegmenterSyntax(segmenter)
     parser = train_linear(documents, training.trees, source(documents), settings.linear, seed=seed)
@@ -200,7 +182,3 @@ def _train_linear(
 
 def _discourse(prefix: Path) -> Path:
     return Path(f"{prefix}.discourse.jsonl")
-
-
-def _syntax(prefix: Path) -> Path:
-    return Path(f"{prefix}.syntax.jsonl")

@@ -168,15 +168,9 @@ Scorer = Callable[[list[State], list[int]], Sequence[Sequence[float]]]
 
 
 def parse_greedily(constraints: Sequence[Constraint], lengths: Sequence[int], score: Scorer) -> tuple[list[State], int]:
-    """Parse documents in lockstep, so that the classifier scores many states at once.
+    """Parse documents, given their numbers of EDUs, in lockstep, so that the classifier scores many states at once.
 
-    Args:
-        constraints: of each document.
-        lengths: number of EDUs of each document.
-        score: the classifier.
-
-    Returns:
-        The final states, and how often a constraint overruled the classifier.
+    Returns the final states, and how often a constraint overruled the classifier.
     """
     states = [State(n_edus) for n_edus in lengths]
     n_enforced = 0

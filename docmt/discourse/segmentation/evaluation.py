@@ -8,9 +8,9 @@ from typing import Any
 from docmt.discourse.documents import DiscourseDocument, read_discourse
 from docmt.discourse.segmentation.examples import inner_starts
 from docmt.discourse.segmentation.prediction import Segmenter
-from docmt.discourse.segmentation.text import sentence_words
 from docmt.errors import UserError
 from docmt.files import read_lines
+from docmt.text.tokenizer import sentence_words
 
 
 def score_starts(
@@ -56,16 +56,8 @@ def evaluate_file(segmenter: Segmenter, gold: Path) -> dict[str, Any]:
 def evaluate_text(segmenter: Segmenter, gold: Path, *, text: Path, lang: str) -> dict[str, Any]:
     """Tokenize and segment plain text, and score the result against a `*.discourse.jsonl`.
 
-    As word boundaries may differ, starts are compared as character positions, spaces not counted.
-
-    Args:
-        segmenter: the segmenter to score.
-        gold: `*.discourse.jsonl` file.
-        text: the same sentences as plain text, one per line.
-        lang: language of the text.
-
-    Raises:
-        UserError: a line is not the text of its sentence.
+    The text has the same sentences, one per line. As word boundaries may differ, starts are compared as character
+    positions, spaces not counted. Raises UserError when a line is not the text of its sentence.
     """
     documents = read_discourse(gold)
     sentences, starts = _sentences(documents)

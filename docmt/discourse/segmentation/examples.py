@@ -44,8 +44,7 @@ def inner_starts(document: DiscourseDocument) -> list[list[int]]:
 def read_examples(prefix: Path) -> list[SentenceExample]:
     """Read `PREFIX.discourse.jsonl` and, where it exists, `PREFIX.syntax.jsonl`. Sentences without words are left out.
 
-    Raises:
-        UserError: a file is malformed, there is no sentence with words, or the two files do not fit each other.
+    Raises UserError when a file is malformed, there is no sentence with words, or the two files do not fit each other.
     """
     path, syntax_path = Path(f"{prefix}.discourse.jsonl"), Path(f"{prefix}.syntax.jsonl")
     documents = read_discourse(path)
@@ -95,7 +94,8 @@ class ExampleSet:
         self._types = WordTypes.encode(names, vocabulary)
         self._starts = [example.starts for example in examples]
         self._syntax: list[tuple[list[int], ...] | None] = []
-        inventories = [_numbers(labels) for labels in (vocabulary.pos, vocabulary.relations, vocabulary.openings)]
+        labels = (vocabulary.pos, vocabulary.relations, vocabulary.openings)
+        inventories = [{label: number for number, label in enumerate(names)} for names in labels]
         for example in examples:
             tree = example.syntax
             if tree is None:
@@ -134,7 +134,3 @@ class ExampleSet:
         batches = list(fill_batches(order, max_words, cost=lambda i: len(self._words[i]), padded=True))
         for place in generator.permutation(len(batches)):
             yield batches[place]
-
-
-def _numbers(labels: Sequence[str]) -> dict[str, int]:
-    return {label: number for number, label in enumerate(labels)}

@@ -54,8 +54,7 @@ def save_segmenter(path: Path, trained: TrainedSegmenter) -> None:
 def load_segmenter(path: Path) -> TrainedSegmenter:
     """Read a model file, which holds tensors and plain values only, so nothing in it can run code.
 
-    Raises:
-        UserError: the file is missing, damaged, of another kind or format, or its parts do not fit each other.
+    Raises UserError when the file is missing, damaged, of another kind or format, or its parts do not fit each other.
     """
     return segmenter_of(read_bytes(path), where=str(path))
 

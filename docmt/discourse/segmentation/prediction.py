@@ -86,10 +86,6 @@ class Segmenter:
             self._add_starts(starts, windows, batch, states)
         return list(map(sorted, starts))
 
-    def states(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
-        """Compute the output of the upper BiLSTM: float32 [words, width] for each sentence, on the CPU, detached."""
-        return [reading.states_TD for reading in self.read(sentences)]
-
     def read(self, sentences: Sequence[Sequence[str]]) -> list[SentenceReading]:
         """Compute EDU starts and states in one pass."""
         starts: list[list[int]] = [[] for _ in sentences]
@@ -106,10 +102,8 @@ class Segmenter:
     def aux_predictions(self, sentences: Sequence[Sequence[str]]) -> list[SentenceSyntax]:
         """Predict part of speech, relation and head of every word.
 
-        Each head is the most probable one for its word, so there may be cycles or several roots.
-
-        Raises:
-            UserError: the segmenter was trained without syntax.
+        Each head is the most probable one for its word, so there may be cycles or several roots. Raises UserError when
+        the segmenter was trained without syntax.
         """
         heads = self._network.auxiliary
         if heads is None:

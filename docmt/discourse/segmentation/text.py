@@ -12,8 +12,7 @@ from docmt.discourse.documents import DiscourseDocument, edus_of_starts
 from docmt.discourse.segmentation.prediction import Segmenter
 from docmt.errors import UserError
 from docmt.files import iterate_lines
-from docmt.text.spacing import unescape
-from docmt.text.tokenizer import get_tokenizer, plain_tokens
+from docmt.text.tokenizer import get_tokenizer, sentence_words
 
 log = logging.getLogger(__name__)
 
@@ -42,8 +41,7 @@ class TokenizedText:
 def read_texts(text: Path, documents: Path) -> Iterator[PlainText]:
     """Read documents from `PREFIX.{lang}` and its index, one at a time.
 
-    Raises:
-        UserError: there are fewer or more lines than the index counts.
+    Raises UserError when there are fewer or more lines than the index counts.
     """
     index = read_index(documents)
     lines = iterate_lines(text)
@@ -58,19 +56,12 @@ def read_texts(text: Path, documents: Path) -> Iterator[PlainText]:
         raise UserError(f"{text}: more lines than the {index.n_sentences} sentences that {documents} counts")
 
 
-def sentence_words(line: str, lang: str) -> Words:
-    """Tokenize a plain sentence, without the marks and escapes of the tokenizer; an empty line has no words."""
-    return tuple(unescape(token) for token in plain_tokens(get_tokenizer(lang).tokenize(line)))
-
-
 def batches(texts: Iterable[PlainText], *, lang: str) -> Iterator[list[TokenizedText]]:
     """Tokenize documents, in order, in batches.
 
     A batch ends with the document that brings it to `BATCH_WORDS` words. With `fill_batches`, which ends a batch before
     its budget is exceeded, other sentences would be padded together, which changes the last bits of their states.
-
-    Raises:
-        UserError: the language is unknown.
+    Raises UserError when the language is unknown.
     """
     get_tokenizer(lang)  # before anything is read
     batch: list[TokenizedText] = []
@@ -104,9 +95,7 @@ def sentences_of(batch: Iterable[TokenizedText]) -> list[Words]:
 def with_edus(batch: Iterable[TokenizedText], starts: Iterable[Sequence[int]]) -> list[DiscourseDocument]:
     """Build documents with EDUs and without trees; a sentence without words has one EDU without words.
 
-    Args:
-        batch: the tokenized documents.
-        starts: for each of `sentences_of(batch)`, the words other than the first at which an EDU begins.
+    `starts` has, for each of `sentences_of(batch)`, the words other than the first at which an EDU begins.
     """
     remaining = iter(starts)
     documents = []
@@ -119,8 +108,7 @@ def with_edus(batch: Iterable[TokenizedText], starts: Iterable[Sequence[int]]) -
 def segment_texts(texts: Iterable[PlainText], *, lang: str, segmenter: Segmenter) -> Iterator[DiscourseDocument]:
     """Segment documents, in order; memory use does not grow with their number.
 
-    Raises:
-        UserError: the language is unknown.
+    Raises UserError when the language is unknown.
     """
     n_sentences = n_empty = n_edus = 0
     for batch in batches(texts, lang=lang):

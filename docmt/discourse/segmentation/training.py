@@ -36,8 +36,7 @@ LAST_LEARNING_RATE = 0.01
 def train_files(*, train: Path, dev: Path, settings: SegmenterSettings, seed: int, out: Path) -> TrainedSegmenter:
     """Train on `TRAIN.discourse.jsonl` (and `.syntax.jsonl`), choose the epoch on `DEV.discourse.jsonl`, and save.
 
-    Raises:
-        UserError: a file is missing or malformed.
+    Raises UserError when a file is missing or malformed.
     """
     trained = train_segmenter(read_examples(train), read_examples(dev), settings=settings, seed=seed)
     names = [Path(f"{prefix}{suffix}") for prefix in (train, dev) for suffix in (".discourse.jsonl", ".syntax.jsonl")]
@@ -99,15 +98,15 @@ def total_loss(parts: dict[str, Tensor], weights: AuxiliaryWeights) -> Tensor:
     return sum((getattr(weights, name) * part for name, part in parts.items() if name != "edus"), parts["edus"])
 
 
-def averaged(network: SegmenterNetwork, decay: float) -> AveragedModel:
+def averaged(network: nn.Module, decay: float, *, head_start: int) -> AveragedModel:
     """Start an exponential moving average of a network's weights, in a copy of the network in evaluation mode.
 
-    The decay is smaller in the first updates, so that the initial weights are soon forgotten.
+    The decay of update n is at most (head_start + n) / (10 + n), so that the initial weights are soon forgotten.
     """
 
     def average(mean: Tensor, current: Tensor, n_averaged: Tensor | int) -> Tensor:
         n = int(n_averaged)
-        return torch.lerp(mean, current, 1 - min(decay, (1 + n) / (10 + n)))
+        return torch.lerp(mean, current, 1 - min(decay, (head_start + n) / (10 + n)))
 
     model = AveragedModel(network, avg_fn=average)
     model.n_averaged += 1  # the initial weights: without them, the first update would copy the network
@@ -124,7 +123,7 @@ class _Training:
     def run(self, dev: Sequence[SentenceExample], seed: int) -> TrainedSegmenter:
         recipe = self.settings.training
         self.network.set_dropout(dropout=recipe.dropout, word_dropout=recipe.word_dropout)
-        average = averaged(self.network, recipe.average_decay)
+        average = averaged(self.network, recipe.average_decay, head_start=1)
         network = cast(SegmenterNetwork, average.module)
         generator = np.random.default_rng(seed)
         epochs = [list(self.examples.shuffled_batches(recipe.max_batch_words, generator)) for _ in range(recipe.epochs)]

@@ -51,11 +51,7 @@ class WordVocabulary:
 
     @classmethod
     def from_dict(cls, value: dict[str, Any]) -> "WordVocabulary":
-        """Invert `to_dict`.
-
-        Raises:
-            UserError: a list is missing or holds something other than text.
-        """
+        """Invert `to_dict`. Raises UserError when a list is missing or holds something other than text."""
         try:
             lists = {name: tuple(value[name]) for name in cls.__dataclass_fields__}
         except (KeyError, TypeError) as error:

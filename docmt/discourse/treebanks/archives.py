@@ -4,6 +4,7 @@ import tarfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from docmt.corpora.readers.monolingual import decode
 from docmt.errors import UserError
 from docmt.files import BYTE_ORDER_MARK, read_text
 
@@ -27,10 +28,7 @@ class TreebankFile:
 def read_files(folder: Path, *, archive: str, suffix: str) -> list[TreebankFile]:
     """Read the files with a suffix, sorted by path, from `archive`.tar.gz or `archive`.tar, else from below `folder`.
 
-    Archives are read in memory and never unpacked.
-
-    Raises:
-        UserError: there is no such file, or one cannot be read.
+    Archives are read in memory and never unpacked. Raises UserError when there is no such file, or one cannot be read.
     """
     for path in (folder / f"{archive}.tar.gz", folder / f"{archive}.tar"):
         if path.is_file():
@@ -68,14 +66,8 @@ def _members(path: Path, suffix: str) -> list[TreebankFile]:
                 if content is None:
                     continue
                 where, name = f"{path}:{member.name}", place.name.removesuffix(suffix)
-                files.append(TreebankFile(where, name, place.parent.name, _decode(content.read(), where=where)))
+                text = decode(content.read().removeprefix(BYTE_ORDER_MARK), where=where)
+                files.append(TreebankFile(where, name, place.parent.name, text))
     except (tarfile.TarError, EOFError, OSError) as error:
         raise UserError(f"{path}: cannot be read ({error}): fetch it again") from None
     return sorted(files, key=lambda file: file.where)
-
-
-def _decode(data: bytes, *, where: str) -> str:
-    try:
-        return data.removeprefix(BYTE_ORDER_MARK).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{where}: not UTF-8 (byte {error.start})") from None

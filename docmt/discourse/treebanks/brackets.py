@@ -43,8 +43,7 @@ class _Bracket:
 def parse_brackets(text: str, *, where: str) -> RstFile:
     """Read a `.dis` file.
 
-    Raises:
-        UserError: brackets, spans, leaves and texts do not make one tree; the message names the line.
+    Raises UserError when brackets, spans, leaves and texts do not make one tree; the message names the line.
     """
     texts: dict[int, str] = {}
     top = _Bracket("", 1)
@@ -92,8 +91,7 @@ def _fill(part: _Bracket, match: re.Match[str]) -> None:
 def format_brackets(rst: RstFile) -> str:
     """Write the content of a `.dis` file, which `parse_brackets` reads back as the same tree and texts.
 
-    Raises:
-        UserError: an EDU contains the mark that ends a text.
+    Raises UserError when an EDU contains the mark that ends a text.
     """
     for edu, text in enumerate(rst.texts, start=1):
         if re.search(r"_!\s*\)", text):

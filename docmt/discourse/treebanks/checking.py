@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from docmt.discourse.treebanks.archives import TreebankFile, by_name, read_files
+from docmt.discourse.treebanks.archives import by_name, read_files
 from docmt.discourse.treebanks.brackets import parse_brackets
 from docmt.discourse.treebanks.rs3 import parse_rs3
 from docmt.discourse.treebanks.rsd import RsdFile, parse_rsd, rsd_of_tree
@@ -55,11 +55,8 @@ class Agreement:
 def check_conversion(folder: Path) -> dict[str, Agreement]:
     """Convert all trees of GUM and compare them, by source: `rs4` (n-ary) and `dis` (binary).
 
-    Args:
-        folder: with `rsd.tar.gz`, `rstweb.tar.gz` and `lisp_binary.tar.gz`, or their files in plain folders.
-
-    Raises:
-        UserError: a file is missing or malformed; the message names file and place.
+    The folder holds `rsd.tar.gz`, `rstweb.tar.gz` and `lisp_binary.tar.gz`, or their files in plain folders. Raises
+    UserError when a file is missing or malformed; the message names file and place.
     """
     published = by_name(read_files(folder, archive="rsd", suffix=".rsd"))
     found = {}
@@ -67,14 +64,11 @@ def check_conversion(folder: Path) -> dict[str, Agreement]:
         files = by_name(read_files(folder, archive=archive, suffix=f".{source}"))
         found[source] = Agreement()
         for name, file in sorted(files.items()):
-            found[source].add(name, parse(file.text, where=file.where), _published(published, file))
+            rst = parse(file.text, where=file.where)
+            if name not in published:
+                raise UserError(f"{file.where}: this document has no .rsd file")
+            found[source].add(name, rst, parse_rsd(published[name].text, where=published[name].where))
     return found
-
-
-def _published(files: dict[str, TreebankFile], file: TreebankFile) -> RsdFile:
-    if file.name not in files:
-        raise UserError(f"{file.where}: this document has no .rsd file")
-    return parse_rsd(files[file.name].text, where=files[file.name].where)
 
 
 def _rows(rsd: RsdFile) -> list[tuple[int, str, bool]]:

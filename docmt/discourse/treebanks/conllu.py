@@ -33,8 +33,7 @@ class ConlluSentence:
 def read_conllu(file: TreebankFile) -> list[ConlluSentence]:
     """Read the sentences of a document.
 
-    Raises:
-        UserError: a line is malformed, or a head is outside its sentence; the message names the line.
+    Raises UserError when a line is malformed, or a head is outside its sentence; the message names the line.
     """
     sentences: list[ConlluSentence] = []
     rows: list[list[str]] = []
@@ -70,10 +69,6 @@ def _sentence(rows: list[list[str]], *, opens_paragraph: bool, where: str) -> Co
     return ConlluSentence(
         words=tuple(row[1] for row in rows),
         syntax=SentenceSyntax(tuple(row[4] for row in rows), tuple(heads), tuple(row[7] for row in rows)),
-        edu_starts=tuple(i for i, row in enumerate(rows) if _has_mark(row[9])),
+        edu_starts=tuple(i for i, row in enumerate(rows) if "|Discourse=" in f"|{row[9]}"),
         opens_paragraph=opens_paragraph,
     )
-
-
-def _has_mark(misc: str) -> bool:
-    return any(part.startswith("Discourse=") for part in misc.split("|"))

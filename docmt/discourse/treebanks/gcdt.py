@@ -21,13 +21,9 @@ SPLITS = ("train", "dev", "test")
 def read_gcdt(folder: Path) -> Treebank:
     """Read the documents of all splits, sorted by name.
 
-    Args:
-        folder: with `dis.tar.gz` and `tokenized.tar.gz`, or their files in plain folders; below them one folder per
-            split.
-
-    Raises:
-        UserError: a file is missing or malformed, or tree and words do not fit each other; the message names file and
-            place.
+    The folder holds `dis.tar.gz` and `tokenized.tar.gz`, or their files in plain folders; below them is one folder per
+    split. Raises UserError when a file is missing or malformed, or tree and words do not fit each other; the message
+    names file and place.
     """
     treebank = Treebank("gcdt", {split: [] for split in SPLITS})
     words = by_name(read_files(folder, archive="tokenized", suffix=".txt"))

@@ -4,7 +4,6 @@ Words, sentences, paragraphs and EDUs are those of the CoNLL-U files, trees thos
 official splits are those of `splits.md`; its test2 (the GENTLE documents) is another corpus with a separate license.
 """
 
-from collections.abc import Iterable
 from pathlib import Path
 
 from docmt.discourse.documents import DiscourseDocument, edus_of_starts
@@ -22,12 +21,9 @@ SPLITS = ("train", "dev", "test")
 def read_gum(folder: Path) -> Treebank:
     """Read the documents of all splits.
 
-    Args:
-        folder: with `dep_conllu.tar.gz` and `lisp_binary.tar.gz` or their files in plain folders, and `splits.md`.
-
-    Raises:
-        UserError: a file is missing or malformed, or tree and words do not fit each other; the message names file and
-            place.
+    The folder holds `dep_conllu.tar.gz` and `lisp_binary.tar.gz` or their files in plain folders, and `splits.md`.
+    Raises UserError when a file is missing or malformed, or tree and words do not fit each other; the message names
+    file and place.
     """
     names = read_splits(folder / "splits.md")
     syntax = by_name(read_files(folder, archive="dep_conllu", suffix=".conllu"))
@@ -43,7 +39,7 @@ def read_gum(folder: Path) -> Treebank:
                 treebank.leave_out(name, reason="listed in splits.md, but not in the files")
             else:
                 sentences = read_conllu(syntax[name])
-                if _is_masked(sentences):
+                if not any(word.strip("_") for sentence in sentences for word in sentence.words):
                     treebank.leave_out(name, reason="its words are masked by underscores")
                 elif name not in trees:
                     raise UserError(f"{syntax[name].where}: this document has no .dis file")
@@ -88,7 +84,3 @@ def gum_document(name: str, sentences: list[ConlluSentence], tree_file: Treebank
     )
     check_texts(document, rst.texts, where=tree_file.where)
     return TreebankDocument(document, tuple(sentence.syntax for sentence in sentences))
-
-
-def _is_masked(sentences: Iterable[ConlluSentence]) -> bool:
-    return not any(word.strip("_") for sentence in sentences for word in sentence.words)

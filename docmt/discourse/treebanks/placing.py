@@ -12,9 +12,8 @@ from docmt.errors import UserError
 def place_edus(texts: Sequence[str], sentences: Sequence[Sequence[str]], *, where: str) -> tuple[Edu, ...]:
     """Find the words of each EDU by its characters; spaces do not count.
 
-    Raises:
-        UserError: the texts are not those of the sentences, or an EDU begins inside a word or crosses the end of a
-            sentence; the message names the EDU.
+    Raises UserError when the texts are not those of the sentences, or an EDU begins inside a word or crosses the end of
+    a sentence; the message names the EDU.
     """
     words = [(sentence, place, word) for sentence, found in enumerate(sentences) for place, word in enumerate(found)]
     position = 0

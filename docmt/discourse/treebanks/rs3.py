@@ -49,11 +49,9 @@ def parse_rs3(text: str, *, where: str) -> RstFile:
 
     All satellites of a nucleus are its siblings in one node. A satellite between the nuclei of its group is a child of
     that group. Where an edge still crosses another, the constituent that is cut off becomes a satellite of the next
-    higher constituent in which it leaves no gap; such constituents are counted.
-
-    Raises:
-        UserError: the file is not XML, declares a document type (whose entities could exhaust memory), a parent or
-            relation is unknown, or the elements do not make one tree; the message names the element.
+    higher constituent in which it leaves no gap; such constituents are counted. Raises UserError when the file is not
+    XML, declares a document type (whose entities could exhaust memory), a parent or relation is unknown, or the
+    elements do not make one tree; the message names the element.
     """
     try:
         root = fromstring(text, forbid_dtd=True)

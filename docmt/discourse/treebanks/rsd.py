@@ -51,8 +51,7 @@ def rsd_of_tree(rst: RstFile) -> RsdFile:
 def parse_rsd(text: str, *, where: str) -> RsdFile:
     """Read an `.rsd` file.
 
-    Raises:
-        UserError: a line is malformed or the heads are not a tree; the message names the line or the EDUs.
+    Raises UserError when a line is malformed or the heads are not a tree; the message names the line or the EDUs.
     """
     heads, relations, is_nucleus, texts = [], [], [], []
     for number, line in enumerate(text.split("\n"), start=1):

@@ -18,8 +18,7 @@ from docmt.discourse.treebanks.brackets import parse_brackets
 from docmt.discourse.treebanks.collection import Treebank, TreebankDocument, check_relations
 from docmt.discourse.trees import Node
 from docmt.errors import UserError
-from docmt.text.spacing import unescape
-from docmt.text.tokenizer import get_tokenizer, plain_tokens
+from docmt.text.tokenizer import sentence_words
 
 FOLDERS = {"TRAINING": "train", "TEST": "test"}
 DEV_EVERY = 10
@@ -32,9 +31,8 @@ SENTENCE, PARAGRAPH_LEVEL = 1, 2
 def read_rst_dt(folder: Path) -> Treebank:
     """Read the documents of the folders TRAINING and TEST.
 
-    Raises:
-        UserError: a file is missing or malformed, or tree, EDUs and text do not fit each other; the message names file
-            and place.
+    Raises UserError when a file is missing or malformed, or tree, EDUs and text do not fit each other; the message
+    names file and place.
     """
     trees = by_name(read_files(folder, archive="rst_dt", suffix=".dis"))
     edus = _beside(folder, ".edus")
@@ -47,8 +45,7 @@ def read_rst_dt(folder: Path) -> Treebank:
             treebank.leave_out(file.name, reason="in neither of the folders TRAINING and TEST")
             continue
         name = file.name.removesuffix(".out")
-        text = texts.get(name)
-        document = _document(name, file, edus.get(name), text, notes)
+        document = _document(name, file, edus.get(name), texts.get(name), notes)
         treebank.splits[split].append(TreebankDocument(document))
     train = treebank.splits["train"]
     treebank.splits["dev"] = train[DEV_EVERY - 1 :: DEV_EVERY]
@@ -112,11 +109,10 @@ def _ends(parts: list[str], text: TreebankFile, notes: Counter[str]) -> list[int
 
 
 def _assemble(name: str, parts: list[str], ends: list[int], tree: Node) -> DiscourseDocument:
-    tokenizer = get_tokenizer("en")
     sentences: list[list[str]] = [[]]
     edus, paragraphs = [], [0]
     for number, (part, end) in enumerate(zip(parts, ends, strict=True), start=1):
-        words = [unescape(token) for token in plain_tokens(tokenizer.tokenize(part))]
+        words = sentence_words(part, "en")
         edus.append(Edu(len(sentences) - 1, len(sentences[-1]), len(sentences[-1]) + len(words)))
         sentences[-1] += words
         if end and number < len(parts):

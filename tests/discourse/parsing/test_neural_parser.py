@@ -150,11 +150,11 @@ def test_pooled_words():
 def test_collated_slots_point_into_the_batch(documents):
     _, examples = examples_of(documents[:2])
     lengths = [example.inputs.n_edus[0] for example in examples]
-    batch = collate([example.steps for example in examples], lengths, [False, True])
+    slots_QL, values_QF, *_ = collate([example.steps for example in examples], lengths, [False, True])
     first = len(examples[0].steps.labels_Q)
-    assert batch.slots_QL[0].tolist()[:8] == [sum(lengths)] * 8  # an empty stack
-    assert batch.slots_QL[first, 8] == lengths[0]  # the queue of the second document begins behind the first one
-    assert batch.values_QF[first:].tolist() == examples[1].steps.values_QF[1].tolist()
+    assert slots_QL[0].tolist()[:8] == [sum(lengths)] * 8  # an empty stack
+    assert slots_QL[first, 8] == lengths[0]  # the queue of the second document begins behind the first one
+    assert values_QF[first:].tolist() == examples[1].steps.values_QF[1].tolist()
 
 
 @pytest.mark.parametrize("kind", ["actions", "relations"])
@@ -166,8 +166,7 @@ def test_the_ensemble_averages_the_log_probabilities_of_its_members(documents, k
         torch.nn.init.normal_(getattr(network, kind).norm.weight)
     inputs = EduInputs.join([example.inputs for example in examples])
     decisions = [example.steps if kind == "actions" else example.nodes for example in examples]
-    batch = collate(decisions, inputs.n_edus, [False] * len(examples))
-    rows = batch.slots_QL, batch.values_QF, batch.documents_Q
+    *rows, _ = collate(decisions, inputs.n_edus, [False] * len(examples))
     with torch.no_grad():
         encoded = [network.encoder(inputs) for network in networks]
         members = [getattr(network, kind) for network in networks]

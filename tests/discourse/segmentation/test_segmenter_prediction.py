@@ -63,7 +63,7 @@ def test_empty_and_one_word_sentences_are_safe():
 
 
 def test_states_can_be_trained_on():
-    (states_TD,) = untrained().states([["he", "said"]])
+    states_TD = untrained().read([["he", "said"]])[0].states_TD
     layer = torch.nn.Linear(16, 1)
     layer(states_TD).sum().backward()
     assert layer.weight.grad is not None

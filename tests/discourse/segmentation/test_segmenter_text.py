@@ -6,9 +6,10 @@ from segmenter_fixtures import untrained
 from docmt.corpora.documents import DocumentIndex, write_index
 from docmt.discourse.documents import write_discourse
 from docmt.discourse.segmentation import text
-from docmt.discourse.segmentation.text import PlainText, batches, read_texts, segment_texts, sentence_words
+from docmt.discourse.segmentation.text import PlainText, batches, read_texts, segment_texts
 from docmt.errors import UserError
 from docmt.files import write_lines
+from docmt.text.tokenizer import sentence_words
 
 
 def test_words_carry_neither_marks_nor_escapes():
