@@ -9,7 +9,7 @@ from sacrebleu.significance import PairedTest, Result
 
 from docmt.errors import UserError
 from docmt.evaluation.bleu import build_metric
-from docmt.evaluation.hypotheses import Hypothesis, Unit, is_aligned, join_segments
+from docmt.evaluation.hypotheses import Hypothesis, Unit, join_segments
 from docmt.evaluation.settings import EvaluationSettings
 
 TESTS = {"bootstrap": "bs", "randomization": "ar"}
@@ -38,7 +38,7 @@ class Comparison:
 
 def common_unit(systems: Mapping[str, Sequence[Hypothesis]]) -> Unit:
     """The shortest segments that all systems share: sentences, else equal instances, else documents."""
-    if all(is_aligned(hypotheses) for hypotheses in systems.values()):
+    if all(hypothesis.aligned for hypotheses in systems.values() for hypothesis in hypotheses):
         return "sentences"
     cuts = {tuple(hypothesis.n_sentences for hypothesis in hypotheses) for hypotheses in systems.values()}
     return "instances" if len(cuts) == 1 else "documents"
