@@ -246,9 +246,7 @@ def classify(hypothesis: Iterable[str], reference: Iterable[str], lists: Pronoun
 def describe_occurrences(runs: Sequence[Sequence[Occurrence]], *, signature: str) -> list[ScoreRow]:
     """Rows of APT: the whole, each source pronoun (by `kind`), and the share of each case (`APT cases`, by `kind`).
 
-    Args:
-        runs: the source pronouns of the same test with different alignments.
-        signature: of all rows.
+    The runs are over the source pronouns of the same test with different alignments.
 
     Returns:
         Rows with the keys metric, value (percent, the mean over runs; None without source pronouns), n (source

@@ -55,16 +55,8 @@ def compare_systems(
 ) -> list[Comparison]:
     """Test every system against the first one, by BLEU and chrF over the shortest segments that all share.
 
-    Args:
-        systems: hypotheses of the same split by system name; the first is the baseline.
-        reference: the sentences of the split, untokenized.
-        settings: how words are found.
-        tgt_lang: language of hypotheses and reference.
-        test: paired bootstrap resampling, or paired approximate randomization.
-        n_samples: resamples or trials.
-
-    Raises:
-        UserError: fewer than two systems.
+    The test is paired bootstrap resampling with `n_samples` resamples, or paired approximate randomization with as many
+    trials. Raises UserError for fewer than two systems.
     """
     if len(systems) < 2:
         raise UserError("a comparison needs the hypotheses of at least two systems with different names")
