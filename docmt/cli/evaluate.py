@@ -101,25 +101,12 @@ def run_scores(options: argparse.Namespace) -> None:
 
 def run_pronouns(options: argparse.Namespace) -> None:
     """Score the pronouns of one run on one test set."""
-    from docmt.corpora.documents import text_path
-    from docmt.evaluation.hypotheses import is_aligned
-    from docmt.evaluation.pronouns import score_aligned_pronouns, score_test
-    from docmt.files import read_lines
+    from docmt.evaluation.pronouns import score_aligned_pronouns, score_pronouns
 
     test = _read_test(options)
-    if not is_aligned(test.hypotheses):
+    if not test.is_aligned:
         raise UserError(f"{options.hypotheses}: APT needs hypotheses that are aligned by sentences")
-    if options.alignments:
-        rows = score_aligned_pronouns(
-            test.hypotheses,
-            read_lines(text_path(test.prefix, test.src_lang)),
-            test.reference,
-            paths=options.alignments,
-            src_lang=test.src_lang,
-            tgt_lang=test.tgt_lang,
-        )
-    else:
-        rows = score_test(test)
+    rows = score_aligned_pronouns(test, options.alignments) if options.alignments else score_pronouns(test)
     _write_run(options, rows, settings=test.settings)
 
 

@@ -21,13 +21,9 @@ MIN_CAPACITY = 64
 
 
 class Columns:
-    """A growing buffer of keys and values with one column per step.
+    """A growing buffer of keys and values, of the dtype and on the device of `like`, with one column per step.
 
-    Args:
-        n_rows: R, or B for the shared part of a global cache.
-        heads: H.
-        head_width: K.
-        like: a tensor of the dtype and on the device of the buffer.
+    It has R rows, or B for the shared part of a global cache.
     """
 
     def __init__(self, n_rows: int, heads: int, head_width: int, *, like: Tensor) -> None:
@@ -71,15 +67,7 @@ class Columns:
 
 
 class SelfCache:
-    """The keys and values of one self-attention, one column per step. Each kind drops columns in its own way.
-
-    Args:
-        n_documents: B.
-        beam: M.
-        heads: H.
-        head_width: K.
-        like: a tensor of the dtype and on the device of the cache.
-    """
+    """The keys and values of one self-attention, one column per step. Each kind drops columns in its own way."""
 
     def __init__(self, n_documents: int, beam: int, heads: int, head_width: int, *, like: Tensor) -> None:
         self.columns = Columns(n_documents * beam, heads, head_width, like=like)
@@ -87,11 +75,7 @@ class SelfCache:
     def attend(self, query_RHK: Tensor, key_RHK: Tensor, value_RHK: Tensor, bias_RW: Tensor | None) -> Tensor:
         """Add this step's column and attend to all visible ones; [R, H × K].
 
-        Args:
-            query_RHK: scaled queries.
-            key_RHK: keys of this step.
-            value_RHK: values of this step.
-            bias_RW: 0 or −inf over the columns; None when every row sees them all.
+        Queries are scaled. The bias is 0 or −inf over the columns; None when every row sees them all.
         """
         self.columns.append(torch.stack((key_RHK, value_RHK))[:, :, :, None])
         keys, values = self.columns.view()
@@ -115,7 +99,8 @@ class SelfCache:
         """No row of a `range` pattern sees the first columns any more."""
 
     def keep(self, columns: Tensor) -> None:
-        """No row of this pattern will see any but these columns, given in rising order."""
+        """Forget all columns but these, given in rising order: no row of this pattern will see others."""
+        self.columns.keep(columns)
 
 
 class LocalCache(SelfCache):
@@ -124,14 +109,6 @@ class LocalCache(SelfCache):
     def drop_first(self, count: int) -> None:
         """Forget the first columns."""
         self.columns.drop_first(count)
-
-
-class RelatedCache(SelfCache):
-    """Self-attention to related sentences, which may be anywhere."""
-
-    def keep(self, columns: Tensor) -> None:
-        """Forget all columns but these."""
-        self.columns.keep(columns)
 
 
 class GlobalCache(SelfCache):
@@ -169,7 +146,7 @@ class GlobalCache(SelfCache):
         self.columns.drop_first(count)
 
 
-CACHES: dict[CacheKind, type[SelfCache]] = {"document": GlobalCache, "range": LocalCache, "related": RelatedCache}
+CACHES: dict[CacheKind, type[SelfCache]] = {"document": GlobalCache, "range": LocalCache, "related": SelfCache}
 """The cache for each kind of pattern."""
 
 
@@ -195,10 +172,7 @@ class Memory(ABC):
 class SentenceMemory(Memory):
     """Cross-attention to what the current sentence of each row sees: its source sentence, window or related sentences.
 
-    Args:
-        keys_values_2GHLK: keys and values of every group of the batch, padded.
-        lengths_G: keys of each.
-        group_of: int64 array, the group of each target sentence of the batch.
+    Keys and values are those of every group of the batch, padded; `group_of` is the group of each target sentence.
     """
 
     def __init__(self, keys_values_2GHLK: Tensor, lengths_G: Tensor, group_of: np.ndarray) -> None:
@@ -222,13 +196,7 @@ class SentenceMemory(Memory):
 
 
 class DocumentMemory(Memory):
-    """Cross-attention to the whole source instance, stored once per document.
-
-    Args:
-        keys_values_2BHSK: padded keys and values.
-        lengths_B: tokens of each source instance.
-        beam: M.
-    """
+    """Cross-attention to the whole source instance, padded and stored once per document."""
 
     def __init__(self, keys_values_2BHSK: Tensor, lengths_B: Tensor, beam: int) -> None:
         self.beam = beam

@@ -49,13 +49,7 @@ class Pair:
 
 
 class TargetScorer:
-    """Scores given target documents with teacher forcing.
-
-    Args:
-        trained: from a model file.
-        settings: batch size and precision.
-        device: `cpu` or `cuda`.
-    """
+    """Scores given target documents with teacher forcing, on the device `cpu` or `cuda`."""
 
     def __init__(self, trained: TrainedModel, settings: DecodingSettings, *, device: str = "cpu") -> None:
         self.trained, self.settings, self.device = trained, settings, device
@@ -121,13 +115,8 @@ def score_suite(
 ) -> list[dict[str, Any]]:
     """`{"id", "scores"}` of each item: the log probabilities of its candidates.
 
-    Args:
-        items: of the test set.
-        scorer: of the model.
-        trees: of the source documents, one per item and in their order; None scores without trees.
-
-    Raises:
-        UserError: the trees belong to other items.
+    The trees are those of the source documents, one per item and in their order; None scores without trees. Raises
+    UserError when they belong to other items.
     """
     if trees is not None and [document.id for document in trees] != [item.id for item in items]:
         raise UserError("the trees do not match the items of the test set in order: parse the test set again")

@@ -4,7 +4,6 @@ Shape letters: B documents, M beam, R = B × M rows, D width, H heads, K head wi
 tokens, G source sentences of the batch.
 """
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,17 +16,13 @@ from docmt.decoding.related import RelatedSentences
 from docmt.models.layers import Attention, DecoderLayer, MultiHeadAttention, parts
 from docmt.models.layout import Layout
 from docmt.models.patterns import CacheKind, find_part
-from docmt.models.transformer import Transformer, sinusoids
+from docmt.models.transformer import Transformer
 
 
 class Projections:
     """The linear maps of the parts of an attention, one product for all where all read the same queries.
 
-    Queries are scaled beforehand by 1/√K.
-
-    Args:
-        attention: of a decoder layer.
-        n_outputs: 3 for queries, keys and values, 1 for queries alone.
+    Queries are scaled beforehand by 1/√K. There are 3 outputs for queries, keys and values, 1 for queries alone.
     """
 
     def __init__(self, attention: Attention, n_outputs: int) -> None:
@@ -61,12 +56,7 @@ class LayerState:
     """The caches of one decoder layer, and its projections put together so that each step has fewer products.
 
     Caches hold float32 when a CPU computes in bfloat16: its products of many small matrices are several times slower
-    than float32 ones.
-
-    Args:
-        layer: of the model.
-        caches: for the pattern of each part of the self-attention.
-        memories: for the pattern of each part of the cross-attention.
+    than float32 ones. Self-attention has a cache, cross-attention a memory for the pattern of each part.
     """
 
     def __init__(self, layer: DecoderLayer, caches: dict[str, SelfCache], memories: dict[str, Memory]) -> None:
@@ -115,13 +105,9 @@ class Step:
 
 
 class IncrementalDecoder:
-    """Decodes all hypotheses of a batch of documents in step.
+    """Decodes all hypotheses of a batch of documents in step, with a model in evaluation mode.
 
-    Args:
-        model: in evaluation mode.
-        memory_SD: encoder states of the batch.
-        layout: of the source; its target side is not used.
-        beam: M.
+    The target side of the layout is not used.
     """
 
     def __init__(self, model: Transformer, memory_SD: Tensor, layout: Layout, beam: int) -> None:
@@ -157,10 +143,7 @@ class IncrementalDecoder:
         Returns:
             Logits, float32 [R, V].
         """
-        model = self.model
-        table = sinusoids(int(positions_R.max()) + 1, model.settings.width, device=tokens_R.device)
-        hidden_RD = model.embedding(tokens_R) * math.sqrt(model.settings.width)
-        hidden_RD = hidden_RD + table[torch.from_numpy(positions_R)].to(hidden_RD.dtype)
+        hidden_RD = self.model.embed(tokens_R, torch.from_numpy(positions_R))
         self._forget_columns(starts_R)
         biases = {pattern: self._local_bias(starts) for pattern, starts in starts_R.items()}
         for pattern, related in self.related.items():
@@ -172,7 +155,7 @@ class IncrementalDecoder:
         if self.has_global:
             rows = np.arange(len(tokens_R))[:, None]
             self.ancestors_RC = np.concatenate((self.ancestors_RC, rows), axis=1)
-        return model.logits(hidden_RD).float()
+        return self.model.logits(hidden_RD).float()
 
     def reorder(self, parents_R: np.ndarray) -> None:
         """Make row r continue the hypothesis of row parents_R[r] of the same document."""

@@ -19,14 +19,7 @@ MIN_FORGOTTEN = 16
 
 
 class RelatedSentences:
-    """The sentence of every cached column of every row.
-
-    Args:
-        layout: of the batch.
-        pattern: of the attention.
-        n_rows: R.
-        like: a tensor of the dtype and on the device of the biases.
-    """
+    """The sentence of every cached column of every row; biases are of the dtype and on the device of `like`."""
 
     def __init__(self, layout: Layout, pattern: str, n_rows: int, *, like: Tensor) -> None:
         self.visible_GG = layout.visible_sentences(pattern)

@@ -100,14 +100,9 @@ class _Trace:
 
 
 class BeamSearch:
-    """The search of one batch of instances.
+    """The search of one batch of instances, with a model in evaluation mode.
 
-    Args:
-        model: in evaluation mode.
-        memory_SD: encoder states of the source.
-        layout: of the source (`Layout.of_source`); each of its instances is one search.
-        settings: beam size, limits, length penalty.
-        symbols: of the vocabulary.
+    The layout is that of the source (`Layout.of_source`); each of its instances is one search.
     """
 
     def __init__(
@@ -335,15 +330,7 @@ def search_instances(
     settings: DecodingSettings,
     symbols: TargetSymbols = TargetSymbols(),
 ) -> list[list[Hypothesis]]:
-    """One search over all sentences of each instance, see `BeamSearch`.
-
-    Args:
-        model: in evaluation mode.
-        src_tokens: integer array [S], packed source tokens with marks.
-        layout: of the source.
-        settings: of the search.
-        symbols: of the vocabulary.
-    """
+    """One search over all sentences of each instance, see `BeamSearch`; source tokens [S] are packed, with marks."""
     return BeamSearch(model, _encode(model, src_tokens, layout), layout, settings, symbols).run()
 
 

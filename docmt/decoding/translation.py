@@ -37,13 +37,7 @@ class Source:
 
 
 class Translator:
-    """A trained model ready to translate.
-
-    Args:
-        trained: from a model file.
-        settings: of decoding.
-        device: `cpu` or `cuda`.
-    """
+    """A trained model ready to translate, on the device `cpu` or `cuda`."""
 
     def __init__(self, trained: TrainedModel, settings: DecodingSettings, *, device: str = "cpu") -> None:
         self.trained, self.settings = trained, settings
@@ -114,11 +108,7 @@ class Translator:
     def translate_documents(
         self, documents: Sequence[Sequence[str]], trees: Sequence[DiscourseDocument] | None = None
     ) -> list[list[str]]:
-        """Translate documents given as plain sentences.
-
-        Args:
-            documents: sentences of each.
-            trees: of each document, for models that read them; None decodes without trees.
+        """Translate documents given as plain sentences, with the trees of each for models that read them, or without.
 
         Returns:
             As many sentences per document as it has. With a free target stream, only whole instances correspond: when

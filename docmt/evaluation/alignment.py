@@ -46,14 +46,7 @@ def align_words(pairs: Sequence[Pair], *, program: str) -> list[set[Link]]:
     """Align sentence pairs together, in both directions, and merge the two (grow-diag-final-and).
 
     Empty sentences and those longer than `MAX_WORDS` get no links; the latter are counted in the log. Two runs over the
-    same text may differ: eflomal chooses its own seed.
-
-    Args:
-        pairs: words without spaces.
-        program: of `find_aligner`.
-
-    Raises:
-        UserError: the aligner fails, or prints something unexpected.
+    same text may differ: eflomal chooses its own seed. Raises UserError when it fails, or prints something unexpected.
     """
     usable = [i for i, pair in enumerate(pairs) if all(0 < len(words) <= MAX_WORDS for words in pair)]
     n_long = sum(max(map(len, pair)) > MAX_WORDS for pair in pairs)

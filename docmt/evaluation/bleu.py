@@ -8,8 +8,9 @@ from sacrebleu.metrics.base import Metric as SacreMetric
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from docmt.evaluation.hypotheses import Hypothesis, is_aligned, join_segments
-from docmt.evaluation.metrics import chosen_units, score_bleu
+from docmt.evaluation import metrics
+from docmt.evaluation.hypotheses import join_segments
+from docmt.evaluation.metrics import TranslatedTest
 from docmt.evaluation.rows import ScoreRow
 from docmt.evaluation.settings import EvaluationSettings
 from docmt.logs import progress
@@ -23,39 +24,28 @@ class Sides:
     reference: Sequence[str]
 
 
-def score_hypotheses(
-    hypotheses: Sequence[Hypothesis], reference: Sequence[str], *, settings: EvaluationSettings, tgt_lang: str
-) -> list[ScoreRow]:
-    """BLEU and chrF of translations against the raw reference, as far as the settings name them.
+def score_bleu(test: TranslatedTest) -> list[ScoreRow]:
+    """BLEU and chrF against the raw reference, as far as the settings name them, and how long the translations are.
 
     If the hypotheses are not aligned, metrics over sentence pairs are left out, and a row `aligned instances` gives the
     share of instances with as many sentences as the source.
-
-    Args:
-        hypotheses: all instances of a split, in order (`read_hypotheses`).
-        reference: the sentences of the split, untokenized.
-        settings: which metrics, and how words are found.
-        tgt_lang: language of hypotheses and reference.
-
-    Returns:
-        Rows with the keys metric, value (percent), n (segments) and signature.
     """
-    aligned = is_aligned(hypotheses)
-    units = chosen_units(settings.metrics, score_bleu, aligned=aligned)
-    raw = words = Sides([hypothesis.sentences for hypothesis in hypotheses], reference)
+    settings, tgt_lang = test.settings, test.tgt_lang
+    units = metrics.chosen_units(test, metrics.score_bleu)
+    raw = words = Sides([hypothesis.sentences for hypothesis in test.hypotheses], test.reference)
     if any(_is_tokenized(name) for name in units):
         words = _tokenize(raw, word_tokenizer(settings, tgt_lang))
     rows: list[ScoreRow] = []
     for name, unit in units.items():
         sides = words if _is_tokenized(name) else raw
-        segments = join_segments(hypotheses, sides.translations, sides.reference, unit)
+        segments = join_segments(test.hypotheses, sides.translations, sides.reference, unit)
         scorer = build_metric(name, settings, tgt_lang)
         score = scorer.corpus_score(segments[0], [segments[1]])
         signature = f"{scorer.get_signature().format()}|segments:{unit}"
         if _is_tokenized(name):
             signature += f"|words:{describe_words(settings, tgt_lang)}"
         rows.append({"metric": name, "value": score.score, "n": len(segments[0]), "signature": signature})
-    return rows + _describe_lengths(hypotheses, raw, build_bleu(settings, tgt_lang), aligned=aligned)
+    return rows + _describe_lengths(test, raw, build_bleu(settings, tgt_lang))
 
 
 def _is_tokenized(name: str) -> bool:
@@ -112,8 +102,9 @@ def describe_words(settings: EvaluationSettings, lang: str) -> str:
     return f"{tokenizer}-{lang} ({package} {metadata.version(package)})"
 
 
-def _describe_lengths(hypotheses: Sequence[Hypothesis], raw: Sides, scorer: BLEU, *, aligned: bool) -> list[ScoreRow]:
+def _describe_lengths(test: TranslatedTest, raw: Sides, scorer: BLEU) -> list[ScoreRow]:
     """Rows on length and alignment, all in percent."""
+    hypotheses = test.hypotheses
     segments = join_segments(hypotheses, raw.translations, raw.reference, "instances")
     score = scorer.corpus_score(segments[0], [segments[1]])
     rows: list[ScoreRow] = [
@@ -124,7 +115,7 @@ def _describe_lengths(hypotheses: Sequence[Hypothesis], raw: Sides, scorer: BLEU
             "signature": f"words of the hypotheses per word of the reference|tok:{scorer.tokenizer_signature}",
         }
     ]
-    if not aligned:
+    if not test.is_aligned:
         n_same = sum(len(hypothesis.sentences) == hypothesis.n_sentences for hypothesis in hypotheses)
         signature = "instances with as many sentences as the source"
         rows.append(_share("aligned instances", n_same, len(hypotheses), signature=signature))

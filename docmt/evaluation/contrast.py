@@ -35,10 +35,6 @@ def read_log_probabilities(path: Path) -> tuple[dict[str, list[float]], dict[str
 def score_contrast(items: Sequence[ContrastiveItem], scores: Mapping[str, Sequence[float]]) -> list[ScoreRow]:
     """Accuracy in percent: over the suite, and by phenomenon, by distance and by kind. A tie counts as wrong.
 
-    Args:
-        items: the suite.
-        scores: log probabilities of the candidates of each item, by id.
-
     Returns:
         Rows with the keys metric, value, n, phenomenon, distance, kind, low and high (95 % Wilson interval), chance
         (accuracy of guessing) and signature. The whole suite has phenomenon null when it holds several.

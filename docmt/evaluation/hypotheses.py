@@ -107,11 +107,6 @@ def read_reference(prefix: Path, *, src_lang: str, tgt_lang: str) -> tuple[Docum
     return index, lines
 
 
-def is_aligned(hypotheses: Sequence[Hypothesis]) -> bool:
-    """Whether each sentence is the translation of a known source sentence by construction."""
-    return all(hypothesis.aligned for hypothesis in hypotheses)
-
-
 def join_segments(
     hypotheses: Sequence[Hypothesis], translations: Sequence[Sequence[str]], reference: Sequence[str], unit: Unit
 ) -> tuple[list[str], list[str]]:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from docmt.evaluation import metrics
 from docmt.evaluation.bleu import describe_words, word_tokenizer
-from docmt.evaluation.hypotheses import Hypothesis, is_aligned, join_segments
+from docmt.evaluation.hypotheses import join_segments
+from docmt.evaluation.metrics import TranslatedTest
 from docmt.evaluation.programs import NotComputableError, failure, find_program, missing_row, run_program
 from docmt.evaluation.rows import ScoreRow
 from docmt.evaluation.settings import EvaluationSettings
@@ -54,42 +55,33 @@ INDEPENDENT = Language("other", {"exact": 1.0})
 """The language-independent setting: exact matches of words."""
 
 
-def score_meteor(
-    hypotheses: Sequence[Hypothesis], reference: Sequence[str], *, settings: EvaluationSettings, tgt_lang: str
-) -> list[ScoreRow]:
-    """METEOR, as far as the settings name it; rows as from `score_hypotheses`.
+def score_meteor(test: TranslatedTest) -> list[ScoreRow]:
+    """METEOR, as far as the settings name it.
 
     The score over sentence pairs is left out when the hypotheses are not aligned. Without Java or without the package,
-    the value of a row is None, and its signature and the log say why.
-
-    Args:
-        hypotheses: all instances of a split, in order.
-        reference: the sentences of the split, untokenized.
-        settings: which metrics, and which of METEOR's settings.
-        tgt_lang: language of hypotheses and reference.
-
-    Raises:
-        UserError: the program fails, or prints something unexpected.
+    the value of a row is None, and its signature and the log say why. Raises UserError when the program fails, or
+    prints something unexpected.
     """
-    units = metrics.chosen_units(settings.metrics, metrics.score_meteor, aligned=is_aligned(hypotheses))
+    units = metrics.chosen_units(test, metrics.score_meteor)
     if not units:
         return []
     try:
         jar, java = find_meteor()
     except NotComputableError as reason:
         return [missing_row(name, reason) for name in units]
-    language = choose_language(tgt_lang, settings)
-    texts: list[Sequence[str]] = [hypothesis.sentences for hypothesis in hypotheses]
+    language = choose_language(test.tgt_lang, test.settings)
+    texts: list[Sequence[str]] = [hypothesis.sentences for hypothesis in test.hypotheses]
+    reference = test.reference
     words = "METEOR's own"
     if not language.is_normalized:
-        tokenize = word_tokenizer(settings, tgt_lang)
+        tokenize = word_tokenizer(test.settings, test.tgt_lang)
         texts = [[tokenize(sentence) for sentence in sentences] for sentences in texts]
         reference = [tokenize(sentence) for sentence in reference]
-        words = describe_words(settings, tgt_lang)
+        words = describe_words(test.settings, test.tgt_lang)
+    options, has_table = language_options(language, jar)
     rows: list[ScoreRow] = []
     for name, unit in units.items():
-        joined, references = join_segments(hypotheses, texts, reference, unit)
-        options, has_table = language_options(language, jar)
+        joined, references = join_segments(test.hypotheses, texts, reference, unit)
         score, identity = run_meteor(
             joined, references, command=[java, *JAVA_OPTIONS, "-jar", str(jar)], options=options
         )
@@ -108,11 +100,8 @@ JAVA_OPTIONS = [MEMORY, "-XX:+UseSerialGC", "-Dfile.encoding=UTF-8"]
 def find_meteor() -> tuple[Path, str]:
     """The paths of METEOR's jar and of Java. Raises NotComputableError when either is missing."""
     found = importlib.util.find_spec(PACKAGE)
-    jars = (
-        [Path(folder) / "meteor" / "meteor-1.5.jar" for folder in (found.submodule_search_locations or [])]
-        if found
-        else []
-    )
+    folders = (found and found.submodule_search_locations) or []
+    jars = (Path(folder) / "meteor" / "meteor-1.5.jar" for folder in folders)
     jar = next((path for path in jars if path.is_file()), None)
     if jar is None:
         raise NotComputableError(
@@ -146,13 +135,7 @@ def language_options(language: Language, jar: Path) -> tuple[list[str], bool]:
 def run_meteor(
     hypotheses: Sequence[str], references: Sequence[str], *, command: Sequence[str], options: Sequence[str]
 ) -> tuple[float, str]:
-    """Run the program over pairs of segments.
-
-    Args:
-        hypotheses: segments; empty ones are scored too.
-        references: as many segments.
-        command: Java with METEOR.
-        options: of METEOR.
+    """Run the program, `command`, over pairs of segments, which may be empty.
 
     Returns:
         The overall score from 0 to 1, and the program's identification of its settings.

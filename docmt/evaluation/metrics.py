@@ -7,6 +7,7 @@ function that returns its rows and add an entry here; `make docs` updates the pa
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from docmt.settings import nearest
@@ -41,6 +42,11 @@ class TranslatedTest:
     tgt_lang: str
     training: Path | None = None
 
+    @property
+    def is_aligned(self) -> bool:
+        """Whether each sentence is the translation of a known source sentence by construction."""
+        return all(hypothesis.aligned for hypothesis in self.hypotheses)
+
 
 Scorer = Callable[[TranslatedTest], "list[ScoreRow]"]
 
@@ -70,26 +76,14 @@ class Metric:
     lower_is_better: bool = False
 
 
-def score_bleu(test: TranslatedTest) -> "list[ScoreRow]":
-    """BLEU and chrF, and how long the translations are."""
-    from docmt.evaluation.bleu import score_hypotheses
-
-    return score_hypotheses(test.hypotheses, test.reference, settings=test.settings, tgt_lang=test.tgt_lang)
+def _imported(name: str) -> Scorer:
+    """The scorer `module:name`, imported when it is first called."""
+    return lambda test: resolve_name(name)(test)
 
 
-def score_meteor(test: TranslatedTest) -> "list[ScoreRow]":
-    """METEOR."""
-    from docmt.evaluation import meteor
-
-    return meteor.score_meteor(test.hypotheses, test.reference, settings=test.settings, tgt_lang=test.tgt_lang)
-
-
-def score_apt(test: TranslatedTest) -> "list[ScoreRow]":
-    """Accuracy of pronouns."""
-    from docmt.evaluation.pronouns import score_test
-
-    return score_test(test)
-
+score_bleu = _imported("docmt.evaluation.bleu:score_bleu")
+score_meteor = _imported("docmt.evaluation.meteor:score_meteor")
+score_apt = _imported("docmt.evaluation.pronouns:score_pronouns")
 
 METRICS: dict[str, Metric] = {
     "s-BLEU": Metric("sacreBLEU, case-sensitive, detokenized", score_bleu, unit="sentences", is_main=True),
@@ -144,16 +138,16 @@ def find_metric(name: str) -> Metric:
     return METRICS.get(name, Metric(""))
 
 
-def chosen_units(names: Sequence[str], scorer: Scorer, *, aligned: bool) -> "dict[str, Unit]":
-    """The metrics among `names` that a scorer computes over segments, with their segments.
+def chosen_units(test: TranslatedTest, scorer: Scorer) -> "dict[str, Unit]":
+    """The metrics of the settings that a scorer computes over segments, with their segments.
 
     Those over sentences are left out unless the hypotheses are aligned.
     """
-    found = {name: METRICS[name] for name in names}
+    found = {name: METRICS[name] for name in test.settings.metrics}
     return {
         name: metric.unit
         for name, metric in found.items()
-        if metric.scorer is scorer and metric.unit and (aligned or metric.unit != "sentences")
+        if metric.scorer is scorer and metric.unit and (test.is_aligned or metric.unit != "sentences")
     }
 
 

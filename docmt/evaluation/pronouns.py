@@ -19,7 +19,6 @@ from docmt.corpora.documents import text_path
 from docmt.errors import UserError
 from docmt.evaluation.alignment import Link, Pair, align_words, describe_aligner, find_aligner, read_alignments
 from docmt.evaluation.bleu import describe_words, word_tokenizer
-from docmt.evaluation.hypotheses import Hypothesis, is_aligned
 from docmt.evaluation.metrics import TranslatedTest
 from docmt.evaluation.programs import NotComputableError, missing_row
 from docmt.evaluation.rows import ScoreRow
@@ -98,31 +97,22 @@ class Text:
     hypothesis: list[list[str]]
     reference: list[list[str]]
 
+    @classmethod
+    def of(cls, test: TranslatedTest) -> Self:
+        """The words of a test whose hypotheses are aligned."""
+        sentences = [sentence for hypothesis in test.hypotheses for sentence in hypothesis.sentences]
+        source = read_lines(text_path(test.prefix, test.src_lang))
+        cut_source, cut_target = word_cutter(test.src_lang), word_cutter(test.tgt_lang)
+        return cls(
+            source=[cut_source(sentence) for sentence in source],
+            hypothesis=[cut_target(sentence) for sentence in sentences],
+            reference=[cut_target(sentence) for sentence in test.reference],
+        )
+
     @property
     def pairs(self) -> list[Pair]:
         """Source and hypothesis of each sentence, then source and reference of each."""
         return [*zip(self.source, self.hypothesis, strict=True), *zip(self.source, self.reference, strict=True)]
-
-
-def read_words(
-    hypotheses: Sequence[Hypothesis], source: Sequence[str], reference: Sequence[str], *, src_lang: str, tgt_lang: str
-) -> Text:
-    """Split a test set into words.
-
-    Args:
-        hypotheses: aligned ones of all instances, in order.
-        source: its sentences, untokenized.
-        reference: its sentences, untokenized.
-        src_lang: source language.
-        tgt_lang: target language.
-    """
-    sentences = [sentence for hypothesis in hypotheses for sentence in hypothesis.sentences]
-    cut_source, cut_target = word_cutter(src_lang), word_cutter(tgt_lang)
-    return Text(
-        source=[cut_source(sentence) for sentence in source],
-        hypothesis=[cut_target(sentence) for sentence in sentences],
-        reference=[cut_target(sentence) for sentence in reference],
-    )
 
 
 def word_cutter(lang: str) -> Callable[[str], list[str]]:
@@ -131,120 +121,79 @@ def word_cutter(lang: str) -> Callable[[str], list[str]]:
     return lambda sentence: tokenize(sentence).lower().split()
 
 
-def score_test(test: TranslatedTest) -> list[ScoreRow]:
-    """APT of a test, reading the texts from its files; see `score_pronouns`."""
-    languages = {"src_lang": test.src_lang, "tgt_lang": test.tgt_lang}
-    n_sentences = test.settings.aligner_sentences
-    training = read_training(test.training, n_sentences=n_sentences, **languages) if test.training else []
-    source = read_lines(text_path(test.prefix, test.src_lang))
-    return score_pronouns(
-        test.hypotheses, source, test.reference, settings=test.settings, training=training, **languages
-    )
-
-
-def score_pronouns(
-    hypotheses: Sequence[Hypothesis],
-    source: Sequence[str],
-    reference: Sequence[str],
-    *,
-    settings: EvaluationSettings,
-    src_lang: str,
-    tgt_lang: str,
-    training: Sequence[Pair] = (),
-) -> list[ScoreRow]:
+def score_pronouns(test: TranslatedTest) -> list[ScoreRow]:
     """APT as the mean over several alignments by eflomal; see `describe_occurrences` for the rows.
 
-    Hypotheses that are not aligned by sentences give no rows. Without the aligner or lists of pronouns there is one row
-    with the value None, whose signature says why, as does the log.
-
-    Args:
-        hypotheses: all instances of a split, in order.
-        source: the sentences of the split, untokenized.
-        reference: likewise.
-        settings: how often to align.
-        src_lang: source language.
-        tgt_lang: target language.
-        training: words of sentence pairs that are aligned together with the test, which improves the alignment.
+    The training text is aligned together with the test, which improves the alignment. Hypotheses that are not aligned
+    by sentences give no rows. Without the aligner or lists of pronouns there is one row with the value None, whose
+    signature says why, as does the log.
     """
-    if not is_aligned(hypotheses):
+    training = read_training(test)
+    if not test.is_aligned:
         return []
     try:
-        lists, program = PronounLists.of(src_lang, tgt_lang), find_aligner()
+        lists, program = PronounLists.of(test.src_lang, test.tgt_lang), find_aligner()
     except NotComputableError as reason:
         return [missing_row(METRIC, reason)]
-    text = read_words(hypotheses, source, reference, src_lang=src_lang, tgt_lang=tgt_lang)
+    text = Text.of(test)
     pairs = [*text.pairs, *training]
     runs = [
         find_occurrences(text, align_words(pairs, program=program)[: len(text.pairs)], lists)
-        for _ in range(settings.aligner_runs)
+        for _ in range(test.settings.aligner_runs)
     ]
     aligner = f"{describe_aligner()}|runs:{len(runs)}|training pairs:{len(training)}"
-    return describe_occurrences(runs, signature=sign(src_lang, tgt_lang, aligner=aligner))
+    return describe_occurrences(runs, signature=sign(test, aligner=aligner))
 
 
-def score_aligned_pronouns(
-    hypotheses: Sequence[Hypothesis],
-    source: Sequence[str],
-    reference: Sequence[str],
-    *,
-    paths: Sequence[Path],
-    src_lang: str,
-    tgt_lang: str,
-) -> list[ScoreRow]:
+def score_aligned_pronouns(test: TranslatedTest, paths: Sequence[Path]) -> list[ScoreRow]:
     """APT with word alignments from files; rows as from `score_pronouns`.
 
     Args:
-        hypotheses: aligned ones of all instances of a split, in order.
-        source: the sentences of the split, untokenized.
-        reference: likewise.
+        test: with hypotheses that are aligned by sentences.
         paths: alignments of source and hypotheses, and of source and reference (`read_alignments`).
-        src_lang: source language.
-        tgt_lang: target language.
 
     Raises:
         UserError: a file does not fit the text, or there are no lists of pronouns for the languages.
     """
     try:
-        lists = PronounLists.of(src_lang, tgt_lang)
+        lists = PronounLists.of(test.src_lang, test.tgt_lang)
     except NotComputableError as reason:
         raise UserError(str(reason)) from None
-    text = read_words(hypotheses, source, reference, src_lang=src_lang, tgt_lang=tgt_lang)
+    text = Text.of(test)
     n = len(text.source)
     links = [*read_alignments(paths[0], text.pairs[:n]), *read_alignments(paths[1], text.pairs[n:])]
-    occurrences = find_occurrences(text, links, lists)
-    return describe_occurrences([occurrences], signature=sign(src_lang, tgt_lang, aligner="given"))
+    return describe_occurrences([find_occurrences(text, links, lists)], signature=sign(test, aligner="given"))
 
 
-def read_training(prefix: Path, *, src_lang: str, tgt_lang: str, n_sentences: int) -> list[Pair]:
-    """The words of the first sentence pairs of `PREFIX.{lang}`.
+def read_training(test: TranslatedTest) -> list[Pair]:
+    """The words of the first sentence pairs of the training text, if there is any.
 
     Raises UserError when a file is missing, or when one ends before the other.
     """
-    lines = [list(islice(iterate_lines(text_path(prefix, lang)), n_sentences)) for lang in (src_lang, tgt_lang)]
+    if test.training is None:
+        return []
+    languages = test.src_lang, test.tgt_lang
+    files = [iterate_lines(text_path(test.training, lang)) for lang in languages]
+    lines = [list(islice(file, test.settings.aligner_sentences)) for file in files]
     if len(lines[0]) != len(lines[1]):
         raise UserError(
-            f"{prefix}: {len(lines[0])} lines of {src_lang} for {len(lines[1])} of {tgt_lang}: these are not the two "
-            "sides of one text"
+            f"{test.training}: {len(lines[0])} lines of {test.src_lang} for {len(lines[1])} of {test.tgt_lang}: these "
+            "are not the two sides of one text"
         )
-    cut_source, cut_target = word_cutter(src_lang), word_cutter(tgt_lang)
+    cut_source, cut_target = map(word_cutter, languages)
     return [(cut_source(one), cut_target(other)) for one, other in zip(*lines, strict=True)]
 
 
-def sign(src_lang: str, tgt_lang: str, *, aligner: str) -> str:
+def sign(test: TranslatedTest, *, aligner: str) -> str:
     """The signature of APT."""
     weights = "+".join(f"{weight:g} {case}" for case, weight in WEIGHTS.items() if weight)
-    words = [describe_words(EvaluationSettings(), lang) for lang in (src_lang, tgt_lang)]
-    return f"weights:{weights}|pronouns:{src_lang}-{tgt_lang}|aligner:{aligner}|case:lc|words:{' '.join(words)}"
+    languages = test.src_lang, test.tgt_lang
+    words = [describe_words(EvaluationSettings(), lang) for lang in languages]
+    return f"weights:{weights}|pronouns:{'-'.join(languages)}|aligner:{aligner}|case:lc|words:{' '.join(words)}"
 
 
 def find_occurrences(text: Text, links: Sequence[set[Link]], lists: PronounLists) -> list[Occurrence]:
-    """The case of each source pronoun, in order.
-
-    Args:
-        text: the test set.
-        links: alignments of `text.pairs`.
-        lists: which words are pronouns.
-    """
+    """The case of each source pronoun, in order; `links` are alignments of `text.pairs`."""
     n = len(text.source)
     pronouns = set(lists.source)
     found = []
@@ -297,9 +246,7 @@ def classify(hypothesis: Iterable[str], reference: Iterable[str], lists: Pronoun
 def describe_occurrences(runs: Sequence[Sequence[Occurrence]], *, signature: str) -> list[ScoreRow]:
     """Rows of APT: the whole, each source pronoun (by `kind`), and the share of each case (`APT cases`, by `kind`).
 
-    Args:
-        runs: the source pronouns of the same test with different alignments.
-        signature: of all rows.
+    The runs are over the source pronouns of the same test with different alignments.
 
     Returns:
         Rows with the keys metric, value (percent, the mean over runs; None without source pronouns), n (source

@@ -61,15 +61,9 @@ def write_scores(
     inputs: dict[str, Path],
     **facts: Any,
 ) -> None:
-    """Write the score file of one run on one test.
+    """Write the score file of one run, as of `parse_run`, on one test; its fingerprint replaces that of the settings.
 
-    Args:
-        path: JSON file to write.
-        rows: of `score_translations` or `score_contrast`.
-        run: of `parse_run`; its fingerprint, if given, replaces that of the settings.
-        settings: how the scores were made.
-        inputs: files that were read, by role; their checksums go into the provenance.
-        facts: more provenance.
+    The provenance has the checksums of the files that were read, by role, and further facts.
     """
     checksums = {role: {"name": file.name, "sha256": sha256_file(file)} for role, file in inputs.items()}
     described = provenance.describe(settings=settings, inputs=checksums, **facts)

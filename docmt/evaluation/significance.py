@@ -9,7 +9,7 @@ from sacrebleu.significance import PairedTest, Result
 
 from docmt.errors import UserError
 from docmt.evaluation.bleu import build_metric
-from docmt.evaluation.hypotheses import Hypothesis, Unit, is_aligned, join_segments
+from docmt.evaluation.hypotheses import Hypothesis, Unit, join_segments
 from docmt.evaluation.settings import EvaluationSettings
 
 TESTS = {"bootstrap": "bs", "randomization": "ar"}
@@ -38,7 +38,7 @@ class Comparison:
 
 def common_unit(systems: Mapping[str, Sequence[Hypothesis]]) -> Unit:
     """The shortest segments that all systems share: sentences, else equal instances, else documents."""
-    if all(is_aligned(hypotheses) for hypotheses in systems.values()):
+    if all(hypothesis.aligned for hypotheses in systems.values() for hypothesis in hypotheses):
         return "sentences"
     cuts = {tuple(hypothesis.n_sentences for hypothesis in hypotheses) for hypotheses in systems.values()}
     return "instances" if len(cuts) == 1 else "documents"
@@ -55,16 +55,8 @@ def compare_systems(
 ) -> list[Comparison]:
     """Test every system against the first one, by BLEU and chrF over the shortest segments that all share.
 
-    Args:
-        systems: hypotheses of the same split by system name; the first is the baseline.
-        reference: the sentences of the split, untokenized.
-        settings: how words are found.
-        tgt_lang: language of hypotheses and reference.
-        test: paired bootstrap resampling, or paired approximate randomization.
-        n_samples: resamples or trials.
-
-    Raises:
-        UserError: fewer than two systems.
+    The test is paired bootstrap resampling with `n_samples` resamples, or paired approximate randomization with as many
+    trials. Raises UserError for fewer than two systems.
     """
     if len(systems) < 2:
         raise UserError("a comparison needs the hypotheses of at least two systems with different names")

@@ -15,7 +15,7 @@ from docmt.errors import UserError
 from docmt.files import iterate_lines, sha256_file
 from docmt.instances.cutting import N_MARKS, document_tokens, sentence_costs, split_documents
 from docmt.instances.settings import InstancesSettings
-from docmt.instances.storage import MONOLINGUAL, InstanceSet
+from docmt.instances.storage import MONOLINGUAL, InstanceSet, offsets_of
 from docmt.instances.trees import PlacedTrees, join_trees, place_trees
 from docmt.provenance import describe
 from docmt.text.vocabulary import BOS, EOS, UNK, Vocabulary
@@ -50,7 +50,7 @@ class EncodedText(NamedTuple):
     def take(self, rows: np.ndarray) -> "EncodedText":
         """The sentences in these rows."""
         parts = [self.tokens[self.offsets[row] : self.offsets[row + 1]] for row in rows]
-        return EncodedText(np.concatenate(parts), _offsets(np.diff(self.offsets)[rows]))
+        return EncodedText(np.concatenate(parts), offsets_of(np.diff(self.offsets)[rows]))
 
 
 def encode_sentences(sentences: Iterable[Sequence[str]], vocabulary: Vocabulary) -> EncodedText:
@@ -61,7 +61,7 @@ def encode_sentences(sentences: Iterable[Sequence[str]], vocabulary: Vocabulary)
         tokens.extend(vocabulary.encode(sentence))
         tokens.append(EOS)
         lengths.append(len(sentence) + N_MARKS)
-    return EncodedText(np.frombuffer(tokens, dtype=np.int32), _offsets(np.frombuffer(lengths, dtype=np.int64)))
+    return EncodedText(np.frombuffer(tokens, dtype=np.int32), offsets_of(np.frombuffer(lengths, dtype=np.int64)))
 
 
 def build_instances(
@@ -110,7 +110,7 @@ def build_instances(
     if len(keep) < len(documents):
         rows = np.concatenate([np.arange(int(offsets[i]), int(offsets[i + 1])) for i in keep])
         sides = [side.take(rows) for side in sides]
-        costs, offsets, documents = costs[rows], _offsets(np.diff(offsets)[keep]), documents[keep]
+        costs, offsets, documents = costs[rows], offsets_of(np.diff(offsets)[keep]), documents[keep]
     counts |= _count_kept(costs, offsets, documents)
     manifest = {"counts": counts, "document_ids": list(index.ids)}
     if tgt is None:
@@ -244,7 +244,3 @@ def _choose(documents: np.ndarray, tokens: np.ndarray, settings: InstancesSettin
             f"no instances are left: no document has min_document_tokens {settings.min_document_tokens} or more"
         )
     return keep
-
-
-def _offsets(lengths: np.ndarray) -> np.ndarray:
-    return np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)

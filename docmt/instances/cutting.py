@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from docmt.instances.settings import InstancesSettings
+from docmt.instances.storage import offsets_of
 
 N_MARKS = 2
 """`<s>` and `</s>` of each sentence."""
@@ -37,12 +38,7 @@ def split_document(costs: Sequence[int], *, max_tokens: int, max_sentences: int 
 def split_documents(
     costs: np.ndarray, document_lengths: Sequence[int], settings: InstancesSettings
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Split every document.
-
-    Args:
-        costs: int64 [sentences], see `sentence_costs`.
-        document_lengths: sentences of each document; they add up to the number of costs.
-        settings: the limits.
+    """Split every document; `document_lengths` are in sentences and add up to the number of costs.
 
     Returns:
         int64 [instances + 1] sentence offsets, int32 [instances] document of each instance.
@@ -59,12 +55,9 @@ def split_documents(
         counts += parts
         documents += [number] * len(parts)
         start += length
-    offsets = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
-    return offsets.astype(np.int64), np.array(documents, dtype=np.int32)
+    return offsets_of(counts), np.array(documents, dtype=np.int32)
 
 
 def document_tokens(costs: np.ndarray, document_lengths: Sequence[int]) -> np.ndarray:
     """The tokens of each document, counted as for instances; int64."""
-    ends = np.cumsum(document_lengths)
-    totals = np.concatenate(([0], np.cumsum(costs)))
-    return totals[ends] - totals[ends - np.asarray(document_lengths)]
+    return np.diff(offsets_of(costs)[offsets_of(document_lengths)])

@@ -118,12 +118,7 @@ def open_gaps(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Make the input document (Figure 2): `<s> left [MASK1] right </s>` at each gap, the noised sentence elsewhere.
 
-    Args:
-        clean_N: tokens of all sentences, unchanged.
-        noised_N: the same, masked.
-        lengths_G: tokens of each sentence.
-        gaps_M: positions of gap sentences; both neighbors of each must exist.
-        gap_mask: the id of `[MASK1]`.
+    Both neighbors of each gap sentence must exist; `gap_mask` is the id of `[MASK1]`.
 
     Returns:
         Tokens [S] and lengths [G].
@@ -146,14 +141,7 @@ def noise_document(
     settings: RestorationSettings,
     symbols: RestorationSymbols,
 ) -> tuple[np.ndarray, np.ndarray, NoiseCounts]:
-    """Noise a document that is to be restored; a pure function of its arguments.
-
-    Args:
-        tokens_N: integer tokens of all sentences, each as `<s> w1 … wn </s>`.
-        lengths_G: tokens of each sentence, marks included.
-        seed: non-negative integers.
-        settings: the amount of noise.
-        symbols: the ids that noise may write.
+    """Noise a document that is to be restored, sentences as `<s> w1 … wn </s>`; a pure function of its arguments.
 
     Returns:
         Tokens [S] and lengths [G] of the input, aligned with the output sentence by sentence, and counts.
@@ -189,13 +177,7 @@ def noise_instances(
 ) -> tuple[PackedSentences, NoiseCounts]:
     """Pack documents to restore into a batch: noised on the source side, unchanged on the target side.
 
-    Args:
-        instance_set: monolingual documents; the target side is what is restored.
-        instances: numbers of the documents in the set.
-        seed: of the training.
-        epoch: with the seed and the number of a document, it determines the noise.
-        settings: the amount of noise.
-        symbols: the ids that noise may write.
+    Seed, epoch and the number of a document determine its noise.
     """
     clean = gather(instance_set, instances)
     sentence_ends = np.cumsum(clean.counts_B)

@@ -4,8 +4,6 @@ from typing import Any
 
 from docmt.instances.storage import InstanceSet
 
-COLUMNS = ("sentences", "documents", "instances", "sentences_per_instance", "tokens_per_instance")
-
 
 def instance_statistics(instance_set: InstanceSet) -> dict[str, Any]:
     """Return counts and means of one split, from its manifest."""

@@ -1,5 +1,6 @@
 """Instances on disk: memory-mapped arrays and a manifest (see docs/files.md)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,11 @@ class InstanceSet:
         return [tokens[offsets[i] : offsets[i + 1]] for i in range(first, last)]
 
 
+def offsets_of(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
+    """Where consecutive parts of these lengths begin, and where the last one ends; int64 [parts + 1]."""
+    return np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+
+
 def save_instances(folder: Path, instance_set: InstanceSet) -> None:
     """Write the arrays, and the manifest with the checksum of each."""
     dtypes = _stored(instance_set.manifest)
@@ -103,14 +109,10 @@ def save_instances(folder: Path, instance_set: InstanceSet) -> None:
 
 
 def load_instances(folder: Path, *, verify: bool = True) -> InstanceSet:
-    """Open a folder of instances.
+    """Open a folder that `save_instances` wrote.
 
-    Args:
-        folder: as `save_instances` wrote it.
-        verify: compare checksums first, so that a damaged file is reported instead of being trained on.
-
-    Raises:
-        UserError: a file is missing, damaged or inconsistent with the others.
+    Checksums are compared first, unless `verify` is false, so that a damaged file is reported instead of being trained
+    on. Raises UserError when a file is missing, damaged or inconsistent with the others.
     """
     folder = Path(folder)
     manifest = read_json(folder / "manifest.json")

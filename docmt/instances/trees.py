@@ -14,7 +14,7 @@ import numpy as np
 from docmt.discourse.dependencies import NO_HEAD, cut_heads, merge_to_sentences, number_through
 from docmt.discourse.documents import DiscourseDocument
 from docmt.errors import UserError
-from docmt.instances.storage import InstanceTrees
+from docmt.instances.storage import InstanceTrees, offsets_of
 from docmt.text.spacing import BLANK, split_marks, unescape
 from docmt.text.subwords import SEPARATOR
 
@@ -42,7 +42,7 @@ class PlacedTrees:
 
     def cut(self, first: int, last: int) -> "PlacedTrees":
         """Keep sentences first to last − 1; a unit whose head is not among them becomes a root."""
-        ends = np.concatenate(([0], np.cumsum(self.edu_counts)))
+        ends = offsets_of(self.edu_counts)
         start, end = int(ends[first]), int(ends[last])
         return PlacedTrees(
             self.edu_lengths[start:end],
@@ -163,8 +163,8 @@ def join_trees(placed: Sequence[PlacedTrees], instance_of: np.ndarray) -> tuple[
     kept_sentence_heads, sentence_edges_cut = _keep(sentence_heads, instance_of)
     kept = instance_of >= 0
     trees = InstanceTrees(
-        edu_offsets=_offsets(lengths[edu_instances >= 0]),
-        sentence_edus=_offsets(edu_counts[kept]),
+        edu_offsets=offsets_of(lengths[edu_instances >= 0]),
+        sentence_edus=offsets_of(edu_counts[kept]),
         edu_heads=kept_heads,
         sentence_heads=kept_sentence_heads,
     )
@@ -184,7 +184,3 @@ def _keep(heads: np.ndarray, instances: np.ndarray) -> tuple[np.ndarray, int]:
     rows = np.cumsum(instances >= 0) - 1
     renumbered = np.where(has_head & ~is_cut, rows[heads], NO_HEAD)
     return renumbered[instances >= 0], int((is_cut & (instances >= 0)).sum())
-
-
-def _offsets(lengths: np.ndarray) -> np.ndarray:
-    return np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)

@@ -4,7 +4,7 @@ Shape letters: S packed source tokens, N packed target tokens.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -42,10 +42,6 @@ class Batch:
         """Bool [N], which labels are words or `</s>`: all target streams have these, so losses over them compare."""
         return (self.tgt_labels_N != BOS) & (self.tgt_labels_N != EOD)
 
-    def with_inputs(self, src_tokens_S: Tensor, tgt_inputs_N: Tensor) -> "Batch":
-        """The same batch with other inputs (word dropout)."""
-        return replace(self, src_tokens_S=src_tokens_S, tgt_inputs_N=tgt_inputs_N)
-
 
 def collate(
     instance_set: InstanceSet,
@@ -56,15 +52,9 @@ def collate(
     context: Context = "document",
     device: torch.device | str = "cpu",
 ) -> Batch:
-    """Pack instances into one batch, with their trees if the model reads them and there are any.
+    """Pack instances, given by number, into one batch, with their trees if the model reads them and there are any.
 
-    Args:
-        instance_set: the instances come from.
-        instances: their numbers.
-        settings: of the model.
-        tags: that begin the sentences, for models trained with them.
-        context: see `Layout`.
-        device: of the tensors.
+    The sentences begin with `tags`, for models trained with them; for `context` see `Layout`.
     """
     sentences = gather(instance_set, instances)
     if tags is not None:
@@ -83,15 +73,7 @@ def pack(
     context: Context = "document",
     device: torch.device | str = "cpu",
 ) -> Batch:
-    """Make a batch from packed sentences with both marks.
-
-    Args:
-        sentences: of all instances.
-        settings: of the model.
-        trees: of the source side.
-        context: see `Layout`.
-        device: of the tensors.
-    """
+    """Make a batch from packed sentences with both marks; for `trees` and `context` see `Layout`."""
     tgt_tokens, tgt_lengths, counts = sentences.tgt_tokens_N, sentences.tgt_lengths_G, sentences.counts_B
     ends = np.cumsum(tgt_lengths)
     if settings.target_stream == "free":

@@ -45,12 +45,7 @@ class ContextEncoder(nn.Module):
     their document, and feed-forward (Eq. 1–5). Self-attention and feed-forward, with their layer norms, are shared with
     the corresponding layer of the sentence encoder. All layers share the attention to the vectors, but each makes its
     own vectors: this comes closest to the published numbers of parameters (see docs/models.md).
-
-    Args:
-        n_layers: N_g.
-        width: D.
-        heads: of the attention to the sentence vectors.
-        dropout: after that attention.
+    `heads` and `dropout` are those of this attention.
     """
 
     def __init__(self, n_layers: int, width: int, heads: int, dropout: float) -> None:

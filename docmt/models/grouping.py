@@ -16,6 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from docmt.instances.storage import offsets_of
+
 BUCKET_MIN_FILL = 0.8
 """A bucket is closed when the next group would fill less than this share of its length …"""
 BUCKET_MIN_GROUPS = 16
@@ -137,11 +139,8 @@ class Grouping:
     @cached_property
     def cumulative_lengths(self) -> tuple[Tensor, Tensor]:
         """int32 [G + 1] query and key offsets, as variable-length kernels take them."""
-        pair = []
-        for lengths in (self.query_lengths_G, self.key_lengths_G):
-            offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
-            pair.append(torch.from_numpy(offsets).to(self.device))
-        return pair[0], pair[1]
+        queries, keys = (offsets_of(n).astype(np.int32) for n in (self.query_lengths_G, self.key_lengths_G))
+        return torch.from_numpy(queries).to(self.device), torch.from_numpy(keys).to(self.device)
 
     @cached_property
     def key_rows_index(self) -> Tensor | None:

@@ -12,15 +12,11 @@ CONTEXT = "context."
 
 
 def copy_weights(model: Transformer, weights: dict[str, Tensor]) -> set[str]:
-    """Copy what fits from the weights of another model, in place.
+    """Copy what fits from the weights of another model, given by name, in place.
 
     The attention of a layer with one pattern becomes the group attention of a fused layer, and vice versa; the other
     parts and gates start fresh (G-Transformer, Appendix C.1; RST-Transformer, §4.2), and so does a context encoder that
     the other model lacks.
-
-    Args:
-        model: with fresh parameters.
-        weights: of the other model, by name.
 
     Returns:
         The names of the parameters that were copied.

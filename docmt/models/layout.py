@@ -66,13 +66,7 @@ class Layout:
 
     @classmethod
     def of_source(cls, src_lengths_G: np.ndarray, sentences_B: np.ndarray, **options: Any) -> Self:
-        """The layout of instances whose target is still to be made: one token per target sentence.
-
-        Args:
-            src_lengths_G: as for `Layout`.
-            sentences_B: as for `Layout`.
-            options: other arguments of `Layout`.
-        """
+        """The layout of instances whose target is still to be made: one token per target sentence."""
         is_free = options["settings"].target_stream == "free"
         n_targets = len(sentences_B) if is_free else len(src_lengths_G)
         return cls(src_lengths_G, np.ones(n_targets), sentences_B, **options)

@@ -59,8 +59,7 @@ class TrainedModel:
     def split(self, costs: Sequence[int]) -> list[int]:
         """Sentences of each instance of a document, by the limits that the model was trained with.
 
-        Args:
-            costs: tokens of each sentence, marks included.
+        Costs are the tokens of each sentence, marks included.
         """
         limits = InstancesSettings.load(
             {key: self.cutting[key] for key in ("max_tokens", "max_sentences") if key in self.cutting},

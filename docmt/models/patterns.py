@@ -6,7 +6,6 @@ packages register theirs as entry points, see docs/models.md.
 """
 
 import functools
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Literal
@@ -99,8 +98,3 @@ def find_part(name: str) -> Pattern:
     if isinstance(found, Fusion):
         raise ValueError(f"{name} is a fusion of {' and '.join(found.parts)}: ask for one of these")
     return found
-
-
-def need_trees(names: Iterable[str]) -> bool:
-    """Whether any of some patterns follows discourse trees."""
-    return any(find_pattern(name).needs_trees for name in names)

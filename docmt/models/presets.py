@@ -8,47 +8,17 @@ from typing import Any
 
 from docmt.models.plugins import load_plugins
 
+
+def _size(layers: int, **others: Any) -> dict[str, Any]:
+    return {"encoder_layers": layers, "decoder_layers": layers, **others}
+
+
 SIZES: dict[str, dict[str, Any]] = {
-    "tiny": {
-        "encoder_layers": 3,
-        "decoder_layers": 3,
-        "width": 128,
-        "heads": 4,
-        "feed_forward_width": 256,
-        "dropout": 0.1,
-    },
-    "small": {
-        "encoder_layers": 4,
-        "decoder_layers": 4,
-        "width": 256,
-        "heads": 4,
-        "feed_forward_width": 1024,
-        "dropout": 0.3,
-    },
-    "base": {
-        "encoder_layers": 6,
-        "decoder_layers": 6,
-        "width": 512,
-        "heads": 8,
-        "feed_forward_width": 2048,
-        "dropout": 0.3,
-    },
-    "big": {
-        "encoder_layers": 6,
-        "decoder_layers": 6,
-        "width": 1024,
-        "heads": 16,
-        "feed_forward_width": 4096,
-        "dropout": 0.3,
-    },
-    "large": {
-        "encoder_layers": 12,
-        "decoder_layers": 12,
-        "width": 1024,
-        "heads": 16,
-        "feed_forward_width": 4096,
-        "dropout": 0.3,
-    },
+    "tiny": _size(3, width=128, heads=4, feed_forward_width=256, dropout=0.1),
+    "small": _size(4, width=256, heads=4, feed_forward_width=1024, dropout=0.3),
+    "base": _size(6, width=512, heads=8, feed_forward_width=2048, dropout=0.3),
+    "big": _size(6, width=1024, heads=16, feed_forward_width=4096, dropout=0.3),
+    "large": _size(12, width=1024, heads=16, feed_forward_width=4096, dropout=0.3),
 }
 """Sizes of G-Transformer §2; `tiny` and `small` are for CPUs."""
 

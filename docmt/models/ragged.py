@@ -31,17 +31,7 @@ EXPLICIT_MAX_KEYS = 512
 
 
 def ragged_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping) -> Tensor:
-    """Softmax attention in which each group of queries sees its own list of keys.
-
-    Args:
-        query_NHK: packed queries, any floating dtype.
-        key_MHK: packed keys of the same dtype.
-        value_MHK: their values.
-        grouping: which keys each group of queries sees; of N queries in all, and each group with at least one key.
-
-    Returns:
-        [N, H, K].
-    """
+    """Softmax attention in which each group of queries sees its own list of at least one key; [N, H, K]."""
     if query_NHK.is_cuda and HAS_VARLEN and query_NHK.dtype in (torch.float16, torch.bfloat16):
         return varlen_attention(query_NHK, key_MHK, value_MHK, grouping)
     return padded_attention(query_NHK, key_MHK, value_MHK, grouping)

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
-from docmt.models.patterns import PATTERNS, find_pattern, need_trees
+from docmt.models.patterns import PATTERNS, find_pattern
 from docmt.settings import Settings
 
 Context = Literal["document", "none"]
@@ -95,7 +95,7 @@ class ModelSettings(Settings):
     @property
     def needs_trees(self) -> bool:
         """Whether an attention reads discourse trees."""
-        return need_trees(self.patterns())
+        return any(find_pattern(name).needs_trees for name in self.patterns())
 
     @property
     def context_layers(self) -> int:

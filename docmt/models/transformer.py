@@ -24,10 +24,6 @@ class Transformer(nn.Module):
     The settings say what each attention sees, so the sentence Transformer, the document Transformer, concatenation,
     G-Transformer with its ablations and RST-Transformer are all this class. With a context encoder it is the model of
     cross-task pre-training, which reads a document or sentences, as the layout says.
-
-    Args:
-        settings: size and attention patterns.
-        n_symbols: V, entries of the vocabulary.
     """
 
     def __init__(self, settings: ModelSettings, n_symbols: int) -> None:
@@ -80,7 +76,7 @@ class Transformer(nn.Module):
     def embed(self, tokens_N: Tensor, positions_N: Tensor) -> Tensor:
         """Scaled embeddings plus positions, with dropout; [N, D]."""
         width = self.settings.width
-        table_TD = sinusoids(int(positions_N.max()) + 1 if len(positions_N) else 0, width, device=positions_N.device)
+        table_TD = sinusoids(int(positions_N.max()) + 1 if len(positions_N) else 0, width, device=tokens_N.device)
         hidden_ND = self.embedding(tokens_N) * math.sqrt(width)
         hidden_ND = hidden_ND + table_TD[positions_N].to(hidden_ND.dtype)
         return F.dropout(hidden_ND, self.settings.dropout, self.training)

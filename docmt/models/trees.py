@@ -70,12 +70,7 @@ class BatchTrees:
     def join_known(
         cls, batches: Sequence["BatchTrees | None"], src_lengths: Sequence[np.ndarray]
     ) -> "BatchTrees | None":
-        """As `join`, with instances without trees open. None if none has trees.
-
-        Args:
-            batches: trees of each instance, if any.
-            src_lengths: source tokens of each sentence, per instance.
-        """
+        """As `join`, with instances without trees open, sentences of `src_lengths` tokens. None if none has trees."""
         if all(trees is None for trees in batches):
             return None
         pairs = zip(batches, src_lengths, strict=True)
@@ -93,9 +88,7 @@ class BatchTrees:
 def unit_groups(units_B: np.ndarray, open_B: np.ndarray) -> np.ndarray:
     """The group of each unit: one for itself or, in open instances, one for all; int64 [U].
 
-    Args:
-        units_B: units of each instance, at least 1.
-        open_B: bool.
+    Each instance has at least one unit.
     """
     starts_group = np.repeat(~open_B, units_B)
     starts_group[np.cumsum(units_B) - units_B] = True

@@ -88,16 +88,10 @@ def read_costs(
     stages: Stages,
     without: Collection[str] = (),
 ) -> list[JobCost]:
-    """Read `folder/{rule}/{name}.tsv`, in the order of the workflow.
+    """Read `folder/{rule}/{name}.tsv`, in the order of the workflow, without some rules; a missing folder holds none.
 
-    Args:
-        folder: of benchmarks; a missing one holds none.
-        run_folders: the folder of each run, by `{dataset}_{system}_seed{seed}`; devices and sessions are read there.
-        without: rules to leave out.
-        stages: rules by stage.
-
-    Raises:
-        UserError: a file of job facts is damaged. A file that is not a benchmark is named in the log and skipped.
+    Devices and sessions are read in the folder of each run, given by `{dataset}_{system}_seed{seed}`. A file that is
+    not a benchmark is named in the log and skipped. Raises UserError when a file of job facts is damaged.
     """
     costs = []
     for path in sorted(folder.glob("*/*.tsv"), key=lambda path: (place_of(path.parent.name, stages), path.name)):

@@ -49,12 +49,6 @@ STYLE: dict[Any, Any] = {
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 DASHES = ("-", "--", ":", "-.")
 MARKERS = "osD^vPX"
-LOSSES = {"train_loss": "Training loss", "dev_loss": "Validation loss"}
-ENTROPIES = {
-    "entropy_cross": "Cross-attention",
-    "entropy_encoder": "Encoder self-attention",
-    "entropy_decoder": "Decoder self-attention",
-}
 
 
 @dataclass(frozen=True)
@@ -121,48 +115,49 @@ class Styles:
         return MARKERS[self._places[system] % len(MARKERS)]
 
 
-def learning_curves(histories: Sequence[History], styles: Styles) -> list[Picture]:
-    """Training and validation loss over updates, one picture per dataset."""
-    return _curves(
-        histories,
-        styles,
-        LOSSES,
+@dataclass(frozen=True)
+class Curves:
+    """A kind of picture of histories: a panel for each of some columns, with the heading of each."""
+
+    key: str
+    title: str
+    caption: str
+    y_label: str
+    panels: dict[str, str]
+
+
+CURVES = (
+    Curves(
         key="learning_curves",
         title="Learning curves",
         caption="Label-smoothed loss per target token, in nats. Line: mean over seeds; band: lowest to "
         "highest seed; each seed alone is a thin line.",
         y_label="loss",
-    )
-
-
-def entropy_curves(histories: Sequence[History], styles: Styles) -> list[Picture]:
-    """Attention entropies over updates, one picture per dataset."""
-    return _curves(
-        histories,
-        styles,
-        ENTROPIES,
+        panels={"train_loss": "Training loss", "dev_loss": "Validation loss"},
+    ),
+    Curves(
         key="entropies",
         title="Attention entropies",
         caption="Mean entropy of the attention distributions on the validation set, in bits. Line: mean over seeds; "
         "band: lowest to highest seed.",
         y_label="entropy (bits)",
-    )
+        panels={
+            "entropy_cross": "Cross-attention",
+            "entropy_encoder": "Encoder self-attention",
+            "entropy_decoder": "Decoder self-attention",
+        },
+    ),
+)
 
 
-def _curves(
-    histories: Sequence[History],
-    styles: Styles,
-    panels: dict[str, str],
-    *,
-    key: str,
-    title: str,
-    caption: str,
-    y_label: str,
-) -> list[Picture]:
+def training_curves(histories: Sequence[History], styles: Styles) -> list[Picture]:
+    """Losses and attention entropies over updates, one picture of each kind per dataset."""
+    datasets = dict.fromkeys(history.dataset for history in histories)
+    pairs = [(curves, dataset) for curves in CURVES for dataset in datasets]
     pictures = []
-    for dataset in dict.fromkeys(history.dataset for history in histories):
+    for curves, dataset in pairs:
         members = [history for history in histories if history.dataset == dataset]
-        shown = [name for name in panels if any(_measured(history, name) is not None for history in members)]
+        shown = [name for name in curves.panels if any(_measured(history, name) is not None for history in members)]
         if not shown:
             continue
         with matplotlib.rc_context(STYLE):
@@ -172,10 +167,10 @@ def _curves(
                 for system in dict.fromkeys(history.system for history in members):
                     series = [_measured(history, name) for history in members if history.system == system]
                     _draw_seeds(panel, [one for one in series if one is not None], styles, system)
-                panel.set(title=panels[name], xlabel="updates")
-            axes[0].set_ylabel(y_label)
+                panel.set(title=curves.panels[name], xlabel="updates")
+            axes[0].set_ylabel(curves.y_label)
             _add_legend(figure, axes)
-            pictures.append(_finish(figure, f"{key}_{dataset}", f"{title}: {dataset}", caption))
+            pictures.append(_finish(figure, f"{curves.key}_{dataset}", f"{curves.title}: {dataset}", curves.caption))
     return pictures
 
 

@@ -12,30 +12,29 @@ from docmt.files import atomic_writer, read_json
 
 KEY = ["dataset", "system", "seed", "test", "metric", "phenomenon", "distance", "kind"]
 """The columns that identify a row."""
-COLUMNS = [
-    "dataset",
-    "system",
-    "seed",
-    "test",
-    "metric",
-    "value",
-    "n",
-    "phenomenon",
-    "distance",
-    "kind",
-    "low",
-    "high",
-    "chance",
-    "signature",
-    "commit",
-    "fingerprint",
-    "data",
-    "versions",
-]
+TYPES = {
+    "dataset": "string",
+    "system": "string",
+    "seed": "Int64",
+    "test": "string",
+    "metric": "string",
+    "value": "float64",
+    "n": "Int64",
+    "phenomenon": "string",
+    "distance": "Int64",
+    "kind": "string",
+    "low": "float64",
+    "high": "float64",
+    "chance": "float64",
+    "signature": "string",
+    "commit": "string",
+    "fingerprint": "string",
+    "data": "string",
+    "versions": "string",
+}
+"""The columns with their types."""
+COLUMNS = list(TYPES)
 NEEDED = ("dataset", "system", "seed", "test", "metric", "value", "n", "signature")
-WHOLE_NUMBERS = ("seed", "n", "distance")
-NUMBERS = ("value", "low", "high", "chance")
-TYPES = {name: "Int64" if name in WHOLE_NUMBERS else "float64" if name in NUMBERS else "string" for name in COLUMNS}
 
 
 def gather_scores(paths: Sequence[Path]) -> pd.DataFrame:

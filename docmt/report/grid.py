@@ -62,17 +62,10 @@ def build_grid(
     compare: bool = True,
     chance: bool = False,
 ) -> Table:
-    """A table of mean ± deviation.
+    """A table of mean ± deviation, from rows of `summarize`, one per cell.
 
-    Args:
-        rows: of `summarize`, one per cell.
-        settings: labels of systems.
-        shape: which rows and columns the table has.
-        key: name of the table's files.
-        title: its heading.
-        caption: its caption; the sources of published numbers are added.
-        compare: highlight the best system of each group.
-        chance: end each group with the accuracy of guessing.
+    The sources of published numbers are added to the caption. `compare` highlights the best system of each group;
+    `chance` ends each group with the accuracy of guessing.
     """
     grid = _collect(rows, shape)
     best = _best_cells(grid, shape.columns) if compare else set()

@@ -46,13 +46,9 @@ class Column:
 
 
 def laid_out_table(scores: pd.DataFrame, name: str, settings: ReportSettings, facts: Facts) -> Table | None:
-    """One of the tables that the settings describe; None when none of it has been scored.
+    """One of the tables that the settings describe, by its name there; None when none of it has been scored.
 
-    Args:
-        scores: the long table.
-        name: key in `settings.tables`; it becomes that of the table's files.
-        settings: of the report.
-        facts: what the config says of each system, by the names of `LaidOutTable.facts`.
+    The facts are what the config says of each system, by the names of `LaidOutTable.facts`.
     """
     layout = settings.tables[name]
     rows = _choose(scores, layout)

@@ -22,14 +22,7 @@ from docmt.report.data import (
     training_table,
 )
 from docmt.report.discourse import parser_table, relation_table, segmenter_table, tree_pictures, tree_table
-from docmt.report.figures import (
-    Picture,
-    Styles,
-    accuracy_bars,
-    distance_lines,
-    entropy_curves,
-    learning_curves,
-)
+from docmt.report.figures import Picture, Styles, accuracy_bars, distance_lines, training_curves
 from docmt.report.layouts import Facts, laid_out_table
 from docmt.report.manifest import Manifest
 from docmt.report.results import contrastive_table, further_table, main_table, split_table
@@ -96,16 +89,9 @@ def build_report(
     facts: Facts | None = None,
     manifest: Manifest | None = None,
 ) -> Report:
-    """Make tables and pictures.
+    """Make tables and pictures of the long table, and of the files that the manifest lists.
 
-    Args:
-        scores: the long table.
-        settings: of the report.
-        facts: what the config says of each system.
-        manifest: the other files to read; None for none.
-
-    Raises:
-        UserError: a file is missing or has another form.
+    Raises UserError when one of these is missing or has another form.
     """
     manifest = manifest or Manifest(runs={})
     summary = summarize(scores)
@@ -144,9 +130,8 @@ def _section(key: str, title: str, tables: Sequence[Table | None], pictures: Seq
 
 
 def _training_section(histories: list[History], settings: ReportSettings, styles: Styles) -> Section:
-    pictures = learning_curves(histories, styles) + entropy_curves(histories, styles)
     tables = [training_table(histories, settings), passes_table(histories, settings)]
-    return _section("training", "Training", tables, pictures)
+    return _section("training", "Training", tables, training_curves(histories, styles))
 
 
 def _trees_section(manifest: Manifest) -> Section:

@@ -1,6 +1,7 @@
 """Tables of results: translation scores and contrastive accuracy, with published numbers beside ours."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -60,14 +61,7 @@ def further_table(summary: pd.DataFrame, settings: ReportSettings) -> Table | No
 
 
 def _translation_table(
-    rows: pd.DataFrame,
-    settings: ReportSettings,
-    metrics: Sequence[str],
-    *,
-    key: str,
-    title: str,
-    caption: str,
-    compare: bool = True,
+    rows: pd.DataFrame, settings: ReportSettings, metrics: Sequence[str], **described: Any
 ) -> Table | None:
     if not metrics:
         return None
@@ -83,7 +77,7 @@ def _translation_table(
         columns={name: find_metric(name) for name in metrics},
         lookup=lookup,
     )
-    return build_grid(rows, settings, shape, key=key, title=title, caption=caption, compare=compare)
+    return build_grid(rows, settings, shape, **described)
 
 
 def contrastive_table(summary: pd.DataFrame, settings: ReportSettings) -> Table | None:

@@ -9,18 +9,14 @@ from docmt.report.publications import load_published
 from docmt.settings import Settings, check_name, nearest
 
 
-def _published_row(reference: str) -> str:
-    rows = {number.row for number in load_published()}
-    if reference not in rows:
-        raise ValueError(f"must name a published row ({nearest(reference, sorted(rows))})")
-    return reference
+def _published(attribute: str, what: str) -> AfterValidator:
+    def check(name: str) -> str:
+        known = {getattr(number, attribute) for number in load_published()}
+        if name not in known:
+            raise ValueError(f"must name a published {what} ({nearest(name, sorted(known))})")
+        return name
 
-
-def _published_dataset(name: str) -> str:
-    datasets = {number.dataset for number in load_published()}
-    if name not in datasets:
-        raise ValueError(f"must name a published data set ({nearest(name, sorted(datasets))})")
-    return name
+    return AfterValidator(check)
 
 
 OWN_TABLES = (
@@ -97,9 +93,9 @@ class ReportSettings(Settings):
     `results/tables/NAME.txt`."""
     labels: dict[str, str] = {}
     """Display names of systems in tables and pictures, by their name in the config."""
-    published: dict[str, Annotated[str, AfterValidator(_published_row)]] = {}
+    published: dict[str, Annotated[str, _published("row", "row")]] = {}
     """Published row that a system reproduces, as `PAPER/ROW` (see docs/report.md). Its numbers appear beside ours."""
-    datasets: dict[str, Annotated[str, AfterValidator(_published_dataset)]] = {}
+    datasets: dict[str, Annotated[str, _published("dataset", "data set")]] = {}
     """Published data set that corresponds to a dataset (`NAME`) or to one of its test sets or suites (`NAME/TEST`)."""
 
     def label(self, system: str) -> str:

@@ -35,12 +35,7 @@ def training_batches(
 ) -> list[np.ndarray]:
     """Draw the batches of an epoch, as arrays of instance numbers.
 
-    Args:
-        instance_set: the instances.
-        max_tokens: of a batch; a larger instance forms a batch alone.
-        seed: of the training.
-        epoch: the number of the pass.
-        stream: separates the random numbers of different tasks.
+    `stream` separates the random numbers of different tasks.
     """
     order = np.random.default_rng((seed, epoch, *stream)).permutation(len(instance_set))
     return fill_batches(order, instance_set.n_tokens(), max_tokens)
@@ -145,11 +140,7 @@ def draw(
 def drop_words(batch: Batch, draws: Sequence[Draws], *, probability: float, n_specials: int = N_SPECIALS) -> Batch:
     """Replace source and target input words by `<mask>` (word dropout, Appendix C.1); marks and labels stay.
 
-    Args:
-        batch: to change.
-        draws: of each instance of the batch, in order.
-        probability: of each word.
-        n_specials: ids below this are not words.
+    The draws are those of the instances of the batch, in order. Ids below `n_specials` are not words.
     """
     if probability == 0:
         return batch
@@ -158,19 +149,17 @@ def drop_words(batch: Batch, draws: Sequence[Draws], *, probability: float, n_sp
         chosen = torch.from_numpy(np.concatenate(numbers) < probability).to(tokens.device)
         return tokens.masked_fill(chosen & (tokens >= n_specials), MASK)
 
-    return batch.with_inputs(
-        drop(batch.src_tokens_S, [numbers.src for numbers in draws]),
-        drop(batch.tgt_inputs_N, [numbers.tgt for numbers in draws]),
+    return replace(
+        batch,
+        src_tokens_S=drop(batch.src_tokens_S, [numbers.src for numbers in draws]),
+        tgt_inputs_N=drop(batch.tgt_inputs_N, [numbers.tgt for numbers in draws]),
     )
 
 
 def drop_trees(batch: Batch, numbers_B: np.ndarray, *, probability: float) -> Batch:
     """Drop trees, so that RST attention sees the whole of an instance (RST-Transformer, §5.2).
 
-    Args:
-        batch: to change.
-        numbers_B: float64, in [0, 1).
-        probability: of each instance.
+    Those of an instance are dropped if its number, in [0, 1), is below the probability.
     """
     if probability == 0 or batch.layout.trees is None:
         return batch

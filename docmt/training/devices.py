@@ -28,18 +28,10 @@ def make_fabric(
     nodes: int = 1,
     may_skip_parameters: bool = False,
 ) -> Fabric:
-    """Set up devices and precision, and connect the processes of all devices.
+    """Set up devices (`devices` per node) and precision, and connect the processes of all devices.
 
-    Args:
-        precision: see `TrainingSettings`.
-        accelerator: see `docmt train`.
-        width: of the model.
-        devices: per node.
-        nodes: number of nodes.
-        may_skip_parameters: whether some batches leave some parameters without a gradient.
-
-    Raises:
-        UserError: the visible devices are not those requested.
+    `may_skip_parameters` says whether some batches leave some parameters without a gradient. Raises UserError when the
+    visible devices are not those requested.
     """
     is_gpu = _choose_gpu(accelerator, devices)
     fabric = Fabric(

@@ -38,15 +38,10 @@ SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
 
 
 def launch(arguments: Sequence[str], *, devices: int, nodes: int) -> int | None:
-    """Start a process for each device of this node and wait for all of them.
+    """Start `docmt` with some arguments for each device of this node (`devices` per node) and wait for all processes.
 
-    Starts nothing if all processes already exist (`srun` with one task per device, or another launcher that sets
-    LOCAL_RANK).
-
-    Args:
-        arguments: of `docmt`, for each process.
-        devices: per node.
-        nodes: number of nodes; each must run the same command.
+    Each node must run the same command. Starts nothing if all processes already exist (`srun` with one task per device,
+    or another launcher that sets LOCAL_RANK).
 
     Returns:
         The exit code; None if this process is one of those that train.

@@ -27,16 +27,10 @@ UNSUPPORTED = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL}
 
 
 class FolderLock:
-    """Holds a folder, as a context manager; `running.json` in the folder names the holder.
+    """Holds a folder, created if missing, as a context manager; `running.json` in the folder names the holder.
 
     Its keys: host, pid, job (of Slurm, or null), restarts (of that job, if any), started (UTC, ISO 8601) and devices.
-
-    Args:
-        folder: created if missing.
-        devices: number of training devices.
-
-    Raises:
-        UserError: another trainer holds the folder; names its host, process and job.
+    Raises UserError when another trainer holds the folder; names its host, process and job.
     """
 
     def __init__(self, folder: Path, *, devices: int = 1) -> None:

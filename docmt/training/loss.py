@@ -9,12 +9,7 @@ from docmt.models.transformer import Transformer
 
 
 class LossModule(nn.Module):
-    """A model with its loss in one forward pass, so that wrappers for several devices see all of it.
-
-    Args:
-        model: the model to train.
-        label_smoothing: probability mass spread evenly over the vocabulary.
-    """
+    """A model with its loss in one forward pass, so that wrappers for several devices see all of it."""
 
     def __init__(self, model: Transformer, label_smoothing: float) -> None:
         super().__init__()

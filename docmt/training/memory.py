@@ -72,16 +72,8 @@ def probe_memory(
 ) -> None:
     """Run the worst batches of each task forward and backward, with room for the optimizer state; change nothing.
 
-    Args:
-        module: the model with its loss, as Fabric wraps it (a private type).
-        optimizer: of the module.
-        tasks: all tasks of the training.
-        model_settings: of the model.
-        max_tokens: of a batch.
-        fabric: devices and precision.
-
-    Raises:
-        UserError: memory is too small; names the batch and the setting to lower.
+    The module is the model with its loss, as Fabric wraps it (a private type). Raises UserError, naming the batch and
+    the setting to lower, when memory is too small.
     """
     devices = [fabric.device] if fabric.device.type == "cuda" else []
     is_training = module.training

@@ -15,7 +15,7 @@ from docmt.errors import UserError
 from docmt.instances.packing import LanguageTags, as_sentences
 from docmt.instances.restoration import RestorationSymbols, noise_instances
 from docmt.instances.settings import RestorationSettings
-from docmt.instances.storage import InstanceSet
+from docmt.instances.storage import InstanceSet, offsets_of
 from docmt.models.batch import Batch, collate
 from docmt.models.model_file import language_tags
 from docmt.models.settings import Context, ModelSettings
@@ -40,16 +40,12 @@ class Noise:
         packed, _ = noise_instances(
             instance_set, instances.tolist(), seed=self.seed, epoch=epoch, settings=self.settings, symbols=self.symbols
         )
-
-        def offsets(lengths: np.ndarray) -> np.ndarray:
-            return np.concatenate(([0], np.cumsum(lengths)))
-
         return InstanceSet(
             src_tokens=packed.src_tokens_S,
-            src_offsets=offsets(packed.src_lengths_G),
+            src_offsets=offsets_of(packed.src_lengths_G),
             tgt_tokens=packed.tgt_tokens_N,
-            tgt_offsets=offsets(packed.tgt_lengths_G),
-            instances=offsets(packed.counts_B),
+            tgt_offsets=offsets_of(packed.tgt_lengths_G),
+            instances=offsets_of(packed.counts_B),
             documents=instance_set.documents[instances],
             manifest=instance_set.manifest,
         )

@@ -53,17 +53,11 @@ IDLE_LIMIT = 0.05
 
 
 class Trainer:
-    """Trains a model on one task, or on several that take turns.
+    """Trains a model, given on the CPU, on one task or on several that take turns, one update each.
 
-    Args:
-        model: on the CPU; its initial weights are used if there is no checkpoint.
-        pretrained: names of parameters that were copied from another model.
-        tasks: in the order of their turns, one update each.
-        settings: the recipe.
-        seed: of order, word dropout and dropout.
-        folder: for checkpoints, and the history so far.
-        fabric: devices and precision.
-        n_specials: ids below this are not words.
+    The folder is for checkpoints and the history so far; the initial weights of the model are used if there is no
+    checkpoint. `pretrained` names the parameters that were copied from another model. Ids below `n_specials` are not
+    words.
     """
 
     def __init__(
@@ -104,7 +98,14 @@ class Trainer:
             self.state.sessions.append(Session(self.state.step))
         with self.signals:
             if not self._is_done() and (not is_resumed or self.fabric.device.type == "cuda"):
-                self._probe_memory()
+                probe_memory(
+                    self.module,
+                    self.optimizer,
+                    tasks=self.tasks,
+                    model_settings=self.model_settings,
+                    max_tokens=self.settings.max_batch_tokens,
+                    fabric=self.fabric,
+                )
             self._report_idle_share()
             self._train()
         if self.fabric.is_global_zero:
@@ -357,16 +358,6 @@ class Trainer:
         self.state = TrainingState.from_dict(content["state"])
         log.info("resumed after update %d", self.state.step)
         return True
-
-    def _probe_memory(self) -> None:
-        probe_memory(
-            self.module,
-            self.optimizer,
-            tasks=self.tasks,
-            model_settings=self.model_settings,
-            max_tokens=self.settings.max_batch_tokens,
-            fabric=self.fabric,
-        )
 
     def _report_idle_share(self) -> None:
         if self.fabric.world_size == 1:

@@ -22,14 +22,9 @@ ENTROPY_BATCHES = 4
 
 
 class Validator:
-    """Validates a model on the development instances of each task.
+    """Validates a model on the development instances of each task; the first one determines the best weights.
 
-    Args:
-        module: the model with its loss, not wrapped for several devices.
-        tasks: the first one determines the best weights.
-        settings: the recipe.
-        fabric: devices and precision.
-        signals: a signal interrupts a validation.
+    The module is not wrapped for several devices. A signal interrupts a validation.
     """
 
     def __init__(

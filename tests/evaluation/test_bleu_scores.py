@@ -3,12 +3,13 @@
 import math
 import random
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
-from docmt.evaluation.bleu import build_metric, score_hypotheses, word_tokenizer
+from docmt.evaluation.bleu import build_metric, score_bleu, word_tokenizer
 from docmt.evaluation.hypotheses import Hypothesis, join_segments
-from docmt.evaluation.metrics import default_metrics
+from docmt.evaluation.metrics import TranslatedTest, default_metrics
 from docmt.evaluation.settings import EvaluationSettings
 
 SETTINGS = EvaluationSettings()
@@ -42,8 +43,8 @@ def make_hypotheses(sentences, lengths=(2, 2, 2), *, documents=("a", "a", "b"), 
 
 
 def scores_by_metric(hypotheses, reference=REFERENCE, *, settings=SETTINGS, tgt_lang="de"):
-    rows = score_hypotheses(hypotheses, reference, settings=settings, tgt_lang=tgt_lang)
-    return {row["metric"]: row for row in rows}
+    test = TranslatedTest(hypotheses, reference, settings, Path("t"), src_lang="en", tgt_lang=tgt_lang)
+    return {row["metric"]: row for row in score_bleu(test)}
 
 
 def multi_bleu(hypotheses, references):

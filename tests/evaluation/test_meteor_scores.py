@@ -2,6 +2,7 @@
 
 import math
 import shutil
+from pathlib import Path
 
 import pytest
 from test_bleu_scores import REFERENCE, make_hypotheses
@@ -9,7 +10,7 @@ from test_bleu_scores import REFERENCE, make_hypotheses
 from docmt.errors import UserError
 from docmt.evaluation import meteor
 from docmt.evaluation.meteor import find_meteor, language_options, run_meteor, score_meteor
-from docmt.evaluation.metrics import default_metrics, find_metric
+from docmt.evaluation.metrics import TranslatedTest, default_metrics, find_metric
 from docmt.evaluation.programs import NotComputableError
 from docmt.evaluation.settings import EvaluationSettings
 
@@ -28,8 +29,12 @@ def has_meteor():
 needs_meteor = pytest.mark.skipif(not has_meteor(), reason="METEOR needs Java and the package pycocoevalcap")
 
 
-def scores_by_metric(hypotheses, reference=REFERENCE, *, settings=SETTINGS, tgt_lang="de"):
-    return {row["metric"]: row for row in score_meteor(hypotheses, reference, settings=settings, tgt_lang=tgt_lang)}
+def score(hypotheses, reference=REFERENCE, *, settings=SETTINGS, tgt_lang="de"):
+    return score_meteor(TranslatedTest(hypotheses, reference, settings, Path("t"), src_lang="en", tgt_lang=tgt_lang))
+
+
+def scores_by_metric(*arguments, **options):
+    return {row["metric"]: row for row in score(*arguments, **options)}
 
 
 def run(hypotheses, references, *options):
@@ -125,7 +130,7 @@ def test_an_empty_line_on_one_side_costs_recall_only():
 def test_unaligned_hypotheses_have_no_score_over_sentences():
     settings = EvaluationSettings(metrics=["METEOR"])
     hypotheses = make_hypotheses([["a"], ["b", "c"], ["d"]], aligned=False)
-    assert score_meteor(hypotheses, REFERENCE, settings=settings, tgt_lang="de") == []
+    assert score(hypotheses, settings=settings) == []
 
 
 @needs_meteor
@@ -139,7 +144,7 @@ def test_unaligned_hypotheses_are_scored_by_instances():
 def test_metrics_of_the_default_settings_need_no_java(monkeypatch):
     monkeypatch.setattr(meteor, "find_meteor", lambda: pytest.fail("looked for"))
     assert not any(find_metric(name).needs for name in default_metrics())
-    assert score_meteor(make_hypotheses(REFERENCE), REFERENCE, settings=EvaluationSettings(), tgt_lang="de") == []
+    assert score(make_hypotheses(REFERENCE), settings=EvaluationSettings()) == []
 
 
 @pytest.mark.parametrize(
@@ -152,7 +157,7 @@ def test_what_is_missing_is_said_in_one_line_and_gives_no_number(monkeypatch, ca
         if not shutil.which("java") and not has_meteor():
             pytest.skip("the package pycocoevalcap is missing too")
     monkeypatch.setattr(meteor, name, value)
-    rows = score_meteor(make_hypotheses(REFERENCE), REFERENCE, settings=SETTINGS, tgt_lang="de")
+    rows = score(make_hypotheses(REFERENCE))
     assert [(row["metric"], row["value"], row["n"]) for row in rows] == [
         ("METEOR", None, 0),
         ("d-METEOR (instances)", None, 0),

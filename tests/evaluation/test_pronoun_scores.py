@@ -1,11 +1,14 @@
 """APT: every case by hand, the weights, the search near a missing link, the lists, and what is missing."""
 
+from pathlib import Path
+
 import pytest
 import yaml
 from test_bleu_scores import make_hypotheses
 
 from docmt.errors import UserError
 from docmt.evaluation import pronouns
+from docmt.evaluation.metrics import TranslatedTest
 from docmt.evaluation.programs import NotComputableError, find_program
 from docmt.evaluation.pronouns import (
     FOLDER,
@@ -22,7 +25,6 @@ from docmt.evaluation.pronouns import (
 from docmt.evaluation.settings import EvaluationSettings
 
 LISTS = PronounLists.of("en", "de")
-LANGUAGES = {"src_lang": "en", "tgt_lang": "de"}
 SOURCE = ["I saw it .", "She left .", "He slept .", "They sing .", "We read it .", "You too ?"]
 REFERENCE = ["Ich sah es .", "Sie ging .", "Er schlief .", "Sie singen .", "Wir lesen es .", "Auch ?"]
 HYPOTHESES = ["Ich sah ihn .", "Sie ging .", "Schlief .", "Ihnen singen .", "Lesen wir Bücher .", "Auch ?"]
@@ -97,6 +99,13 @@ def test_place_of_a_pronoun(position, source, target, links, found):
     assert find_translation(position, (source.split(), target.split()), links, LISTS) == found
 
 
+def translated(prefix, hypotheses, reference=REFERENCE, *, source=(), src_lang="en", tgt_lang="de", **options):
+    if source:
+        Path(f"{prefix}.{src_lang}").write_text("".join(f"{line}\n" for line in source), encoding="utf-8")
+    settings = options.pop("settings", EvaluationSettings())
+    return TranslatedTest(hypotheses, reference, settings, prefix, src_lang=src_lang, tgt_lang=tgt_lang, **options)
+
+
 def write_links(folder):
     paths = [folder / "hypotheses", folder / "reference"]
     for path, text in zip(paths, (LINKS_HYPOTHESES, LINKS_REFERENCE), strict=True):
@@ -105,9 +114,8 @@ def write_links(folder):
 
 
 def test_whole_test_with_alignments_by_hand(tmp_path):
-    rows = score_aligned_pronouns(
-        make_hypotheses(HYPOTHESES), SOURCE, REFERENCE, paths=write_links(tmp_path), **LANGUAGES
-    )
+    test = translated(tmp_path / "test", make_hypotheses(HYPOTHESES), source=SOURCE)
+    rows = score_aligned_pronouns(test, write_links(tmp_path))
     by_pronoun = {row["kind"]: row["value"] for row in rows if row["metric"] == "APT"}
     # it: ihn for es is different, Bücher for es finds `wir`, which is another's; you: on neither side.
     expected = {"i": 100, "it": 0, "she": 100, "he": 0, "they": 50, "we": 100, "you": 0}
@@ -127,7 +135,7 @@ def test_whole_test_with_alignments_by_hand(tmp_path):
 
 def test_the_reference_itself_scores_hundred_where_it_has_counterparts(tmp_path):
     paths = [write_links(tmp_path)[1]] * 2
-    rows = score_aligned_pronouns(make_hypotheses(REFERENCE), SOURCE, REFERENCE, paths=paths, **LANGUAGES)
+    rows = score_aligned_pronouns(translated(tmp_path / "test", make_hypotheses(REFERENCE), source=SOURCE), paths)
     assert rows[0]["value"] == pytest.approx(100 * 7 / 8)
 
 
@@ -135,7 +143,10 @@ def test_chinese_pronouns_are_words_of_jieba(tmp_path):
     paths = [tmp_path / "links"] * 2
     source, english = ["他们 喜欢 它的 书。", "", "", "", "", ""], ["They like its book.", "", "", "", "", ""]
     paths[0].write_text("0-0 1-1 2-2 3-2 4-3 5-4\n" + "\n" * 5)
-    rows = score_aligned_pronouns(make_hypotheses(english), source, english, paths=paths, src_lang="zh", tgt_lang="en")
+    languages = {"src_lang": "zh", "tgt_lang": "en"}
+    rows = score_aligned_pronouns(
+        translated(tmp_path / "test", make_hypotheses(english), english, source=source, **languages), paths
+    )
     assert [(row["kind"], row["value"]) for row in rows[:3]] == [(None, 100), ("他们", 100), ("它", 100)]
 
 
@@ -145,15 +156,15 @@ def test_the_real_aligner_with_training_text(tmp_path):
     pairs = [(f"{a} {b} it now", f"{words[a]} {words[b]} es nun") for a in list(words)[:3] for b in list(words)[3:]]
     for side, lang in enumerate(("en", "de")):
         (tmp_path / f"t.{lang}").write_text("".join(pair[side] + "\n" for pair in pairs * 12))
-    training = read_training(tmp_path / "t", n_sentences=100, **LANGUAGES)
-    assert len(training) == 100
     source, reference = [pair[0] for pair in pairs[:6]], [pair[1] for pair in pairs[:6]]
     wrong = [line.replace("es nun", "ihn nun") for line in reference]
-    settings = EvaluationSettings(aligner_runs=2)
-    right, worse = (
-        score_pronouns(make_hypotheses(lines), source, reference, settings=settings, training=training, **LANGUAGES)
+    options = {"settings": EvaluationSettings(aligner_runs=2, aligner_sentences=100), "training": tmp_path / "t"}
+    tests = [
+        translated(tmp_path / "test", make_hypotheses(lines), reference, source=source, **options)
         for lines in (reference, wrong)
-    )
+    ]
+    assert len(read_training(tests[0])) == 100
+    right, worse = map(score_pronouns, tests)
     assert right[0]["value"] == pytest.approx(100)
     assert right[0]["n"] == 12
     assert worse[0]["value"] == pytest.approx(50, abs=10)
@@ -163,7 +174,7 @@ def test_the_real_aligner_with_training_text(tmp_path):
 
 def test_unaligned_hypotheses_have_no_score():
     hypotheses = make_hypotheses([["a"], ["b", "c"], ["d"]], aligned=False)
-    assert score_pronouns(hypotheses, SOURCE, REFERENCE, settings=EvaluationSettings(), **LANGUAGES) == []
+    assert score_pronouns(translated(Path("t"), hypotheses)) == []
 
 
 def test_what_is_missing_is_said_in_one_line_and_gives_no_number(monkeypatch, caplog):
@@ -171,12 +182,11 @@ def test_what_is_missing_is_said_in_one_line_and_gives_no_number(monkeypatch, ca
         raise NotComputableError("no aligner")
 
     monkeypatch.setattr(pronouns, "find_aligner", missing)
-    arguments = {"settings": EvaluationSettings(), "src_lang": "en"}
     for tgt_lang, reason in (
         ("de", "no aligner"),
         ("ru", "no lists of pronouns for en-ru (there are for en-de, zh-en)"),
     ):
-        rows = score_pronouns(make_hypotheses(HYPOTHESES), SOURCE, REFERENCE, tgt_lang=tgt_lang, **arguments)
+        rows = score_pronouns(translated(Path("t"), make_hypotheses(HYPOTHESES), tgt_lang=tgt_lang))
         assert [(row["metric"], row["value"], row["n"]) for row in rows] == [("APT", None, 0)]
         assert reason in rows[0]["signature"]
         assert reason in caplog.text
@@ -186,7 +196,7 @@ def test_training_text_of_two_lengths_is_refused(tmp_path):
     (tmp_path / "t.en").write_text("a\nb\n")
     (tmp_path / "t.de").write_text("a\n")
     with pytest.raises(UserError, match="2 lines of en for 1 of de"):
-        read_training(tmp_path / "t", n_sentences=10, **LANGUAGES)
+        read_training(translated(Path("t"), [], training=tmp_path / "t"))
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yaml")), ids=lambda path: path.stem)

@@ -13,7 +13,6 @@ from core_fixtures import RECIPE, assert_same_training, model_settings, run_trai
 from docmt.errors import UserError
 from docmt.instances.storage import load_instances
 from docmt.training.memory import explained_memory, worst_batches
-from docmt.training.trainer import Trainer
 
 LIMITED = """
 import resource, sys
@@ -84,7 +83,7 @@ def test_the_worst_batches_are_the_longest_instances_and_the_fullest_batch(study
 
 def test_the_probe_changes_nothing(study_files, tmp_path, monkeypatch):
     with_probe = run_training(study_files, tmp_path / "with", training={"max_steps": 4})
-    monkeypatch.setattr(Trainer, "_probe_memory", lambda trainer: None)
+    monkeypatch.setattr("docmt.training.trainer.probe_memory", lambda *_, **options: None)
     assert_same_training(run_training(study_files, tmp_path / "without", training={"max_steps": 4}), with_probe)
 
 
