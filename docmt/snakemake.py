@@ -140,22 +140,14 @@ class Workflow:
     jobs: dict[str, Job] = field(default_factory=dict)
     configfiles: tuple[str, ...] = ()
 
-    def job_of(self, output: str) -> Job | None:
-        """The job that makes a file, if Snakemake announced it."""
-        return next((job for job in self.jobs.values() if output in job.outputs), None)
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether it runs, as far as this host can tell."""
-        return self.state in ("running", "locked")
-
     def running(self) -> list[Job]:
         """Unfinished jobs while Snakemake runs; a job that was never announced is named by its file."""
-        if not self.is_alive:
+        if self.state not in ("running", "locked"):
             return []
         jobs: dict[str, Job] = {}
         for output, number in self.started.items():
-            job = self.job_of(output) or Job(rule="?", outputs=(output,))
+            unknown = Job(rule="?", outputs=(output,))
+            job = next((job for job in self.jobs.values() if output in job.outputs), unknown)
             jobs[job.log or output] = replace(job, job=number or job.job)
         return list(jobs.values())
 

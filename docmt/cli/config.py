@@ -4,36 +4,32 @@ import argparse
 import json
 from pathlib import Path
 
+from docmt.cli.options import Parser
+from docmt.config.loading import load_config_files
+from docmt.config.manual import json_schema, manual, replace_manual
+from docmt.config.systems import list_runs, look_up, model_settings, training_settings
+from docmt.errors import UserError
+from docmt.files import atomic_writer, read_text
+from docmt.models.presets import SIZES, all_architectures
 
-def add_commands(parser: argparse.ArgumentParser) -> None:
+
+def add_commands(parser: Parser) -> None:
     """Add `check`, `show`, `presets`, `schema` and `manual`."""
-    from docmt.cli.main import HelpFormatter
-
-    commands = parser.add_subparsers(dest="subcommand", required=True, metavar="COMMAND")
-
-    def add(name: str, run, summary: str) -> argparse.ArgumentParser:
-        command = commands.add_parser(name, help=summary, description=summary, formatter_class=HelpFormatter)
-        command.set_defaults(run=run)
-        return command
-
-    check = add("check", run_check, "check configuration files, each by itself")
+    check = parser.add_command("check", run_check, "check configuration files, each by itself")
     check.add_argument("files", nargs="+", type=Path, metavar="FILE", help="YAML or JSON file")
-    show = add("show", run_show, "print the full settings of a system's runs as JSON: presets and overrides merged")
+    summary = "print the full settings of a system's runs as JSON: presets and overrides merged"
+    show = parser.add_command("show", run_show, summary)
     show.add_argument("file", type=Path, metavar="FILE", help="YAML or JSON file")
     show.add_argument("system", metavar="SYSTEM", help="name of the system")
-    add("presets", run_presets, "print sizes and architectures as JSON")
-    schema = add("schema", run_schema, "print the JSON schema of configuration files")
+    parser.add_command("presets", run_presets, "print sizes and architectures as JSON")
+    schema = parser.add_command("schema", run_schema, "print the JSON schema of configuration files")
     schema.add_argument("--out", type=Path, metavar="FILE", help="write it to FILE instead")
-    reference = add("manual", run_manual, "print the reference of all keys as Markdown")
+    reference = parser.add_command("manual", run_manual, "print the reference of all keys as Markdown")
     reference.add_argument("--into", type=Path, metavar="FILE", help="replace the reference inside FILE instead")
 
 
 def run_check(options: argparse.Namespace) -> None:
     """Check files. Raises UserError on the first bad key."""
-    from docmt.config.loading import load_config_files
-    from docmt.config.systems import list_runs
-    from docmt.errors import UserError
-
     for file in options.files:
         try:
             config = load_config_files([file])
@@ -45,9 +41,6 @@ def run_check(options: argparse.Namespace) -> None:
 
 def run_show(options: argparse.Namespace) -> None:
     """Print one system's settings."""
-    from docmt.config.loading import load_config_files
-    from docmt.config.systems import look_up, model_settings, training_settings
-
     config = load_config_files([options.file])
     row = look_up(config.systems, options.system, where="SYSTEM", what="system")
     settings = {
@@ -61,16 +54,11 @@ def run_show(options: argparse.Namespace) -> None:
 
 def run_presets(options: argparse.Namespace) -> None:
     """Print the presets."""
-    from docmt.models.presets import SIZES, all_architectures
-
     print(json.dumps({"sizes": SIZES, "architectures": all_architectures()}, indent=1))
 
 
 def run_schema(options: argparse.Namespace) -> None:
     """Print the schema."""
-    from docmt.config.manual import json_schema
-    from docmt.files import atomic_writer
-
     if options.out is None:
         print(json_schema(), end="")
         return
@@ -80,9 +68,6 @@ def run_schema(options: argparse.Namespace) -> None:
 
 def run_manual(options: argparse.Namespace) -> None:
     """Print the reference."""
-    from docmt.config.manual import manual, replace_manual
-    from docmt.files import atomic_writer, read_text
-
     if options.into is None:
         print(manual(), end="")
         return

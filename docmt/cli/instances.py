@@ -3,35 +3,24 @@
 import argparse
 from pathlib import Path
 
-from docmt.cli.main import HelpFormatter
+from docmt.cli.options import Parser
+from docmt.errors import UserError
+from docmt.files import atomic_writer
 
 
-def add_commands(parser: argparse.ArgumentParser) -> None:
+def add_commands(parser: Parser) -> None:
     """Add `build` and `statistics`."""
-    commands = parser.add_subparsers(dest="subcommand", required=True, metavar="COMMAND")
-    build = commands.add_parser(
-        "build", help="split a parallel or a monolingual text into instances", formatter_class=HelpFormatter
-    )
-    build.add_argument("--settings", default="{}", help="InstancesSettings as JSON or @FILE")
-    build.add_argument(
-        "--texts",
-        type=Path,
-        nargs="+",
-        required=True,
-        metavar="FILE",
-        help="subwords, one sentence per line: source and target, or one file of monolingual text",
-    )
-    build.add_argument("--documents", type=Path, required=True, help="document index (.documents.tsv)")
-    build.add_argument(
-        "--vocabulary", type=Path, required=True, help="vocabulary file; with masks, for monolingual text"
-    )
+    build = parser.add_command("build", run_build, "split a parallel or a monolingual text into instances")
+    build.add_settings("InstancesSettings")
+    summary = "subwords, one sentence per line: source and target, or one file of monolingual text"
+    build.add_argument("--texts", type=Path, nargs="+", required=True, metavar="FILE", help=summary)
+    build.add_paths(documents="document index (.documents.tsv)")
+    build.add_paths(vocabulary="vocabulary file; with masks, for monolingual text")
     build.add_argument("--discourse", type=Path, nargs="+", default=[], help="trees of the source documents")
-    build.add_argument("--out", type=Path, required=True, help="folder to write")
-    build.set_defaults(run=run_build)
-    statistics = commands.add_parser("statistics", help="count instances", formatter_class=HelpFormatter)
+    build.add_paths(out="folder to write")
+    statistics = parser.add_command("statistics", run_statistics, "count instances")
     statistics.add_argument("--folders", nargs="+", required=True, metavar="DATASET/CUTTING/SPLIT=FOLDER")
-    statistics.add_argument("--out", type=Path, required=True, help="CSV file to write")
-    statistics.set_defaults(run=run_statistics)
+    statistics.add_paths(out="CSV file to write")
 
 
 def run_build(options: argparse.Namespace) -> None:
@@ -54,8 +43,6 @@ def run_statistics(options: argparse.Namespace) -> None:
     """Write a table with one row per folder."""
     import pandas as pd
 
-    from docmt.errors import UserError
-    from docmt.files import atomic_writer
     from docmt.instances.statistics import instance_statistics
     from docmt.instances.storage import load_instances
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from docmt import __version__
+from docmt.cli.options import Parser
 from docmt.errors import UserError
 from docmt.logs import set_up_logging
 
@@ -26,23 +27,14 @@ GROUPS = {
 }
 
 
-class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
-    """Help texts with defaults, where there are any."""
-
-    def _get_help_string(self, action: argparse.Action) -> str | None:
-        if action.default is None or action.default is argparse.SUPPRESS or action.required:
-            return action.help
-        return super()._get_help_string(action)
-
-
 def build_parser(group: str | None = None) -> argparse.ArgumentParser:
     """The parser of all commands; with `group`, only the module of that group is imported (torch takes seconds)."""
     parser = argparse.ArgumentParser(prog="docmt", description="Document-level machine translation.")
     parser.add_argument("--version", action="version", version=f"docmt {__version__}")
     parser.add_argument("--verbose", action="store_true", help="log more")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
     for name, summary in GROUPS.items():
-        command = commands.add_parser(name, help=summary, description=summary, formatter_class=HelpFormatter)
+        command = commands.add_parser(name, help=summary, description=summary)
         if name == group:
             importlib.import_module(f"docmt.cli.{name}").add_commands(command)
     return parser

@@ -3,42 +3,40 @@
 import argparse
 from pathlib import Path
 
-from docmt.cli.main import HelpFormatter
+from docmt.cli.options import Parser
+from docmt.config.systems import look_up
+from docmt.errors import UserError
+from docmt.report.manifest import Manifest
+from docmt.report.settings import ReportSettings
 
 
-def add_commands(parser: argparse.ArgumentParser) -> None:
+def add_commands(parser: Parser) -> None:
     """Add `gather`, `table` and `render`."""
-    commands = parser.add_subparsers(dest="subcommand", required=True, metavar="COMMAND")
+    gather = parser.add_command("gather", run_gather, "gather score files into one long table")
+    _add_score_files(gather)
+    gather.add_paths(out="CSV file to write")
 
-    gather = commands.add_parser("gather", help="gather score files into one long table", formatter_class=HelpFormatter)
-    gather.add_argument("--scores", nargs="+", type=Path, required=True, help="JSON files of `docmt evaluate`")
-    gather.add_argument("--out", type=Path, required=True, help="CSV file to write")
-    gather.set_defaults(run=run_gather)
-
-    table = commands.add_parser(
-        "table", help="make one table laid out like one in a paper", formatter_class=HelpFormatter
-    )
+    table = parser.add_command("table", run_table, "make one table laid out like one in a paper")
     _add_settings(table)
     table.add_argument("--name", required=True, help="key of the table in the settings' `tables`")
-    table.add_argument("--scores", nargs="+", type=Path, required=True, help="JSON files of `docmt evaluate`")
-    table.add_argument(
-        "--out", type=Path, required=True, help="path without suffix; .csv, .md, .tex and .txt are written"
-    )
-    table.set_defaults(run=run_table)
+    _add_score_files(table)
+    table.add_paths(out="path without suffix; .csv, .md, .tex and .txt are written")
 
-    render = commands.add_parser("render", help="make tables, pictures and the page", formatter_class=HelpFormatter)
+    render = parser.add_command("render", run_render, "make tables, pictures and the page")
     _add_settings(render)
-    render.add_argument("--scores", type=Path, required=True, help="the long table of `docmt report gather`")
+    render.add_paths(scores="the long table of `docmt report gather`")
     render.add_argument("--manifest", default='{"runs": {}}', help="Manifest as JSON or @FILE: the other files to read")
-    render.add_argument("--out", type=Path, required=True, help="folder to write into")
-    render.set_defaults(run=run_render)
+    render.add_paths(out="folder to write into")
 
 
-def _add_settings(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--settings", default="{}", help="ReportSettings as JSON or @FILE")
-    parser.add_argument(
-        "--facts", default="{}", help="facts about each system from the config, as JSON: {SYSTEM: {FACT: WORD}}"
-    )
+def _add_score_files(command: Parser) -> None:
+    command.add_argument("--scores", nargs="+", type=Path, required=True, help="JSON files of `docmt evaluate`")
+
+
+def _add_settings(command: Parser) -> None:
+    command.add_settings("ReportSettings")
+    summary = "facts about each system from the config, as JSON: {SYSTEM: {FACT: WORD}}"
+    command.add_argument("--facts", default="{}", help=summary)
 
 
 def run_gather(options: argparse.Namespace) -> None:
@@ -50,16 +48,12 @@ def run_gather(options: argparse.Namespace) -> None:
 
 def run_table(options: argparse.Namespace) -> None:
     """Write one table in four forms and print it."""
-    from docmt.errors import UserError
     from docmt.report.gathering import gather_scores
     from docmt.report.layouts import laid_out_table, read_facts, write_table
-    from docmt.report.settings import ReportSettings
     from docmt.report.tables import to_text
-    from docmt.settings import nearest
 
     settings = ReportSettings.from_argument(options.settings, where="report")
-    if options.name not in settings.tables:
-        raise UserError(f"report.tables: no table {options.name!r}; {nearest(options.name, list(settings.tables))}")
+    look_up(settings.tables, options.name, where="report.tables", what="table")
     table = laid_out_table(gather_scores(options.scores), options.name, settings, read_facts(options.facts))
     if table is None:
         raise UserError(
@@ -73,9 +67,7 @@ def run_render(options: argparse.Namespace) -> None:
     """Write the report and print its main tables."""
     from docmt.report.gathering import read_scores_table
     from docmt.report.layouts import read_facts
-    from docmt.report.manifest import Manifest
     from docmt.report.page import build_report, write_report
-    from docmt.report.settings import ReportSettings
 
     report = build_report(
         read_scores_table(options.scores),

@@ -3,13 +3,19 @@
 import argparse
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from docmt.config.plan import Plan
+from docmt.cli.options import Parser
+from docmt.config.artifacts.report import STAGES
+from docmt.config.artifacts.runs import run_folder
+from docmt.config.loading import load_config_files
+from docmt.config.plan import Plan
+from docmt.config.systems import list_runs
+from docmt.errors import UserError
+from docmt.status.study import read_study
+from docmt.status.text import show_study
 
 
-def add_commands(parser: argparse.ArgumentParser) -> None:
+def add_commands(parser: Parser) -> None:
     """Add the options."""
     parser.add_argument("--directory", type=Path, default=Path("."), metavar="FOLDER", help="folder of the study")
     parser.add_argument(
@@ -26,10 +32,6 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Print the state or the costs. Raises UserError for a bad configuration or a folder that is not one."""
-    from docmt.config.loading import load_config_files
-    from docmt.config.plan import Plan
-    from docmt.errors import UserError
-
     if options.directory.exists() and not options.directory.is_dir():
         raise UserError(f"--directory {options.directory}: is a file: give the folder of a study")
     configfiles = options.configfile or [default_config()]
@@ -38,30 +40,21 @@ def run(options: argparse.Namespace) -> None:
     if options.costs:
         print_costs(folder, plan, as_json=options.json)
         return
-    from docmt.status.study import read_study
-    from docmt.status.text import show_study
-
     status = read_study(folder, plan, configfiles=configfiles)
     print(json.dumps(status.to_json(), indent=1, ensure_ascii=False) if options.json else show_study(status))
 
 
 def default_config() -> Path:
     """The default configuration, in the current folder or in the repository of this docmt."""
-    import docmt
-    from docmt.errors import UserError
-
-    places = [Path("config/config.yaml"), Path(docmt.__file__).parents[1] / "config/config.yaml"]
+    places = [Path("config/config.yaml"), Path(__file__).parents[2] / "config/config.yaml"]
     found = next((path for path in places if path.is_file()), None)
     if found is None:
         raise UserError(f"{places[0]}: no such file: give the study's configuration with --configfile")
     return found
 
 
-def print_costs(folder: Path, plan: "Plan", *, as_json: bool) -> None:
+def print_costs(folder: Path, plan: Plan, *, as_json: bool) -> None:
     """Print the costs of all finished jobs."""
-    from docmt.config.artifacts.report import STAGES
-    from docmt.config.artifacts.runs import run_folder
-    from docmt.config.systems import list_runs
     from docmt.report.costs import costs_table, read_costs, summarize_costs
     from docmt.report.tables import to_text
 

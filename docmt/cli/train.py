@@ -6,24 +6,24 @@ import os
 import sys
 from pathlib import Path
 
+from docmt.cli.options import Parser
+from docmt.training.launching import LOST_PEER, is_lost_peer, launch
+
 log = logging.getLogger(__name__)
 
 
-def add_commands(parser: argparse.ArgumentParser) -> None:
+def add_commands(parser: Parser) -> None:
     """Add the options."""
     parser.add_argument("--settings", required=True, help='JSON or @FILE: {"model": {…}, "training": {…}}')
-    parser.add_argument("--train", type=Path, required=True, help="folder of training instances")
-    parser.add_argument("--dev", type=Path, required=True, help="folder of validation instances")
+    parser.add_paths(train="folder of training instances", dev="folder of validation instances")
     parser.add_argument("--sentences", type=Path, help="folder of sentence pairs, for the task `pairs`")
     parser.add_argument("--monolingual", type=Path, help="folder of monolingual documents, for the task `restoration`")
     parser.add_argument("--monolingual-lang", help="language of --monolingual; default: the source language")
-    parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary file")
-    parser.add_argument("--pipeline", type=Path, required=True, help="text pipeline, stored in the model")
+    parser.add_paths(vocabulary="vocabulary file", pipeline="text pipeline, stored in the model")
     parser.add_argument("--init", type=Path, help="model file to start from")
     parser.add_argument("--seed", type=int, default=1, help="seed of initialization, order and dropout")
-    parser.add_argument("--checkpoints", type=Path, required=True, help="folder for checkpoints, to resume from")
-    parser.add_argument("--history", type=Path, required=True, help="CSV file to write")
-    parser.add_argument("--out", type=Path, required=True, help="model file to write")
+    parser.add_paths(checkpoints="folder for checkpoints, to resume from")
+    parser.add_paths(history="CSV file to write", out="model file to write")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads")
     parser.add_argument("--accelerator", choices=("auto", "cpu", "gpu"), default="auto", help="kind of device")
     parser.add_argument(
@@ -35,8 +35,6 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Train; after a signal the exit code is 128 + its number, and the next call resumes."""
-    from docmt.training.launching import LOST_PEER, is_lost_peer, launch
-
     if options.devices == 0:
         options.accelerator, options.devices = "cpu", 1
     n_devices = options.devices * options.nodes

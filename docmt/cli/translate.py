@@ -2,15 +2,20 @@
 
 import argparse
 import io
+import itertools
 import sys
 from pathlib import Path
 
 from docmt.cli.decode import add_device_options, choose_device
+from docmt.cli.options import Parser
+from docmt.decoding.settings import DecodingSettings
+from docmt.errors import UserError
+from docmt.files import read_lines, write_lines
 
 
-def add_commands(parser: argparse.ArgumentParser) -> None:
+def add_commands(parser: Parser) -> None:
     """Add the options."""
-    parser.add_argument("--model", type=Path, required=True, help="model file")
+    parser.add_paths(model="model file")
     parser.add_argument("--input", type=Path, help="UTF-8 text, one sentence per line, a blank line between documents")
     parser.add_argument("--output", type=Path, help="file to write (default: standard output)")
     parser.add_argument(
@@ -20,7 +25,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         "is one",
     )
     parser.add_argument("--discourse", type=Path, help="trees of the documents; by default, decode without trees")
-    parser.add_argument("--settings", default="{}", help="DecodingSettings as JSON or @FILE")
+    parser.add_settings("DecodingSettings")
     add_device_options(parser)
     parser.set_defaults(run=run)
 
@@ -28,11 +33,8 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """One output line per input line; blank lines stay where they are."""
     device = choose_device(options)
-    from docmt.decoding.settings import DecodingSettings
     from docmt.decoding.translation import Translator
     from docmt.discourse.documents import read_discourse
-    from docmt.errors import UserError
-    from docmt.files import write_lines
     from docmt.models.model_file import load_model
 
     settings = DecodingSettings.from_argument(options.settings, where="decoding")
@@ -65,23 +67,12 @@ def run(options: argparse.Namespace) -> None:
 
 def split_at_blanks(lines: list[str]) -> list[list[int]]:
     """The line numbers of each document: runs of lines that are not blank."""
-    documents: list[list[int]] = []
-    is_open = False
-    for number, line in enumerate(lines):
-        is_blank = not line.strip()
-        if not is_blank and not is_open:
-            documents.append([])
-        if not is_blank:
-            documents[-1].append(number)
-        is_open = not is_blank
-    return documents
+    groups = itertools.groupby(range(len(lines)), key=lambda number: not lines[number].strip())
+    return [list(numbers) for is_blank, numbers in groups if not is_blank]
 
 
 def _read(path: Path | None) -> list[str]:
     """The lines of a file or of standard input, without the CR of CRLF line ends."""
-    from docmt.errors import UserError
-    from docmt.files import read_lines
-
     if path is not None:
         lines = read_lines(path)
     else:

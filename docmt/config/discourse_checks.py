@@ -63,9 +63,8 @@ def _check_dataset(config: Config, dataset: str, trees: TreesRow, *, where: str)
 
 
 def _check_treebank(config: Config, treebank: str, *, where: str) -> None:
-    known = [*TREEBANKS, *config.corpora.controlled]
-    if treebank not in known:
-        raise UserError(f"{where}: no treebank {treebank!r}; {nearest(treebank, known)}")
+    known = dict.fromkeys([*TREEBANKS, *config.corpora.controlled])
+    look_up(known, treebank, where=where, what="treebank")
 
 
 def _check_trees_row(config: Config, trees: TreesRow, *, where: str) -> None:

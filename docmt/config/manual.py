@@ -24,10 +24,7 @@ def json_schema() -> str:
 
 def manual() -> str:
     """The reference of all keys as Markdown: one table per section."""
-    blocks = [_table("", Config)]
-    for path, cls in _sections():
-        blocks.append(_table(path, cls))
-    return "\n".join(blocks)
+    return "\n".join(_table(path, cls) for path, cls in _sections())
 
 
 def replace_manual(page: str, *, where: str) -> str:
@@ -40,7 +37,7 @@ def replace_manual(page: str, *, where: str) -> str:
 
 
 def _sections() -> Iterator[tuple[str, type[BaseModel]]]:
-    """The nested classes, each once, with the path of its keys; a model's settings come under `systems`."""
+    """The classes, each once, with the path of its keys; a model's settings come under `systems`."""
     seen: set[type[BaseModel]] = set()
     queue: list[tuple[str, type[BaseModel]]] = [("", Config)]
     while queue:
@@ -48,8 +45,7 @@ def _sections() -> Iterator[tuple[str, type[BaseModel]]]:
         if cls in seen:
             continue
         seen.add(cls)
-        if cls is not Config:
-            yield path, cls
+        yield path, cls
         fields = [(name, field.annotation) for name, field in cls.model_fields.items()]
         if path == "systems.NAME":
             fields.append(("model", ModelSettings))
@@ -124,14 +120,8 @@ def _schema_type(schema: dict[str, Any], definitions: dict[str, Any]) -> str:
     if kind == "object":
         below = schema.get("additionalProperties")
         return f"names → {_schema_type(below, definitions)}" if isinstance(below, dict) else "mapping"
-    names = {
-        "integer": "whole number",
-        "number": "number",
-        "string": "text",
-        "boolean": "true or false",
-        "null": "null",
-    }
-    return names.get(str(kind), "any") + _bounds(schema)
+    names = {"integer": "whole number", "string": "text", "boolean": "true or false"}
+    return names.get(str(kind), str(kind or "any")) + _bounds(schema)
 
 
 def _bounds(schema: dict[str, Any]) -> str:

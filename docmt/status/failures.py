@@ -26,8 +26,6 @@ class Failure:
     """A job that failed and has not succeeded since.
 
     Attributes:
-        rule: of the job.
-        stage: of the rule.
         name: of its log file.
         log: its log, relative to the study's folder.
         line: the last error in the log, or the closest thing to it.
@@ -51,10 +49,7 @@ def find_failures(folder: Path, workflow: Workflow, is_planned: Callable[[str, s
     that is running, was interrupted, or failed. It failed if the log ends with an error or Snakemake says so, unless
     it has been restarted since.
 
-    Args:
-        folder: of the study.
-        workflow: what Snakemake says.
-        is_planned: whether the job of a stage and a name still matters: False if its output exists or is not needed.
+    `is_planned` tells whether the job of a stage and a name still matters: not if its output exists or is not needed.
     """
     failures = []
     for log in sorted((folder / "logs").glob("*/*.log")):

@@ -26,11 +26,6 @@ class Stage:
     done: int
     all: int
 
-    @property
-    def is_done(self) -> bool:
-        """Whether all outputs exist."""
-        return self.done == self.all
-
 
 @dataclass(frozen=True)
 class StudyStatus:
@@ -66,19 +61,14 @@ class StudyStatus:
 
 
 def read_study(folder: Path, plan: Plan, *, configfiles: Sequence[Path] = ()) -> StudyStatus:
-    """Read the state of a study in a folder, which may be missing or empty.
-
-    Args:
-        folder: of the study.
-        plan: of the study.
-        configfiles: from which the plan was read, to be shown.
-    """
+    """Read the state of a study in a folder, which may be missing or empty; `configfiles` are only shown."""
     workflow = read_workflow(folder)
     queue = read_queue(folder)
     stages = [_stage(folder, name, targets, workflow) for name, targets in plan.targets().items()]
-    finished = {stage.name for stage in stages if stage.is_done}
+    finished = {stage.name for stage in stages if stage.done == stage.all}
     runs = {job_name(run) for run in list_runs(plan.config)}
-    unfinished = _unfinished_runs(folder, plan)
+    trained = plan.artifacts.trained
+    unfinished = {job_name(run) for run in trained if not (folder / run_folder(run) / "model.pt").exists()}
 
     def is_planned(stage: str, name: str) -> bool:
         if stage == OTHER:
@@ -98,9 +88,3 @@ def read_study(folder: Path, plan: Plan, *, configfiles: Sequence[Path] = ()) ->
 def _stage(folder: Path, name: str, targets: Iterable[str], workflow: Workflow) -> Stage:
     done = [(folder / target).exists() and target not in workflow.started for target in targets]
     return Stage(name, sum(done), len(done))
-
-
-def _unfinished_runs(folder: Path, plan: Plan) -> set[str]:
-    """The names of trainings without a model."""
-    trained = plan.artifacts.trained
-    return {job_name(run) for run in trained if not (folder / run_folder(run) / "model.pt").exists()}

@@ -2,7 +2,6 @@
 
 import contextlib
 import csv
-import json
 import math
 import platform
 import time
@@ -17,10 +16,13 @@ from docmt.config.systems import Run, training_settings
 from docmt.snakemake import Workflow, slurm_logs
 from docmt.status.cluster import Queue
 from docmt.status.failures import Failure
-from docmt.training.lock import is_running, read_running
+from docmt.training.lock import is_running, read_note
 
 FRESH_SECONDS = 600
 """A trainer on another host is considered alive if it recorded progress within this time."""
+
+KINDS = {"step": int, "epoch": int, "tokens_per_second": float, "dev_loss": float, "seconds": float}
+"""Columns of a trainer's history that are shown."""
 
 STATES = ("failed", "running", "queued", "interrupted", "waiting", "done")
 
@@ -30,9 +32,6 @@ class Training:
     """A training run.
 
     Attributes:
-        dataset: of the run.
-        system: of the run.
-        seed: of the run.
         state: `waiting` (not started), `queued` (in Slurm's queue), `running`, `interrupted` (resumes from its
             checkpoint), `failed` or `done`.
         step: updates made; None if it has not started.
@@ -84,14 +83,7 @@ def read_trainings(
     """The trainings of a plan in a study's folder, in the order of the configuration."""
     failed = {failure.name for failure in failures if failure.rule == "train"}
     return [
-        _read_training(
-            folder,
-            plan,
-            run,
-            workflow=workflow,
-            queue=queue,
-            is_failed=job_name(run) in failed,
-        )
+        _read_training(folder, plan, run, workflow=workflow, queue=queue, is_failed=job_name(run) in failed)
         for run in plan.artifacts.trained
     ]
 
@@ -101,7 +93,7 @@ def _read_training(
 ) -> Training:
     model = f"{run_folder(run)}/model.pt"
     checkpoints = _newest_checkpoints((folder / model).parent / "checkpoints")
-    note = read_running(checkpoints) if checkpoints else {}
+    note = read_note(checkpoints) if checkpoints else {}
     job = _find_job(folder, run, note, workflow.started.get(model))
     queued = queue.find(job)
     is_done = (folder / model).exists() and model not in workflow.started
@@ -175,11 +167,8 @@ def _is_alive(checkpoints: Path | None, note: dict[str, Any]) -> bool:
 
 def _read_progress(checkpoints: Path) -> dict[str, Any]:
     """The last progress that the trainer recorded; if there is none, its history."""
-    progress = _read_json(checkpoints / "progress.json") or _read_history(checkpoints / "history.csv")
-    kinds = {"step": int, "epoch": int} | dict.fromkeys(
-        ("tokens_per_second", "dev_loss", "best_loss", "seconds"), float
-    )
-    return {key: _as(kind, progress.get(key)) for key, kind in kinds.items()}
+    progress = read_note(checkpoints, "progress.json") or _read_history(checkpoints / "history.csv")
+    return {key: _as(kind, progress.get(key)) for key, kind in {**KINDS, "best_loss": float}.items()}
 
 
 def _read_history(path: Path) -> dict[str, Any]:
@@ -189,15 +178,10 @@ def _read_history(path: Path) -> dict[str, Any]:
             rows = list(csv.DictReader(file))
     except (OSError, UnicodeDecodeError, csv.Error):
         return {}
-    progress: dict[str, Any] = {}
-    losses = []
-    for row in rows:
-        for key, kind in (("step", int), ("epoch", int), ("tokens_per_second", float), ("seconds", float)):
-            if (value := _as(kind, row.get(key))) is not None:
-                progress[key] = value
-        if (loss := _as(float, row.get("dev_loss"))) is not None:
-            losses.append(loss)
-    return progress | ({"dev_loss": losses[-1], "best_loss": min(losses)} if losses else {})
+    columns = {key: [_as(kind, row.get(key)) for row in rows] for key, kind in KINDS.items()}
+    known = {key: [value for value in column if value is not None] for key, column in columns.items()}
+    progress = {key: values[-1] for key, values in known.items() if values}
+    return progress | ({"best_loss": min(known["dev_loss"])} if known["dev_loss"] else {})
 
 
 def _as(kind: type, value: Any) -> Any:
@@ -206,15 +190,6 @@ def _as(kind: type, value: Any) -> Any:
     except (TypeError, ValueError):
         return None
     return kind(number) if math.isfinite(number) else None
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    """A note of the trainer; empty if there is none, or if it is malformed."""
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _eta(progress: dict[str, Any], max_steps: int | None) -> float | None:

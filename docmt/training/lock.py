@@ -71,7 +71,7 @@ class FolderLock:
         }
 
     def _refusal(self) -> str:
-        holder = read_running(self.path.parent)
+        holder = read_note(self.path.parent)
         job = holder.get("job")
         stop = f"`scancel {job}`" if job else f"`kill {holder.get('pid', 'PID')}` there"
         return (
@@ -81,10 +81,10 @@ class FolderLock:
         )
 
 
-def read_running(folder: Path) -> dict[str, Any]:
-    """Read `running.json`, whether its writer is still alive or not; empty if there is none."""
+def read_note(folder: Path, name: str = FILE_NAME) -> dict[str, Any]:
+    """Read what a trainer noted in a folder, whether it is still alive or not; empty if there is no such file."""
     try:
-        content = json.loads((Path(folder) / FILE_NAME).read_text("utf-8"))
+        content = json.loads((Path(folder) / name).read_text("utf-8"))
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}
@@ -104,7 +104,7 @@ def is_running(folder: Path) -> bool:
     except BlockingIOError:
         return True
     except OSError:
-        return bool(read_running(folder))
+        return bool(read_note(folder))
     finally:
         os.close(file)
     return False

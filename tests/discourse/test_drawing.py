@@ -1,6 +1,5 @@
 """Pictures of trees: well-formed SVG that shows every EDU and arc, whatever the text and the shape of the tree."""
 
-import argparse
 import itertools
 import xml.etree.ElementTree as ElementTree
 
@@ -8,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from docmt.cli.discourse_pictures import add_picture_commands
+from docmt.cli.main import build_parser
 from docmt.discourse.dependencies import NO_HEAD, DependencyTree
 from docmt.discourse.documents import DiscourseDocument, Edu, write_discourse
 from docmt.discourse.drawing import constituents, page, svg
@@ -189,9 +188,7 @@ def test_constituents_begin_left_of_their_children():
 
 
 def run(*arguments):
-    parser = argparse.ArgumentParser()
-    add_picture_commands(parser.add_subparsers(required=True))
-    options = parser.parse_args([str(argument) for argument in arguments])
+    options = build_parser("discourse").parse_args(["discourse", *map(str, arguments)])
     options.run(options)
 
 

@@ -1,6 +1,5 @@
 """Statistics of trees: counted by hand, against a plain count, and on documents without one tree or the other."""
 
-import argparse
 import csv
 import os
 from pathlib import Path
@@ -9,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from docmt.cli.discourse_pictures import add_picture_commands
+from docmt.cli.main import build_parser
 from docmt.discourse.dependencies import NO_HEAD, DependencyTree, depths, merge_to_sentences
 from docmt.discourse.documents import DiscourseDocument, Edu, edus_of_starts, write_discourse
 from docmt.discourse.statistics import gather_statistics
@@ -170,9 +169,7 @@ def test_statistics_equal_a_plain_count(found):
 
 
 def run(*arguments):
-    parser = argparse.ArgumentParser()
-    add_picture_commands(parser.add_subparsers(required=True))
-    options = parser.parse_args([str(argument) for argument in arguments])
+    options = build_parser("discourse").parse_args(["discourse", *map(str, arguments)])
     options.run(options)
 
 

@@ -1,6 +1,5 @@
 """`docmt discourse train-parser`, `evaluate-parser`, `parse`: files in, files out, one line for mistakes."""
 
-import argparse
 import json
 import logging
 import shutil
@@ -11,7 +10,7 @@ import torch
 from parsing_fixtures import COARSE, StandInSegmenter, complete_units, random_document, save_tiny_segmenter
 
 from docmt.checksums import forget
-from docmt.cli.discourse_parser import add_parser_commands
+from docmt.cli.main import build_parser
 from docmt.discourse.documents import read_discourse, write_discourse
 from docmt.discourse.parsing.layout import DocumentLayout
 from docmt.discourse.parsing.loading import load_parser
@@ -35,9 +34,7 @@ SETTINGS = {
 
 
 def run(*arguments):
-    parser = argparse.ArgumentParser()
-    add_parser_commands(parser.add_subparsers(required=True))
-    options = parser.parse_args(list(map(str, arguments)))
+    options = build_parser("discourse").parse_args(["discourse", *map(str, arguments)])
     options.run(options)
 
 

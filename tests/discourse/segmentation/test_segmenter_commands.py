@@ -1,13 +1,12 @@
 """`docmt discourse train-segmenter`, `evaluate-segmenter` and `segment`."""
 
-import argparse
 import json
 
 import pytest
 from segmenter_fixtures import EXAMPLES, TINY
 from test_segmenter_training import write_examples
 
-from docmt.cli.discourse_segmenter import add_segmenter_commands
+from docmt.cli.main import build_parser
 from docmt.corpora.documents import DocumentIndex, write_index
 from docmt.discourse.documents import DiscourseDocument, Edu, edus_of_starts, read_discourse, write_discourse
 from docmt.discourse.segmentation.evaluation import evaluate_text
@@ -16,9 +15,7 @@ from docmt.files import read_json, write_lines
 
 
 def run(*arguments):
-    parser = argparse.ArgumentParser()
-    add_segmenter_commands(parser.add_subparsers())
-    options = parser.parse_args([str(argument) for argument in arguments])
+    options = build_parser("discourse").parse_args(["discourse", *map(str, arguments)])
     options.run(options)
 
 

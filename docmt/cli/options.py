@@ -1,0 +1,43 @@
+"""How the modules of the command line declare commands, and the options that many commands share."""
+
+import argparse
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+
+class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
+    """Help texts with defaults, where there are any."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        if action.default is None or action.default is argparse.SUPPRESS or action.required:
+            return action.help
+        return super()._get_help_string(action)
+
+
+class Parser(argparse.ArgumentParser):
+    """The parser of a command or of a group of commands."""
+
+    def __init__(self, **keywords: Any) -> None:
+        super().__init__(formatter_class=HelpFormatter, **keywords)
+
+    @cached_property
+    def commands(self) -> "argparse._SubParsersAction[Parser]":
+        """The commands of a group."""
+        return self.add_subparsers(dest="subcommand", required=True, metavar="COMMAND", parser_class=Parser)
+
+    def add_command(self, name: str, run: Callable[[argparse.Namespace], int | None], summary: str) -> "Parser":
+        """Add a command to a group; it calls `run`, which returns the exit code or None for success."""
+        command = self.commands.add_parser(name, help=summary, description=summary)
+        command.set_defaults(run=run)
+        return command
+
+    def add_paths(self, **purposes: str) -> None:
+        """Add required options that take one path each: `out="file to write"` adds `--out`."""
+        for name, purpose in purposes.items():
+            self.add_argument(f"--{name.replace('_', '-')}", type=Path, required=True, help=purpose)
+
+    def add_settings(self, settings: str) -> None:
+        """Add `--settings`, which takes the values of a class of settings."""
+        self.add_argument("--settings", default="{}", help=f"{settings} as JSON or @FILE")
