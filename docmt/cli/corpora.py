@@ -36,7 +36,7 @@ def _add(commands: argparse._SubParsersAction, name: str, run, summary: str) -> 
 
 
 def _add_list(commands: argparse._SubParsersAction) -> None:
-    command = _add(commands, "list", _list, "print the catalogue as a table")
+    command = _add(commands, "list", _list, "print the catalog as a table")
     command.add_argument("--json", action="store_true", help="print JSON instead")
 
 
@@ -45,7 +45,7 @@ def _add_mirror(command: argparse.ArgumentParser) -> None:
         "--mirror",
         metavar="DIR",
         default=os.environ.get(MIRROR_VARIABLE) or None,
-        help=f"folder that holds the files of the catalogue; or set ${MIRROR_VARIABLE}",
+        help=f"folder with the files of the catalog; or set ${MIRROR_VARIABLE}",
     )
 
 
@@ -61,7 +61,7 @@ def _add_one_or_two_languages(command: argparse.ArgumentParser, other: str) -> N
 
 def _add_fetch(commands: argparse._SubParsersAction) -> None:
     command = _add(commands, "fetch", _fetch, "fetch and verify the files of a corpus, from a mirror or the network")
-    command.add_argument("--corpus", required=True, metavar="NAME", help="name in the catalogue")
+    command.add_argument("--corpus", required=True, metavar="NAME", help="name in the catalog")
     command.add_argument("--splits", nargs="+", metavar="SPLIT", help="only these splits")
     command.add_argument("--out", required=True, metavar="FOLDER", help="folder for the files, uncompressed")
     _add_mirror(command)
@@ -70,7 +70,7 @@ def _add_fetch(commands: argparse._SubParsersAction) -> None:
 def _add_read(commands: argparse._SubParsersAction) -> None:
     command = _add(commands, "read", _read, "read a split; write text, document index and counts")
     which = command.add_mutually_exclusive_group(required=True)
-    which.add_argument("--corpus", metavar="NAME", help="name in the catalogue")
+    which.add_argument("--corpus", metavar="NAME", help="name in the catalog")
     which.add_argument("--spec", metavar="S", help="description of your own files, JSON text or @FILE")
     command.add_argument("--split", required=True, help="name of the split")
     _add_one_or_two_languages(command, "or the language of a monolingual corpus")
@@ -103,14 +103,14 @@ def _add_overlap(commands: argparse._SubParsersAction) -> None:
 
 def _add_suite(commands: argparse._SubParsersAction) -> None:
     command = _add(commands, "suite", _suite, "convert a published contrastive test set")
-    command.add_argument("--corpus", required=True, metavar="NAME", help="name in the catalogue")
+    command.add_argument("--corpus", required=True, metavar="NAME", help="name in the catalog")
     command.add_argument("--split", default="test", help="name of the split")
     command.add_argument("--files", required=True, metavar="FOLDER", help="folder with the files as fetched")
     command.add_argument("--out", required=True, metavar="FILE.jsonl", help="one item per line")
 
 
 def _add_check(commands: argparse._SubParsersAction) -> None:
-    command = _add(commands, "check", _check, "read everything that a mirror holds and compare it with the catalogue")
+    command = _add(commands, "check", _check, "read everything in a mirror and compare the counts with the catalog")
     command.add_argument("--corpora", nargs="+", metavar="NAME", help="only these corpora")
     _add_mirror(command)
 

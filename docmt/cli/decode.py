@@ -10,11 +10,13 @@ from docmt.cli.main import HelpFormatter
 def add_commands(parser: argparse.ArgumentParser) -> None:
     """Add `translate` and `contrast`."""
     commands = parser.add_subparsers(dest="subcommand", required=True, metavar="COMMAND")
-    translate = commands.add_parser("translate", help="beam search over instances", formatter_class=HelpFormatter)
+    translate = commands.add_parser(
+        "translate", help="translate instances by beam search", formatter_class=HelpFormatter
+    )
     translate.add_argument("--instances", type=Path, required=True, help="folder of instances")
     translate.set_defaults(run=run_translate)
     contrast = commands.add_parser(
-        "contrast", help="log probabilities of every candidate of a test set", formatter_class=HelpFormatter
+        "contrast", help="log probability of each candidate of a contrastive test set", formatter_class=HelpFormatter
     )
     contrast.add_argument("--suite", type=Path, required=True, help="contrastive test set, JSON lines")
     contrast.add_argument("--discourse", type=Path, help="trees of the source documents, one per item")

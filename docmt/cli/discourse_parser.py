@@ -16,10 +16,10 @@ def add_parser_commands(commands: argparse._SubParsersAction) -> None:
     summary = "train an RST parser on gold trees"
     train = commands.add_parser("train-parser", help=summary, description=summary, formatter_class=HelpFormatter)
     train.add_argument("--settings", default="{}", help="ParserSettings as JSON or @FILE")
-    train.add_argument("--train", type=Path, required=True, metavar="PREFIX", help="PREFIX.discourse.jsonl")
-    train.add_argument("--dev", type=Path, required=True, metavar="PREFIX", help="PREFIX.discourse.jsonl")
+    train.add_argument("--train", type=Path, required=True, metavar="PREFIX", help="reads PREFIX.discourse.jsonl")
+    train.add_argument("--dev", type=Path, required=True, metavar="PREFIX", help="reads PREFIX.discourse.jsonl")
     train.add_argument("--segmenter", type=Path, help="segmenter model whose word states or syntax the parser reads")
-    train.add_argument("--seed", type=int, default=1, help="of everything random")
+    train.add_argument("--seed", type=int, default=1, help="seed of all random numbers")
     train.add_argument("--out", type=Path, required=True, help="model file to write")
     train.set_defaults(run=run_train)
     summary = "score a parser on gold trees"

@@ -21,13 +21,13 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="subcommand", required=True, metavar="COMMAND")
 
     scores = commands.add_parser(
-        "scores", help="score one run by all metrics of the settings", formatter_class=HelpFormatter
+        "scores", help="score one run with all metrics of the settings", formatter_class=HelpFormatter
     )
     _add_hypotheses_options(scores)
     scores.set_defaults(run=run_scores)
 
     pronouns = commands.add_parser(
-        "pronouns", help="only the accuracy of pronouns (APT) of one run", formatter_class=HelpFormatter
+        "pronouns", help="score only the pronouns of one run (APT)", formatter_class=HelpFormatter
     )
     _add_hypotheses_options(pronouns)
     pronouns.add_argument(
@@ -46,14 +46,14 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     contrast.set_defaults(run=run_contrast)
 
     compare = commands.add_parser(
-        "compare", help="paired significance test between systems", formatter_class=HelpFormatter
+        "compare", help="test whether systems differ significantly (paired tests)", formatter_class=HelpFormatter
     )
     _add_text_options(compare)
     compare.add_argument(
         "--hypotheses", nargs="+", required=True, metavar="[NAME=]FILE", help="systems; the first is the baseline"
     )
     compare.add_argument("--test", choices=("bootstrap", "randomization"), default="bootstrap", help="kind of test")
-    compare.add_argument("--samples", type=int, default=1000, help="resamples or trials")
+    compare.add_argument("--samples", type=int, default=1000, help="number of resamples or trials")
     compare.add_argument("--out", type=Path, help="also write the table to this CSV file")
     compare.set_defaults(run=run_compare)
 
@@ -108,7 +108,7 @@ def run_pronouns(options: argparse.Namespace) -> None:
 
     test = _read_test(options)
     if not is_aligned(test.hypotheses):
-        raise UserError(f"{options.hypotheses}: APT needs hypotheses that are aligned by sentences")
+        raise UserError(f"{options.hypotheses}: APT needs hypotheses that are aligned sentence by sentence")
     if options.alignments:
         rows = score_aligned_pronouns(
             test.hypotheses,
@@ -182,7 +182,7 @@ def run_compare(options: argparse.Namespace) -> None:
 
     settings = EvaluationSettings.from_argument(options.settings, where="evaluation")
     if options.samples < 1:
-        raise UserError(f"--samples {options.samples}: at least 1 is needed")
+        raise UserError(f"--samples {options.samples}: must be at least 1")
     index, reference = read_reference(options.prefix, src_lang=options.src_lang, tgt_lang=options.tgt_lang)
     systems = {}
     for argument in options.hypotheses:

@@ -10,7 +10,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     """Add `build` and `statistics`."""
     commands = parser.add_subparsers(dest="subcommand", required=True, metavar="COMMAND")
     build = commands.add_parser(
-        "build", help="split a parallel or a monolingual text into instances", formatter_class=HelpFormatter
+        "build", help="cut a parallel or monolingual text into instances", formatter_class=HelpFormatter
     )
     build.add_argument("--settings", default="{}", help="InstancesSettings as JSON or @FILE")
     build.add_argument(

@@ -16,7 +16,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     gather.set_defaults(run=run_gather)
 
     table = commands.add_parser(
-        "table", help="make one table laid out like one in a paper", formatter_class=HelpFormatter
+        "table", help="make one table of the study, laid out as in a paper", formatter_class=HelpFormatter
     )
     _add_settings(table)
     table.add_argument("--name", required=True, help="key of the table in the settings' `tables`")
@@ -29,7 +29,9 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     render = commands.add_parser("render", help="make tables, pictures and the page", formatter_class=HelpFormatter)
     _add_settings(render)
     render.add_argument("--scores", type=Path, required=True, help="the long table of `docmt report gather`")
-    render.add_argument("--manifest", default='{"runs": {}}', help="Manifest as JSON or @FILE: the other files to read")
+    render.add_argument(
+        "--manifest", default='{"runs": {}}', help="other files to read (docs/report.md): JSON or @FILE"
+    )
     render.add_argument("--out", type=Path, required=True, help="folder to write into")
     render.set_defaults(run=run_render)
 

@@ -38,7 +38,7 @@ def _add_stages(commands: argparse._SubParsersAction) -> None:
     _add_settings(learn_truecaser)
     _add_files(learn_truecaser, several=True)
 
-    truecase = _add(commands, "truecase", "write the first word of a line as inside sentences", run_truecase)
+    truecase = _add(commands, "truecase", "write the first word of a line as inside a sentence", run_truecase)
     truecase.add_argument("--model", type=Path, required=True, help="truecaser file")
     _add_files(truecase)
     _add_jobs(truecase)
@@ -69,7 +69,7 @@ def _add_pipeline(commands: argparse._SubParsersAction) -> None:
     _add_settings(pack)
     pack.add_argument("--src-lang", required=True, help="source language code")
     pack.add_argument("--tgt-lang", required=True, help="target language code")
-    pack.add_argument("--truecasers", type=Path, nargs=2, required=True, metavar="FILE", help="of source and target")
+    pack.add_argument("--truecasers", type=Path, nargs=2, required=True, metavar="FILE", help="source and target")
     pack.add_argument("--codes", type=Path, required=True, help="file of BPE merges")
     pack.add_argument("--out", type=Path, required=True, help="file to write")
 

@@ -73,8 +73,8 @@ def test_sentences_of_a_treebank(tmp_path):
     [
         ({"reader": "jsonl"}, '{"id": "a"}\n', "line 1: document a: `sentences` must be a list"),
         ({"reader": "jsonl"}, '{"id": "a", "sentences": ["A"]}\n{"id": 3}\n', "line 2: an object with"),
-        ({"reader": "jsonl"}, "", "holds no sentences"),
-        ({"reader": "blank_lines"}, "\n\n", "holds no sentences"),
+        ({"reader": "jsonl"}, "", "contains no sentences"),
+        ({"reader": "blank_lines"}, "\n\n", "contains no sentences"),
         ({"reader": "marked_lines"}, "A\n", "before the first '<d>' line"),
         ({"reader": "single_lines"}, "A\n", "cannot be read as documents of one language"),
         ({"reader": "conllu"}, "A\n", "not a tar"),

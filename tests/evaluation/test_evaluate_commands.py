@@ -77,7 +77,7 @@ def test_pronouns_with_alignments_by_hand(tmp_path, text, capsys):
     ]
     write_hypotheses(path, ["Ich sehe sie ."] * 12, aligned=False)
     assert main(["evaluate", "pronouns", *options, *alignments]) == 2
-    assert "APT needs hypotheses that are aligned by sentences" in capsys.readouterr().err
+    assert "APT needs hypotheses that are aligned sentence by sentence" in capsys.readouterr().err
 
 
 def test_contrast_keeps_the_provenance_of_decoding(tmp_path):

@@ -174,7 +174,7 @@ def test_what_is_missing_is_said_in_one_line_and_gives_no_number(monkeypatch, ca
     arguments = {"settings": EvaluationSettings(), "src_lang": "en"}
     for tgt_lang, reason in (
         ("de", "no aligner"),
-        ("ru", "no lists of pronouns for en-ru (there are for en-de, zh-en)"),
+        ("ru", "no lists of pronouns for en-ru (only for en-de, zh-en)"),
     ):
         rows = score_pronouns(make_hypotheses(HYPOTHESES), SOURCE, REFERENCE, tgt_lang=tgt_lang, **arguments)
         assert [(row["metric"], row["value"], row["n"]) for row in rows] == [("APT", None, 0)]
