@@ -81,7 +81,7 @@ def test_short_documents_are_left_out_and_counted():
 
 
 def test_a_limit_above_every_document_is_refused():
-    with pytest.raises(UserError, match="min_document_tokens 100"):
+    with pytest.raises(UserError, match=r"min_document_tokens \(100\)"):
         build([repeated(3)], min_document_tokens=100)
 
 
