@@ -1,4 +1,4 @@
-# The two commands that a newcomer needs: `make demo` and `make test`. Each creates .venv if it is missing.
+# To get started: `make demo` and `make test`. Every target that needs .venv creates it if it is missing.
 
 VENV := .venv
 STAMP := $(VENV)/installed
@@ -15,21 +15,21 @@ help:
 	@echo "make test       run the tests"
 	@echo "make test-slow  run the tests that take minutes"
 	@echo "make test-gpu   run the tests that need a CUDA device"
-	@echo "make test-slurm run the tests that start a Slurm of one node (as root, with slurmctld, slurmd and munge installed)"
-	@echo "make lint       check style and types of Python files and style of Snakemake files"
+	@echo "make test-slurm run the tests that start a one-node Slurm cluster (as root; needs slurmctld, slurmd and munge)"
+	@echo "make lint       check the types and style of Python files, and the style of Snakemake files"
 	@echo "make format     reformat Python and Snakemake files"
 	@echo "make bench      run the benchmarks"
-	@echo "make docs       write the generated parts of docs/"
-	@echo "make clean      delete results, logs and caches; keeps downloads and .venv"
+	@echo "make docs       update the generated parts of docs/"
+	@echo "make clean      delete results, logs and caches, but not downloads and .venv"
 
-# Rebuilt when the lock or pyproject.toml changes. The stamp comes last, so an interrupted installation is completed.
+# Rebuilt when the lock or pyproject.toml changes. The stamp is touched last, so an interrupted installation is repeated.
 $(STAMP): requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "make: cannot find Python 3.11 or newer with venv and ensurepip:" \
 		"install it, or point to it: make PYTHON=/path/to/python3" >&2; exit 2; }
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet -r requirements.lock
 	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet --no-deps -e .
-	@# Aligns words for the accuracy of pronouns. Not in the lock: it is compiled, and everything else works without it.
+	@# The word aligner for APT. Not in the lock: it has to be compiled, and everything else works without it.
 	@$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet eflomal==2.0.0 2> $(VENV)/eflomal.log || \
 		echo "make: cannot install eflomal (see $(VENV)/eflomal.log): the metric APT will be unavailable" >&2
 	touch $@

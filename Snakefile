@@ -12,11 +12,11 @@ from docmt.snakemake import ignore_code_changes, keep_asking_squeue
 
 min_version("9.0")
 
-# Stage versions decide what a new docmt rebuilds, not the wording of its shell commands.
+# What a new version of docmt rebuilds is decided by stage versions, not by the wording of shell commands.
 ignore_code_changes(workflow)
 
 
-# A config given with --configfile stands alone; without one, the demo's is taken.
+# A config given with --configfile is complete by itself; without one, the demo's is used.
 if not workflow.overwrite_configfiles:
 
     configfile: Path(workflow.basedir) / "config" / "config.yaml"
@@ -28,8 +28,8 @@ except UserError as error:
     raise WorkflowError(str(error)) from None
 
 
-# Rules with `localrule: True` run where Snakemake runs: they fetch, or take seconds. Rules name memory and minutes where
-# they need more than the defaults of the profile.
+# Rules with `localrule: True` run where Snakemake runs: they download, or take seconds. Rules state memory and minutes
+# only if they need more than the defaults of the profile.
 wildcard_constraints:
     corpus="[^/]+",
     dataset=plan.names("datasets"),
@@ -74,12 +74,12 @@ rule all:
 
 
 rule demo:
-    """The same, under the name of the default config."""
+    """Everything, under the name of the default study."""
     input:
         rules.all.input,
 
 
-# One target per stage. One system or dataset alone: its scores.csv, see docs/workflow.md.
+# One target per stage. For one system or dataset alone, ask for its scores.csv (docs/workflow.md).
 
 
 rule corpora:
@@ -89,7 +89,7 @@ rule corpora:
 
 
 rule text:
-    """Subwords, vocabularies, and how much of the text is restored from them."""
+    """Subwords, vocabularies, and the share of lines restored from subwords."""
     input:
         plan.targets()["text"],
 

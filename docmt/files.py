@@ -176,7 +176,7 @@ def write_lines(path: Path, lines: Iterable[str], *, checksum: bool = True) -> N
     with atomic_writer(path, checksum=checksum) as file:
         for line in lines:
             if "\n" in line:
-                raise ValueError(f"{path}: a line must not hold a line end: {line!r}")
+                raise ValueError(f"{path}: a line must not contain a line end: {line!r}")
             file.write(line + "\n")
 
 

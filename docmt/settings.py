@@ -52,7 +52,7 @@ NAME = r"[A-Za-z0-9][A-Za-z0-9_-]*"
 def check_name(name: str) -> str:
     """Return a valid name unchanged. Raises ValueError if it is invalid."""
     if not re.fullmatch(NAME, name):
-        raise ValueError("a name may hold only letters, digits, '_' and '-', because it becomes part of paths")
+        raise ValueError("a name may contain only letters, digits, '_' and '-', because it becomes part of paths")
     return name
 
 

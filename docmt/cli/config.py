@@ -36,7 +36,7 @@ def run_check(options: argparse.Namespace) -> None:
         except UserError as error:
             raise UserError(str(error) if str(error).startswith(str(file)) else f"{file}: {error}") from None
         n_datasets, n_systems, n_runs = len(config.datasets), len(config.systems), len(list_runs(config))
-        print(f"{file}: fine ({n_datasets} datasets, {n_systems} systems, {n_runs} runs)")
+        print(f"{file}: valid ({n_datasets} datasets, {n_systems} systems, {n_runs} runs)")
 
 
 def run_show(options: argparse.Namespace) -> None:

@@ -22,19 +22,19 @@ MIRROR_VARIABLE = "DOCMT_MIRROR"
 
 def add_commands(parser: Parser) -> None:
     """Add the subcommands of `docmt corpora`."""
-    listing = parser.add_command("list", _list, "print the catalogue as a table")
+    listing = parser.add_command("list", _list, "print the catalog as a table")
     listing.add_argument("--json", action="store_true", help="print JSON instead")
 
     summary = "fetch and verify the files of a corpus, from a mirror or the network"
     fetch = parser.add_command("fetch", _fetch, summary)
-    fetch.add_argument("--corpus", required=True, metavar="NAME", help="name in the catalogue")
+    fetch.add_argument("--corpus", required=True, metavar="NAME", help="name in the catalog")
     fetch.add_argument("--splits", nargs="+", metavar="SPLIT", help="only these splits")
     _add_path(fetch, "--out", "FOLDER", "folder for the files, uncompressed")
     _add_mirror(fetch)
 
     read = parser.add_command("read", _read, "read a split; write text, document index and counts")
     which = read.add_mutually_exclusive_group(required=True)
-    which.add_argument("--corpus", metavar="NAME", help="name in the catalogue")
+    which.add_argument("--corpus", metavar="NAME", help="name in the catalog")
     which.add_argument("--spec", metavar="S", help="description of your own files, JSON text or @FILE")
     read.add_argument("--split", required=True, help="name of the split")
     _add_languages(read, "or the language of a monolingual corpus")
@@ -59,12 +59,12 @@ def add_commands(parser: Parser) -> None:
     _add_path(overlap, "--out", "FILE.json", "the counts")
 
     suite = parser.add_command("suite", _suite, "convert a published contrastive test set")
-    suite.add_argument("--corpus", required=True, metavar="NAME", help="name in the catalogue")
+    suite.add_argument("--corpus", required=True, metavar="NAME", help="name in the catalog")
     suite.add_argument("--split", default="test", help="name of the split")
     _add_path(suite, "--files", "FOLDER", "folder with the files as fetched")
     _add_path(suite, "--out", "FILE.jsonl", "one item per line")
 
-    check = parser.add_command("check", _check, "read everything that a mirror holds and compare it with the catalogue")
+    check = parser.add_command("check", _check, "read everything in a mirror and compare the counts with the catalog")
     check.add_argument("--corpora", nargs="+", metavar="NAME", help="only these corpora")
     _add_mirror(check)
 
@@ -78,7 +78,7 @@ def _add_mirror(command: Parser) -> None:
         "--mirror",
         metavar="DIR",
         default=os.environ.get(MIRROR_VARIABLE) or None,
-        help=f"folder that holds the files of the catalogue; or set ${MIRROR_VARIABLE}",
+        help=f"folder with the files of the catalog; or set ${MIRROR_VARIABLE}",
     )
 
 

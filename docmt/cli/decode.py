@@ -13,9 +13,11 @@ from docmt.provenance import describe, write_job_facts
 
 def add_commands(parser: Parser) -> None:
     """Add `translate` and `contrast`."""
-    translate = parser.add_command("translate", run_translate, "beam search over instances")
+    translate = parser.add_command("translate", run_translate, "translate instances by beam search")
     translate.add_paths(instances="folder of instances")
-    contrast = parser.add_command("contrast", run_contrast, "log probabilities of every candidate of a test set")
+    contrast = parser.add_command(
+        "contrast", run_contrast, "log probability of each candidate of a contrastive test set"
+    )
     contrast.add_paths(suite="contrastive test set, JSON lines")
     contrast.add_argument("--discourse", type=Path, help="trees of the source documents, one per item")
     for command in (translate, contrast):

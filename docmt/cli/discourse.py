@@ -62,9 +62,9 @@ def _add_parser_commands(commands: Parser) -> None:
     train = commands.add_command("train-parser", run_train_parser, "train an RST parser on gold trees")
     train.add_settings("ParserSettings")
     for option in ("--train", "--dev"):
-        train.add_argument(option, type=Path, required=True, metavar="PREFIX", help="PREFIX.discourse.jsonl")
+        train.add_argument(option, type=Path, required=True, metavar="PREFIX", help="reads PREFIX.discourse.jsonl")
     train.add_argument("--segmenter", type=Path, help="segmenter model whose word states or syntax the parser reads")
-    train.add_argument("--seed", type=int, default=1, help="of everything random")
+    train.add_argument("--seed", type=int, default=1, help="seed of all random numbers")
     train.add_paths(out="model file to write")
     evaluate = commands.add_command("evaluate-parser", run_evaluate_parser, "score a parser on gold trees")
     evaluate.add_argument("--parser", required=True, help=PARSER_HELP)

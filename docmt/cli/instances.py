@@ -10,7 +10,7 @@ from docmt.files import atomic_writer
 
 def add_commands(parser: Parser) -> None:
     """Add `build` and `statistics`."""
-    build = parser.add_command("build", run_build, "split a parallel or a monolingual text into instances")
+    build = parser.add_command("build", run_build, "cut a parallel or monolingual text into instances")
     build.add_settings("InstancesSettings")
     summary = "subwords, one sentence per line: source and target, or one file of monolingual text"
     build.add_argument("--texts", type=Path, nargs="+", required=True, metavar="FILE", help=summary)

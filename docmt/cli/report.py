@@ -16,7 +16,7 @@ def add_commands(parser: Parser) -> None:
     _add_score_files(gather)
     gather.add_paths(out="CSV file to write")
 
-    table = parser.add_command("table", run_table, "make one table laid out like one in a paper")
+    table = parser.add_command("table", run_table, "make one table of the study, laid out as in a paper")
     _add_settings(table)
     table.add_argument("--name", required=True, help="key of the table in the settings' `tables`")
     _add_score_files(table)
@@ -25,7 +25,9 @@ def add_commands(parser: Parser) -> None:
     render = parser.add_command("render", run_render, "make tables, pictures and the page")
     _add_settings(render)
     render.add_paths(scores="the long table of `docmt report gather`")
-    render.add_argument("--manifest", default='{"runs": {}}', help="Manifest as JSON or @FILE: the other files to read")
+    render.add_argument(
+        "--manifest", default='{"runs": {}}', help="other files to read (docs/report.md): JSON or @FILE"
+    )
     render.add_paths(out="folder to write into")
 
 

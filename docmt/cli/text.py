@@ -24,7 +24,7 @@ def add_commands(parser: Parser) -> None:
     learn_truecaser.add_settings("TextSettings")
     _add_files(learn_truecaser)
 
-    truecase = parser.add_command("truecase", run_truecase, "write the first word of a line as inside sentences")
+    truecase = parser.add_command("truecase", run_truecase, "write the first word of a line as inside a sentence")
     truecase.add_paths(model="truecaser file")
     _add_file(truecase)
     _add_jobs(truecase)
@@ -48,7 +48,7 @@ def add_commands(parser: Parser) -> None:
     pack.add_settings("TextSettings")
     pack.add_argument("--src-lang", required=True, help="source language code")
     pack.add_argument("--tgt-lang", required=True, help="target language code")
-    pack.add_argument("--truecasers", type=Path, nargs=2, required=True, metavar="FILE", help="of source and target")
+    pack.add_argument("--truecasers", type=Path, nargs=2, required=True, metavar="FILE", help="source and target")
     pack.add_paths(codes="file of BPE merges", out="file to write")
 
     restore = parser.add_command("restore", run_restore, "restore sentences from subwords")

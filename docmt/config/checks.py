@@ -34,7 +34,7 @@ def check_config(config: Config) -> None:
     if not runs:
         raise UserError("config.systems: no system is trained on any dataset; see systems.*.datasets")
     if not any(config.systems[run.system].scored for run in runs):
-        raise UserError("config.systems: no system is scored: leave scored out of one of them")
+        raise UserError("config.systems: no system is scored: remove `scored: false` from one of them")
     _check_report(config)
 
 
@@ -59,7 +59,7 @@ def _check_dataset(config: Config, name: str, dataset: DatasetSettings) -> None:
             if reference in references[references.index(reference) + 1 :]:
                 raise UserError(f"{where}.{part}: duplicate {reference!r}")
             if "train" in (held.get(reference), part) and held.get(reference, part) != part:
-                raise UserError(f"{where}.train and {where}.{part} both hold {reference!r}; keep one")
+                raise UserError(f"{where}.train and {where}.{part} both contain {reference!r}; keep one")
             held.setdefault(reference, part)
     names: dict[str, str] = {}
     for reference in dataset.suites:
@@ -95,7 +95,7 @@ def _check_pretraining(config: Config, dataset: DatasetSettings, *, where: str) 
             if references.count(reference) > 1:
                 raise UserError(f"{where}.{part}: duplicate {reference!r}")
             if reference in tested:
-                raise UserError(f"{where}.{part} and {where}.{tested[reference]} both hold {reference!r}; keep one")
+                raise UserError(f"{where}.{part} and {where}.{tested[reference]} both contain {reference!r}; keep one")
 
 
 def _check_system(config: Config, name: str, system: SystemSettings) -> None:

@@ -24,7 +24,7 @@ def _split_reference(reference: str) -> str:
 
 def _language(code: str) -> str:
     if not re.fullmatch(r"[a-z]{2,3}", code):
-        raise ValueError("a language is a code of two or three lower-case letters, such as en")
+        raise ValueError("a language is a code of two or three lowercase letters, such as en")
     return code
 
 

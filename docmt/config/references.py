@@ -59,7 +59,7 @@ def check_monolingual(config: Config, reference: str, *, lang: str, where: str) 
     _check_name(config, reference, generated=CONTROLLED_SPLITS, readers=readers, where=where)
     if lang not in languages:
         raise UserError(
-            f"{where}: corpus {corpus!r} is in {' and '.join(languages)}, but the monolingual documents are to be in "
+            f"{where}: corpus {corpus!r} is in {' and '.join(languages)}, but the monolingual documents must be in "
             f"{lang} (monolingual_lang, or else src_lang)"
         )
 

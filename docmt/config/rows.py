@@ -14,14 +14,14 @@ SENTENCES, MONOLINGUAL = "sentences", "monolingual"
 
 
 class CorporaSettings(Settings):
-    """Sources of documents besides docmt's catalogue (`docmt corpora list`)."""
+    """Sources of documents besides docmt's catalog (`docmt corpora list`)."""
 
     mirror: str | None = None
-    """Folder to copy the catalogue's files from, in place of downloading them; `DOCMT_MIRROR` does the same."""
+    """Folder to copy the catalog's files from, in place of downloading them; `DOCMT_MIRROR` does the same."""
     controlled: dict[Name, ControlledSettings] = {}
     """Corpora that docmt generates itself (English and German), by name; splits `train`, `dev` and `test`."""
     custom: dict[Name, ReadableCorpus] = {}
-    """Corpora in your own files, described as in the catalogue; files are paths."""
+    """Corpora in your own files, described as in the catalog; files are paths."""
 
 
 class DatasetSettings(Settings):

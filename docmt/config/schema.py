@@ -45,5 +45,5 @@ class Config(Settings):
     def _check_names(self) -> Self:
         both = sorted(self.corpora.controlled.keys() & self.corpora.custom.keys())
         if both:
-            raise ValueError(f"corpora.controlled and corpora.custom both hold {both[0]!r}; rename one")
+            raise ValueError(f"corpora.controlled and corpora.custom both contain {both[0]!r}; rename one")
         return self

@@ -34,7 +34,7 @@ class Address(Settings):
     @classmethod
     def _is_web(cls, url: str) -> str:
         if not url.startswith(("https://", "http://")):
-            raise ValueError("an address starts with https://")
+            raise ValueError("an address must start with https://")
         return url
 
 
@@ -214,5 +214,5 @@ def find_corpus(name: str) -> Entry:
     """A corpus by name. Raises UserError that suggests the nearest name."""
     catalogue = load_catalogue()
     if name not in catalogue:
-        raise UserError(f"no corpus {name!r} in the catalogue; {nearest(name, list(catalogue))}")
+        raise UserError(f"no corpus {name!r} in the catalog; {nearest(name, list(catalogue))}")
     return catalogue[name]

@@ -50,7 +50,7 @@ def read_suite(path: Path) -> list[ContrastiveItem]:
 
 def _read_item(value: Any, where: str) -> ContrastiveItem:
     if not isinstance(value, dict):
-        raise UserError(f"{where}: an object is needed (docs/files.md)")
+        raise UserError(f"{where}: must be an object (docs/files.md)")
     missing = next((key for key in KEYS if key not in value), None)
     if missing:
         raise UserError(f"{where}: key {missing!r} is missing")

@@ -25,7 +25,7 @@ def read_split(
     """
     if sorted(languages) != sorted(corpus.languages):
         raise UserError(
-            f"{where} holds {' and '.join(corpus.languages)}, not {' and '.join(languages)}: "
+            f"{where} is in {' and '.join(corpus.languages)}, not {' and '.join(languages)}: "
             f"give --languages {' '.join(corpus.languages)}"
         )
     split = corpus.split(split_name, where=where)

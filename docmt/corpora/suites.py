@@ -33,7 +33,7 @@ def convert_suite(
     form = split.format or corpus.format
     if form.reader not in CONVERTERS:
         raise UserError(
-            f"{where} holds no wrong translations to compare with the correct one (format {form.reader}): "
+            f"{where} has no wrong translations to compare with the correct one (format {form.reader}): "
             "it cannot become a contrastive test set"
         )
     items = list(CONVERTERS[form.reader](files))

@@ -175,7 +175,7 @@ def prepare_model(model: Transformer, settings: DecodingSettings, device: str) -
     """
     if settings.context == "none" and model.context is None:
         raise UserError(
-            "decoding.context: none leaves out the context encoder, but this model has none: remove the key, or use a "
+            "decoding.context: none skips the context encoder, but this model has none: remove the key, or use a "
             "model of architecture global_context"
         )
     model = copy.deepcopy(model).to(device).eval()

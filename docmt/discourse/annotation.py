@@ -71,7 +71,7 @@ def rename(files: Sequence[Path], index: DocumentIndex) -> Iterator[DiscourseDoc
         document = next(found, None)
         if document is None or not f"/{name}".endswith(f"/{document.id}"):
             there = f"{document.id!r}" if document else "none"
-            raise UserError(f"{names}: the trees of {name!r} are needed next, but there is {there}")
+            raise UserError(f"{names}: expected the trees of {name!r} next, found {there}")
         yield replace(document, id=name)
     if next(found, None) is not None:
         raise UserError(f"{names}: more documents than the {len(index.ids)} of the text")

@@ -46,7 +46,7 @@ def score_contrast(items: Sequence[ContrastiveItem], scores: Mapping[str, Sequen
     known = {item.id for item in items}
     stranger = next((name for name in scores if name not in known), None)
     if stranger is not None:
-        raise UserError(f"log probabilities hold item {stranger!r}, which the suite does not have: use the same suite")
+        raise UserError(f"log probabilities contain item {stranger!r}, which is not in the suite: use the same suite")
     phenomena = list(dict.fromkeys(item.phenomenon for item in items))
     rows = []
     if len(phenomena) > 1:

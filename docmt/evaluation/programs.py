@@ -38,7 +38,7 @@ def run_program(command: Sequence[str], *, name: str) -> tuple[str, str]:
 def failure(name: str, message: str, *, code: int) -> UserError:
     """The error for a failed program, with the most telling line of its output; the log gets all of it."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
-    log.error("%s said:\n%s", name, "\n".join(lines))
+    log.error("%s printed:\n%s", name, "\n".join(lines))
     telling = next((line for line in lines if "error" in line.lower() or "exception" in line.lower()), None)
     return UserError(f"{name} failed (exit code {code}): {telling or (lines or ['no output'])[-1]}")
 

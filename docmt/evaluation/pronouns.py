@@ -67,9 +67,7 @@ class PronounLists(Settings):
         path = FOLDER / f"{src_lang}-{tgt_lang}.yaml"
         if not path.is_file():
             pairs = ", ".join(sorted(file.stem for file in FOLDER.glob("*.yaml")))
-            raise NotComputableError(
-                f"there are no lists of pronouns for {src_lang}-{tgt_lang} (there are for {pairs})"
-            )
+            raise NotComputableError(f"no lists of pronouns for {src_lang}-{tgt_lang} (only for {pairs})")
         return cls.load(yaml.safe_load(path.read_text(encoding="utf-8")), where=path.name)
 
     def normalize(self, word: str) -> str:

@@ -48,7 +48,7 @@ def parse_run(arguments: Sequence[str]) -> dict[str, Any]:
     try:
         run["seed"] = int(run["seed"])
     except ValueError:
-        raise UserError(f"--run seed={run['seed']}: a whole number is needed") from None
+        raise UserError(f"--run seed={run['seed']}: must be a whole number") from None
     return run
 
 

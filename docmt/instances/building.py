@@ -241,6 +241,6 @@ def _choose(documents: np.ndarray, tokens: np.ndarray, settings: InstancesSettin
         keep = keep[np.sort(chosen)]
     if not len(keep):
         raise UserError(
-            f"no instances are left: no document has min_document_tokens {settings.min_document_tokens} or more"
+            f"no instances are left: no document has min_document_tokens ({settings.min_document_tokens}) or more"
         )
     return keep

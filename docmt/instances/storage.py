@@ -161,7 +161,7 @@ def _check_offsets(folder: Path, arrays: dict[str, np.ndarray]) -> None:
         (len(arrays["documents"]), len(arrays["instances"]) - 1),
     ]
     if any(found != needed for found, needed in pairs):
-        raise UserError(f"{folder}: its arrays do not fit each other: build the instances again")
+        raise UserError(f"{folder}: its arrays do not match: build the instances again")
 
 
 def _check_trees(folder: Path, trees: InstanceTrees, arrays: dict[str, np.ndarray]) -> None:

@@ -61,7 +61,7 @@ def place_trees(document: DiscourseDocument, sentences: Sequence[Sequence[str]])
     if len(sentences) != len(document.sentences):
         raise UserError(
             f"{where}: it has {len(document.sentences)} sentences, but the text has {len(sentences)}: "
-            "the trees are those of another document"
+            "these are the trees of another document"
         )
     edus_of: list[list[int]] = [[] for _ in sentences]
     for edu in document.edus:
@@ -73,8 +73,8 @@ def place_trees(document: DiscourseDocument, sentences: Sequence[Sequence[str]])
             bounds, is_exact = _place_sentence(subwords, words, starts)
         except ValueError:
             raise UserError(
-                f"{where}: sentence {number + 1} is {' '.join(words)[:60]!r} there, but another one in the text: "
-                "the trees are those of another document"
+                f"{where}: sentence {number + 1} is {' '.join(words)[:60]!r} there, but not in the text: "
+                "these are the trees of another document"
             ) from None
         n_inexact += not is_exact
         sizes = np.diff([*bounds, len(subwords)])

@@ -118,6 +118,6 @@ def load_model(path: Path) -> TrainedModel:
         model.load_state_dict(content["weights"])
     except RuntimeError as error:
         reason = " ".join(str(error).split())[:200]
-        raise UserError(f"{path}: weights and settings do not fit each other ({reason}): train it again") from None
+        raise UserError(f"{path}: weights and settings do not match ({reason}): train it again") from None
     pipeline = TextPipeline.from_dict(content["pipeline"])
     return TrainedModel(model.eval(), vocabulary, pipeline, content["segmentation"], content["provenance"])

@@ -89,7 +89,7 @@ def read_scores_table(path: Path) -> pd.DataFrame:
     try:
         return scores.reindex(columns=COLUMNS).astype(TYPES)
     except (TypeError, ValueError) as error:
-        raise UserError(f"{path}: a column that must hold numbers has something else ({error})") from None
+        raise UserError(f"{path}: a column of numbers contains something else ({error})") from None
 
 
 def read_table(path: Path, *, needed: Sequence[str], words: Sequence[str] = ()) -> pd.DataFrame:

@@ -91,7 +91,7 @@ def read_counts(paths: Mapping[str, Path]) -> list[tuple[str, dict[str, Any]]]:
     for name, path in paths.items():
         content = read_json(path)
         if not isinstance(content, dict):
-            raise UserError(f"{path}: a mapping of counts is needed")
+            raise UserError(f"{path}: must be a mapping of counts")
         found.append((name, content))
     return found
 
@@ -110,7 +110,7 @@ def read_measurements(paths: Mapping[str, Path], *, key: str) -> list[tuple[str,
     for name, path in paths.items():
         content = read_json(path)
         if not (isinstance(content, dict) and isinstance(content.get(key), dict)):
-            raise UserError(f"{path}: not a file of measurements as needed here: key {key!r} is missing")
+            raise UserError(f"{path}: not a file of the expected kind: key {key!r} is missing")
         found.append((name, content))
     return found
 

@@ -91,7 +91,7 @@ def learn_bpe_file(sources: Sequence[Path], target: Path, *, settings: TextSetti
     codes = learn_codes(lines, merges=settings.bpe_merges, min_frequency=settings.bpe_min_frequency)
     n_merges = codes.count("\n") - 1
     if n_merges < settings.bpe_merges:
-        log.warning("the text is enough for only %d of %d BPE merges (bpe_merges)", n_merges, settings.bpe_merges)
+        log.warning("the text yields only %d of %d BPE merges (bpe_merges)", n_merges, settings.bpe_merges)
     write_codes(target, codes)
 
 

@@ -67,7 +67,7 @@ class Vocabulary:
             raise UserError(f"vocabulary: duplicate subword {duplicate!r}")
         for symbol in names:
             if symbol in specials:
-                raise UserError(f"vocabulary: {symbol!r} is a special and cannot be a subword")
+                raise UserError(f"vocabulary: {symbol!r} is a special symbol and cannot be a subword")
             if symbol.split() != [symbol]:
                 raise UserError(f"vocabulary: {symbol!r} is empty or contains white space")
 
@@ -132,7 +132,7 @@ class Vocabulary:
             known = " ".join(symbol for symbol in self.extras if symbol not in (GAP_MASK, TOKEN_MASK)) or "none"
             raise UserError(
                 f"language {lang!r}: the vocabulary has no tag {tag} (it has {known}): learn it with "
-                "`docmt text learn-vocabulary --tags`, or take a model for this language"
+                "`docmt text learn-vocabulary --tags`, or use a model for this language"
             )
         return self.symbols.index(tag)
 

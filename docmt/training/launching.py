@@ -50,7 +50,7 @@ def launch(arguments: Sequence[str], *, devices: int, nodes: int) -> int | None:
         UserError: the tasks of the Slurm step do not fit, or the address of the other nodes is unknown.
     """
     if min(devices, nodes) < 1:
-        raise UserError(f"--devices {devices} --nodes {nodes}: at least 1 of each is needed")
+        raise UserError(f"--devices {devices} --nodes {nodes}: must be at least 1 each")
     if devices * nodes == 1:
         return None
     if LAUNCHED in os.environ:

@@ -77,7 +77,7 @@ class FolderLock:
         return (
             f"{self.path.parent}: another trainer is running here: host {holder.get('host', 'unknown')}, process "
             f"{holder.get('pid', 'unknown')}, job {job or 'none'}, since {holder.get('started', 'unknown')}: "
-            f"wait for it, or stop it with {stop}; it saves a checkpoint, from which the next call continues"
+            f"wait for it, or stop it with {stop}; it saves a checkpoint, from which the next run resumes"
         )
 
 

@@ -171,7 +171,7 @@ def _copy_weights(model: Transformer, init: Path, vocabulary: Vocabulary) -> set
     """Copy what fits from another model; returns the names of the copied parameters."""
     content = load_content(init)
     if content["vocabulary"] != list(vocabulary.symbols):
-        raise UserError(f"{init}: has another vocabulary than the instances: train both on the same text")
+        raise UserError(f"{init}: its vocabulary differs from that of the instances: train both on the same text")
     copied = copy_weights(model, content["weights"])
     log.info("%d of %d parameters come from %s", len(copied), len(list(model.parameters())), init)
     return copied

@@ -17,7 +17,7 @@ class TrainingSettings(Settings):
 
     tasks: list[TaskName] = Field(default=["documents"], min_length=1)
     """What is learned; several tasks take turns, one update each, and the first determines epochs and validation loss.
-    `documents`: the parallel documents as segmented; `sentences`: their sentences without context; `pairs`:
+    `documents`: the parallel documents as cut; `sentences`: their sentences without context; `pairs`:
     the dataset's `sentences`; `restoration`: its `monolingual` documents, noised (cross-task pre-training)."""
     restoration: RestorationSettings = RestorationSettings()
     """The noise of the task `restoration`."""

@@ -111,7 +111,7 @@ TABLE = {
     "trained on a test set": (
         "datasets.controlled.test.easy",
         ["controlled/train"],
-        ["config.datasets.controlled.train and config.datasets.controlled.test.easy both hold 'controlled/train'"],
+        ["config.datasets.controlled.train and config.datasets.controlled.test.easy both contain 'controlled/train'"],
     ),
     "unknown dataset of a system": ("systems.g_transformer.datasets", ["controled"], ["datasets", "'controlled'"]),
     "no dataset of any system": ("systems", {"a": None}, ["config.systems.a"]),
@@ -225,7 +225,7 @@ TABLE = {
     "corpus under two kinds": (
         "corpora.custom.controlled",
         {"languages": ["en", "de"], "format": {"reader": "blank_lines"}, "splits": {}},
-        ["corpora.controlled and corpora.custom both hold 'controlled'"],
+        ["corpora.controlled and corpora.custom both contain 'controlled'"],
     ),
 }
 

@@ -51,7 +51,7 @@ def test_a_missing_key_is_named(tmp_path, key):
 
 
 def test_other_json_and_empty_files_are_refused(tmp_path):
-    with pytest.raises(UserError, match="line 2: an object is needed"):
+    with pytest.raises(UserError, match="line 2: must be an object"):
         read_suite(write(tmp_path / "suite.jsonl", GOOD, []))
     with pytest.raises(UserError, match="empty"):
         read_suite(write(tmp_path / "suite.jsonl"))

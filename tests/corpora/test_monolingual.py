@@ -72,11 +72,11 @@ def test_sentences_of_a_treebank(tmp_path):
     ("form", "content", "part"),
     [
         ({"reader": "jsonl"}, '{"id": "a"}\n', "line 1: document a: `sentences` must be a list"),
-        ({"reader": "jsonl"}, '{"id": "a", "sentences": ["A"]}\n{"id": 3}\n', "line 2: an object with"),
-        ({"reader": "jsonl"}, "", "holds no sentences"),
-        ({"reader": "blank_lines"}, "\n\n", "holds no sentences"),
+        ({"reader": "jsonl"}, '{"id": "a", "sentences": ["A"]}\n{"id": 3}\n', "line 2: must be an object with"),
+        ({"reader": "jsonl"}, "", "contains no sentences"),
+        ({"reader": "blank_lines"}, "\n\n", "contains no sentences"),
         ({"reader": "marked_lines"}, "A\n", "before the first '<d>' line"),
-        ({"reader": "single_lines"}, "A\n", "cannot be read as documents of one language"),
+        ({"reader": "single_lines"}, "A\n", "cannot hold documents in one language"),
         ({"reader": "conllu"}, "A\n", "not a tar"),
         ({"reader": "conllu"}, archive(a="# text = One.\n"), "before the first `# newdoc id =`"),
     ],
@@ -136,7 +136,7 @@ def test_a_corpus_of_two_languages_is_not_read_as_one(tmp_path, capsys):
         str(tmp_path / "x"),
     ]
     assert main([*arguments, "--spec", spec(languages=["en", "de"])]) == 2
-    assert "holds en and de" in capsys.readouterr().err
+    assert "is in en and de" in capsys.readouterr().err
     counted = {"all": {"files": {"en": "text.en"}, "sentences": 2}}
     assert main([*arguments, "--spec", spec(splits=counted)]) == 2
     assert "1 sentences read, 2 expected" in capsys.readouterr().err

@@ -77,8 +77,8 @@ class TestMarkedLines:
             ),
             ("<d>\nA\n<d>\nC\n", "<d>\nA\n", ["2 documents", "1 in", "document 2", "line 3"]),
             ("A\n<d>\nB\n", "<d>\nB\n", ["file.en", "line 1", "before the first"]),
-            ("", "<d>\nB\n", ["file.en", "holds no sentences"]),
-            ("<d>\n", "<d>\n", ["file.en", "holds no sentences"]),
+            ("", "<d>\nB\n", ["file.en", "contains no sentences"]),
+            ("<d>\n", "<d>\n", ["file.en", "contains no sentences"]),
             ("<d>\nA\nB\n".encode("utf-16"), "<d>\nB\n", ["file.en", "line 1", "not UTF-8"]),
             ("<d>\nA\nStraße\n".encode("latin-1"), "<d>\nA\nB\n", ["file.en", "line 3", "not UTF-8", "iconv"]),
         ],
@@ -280,7 +280,7 @@ class TestDialogues:
             ("id,source,target\n1,a\n", "line 2 has 2 cells"),
             ("id,source,target\n1,a,b\n2,a,b\n1,c,d\n", "line 4: dialogue 1"),
             ('id,source,target\n1,"a,b\n', "is not CSV"),
-            ("id,source,target\n", "holds no sentences"),
+            ("id,source,target\n", "contains no sentences"),
         ],
     )
     def test_bad_csv_is_named(self, tmp_path, content, part):
@@ -302,7 +302,7 @@ class TestDialogues:
             ('{"id": "a", "src": "A", "tgt": ["B"]}\n', "`src` must be a list of sentences"),
             ("{}\n", "line 1"),
             ("nonsense\n", "line 1 is not JSON"),
-            ("", "holds no sentences"),
+            ("", "contains no sentences"),
         ],
     )
     def test_bad_jsonl_is_named(self, tmp_path, content, part):

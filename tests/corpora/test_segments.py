@@ -75,7 +75,7 @@ def test_segments_pair_plain_lines(tmp_path):
     [
         ('<doc docid="a">\n<seg id="1">A</seg>\n</doc>', "D\nE\n", ["de"], ["2 lines", "1 segments", "line 2"]),
         ("<seg id='1'>A</seg>", "<doc docid='a'><seg id='1'>A</seg></doc>", [], ["file.en", "line 1", "outside"]),
-        ("", "<doc docid='a'><seg id='1'>A</seg></doc>", [], ["file.en", "holds no <doc>"]),
+        ("", "<doc docid='a'><seg id='1'>A</seg></doc>", [], ["file.en", "contains no <doc>"]),
         (
             '<doc docid="a">\n<seg id="1">A</seg>\n<seg id="3">B</seg>\n</doc>',
             '<doc docid="a">\n<seg id="1">A</seg>\n<seg id="2">B</seg>\n<seg id="3">C</seg>\n</doc>',
@@ -142,7 +142,7 @@ def test_wmt_xml_reads_the_chosen_reference(tmp_path, translator, expected):
         (WMT_XML.replace('<seg id="2">Bx</seg>', ""), "segment 2"),
         ('<!DOCTYPE d [<!ENTITY x "y">]><d>&x;</d>', "entities"),
         ('<!DOCTYPE d [<!ENTITY x SYSTEM "file:///etc/hostname">]><d>&x;</d>', "entities"),
-        ("<dataset/>", "holds no sentences"),
+        ("<dataset/>", "contains no sentences"),
     ],
 )
 def test_wmt_xml_refuses_bad_files(tmp_path, content, part):

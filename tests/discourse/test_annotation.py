@@ -86,10 +86,10 @@ def test_gold_trees_take_the_ids_of_the_text(files, tmp_path):
     index = read_index(files[1])
     assert [document.id for document in rename([gold], index)] == list(index.ids)
     write_discourse(gold, documents[::-1])
-    with pytest.raises(UserError, match=r"the trees of 'c\.train/d0' are needed next, but there is 'd7'"):
+    with pytest.raises(UserError, match=r"expected the trees of 'c\.train/d0' next, found 'd7'"):
         list(rename([gold], index))
     write_discourse(gold, documents[:-1])
-    with pytest.raises(UserError, match=r"'c\.train/d7' are needed next, but there is none"):
+    with pytest.raises(UserError, match=r"'c\.train/d7' next, found none"):
         list(rename([gold], index))
 
 

@@ -77,7 +77,7 @@ def test_pronouns_with_alignments_by_hand(tmp_path, text, capsys):
     ]
     write_hypotheses(path, ["Ich sehe sie ."] * 12, aligned=False)
     assert main(["evaluate", "pronouns", *options, *alignments]) == 2
-    assert "APT needs hypotheses that are aligned by sentences" in capsys.readouterr().err
+    assert "APT needs hypotheses that are aligned sentence by sentence" in capsys.readouterr().err
 
 
 def test_contrast_keeps_the_provenance_of_decoding(tmp_path):
@@ -123,7 +123,7 @@ def test_compare_falls_back_to_instances_and_documents(tmp_path, text, capsys):
     ("run", "message"),
     [
         (["dataset=d", "system=s", "seed=1"], "test=… is missing"),
-        (["dataset=d", "system=s", "seed=x", "test=t"], "seed=x: a whole number"),
+        (["dataset=d", "system=s", "seed=x", "test=t"], "seed=x: must be a whole number"),
         (["dataset=d", "sytem=s", "seed=1", "test=t"], "did you mean 'system'?"),
         (["dataset=d", "dataset=d", "system=s", "seed=1", "test=t"], "write dataset=VALUE once"),
         (["dataset"], "write dataset=VALUE once"),

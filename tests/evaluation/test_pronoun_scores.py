@@ -184,7 +184,7 @@ def test_what_is_missing_is_said_in_one_line_and_gives_no_number(monkeypatch, ca
     monkeypatch.setattr(pronouns, "find_aligner", missing)
     for tgt_lang, reason in (
         ("de", "no aligner"),
-        ("ru", "no lists of pronouns for en-ru (there are for en-de, zh-en)"),
+        ("ru", "no lists of pronouns for en-ru (only for en-de, zh-en)"),
     ):
         rows = score_pronouns(translated(Path("t"), make_hypotheses(HYPOTHESES), tgt_lang=tgt_lang))
         assert [(row["metric"], row["value"], row["n"]) for row in rows] == [("APT", None, 0)]

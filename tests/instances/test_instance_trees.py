@@ -59,7 +59,7 @@ def test_normalized_text_is_carried_over():
 @pytest.mark.parametrize(
     ("sentences", "message"),
     [
-        ([["quite", "another", "text"]], "the trees are those of another document"),
+        ([["quite", "another", "text"]], "these are the trees of another document"),
         ([["a", "b"], ["c"]], "it has 1 sentences, but the text has 2"),
     ],
 )

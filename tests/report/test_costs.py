@@ -133,7 +133,7 @@ def test_jobs_of_an_older_docmt_count_as_cpu_and_are_named(folder, content):
 def test_damaged_records_of_jobs_are_one_line(folder, content):
     folder.benchmark("train", "d_a_seed1", 5)
     folder.facts("model.job.json", content)
-    with pytest.raises(UserError, match=r"model\.job\.json: not facts of a job"):
+    with pytest.raises(UserError, match=r"model\.job\.json: not a record of a job"):
         folder.read()
 
 

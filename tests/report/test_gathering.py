@@ -88,7 +88,7 @@ def test_other_files_are_refused(tmp_path, content, message):
     [
         ("a,b\n1,2\n", "column 'dataset' is missing"),
         ("", "not a CSV table"),
-        ("dataset,system,seed,test,metric,value,n,signature\nd,s,1,t,m,many,3,x\n", "must hold numbers"),
+        ("dataset,system,seed,test,metric,value,n,signature\nd,s,1,t,m,many,3,x\n", "column of numbers"),
     ],
 )
 def test_other_tables_are_refused(tmp_path, content, message):

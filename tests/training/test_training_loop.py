@@ -164,7 +164,7 @@ def test_a_model_with_another_vocabulary_is_refused(study_files, tmp_path):
     other = Vocabulary.from_symbols(["x", "y"])
     model = make_model("sentence_transformer", n_symbols=len(other))
     save_model(tmp_path / "other.pt", TrainedModel(model, other, study_files.pipeline, {}, {}))
-    with pytest.raises(UserError, match=r"other\.pt: has another vocabulary"):
+    with pytest.raises(UserError, match=r"other\.pt: its vocabulary differs"):
         run_training(study_files, tmp_path, init=tmp_path / "other.pt")
 
 

@@ -1,10 +1,10 @@
-# Corpora: from the catalogue, from docmt's generator, or from the user's files to the splits of a dataset.
+# Corpora: from the catalog, docmt's generator or the user's files to the splits of a dataset.
 #
 # Reads:  what the config names under `corpora` and `datasets`.
 # Makes:  resources/corpora/{corpus}/{version}/{split}/             files as fetched; a folder for each split, so that
-#                                                                   jobs side by side never share a file
+#                                                                   parallel jobs never share a file
 #         results/corpora/{corpus}/{src}-{tgt}/{split}.{lang}       one split of one corpus, with documents.tsv, counts.json
-#         results/corpora/{corpus}/{lang}/{split}.{lang}            the same of a corpus or dataset in one language
+#         results/corpora/{corpus}/{lang}/{split}.{lang}            the same for one language of a corpus
 #         results/corpora/{corpus}/{src}-{tgt}/suites/{suite}.jsonl contrastive test sets
 #         results/corpora/{corpus}/en-de/{split}.discourse.jsonl    gold EDUs and trees, of generated corpora only
 #         results/{dataset}/corpora/{src}-{tgt}/{split}.{lang}      the splits of a dataset, with documents.tsv, counts.json
@@ -14,7 +14,7 @@
 rule fetch_corpus:
     """Fetch the files of {wildcards.corpus} {wildcards.split}: from the mirror, or from the network."""
     output:
-        # A mark, not the folder: Snakemake would delete a folder with its half-fetched files when the network fails.
+        # A marker, not the folder: if the network fails, Snakemake would delete the folder with its half-fetched files.
         touch("resources/corpora/{corpus}/{version}/{split}.fetched"),
     log:
         "logs/fetch_corpus/{corpus}_{version}_{split}.log",

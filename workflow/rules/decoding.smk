@@ -1,7 +1,7 @@
 # Translations of the test splits, and log probabilities of given targets.
 #
 # Reads:  results/{dataset}/runs/{system}/seed{seed}/model.pt
-#         results/{dataset}/instances/{segmentation}/{split}/
+#         results/{dataset}/instances/{cutting}/{split}/
 #         results/corpora/{corpus}/{src}-{tgt}/suites/{suite}.jsonl
 #         results/{dataset}/discourse/{trees}/suite_{suite}.discourse.jsonl, for systems that read trees
 # Makes:  results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl           hypotheses

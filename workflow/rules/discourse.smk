@@ -1,6 +1,6 @@
 # Discourse: EDUs and RST trees of the source documents, for systems that read them.
 #
-# Reads:  resources/corpora/{treebank}/{version}/all/        treebanks of the catalogue, as fetched
+# Reads:  resources/corpora/{treebank}/{version}/all/        treebanks of the catalog, as fetched
 #         results/corpora/{corpus}/en-de/                    gold trees of generated corpora
 #         results/{dataset}/corpora/{src}-{tgt}/{split}.{src}, documents.tsv
 # Makes:  results/treebanks/{treebank}/{train,dev,test}.discourse.jsonl, counts.json

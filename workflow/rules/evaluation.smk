@@ -1,7 +1,7 @@
 # Evaluation: scores of one run on one test split or contrastive test set, and tables of a system or dataset.
 #
 # Reads:  results/{dataset}/runs/{system}/seed{seed}/decoding/
-#         results/{dataset}/corpora/{src}-{tgt}/{split}.{lang}, .documents.tsv; also of the training split for APT
+#         results/{dataset}/corpora/{src}-{tgt}/{split}.{lang}, .documents.tsv; for APT, also of the training split
 # Makes:  results/{dataset}/runs/{system}/seed{seed}/scores/{split}.json, suite_{suite}.json
 #         results/{dataset}/runs/{system}/scores.csv      all scores of one system: the target for one system
 #         results/{dataset}/scores.csv                    all scores on one dataset: the target for one dataset

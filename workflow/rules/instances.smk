@@ -2,8 +2,8 @@
 #
 # Reads:  results/{dataset}/text/{split}.bpe.{lang}, vocabulary.txt
 #         results/{dataset}/corpora/{src}-{tgt}/{split}.documents.tsv
-#         results/{dataset}/discourse/{trees}/{split}.{shard}-of-{n}.discourse.jsonl, where a segmentation names trees
-# Makes:  results/{dataset}/instances/{segmentation}/{split}/     arrays and manifest.json
+#         results/{dataset}/discourse/{trees}/{split}.{shard}-of-{n}.discourse.jsonl, where a cutting names trees
+# Makes:  results/{dataset}/instances/{cutting}/{split}/     arrays and manifest.json
 #         results/{dataset}/instances/statistics.csv
 
 

@@ -1,4 +1,4 @@
-# Report: one long table of all scores, and what is made of it.
+# Report: one long table of all scores, and the tables, pictures and page made from it.
 #
 # Reads:  results/{dataset}/runs/{system}/seed{seed}/scores/*.json, history.csv
 #         results/{dataset}/instances/statistics.csv, results/{dataset}/corpora/overlap.json
@@ -7,7 +7,7 @@
 #         results/discourse/segmenters/{segmenter}/evaluation.json, results/discourse/parsers/{parser}/evaluation.json
 #         results/benchmarks/, *.job.json                 for the table of costs; not declared as inputs
 # Makes:  results/report/scores.csv                   the long table
-#         results/report/report.md, report.html       tables, curves and how each number was made
+#         results/report/report.md, report.html       tables, curves, and how each number was computed
 #         results/report/summary.txt                  the main tables as plain text
 #         results/tables/{table}.txt, .md, .csv, .tex one table of `report.tables` alone
 #         results/report/tables/, figures/

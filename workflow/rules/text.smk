@@ -1,11 +1,11 @@
-# Text: from the sentences of a dataset to subwords of one shared vocabulary.
+# Text: from the sentences of a dataset to subwords with one shared vocabulary.
 #
 # Reads:  results/{dataset}/corpora/{src}-{tgt}/{split}.{lang}
-# Makes:  results/{dataset}/text/{split}.tok.{lang}        tokens; deleted when truecased
-#         results/{dataset}/text/{split}.true.{lang}       truecased; kept, so that other BPE merges start here
+# Makes:  results/{dataset}/text/{split}.tok.{lang}        tokens; deleted after truecasing
+#         results/{dataset}/text/{split}.true.{lang}       truecased; kept, so that changed BPE merges start here
 #         results/{dataset}/text/{split}.bpe.{lang}        subwords
 #         results/{dataset}/text/truecaser.{lang}.json, bpe.codes, vocabulary.txt     learned on the training split
-#         results/{dataset}/text/pipeline.json             all of it in one file, for `docmt translate`
+#         results/{dataset}/text/pipeline.json             settings, truecasers and codes in one file, for `docmt translate`
 #         results/{dataset}/text/roundtrip.json            the share of lines restored unchanged from subwords
 
 
@@ -157,7 +157,7 @@ rule pack_pipeline:
 
 
 rule count_roundtrip:
-    """Count the lines of {wildcards.dataset} that come back from subwords as they were."""
+    """Count the lines of {wildcards.dataset} that are restored unchanged from subwords."""
     input:
         files=plan.roundtrip.input("files"),
         pipeline="results/{dataset}/text/pipeline.json",

@@ -1,12 +1,12 @@
 # Training: one model per run (dataset × system × seed).
 #
-# Reads:  results/{dataset}/instances/{segmentation}/train/, dev/
+# Reads:  results/{dataset}/instances/{cutting}/train/, dev/
 #         results/{dataset}/text/vocabulary.txt, pipeline.json
-#         results/{dataset}/instances/{segmentation}/sentences/, monolingual/    for the tasks of cross-task pre-training
-#         the model of the system named as `init`, of the same dataset and seed
-# Makes:  results/{dataset}/runs/{system}/seed{seed}/model.pt       weights with all that translating needs
+#         results/{dataset}/instances/{cutting}/sentences/, monolingual/    for the tasks of cross-task pre-training
+#         the model of the system named as `init`, for the same dataset and seed
+# Makes:  results/{dataset}/runs/{system}/seed{seed}/model.pt       weights, and everything else that translating needs
 #         results/{dataset}/runs/{system}/seed{seed}/history.csv    one row per logging step
-# Beside: results/{dataset}/runs/{system}/seed{seed}/checkpoints/   no output: a killed training resumes from them
+# Also:   results/{dataset}/runs/{system}/seed{seed}/checkpoints/   not an output: a killed training resumes from them
 
 
 rule train:
@@ -26,16 +26,16 @@ rule train:
         "logs/train/{dataset}_{system}_seed{seed}.log",
     benchmark:
         "results/benchmarks/train/{dataset}_{system}_seed{seed}.tsv"
-    # Trainings are the longest jobs and others wait for them.
+    # Trainings are the longest jobs, and others wait for them.
     priority: 10
     conda:
         "../../environment.yml"
-    # One thread each: small models on a CPU train faster side by side than each on many threads.
+    # One thread each: on a CPU, several small models train faster side by side than one after another on many threads.
     resources:
         mem_mb=growing(16000),
         runtime=1440,
         gpu=1,
-        # With Slurm: 120 seconds before the time limit the training is told to save. Not USR1: that signal ends the
+        # On Slurm, the training is told to save 120 seconds before its time limit. Not with USR1: that signal ends the
         # Snakemake inside the job, and Slurm then kills the training before it has saved.
         slurm_extra="--signal=TERM@120",
     params:
@@ -47,7 +47,7 @@ rule train:
         checkpoints="results/{dataset}/runs/{system}/seed{seed}/checkpoints",
         fingerprint=plan.model.fingerprint,
     shell:
-        # `exec`: a signal to end finds the training itself, and Snakemake waits until it has saved.
+        # `exec`, so that a signal reaches the training itself, and Snakemake waits until it has saved.
         "exec docmt train --settings {params.settings:q} --train {input.train} --dev {input.dev}"
         " --vocabulary {input.vocabulary} --pipeline {input.pipeline} {params.init}"
         " {params.sentences} {params.monolingual} {params.monolingual_lang} --seed {wildcards.seed}"

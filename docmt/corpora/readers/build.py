@@ -79,7 +79,7 @@ def read(files: Mapping[str, Path], *, form: Format, languages: Sequence[str]) -
     if form.reader not in readers:
         if len(languages) == 1:
             known = ", ".join(MONOLINGUAL_READERS)
-            raise UserError(f"format {form.reader}: cannot be read as documents of one language: {known} can")
+            raise UserError(f"format {form.reader}: cannot hold documents in one language; use {known}")
         hint = "use `docmt corpora suite`" if form.reader.endswith("_suite") else "use the files unchanged"
-        raise UserError(f"format {form.reader}: holds no parallel documents: {hint}")
+        raise UserError(f"format {form.reader}: contains no parallel documents: {hint}")
     return readers[form.reader](files, form=form, languages=languages)

@@ -75,7 +75,7 @@ class Collector:
         rows = list(rows)
         if any(HALF_CHARACTER.search(sentence) for row in rows for sentence in row):
             raise UserError(
-                f"document {document_id}: a sentence holds half a character (\\ud800 to \\udfff): fix its JSON"
+                f"document {document_id}: a sentence contains half a character (\\ud800 to \\udfff): fix its JSON"
             )
         cleaned = [tuple(map(self._clean, row)) for row in rows]
         if not cleaned:

@@ -52,7 +52,7 @@ def read_dialogue_json(files: Mapping[str, Path], *, form: DialogueJson, languag
     path = pick(files, "both", form.reader)
     dialogues = read_json(path)
     if not isinstance(dialogues, dict):
-        raise UserError(f"{path}: an object of dialogues is needed, not {type(dialogues).__name__}")
+        raise UserError(f"{path}: must be an object of dialogues, not {type(dialogues).__name__}")
     collector = Collector()
     for name, utterances in dialogues.items():
         if not isinstance(utterances, list):
@@ -60,7 +60,7 @@ def read_dialogue_json(files: Mapping[str, Path], *, form: DialogueJson, languag
         collector.add(
             name, [_utterance(u, form, f"{path}: dialogue {name}, utterance {i}") for i, u in enumerate(utterances)]
         )
-    return collector.result(if_empty=f"{path}: holds no sentences")
+    return collector.result(if_empty=f"{path}: contains no sentences")
 
 
 def _utterance(utterance: Any, form: DialogueJson, where: str) -> tuple[str, str]:
@@ -98,7 +98,7 @@ def read_dialogue_csv(files: Mapping[str, Path], *, form: DialogueCsv, languages
     collector = Collector()
     for name, pairs in dialogues.items():
         collector.add(name, pairs)
-    return collector.result(if_empty=f"{path}: holds no sentences")
+    return collector.result(if_empty=f"{path}: contains no sentences")
 
 
 def read_json_lines(files: Mapping[str, Path], *, form: JsonLines, languages: Sequence[str]) -> ReaderResult:
@@ -113,7 +113,7 @@ def read_json_lines(files: Mapping[str, Path], *, form: JsonLines, languages: Se
     for number, value in enumerate(iterate_jsonl(path), start=1):
         where = f"{path}: line {number}"
         if not isinstance(value, dict) or not isinstance(value.get("id"), str):
-            raise UserError(f"{where}: an object with {', '.join(f'`{key}`' for key in ('id', *keys))} is needed")
+            raise UserError(f"{where}: must be an object with {', '.join(f'`{key}`' for key in ('id', *keys))}")
         sides = []
         for key in keys:
             side = value.get(key)
@@ -124,4 +124,4 @@ def read_json_lines(files: Mapping[str, Path], *, form: JsonLines, languages: Se
             counts = f"{len(sides[0])} source and {len(sides[1])} target sentences"
             raise UserError(f"{where}: document {value['id']}: {counts}")
         collector.add(value["id"], zip(*sides, strict=True))
-    return collector.result(if_empty=f"{path}: holds no sentences")
+    return collector.result(if_empty=f"{path}: contains no sentences")

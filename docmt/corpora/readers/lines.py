@@ -94,7 +94,7 @@ def read_single_lines(files: Mapping[str, Path], *, form: SingleLines, languages
     collector = Collector()
     for number, pair in enumerate(zip(src, tgt, strict=True), start=1):
         collector.add(f"{number:08d}", [pair])
-    return collector.result(if_empty=f"{src_path}: holds no sentences")
+    return collector.result(if_empty=f"{src_path}: contains no sentences")
 
 
 def read_indexed_lines(files: Mapping[str, Path], *, form: IndexedLines, languages: Sequence[str]) -> ReaderResult:
@@ -112,7 +112,7 @@ def read_indexed_lines(files: Mapping[str, Path], *, form: IndexedLines, languag
             if place >= len(src):
                 raise UserError(f"{index}: line {number} names line {place} (from 0), but {src_path} has {len(src)}")
             if place in used:
-                raise UserError(f"{index}: line {number} names line {place} (from 0) again")
+                raise UserError(f"{index}: line {number} names line {place} (from 0) a second time")
             used.add(place)
         collector.add(f"{number:05d}", [(src[place], tgt[place]) for place in places])
     collector.drop("line in no document", len(src) - len(used))

@@ -41,7 +41,7 @@ def read_po_pages(files: Mapping[str, Path], *, form: PoPages, languages: Sequen
             pages[page].append((int(line or 0), order, entry.msgid, entry.msgstr))
     for page in sorted(pages):
         collector.add(page, [(source, target) for _, _, source, target in sorted(pages[page])])
-    return collector.result(if_empty=f"{path}: holds no translated messages with a reference")
+    return collector.result(if_empty=f"{path}: contains no translated messages with a reference")
 
 
 def _catalogue(path: Path) -> list[polib.POEntry]:

@@ -105,7 +105,7 @@ def read_wmt_xml(files: Mapping[str, Path], *, form: WmtXml, languages: Sequence
             bad = next((a or b for a, b in keys if a != b), None)
             raise UserError(f"{path}: document {name}: segment {bad} is not on both sides")
         collector.add(name, [(a, b) for (_, a), (_, b) in zip(src, tgt, strict=True)])
-    return collector.result(if_empty=f"{path}: holds no sentences")
+    return collector.result(if_empty=f"{path}: contains no sentences")
 
 
 def read_iwslt_train(files: Mapping[str, Path], *, form: IwsltTrain, languages: Sequence[str]) -> ReaderResult:
@@ -173,7 +173,7 @@ def _scan(path: Path, collector: Collector) -> list[SideDocument]:
                 replace_entities(match["text"]), line=line, key=attributes.get("id", str(len(parts[-1].sentences) + 1))
             )
     if not parts:
-        raise UserError(f"{path}: holds no <doc>")
+        raise UserError(f"{path}: contains no <doc>")
     return parts
 
 

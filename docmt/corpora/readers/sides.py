@@ -64,7 +64,7 @@ def align(sides: Sequence[SideFile], collector: Collector | None = None) -> Read
     collector = collector or Collector()
     for side in sides:
         if not any(part.sentences for part in side.parts):
-            raise UserError(f"{side.path}: holds no sentences")
+            raise UserError(f"{side.path}: contains no sentences")
     rows = _pairs(*sides) if len(sides) == 2 else [(part,) for part in sides[0].parts]
     for number, parts in enumerate(rows, start=1):
         collector.add(_name(number, parts), zip(*(part.sentences for part in parts), strict=True))

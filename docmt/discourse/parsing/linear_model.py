@@ -57,7 +57,7 @@ class LinearClassifier:
         rows = {feature: row for row, feature in enumerate(value["features"])}
         weights_FC, bias_C = value["weights"].numpy(), value["bias"].numpy()
         if weights_FC.shape != (len(rows), len(value["classes"])) or bias_C.shape != (len(value["classes"]),):
-            raise ValueError("weights do not fit features and classes")
+            raise ValueError("weights do not match features and classes")
         return cls(rows, weights_FC, bias_C, tuple(value["classes"]))
 
 

@@ -93,7 +93,7 @@ def load_trained(path: Path) -> TrainedParser:
             parser = _build_linear(settings, content["relations"], content["parts"], segmenter)
     except (RuntimeError, TypeError, AttributeError, KeyError, ValueError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise UserError(f"{path}: weights and settings do not fit each other ({reason}): train it again") from None
+        raise UserError(f"{path}: weights and settings do not match ({reason}): train it again") from None
     return TrainedParser(parser, settings, data, content["scores"], content["provenance"])
 
 

@@ -77,5 +77,5 @@ def segmenter_of(data: bytes, *, where: str) -> TrainedSegmenter:
         network.load_state_dict(content["weights"])
     except (RuntimeError, TypeError, AttributeError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise UserError(f"{where}: weights and settings do not fit each other ({reason}): train it again") from None
+        raise UserError(f"{where}: weights and settings do not match ({reason}): train it again") from None
     return TrainedSegmenter(network.eval(), settings, vocabulary, content["scores"], content["provenance"])

@@ -50,7 +50,7 @@ def by_name(files: list[TreebankFile]) -> dict[str, TreebankFile]:
     found: dict[str, TreebankFile] = {}
     for file in files:
         if file.name in found:
-            raise UserError(f"{file.where}: {found[file.name].where} holds the same document: remove one of them")
+            raise UserError(f"{file.where}: {found[file.name].where} is the same document: remove one of them")
         found[file.name] = file
     return found
 

@@ -52,7 +52,7 @@ def parse_brackets(text: str, *, where: str) -> RstFile:
     while position < len(text):
         match = TOKENS.match(text, position)
         if match is None:
-            raise UserError(f"{where}: line {line}: not understood: {text[position : position + 30]!r}")
+            raise UserError(f"{where}: line {line}: cannot be parsed: {text[position : position + 30]!r}")
         part = stack[-1]
         if match["open"]:
             stack.append(_Bracket(match["role"], line))
@@ -69,7 +69,7 @@ def parse_brackets(text: str, *, where: str) -> RstFile:
     if len(stack) > 1:
         raise UserError(f"{where}: the bracket of line {stack[-1].line} is never closed")
     if [part.role for part in top.below] != ["Root"]:
-        raise UserError(f"{where}: it needs one Root, it has {len(top.below)} trees")
+        raise UserError(f"{where}: expected one Root, found {len(top.below)} trees")
     tree = top.nodes[0]
     if tree.first != 0 or sorted(texts) != list(range(tree.last + 1)):
         raise UserError(f"{where}: the leaves must be EDUs 1 to n, each once; they are {_numbers(texts)}")

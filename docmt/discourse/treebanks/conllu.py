@@ -50,7 +50,7 @@ def read_conllu(file: TreebankFile) -> list[ConlluSentence]:
             if "-" in columns[0] or "." in columns[0]:
                 continue
             if columns[0] != str(len(rows) + 1):
-                raise UserError(f"{where}: word {columns[0]} where word {len(rows) + 1} should be")
+                raise UserError(f"{where}: expected word {len(rows) + 1}, found word {columns[0]}")
             rows.append(columns)
         elif rows:
             sentences.append(_sentence(rows, opens_paragraph=opens, where=where))

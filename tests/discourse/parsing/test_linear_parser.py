@@ -124,7 +124,7 @@ def test_one_class_and_two_classes(labels):
 
 
 def test_weights_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match="do not fit"):
+    with pytest.raises(ValueError, match="do not match"):
         LinearClassifier.from_dict({**fit(two_classes(), SETTINGS).to_dict(), "features": ["a", "b", "c", "d", "e"]})
 
 

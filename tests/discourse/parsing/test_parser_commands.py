@@ -191,7 +191,7 @@ def test_damaged_and_foreign_files_are_one_line(folder, tmp_path):
     content = torch.load(model, weights_only=True)
     content["parts"][0]["weights"] = torch.zeros(1, 1)
     torch.save(content, tmp_path / "other.pt")
-    with pytest.raises(UserError, match="do not fit each other"):
+    with pytest.raises(UserError, match="do not match"):
         load_parser(str(tmp_path / "other.pt"))
     with pytest.raises(UserError, match=r"parser 'rihgt_branching': no such file; give a model file, chain, flat"):
         load_parser("rihgt_branching")

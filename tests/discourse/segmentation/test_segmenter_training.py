@@ -111,7 +111,7 @@ def test_damaged_files_are_one_line(trained, tmp_path):
     for name, change in {
         "segmenter of format": {"format": 99},
         "of format 1": {"kind": "parser"},
-        "fit each other": {"weights": {}},
+        "do not match": {"weights": {}},
         "unknown key": {"settings": {"sizes": {}}},
         "damaged": {"vocabulary": {"words": [1]}},
     }.items():

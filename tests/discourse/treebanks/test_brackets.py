@@ -66,9 +66,9 @@ def test_text_that_would_end_the_bracket_is_not_written():
         ("(span 2 4)", "", "a.dis: line 3: Nucleus has neither"),
         ("(text _!two_!)", "", "a.dis: line 5: leaf 3 must have a text"),
         ("( Nucleus (span", "( Satellite (span", "at least one N"),
-        ("( Nucleus (leaf 3)", "( Nukleus (leaf 3)", "a.dis: line 5: not understood"),
-        ("(rel2par heading)", "(rel2par )", "a.dis: line 2: not understood"),
-        ("_!two_!", "two", "a.dis: line 5: not understood"),
+        ("( Nucleus (leaf 3)", "( Nukleus (leaf 3)", "a.dis: line 5: cannot be parsed"),
+        ("(rel2par heading)", "(rel2par )", "a.dis: line 2: cannot be parsed"),
+        ("_!two_!", "two", "a.dis: line 5: cannot be parsed"),
     ],
 )
 def test_malformed_files_are_named_with_their_line(old, new, message):
@@ -80,7 +80,7 @@ def test_malformed_files_are_named_with_their_line(old, new, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "it needs one Root, it has 0 trees"),
+        ("", "expected one Root, found 0 trees"),
         (TEXT + TEXT, "duplicate leaf"),
         ("( Root (leaf 2) (text _!x_!) )", "must be EDUs 1 to n"),
         ("( Nucleus (leaf 1) (text _!x_!) )", "one Root"),

@@ -52,7 +52,7 @@ def test_words_without_multiword_tokens_and_ellipsis(text):
     [
         ("", "no sentence"),
         ("# newdoc id = a\n", "no sentence"),
-        (word(1, "a", 0) + "\n" + word(3, "b", 1), "line 2: word 3 where word 2 should be"),
+        (word(1, "a", 0) + "\n" + word(3, "b", 1), "line 2: expected word 2, found word 3"),
         (word(1, "a", 2), "head '2' of 'a' is not a word"),
         (word(1, "a", "_"), "head '_' of 'a'"),
         ("1\ta\tb", "line 1 has 3 columns, CoNLL-U has 10"),

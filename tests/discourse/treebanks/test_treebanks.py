@@ -100,7 +100,7 @@ def test_missing_or_broken_files_are_named(tmp_path, capsys):
     assert "no documents under the heading '## dev'" in capsys.readouterr().err
     write_archive(folder / "dep_conllu.tar.gz", {"a/x.conllu": conllu(), "b/x.conllu": conllu()})
     (folder / "splits.md").write_text(splits_md(train="x", dev="x", test="x"), encoding="utf-8")
-    with pytest.raises(UserError, match="holds the same document"):
+    with pytest.raises(UserError, match="is the same document"):
         read_gum(folder)
 
 
