@@ -65,7 +65,9 @@ class Plan:
         return cls(load_config(dict(values)))
 
     def __getattr__(self, name: str) -> Rule:
-        return Rule(getattr(self.artifacts, name))
+        if hasattr(getattr(StudyArtifacts, name, None), "made_by"):
+            return Rule(getattr(self.artifacts, name))
+        raise AttributeError(f"no artifact or method {name!r} in the plan")
 
     def targets(self) -> dict[str, list[str]]:
         """By stage, the files that it makes for later stages or for the user."""

@@ -20,6 +20,13 @@ log = logging.getLogger(__name__)
 
 HOUR = 3600
 
+RECORDS = {
+    "train": "model.job.json",
+    "translate": "decoding/{part}.job.json",
+    "contrast": "decoding/suite_{part}.json",
+}
+"""Where a job of a rule records its device, in the folder of its run."""
+
 
 class Session(BaseModel):
     """A stretch of a training between two starts."""
@@ -114,7 +121,7 @@ def read_costs(
                 peak_mib=max(row["max_rss"] for row in rows),
                 earlier_seconds=facts.earlier_seconds if facts else 0.0,
                 n_gpus=facts.n_gpus if facts else 0,
-                lacks_facts=source is not None and facts is None,
+                lacks_facts=rule in RECORDS and facts is None,
             )
         )
     return costs
@@ -123,16 +130,13 @@ def read_costs(
 def _facts_path(rule: str, name: str, run_folders: Mapping[str, Path]) -> Path | None:
     """Where a job of a run recorded its device; None for other jobs."""
     # The longest match wins: the name of one run may be a prefix of another's.
+    if rule not in RECORDS:
+        return None
     run = max((run for run in run_folders if f"{name}_".startswith(f"{run}_")), key=len, default=None)
     if run is None:
         return None
     part = name.removeprefix(run).removeprefix("_")
-    files = {
-        "train": "model.job.json",
-        "translate": f"decoding/{part}.job.json",
-        "contrast": f"decoding/suite_{part}.json",
-    }
-    return run_folders[run] / files[rule] if rule in files else None
+    return run_folders[run] / RECORDS[rule].format(part=part)
 
 
 def read_job_facts(path: Path) -> JobFacts | None:

@@ -94,8 +94,7 @@ class Trainer:
                 have been damaged.
         """
         is_resumed = self._resume()
-        if not self._is_done():
-            self.state.sessions.append(Session(self.state.step))
+        self.state.sessions.append(Session(self.state.step))
         with self.signals:
             if not self._is_done() and (not is_resumed or self.fabric.device.type == "cuda"):
                 probe_memory(

@@ -1,5 +1,7 @@
 """One declaration per artifact: it fits the rules, and its fingerprint changes only on purpose."""
 
+import copy
+import json
 import re
 from pathlib import Path
 
@@ -56,6 +58,23 @@ def test_every_rule_but_fetching_carries_a_fingerprint():
             assert "fingerprint=plan." in block or block.startswith("rule fetch_corpus"), block.splitlines()[0]
 
 
+def test_what_rules_ask_for_is_declared():
+    """Every `plan.X.input("y")` and `plan.X.param("y")` of the rules, for artifacts of the shipped configs."""
+    asked = set()
+    for file in (ROOT / "workflow/rules").glob("*.smk"):
+        asked |= set(re.findall(r'plan\.(\w+)\.(input|param)\("(\w+)"\)', file.read_text(encoding="utf-8")))
+    declared = set()
+    for config in [ROOT / "config/config.yaml", *(ROOT / "config/examples").glob("*.yaml")]:
+        made = StudyArtifacts(load_config(read_config_file(config)))
+        made.report()
+        for table in made.config.report.tables:
+            made.table(table)
+        for (name, *_), artifact in made.known.items():
+            declared |= {(name, "input", key) for key in artifact.inputs}
+            declared |= {(name, "param", key) for key in artifact.params}
+    assert asked <= declared
+
+
 def fingerprints(made):
     return {
         "split": made.dataset_split("controlled", "dev"),
@@ -91,6 +110,20 @@ def test_stages_hand_on_what_others_read_or_nobody(smoke):
     models = {f"results/controlled/runs/{system}/seed1/model.pt" for system in trained}
     assert set(targets["training"]) == models
     assert "results/report/report.html" in targets["report"]
+
+
+def test_the_report_lists_stages_and_runs_in_the_order_of_the_config(smoke):
+    manifest = json.loads(smoke.report().params["manifest"])
+    assert list(manifest["stages"]) == list(STAGE_VERSIONS)
+    trained = [run.system for run in smoke.trained]
+    assert list(manifest["runs"]["controlled"]) == trained != sorted(trained)
+
+
+def test_a_plan_names_what_it_lacks(smoke):
+    plan = Plan(smoke.config)
+    copy.deepcopy(plan)
+    with pytest.raises(AttributeError, match="no artifact or method 'modle'"):
+        plan.modle  # noqa: B018  (the access is what is tested)
 
 
 def test_an_artifact_is_declared_once_and_takes_the_stage_of_its_declaration():

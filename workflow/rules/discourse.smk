@@ -229,7 +229,7 @@ rule count_trees:
         files=plan.tree_statistics.param("files"),
         fingerprint=plan.tree_statistics.fingerprint,
     shell:
-        "docmt discourse statistics --files {params.files} --out {output.statistics} --relations {output.relations}"
+        "docmt discourse statistics --files {params.files:q} --out {output.statistics} --relations {output.relations}"
         " 2> {log}"
 
 

@@ -1,5 +1,6 @@
 """Artifacts of the report stage, and the artifacts of a study as a whole."""
 
+import json
 from functools import cached_property
 
 from docmt.config.artifacts.base import Artifact, as_argument, handed_on, made_by, rules_by_stage
@@ -49,7 +50,10 @@ class StudyArtifacts(RunArtifacts):
             "trees": [made for group in trees.values() for made in group.values()],
         }
         parts = [scores, *(inputs[name] for name in (*data, "trees"))]
-        params = {**self._report_params(), "manifest": as_argument(manifest)}
+        params = {
+            **self._report_params(),
+            "manifest": json.dumps(manifest, ensure_ascii=False),
+        }  # its order is that of the report
         return Artifact(["results/report/report.html"], parts, inputs, params)
 
     def _data_reports(self) -> dict[str, dict[str, Artifact]]:

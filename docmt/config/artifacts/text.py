@@ -29,7 +29,7 @@ class TextArtifacts(CorporaArtifacts):
     @made_by("learn_truecaser", stage="text")
     def truecaser(self, dataset: str, lang: str) -> Artifact:
         """The truecaser of a language. A change of any training text rebuilds those of both languages."""
-        train, *more = [part for part in self._training_parts(dataset)]
+        train, *more = self._training_parts(dataset)
         parts: list[Any] = [self._token_settings(dataset), self.dataset_split(dataset, train)]
         if more:
             parts = [self.tokens(dataset, train, lang), [self.tokens(dataset, part, lang) for part in more]]
