@@ -72,7 +72,7 @@ def test_read_turns_the_direction(files):
         ),
         (spec(splits={"train": {"files": {"en": "text.en", "de": "none.de"}}}), EN_DE, "none.de: no such file"),
         (spec(splits={}), EN_DE, "no split 'train'"),
-        (spec(), [*EN_DE, "fr"], "holds en and de, not en and de and fr"),
+        (spec(), [*EN_DE, "fr"], "is in en and de, not en and de and fr"),
         (spec(), ["--languages", "en", "en"], "is in en and de, not en and en"),
         (spec(), ["--languages", "en", "fr"], "is in en and de, not en and fr"),
         (spec(format={"reader": "files"}), EN_DE, "no parallel documents"),
