@@ -65,8 +65,9 @@ class Plan:
         return cls(load_config(dict(values)))
 
     def __getattr__(self, name: str) -> Rule:
-        if hasattr(getattr(StudyArtifacts, name, None), "made_by"):
-            return Rule(getattr(self.artifacts, name))
+        declare = getattr(self.__dict__.get("artifacts"), name, None)
+        if hasattr(declare, "made_by"):
+            return Rule(declare)
         raise AttributeError(f"no artifact or method {name!r} in the plan")
 
     def targets(self) -> dict[str, list[str]]:
