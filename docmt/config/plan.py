@@ -66,7 +66,7 @@ class Plan:
 
     def __getattr__(self, name: str) -> Rule:
         declare = getattr(self.__dict__.get("artifacts"), name, None)
-        if hasattr(declare, "made_by"):
+        if declare is not None and hasattr(declare, "made_by"):
             return Rule(declare)
         raise AttributeError(f"no artifact or method {name!r} in the plan")
 
