@@ -158,3 +158,20 @@ def test_each_of_twenty_failures_names_tests_that_exist():
         paths = re.findall(r"`(tests/[^`]+)`", tests)
         assert paths
         assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_no_two_classes_have_one_name():
+    names = [
+        node.name
+        for file in MODULES
+        for node in ast.parse(file.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+    assert sorted(names) == sorted(set(names))
+
+
+@pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_functions_fit_on_a_screen(file):
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef):
+            assert node.end_lineno - node.lineno < 60, node.name

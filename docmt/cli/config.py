@@ -4,7 +4,7 @@ import argparse
 import json
 from pathlib import Path
 
-from docmt.cli.options import Parser
+from docmt.cli.options import CommandParser
 from docmt.config.loading import load_config_files
 from docmt.config.manual import json_schema, manual, replace_manual
 from docmt.config.systems import list_runs, look_up, model_settings, training_settings
@@ -13,7 +13,7 @@ from docmt.files import atomic_writer, read_text
 from docmt.models.presets import SIZES, all_architectures
 
 
-def add_commands(parser: Parser) -> None:
+def add_commands(parser: CommandParser) -> None:
     """Add `check`, `show`, `presets`, `schema` and `manual`."""
     check = parser.add_command("check", run_check, "check configuration files, each by itself")
     check.add_argument("files", nargs="+", type=Path, metavar="FILE", help="YAML or JSON file")

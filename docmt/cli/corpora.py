@@ -6,7 +6,7 @@ import logging
 import os
 from pathlib import Path
 
-from docmt.cli.options import Parser
+from docmt.cli.options import CommandParser
 from docmt.corpora.catalogue import ReadableCorpus, find_corpus, load_catalogue
 from docmt.corpora.combining import combine, write_overlap
 from docmt.corpora.fetching import fetch_corpus
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 MIRROR_VARIABLE = "DOCMT_MIRROR"
 
 
-def add_commands(parser: Parser) -> None:
+def add_commands(parser: CommandParser) -> None:
     """Add the subcommands of `docmt corpora`."""
     listing = parser.add_command("list", _list, "print the catalog as a table")
     listing.add_argument("--json", action="store_true", help="print JSON instead")
@@ -69,11 +69,11 @@ def add_commands(parser: Parser) -> None:
     _add_mirror(check)
 
 
-def _add_path(command: Parser, option: str, metavar: str, purpose: str, *, nargs: str | None = None) -> None:
+def _add_path(command: CommandParser, option: str, metavar: str, purpose: str, *, nargs: str | None = None) -> None:
     command.add_argument(option, type=Path, required=True, nargs=nargs, metavar=metavar, help=purpose)
 
 
-def _add_mirror(command: Parser) -> None:
+def _add_mirror(command: CommandParser) -> None:
     command.add_argument(
         "--mirror",
         metavar="DIR",
@@ -82,7 +82,7 @@ def _add_mirror(command: Parser) -> None:
     )
 
 
-def _add_languages(command: Parser, other: str) -> None:
+def _add_languages(command: CommandParser, other: str) -> None:
     summary = f"source and target language, {other}"
     command.add_argument("--languages", required=True, nargs="+", metavar="LANG", help=summary)
 

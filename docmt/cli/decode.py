@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from docmt.cli.options import Parser
+from docmt.cli.options import CommandParser
 from docmt.corpora.contrastive import read_suite
 from docmt.decoding.settings import DecodingSettings
 from docmt.errors import UserError
@@ -11,7 +11,7 @@ from docmt.files import write_json, write_jsonl
 from docmt.provenance import describe, write_job_facts
 
 
-def add_commands(parser: Parser) -> None:
+def add_commands(parser: CommandParser) -> None:
     """Add `translate` and `contrast`."""
     translate = parser.add_command("translate", run_translate, "translate instances by beam search")
     translate.add_paths(instances="folder of instances")

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from docmt.cli.options import Parser
+from docmt.cli.options import CommandParser
 from docmt.corpora.documents import read_index
 from docmt.discourse.parsing.settings import ParserSettings
 from docmt.discourse.segmentation.settings import SegmenterSettings
@@ -26,7 +26,7 @@ FORMS = ("dependency", "constituent")
 PARSER_HELP = "model file, chain, flat, right_branching, sentence_branching, …, isanlp:VERSION or file:PATH"
 
 
-def add_commands(parser: Parser) -> None:
+def add_commands(parser: CommandParser) -> None:
     """Add all commands."""
     treebank = parser.add_command("treebank", run_treebank, "read a treebank and write its splits")
     treebank.add_argument("--format", choices=FORMATS, required=True, help="which treebank")
@@ -40,7 +40,7 @@ def add_commands(parser: Parser) -> None:
     _add_picture_commands(parser)
 
 
-def _add_segmenter_commands(commands: Parser) -> None:
+def _add_segmenter_commands(commands: CommandParser) -> None:
     train = commands.add_command("train-segmenter", run_train_segmenter, "train an EDU segmenter")
     train.add_settings("SegmenterSettings")
     train.add_paths(train="PREFIX of .discourse.jsonl, and of .syntax.jsonl if any")
@@ -58,7 +58,7 @@ def _add_segmenter_commands(commands: Parser) -> None:
     segment.add_paths(documents="document index (.documents.tsv)", out=".discourse.jsonl to write")
 
 
-def _add_parser_commands(commands: Parser) -> None:
+def _add_parser_commands(commands: CommandParser) -> None:
     train = commands.add_command("train-parser", run_train_parser, "train an RST parser on gold trees")
     train.add_settings("ParserSettings")
     for option in ("--train", "--dev"):
@@ -82,7 +82,7 @@ def _add_parser_commands(commands: Parser) -> None:
     parse.add_paths(out=".discourse.jsonl to write")
 
 
-def _add_annotation_commands(commands: Parser) -> None:
+def _add_annotation_commands(commands: CommandParser) -> None:
     annotate = commands.add_command("annotate", run_annotate, "segment and parse the documents of a text")
     annotate.add_paths(segmenter="segmenter model")
     annotate.add_argument("--parser", required=True, help="parser model, or chain, right_branching or flat")
@@ -98,7 +98,7 @@ def _add_annotation_commands(commands: Parser) -> None:
     gather.add_paths(documents="document index of the text", out=".discourse.jsonl to write")
 
 
-def _add_picture_commands(commands: Parser) -> None:
+def _add_picture_commands(commands: CommandParser) -> None:
     statistics = commands.add_command("statistics", run_statistics, "count EDUs, trees and relations, one row per name")
     statistics.add_argument("--files", nargs="+", required=True, metavar="NAME=FILE", help=".discourse.jsonl files")
     statistics.add_paths(out="CSV file to write")

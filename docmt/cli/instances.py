@@ -3,12 +3,12 @@
 import argparse
 from pathlib import Path
 
-from docmt.cli.options import Parser
+from docmt.cli.options import CommandParser
 from docmt.errors import UserError
 from docmt.files import atomic_writer
 
 
-def add_commands(parser: Parser) -> None:
+def add_commands(parser: CommandParser) -> None:
     """Add `build` and `statistics`."""
     build = parser.add_command("build", run_build, "cut a parallel or monolingual text into instances")
     build.add_settings("InstancesSettings")

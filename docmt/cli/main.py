@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from docmt import __version__
-from docmt.cli.options import Parser
+from docmt.cli.options import CommandParser
 from docmt.errors import UserError
 from docmt.logs import set_up_logging
 
@@ -32,7 +32,7 @@ def build_parser(group: str | None = None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="docmt", description="Document-level machine translation.")
     parser.add_argument("--version", action="version", version=f"docmt {__version__}")
     parser.add_argument("--verbose", action="store_true", help="log more")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=CommandParser)
     for name, summary in GROUPS.items():
         command = commands.add_parser(name, help=summary, description=summary)
         if name == group:

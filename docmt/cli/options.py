@@ -16,18 +16,18 @@ class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
         return super()._get_help_string(action)
 
 
-class Parser(argparse.ArgumentParser):
+class CommandParser(argparse.ArgumentParser):
     """The parser of a command or of a group of commands."""
 
     def __init__(self, **keywords: Any) -> None:
         super().__init__(formatter_class=HelpFormatter, **keywords)
 
     @cached_property
-    def commands(self) -> "argparse._SubParsersAction[Parser]":
+    def commands(self) -> "argparse._SubParsersAction[CommandParser]":
         """The commands of a group."""
-        return self.add_subparsers(dest="subcommand", required=True, metavar="COMMAND", parser_class=Parser)
+        return self.add_subparsers(dest="subcommand", required=True, metavar="COMMAND", parser_class=CommandParser)
 
-    def add_command(self, name: str, run: Callable[[argparse.Namespace], int | None], summary: str) -> "Parser":
+    def add_command(self, name: str, run: Callable[[argparse.Namespace], int | None], summary: str) -> "CommandParser":
         """Add a command to a group; it calls `run`, which returns the exit code or None for success."""
         command = self.commands.add_parser(name, help=summary, description=summary)
         command.set_defaults(run=run)

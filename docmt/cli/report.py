@@ -3,14 +3,14 @@
 import argparse
 from pathlib import Path
 
-from docmt.cli.options import Parser
+from docmt.cli.options import CommandParser
 from docmt.config.systems import look_up
 from docmt.errors import UserError
 from docmt.report.manifest import Manifest
 from docmt.report.settings import ReportSettings
 
 
-def add_commands(parser: Parser) -> None:
+def add_commands(parser: CommandParser) -> None:
     """Add `gather`, `table` and `render`."""
     gather = parser.add_command("gather", run_gather, "gather score files into one long table")
     _add_score_files(gather)
@@ -31,11 +31,11 @@ def add_commands(parser: Parser) -> None:
     render.add_paths(out="folder to write into")
 
 
-def _add_score_files(command: Parser) -> None:
+def _add_score_files(command: CommandParser) -> None:
     command.add_argument("--scores", nargs="+", type=Path, required=True, help="JSON files of `docmt evaluate`")
 
 
-def _add_settings(command: Parser) -> None:
+def _add_settings(command: CommandParser) -> None:
     command.add_settings("ReportSettings")
     summary = "facts about each system from the config, as JSON: {SYSTEM: {FACT: WORD}}"
     command.add_argument("--facts", default="{}", help=summary)

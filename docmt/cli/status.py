@@ -4,7 +4,7 @@ import argparse
 import json
 from pathlib import Path
 
-from docmt.cli.options import Parser
+from docmt.cli.options import CommandParser
 from docmt.config.artifacts.report import STAGES
 from docmt.config.artifacts.runs import run_folder
 from docmt.config.loading import load_config_files
@@ -15,7 +15,7 @@ from docmt.status.study import read_study
 from docmt.status.text import show_study
 
 
-def add_commands(parser: Parser) -> None:
+def add_commands(parser: CommandParser) -> None:
     """Add the options."""
     parser.add_argument("--directory", type=Path, default=Path("."), metavar="FOLDER", help="folder of the study")
     parser.add_argument(

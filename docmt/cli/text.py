@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from docmt.cli.options import Parser
+from docmt.cli.options import CommandParser
 from docmt.files import write_json
 from docmt.text import stages
 from docmt.text.pipeline import TextPipeline
@@ -11,7 +11,7 @@ from docmt.text.roundtrip import measure_files
 from docmt.text.settings import TextSettings
 
 
-def add_commands(parser: Parser) -> None:
+def add_commands(parser: CommandParser) -> None:
     """Add the subcommands of `docmt text`."""
     tokenize = parser.add_command("tokenize", run_tokenize, "normalize and tokenize a file")
     tokenize.add_settings("TextSettings")
@@ -63,17 +63,17 @@ def add_commands(parser: Parser) -> None:
     roundtrip.add_paths(out="JSON file to write")
 
 
-def _add_file(parser: Parser) -> None:
+def _add_file(parser: CommandParser) -> None:
     parser.add_paths(input="file to read, one sentence per line", out="file to write")
 
 
-def _add_files(parser: Parser) -> None:
+def _add_files(parser: CommandParser) -> None:
     names = ("--inputs", "--input")
     parser.add_argument(*names, type=Path, nargs="+", required=True, metavar="FILE", help="files to read")
     parser.add_paths(out="file to write")
 
 
-def _add_jobs(parser: Parser) -> None:
+def _add_jobs(parser: CommandParser) -> None:
     parser.add_argument("--jobs", type=int, default=1, help="number of processes")
 
 

@@ -6,13 +6,13 @@ import os
 import sys
 from pathlib import Path
 
-from docmt.cli.options import Parser
+from docmt.cli.options import CommandParser
 from docmt.training.launching import LOST_PEER, is_lost_peer, launch
 
 log = logging.getLogger(__name__)
 
 
-def add_commands(parser: Parser) -> None:
+def add_commands(parser: CommandParser) -> None:
     """Add the options."""
     parser.add_argument("--settings", required=True, help='JSON or @FILE: {"model": {…}, "training": {…}}')
     parser.add_paths(train="folder of training instances", dev="folder of validation instances")

@@ -7,13 +7,13 @@ import sys
 from pathlib import Path
 
 from docmt.cli.decode import add_device_options, choose_device
-from docmt.cli.options import Parser
+from docmt.cli.options import CommandParser
 from docmt.decoding.settings import DecodingSettings
 from docmt.errors import UserError
 from docmt.files import read_lines, write_lines
 
 
-def add_commands(parser: Parser) -> None:
+def add_commands(parser: CommandParser) -> None:
     """Add the options."""
     parser.add_paths(model="model file")
     parser.add_argument("--input", type=Path, help="UTF-8 text, one sentence per line, a blank line between documents")

@@ -41,7 +41,7 @@ class TargetSymbols:
 
 
 @dataclass(frozen=True)
-class Hypothesis:
+class BeamHypothesis:
     """A finished translation of one instance.
 
     Attributes:
@@ -57,7 +57,7 @@ class Hypothesis:
     forced_ends: int
 
     @classmethod
-    def join(cls, hypotheses: Sequence["Hypothesis"], *, length_penalty: float) -> "Hypothesis":
+    def join(cls, hypotheses: Sequence["BeamHypothesis"], *, length_penalty: float) -> "BeamHypothesis":
         """All sentences of several hypotheses in one, scored as if searched together (aligned streams)."""
         sentences = [sentence for hypothesis in hypotheses for sentence in hypothesis.sentences]
         log_probability = sum(hypothesis.log_probability for hypothesis in hypotheses)
@@ -121,7 +121,7 @@ class BeamSearch:
         self.forbidden_V = self._forbidden_symbols(model.embedding.num_embeddings)
         self.decoder = IncrementalDecoder(model, memory_SD, layout, self.beam)
         self._set_limits(layout.src_lengths_G, layout.sentences_B)
-        self.finished: list[list[Hypothesis]] = [[] for _ in layout.sentences_B]
+        self.finished: list[list[BeamHypothesis]] = [[] for _ in layout.sentences_B]
 
     def _forbidden_symbols(self, n_symbols: int) -> Tensor:
         """[V], −inf for symbols that are never generated, 0 for the rest."""
@@ -145,7 +145,7 @@ class BeamSearch:
             self.limits = limits_G
 
     @torch.inference_mode()
-    def run(self) -> list[list[Hypothesis]]:
+    def run(self) -> list[list[BeamHypothesis]]:
         """The finished hypotheses of each instance, best first, at most `beam_size`."""
         n_rows = len(self.documents) * self.beam
         n_starts = 1 if self.is_free else int(self.sentences_B.max()) + 1
@@ -280,7 +280,7 @@ class BeamSearch:
         if self.is_free:
             sentences.pop()
         forced = int(self.rows.forced[row] + is_forced[row])
-        finished.append(Hypothesis(sentences, float(log_probability), float(score), forced))
+        finished.append(BeamHypothesis(sentences, float(log_probability), float(score), forced))
 
     def _advance(self, scores: np.ndarray, parents: np.ndarray, tokens: np.ndarray, is_forced: np.ndarray) -> None:
         """Make the chosen continuations the running hypotheses."""
@@ -329,7 +329,7 @@ def search_instances(
     layout: Layout,
     settings: DecodingSettings,
     symbols: TargetSymbols = TargetSymbols(),
-) -> list[list[Hypothesis]]:
+) -> list[list[BeamHypothesis]]:
     """One search over all sentences of each instance, see `BeamSearch`; source tokens [S] are packed, with marks."""
     return BeamSearch(model, _encode(model, src_tokens, layout), layout, settings, symbols).run()
 
@@ -341,7 +341,7 @@ def search_sentences(
     layout: Layout,
     settings: DecodingSettings,
     symbols: TargetSymbols = TargetSymbols(),
-) -> list[Hypothesis]:
+) -> list[BeamHypothesis]:
     """The best translation of each instance, with a separate search for each sentence, all side by side.
 
     For models whose target sentences do not see one another (`ModelSettings.decodes_sentences_alone`). The whole source
@@ -352,7 +352,7 @@ def search_sentences(
     best = [hypotheses[0] for hypotheses in found]
     ends = np.cumsum(layout.sentences_B)
     return [
-        Hypothesis.join(best[end - count : end], length_penalty=settings.length_penalty)
+        BeamHypothesis.join(best[end - count : end], length_penalty=settings.length_penalty)
         for end, count in zip(ends, layout.sentences_B, strict=True)
     ]
 

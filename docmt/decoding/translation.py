@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from docmt.batching import fill_batches
-from docmt.decoding.search import Hypothesis, TargetSymbols, search_instances, search_sentences
+from docmt.decoding.search import BeamHypothesis, TargetSymbols, search_instances, search_sentences
 from docmt.decoding.settings import DecodingSettings
 from docmt.discourse.documents import DiscourseDocument
 from docmt.errors import UserError
@@ -45,7 +45,7 @@ class Translator:
         self.symbols = TargetSymbols(trained.first_token("tgt"), trained.vocabulary.n_specials)
         self.is_aligned = trained.model.settings.target_stream == "aligned"
 
-    def translate_sources(self, sources: Sequence[Source]) -> Iterator[tuple[int, Hypothesis]]:
+    def translate_sources(self, sources: Sequence[Source]) -> Iterator[tuple[int, BeamHypothesis]]:
         """The best hypothesis of each source with its number, batch by batch (not in order)."""
         tokens = [source.n_tokens for source in sources]
         order = sorted(range(len(sources)), key=lambda number: (-tokens[number], number))
@@ -54,7 +54,7 @@ class Translator:
         for batch in with_bar:
             yield from zip(batch, self._search([sources[number] for number in batch]), strict=True)
 
-    def _search(self, sources: Sequence[Source]) -> list[Hypothesis]:
+    def _search(self, sources: Sequence[Source]) -> list[BeamHypothesis]:
         """The best hypothesis of each source of a batch."""
         lengths = [np.array([len(sentence) for sentence in source.sentences]) for source in sources]
         layout = Layout.of_source(
@@ -75,7 +75,7 @@ class Translator:
         """A source sentence of an instance with the first token that the model expects."""
         return np.concatenate(([self.trained.first_token("src")], sentence[1:]))
 
-    def restore(self, hypothesis: Hypothesis) -> list[str]:
+    def restore(self, hypothesis: BeamHypothesis) -> list[str]:
         """The text of each sentence of a hypothesis."""
         vocabulary, pipeline = self.trained.vocabulary, self.trained.pipeline
         return [pipeline.restore(vocabulary.decode(ids), lang=pipeline.tgt_lang) for ids in hypothesis.sentences]

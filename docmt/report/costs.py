@@ -28,7 +28,7 @@ RECORDS = {
 """Where a job of a rule records its device, in the folder of its run."""
 
 
-class Session(BaseModel):
+class SessionRecord(BaseModel):
     """A stretch of a training between two starts."""
 
     from_update: int
@@ -40,7 +40,7 @@ class JobFacts(BaseModel):
 
     device: str
     n_devices: int
-    sessions: list[Session] = []
+    sessions: list[SessionRecord] = []
 
     @property
     def n_gpus(self) -> int:

@@ -19,7 +19,7 @@ Label = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Shape:
+class GridShape:
     """How rows of `summarize` become a table.
 
     Attributes:
@@ -54,7 +54,7 @@ Grid = dict[Label, dict[str, Cell]]
 def build_grid(
     rows: pd.DataFrame,
     settings: ReportSettings,
-    shape: Shape,
+    shape: GridShape,
     *,
     key: str,
     title: str,
@@ -94,7 +94,7 @@ def build_grid(
     )
 
 
-def _collect(rows: pd.DataFrame, shape: Shape) -> Grid:
+def _collect(rows: pd.DataFrame, shape: GridShape) -> Grid:
     """Rows stay together by group, in the order of their first appearance."""
     found = {(tuple(row[name] for name in shape.by), row[shape.column]): row for row in records(rows)}
     systems = list(dict.fromkeys(rows["system"]))
@@ -124,7 +124,7 @@ def _best_cells(grid: Grid, columns: Mapping[str, Metric]) -> set[tuple[Label, s
     return best
 
 
-def _with_chance(grid: Grid, rows: pd.DataFrame, shape: Shape) -> Grid:
+def _with_chance(grid: Grid, rows: pd.DataFrame, shape: GridShape) -> Grid:
     extended: Grid = {}
     for group in dict.fromkeys(label[:-1] for label in grid):
         extended |= {label: cells for label, cells in grid.items() if label[:-1] == group}
@@ -169,7 +169,7 @@ def _describe_published(grid: Grid, settings: ReportSettings) -> str:
     return f" Published beside {'; '.join(pairs)}." if pairs else ""
 
 
-def _values(grid: Grid, shape: Shape) -> pd.DataFrame:
+def _values(grid: Grid, shape: GridShape) -> pd.DataFrame:
     """The full-precision values; columns without any value are left out."""
     rows: list[dict[str, Any]] = []
     for label, cells in grid.items():

@@ -12,7 +12,7 @@ from docmt.evaluation.metrics import find_metric
 from docmt.files import atomic_writer
 from docmt.report import frames
 from docmt.report.frames import keep
-from docmt.report.grid import Label, Shape, build_grid
+from docmt.report.grid import GridShape, Label, build_grid
 from docmt.report.publications import PublishedNumber
 from docmt.report.results import name_suites, published_number
 from docmt.report.settings import LaidOutTable, ReportSettings
@@ -67,7 +67,7 @@ def laid_out_table(scores: pd.DataFrame, name: str, settings: ReportSettings, fa
         return _average([_published(settings, label[-1], column) for column in averaged])
 
     digits = max(find_metric(metric).digits for metric in layout.metrics)
-    shape = Shape(
+    shape = GridShape(
         by=["system"],
         names=["System"],
         column="column",

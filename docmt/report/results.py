@@ -7,7 +7,7 @@ import pandas as pd
 
 from docmt.evaluation.metrics import find_metric
 from docmt.report.frames import column, is_missing, keep, records
-from docmt.report.grid import Label, Shape, build_grid
+from docmt.report.grid import GridShape, Label, build_grid
 from docmt.report.publications import PublishedNumber, find_published
 from docmt.report.settings import ReportSettings
 from docmt.report.summary import ACCURACY, contrastive_scores, translation_scores
@@ -70,7 +70,7 @@ def _translation_table(
         dataset, test, system = label
         return published_number(settings, dataset, test, system, metric=heading)
 
-    shape = Shape(
+    shape = GridShape(
         by=["dataset", "test", "system"],
         names=["Dataset", "Test", "System"],
         column="metric",
@@ -97,7 +97,7 @@ def contrastive_table(summary: pd.DataFrame, settings: ReportSettings) -> Table 
 
     sizes = rows.drop_duplicates(["dataset", "suite"])
     items = "; ".join(f"{row['dataset']} {row['suite']} {row['n']}" for row in records(sizes))
-    shape = Shape(
+    shape = GridShape(
         by=["dataset", "system"],
         names=["Dataset", "System"],
         column="suite",
@@ -129,7 +129,7 @@ def split_table(summary: pd.DataFrame, settings: ReportSettings, *, by: str) -> 
         "distance": "By the number of sentences between the antecedent and the word that depends on it.",
         "kind": "By the finer class of the items.",
     }
-    shape = Shape(
+    shape = GridShape(
         by=["dataset", "suite", "system"],
         names=["Dataset", "Phenomenon", "System"],
         column=by,

@@ -9,7 +9,7 @@ from core_fixtures import DOCUMENTS, make_batch, make_model, random_sentence
 
 from docmt.cli.main import main
 from docmt.decoding.contrast import Candidate, TargetScorer, instance_log_probabilities
-from docmt.decoding.search import Hypothesis, TargetSymbols, search_instances, search_sentences
+from docmt.decoding.search import BeamHypothesis, TargetSymbols, search_instances, search_sentences
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator
 from docmt.errors import UserError
@@ -116,9 +116,13 @@ def test_without_context_every_sentence_is_a_document_of_its_own():
 
 
 def test_a_joined_hypothesis_counts_the_labels_of_all_sentences():
-    parts = [Hypothesis([[7, 8]], -3.0, -1.0, 0), Hypothesis([[]], -0.5, -0.5, 0), Hypothesis([[9]], -2.5, -1.25, 1)]
-    joined = Hypothesis.join(parts, length_penalty=0.5)
-    assert joined == Hypothesis([[7, 8], [], [9]], -6.0, -6.0 / 6**0.5, 1)
+    parts = [
+        BeamHypothesis([[7, 8]], -3.0, -1.0, 0),
+        BeamHypothesis([[]], -0.5, -0.5, 0),
+        BeamHypothesis([[9]], -2.5, -1.25, 1),
+    ]
+    joined = BeamHypothesis.join(parts, length_penalty=0.5)
+    assert joined == BeamHypothesis([[7, 8], [], [9]], -6.0, -6.0 / 6**0.5, 1)
 
 
 # Language tags

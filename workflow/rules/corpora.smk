@@ -3,11 +3,11 @@
 # Reads:  what the config names under `corpora` and `datasets`.
 # Makes:  resources/corpora/{corpus}/{version}/{split}/             files as fetched; a folder for each split, so that
 #                                                                   parallel jobs never share a file
-#         results/corpora/{corpus}/{src}-{tgt}/{split}.{lang}       one split of one corpus, with documents.tsv, counts.json
+#         results/corpora/{corpus}/{src}-{tgt}/{split}.{lang}       a split of a corpus, with documents.tsv, counts.json
 #         results/corpora/{corpus}/{lang}/{split}.{lang}            the same for one language of a corpus
 #         results/corpora/{corpus}/{src}-{tgt}/suites/{suite}.jsonl contrastive test sets
 #         results/corpora/{corpus}/en-de/{split}.discourse.jsonl    gold EDUs and trees, of generated corpora only
-#         results/{dataset}/corpora/{src}-{tgt}/{split}.{lang}      the splits of a dataset, with documents.tsv, counts.json
+#         results/{dataset}/corpora/{src}-{tgt}/{split}.{lang}      the splits of a dataset, likewise
 #         results/{dataset}/corpora/overlap.json                    what training and test data share
 
 

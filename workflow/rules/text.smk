@@ -5,7 +5,7 @@
 #         results/{dataset}/text/{split}.true.{lang}       truecased; kept, so that changed BPE merges start here
 #         results/{dataset}/text/{split}.bpe.{lang}        subwords
 #         results/{dataset}/text/truecaser.{lang}.json, bpe.codes, vocabulary.txt     learned on the training split
-#         results/{dataset}/text/pipeline.json             settings, truecasers and codes in one file, for `docmt translate`
+#         results/{dataset}/text/pipeline.json             settings, truecasers and codes, for `docmt translate`
 #         results/{dataset}/text/roundtrip.json            the share of lines restored unchanged from subwords
 
 

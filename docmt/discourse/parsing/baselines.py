@@ -62,7 +62,7 @@ class Chain(Parser):
 
 
 @dataclass
-class Shape(Parser):
+class ShapeParser(Parser):
     """Trees of one fixed shape.
 
     Attributes:
@@ -138,4 +138,4 @@ def baseline(name: str) -> Parser:
     """Return the baseline of this name. Raises UserError for a name that is not in `BASELINES`."""
     if name not in BASELINES:
         raise UserError(f"unknown baseline {name!r}; {nearest(name, list(BASELINES))}")
-    return Chain() if name == CHAIN else Shape(SHAPES[name])
+    return Chain() if name == CHAIN else ShapeParser(SHAPES[name])
