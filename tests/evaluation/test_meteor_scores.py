@@ -171,7 +171,7 @@ def test_what_is_missing_is_said_in_one_line_and_gives_no_number(monkeypatch, ca
 def test_failures_of_the_program_are_one_line(caplog):
     with pytest.raises(UserError, match=r"^METEOR failed \(exit code \d+\): .*Unknown language \(xyz\)"):
         run(["a"], ["a"], "-l", "xyz", "-p", "x")
-    assert "METEOR said" in caplog.text
+    assert "METEOR printed" in caplog.text
 
 
 @needs_meteor

@@ -20,7 +20,7 @@ from docmt.instances.storage import load_instances
 from docmt.models.model_file import load_model
 from docmt.training.batches import fill_batches
 from docmt.training.checkpoints import CheckpointFolder
-from docmt.training.state import TrainingState
+from docmt.training.state import Session, TrainingState
 from docmt.training.stopping import Interrupted
 from docmt.training.trainer import Trainer
 from docmt.training.validation import Validator
@@ -148,9 +148,18 @@ def test_many_interruptions_in_a_row(study_files, tmp_path, whole, stop_at, monk
 
 
 def test_a_state_without_sessions_is_one_of_an_older_version():
-    values = TrainingState(step=3).to_dict()
+    values = TrainingState(step=3, seconds=7.5).to_dict()
     del values["sessions"]
-    assert TrainingState.from_dict(values) == TrainingState(step=3)
+    assert TrainingState.from_dict(values).sessions == [Session(0, 7.5)]
+    assert TrainingState.from_dict(values | {"step": 0}).sessions == []
+
+
+def test_a_finished_training_that_is_started_again_keeps_its_session(study_files, tmp_path):
+    for _ in range(2):
+        run_training(study_files, tmp_path)
+    sessions = read_json(tmp_path / "model.job.json")["sessions"]
+    assert [session["from_update"] for session in sessions] == [0, 12]
+    assert sessions[0]["seconds"] > 0
 
 
 def test_a_signal_at_the_end_of_an_epoch(study_files, tmp_path, stop_at, monkeypatch):
