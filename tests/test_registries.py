@@ -1,0 +1,27 @@
+"""Everything that is registered by name is described in the manual, so that nothing is forgotten when it is added."""
+
+from pathlib import Path
+
+import pytest
+
+from docmt.config.discourse import TREEBANKS
+from docmt.corpora.readers.build import READERS
+from docmt.corpora.readers.monolingual import MONOLINGUAL_READERS
+from docmt.corpora.suites import CONVERTERS
+from docmt.evaluation.metrics import METRICS
+from docmt.models.patterns import PATTERNS
+from docmt.models.presets import ARCHITECTURES, SIZES
+
+DOCS = Path(__file__).parents[1] / "docs"
+REGISTRIES = {
+    "corpora.md": [READERS, MONOLINGUAL_READERS, CONVERTERS],
+    "treebanks.md": [TREEBANKS],
+    "models.md": [PATTERNS, ARCHITECTURES, SIZES],
+    "evaluation.md": [METRICS],
+}
+
+
+@pytest.mark.parametrize("page", REGISTRIES)
+def test_page_names_everything_registered(page):
+    text = (DOCS / page).read_text(encoding="utf-8")
+    assert [name for registry in REGISTRIES[page] for name in registry if f"`{name}`" not in text] == []
