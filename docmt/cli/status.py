@@ -13,6 +13,7 @@ from docmt.config.systems import list_runs
 from docmt.errors import UserError
 from docmt.status.study import read_study
 from docmt.status.text import show_study
+from docmt.status.trainings import job_name
 
 
 def add_commands(parser: CommandParser) -> None:
@@ -58,7 +59,7 @@ def print_costs(folder: Path, plan: Plan, *, as_json: bool) -> None:
     from docmt.report.costs import costs_table, read_costs, summarize_costs
     from docmt.report.tables import to_text
 
-    runs = {f"{run.dataset}_{run.system}_seed{run.seed}": folder / run_folder(run) for run in list_runs(plan.config)}
+    runs = {job_name(run): folder / run_folder(run) for run in list_runs(plan.config)}
     costs = read_costs(folder / "results/benchmarks", run_folders=runs, stages=STAGES)
     if as_json:
         rows = [

@@ -15,6 +15,7 @@ from docmt.config.artifacts.discourse import TREEBANK_SPLIT
 from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.discourse import TREEBANKS
 from docmt.config.loading import load_config, read_config_file
+from docmt.config.rows import MONOLINGUAL
 from docmt.config.schema import Config
 from docmt.corpora.catalogue import load_catalogue
 
@@ -96,8 +97,8 @@ class Plan:
 
     def monolingual_lang(self, wildcards: Any, input: Any) -> str:
         """`--monolingual-lang LANG` where a training reads monolingual documents."""
-        row = self.config.datasets[wildcards.dataset]
-        return f"--monolingual-lang {row.monolingual_lang or row.src_lang}" if input.monolingual else ""
+        (lang,) = self.config.datasets[wildcards.dataset].part_languages(MONOLINGUAL)
+        return f"--monolingual-lang {lang}" if input.monolingual else ""
 
     # Constraints of wildcards.
 

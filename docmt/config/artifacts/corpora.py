@@ -64,7 +64,7 @@ class CorporaArtifacts(Declarations):
             _with_index(self.prefix(dataset, split), languages),
             [list(languages), members],
             {"members": members},
-            {"members": [member.files[-1].removesuffix(".documents.tsv") for member in members]},
+            {"members": [_prefix(member) for member in members]},
         )
 
     @made_by(stage="corpora")
@@ -96,15 +96,12 @@ class CorporaArtifacts(Declarations):
             languages = pair
         wanted = self.config.datasets[dataset].part_languages(part)
         read = self.corpus(corpus, split, "-".join(languages))
-        prefix = read.files[-1].removesuffix(".documents.tsv")
-        return replace(read, files=_with_index(prefix, wanted))
+        return replace(read, files=_with_index(_prefix(read), wanted))
 
     def counts(self) -> dict[str, str]:
         """The counts of all splits that are read from files, by dataset, corpus and split."""
         return {
-            f"{dataset}/{reference}": self.member(dataset, reference, part)
-            .files[-1]
-            .replace(".documents.tsv", ".counts.json")
+            f"{dataset}/{reference}": f"{_prefix(self.member(dataset, reference, part))}.counts.json"
             for dataset, row in self.config.datasets.items()
             for part, references in row.all_parts().items()
             for reference in references
@@ -124,3 +121,8 @@ class CorporaArtifacts(Declarations):
 
 def _with_index(prefix: str, languages: Any) -> list[str]:
     return [f"{prefix}.{end}" for end in (*languages, "documents.tsv")]
+
+
+def _prefix(text: Artifact) -> str:
+    """The inverse of `_with_index`."""
+    return text.files[-1].removesuffix(".documents.tsv")
