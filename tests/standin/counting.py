@@ -1,4 +1,4 @@
-"""Counts what a GPU would do: launches of kernels, waits of the host, copies from and to the host, each with its line."""
+"""Counts what a GPU would do: kernels launched, waits of the host, copies from and to the host, each with its line."""
 
 import contextlib
 import ctypes
@@ -35,6 +35,10 @@ class Counts:
     def total(self, kind: str) -> int:
         """How many events of a kind there were."""
         return sum(count for (other, _, _), count in self.events.items() if other == kind)
+
+    def totals(self) -> dict[str, int]:
+        """How many events of each kind there were."""
+        return {kind: self.total(kind) for kind in KINDS}
 
     def by_line(self, kind: str) -> Counter[str]:
         """The number of events of a kind by line of code."""

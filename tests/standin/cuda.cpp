@@ -116,8 +116,8 @@ void write_back(const Tensor& tensor, const Tensor& twin) {
 
 // The host waits for these, since they return values of the device or tensors whose size depends on them.
 const std::set<std::string> kSyncs = {
-    "nonzero", "masked_select", "equal", "unique_dim", "unique_consecutive", "_unique2", "_unique",
-    "repeat_interleave", "_assert_async_not", "is_set_to_values"};
+    "nonzero", "masked_select", "equal", "unique_dim", "unique_consecutive", "_unique2", "_unique", "repeat_interleave",
+    "bincount", "histc"};
 // Nothing runs on the device.
 const std::set<std::string> kFree = {"resize_", "set_", "is_set_to", "is_same_size", "record_stream"};
 // The CUDA kernels of these copy index tensors of the CPU to the device.
@@ -157,6 +157,27 @@ struct Arguments {
   }
 };
 
+// How an operation with indexes reads them on a GPU.
+struct Indexes {
+  bool are_taken = false;        // indexes of the host are copied to the device
+  bool has_mask = false;         // the host reads how many places of a mask on the device are true
+  bool is_masked_fill = false;   // masks and a number: nothing is read or copied
+
+  Indexes(const std::string& name, const torch::jit::Stack& stack, size_t first) {
+    are_taken = kTakeHostIndexes.count(name);
+    if (!are_taken) return;
+    bool has_other = false;
+    for (const auto& index : stack[first + 1].toOptionalTensorVector()) {
+      if (!index || !index->defined()) continue;
+      const bool is_mask = index->scalar_type() == at::kBool || index->scalar_type() == at::kByte;
+      (is_mask && index->is_cuda() ? has_mask : has_other) = true;
+    }
+    if (name != "_index_put_impl_" || has_other) return;
+    const Tensor value = stack[first + 2].toTensor();
+    is_masked_fill = has_mask && value.numel() == 1 && !value.is_cuda();
+  }
+};
+
 std::string shapes(const Arguments& arguments) {
   std::ostringstream text;
   for (const auto& [tensor, _] : arguments.twins) text << " cuda:0 " << tensor.sizes();
@@ -164,9 +185,10 @@ std::string shapes(const Arguments& arguments) {
   return text.str();
 }
 
-void check_devices(const std::string& name, const Arguments& arguments) {
+void check_devices(const std::string& name, const Arguments& arguments, const Indexes& indexes) {
+  if (indexes.is_masked_fill) return;
   for (const auto& tensor : arguments.host) {
-    if (kTakeHostIndexes.count(name)) {
+    if (indexes.are_taken) {
       report(PAGEABLE_TO_DEVICE, name.c_str(), tensor.nbytes());
       continue;
     }
@@ -199,11 +221,12 @@ void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const auto& schema = op.schema();
   const std::string name = schema.name().substr(schema.name().find("::") + 2);
   const size_t n_arguments = schema.arguments().size();
+  const Indexes indexes(name, *stack, stack->size() - n_arguments);
   Arguments arguments;
   for (auto place = stack->end() - n_arguments; place != stack->end(); ++place) *place = arguments.replace(*place);
-  check_devices(name, arguments);
+  check_devices(name, arguments, indexes);
   if (!kFree.count(name)) report(LAUNCH, name.c_str(), 0);
-  if (kSyncs.count(name)) report(SYNC, name.c_str(), 0);
+  if (kSyncs.count(name) || (indexes.has_mask && !indexes.is_masked_fill)) report(SYNC, name.c_str(), 0);
   {
     at::AutoDispatchBelowADInplaceOrView below;
     c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
@@ -307,7 +330,8 @@ TORCH_LIBRARY_IMPL(aten, CUDA, m) {
     const auto op = c10::Dispatcher::singleton().findOp(full);
     const bool is_on_lists = full.name.rfind("aten::_foreach_", 0) == 0;
     const bool has_both = op->hasKernelForDispatchKey(DispatchKey::CPU) &&
-        op->hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd);
+        (op->hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) ||
+         op->hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutogradNonFunctional));
     const std::string name = full.name.substr(6) + (full.overload_name.empty() ? "" : "." + full.overload_name);
     if ((is_on_lists || has_both) && !done.count(name))
       m.impl(name.c_str(), torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());

@@ -1,4 +1,4 @@
-"""Puts the stand-in in the place of CUDA. Import this before torch, in a process of its own.
+"""Puts the stand-in in the place of CUDA. Import this before torch, in a separate process.
 
 `torch.cuda` is Python over functions that the CPU build lacks; what is used of it is replaced here.
 """

@@ -9,8 +9,9 @@ from itertools import pairwise
 from typing import Any
 
 import torch
-from standin.counting import note, uncounted
 from torch import Tensor
+
+from standin.counting import note, uncounted
 
 LIBRARY = torch.library.Library("aten", "IMPL")
 
@@ -159,7 +160,7 @@ def _efficient_forward(
     *,
     scale: float | None = None,
 ) -> tuple[Tensor, ...]:
-    """Padded attention; returns output [B, H, L, K], and log-sums and random states that only its own backward reads."""
+    """Padded attention; returns output [B, H, L, K], and log-sums and random states, which nothing reads."""
     assert dropout == 0
     output = (_weights(query, key, bias, is_causal=is_causal, scale=scale) @ value.float()).to(query.dtype)
     # In memory [B, L, H, K], as the real kernel leaves it.

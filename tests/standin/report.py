@@ -6,11 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import standin.device  # before torch
+
+# isort: split
 from core_fixtures import make_study
-from standin.counting import KINDS, Counts
-from standin.scenarios import HALF, decode, micro_batch, random_trained, score, updates
 
 from docmt.decoding.settings import DecodingSettings
+from standin.counting import KINDS, Counts
+from standin.scenarios import HALF, decode, micro_batch, random_trained, score, updates
 
 DEVICE = standin.device.LIBRARY
 KEEP_QUIET = {"log_every_steps": 1000, "validate_every_steps": 1000, "checkpoint_every_steps": 1000}
@@ -24,7 +26,7 @@ def _update(preset: str) -> tuple[str, Counts]:
     with tempfile.TemporaryDirectory() as folder:
         study = make_study(Path(folder) / "study")
         training = KEEP_QUIET | {"max_steps": 6, "precision": "auto"}
-        counts = updates(study, Path(folder), preset, model=HALF, training=training)
+        counts, _ = updates(study, Path(folder), preset, model=HALF, training=training)
     return "the fourth update of a training, 2 + 2 layers", counts[2]
 
 

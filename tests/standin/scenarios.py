@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
-import standin.kernels
+import pandas as pd
 import torch
 from core_fixtures import (
     N_SYMBOLS,
@@ -16,9 +16,9 @@ from core_fixtures import (
     random_documents,
     run_training,
 )
-from standin.counting import Counts, counting
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+import standin.kernels
 from docmt.decoding.contrast import Candidate, TargetScorer
 from docmt.decoding.incremental import IncrementalDecoder
 from docmt.decoding.settings import DecodingSettings
@@ -29,6 +29,7 @@ from docmt.models.model_file import TrainedModel
 from docmt.models.settings import ModelSettings
 from docmt.models.transformer import Transformer
 from docmt.training.loss import LossModule
+from standin.counting import Counts, counting
 
 BASE = {"encoder_layers": 6, "decoder_layers": 6, "upper_layers": 2}
 """The layers of the base size: the number of launches depends on them, not on the width."""
@@ -61,8 +62,8 @@ def micro_batch(architecture: str, **size: int) -> Counts:
     return counts
 
 
-def updates(study: Study, folder: Path, architecture: str, **options) -> list[Counts]:
-    """Train through the real trainer; the counts between the ends of one update and of the next, from the second on.
+def updates(study: Study, folder: Path, architecture: str, **options) -> tuple[list[Counts], pd.DataFrame]:
+    """Train through the real trainer: the counts between the ends of one update and the next, and the history.
 
     `options` are those of `core_fixtures.run_training`.
     """
@@ -76,10 +77,10 @@ def updates(study: Study, folder: Path, architecture: str, **options) -> list[Co
 
         hook = register_optimizer_step_post_hook(note)
         try:
-            run_training(study, folder, architecture=architecture, accelerator="gpu", **options)
+            _, history = run_training(study, folder, architecture=architecture, accelerator="gpu", **options)
         finally:
             hook.remove()
-    return found[1:]
+    return found[1:], history
 
 
 @dataclass
