@@ -38,6 +38,12 @@ class Batch:
     tgt_labels_N: Tensor
     layout: Layout
 
+    def to(self, device: torch.device | str) -> "Batch":
+        return self
+
+    def pin_memory(self) -> "Batch":
+        return self
+
     def is_word_or_end(self) -> Tensor:
         """Bool [N], which labels are words or `</s>`: all target streams have these, so losses over them compare."""
         return (self.tgt_labels_N != BOS) & (self.tgt_labels_N != EOD)

@@ -76,8 +76,11 @@ def train(
     accelerator: str = "auto",
     devices: int = 1,
     nodes: int = 1,
+    device_tokens: int | None = None,
 ) -> None:
     """Train a model and write it with its history. With several processes, each calls this and the first one writes.
+
+    `device_tokens` is how many tokens a device computes at once; None chooses (see `probe_memory`).
 
     Raises:
         UserError: a file does not fit, another trainer is using the same checkpoints, or training diverged.
@@ -97,7 +100,6 @@ def train(
         width=settings.model.width,
         devices=devices,
         nodes=nodes,
-        may_skip_parameters=settings.model.context is not None,
     )
     kind, precision = f"{fabric.world_size} × {fabric.device.type}", fabric.strategy.precision.precision
     log.info("%.2fM parameters, %s, %s", _count_parameters(model) / 1e6, kind, precision)
@@ -112,6 +114,7 @@ def train(
             folder=folder,
             fabric=fabric,
             n_specials=vocabulary.n_specials,
+            device_tokens=device_tokens,
         )
         model = trainer.run()
     if fabric.is_global_zero:

@@ -94,7 +94,12 @@ class Task:
         return Reading(noised, noised.n_tokens(), np.split(np.arange(len(noised)), ends[:-1]))
 
     def collate(
-        self, instance_set: InstanceSet, instances: np.ndarray, settings: ModelSettings, *, device: torch.device | str
+        self,
+        instance_set: InstanceSet,
+        instances: np.ndarray,
+        settings: ModelSettings,
+        *,
+        device: torch.device | str = "cpu",
     ) -> Batch:
         """Collate instances of `dev` or of a reading into a batch."""
         return collate(instance_set, instances.tolist(), settings, tags=self.tags, context=self.context, device=device)

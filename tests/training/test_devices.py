@@ -35,16 +35,21 @@ def updates_of(tokens, accumulation_steps, max_tokens=4096):
     return [batches[i : i + accumulation_steps] for i in range(0, len(batches), accumulation_steps)]
 
 
+def shares_of(batches, tokens, *, n_ranks, **options):
+    """The shares of all devices."""
+    return [share_update(batches, tokens, n_ranks=n_ranks, rank=rank, **options) for rank in range(n_ranks)]
+
+
 @pytest.mark.parametrize("lengths", [long_documents, short_documents, sentences])
 @pytest.mark.parametrize("n_ranks", [2, 4, 8])
 def test_no_device_idles_more_than_five_percent(lengths, n_ranks):
     """One batch per device and update, as in the paper's four GPUs; over an epoch, and each device by itself."""
     tokens = lengths(np.random.default_rng(3))
     updates = updates_of(tokens, n_ranks)
-    assert idle_share(updates, tokens, n_ranks=n_ranks, max_tokens=4096) < 0.05
+    assert idle_share(updates, tokens, n_ranks=n_ranks) < 0.05
     busy, longest = np.zeros(n_ranks), 0
     for position, update in enumerate(updates):
-        shares = share_update(update, tokens, n_ranks=n_ranks, turn=position, max_tokens=4096)
+        shares = shares_of(update, tokens, n_ranks=n_ranks, turn=position, max_tokens=4096)
         loads = np.array([sum(tokens[batch].sum() for batch in share) for share in shares])
         busy += loads
         longest += loads.max()
@@ -55,7 +60,7 @@ def test_no_device_idles_more_than_five_percent(lengths, n_ranks):
 def test_shares_hold_every_instance_once_in_batches_that_fit(n_ranks):
     tokens = np.append(short_documents(np.random.default_rng(1), 300), 5000)
     for position, update in enumerate(updates_of(tokens, 3, max_tokens=1024)):
-        shares = share_update(update, tokens, n_ranks=n_ranks, turn=position, max_tokens=1024)
+        shares = shares_of(update, tokens, n_ranks=n_ranks, turn=position, max_tokens=1024)
         found = np.concatenate([batch for share in shares for batch in share])
         assert sorted(found) == sorted(np.concatenate(update))
         assert all(tokens[b].sum() <= 1024 or len(b) == 1 for share in shares for b in share)
@@ -64,11 +69,11 @@ def test_shares_hold_every_instance_once_in_batches_that_fit(n_ranks):
 
 def test_one_device_reads_the_batches_as_they_were_drawn():
     batches = [np.array([4, 2]), np.array([0])]
-    assert share_update(batches, np.ones(5), n_ranks=1, turn=7, max_tokens=2) == [batches]
+    assert shares_of(batches, np.ones(5), n_ranks=1, turn=7, max_tokens=2) == [batches]
 
 
 def test_devices_without_an_instance_have_no_batch():
-    shares = share_update([np.array([1])], np.array([3, 4]), n_ranks=3, turn=1, max_tokens=9)
+    shares = shares_of([np.array([1])], np.array([3, 4]), n_ranks=3, turn=1, max_tokens=9)
     assert [[batch.tolist() for batch in share] for share in shares] == [[], [], [[1]]]
     assert [part.tolist() for part in balance(np.array([0, 1]), np.array([3, 4]), 3)] == [[1], [0], []]
 
@@ -208,4 +213,5 @@ def test_no_devices_are_refused(devices, nodes):
 )
 def test_what_a_precision_means(monkeypatch, precision, is_gpu, cpu_has_it, width, expected):
     monkeypatch.setattr(devices_module, "cpu_has_bfloat16", lambda: cpu_has_it)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (8, 0))
     assert uses_bfloat16(precision, is_gpu=is_gpu, width=width) is expected
