@@ -13,6 +13,7 @@ import contextlib
 import logging
 import math
 import time
+from time import monotonic
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,7 @@ class Trainer:
         self.ledger = Ledger(fabric, self.signals)
         self.writer = BackgroundWriter()
         self._saved: dict[str, Any] | None = None
-        self._saved_at = time.monotonic()
+        self._saved_at = monotonic()
         self.validator = Validator(module, tasks=self.tasks, settings=settings, fabric=fabric, signals=self.signals)
 
     def run(self) -> Transformer:
@@ -133,7 +134,7 @@ class Trainer:
     def _train(self) -> None:
         state, settings = self.state, self.settings
         is_quiet = None if self.fabric.is_global_zero else True
-        self._saved_at = time.monotonic()
+        self._saved_at = monotonic()
         with tqdm(desc="train", unit=" update", total=settings.max_steps, initial=state.step, disable=is_quiet) as bar:
             if self._is_validation_due():  # a signal interrupted it before the checkpoint that we resumed from
                 self._validate_and_save(bar)
@@ -259,7 +260,7 @@ class Trainer:
         self.state.add_seconds(time.perf_counter() - started)
 
     def _is_time_to_save(self) -> bool:
-        return time.monotonic() - self._saved_at >= 60 * self.settings.checkpoint_every_minutes
+        return monotonic() - self._saved_at >= 60 * self.settings.checkpoint_every_minutes
 
     def _is_save_due(self) -> bool:
         """Whether to save between validations; the same in all processes."""
@@ -312,7 +313,7 @@ class Trainer:
     def _save(self, *, is_best: bool = False) -> None:
         """Let the first process write a checkpoint in the background; the others go on."""
         self._settle()
-        self._saved, self._saved_at = self.state.to_dict(), time.monotonic()
+        self._saved, self._saved_at = self.state.to_dict(), monotonic()
         self.ledger.is_time_to_save = False
         if not self.fabric.is_global_zero:
             return
