@@ -56,6 +56,11 @@ def make_fabric(
     return fabric
 
 
+def computed_type(fabric: Fabric) -> torch.dtype:
+    """The type in which matrices are multiplied."""
+    return torch.bfloat16 if fabric.strategy.precision.precision == "bf16-mixed" else torch.float32
+
+
 def uses_bfloat16(precision: str, *, is_gpu: bool, width: int) -> bool:
     """Whether a setting means bfloat16 for a model of this width on this machine."""
     if is_gpu and torch.cuda.get_device_capability() < CAPABILITY_WITH_BFLOAT16:

@@ -13,9 +13,9 @@ import contextlib
 import logging
 import math
 import time
-from time import monotonic
 from collections.abc import Sequence
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -24,10 +24,12 @@ from lightning.fabric import Fabric
 from tqdm import tqdm
 
 from docmt.errors import UserError
+from docmt.models.ragged import kernel_for
 from docmt.models.transformer import Transformer
 from docmt.text.vocabulary import N_SPECIALS
 from docmt.training.batches import idle_share
 from docmt.training.checkpoints import CheckpointFolder
+from docmt.training.devices import computed_type
 from docmt.training.ledger import Ledger, Measurement
 from docmt.training.loss import LossModule
 from docmt.training.memory import explained_memory, probe_memory
@@ -88,6 +90,7 @@ class Trainer:
             rank=fabric.global_rank,
             device_tokens=device_tokens,
             n_specials=n_specials,
+            kernel=kernel_for(fabric.device, computed_type(fabric)),
         )
         self.signals = StopSignals(fabric)
         self.ledger = Ledger(fabric, self.signals)

@@ -20,6 +20,7 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from docmt.errors import UserError
 from docmt.models.batch import Batch
+from docmt.models.plans import Kernel
 from docmt.models.settings import ModelSettings
 from docmt.text.vocabulary import N_SPECIALS
 from docmt.training.batches import Draws, draw, drop_trees, drop_words, n_inputs, share_update, training_batches
@@ -98,6 +99,7 @@ class UpdateReader:
         n_ranks, rank: number of devices, and which one this is.
         device_tokens: most tokens that a device computes at once; None means `max_batch_tokens`.
         n_specials: ids below are not words.
+        kernel: which attention the device computes, see `ragged.kernel_for`.
     """
 
     tasks: Sequence[Task]
@@ -108,6 +110,7 @@ class UpdateReader:
     rank: int = 0
     device_tokens: int | None = None
     n_specials: int = N_SPECIALS
+    kernel: Kernel = "padded"
 
     def __post_init__(self) -> None:
         self._passes: list[tuple[int, list[np.ndarray]] | None] = [None for _ in self.tasks]
@@ -172,7 +175,7 @@ class UpdateReader:
             batch = task.collate(reading.instance_set, numbers_B[part], self.model_settings)
             if draws is not None:
                 batch = self._drop(batch, draws.take(np.searchsorted(mine_M, part)), place)
-            micro_batches.append(MicroBatch(all_B[part], batch))
+            micro_batches.append(MicroBatch(all_B[part], batch.prepare(self.kernel)))
         return Update(
             place,
             self.n_updates(place.task, place.epoch),
