@@ -217,8 +217,7 @@ def test_a_killed_process_is_one_clear_error(study):
     (pid,) = set(workers()) - before
     os.kill(pid, signal.SIGKILL)
     with pytest.raises(UserError, match=r"a process that prepares batches is gone \(.*the same command resumes"):
-        for _ in range(50):
-            next(updates)
+        list(itertools.islice(updates, 50))
 
 
 def test_extreme_instances_are_read(study):
