@@ -24,10 +24,10 @@ def ranks(study):
 def test_two_nodes_train_the_model_of_two_devices(study, expected_of_two):
     """With a signal and a second job on the way."""
     call = study.call(MODEL, options=NODES)
+    call.wait_for_update(50)
     job = slurm("scontrol", "show", "job", call.job())
     assert re.search(r"NumNodes=2 NumCPUs=8 ", job), job
-    assert re.search(r"TresPerJob=gres:gpu:2\n *TresPerNode=gres:gpu:1\n", job), job
-    call.wait_for_update(50)
+    assert re.search(r"TresPerJob=gres:gpu:2\s+TresPerNode=gres:gpu:1\s", job), job
     assert ranks(study).keys() == {("0", "0"), ("1", "0")}
     slurm("scancel", call.job())
     call.job(2)
