@@ -8,63 +8,36 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from docmt.decoding.caches import CACHES, DocumentMemory, Memory, SelfCache, SentenceMemory
+from docmt.decoding.prepared import PreparedTransformer, Projections
 from docmt.decoding.related import RelatedSentences
-from docmt.models.layers import Attention, DecoderLayer, MultiHeadAttention, parts
+from docmt.models.layers import DecoderLayer, MultiHeadAttention, parts
 from docmt.models.layout import Layout
 from docmt.models.patterns import CacheKind, find_part
 from docmt.models.transformer import Transformer
 
 
-class Projections:
-    """The linear maps of the parts of an attention, one product for all where all read the same queries.
-
-    Queries are scaled beforehand by 1/√K. There are 3 outputs for queries, keys and values, 1 for queries alone.
-    """
-
-    def __init__(self, attention: Attention, n_outputs: int) -> None:
-        members = parts(attention)
-        heads, width = members[0].heads, members[0].out.out_features
-        scale = (width // heads) ** -0.5
-        self.weights = [_scale_query(part.in_weight[: n_outputs * width], width, scale) for part in members]
-        self.biases = [_scale_query(part.in_bias[: n_outputs * width], width, scale) for part in members]
-        self.numbers = {part.pattern: number for number, part in enumerate(members)}
-        self.is_shared = attention.shares_queries
-        if self.is_shared:
-            self.weights, self.biases = [torch.cat(self.weights)], [torch.cat(self.biases)]
-        self.shape = (-1, n_outputs, heads, width // heads)
-        self.outputs: tuple[Tensor, ...] = ()
-
-    def project(self, part: MultiHeadAttention, query_RD: Tensor) -> Tensor:
-        """[R, outputs, H, K] of a part. Parts come in order; shared ones all with the same queries."""
-        number = self.numbers[part.pattern]
-        if not self.is_shared:
-            return self._linear(number, query_RD)[:, 0]
-        if number == 0:
-            self.outputs = self._linear(0, query_RD).unbind(1)
-        return self.outputs[number]
-
-    def _linear(self, number: int, query_RD: Tensor) -> Tensor:
-        """[R, parts in this product, outputs, H, K]."""
-        return F.linear(query_RD, self.weights[number], self.biases[number]).unflatten(1, self.shape)
-
-
 class LayerState:
-    """The caches of one decoder layer, and its projections put together so that each step has fewer products.
+    """The caches of one decoder layer.
 
     Caches hold float32 when a CPU computes in bfloat16: its products of many small matrices are several times slower
     than float32 ones. Self-attention has a cache, cross-attention a memory for the pattern of each part.
     """
 
-    def __init__(self, layer: DecoderLayer, caches: dict[str, SelfCache], memories: dict[str, Memory]) -> None:
+    def __init__(
+        self,
+        layer: DecoderLayer,
+        self_projections: Projections,
+        cross_projections: Projections,
+        caches: dict[str, SelfCache],
+        memories: dict[str, Memory],
+    ) -> None:
         self.layer, self.caches, self.memories = layer, caches, memories
-        self.self_projections = Projections(layer.self_attention, 3)
-        self.cross_projections = Projections(layer.cross_attention, 1)
-        self.dtype = self.self_projections.weights[0].dtype
-        self.cache_dtype = cache_dtype(self.self_projections.weights[0])
+        self.self_projections, self.cross_projections = self_projections, cross_projections
+        weight = layer.self_sublayer.norm.weight
+        self.dtype, self.cache_dtype = weight.dtype, cache_dtype(weight)
 
     def step(self, hidden_RD: Tensor, step: "Step") -> Tensor:
         """[R, D] → [R, D]."""
@@ -111,10 +84,11 @@ class IncrementalDecoder:
     """
 
     def __init__(self, model: Transformer, memory_SD: Tensor, layout: Layout, beam: int) -> None:
-        self.model, self.memory_SD, self.layout, self.beam = model, memory_SD, layout, beam
+        self.model, self.logits = PreparedTransformer.of(model), model.logits
+        self.memory_SD, self.layout, self.beam = memory_SD, layout, beam
         self.n_documents = len(layout.sentences_B)
         self.cache_like = torch.empty((), dtype=cache_dtype(self.memory_SD), device=self.memory_SD.device)
-        self.layers = [self._layer_state(layer) for layer in model.decoder_layers]
+        self.layers = [self._layer_state(number) for number in range(len(self.model.decoder_layers))]
         self.first_column = self.n_columns = 0
         self.ancestors_RC = np.empty((self.n_documents * beam, 0), dtype=np.int64)
         patterns = {part.pattern for layer in model.decoder_layers for part in parts(layer.self_attention)}
@@ -155,7 +129,7 @@ class IncrementalDecoder:
         if self.has_global:
             rows = np.arange(len(tokens_R))[:, None]
             self.ancestors_RC = np.concatenate((self.ancestors_RC, rows), axis=1)
-        return self.model.logits(hidden_RD).float()
+        return self.logits(hidden_RD).float()
 
     def reorder(self, parents_R: np.ndarray) -> None:
         """Make row r continue the hypothesis of row parents_R[r] of the same document."""
@@ -230,9 +204,12 @@ class IncrementalDecoder:
     def _cache_kind(self, pattern: str) -> CacheKind:
         return find_part(self.layout.resolve(pattern)).cache
 
-    def _layer_state(self, layer: DecoderLayer) -> LayerState:
+    def _layer_state(self, number: int) -> LayerState:
+        layer = self.model.decoder_layers[number]
         caches = {part.pattern: self._cache(part) for part in parts(layer.self_attention)}
-        return LayerState(layer, caches, {part.pattern: self._memory(part) for part in parts(layer.cross_attention)})
+        memories = {part.pattern: self._memory(part) for part in parts(layer.cross_attention)}
+        projections = self.model.self_projections[number], self.model.cross_projections[number]
+        return LayerState(layer, *projections, caches, memories)
 
     def _cache(self, part: MultiHeadAttention) -> SelfCache:
         kind = CACHES[self._cache_kind(part.pattern)]
@@ -259,10 +236,3 @@ class IncrementalDecoder:
 def cache_dtype(like: Tensor) -> torch.dtype:
     """The dtype in which keys, values and attention are kept for a model that computes in the dtype of `like`."""
     return like.dtype if like.is_cuda else torch.float32
-
-
-def _scale_query(parameter: Tensor, width: int, scale: float) -> Tensor:
-    """A copy whose query part is scaled."""
-    scaled = parameter.clone()
-    scaled[:width] *= scale
-    return scaled
