@@ -9,11 +9,11 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from docmt.decoding.memories import DocumentMemory, Memory, SentenceMemory
 from docmt.decoding.prefixes import PrefixTree, make_view
+from docmt.decoding.prepared import PreparedTransformer, Projections
 from docmt.models.layers import Attention, DecoderLayer, MultiHeadAttention, parts
 from docmt.models.layout import Layout
 from docmt.models.patterns import CacheKind, find_part
@@ -25,57 +25,30 @@ Places: TypeAlias = dict[MultiHeadAttention, tuple[State, int]]
 """What attentions of all layers keep together, and the number of each in it."""
 
 
-class Projections:
-    """The linear maps of the parts of an attention, one product for all where all read the same queries.
-
-    Queries are scaled beforehand by 1/√K. There are 3 outputs for queries, keys and values, 1 for queries alone.
-    """
-
-    def __init__(self, attention: Attention, n_outputs: int) -> None:
-        members = parts(attention)
-        heads, width = members[0].heads, members[0].out.out_features
-        scale = (width // heads) ** -0.5
-        self.weights = [_scale_query(part.in_weight[: n_outputs * width], width, scale) for part in members]
-        self.biases = [_scale_query(part.in_bias[: n_outputs * width], width, scale) for part in members]
-        self.numbers = {part.pattern: number for number, part in enumerate(members)}
-        self.is_shared = attention.shares_queries
-        if self.is_shared:
-            self.weights, self.biases = [torch.cat(self.weights)], [torch.cat(self.biases)]
-        self.shape = (-1, n_outputs, heads, width // heads)
-        self.outputs: tuple[Tensor, ...] = ()
-
-    def project(self, part: MultiHeadAttention, query_RD: Tensor) -> Tensor:
-        """[R, outputs, H, K] of a part. Parts come in order; shared ones all with the same queries."""
-        number = self.numbers[part.pattern]
-        if not self.is_shared:
-            return self._linear(number, query_RD)[:, 0]
-        if number == 0:
-            self.outputs = self._linear(0, query_RD).unbind(1)
-        return self.outputs[number]
-
-    def _linear(self, number: int, query_RD: Tensor) -> Tensor:
-        """[R, parts in this product, outputs, H, K]."""
-        return F.linear(query_RD, self.weights[number], self.biases[number]).unflatten(1, self.shape)
-
-
 class LayerState:
-    """One decoder layer, with its projections put together so that each step has fewer products.
+    """One decoder layer with its past and its source.
 
     Keys and values are float32 when a CPU computes in bfloat16: its products of many small matrices are several times
     slower than float32 ones. They are kept for all layers of a pattern together.
 
     Args:
         layer: its parameters.
+        projections: of its self-attention, and of its cross-attention.
         trees: the past of each part of its self-attention, and the number of the layer in it.
         memories: the source likewise, for each part of its cross-attention.
     """
 
-    def __init__(self, layer: DecoderLayer, trees: Places[PrefixTree], memories: Places[Memory]) -> None:
+    def __init__(
+        self,
+        layer: DecoderLayer,
+        projections: tuple[Projections, Projections],
+        trees: Places[PrefixTree],
+        memories: Places[Memory],
+    ) -> None:
         self.layer, self.trees, self.memories = layer, trees, memories
-        self.self_projections = Projections(layer.self_attention, 3)
-        self.cross_projections = Projections(layer.cross_attention, 1)
-        self.dtype = self.self_projections.weights[0].dtype
-        self.cache_dtype = cache_dtype(self.self_projections.weights[0])
+        self.self_projections, self.cross_projections = projections
+        weight = layer.self_sublayer.norm.weight
+        self.dtype, self.cache_dtype = weight.dtype, cache_dtype(weight)
 
     def step(self, hidden_RD: Tensor) -> Tensor:
         """[R, D] → [R, D]."""
@@ -102,9 +75,10 @@ class IncrementalDecoder:
     """
 
     def __init__(self, model: Transformer, memory_SD: Tensor, layout: Layout, beam: int) -> None:
-        self.model, self.layout, self.beam = model, layout, beam
+        self.model, self.logits = PreparedTransformer.of(model), model.logits
+        self.layout, self.beam = layout, beam
         self.like = torch.empty((), dtype=cache_dtype(memory_SD), device=memory_SD.device)
-        layers = model.decoder_layers
+        layers = self.model.decoder_layers
         trees = {members: self._tree(members) for members in _by_pattern(layer.self_attention for layer in layers)}
         memories = {
             members: self._memory(members, memory_SD)
@@ -112,7 +86,8 @@ class IncrementalDecoder:
         }
         self.trees, self.memories = list(trees.values()), list(memories.values())
         places = _places(trees), _places(memories)
-        self.layers = [LayerState(layer, *places) for layer in layers]
+        projections = zip(self.model.self_projections, self.model.cross_projections, strict=True)
+        self.layers = [LayerState(layer, both, *places) for layer, both in zip(layers, projections, strict=True)]
 
     def step(self, tokens_R: Tensor, positions_R: Tensor, sentences_BM: Tensor) -> Tensor:
         """Feed one token per row.
@@ -132,7 +107,7 @@ class IncrementalDecoder:
             memory.turn(sentences_BM)
         for layer in self.layers:
             hidden_RD = layer.step(hidden_RD)
-        return self.model.logits(hidden_RD).float()
+        return self.logits(hidden_RD).float()
 
     def follow(self, parents_R: Tensor) -> None:
         """Make row r continue the hypothesis of row `parents_R[r]` of the same document."""
@@ -180,7 +155,8 @@ class IncrementalDecoder:
             for place, values_SHK in zip(keys_values[number], part.project_memory(memory_SD), strict=True):
                 place.copy_(values_SHK[index].unflatten(0, (len(lengths), longest)).transpose(1, 2))
         lengths_G = torch.from_numpy(lengths).to(device)
-        if self._cache_kind(pattern) == "document":
+        # With one group per document, as in a search of single sentences, all its rows read the same.
+        if len(lengths) == len(self.layout.sentences_B):
             return DocumentMemory(keys_values, lengths_G, self.beam, is_padded=bool((lengths < longest).any()))
         return SentenceMemory(keys_values, lengths_G, self.layout.sentence_groups(pattern))
 
@@ -200,10 +176,3 @@ def _places(states: dict[Members, State]) -> Places[State]:
 def cache_dtype(like: Tensor) -> torch.dtype:
     """The dtype in which keys, values and attention are kept for a model that computes in the dtype of `like`."""
     return like.dtype if like.is_cuda else torch.float32
-
-
-def _scale_query(parameter: Tensor, width: int, scale: float) -> Tensor:
-    """A copy whose query part is scaled."""
-    scaled = parameter.clone()
-    scaled[:width] *= scale
-    return scaled
