@@ -140,25 +140,24 @@ class IncrementalDecoder:
 
     def _memory(self, members: Members, memory_SD: Tensor) -> Memory:
         """Keys and values of the source in all layers of a pattern, padded per group."""
-        pattern, device = members[0].pattern, memory_SD.device
+        pattern = members[0].pattern
         grouping = self.layout.grouping("cross", pattern)
         lengths = grouping.key_lengths_G
         longest = int(lengths.max())
         inside = np.arange(longest) < lengths[:, None]
         rows = np.zeros(inside.shape, dtype=np.int64)
         rows[inside] = grouping.key_rows
-        index = torch.from_numpy(rows.ravel()).to(device)
+        index = torch.from_numpy(rows.ravel()).to(memory_SD.device)
         heads = members[0].heads
         shape = (len(members), 2, len(lengths), heads, longest, memory_SD.shape[1] // heads)
         keys_values = self.like.new_empty(shape)
         for number, part in enumerate(members):
             for place, values_SHK in zip(keys_values[number], part.project_memory(memory_SD), strict=True):
                 place.copy_(values_SHK[index].unflatten(0, (len(lengths), longest)).transpose(1, 2))
-        lengths_G = torch.from_numpy(lengths).to(device)
         # With one group per document, as in a search of single sentences, all its rows read the same.
         if len(lengths) == len(self.layout.sentences_B):
-            return DocumentMemory(keys_values, lengths_G, self.beam, is_padded=bool((lengths < longest).any()))
-        return SentenceMemory(keys_values, lengths_G, self.layout.sentence_groups(pattern))
+            return DocumentMemory(keys_values, lengths)
+        return SentenceMemory(keys_values, lengths, self.layout.sentence_groups(pattern))
 
 
 def _by_pattern(attentions: Iterable[Attention]) -> list[Members]:

@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor
 
+from docmt.decoding.memories import attend_side_by_side
 from docmt.models.layout import Layout
 from docmt.models.patterns import CacheKind
 
@@ -124,8 +125,7 @@ class PrefixTree:
         keys_values_2BHNK[:, :, :, self.n - self.beam :] = projected_BM3HK[:, :, 1:].permute(2, 0, 3, 1, 4)
         keys_BHNK, values_BHNK = keys_values_2BHNK.unbind()
         query_BHMK = projected_BM3HK[:, :, 0].transpose(1, 2)
-        scores_BHMN = torch.matmul(query_BHMK, keys_BHNK.transpose(-1, -2)).add_(self.bias_BMN[:, None])
-        return torch.matmul(scores_BHMN.softmax(-1), values_BHNK).transpose(1, 2).flatten(2).flatten(0, 1)
+        return attend_side_by_side(query_BHMK, keys_BHNK, values_BHNK, self.bias_BMN[:, None])
 
     def follow(self, parents_R: Tensor) -> None:
         """Row r continues the hypothesis of row `parents_R[r]` of the same document."""
