@@ -150,6 +150,13 @@ def instances_folder(folder: Path, manifest: dict[str, Any]) -> Iterator[Path]:
         write_json(temporary / "manifest.json", manifest | {"sha256": checksums})
 
 
+def expand_ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """The concatenation of `arange(start, start + length)` over all ranges; int64."""
+    lengths = np.asarray(lengths, dtype=np.int64)
+    before = np.cumsum(lengths) - lengths
+    return np.repeat(np.asarray(starts, dtype=np.int64) - before, lengths) + np.arange(int(lengths.sum()))
+
+
 def save_instances(folder: Path, instance_set: InstanceSet) -> None:
     """Write the arrays, the document ids, and the manifest with the checksum of each array."""
     manifest = dict(instance_set.manifest)
