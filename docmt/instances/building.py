@@ -118,7 +118,7 @@ def build_instances(
             name: encode_sentences(text, vocabulary, folder / f"{name}_tokens.npy") for name, text in texts.items()
         }
         for side in sides.values():
-            _check_length(len(side.lengths), int(lengths.sum()), "the document index")
+            _check_length(len(side.lengths), sum(lengths), "the document index")
         manifest["counts"] = _cut(folder, sides, lengths, settings, trees)
     return manifest["counts"]
 
@@ -126,7 +126,7 @@ def build_instances(
 def _cut(
     folder: Path,
     sides: dict[str, StoredSide],
-    lengths: np.ndarray,
+    lengths: Sequence[int],
     settings: InstancesSettings,
     trees: Iterable[PlacedTrees] | None,
 ) -> dict[str, int]:
@@ -161,8 +161,8 @@ def _cut(
     return counts
 
 
-def _store_ids(folder: Path, index: Iterable[tuple[str, int]]) -> np.ndarray:
-    """Write the ids of the documents; returns their lengths in sentences, int32 [documents]."""
+def _store_ids(folder: Path, index: Iterable[tuple[str, int]]) -> Sequence[int]:
+    """Write the ids of the documents; returns their numbers of sentences."""
     lengths = array("i")
 
     def ids() -> Iterator[str]:
@@ -171,7 +171,7 @@ def _store_ids(folder: Path, index: Iterable[tuple[str, int]]) -> np.ndarray:
             yield name
 
     write_lines(ids_path(folder), ids())
-    return np.frombuffer(lengths, dtype=np.int32)
+    return lengths
 
 
 def _numbers(offsets: np.ndarray, chosen: np.ndarray | None) -> np.ndarray:
@@ -306,7 +306,7 @@ def iterate_trees(
 
 
 def _choose(
-    documents: np.ndarray, costs: np.ndarray, lengths: np.ndarray, settings: InstancesSettings
+    documents: np.ndarray, costs: np.ndarray, lengths: Sequence[int], settings: InstancesSettings
 ) -> np.ndarray | None:
     """Choose instances, in order: those of documents that are long enough, then a random subset; None for all."""
     keep = None
