@@ -1,6 +1,7 @@
 """`docmt instances`: split documents into instances, and count them."""
 
 import argparse
+import csv
 from pathlib import Path
 
 from docmt.cli.options import CommandParser
@@ -40,8 +41,6 @@ def run_build(options: argparse.Namespace) -> None:
 
 def run_statistics(options: argparse.Namespace) -> None:
     """Write a table with one row per folder."""
-    import pandas as pd
-
     from docmt.instances.statistics import instance_statistics
     from docmt.instances.storage import read_manifest
 
@@ -54,4 +53,6 @@ def run_statistics(options: argparse.Namespace) -> None:
         keys = dict(zip(("dataset", "cutting", "split"), parts, strict=True))
         rows.append(keys | instance_statistics(read_manifest(Path(folder))))
     with atomic_writer(options.out) as file:
-        pd.DataFrame(rows).to_csv(file, index=False)
+        table = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        table.writeheader()
+        table.writerows(rows)

@@ -14,16 +14,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from sacremoses import MosesTruecaser
-
 from docmt.errors import UserError
 from docmt.files import read_json, write_json
 from docmt.text.spacing import BLANK, JOINER, split_marks
 from docmt.text.tokenizer import plain_tokens
 
-_BEFORE_FIRST_WORD = frozenset(
-    [*MosesTruecaser().DELAYED_SENT_START, "&#91;", "&#93;", *"„“”‚‘’«»‹›¿¡", BLANK],
-)
+_BEFORE_FIRST_WORD = frozenset(["(", "[", '"', "'", "&apos;", "&quot;", "&#91;", "&#93;", *"„“”‚‘’«»‹›¿¡", BLANK])
 """Tokens that can precede the first word of a line: those of Moses, and typographic quotes."""
 
 
@@ -81,6 +77,8 @@ class Truecaser:
 
 def count_forms(sentences: Iterable[list[str]]) -> Counter[str]:
     """Count how the words of tokenized sentences are written where they do not begin a sentence."""
+    from sacremoses import MosesTruecaser
+
     moses = MosesTruecaser()
     return Counter(
         form for tokens in sentences for _, form, _ in moses.learn_truecase_weights(plain_tokens(tokens))

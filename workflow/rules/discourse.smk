@@ -152,6 +152,7 @@ rule annotate:
         trees=plan.annotated_trees(),
         shard="[0-9]+",
         n_shards="[0-9]+",
+    priority: 20
     conda:
         "../../environment.yml"
     resources:
