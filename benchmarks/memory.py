@@ -2,10 +2,10 @@
 
     python benchmarks/memory.py --pairs 200000 500000 2000000
 
-Each stage is a `docmt` command in a process of its own. Its text has sentences of 4 to 12 words (a Zipf distribution
-over 20,000) in documents of 20 sentences; it can be read by every stage, as words are lowercase letters. The table has
-the peak resident memory (of the largest process, where there are several) for each number of pairs, and the slope
-between the smallest and the largest number.
+Each stage is a separate `docmt` command. The text has sentences of 4 to 12 words (a Zipf distribution over 20,000) in
+documents of 20 sentences; every stage can read it, as words are letters only. The table has the peak resident memory
+(of the largest process, where there are several) for each number of pairs, and the slope between the smallest and the
+largest number.
 """
 
 import argparse

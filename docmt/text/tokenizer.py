@@ -11,8 +11,46 @@ from docmt.settings import nearest
 from docmt.text.spacing import BLANK, Spacing, split_marks, unescape
 
 LANGUAGES = frozenset(
-    "as bn ca cs de el en es et fi fr ga gu hi hu is it kn lt lv ml mni mr nl or pa pl pt ro ru sk sl sv ta tdt te yue"
-    " zh".split()
+    [
+        "as",
+        "bn",
+        "ca",
+        "cs",
+        "de",
+        "el",
+        "en",
+        "es",
+        "et",
+        "fi",
+        "fr",
+        "ga",
+        "gu",
+        "hi",
+        "hu",
+        "is",
+        "it",
+        "kn",
+        "lt",
+        "lv",
+        "ml",
+        "mni",
+        "mr",
+        "nl",
+        "or",
+        "pa",
+        "pl",
+        "pt",
+        "ro",
+        "ru",
+        "sk",
+        "sl",
+        "sv",
+        "ta",
+        "tdt",
+        "te",
+        "yue",
+        "zh",
+    ]
 )
 """Codes of the languages for which the Moses tokenizer has rules, and `zh`."""
 
