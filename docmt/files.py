@@ -126,18 +126,34 @@ def atomic_path(path: Path, *, checksum: bool = True) -> Iterator[Path]:
         UserError: the disk or the quota is full; any existing file is unchanged.
     """
     path = Path(path)
-    with _explained_full_disk(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
-            temporary = Path(folder) / path.name
-            try:
-                yield temporary
-            except (OSError, RuntimeError) as error:
-                # NumPy and torch do not pass on the error number of a failed write.
-                if getattr(error, "errno", None) is None:
-                    _write_probe(Path(folder) / "probe")
-                raise
-            _replace(temporary, path, checksum=checksum)
+    with (
+        _explained_full_disk(path),
+        _parent_of(path),
+        tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder,
+    ):
+        temporary = Path(folder) / path.name
+        try:
+            yield temporary
+        except (OSError, RuntimeError) as error:
+            # NumPy and torch do not pass on the error number of a failed write.
+            if getattr(error, "errno", None) is None:
+                _write_probe(Path(folder) / "probe")
+            raise
+        _replace(temporary, path, checksum=checksum)
+
+
+@contextlib.contextmanager
+def _parent_of(path: Path) -> Iterator[None]:
+    """Make the folder of a file; after an error, remove it again if it is new and empty."""
+    is_new = not path.parent.exists()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        if is_new:
+            with contextlib.suppress(OSError):
+                path.parent.rmdir()
+        raise
 
 
 def _replace(temporary: Path, path: Path, *, checksum: bool) -> None:
