@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import tempfile
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -75,22 +76,39 @@ def read_lines(path: Path) -> list[str]:
 
 
 def iterate_lines(path: Path) -> Iterator[str]:
-    """Like `read_lines`, one line at a time. A file whose name ends in `.gz` is read into memory as a whole."""
+    """Like `read_lines`, one line at a time: memory does not grow with the file.
+
+    A bad line is reported when it is reached.
+    """
     path = Path(path)
-    if path.suffix == ".gz":
-        yield from read_lines(path)
-        return
     try:
         with checksums.open_verified(path) as file:
-            for number, data in enumerate(file, start=1):
+            lines = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
+            for number, data in enumerate(lines, start=1):
+                if number == 1 and not (data := data.removeprefix(BYTE_ORDER_MARK)):
+                    return  # the file is nothing but a byte order mark
                 try:
-                    yield data.removesuffix(b"\n").removeprefix(BYTE_ORDER_MARK if number == 1 else b"").decode()
+                    yield data.removesuffix(b"\n").decode()
                 except UnicodeDecodeError as error:
                     raise UserError(not_utf8(path, number, data[error.start])) from None
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except IsADirectoryError:
         raise UserError(f"{path}: is a folder, not a file") from None
+    except (EOFError, OSError, zlib.error) as error:
+        raise UserError(f"{path}: cannot be read ({error})") from None
+
+
+def count_lines(path: Path) -> int | None:
+    """The number of lines, for progress bars; None for a compressed or a missing file."""
+    if Path(path).suffix == ".gz":
+        return None
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        n_lines, last = 0, b"\n"
+        while block := file.read(PROBE_BYTES):
+            n_lines, last = n_lines + block.count(b"\n"), block[-1:]
+        return n_lines + (last != b"\n")
+    return None
 
 
 @contextlib.contextmanager
@@ -108,18 +126,34 @@ def atomic_path(path: Path, *, checksum: bool = True) -> Iterator[Path]:
         UserError: the disk or the quota is full; any existing file is unchanged.
     """
     path = Path(path)
-    with _explained_full_disk(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
-            temporary = Path(folder) / path.name
-            try:
-                yield temporary
-            except (OSError, RuntimeError) as error:
-                # NumPy and torch do not pass on the error number of a failed write.
-                if getattr(error, "errno", None) is None:
-                    _write_probe(Path(folder) / "probe")
-                raise
-            _replace(temporary, path, checksum=checksum)
+    with (
+        _explained_full_disk(path),
+        _parent_of(path),
+        tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder,
+    ):
+        temporary = Path(folder) / path.name
+        try:
+            yield temporary
+        except (OSError, RuntimeError) as error:
+            # NumPy and torch do not pass on the error number of a failed write.
+            if getattr(error, "errno", None) is None:
+                _write_probe(Path(folder) / "probe")
+            raise
+        _replace(temporary, path, checksum=checksum)
+
+
+@contextlib.contextmanager
+def _parent_of(path: Path) -> Iterator[None]:
+    """Make the folder of a file; after an error, remove it again if it is new and empty."""
+    is_new = not path.parent.exists()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        if is_new:
+            with contextlib.suppress(OSError):
+                path.parent.rmdir()
+        raise
 
 
 def _replace(temporary: Path, path: Path, *, checksum: bool) -> None:

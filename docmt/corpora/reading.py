@@ -1,6 +1,6 @@
 """Reading a split: from files to documents, checked against what the catalogue expects."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from docmt.corpora.catalogue import ReadableCorpus, Split
@@ -9,6 +9,7 @@ from docmt.corpora.readers.build import read
 from docmt.corpora.readers.collector import ReaderCounts, ReaderResult
 from docmt.errors import UserError
 from docmt.files import write_json
+from docmt.logs import progress
 
 
 def files_by_role(split: Split, folder: Path) -> dict[str, Path]:
@@ -21,7 +22,8 @@ def read_split(
 ) -> ReaderResult:
     """Read one split from its files by role, in the direction of the languages; `where` names the corpus in messages.
 
-    Raises UserError when the corpus has other languages, a file is bad, or the counts differ from those expected.
+    Raises UserError when the corpus has other languages or a file is bad, and after the last document when the counts
+    differ from those expected.
     """
     if sorted(languages) != sorted(corpus.languages):
         raise UserError(
@@ -30,10 +32,16 @@ def read_split(
         )
     split = corpus.split(split_name, where=where)
     documents, counts = read(files, form=split.format or corpus.format, languages=corpus.languages)
-    check_counts(split, counts.documents, counts.sentences, where=f"{where} {split_name}")
-    if list(languages) != corpus.languages:
-        documents, counts = [document.reversed() for document in documents], counts.reversed()
-    return documents, counts
+    is_reversed = list(languages) != corpus.languages
+
+    def checked() -> Iterator[Document]:
+        for document in progress(documents, label=f"read {where} {split_name}", unit="documents"):
+            yield document.reversed() if is_reversed else document
+        check_counts(split, counts.documents, counts.sentences, where=f"{where} {split_name}")
+        if is_reversed:
+            counts.reverse()
+
+    return checked(), counts
 
 
 def check_counts(split: Split, n_documents: int, n_sentences: int, *, where: str) -> None:
@@ -47,8 +55,13 @@ def check_counts(split: Split, n_documents: int, n_sentences: int, *, where: str
 
 
 def write_split(
-    prefix: Path, documents: list[Document], counts: ReaderCounts, *, languages: Sequence[str], origin: dict[str, str]
+    prefix: Path,
+    documents: Iterable[Document],
+    counts: ReaderCounts,
+    *,
+    languages: Sequence[str],
+    origin: dict[str, str],
 ) -> None:
-    """Write `PREFIX.{lang}` for each language, `PREFIX.counts.json` and, last, `PREFIX.documents.tsv`."""
-    write_json(Path(f"{prefix}.counts.json"), counts.as_dict(n_sides=len(languages)) | {"origin": origin})
+    """Write `PREFIX.{lang}` for each language, `PREFIX.documents.tsv` and, last, `PREFIX.counts.json`."""
     write_documents(prefix, documents, languages=languages)
+    write_json(Path(f"{prefix}.counts.json"), counts.as_dict(n_sides=len(languages)) | {"origin": origin})

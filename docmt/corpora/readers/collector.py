@@ -3,9 +3,9 @@
 import dataclasses
 import re
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any, Self
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from docmt.corpora.documents import Document
 from docmt.errors import UserError
@@ -49,13 +49,13 @@ class ReaderCounts:
             values["empty_sentences"] = values.pop("empty_both")
         return values
 
-    def reversed(self) -> Self:
-        """The same counts for the other direction."""
-        return dataclasses.replace(self, empty_source=self.empty_target, empty_target=self.empty_source)
+    def reverse(self) -> None:
+        """Make them the counts for the other direction."""
+        self.empty_source, self.empty_target = self.empty_target, self.empty_source
 
 
-ReaderResult = tuple[list[Document], ReaderCounts]
-"""What a reader returns."""
+ReaderResult = tuple[Iterable[Document], ReaderCounts]
+"""What a reader returns: documents, which can be read once, and counts, which are complete when all have been read."""
 
 
 class Collector:
@@ -72,7 +72,17 @@ class Collector:
         An id that is already used gets `#2`, `#3`, … appended. Raises UserError when a sentence cannot be written as
         UTF-8.
         """
-        rows = list(rows)
+        if document := self._make(document_id, list(rows)):
+            self.documents.append(replace(document, id=self._unique(document_id)))
+
+    def stream(self, documents: Iterable[tuple[str, Iterable[tuple[str, ...]]]]) -> Iterator[Document]:
+        """The documents that `add` would keep, one at a time; all ids must differ."""
+        for document_id, rows in documents:
+            if document := self._make(document_id, list(rows)):
+                yield document
+
+    def _make(self, document_id: str, rows: list[tuple[str, ...]]) -> Document | None:
+        """Clean and count the sentences of a document; None if there are none."""
         if any(HALF_CHARACTER.search(sentence) for row in rows for sentence in row):
             raise UserError(
                 f"document {document_id}: a sentence contains half a character (\\ud800 to \\udfff): fix its JSON"
@@ -80,7 +90,7 @@ class Collector:
         cleaned = [tuple(map(self._clean, row)) for row in rows]
         if not cleaned:
             self.counts.empty_documents += 1
-            return
+            return None
         for src, *tgt in cleaned:
             self.counts.empty_both += not (src or any(tgt))
             self.counts.empty_source += not src and any(tgt)
@@ -88,7 +98,7 @@ class Collector:
         self.counts.documents += 1
         self.counts.sentences += len(cleaned)
         self.counts.one_sentence_documents += len(cleaned) == 1
-        self.documents.append(Document(self._unique(document_id), tuple(zip(*cleaned, strict=True))))
+        return Document(document_id, tuple(zip(*cleaned, strict=True)))
 
     def drop(self, cause: str, n: int = 1) -> None:
         """Count what is left out."""

@@ -8,7 +8,7 @@ from typing import Literal
 from docmt.corpora.readers.collector import Collector, ReaderResult
 from docmt.corpora.readers.sides import SideDocument, SideFile, align, pick
 from docmt.errors import UserError
-from docmt.files import read_lines
+from docmt.files import iterate_lines, read_lines
 from docmt.settings import Settings
 
 
@@ -89,12 +89,15 @@ def _blank_parts(path: Path) -> list[SideDocument]:
 
 
 def read_single_lines(files: Mapping[str, Path], *, form: SingleLines, languages: Sequence[str]) -> ReaderResult:
-    """Read sentence pairs without documents. Raises UserError when the numbers of lines differ."""
-    src_path, src, tgt = _line_pairs(files, form.reader, languages)
+    """Read sentence pairs without documents, one at a time. Raises UserError when the numbers of lines differ."""
+    src, tgt = (pick(files, lang, form.reader) for lang in languages)
+    n_pairs, n_tgt = (sum(1 for _ in iterate_lines(path)) for path in (src, tgt))
+    _check_equal(src, n_pairs, tgt, n_tgt)
+    if not n_pairs:
+        raise UserError(f"{src}: contains no sentences")
+    pairs = zip(iterate_lines(src), iterate_lines(tgt), strict=True)
     collector = Collector()
-    for number, pair in enumerate(zip(src, tgt, strict=True), start=1):
-        collector.add(f"{number:08d}", [pair])
-    return collector.result(if_empty=f"{src_path}: contains no sentences")
+    return collector.stream((f"{n:08d}", [pair]) for n, pair in enumerate(pairs, start=1)), collector.counts
 
 
 def read_indexed_lines(files: Mapping[str, Path], *, form: IndexedLines, languages: Sequence[str]) -> ReaderResult:
@@ -132,9 +135,12 @@ def _places(line: str, where: str) -> list[int]:
 def _line_pairs(files: Mapping[str, Path], reader: str, languages: Sequence[str]) -> tuple[Path, list[str], list[str]]:
     """The path of the source file, and both files as lines. Raises UserError when the numbers of lines differ."""
     (src_path, src), (tgt_path, tgt) = ((path := pick(files, lang, reader), read_lines(path)) for lang in languages)
-    if len(src) != len(tgt):
-        raise UserError(
-            f"{len(src)} lines in {src_path}, {len(tgt)} in {tgt_path}: line {min(len(src), len(tgt)) + 1} "
-            "is the first without a counterpart"
-        )
+    _check_equal(src_path, len(src), tgt_path, len(tgt))
     return src_path, src, tgt
+
+
+def _check_equal(src: Path, n_src: int, tgt: Path, n_tgt: int) -> None:
+    if n_src != n_tgt:
+        raise UserError(
+            f"{n_src} lines in {src}, {n_tgt} in {tgt}: line {min(n_src, n_tgt) + 1} is the first without a counterpart"
+        )
