@@ -7,6 +7,7 @@ Shape letters: N packed queries, M packed keys, H heads, K head width, P padded 
 padded queries and keys.
 """
 
+import functools
 import inspect
 import math
 from collections.abc import Callable
@@ -18,21 +19,24 @@ from torch import Tensor
 
 from docmt.models.grouping import Bucket, Grouping, Padding
 
-try:
-    from torch.nn.attention import varlen
-except ImportError:  # an older torch: the padded path serves every device
-    varlen = None
-
-varlen_attn: Callable[..., Any] | None = getattr(varlen, "varlen_attn", None)
-HAS_VARLEN = varlen_attn is not None and "window_size" in inspect.signature(varlen_attn).parameters
-
 EXPLICIT_MAX_KEYS = 512
 """Up to this many keys, explicit products beat the fused CPU kernel in bfloat16 (docs/experiments/performance.md)."""
 
 
+@functools.cache
+def find_varlen() -> Callable[..., Any] | None:
+    """Variable-length flash attention, if this torch has it. Importing it takes a second, so only GPUs ask for it."""
+    try:
+        from torch.nn.attention import varlen
+    except ImportError:  # an older torch: the padded path serves every device
+        return None
+    function = getattr(varlen, "varlen_attn", None)
+    return function if function is not None and "window_size" in inspect.signature(function).parameters else None
+
+
 def ragged_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping) -> Tensor:
     """Softmax attention in which each group of queries sees its own list of at least one key; [N, H, K]."""
-    if query_NHK.is_cuda and HAS_VARLEN and query_NHK.dtype in (torch.float16, torch.bfloat16):
+    if query_NHK.is_cuda and query_NHK.dtype in (torch.float16, torch.bfloat16) and find_varlen() is not None:
         return varlen_attention(query_NHK, key_MHK, value_MHK, grouping)
     return padded_attention(query_NHK, key_MHK, value_MHK, grouping)
 
@@ -60,7 +64,8 @@ def padded_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grou
 
 def varlen_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping) -> Tensor:
     """Ragged attention through variable-length flash attention (CUDA, float16 or bfloat16)."""
-    assert varlen_attn is not None, "HAS_VARLEN says whether this torch has it"
+    varlen_attn = find_varlen()
+    assert varlen_attn is not None, "asked for only where this torch has it"
     if grouping.key_rows_index is not None:
         key_MHK = key_MHK.index_select(0, grouping.key_rows_index)
         value_MHK = value_MHK.index_select(0, grouping.key_rows_index)
