@@ -100,7 +100,7 @@ def iterate_lines(path: Path) -> Iterator[str]:
 
 
 def count_lines(path: Path) -> int | None:
-    """The number of lines, for progress bars; None where it is not known: the file is compressed or missing."""
+    """The number of lines, for progress bars; None for a compressed or a missing file."""
     if Path(path).suffix == ".gz":
         return None
     with contextlib.suppress(OSError), open(path, "rb") as file:

@@ -47,8 +47,8 @@ def _map_file(function: Callable[[str], str], source: Path, target: Path, *, job
 
 def _read(sources: Sequence[Path], *, label: str) -> Iterator[str]:
     """The lines of several files, one at a time, with a progress bar."""
-    counts = [count_lines(source) for source in sources]
-    total = sum(counts) if None not in counts else None
+    counts = [count for source in sources if (count := count_lines(source)) is not None]
+    total = sum(counts) if len(counts) == len(sources) else None
     return progress(itertools.chain.from_iterable(map(iterate_lines, sources)), label=label, unit="lines", total=total)
 
 

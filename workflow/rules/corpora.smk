@@ -187,7 +187,6 @@ rule count_overlap:
         "logs/count_overlap/{dataset}.log",
     benchmark:
         "results/benchmarks/count_overlap/{dataset}.tsv"
-    localrule: True
     conda:
         "../../environment.yml"
     params:

@@ -203,7 +203,6 @@ rule gather_gold:
         "results/benchmarks/gather_gold/{dataset}_{trees}_{split}.tsv"
     wildcard_constraints:
         trees=plan.gold_trees(),
-    localrule: True
     conda:
         "../../environment.yml"
     params:
@@ -223,7 +222,6 @@ rule count_trees:
         "logs/count_trees/{dataset}_{trees}.log",
     benchmark:
         "results/benchmarks/count_trees/{dataset}_{trees}.tsv"
-    localrule: True
     conda:
         "../../environment.yml"
     params:

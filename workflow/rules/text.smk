@@ -47,11 +47,13 @@ rule learn_truecaser:
     priority: 30
     conda:
         "../../environment.yml"
+    threads: processes
     params:
         settings=plan.truecaser.param("settings"),
         fingerprint=plan.truecaser.fingerprint,
     shell:
-        "docmt text learn-truecaser --settings {params.settings:q} --input {input} --out {output} 2> {log}"
+        "docmt text learn-truecaser --settings {params.settings:q} --input {input} --jobs {threads} --out {output}"
+        " 2> {log}"
 
 
 rule truecase:
