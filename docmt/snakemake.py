@@ -87,9 +87,9 @@ def spread_training(workflow: "SnakemakeWorkflow") -> dict[str, int | str]:
     By default a training takes one GPU on each node, and one node. That is requested, too: Slurm may otherwise take the
     GPUs of a job from several nodes.
 
-    With several nodes, the plugin must not start the job with `srun`, since the training does so itself, with a task per
-    node (docmt.training.launching). It leaves this to the job if there is a resource `mpi`. The tasks are counted here,
-    as it would start one per GPU.
+    With several nodes, the plugin must not start the job with `srun`: the training does so itself, with a task per node
+    (docmt.training.launching). The plugin leaves this to jobs with a resource `mpi`. The tasks are counted here, as it
+    would ask for some on each GPU.
 
     Returns:
         nodes: of the job.

@@ -44,7 +44,8 @@ def make_fabric(
         plugins=[LightningEnvironment()],
     )
     if devices * nodes > 1:
-        logging.getLogger("lightning.fabric").setLevel(logging.WARNING)
+        for name in ("lightning", "lightning.fabric", "lightning.pytorch"):  # importing them has set their levels
+            logging.getLogger(name).setLevel(logging.WARNING)
         fabric.launch()
     return fabric
 

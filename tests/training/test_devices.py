@@ -2,6 +2,8 @@
 
 import logging
 import os
+import socket
+import sys
 
 import numpy as np
 import pytest
@@ -149,7 +151,8 @@ def slurm_step(monkeypatch):
     """A task of a Slurm step; LOCAL_RANK and its like are restored afterwards."""
 
     def pretend(**values):
-        for name in ("LOCAL_RANK", "NODE_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "SLURM_STEP_NUM_TASKS"):
+        names = ("LOCAL_RANK", "NODE_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+        for name in (*names, "SLURM_JOB_ID", "SLURM_STEP_NUM_TASKS"):
             monkeypatch.setenv(name, "")
             monkeypatch.delenv(name)
         for name, value in values.items():
@@ -171,6 +174,30 @@ def test_tasks_that_srun_started_are_the_processes(slurm_step, monkeypatch):
     found = {name: os.environ[name] for name in ("LOCAL_RANK", "NODE_RANK", "WORLD_SIZE", "MASTER_ADDR")}
     assert found == {"LOCAL_RANK": "1", "NODE_RANK": "1", "WORLD_SIZE": "4", "MASTER_ADDR": "gpu07"}
     assert 15000 <= int(os.environ["MASTER_PORT"]) < 25000
+
+
+def test_the_script_of_a_job_becomes_an_srun(slurm_step, monkeypatch):
+    class Replaced(Exception):  # noqa: N818
+        pass
+
+    def replace(program, command):
+        raise Replaced(program, command)
+
+    monkeypatch.setattr(os, "execvp", replace)
+    slurm_step(SLURM_JOB_ID="123")
+    with pytest.raises(Replaced) as replaced:
+        launch(["train", "--nodes", "2"], devices=4, nodes=2)
+    program, command = replaced.value.args
+    assert program == command[0] == "srun"
+    assert {"--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--kill-on-bad-exit=1"} <= set(command)
+    assert command[-6:] == [sys.executable, "-m", "docmt.cli.main", "train", "--nodes", "2"]
+    assert os.environ["MASTER_ADDR"] == socket.gethostname()
+
+
+def test_without_srun_a_job_of_several_nodes_is_refused(slurm_step, monkeypatch, tmp_path):
+    slurm_step(SLURM_JOB_ID="123", PATH=str(tmp_path))
+    with pytest.raises(UserError, match="--nodes 2: this is a Slurm job, but there is no srun on its PATH"):
+        launch([], devices=1, nodes=2)
 
 
 def test_tasks_that_do_not_fit_are_refused(slurm_step):
