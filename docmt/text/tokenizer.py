@@ -10,48 +10,8 @@ from docmt.errors import UserError
 from docmt.settings import nearest
 from docmt.text.spacing import BLANK, Spacing, split_marks, unescape
 
-LANGUAGES = frozenset(
-    [
-        "as",
-        "bn",
-        "ca",
-        "cs",
-        "de",
-        "el",
-        "en",
-        "es",
-        "et",
-        "fi",
-        "fr",
-        "ga",
-        "gu",
-        "hi",
-        "hu",
-        "is",
-        "it",
-        "kn",
-        "lt",
-        "lv",
-        "ml",
-        "mni",
-        "mr",
-        "nl",
-        "or",
-        "pa",
-        "pl",
-        "pt",
-        "ro",
-        "ru",
-        "sk",
-        "sl",
-        "sv",
-        "ta",
-        "tdt",
-        "te",
-        "yue",
-        "zh",
-    ]
-)
+_CODES = "as bn ca cs de el en es et fi fr ga gu hi hu is it kn lt lv ml mni mr nl or pa pl pt ro ru sk sl sv ta tdt te"
+LANGUAGES = frozenset([*_CODES.split(), "yue", "zh"])
 """Codes of the languages for which the Moses tokenizer has rules, and `zh`."""
 
 _WHITE_SPACE = re.compile(r"\s+")
