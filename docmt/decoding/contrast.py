@@ -96,8 +96,7 @@ class TargetScorer:
             ),
             settings=self.model.settings,
             context=self.settings.context,
-            device=self.device,
-        )
+        ).to(self.device)
 
 
 @torch.inference_mode()

@@ -89,25 +89,19 @@ class IncrementalDecoder:
         projections = zip(self.model.self_projections, self.model.cross_projections, strict=True)
         self.layers = [LayerState(layer, both, *places) for layer, both in zip(layers, projections, strict=True)]
 
-    def step(self, tokens_R: Tensor, positions_R: Tensor, sentences_BM: Tensor) -> Tensor:
+    def step(self, tokens_R: Tensor, positions_R: Tensor, sentences_BM: Tensor, *, n_positions: int) -> Tensor:
         """Feed one token per row.
 
         Args:
             tokens_R: int64.
             positions_R: int64, position of each token for its embedding.
             sentences_BM: int64, source sentence that each row translates, numbered over the batch.
+            n_positions: positions are below it.
 
         Returns:
             Logits, float32 [R, V].
         """
-        hidden_RD = self.model.embed(tokens_R, positions_R)
-        for tree in self.trees:
-            tree.grow(sentences_BM)
-        for memory in self.memories:
-            memory.turn(sentences_BM)
-        for layer in self.layers:
-            hidden_RD = layer.step(hidden_RD)
-        return self.logits(hidden_RD).float()
+        hidden_RD = self.model.embed(tokens_R, positions_R, n_positions=n_positions)
 
     def follow(self, parents_R: Tensor) -> None:
         """Make row r continue the hypothesis of row `parents_R[r]` of the same document."""

@@ -75,7 +75,7 @@ class BeamSearch:
         """Feed the newest tokens and choose the next ones; returns what `SearchRecord.add` reads, each [B, C]."""
         stream = self.stream
         positions_R = stream.positions(step).flatten()
-        logits = self.decoder.step(stream.tokens_BM.flatten(), positions_R, stream.sentences_BM)
+        logits = self.decoder.step(stream.tokens_BM.flatten(), positions_R, stream.sentences_BM, n_positions=step + 1)
         scores_BMX = self.scores_BM[:, :, None].masked_fill(stream.banned(step), -torch.inf)
         scores, codes = self.candidates.best(logits.log_softmax(-1), scores_BMX)
         slots, tokens = codes // self.n_symbols, codes % self.n_symbols
@@ -144,4 +144,5 @@ def search_sentences(
 
 
 def _encode(model: Transformer, src_tokens: np.ndarray, layout: Layout) -> Tensor:
-    return model.encode(torch.from_numpy(np.asarray(src_tokens, dtype=np.int64)).to(layout.device), layout)
+    tokens_S = torch.from_numpy(np.asarray(src_tokens, dtype=np.int64))
+    return model.encode(tokens_S.to(model.embedding.weight.device), layout)
