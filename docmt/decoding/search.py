@@ -75,7 +75,7 @@ class BeamSearch:
         """Feed the newest tokens and choose the next ones; returns what `SearchRecord.add` reads, each [B, C]."""
         stream = self.stream
         positions_R = stream.positions(step).flatten()
-        logits = self.decoder.step(stream.tokens_BM.flatten(), positions_R, stream.sentences_BM, n_positions=step + 1)
+        logits = self.decoder.step(stream.tokens_BM.flatten(), positions_R, stream.sentences_BM)
         scores_BMX = self.scores_BM[:, :, None].masked_fill(stream.banned(step), -torch.inf)
         scores, codes = self.candidates.best(logits.log_softmax(-1), scores_BMX)
         slots, tokens = codes // self.n_symbols, codes % self.n_symbols
