@@ -135,8 +135,7 @@ class TargetScorer:
             ),
             settings=self.model.settings,
             context=self.settings.context,
-            device=self.device,
-        )
+        ).to(self.device)
 
 
 def _sharing(families: Sequence[Family]) -> Sharing:

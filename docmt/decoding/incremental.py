@@ -143,7 +143,8 @@ class IncrementalDecoder:
         Returns:
             Logits, float32 [R, V].
         """
-        hidden_RD = self.model.embed(tokens_R, torch.from_numpy(positions_R))
+        n_positions = int(positions_R.max(initial=-1)) + 1
+        hidden_RD = self.model.embed(tokens_R, torch.from_numpy(positions_R), n_positions=n_positions)
         self._forget_columns(starts_R)
         biases = {pattern: self._local_bias(starts) for pattern, starts in starts_R.items()}
         for pattern, related in self.related.items():

@@ -63,7 +63,6 @@ class Translator:
             settings=self.model.settings,
             trees=BatchTrees.join_known([source.trees for source in sources], lengths),
             context=self.settings.context,
-            device=self.model.embedding.weight.device,
         )
         tokens = np.concatenate([sentence for source in sources for sentence in source.sentences])
         arguments = (self.model, tokens, layout, self.settings, self.symbols)

@@ -85,7 +85,7 @@ def probe_memory(
             (instances,) = reading.batches
             with explained_memory(reading.instance_set, instances, fabric.device), fabric.no_backward_sync(module):
                 moments = [torch.empty_like(p) for p in module.parameters() for _ in range(2) if not optimizer.state]
-                batch = task.collate(reading.instance_set, instances, model_settings, device=fabric.device)
+                batch = task.collate(reading.instance_set, instances, model_settings).to(fabric.device)
                 fabric.backward(module(batch))
                 del moments, batch
             optimizer.zero_grad()

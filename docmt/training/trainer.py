@@ -265,12 +265,13 @@ class Trainer:
 
     def _training_batch(self, reading: Reading, instances: np.ndarray, draws: dict[int, Draws]) -> Batch:
         settings = self.settings
-        batch = self.task.collate(reading.instance_set, instances, self.model_settings, device=self.fabric.device)
+        batch = self.task.collate(reading.instance_set, instances, self.model_settings)
         limit = settings.word_dropout_epochs
         probability = settings.word_dropout if limit is None or self.state.epoch < limit else 0.0
         numbers = [draws[instance] for instance in instances.tolist()]
         batch = drop_words(batch, numbers, probability=probability, n_specials=self.n_specials)
-        return drop_trees(batch, np.array([n.tree for n in numbers]), probability=settings.drop_rst)
+        batch = drop_trees(batch, np.array([n.tree for n in numbers]), probability=settings.drop_rst)
+        return batch.to(self.fabric.device)
 
     def _after_update(self, bar: tqdm) -> None:
         """Log, validate, save and stop when due."""

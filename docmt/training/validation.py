@@ -90,5 +90,6 @@ class Validator:
 
     def batch(self, task: Task, instances: np.ndarray) -> Batch:
         """Collate development instances; with trees, unless the model never sees any in training."""
-        batch = task.collate(task.dev, instances, self.module.model.settings, device=self.fabric.device)
-        return drop_trees(batch, np.zeros(len(instances)), probability=float(self.settings.drop_rst == 1))
+        batch = task.collate(task.dev, instances, self.module.model.settings)
+        batch = drop_trees(batch, np.zeros(len(instances)), probability=float(self.settings.drop_rst == 1))
+        return batch.to(self.fabric.device)

@@ -122,7 +122,6 @@ def test_any_list_of_keys_equals_the_dense_mask(groups, is_causal):
         np.array([len(keys) for _, keys in groups]),
         np.concatenate([keys for _, keys in groups]),
         is_causal,
-        torch.device("cpu"),
     )
     inputs = rows(grouping.n_queries, 1), rows(15, 2), rows(15, 3)
     assert_equal_with_gradients(padded_attention(*inputs, grouping), dense_attention(*inputs, grouping), inputs)
@@ -260,7 +259,6 @@ def test_varlen_path_on_a_gpu_equals_the_dense_formula(slot, pattern):
         np.array([b for _, b in pairs]),
         np.array([len(i) for i in instances]),
         settings=model_settings(),
-        device="cuda",
     )
     grouping = layout.grouping(slot, pattern)
     n = grouping.n_queries

@@ -81,7 +81,7 @@ def test_each_task_has_its_instances_tags_and_context(study, name, context, tags
     reading = task.read([np.array([3, 1]), np.array([0])], epoch=0)
     assert [len(batch) for batch in reading.batches] == [2, 1]
     for instance_set, instances in ((reading.instance_set, reading.batches[0]), (task.dev, np.array([3, 1]))):
-        batch = task.collate(instance_set, instances, settings, device="cpu")
+        batch = task.collate(instance_set, instances, settings)
         assert batch.layout.context == context
         assert first_tokens(study, batch.src_tokens_S.numpy(), batch.layout.src_lengths_G) == {tags[0]}
         assert first_tokens(study, batch.tgt_inputs_N.numpy(), batch.layout.tgt_lengths_G) == {tags[1]}
@@ -91,8 +91,8 @@ def test_sentences_of_documents_are_those_of_instances_cut_to_sentences(study):
     sentences, pairs = tasks_of(study, ["sentences", "pairs"])
     settings = model_settings("global_context")
     for side in (sentences.train, sentences.dev):
-        expected = pairs.collate(pairs.train, np.arange(20), settings, device="cpu")
-        found = sentences.collate(side, np.arange(20), settings, device="cpu")
+        expected = pairs.collate(pairs.train, np.arange(20), settings)
+        found = sentences.collate(side, np.arange(20), settings)
         assert torch.equal(found.src_tokens_S, expected.src_tokens_S)
         assert torch.equal(found.tgt_labels_N, expected.tgt_labels_N)
 
@@ -137,7 +137,7 @@ def test_word_dropout_spares_masks_and_tags(study, tmp_path):
     )
     reading = tasks[0].read([np.arange(8)], epoch=0)
     batch = trainer._training_batch(reading, np.arange(8), trainer._draws(reading))
-    plain = tasks[0].collate(reading.instance_set, np.arange(8), model.settings, device="cpu")
+    plain = tasks[0].collate(reading.instance_set, np.arange(8), model.settings)
     is_special = plain.src_tokens_S < n_specials
     assert torch.equal(batch.src_tokens_S[is_special], plain.src_tokens_S[is_special])
     assert (batch.src_tokens_S[~is_special] == MASK).float().mean() > 0.8

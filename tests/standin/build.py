@@ -1,0 +1,57 @@
+"""Compiles the stand-in of a CUDA device, once for each version of it and of torch."""
+
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+
+SOURCE = Path(__file__).with_name("cuda.cpp")
+
+
+class UnavailableError(Exception):
+    """The stand-in cannot be built here; the message is one line."""
+
+
+def torch_folder() -> Path:
+    """Where torch is installed, without importing it."""
+    origin = getattr(importlib.util.find_spec("torch"), "origin", None)
+    assert origin is not None
+    return Path(origin).parent
+
+
+def cache_folder() -> Path:
+    """A folder of this user beside those that pytest keeps temporary files in."""
+    return Path(tempfile.gettempdir()) / f"pytest-of-{os.environ.get('USER') or os.getuid()}" / "standin"
+
+
+def build_library(folder: Path) -> Path:
+    """Compile the stand-in into `folder`, unless it is there already.
+
+    Raises:
+        UnavailableError: there is no compiler, torch is not a CPU build, or the compiler fails.
+    """
+    compiler = shutil.which(os.environ.get("CXX", "g++"))
+    if compiler is None:
+        raise UnavailableError("no C++ compiler (g++)")
+    torch = torch_folder()
+    if (torch / "lib" / "libtorch_cuda.so").exists():
+        raise UnavailableError("this torch has CUDA itself: the stand-in needs the build for CPUs")
+    name = hashlib.sha256(SOURCE.read_bytes() + version("torch").encode()).hexdigest()[:16]
+    library = folder / f"{name}.so"
+    if library.exists():
+        return library
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        made = Path(scratch) / "standin.so"
+        command = [compiler, "-std=c++20", "-O0", "-shared", "-fPIC", f"-I{torch / 'include'}", str(SOURCE)]
+        command += ["-o", str(made), f"-L{torch / 'lib'}", "-ltorch_cpu", "-lc10"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            reason = next((line for line in done.stderr.splitlines() if "error" in line), "no message")
+            raise UnavailableError(f"{compiler} fails: {reason}")
+        made.replace(library)
+    return library

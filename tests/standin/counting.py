@@ -1,0 +1,110 @@
+"""Counts what a GPU would do: kernels launched, waits of the host, copies from and to the host, each with its line."""
+
+import contextlib
+import ctypes
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+
+from standin.device import LIBRARY
+
+KINDS = ("launch", "sync", "pageable copy", "pinned copy", "copy to host")
+"""In the order of `Kind` in cuda.cpp. A copy to the host that is waited for is a sync, too."""
+ROOT = Path(__file__).parents[2]
+BACKWARD = "backward"
+OURS, LIBRARIES = f"{ROOT / 'docmt'}/", "/site-packages/"
+
+
+@dataclass
+class Counts:
+    """How often each thing happened, by kind, operation and line of code."""
+
+    events: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    n_bytes: Counter[str] = field(default_factory=Counter)
+
+    def __sub__(self, earlier: "Counts") -> "Counts":
+        return Counts(self.events - earlier.events, self.n_bytes - earlier.n_bytes)
+
+    def copy(self) -> "Counts":
+        """The counts up to now."""
+        return Counts(self.events.copy(), self.n_bytes.copy())
+
+    def total(self, kind: str) -> int:
+        """How many events of a kind there were."""
+        return sum(count for (other, _, _), count in self.events.items() if other == kind)
+
+    def totals(self) -> dict[str, int]:
+        """How many events of each kind there were."""
+        return {kind: self.total(kind) for kind in KINDS}
+
+    def by_line(self, kind: str) -> Counter[str]:
+        """The number of events of a kind by line of code."""
+        lines: Counter[str] = Counter()
+        for (other, _, line), count in self.events.items():
+            if other == kind:
+                lines[line] += count
+        return lines
+
+    def describe(self, *kinds: str) -> str:
+        """A table of the events of some kinds (default: all), most frequent first."""
+        rows = [(count, *event) for event, count in self.events.items() if event[0] in (kinds or KINDS)]
+        rows.sort(key=lambda row: (KINDS.index(row[1]), -row[0], row[3]))
+        totals = ", ".join(f"{self.total(kind)} × {kind}" for kind in KINDS)
+        return "\n".join([totals, *(f"{count:6}  {kind:13}  {line:44}  {name}" for count, kind, name, line in rows)])
+
+
+_active: list[Counts] = []
+
+
+def _line(frame: FrameType | None) -> str:
+    """The innermost line of docmt that is being executed; else that of whoever called torch."""
+    innermost = None
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if name.startswith(OURS):
+            return f"{name.removeprefix(f'{ROOT}/')}:{frame.f_lineno}"
+        if innermost is None and "/torch/" not in name and not name.startswith("<"):
+            innermost = f"{name.rsplit(LIBRARIES, 1)[-1].removeprefix(f'{ROOT}/')}:{frame.f_lineno}"
+        frame = frame.f_back
+    return innermost or BACKWARD
+
+
+def note(kind: str, name: str, n_bytes: int = 0, *, frame: FrameType | None = None) -> None:
+    """Count an event."""
+    line = _line(frame)
+    for counts in _active:
+        counts.events[kind, name, line] += 1
+        counts.n_bytes[kind] += n_bytes
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_int64)
+def _listen(kind: int, name: bytes, n_bytes: int) -> None:
+    if _active:
+        note(KINDS[kind], name.decode(), n_bytes, frame=sys._getframe().f_back)
+
+
+LIBRARY.standin_listen(_listen)
+
+
+@contextlib.contextmanager
+def counting() -> Iterator[Counts]:
+    """Count what happens inside."""
+    counts = Counts()
+    _active.append(counts)
+    try:
+        yield counts
+    finally:
+        _active.remove(counts)
+
+
+@contextlib.contextmanager
+def uncounted() -> Iterator[None]:
+    """Leave out what this thread does inside."""
+    LIBRARY.standin_pause(1)
+    try:
+        yield
+    finally:
+        LIBRARY.standin_pause(-1)

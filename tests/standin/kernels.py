@@ -1,0 +1,194 @@
+"""The kernels of a GPU that the CPU build of torch lacks, computed plainly, with what the real ones require.
+
+Shape letters: N packed queries, M packed keys, H heads, K head width, G groups; B batch, L queries, S keys.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from standin.counting import note, uncounted
+
+LIBRARY = torch.library.Library("aten", "IMPL")
+
+
+def _kernel(name: str) -> Callable[[Callable[..., tuple[Any, ...]]], Callable[..., tuple[Any, ...]]]:
+    """Register a function of CPU tensors as a kernel of the device; it counts as one launch."""
+
+    def register(function: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
+        def run(*arguments: Any, **options: Any) -> tuple[Any, ...]:
+            note("launch", name, frame=sys._getframe().f_back)
+            with uncounted(), torch.autocast("cpu", enabled=False):
+                tensors = (a for a in (*arguments, *options.values()) if isinstance(a, Tensor))
+                assert all(t.is_cuda for t in tensors), f"{name}: every tensor must be on the device"
+                cpu = [a.detach().cpu() if isinstance(a, Tensor) else a for a in arguments]
+                found = function(*cpu, **options)
+                return tuple(f.to("cuda") if isinstance(f, Tensor) else f for f in found)
+
+        LIBRARY.impl(name, run, "CUDA")
+        return function
+
+    return register
+
+
+def _groups(offsets_q: Tensor, offsets_k: Tensor) -> Iterator[tuple[slice, slice]]:
+    """The queries and the keys of each group that has queries."""
+    for (a, b), (c, d) in zip(pairwise(offsets_q.tolist()), pairwise(offsets_k.tolist()), strict=True):
+        if a < b:
+            yield slice(a, b), slice(c, d)
+
+
+def _check_flash(query: Tensor, key: Tensor, value: Tensor, offsets_q: Tensor, offsets_k: Tensor, *max_qk: int) -> None:
+    """What flash attention requires of packed tensors [N, H, K]."""
+    assert query.dtype in (torch.float16, torch.bfloat16), f"flash attention: {query.dtype}"
+    assert query.dtype == key.dtype == value.dtype
+    assert all(t.dim() == 3 and t.stride(-1) == 1 for t in (query, key, value))
+    assert query.shape[2] % 8 == 0, f"flash attention: heads of {query.shape[2]}"
+    assert query.shape[2] <= 256, f"flash attention: heads of {query.shape[2]}"
+    for rows, offsets, longest in ((query, offsets_q, max_qk[0]), (key, offsets_k, max_qk[1])):
+        assert offsets.dtype == torch.int32
+        assert offsets.is_contiguous()
+        lengths = offsets.diff()
+        assert int(offsets[0]) == 0
+        assert int(offsets[-1]) == len(rows)
+        assert int(lengths.min()) >= 0
+        assert longest >= int(lengths.max())
+    assert len(offsets_q) == len(offsets_k)
+
+
+def _scores(query: Tensor, key: Tensor, *, is_causal: bool, scale: float | None) -> Tensor:
+    """Scaled scores of the queries and keys of a group, float32 [H, n, m]; with a mask aligned at the end."""
+    scores = torch.einsum("nhk,mhk->hnm", query.float(), key.float()) * (scale or query.shape[-1] ** -0.5)
+    if is_causal:
+        n, m = scores.shape[1:]
+        scores = scores.masked_fill(~torch.ones(n, m, dtype=torch.bool).tril(m - n), -torch.inf)
+    return scores
+
+
+@_kernel("_flash_attention_forward")
+def _flash_forward(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    offsets_q: Tensor,
+    offsets_k: Tensor,
+    max_q: int,
+    max_k: int,
+    dropout: float,
+    is_causal: bool,
+    _: bool,
+    *,
+    scale: float | None = None,
+    **options: Any,
+) -> tuple[Tensor, ...]:
+    """Packed attention; returns output [N, H, K], log-sums [H, N], and what else the operator does."""
+    _check_flash(query, key, value, offsets_q, offsets_k, max_q, max_k)
+    assert dropout == 0
+    output, sums = torch.zeros_like(query), torch.zeros(query.shape[1], len(query))
+    for queries, keys in _groups(offsets_q, offsets_k):
+        scores = _scores(query[queries], key[keys], is_causal=is_causal, scale=scale)
+        sums[:, queries] = scores.logsumexp(-1)
+        output[queries] = torch.einsum("hnm,mhk->nhk", scores.softmax(-1), value[keys].float()).to(output.dtype)
+    return output, sums, torch.zeros(2, dtype=torch.uint64), torch.zeros(0), torch.zeros(0)
+
+
+@_kernel("_flash_attention_backward")
+def _flash_backward(
+    gradient: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    output: Tensor,
+    sums: Tensor,
+    offsets_q: Tensor,
+    offsets_k: Tensor,
+    max_q: int,
+    max_k: int,
+    dropout: float,
+    is_causal: bool,
+    *_: Tensor,
+    scale: float | None = None,
+    **options: Any,
+) -> tuple[Tensor, ...]:
+    """Gradients of packed queries, keys and values."""
+    _check_flash(query, key, value, offsets_q, offsets_k, max_q, max_k)
+    assert output.shape == gradient.shape == query.shape
+    assert sums.shape == (query.shape[1], len(query))
+    grads = [torch.zeros(t.shape) for t in (query, key, value)]
+    for queries, keys in _groups(offsets_q, offsets_k):
+        parts = (t.float().transpose(0, 1) for t in (gradient[queries], query[queries], key[keys], value[keys]))
+        weights = _scores(query[queries], key[keys], is_causal=is_causal, scale=scale).softmax(-1)
+        found = _gradients(*parts, weights, scale or query.shape[-1] ** -0.5)
+        for grad, rows, part in zip(grads, (queries, keys, keys), found, strict=False):
+            grad[rows] = part.transpose(0, 1)
+    return tuple(grad.to(query.dtype) for grad in grads)
+
+
+def _gradients(
+    gradient: Tensor, query: Tensor, key: Tensor, value: Tensor, weights: Tensor, scale: float
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Gradients of queries, keys, values and bias of attention over [..., L, K] with the given weights [..., L, S]."""
+    slopes = gradient @ value.mT
+    scores = weights * (slopes - (slopes * weights).sum(-1, keepdim=True))
+    return scores @ key * scale, scores.mT @ query * scale, weights.mT @ gradient, scores
+
+
+def _weights(query: Tensor, key: Tensor, bias: Tensor | None, *, is_causal: bool, scale: float | None) -> Tensor:
+    """Attention weights of padded queries and keys, float32 [B, H, L, S]."""
+    assert bias is None or bias.dtype == query.dtype, "the bias must have the type of the query"
+    scores = query.float() @ key.float().mT * (scale or query.shape[-1] ** -0.5)
+    if bias is not None:
+        scores = scores + bias.float()
+    if is_causal:
+        scores = scores.masked_fill(torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1), -torch.inf)
+    return scores.softmax(-1)
+
+
+@_kernel("_scaled_dot_product_efficient_attention")
+def _efficient_forward(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bias: Tensor | None,
+    has_sums: bool,
+    dropout: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+) -> tuple[Tensor, ...]:
+    """Padded attention; returns output [B, H, L, K], and log-sums and random states, which nothing reads."""
+    assert dropout == 0
+    output = (_weights(query, key, bias, is_causal=is_causal, scale=scale) @ value.float()).to(query.dtype)
+    # In memory [B, L, H, K], as the real kernel leaves it.
+    output = output.transpose(1, 2).contiguous().transpose(1, 2)
+    nothing = torch.zeros((), dtype=torch.int64)
+    return output, torch.zeros(*query.shape[:3]), nothing, nothing
+
+
+@_kernel("_scaled_dot_product_efficient_attention_backward")
+def _efficient_backward(
+    gradient: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bias: Tensor | None,
+    output: Tensor,
+    sums: Tensor,
+    seed: Tensor,
+    offset: Tensor,
+    dropout: float,
+    needs: list[bool],
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+) -> tuple[Tensor | None, ...]:
+    """Gradients of padded queries, keys, values and, where needed, the bias."""
+    weights = _weights(query, key, bias, is_causal=is_causal, scale=scale)
+    floats = (t.float() for t in (gradient, query, key, value))
+    found = [grad.to(query.dtype) for grad in _gradients(*floats, weights, scale or query.shape[-1] ** -0.5)]
+    found[3] = found[3].sum_to_size(bias.shape) if bias is not None else found[3]
+    return tuple(grad if is_needed else None for grad, is_needed in zip(found, needs, strict=True))

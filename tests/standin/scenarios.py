@@ -1,0 +1,131 @@
+"""What docmt does on the device, with counts: micro-batches, updates of a training, steps of a search, scoring."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from unittest import mock
+
+import pandas as pd
+import torch
+from core_fixtures import (
+    N_SYMBOLS,
+    Study,
+    document_trees,
+    make_batch,
+    make_model,
+    model_settings,
+    random_documents,
+    run_training,
+)
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+import standin.kernels
+from docmt.decoding.contrast import Candidate, TargetScorer
+from docmt.decoding.incremental import IncrementalDecoder
+from docmt.decoding.settings import DecodingSettings
+from docmt.decoding.translation import Source, Translator
+from docmt.instances.storage import load_instances
+from docmt.models.batch import Batch, instance_trees
+from docmt.models.model_file import TrainedModel
+from docmt.models.settings import ModelSettings
+from docmt.models.transformer import Transformer
+from docmt.training.loss import LossModule
+from standin.counting import Counts, counting
+
+BASE = {"encoder_layers": 6, "decoder_layers": 6, "upper_layers": 2}
+"""The layers of the base size: the number of launches depends on them, not on the width."""
+HALF = {"width": 16, "heads": 2}
+"""Heads of 8, the narrowest that flash attention takes."""
+KERNELS = standin.kernels.LIBRARY
+
+
+def make_inputs(settings: ModelSettings, *, device: str, counts: tuple[int, ...] = (3, 1, 5)) -> Batch:
+    """A batch of random documents of so many sentences, with trees where the model reads them."""
+    documents = random_documents(list(counts), longest=9)
+    trees = document_trees(documents) if settings.needs_trees else None
+    return make_batch(settings, documents, trees, device=device)
+
+
+def micro_batch(architecture: str, **size: int) -> Counts:
+    """Forward and backward of one batch in mixed precision, the first of an update."""
+    settings = model_settings(architecture, **(BASE | HALF | {"dropout": 0.1} | size))
+    module = LossModule(Transformer(settings, N_SYMBOLS), 0.1).to("cuda").train()
+
+    def run() -> None:
+        with torch.autocast("cuda", torch.bfloat16):
+            loss = module(make_inputs(settings, device="cuda"))
+        loss.backward()
+
+    run()  # tables and the like are made once
+    module.zero_grad()
+    with counting() as counts:
+        run()
+    return counts
+
+
+def updates(study: Study, folder: Path, architecture: str, **options) -> tuple[list[Counts], pd.DataFrame]:
+    """Train through the real trainer: the counts between the ends of one update and the next, and the history.
+
+    `options` are those of `core_fixtures.run_training`.
+    """
+    found: list[Counts] = []
+    before = [Counts()]
+    with counting() as counts:
+
+        def note(*_: object) -> None:
+            found.append(counts - before[0])
+            before[0] = counts.copy()
+
+        hook = register_optimizer_step_post_hook(note)
+        try:
+            _, history = run_training(study, folder, architecture=architecture, accelerator="gpu", **options)
+        finally:
+            hook.remove()
+    return found[1:], history
+
+
+@dataclass
+class Decoding:
+    """What a search did, and its hypotheses."""
+
+    counts: Counts
+    n_steps: int
+    sentences: list[list[list[int]]]
+    scores: list[float]
+
+
+def decode(trained: TrainedModel, study: Study, settings: DecodingSettings, *, device: str) -> Decoding:
+    """Translate the instances of the tiny corpus."""
+    needs_trees = trained.model.settings.needs_trees
+    instances = load_instances(study.instances("trees" if needs_trees else "documents"))
+    sources = [
+        Source(instances.sentences(n, "src"), instance_trees(instances, n) if needs_trees else None)
+        for n in range(len(instances))
+    ]
+    translator = Translator(trained, settings, device=device)
+    n_steps, step = [0], IncrementalDecoder.step
+
+    def counted(self, *arguments, **options):
+        n_steps[0] += 1
+        return step(self, *arguments, **options)
+
+    with mock.patch.object(IncrementalDecoder, "step", counted), counting() as counts:
+        found = dict(translator.translate_sources(sources))
+    hypotheses = [found[n] for n in range(len(sources))]
+    scores = [hypothesis.score for hypothesis in hypotheses]
+    return Decoding(counts, n_steps[0], [hypothesis.sentences for hypothesis in hypotheses], scores)
+
+
+def score(trained: TrainedModel, settings: DecodingSettings, *, device: str) -> tuple[list[float], Counts]:
+    """Score two translations of a document."""
+    src = ["the dog sees the house", "a child wants the dog"]
+    targets = [["das Tier sieht das Haus", "ein Kind will das Tier"], ["das Haus sieht", "ein Tier"]]
+    scorer = TargetScorer(trained, settings, device=device)
+    with counting() as counts:
+        return scorer.score([Candidate(src, target) for target in targets]), counts
+
+
+def random_trained(study: Study, architecture: str, **size: int) -> TrainedModel:
+    """A model file's content with random weights."""
+    vocabulary = study.vocabulary
+    model = make_model(architecture, n_symbols=len(vocabulary), **size)
+    return TrainedModel(model, vocabulary, study.pipeline, {"max_tokens": 512}, {})

@@ -1,0 +1,173 @@
+"""The CUDA path on a machine without a GPU: every preset on a device that says `cuda:0`, against the CPU.
+
+Everything runs in one separate process (measure.py); the tests look at what it wrote. Skipped without a C++ compiler.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from standin.budgets import (
+    MICRO_BATCH_LAUNCHES,
+    SEARCH_COPIES,
+    SEARCH_SYNCS,
+    STEP_COPIES,
+    STEPS_PER_SYNC,
+    UPDATE_COPIES,
+    UPDATE_PAGEABLE_COPIES,
+    UPDATE_SYNCS,
+)
+from standin.build import UnavailableError, build_library, cache_folder
+
+ROOT = Path(__file__).parents[2]
+LOGGED_EVERY = 4
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    try:
+        build_library(cache_folder())
+    except UnavailableError as error:
+        pytest.skip(f"no stand-in of CUDA: {error}")
+    folder = tmp_path_factory.mktemp("standin")
+    path = os.pathsep.join([str(ROOT / "tests"), str(ROOT), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-m", "standin.measure", folder],
+        env=os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads((folder / "results.json").read_text())
+
+
+@pytest.fixture(params=list(MICRO_BATCH_LAUNCHES))
+def preset(request):
+    return request.param
+
+
+@pytest.fixture
+def found(results, preset):
+    """The results of a part for a preset."""
+
+    def find(part):
+        found = results[preset][part]
+        assert "error" not in found, found["error"]
+        return found
+
+    return find
+
+
+def test_every_preset_is_here():
+    from docmt.models.presets import ARCHITECTURES
+
+    assert set(MICRO_BATCH_LAUNCHES) == set(ARCHITECTURES)
+
+
+def test_an_update_has_the_values_of_the_cpu(found):
+    values = found("values")
+    assert values["float32_loss"] < 1e-5
+    assert values["float32_gradient"] < 1e-5
+    assert values["float32_change"] < 1e-3
+    assert values["bfloat16_loss"] < 0.01
+    assert values["bfloat16_gradient"] < 0.25
+
+
+def test_a_training_has_the_history_of_the_cpu(found):
+    """Through the trainer behind Fabric: memory probe, dropout, validation with entropies, checkpoints."""
+    training = found("training")
+    assert set(training["cpu"]) == set(training["device"])
+    assert {"train_loss", "dev_loss", "entropy_cross", "entropy_encoder", "entropy_decoder"} <= set(training["device"])
+    for name, expected in training["cpu"].items():
+        assert training["device"][name] == pytest.approx(expected, rel=1e-4), name
+    assert training["device_name"] == "cuda:0"
+
+
+def test_a_training_in_half_precision_is_near(found):
+    single, half = found("training")["device"], found("budgets")["history"]
+    assert half["dev_loss"] == pytest.approx(single["dev_loss"][-1:], rel=0.01)  # only once, after update 8
+    assert half["train_loss"][0] == pytest.approx(sum(single["train_loss"][:2]) / 2, rel=0.01)
+
+
+def test_a_resumed_training_ends_with_the_same_weights(found):
+    assert found("training")["differs"] == []
+
+
+def test_a_search_finds_the_hypotheses_of_the_cpu(found):
+    decoding = found("decoding")
+    assert decoding["device"] == decoding["cpu"]
+    assert decoding["device_scores"] == pytest.approx(decoding["cpu_scores"], abs=1e-4)
+    assert decoding["half_scores"] == pytest.approx(decoding["cpu_scores"], abs=0.2)
+
+
+def test_given_translations_have_the_scores_of_the_cpu(found):
+    contrast = found("contrast")
+    assert contrast["device"] == pytest.approx(contrast["cpu"], rel=1e-5)
+    assert contrast["half"] == pytest.approx(contrast["cpu"], rel=0.02)
+
+
+def test_a_micro_batch_keeps_to_its_launches(found, preset):
+    assert found("budgets")["micro_batch"]["launch"] <= MICRO_BATCH_LAUNCHES[preset]
+
+
+def test_an_update_lets_nobody_wait(found):
+    budgets = found("budgets")
+    # The first counts are those of update 2.
+    quiet = [counts for number, counts in enumerate(budgets["updates"], start=2) if number % LOGGED_EVERY]
+    assert len(quiet) == 5
+    for counts in quiet:
+        assert counts["sync"] <= UPDATE_SYNCS, budgets["text"]
+        assert counts["pageable copy"] <= UPDATE_PAGEABLE_COPIES, budgets["text"]
+        assert counts["pageable copy"] + counts["pinned copy"] <= UPDATE_COPIES, budgets["text"]
+
+
+def test_a_search_seldom_waits(found):
+    decoding = found("decoding")
+    assert decoding["steps"] >= 16
+    assert decoding["sync"] <= SEARCH_SYNCS + decoding["steps"] / STEPS_PER_SYNC
+    assert decoding["pageable copy"] + decoding["pinned copy"] <= SEARCH_COPIES + STEP_COPIES * decoding["steps"]
+
+
+def test_a_device_that_is_too_small_is_explained(results):
+    message = results["memory"]["message"]
+    assert "out of memory on cuda:0" in message
+    assert "lower max_batch_tokens" in message
+
+
+def test_the_stand_in_tells_devices_apart(results):
+    device = results["device"]
+    assert "error" not in device, device["error"]
+    assert len(device["messages"]) == 3
+    for message in device["messages"]:
+        assert "at least two devices, cuda:0 and cpu" in message
+        assert "cuda:0 [3, 2]" in message
+        assert "cpu [2, 3]" in message
+
+
+def test_the_stand_in_counts_what_a_gpu_would_do(results):
+    device = results["device"]
+    assert device["pageable copy"] == 3  # only pinned and asynchronous is not
+    assert device["pinned copy"] == 1
+    assert device["sync"] == 3  # item, the places of a mask, and the copy to the host
+    assert device["copy to host"] == 1
+    assert device["launch"] == 6  # mul and sum, gt and index, gt and masked_fill_
+    assert all(line.startswith("tests/standin/measure.py:") for line in device["lines"])
+
+
+def test_the_stand_in_counts_memory(results):
+    assert results["device"]["held"] == 4000
+    assert results["device"]["freed"]
+
+
+def test_no_compiler_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(UnavailableError, match=r"no C\+\+ compiler"):
+        build_library(tmp_path)
+    monkeypatch.setenv("CXX", "false")
+    with pytest.raises(UnavailableError, match="fails"):
+        build_library(tmp_path)
