@@ -59,7 +59,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Family:
+class Siblings:
     """Pairs of equal sources, and how many decoder inputs each shares with the first one."""
 
     pairs: list[Pair]
@@ -85,16 +85,16 @@ class TargetScorer:
     def score(self, candidates: Sequence[Candidate]) -> list[float]:
         """Log probability in nats of each candidate."""
         pairs = [pair for number, candidate in enumerate(candidates) for pair in self._split(number, candidate)]
-        families = sorted(self._families(pairs), key=lambda family: -family.pairs[0].n_tokens)
+        groups = sorted(self._siblings(pairs), key=lambda group: -group.pairs[0].n_tokens)
         totals = np.zeros(len(candidates))
-        batches = list(fill_batches(families, self._budget, cost=lambda family: family.n_tokens))
+        batches = list(fill_batches(groups, self._budget, cost=lambda group: group.n_tokens))
         for batch in progress(batches, label="score", unit="batches"):
-            members = [pair for family in batch for pair in family.pairs]
+            members = [pair for group in batch for pair in group.pairs]
             sums = instance_log_probabilities(self.model, self._pack(members), _sharing(batch))
             np.add.at(totals, [pair.candidate for pair in members], sums)
         return totals.tolist()
 
-    def _families(self, pairs: Sequence[Pair]) -> Iterator[Family]:
+    def _siblings(self, pairs: Sequence[Pair]) -> Iterator[Siblings]:
         """The pairs by source, as many together as a batch takes."""
         is_free = self.model.settings.target_stream == "free"
         by_source: dict[tuple[bytes, ...], list[Pair]] = {}
@@ -103,7 +103,7 @@ class TargetScorer:
         for members in by_source.values():
             for part in fill_batches(members, self._budget, cost=lambda pair: pair.n_tokens):
                 shared = [n_shared_inputs(part[0].tgt, pair.tgt, is_free=is_free) for pair in part[1:]]
-                yield Family(part, [0, *shared])
+                yield Siblings(part, [0, *shared])
 
     def _split(self, number: int, candidate: Candidate) -> Iterator[Pair]:
         """The instances of a candidate, split by the rule that the model was trained with."""
@@ -138,9 +138,9 @@ class TargetScorer:
         ).to(self.device)
 
 
-def _sharing(families: Sequence[Family]) -> Sharing:
-    sizes = np.array([len(family.pairs) for family in families])
-    shared = [n for family in families for n in family.shared]
+def _sharing(groups: Sequence[Siblings]) -> Sharing:
+    sizes = np.array([len(group.pairs) for group in groups])
+    shared = [n for group in groups for n in group.shared]
     return Sharing(np.repeat(np.cumsum(sizes) - sizes, sizes), np.array(shared, dtype=np.int64))
 
 
