@@ -85,16 +85,16 @@ class TargetScorer:
     def score(self, candidates: Sequence[Candidate]) -> list[float]:
         """Log probability in nats of each candidate."""
         pairs = [pair for number, candidate in enumerate(candidates) for pair in self._split(number, candidate)]
-        groups = sorted(self._siblings(pairs), key=lambda group: -group.pairs[0].n_tokens)
+        families = sorted(self._families(pairs), key=lambda family: -family.pairs[0].n_tokens)
         totals = np.zeros(len(candidates))
-        batches = list(fill_batches(groups, self._budget, cost=lambda group: group.n_tokens))
+        batches = list(fill_batches(families, self._budget, cost=lambda family: family.n_tokens))
         for batch in progress(batches, label="score", unit="batches"):
-            members = [pair for group in batch for pair in group.pairs]
+            members = [pair for family in batch for pair in family.pairs]
             sums = instance_log_probabilities(self.model, self._pack(members), _sharing(batch))
             np.add.at(totals, [pair.candidate for pair in members], sums)
         return totals.tolist()
 
-    def _siblings(self, pairs: Sequence[Pair]) -> Iterator[Siblings]:
+    def _families(self, pairs: Sequence[Pair]) -> Iterator[Siblings]:
         """The pairs by source, as many together as a batch takes."""
         is_free = self.model.settings.target_stream == "free"
         by_source: dict[tuple[bytes, ...], list[Pair]] = {}
@@ -138,9 +138,9 @@ class TargetScorer:
         ).to(self.device)
 
 
-def _sharing(groups: Sequence[Siblings]) -> Sharing:
-    sizes = np.array([len(group.pairs) for group in groups])
-    shared = [n for group in groups for n in group.shared]
+def _sharing(families: Sequence[Siblings]) -> Sharing:
+    sizes = np.array([len(family.pairs) for family in families])
+    shared = [n for family in families for n in family.shared]
     return Sharing(np.repeat(np.cumsum(sizes) - sizes, sizes), np.array(shared, dtype=np.int64))
 
 
