@@ -6,14 +6,15 @@ Shape letters: S packed source tokens, N packed target tokens, G sentences, B in
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from docmt.models.grouping import Grouping, expand_ranges
+from docmt.instances.storage import expand_ranges
+from docmt.models.grouping import Grouping
 from docmt.models.layout import SIDES, Layout, Side, Slot
+from docmt.models.settings import Positions
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,6 @@ class SharedLayout(Layout):
             settings=layout.settings,
             trees=layout.trees,
             context=layout.context,
-            device=layout.device,
         )
         follows_B = sharing.leader_B != np.arange(len(sharing.leader_B))
         n_rows: dict[Side, np.ndarray] = {side: self.instance_lengths(side) for side in ("src", "tgt", "vectors")}
@@ -80,9 +80,9 @@ class SharedLayout(Layout):
         """int64, for every row of a side, which of the computed rows stands for it."""
         return torch.from_numpy(self._rows[side].places).to(device)
 
-    def positions(self, side: Any, **options: Any) -> Tensor:
+    def positions(self, side: Side, device: torch.device, *, within: Positions | None = None) -> Tensor:
         """As `Layout.positions`, of the rows that are computed."""
-        return self.keep(super().positions(side, **options), side)
+        return self.keep(super().positions(side, device, within=within), side)
 
     def grouping(self, slot: Slot, pattern: str) -> Grouping:
         """As `Layout.grouping`, of the rows that are computed.
@@ -101,7 +101,6 @@ class SharedLayout(Layout):
                 full.key_lengths_G[is_left],
                 keys.places[full.key_rows[np.repeat(is_left, full.key_lengths_G)]],
                 full.is_causal,
-                full.device,
             )
         return self._shared_groupings[key]
 
