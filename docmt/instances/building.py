@@ -157,8 +157,19 @@ def _cut(
     np.save(folder / "instances.npy", offsets)
     np.save(folder / "documents.npy", documents)
     for name, side in sides.items():
-        np.save(folder / f"{name}_offsets.npy", offsets_of(side.lengths))
+        _save_offsets(folder / f"{name}_offsets.npy", side.lengths)
     return counts
+
+
+def _save_offsets(path: Path, lengths: np.ndarray) -> None:
+    """Write `offsets_of(lengths)`, with a part of it in memory at a time."""
+    end = 0
+    with array_writer(path, np.int64) as append:
+        append(np.zeros(1, dtype=np.int64))
+        for start in range(0, len(lengths), SENTENCES_OF_A_BLOCK):
+            offsets = offsets_of(lengths[start : start + SENTENCES_OF_A_BLOCK])[1:] + end
+            append(offsets)
+            end = int(offsets[-1])
 
 
 def _store_ids(folder: Path, index: Iterable[tuple[str, int]]) -> Sequence[int]:
@@ -190,7 +201,7 @@ def _count_kept(costs: np.ndarray, offsets: np.ndarray, documents: np.ndarray) -
         "sentences": int(offsets[-1]),
         "instances": len(documents),
         "tokens": int(costs.sum()),
-        "longest_instance_tokens": int(np.add.reduceat(costs, offsets[:-1]).max()),
+        "longest_instance_tokens": int(np.add.reduceat(costs, offsets[:-1], dtype=np.int32).max()),
     }
 
 

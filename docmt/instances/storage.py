@@ -23,6 +23,8 @@ MONOLINGUAL = "monolingual"
 """Manifest key of monolingual instances; only their source side is stored, and it serves as the target side too."""
 DOCUMENT_IDS = "document_ids"
 """The file of the document ids, with `.txt`; and where they were in manifests before."""
+INSTANCES_OF_A_BLOCK = 10_000
+"""Instances whose trees are checked at a time: a large corpus would take gigabytes."""
 TREE_ARRAYS = {"edu_offsets": np.int64, "sentence_edus": np.int64, "edu_heads": np.int64, "sentence_heads": np.int64}
 
 
@@ -248,19 +250,24 @@ def _check_trees(folder: Path, trees: InstanceTrees, arrays: dict[str, np.ndarra
     )
     if not fits:
         raise UserError(f"{folder}: EDUs do not cover the source sentences: build the instances with trees again")
-    instance_of_sentence = np.repeat(np.arange(len(arrays["documents"])), np.diff(arrays["instances"]))
-    instance_of_edu = np.repeat(instance_of_sentence, np.diff(trees.sentence_edus))
-    for what, heads, instance_of in (
-        ("EDU", trees.edu_heads, instance_of_edu),
-        ("sentence", trees.sentence_heads, instance_of_sentence),
+    bounds = arrays["instances"]
+    for what, heads, ends in (
+        ("EDU", trees.edu_heads, trees.sentence_edus[bounds]),
+        ("sentence", trees.sentence_heads, bounds),
     ):
-        children = np.flatnonzero(heads != -1)
-        parents = heads[children]
-        is_bad = (parents < 0) | (parents >= len(heads)) | (parents == children)
-        is_bad |= instance_of[np.where(is_bad, 0, parents)] != instance_of[children]
-        if is_bad.any():
-            child = int(children[is_bad.argmax()])
-            raise UserError(
-                f"{folder}: the head of {what} {child} is {heads[child]}, which is not another {what} of its instance: "
-                "build the instances with trees again"
-            )
+        for first in range(0, len(ends) - 1, INSTANCES_OF_A_BLOCK):
+            _check_heads(folder, what, heads, ends[first : first + INSTANCES_OF_A_BLOCK + 1])
+
+
+def _check_heads(folder: Path, what: str, heads: np.ndarray, ends: np.ndarray) -> None:
+    """Refuse heads outside their instance; `ends` is where each of some instances begins and the last one ends."""
+    units = np.arange(ends[0], ends[-1])
+    parents = heads[ends[0] : ends[-1]]
+    firsts, lasts = (np.repeat(part, np.diff(ends)) for part in (ends[:-1], ends[1:]))
+    is_bad = (parents != -1) & ((parents < firsts) | (parents >= lasts) | (parents == units))
+    if is_bad.any():
+        child = int(units[is_bad.argmax()])
+        raise UserError(
+            f"{folder}: the head of {what} {child} is {heads[child]}, which is not another {what} of its instance: "
+            "build the instances with trees again"
+        )
