@@ -8,7 +8,12 @@ from docmt.config.plan import Plan, growing, option
 from docmt.config.references import CONTROLLED_SPLITS, CONTROLLED_SUITES
 from docmt.errors import UserError
 from docmt.slurm import watch_jobs
-from docmt.snakemake import ignore_code_changes, keep_asking_squeue
+from docmt.snakemake import (
+    cores_per_gpu,
+    ignore_code_changes,
+    keep_asking_squeue,
+    spread_training,
+)
 
 min_version("9.0")
 

@@ -92,6 +92,13 @@ def offsets_of(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
     return np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
 
 
+def expand_ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """The concatenation of `arange(start, start + length)` over all ranges; int64."""
+    lengths = np.asarray(lengths, dtype=np.int64)
+    before = np.cumsum(lengths) - lengths
+    return np.repeat(np.asarray(starts, dtype=np.int64) - before, lengths) + np.arange(int(lengths.sum()))
+
+
 def save_instances(folder: Path, instance_set: InstanceSet) -> None:
     """Write the arrays, and the manifest with the checksum of each."""
     dtypes = _stored(instance_set.manifest)

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from docmt.instances.storage import offsets_of
+from docmt.instances.storage import expand_ranges, offsets_of
 from docmt.models.plans import Bucket, Kernel, PaddedPlan, Padding, VarlenPlan
 from docmt.models.tensors import map_leaves
 
@@ -145,13 +145,6 @@ class Grouping:
             mask[first_query : first_query + n].index_copy_(1, keys, visible)
             first_query, first_key = first_query + n, first_key + m
         return mask
-
-
-def expand_ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """The concatenation of `arange(start, start + length)` over all ranges; int64."""
-    lengths = np.asarray(lengths, dtype=np.int64)
-    before = np.cumsum(lengths) - lengths
-    return np.repeat(np.asarray(starts, dtype=np.int64) - before, lengths) + np.arange(int(lengths.sum()))
 
 
 def _bucket_groups(query_lengths: np.ndarray, key_lengths: np.ndarray) -> list[np.ndarray]:

@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from docmt.models.grouping import Grouping, expand_ranges
+from docmt.instances.storage import expand_ranges
+from docmt.models.grouping import Grouping
 from docmt.models.patterns import find_part, part_names
 from docmt.models.plans import Kernel
 from docmt.models.settings import Context, ModelSettings, Positions

@@ -25,6 +25,7 @@ rule translate:
         mem_mb=growing(8000),
         runtime=growing(240),
         gpu=1,
+        cpus_per_gpu=cores_per_gpu,
     params:
         settings=plan.hypotheses.param("settings"),
         fingerprint=plan.hypotheses.fingerprint,
@@ -51,6 +52,7 @@ rule contrast:
         mem_mb=growing(8000),
         runtime=growing(120),
         gpu=1,
+        cpus_per_gpu=cores_per_gpu,
     params:
         settings=plan.probabilities.param("settings"),
         trees=option("--discourse", "trees"),
