@@ -26,6 +26,7 @@ from docmt.decoding.translation import Source, Translator
 from docmt.instances.storage import load_instances
 from docmt.models.batch import Batch, instance_trees
 from docmt.models.model_file import TrainedModel
+from docmt.models.ragged import kernel_for
 from docmt.models.settings import ModelSettings
 from docmt.models.transformer import Transformer
 from docmt.training.loss import LossModule
@@ -42,7 +43,8 @@ def make_inputs(settings: ModelSettings, *, device: str, counts: tuple[int, ...]
     """A batch of random documents of so many sentences, with trees where the model reads them."""
     documents = random_documents(list(counts), longest=9)
     trees = document_trees(documents) if settings.needs_trees else None
-    return make_batch(settings, documents, trees, device=device)
+    batch = make_batch(settings, documents, trees)
+    return batch.prepare(kernel_for(torch.device(device), torch.bfloat16)).pin_memory().to(device)
 
 
 def micro_batch(architecture: str, **size: int) -> Counts:
