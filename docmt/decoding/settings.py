@@ -24,5 +24,6 @@ class DecodingSettings(Settings):
     context: Context = "document"
     """What a model with a context encoder reads: `document`, or `none` to translate every sentence by itself. Other
     models have no choice."""
-    precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """`auto` is bfloat16 on a GPU and float32 on a CPU."""
+    precision: Literal["auto", "float32", "bfloat16", "int8"] = "auto"
+    """`auto` is bfloat16 on a GPU and float32 on a CPU. `int8` is for CPUs: weights in 8 bits, the fastest and least
+    exact; given translations are then scored in float32."""

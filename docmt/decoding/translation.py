@@ -9,6 +9,8 @@ import numpy as np
 import torch
 
 from docmt.batching import fill_batches
+from docmt.decoding.prepared import PreparedTransformer
+from docmt.decoding.products import int8_product
 from docmt.decoding.search import BeamHypothesis, TargetSymbols, search_instances, search_sentences
 from docmt.decoding.settings import DecodingSettings
 from docmt.discourse.documents import DiscourseDocument
@@ -41,7 +43,7 @@ class Translator:
 
     def __init__(self, trained: TrainedModel, settings: DecodingSettings, *, device: str = "cpu") -> None:
         self.trained, self.settings = trained, settings
-        self.model = prepare_model(trained.model, settings, device)
+        self.model = prepare_search(trained.model, settings, device)
         self.symbols = TargetSymbols(trained.first_token("tgt"), trained.vocabulary.n_specials)
         self.is_aligned = trained.model.settings.target_stream == "aligned"
 
@@ -170,8 +172,11 @@ def cut_trees(placed: PlacedTrees, first: int, last: int) -> BatchTrees:
 def prepare_model(model: Transformer, settings: DecodingSettings, device: str) -> Transformer:
     """A copy of the model for inference on a device, in half precision if the settings say so (by default on a GPU).
 
-    Raises UserError when the settings leave out a context encoder that the model does not have.
+    Raises UserError when the settings leave out a context encoder that the model does not have, or ask for 8 bits
+    elsewhere than on a CPU.
     """
+    if settings.precision == "int8" and device != "cpu":
+        raise UserError("decoding.precision: int8 works on a CPU only: use auto on a GPU, or --device cpu")
     if settings.context == "none" and model.context is None:
         raise UserError(
             "decoding.context: none skips the context encoder, but this model has none: remove the key, or use a "
@@ -181,6 +186,14 @@ def prepare_model(model: Transformer, settings: DecodingSettings, device: str) -
     if settings.precision == "bfloat16" or (settings.precision == "auto" and device == "cuda"):
         model = model.to(torch.bfloat16)
     return model
+
+
+def prepare_search(model: Transformer, settings: DecodingSettings, device: str) -> PreparedTransformer:
+    """As `prepare_model`, with the products of the settings' precision."""
+    prepared = prepare_model(model, settings, device)
+    if settings.precision == "int8":
+        return PreparedTransformer(prepared, int8_product, int8_product)
+    return PreparedTransformer(prepared)
 
 
 def _fit(sentences: list[str], count: int) -> list[str]:

@@ -90,9 +90,13 @@ class Gate(nn.Linear):
     # It is a linear map with two inputs; as a child of `Linear` its parameters are named as one's.
     def forward(self, local_ND: Tensor, wide_ND: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Sum the inputs, gate ⊙ local + (1 − gate) ⊙ wide, where the gate is the sigmoid of a linear map of both."""
-        gate_ND = torch.sigmoid(super().forward(torch.cat((local_ND, wide_ND), dim=-1)))
+        gate_ND = torch.sigmoid(self.weigh(torch.cat((local_ND, wide_ND), dim=-1)))
         # In mixed precision, linear maps give half precision, but layer norms, which may be an input, do not.
         return torch.lerp(wide_ND, local_ND, gate_ND.to(wide_ND.dtype))
+
+    def weigh(self, both_NE: Tensor) -> Tensor:
+        """The gate before the sigmoid, [N, D], for both inputs side by side, [N, E = 2 D]."""
+        return super().forward(both_NE)
 
 
 class FusedAttention(nn.Module, ABC):

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+import torch
 from core_fixtures import document_trees, make_batch, make_model, random_sentence
 
-from docmt.decoding import related
+from docmt.decoding import prefixes
 from docmt.decoding.contrast import instance_log_probabilities
-from docmt.decoding.related import RelatedSentences
+from docmt.decoding.prefixes import PrefixTree, RelatedView
 from docmt.decoding.search import search_instances
 from docmt.decoding.settings import DecodingSettings
 from docmt.models.layout import Layout
@@ -42,7 +43,7 @@ def teacher_forced(model, source, sentences, trees):
 @pytest.mark.parametrize("opened", [(), (1, 3), (0, 1, 2, 3)])
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_cached_scores_equal_teacher_forcing(name, opened, beam_size, monkeypatch):
-    monkeypatch.setattr(related, "MIN_FORGOTTEN", 1)
+    monkeypatch.setattr(prefixes, "MIN_DROPPED", 1)
     model = make_model(name)
     documents = sources((1, 4, 12, 5))
     open_B = np.isin(np.arange(4), opened)
@@ -100,15 +101,18 @@ def test_a_sentence_sees_related_earlier_ones_and_itself():
     assert layout_of([2, 0, -1, 0], is_open=True).visible_sentences("rst").astype(int).sum() == 10
 
 
-def test_only_columns_of_use_later_are_kept(monkeypatch):
+def test_only_nodes_of_use_later_are_kept(monkeypatch):
     """A chain: in sentence 2 nobody looks back to sentence 0 any more."""
-    monkeypatch.setattr(related, "MIN_FORGOTTEN", 1)
-    import torch
-
-    state = RelatedSentences(layout_of([-1, 0, 1]), "rst", 2, like=torch.zeros(()))
+    monkeypatch.setattr(prefixes, "MIN_DROPPED", 1)
+    view = RelatedView(layout_of([-1, 0, 1]), "rst", torch.device("cpu"))
+    tree = PrefixTree(view, (1, 1, 2, 1, 2), like=torch.zeros(()))
     for sentences in ([0, 0], [0, 0], [1, 0], [1, 1]):
-        state.add_column(np.array(sentences))
-    assert state.forget(np.array([2, 1])) is None
-    assert state.forget(np.array([2, 2])).tolist() == [2, 3]
-    state.add_column(np.array([2, 2]))
-    assert state.bias(np.array([2, 2])).isneginf().int().tolist() == [[0, 0, 0], [1, 0, 0]]
+        tree.grow(torch.tensor([sentences]))
+        tree.follow(torch.tensor([0, 1]))
+    # Even nodes are the first row's. One row can still go back to sentence 0 as long as it is in sentence 1.
+    tree.drop(*tree.survey(torch.tensor([[2, 1]])).tolist())
+    assert tree.sentences_BC[0, : tree.n].tolist() == [0, 0, 1, 0, 1, 1]
+    tree.drop(*tree.survey(torch.tensor([[2, 2]])).tolist())
+    assert tree.sentences_BC[0, : tree.n].tolist() == [1, 1, 1]
+    tree.grow(torch.tensor([[2, 2]]))
+    assert tree.bias_BMN.isneginf().int().tolist() == [[[0, 0, 1, 0, 1], [1, 1, 0, 1, 0]]]

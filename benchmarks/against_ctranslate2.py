@@ -1,0 +1,208 @@
+"""Decoding of a sentence model on a CPU with docmt and with CTranslate2: the same weights, interleaved in one process.
+
+Usage: `python benchmarks/against_ctranslate2.py --size small --sentences 150`
+
+The weights are random and both write exactly `--words` words per sentence with a beam of 5, so that both make the same
+number of steps. Seconds are CPU time, so that other work on the machine counts little. CTranslate2 gets the batch size
+that is best for it here. Needs the package `ctranslate2`; without it, one line says so.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from docmt.decoding.search import search_sentences
+from docmt.decoding.settings import DecodingSettings
+from docmt.decoding.translation import prepare_search
+from docmt.models.layers import Attention, FeedForward, parts
+from docmt.models.layout import Layout
+from docmt.models.presets import ARCHITECTURES, SIZES
+from docmt.models.settings import ModelSettings
+from docmt.models.transformer import Transformer, sinusoids
+from docmt.text.vocabulary import N_SPECIALS, SPECIALS
+
+N_SYMBOLS = 8000
+SENTENCE_TOKENS = 26
+"""Mean tokens per sentence, including `<s>` and `</s>`."""
+PRECISIONS = ("float32", "bfloat16", "int8")
+THEIR_PRECISIONS = {"float32": "float32", "int8": "int8_float32"}
+
+
+def export(model: Transformer, folder: Path) -> list[str]:
+    """Write a sentence Transformer as a CTranslate2 model of float32 weights; returns its vocabulary."""
+    from ctranslate2.specs import TransformerSpec  # pyright: ignore[reportMissingImports]
+
+    settings = model.settings
+    layers = (settings.encoder_layers, settings.decoder_layers)
+    spec = TransformerSpec.from_config(layers, settings.heads, pre_norm=False)
+    table = model.embedding.weight.detach().numpy()
+    positions = sinusoids(1024, settings.width).numpy()
+    for side, embeddings in ((spec.encoder, spec.encoder.embeddings[0]), (spec.decoder, spec.decoder.embeddings)):
+        embeddings.weight, side.position_encodings.encodings = table, positions
+    spec.decoder.projection.weight = table
+    for theirs, ours in zip(spec.encoder.layer, model.encoder_layers, strict=True):
+        _export_attention(theirs.self_attention, ours.self_attention, splits=[3, 1])
+        _export_layer(theirs, ours)
+    for theirs, ours in zip(spec.decoder.layer, model.decoder_layers, strict=True):
+        _export_attention(theirs.self_attention, ours.self_attention, splits=[3, 1])
+        _export_attention(theirs.attention, ours.cross_attention, splits=[1, 2, 1])
+        _export_norm(theirs.attention.layer_norm, ours.cross_sublayer.norm)
+        _export_layer(theirs, ours)
+    vocabulary = [*SPECIALS, *(f"w{number}" for number in range(N_SPECIALS, N_SYMBOLS))]
+    spec.register_source_vocabulary(vocabulary)
+    spec.register_target_vocabulary(vocabulary)
+    spec.config.bos_token, spec.config.eos_token, spec.config.unk_token = "<s>", "</s>", "<unk>"
+    spec.config.decoder_start_token = "<s>"
+    spec.config.layer_norm_epsilon = 1e-5
+    spec.validate()
+    spec.optimize()
+    spec.save(str(folder))
+    return vocabulary
+
+
+def _export_layer(theirs: Any, ours: Any) -> None:
+    _export_norm(theirs.self_attention.layer_norm, ours.self_sublayer.norm)
+    _export_norm(theirs.ffn.layer_norm, ours.feed_forward_sublayer.norm)
+    inner: FeedForward = ours.feed_forward
+    for linear, source in ((theirs.ffn.linear_0, inner.inner), (theirs.ffn.linear_1, inner.outer)):
+        linear.weight, linear.bias = source.weight.detach().numpy(), source.bias.detach().numpy()
+
+
+def _export_norm(theirs: Any, ours: torch.nn.LayerNorm) -> None:
+    theirs.gamma, theirs.beta = ours.weight.detach().numpy(), ours.bias.detach().numpy()
+
+
+def _export_attention(theirs: Any, ours: Attention, splits: list[int]) -> None:
+    """The maps of an attention, each with so many of queries, keys, values and output together."""
+    (ours,) = parts(ours)
+    weight = torch.cat((ours.in_weight, ours.out.weight)).detach()
+    bias = torch.cat((ours.in_bias, ours.out.bias)).detach()
+    rows = [split * ours.out.out_features for split in splits]
+    for linear, part, shift in zip(theirs.linear, weight.split(rows), bias.split(rows), strict=True):
+        linear.weight, linear.bias = part.numpy().copy(), shift.numpy().copy()
+
+
+def make_sentences(count: int) -> list[np.ndarray]:
+    """Random sentences of varied length, with marks."""
+    generator = np.random.default_rng(0)
+    lengths = generator.gamma(6, SENTENCE_TOKENS / 6, count).astype(int) + 4
+    return [np.concatenate(([1], generator.integers(N_SPECIALS, N_SYMBOLS, n - 2), [2])) for n in lengths]
+
+
+def our_translation(model: Transformer, sentences: list[np.ndarray], settings: DecodingSettings) -> Callable:
+    """A call that gives the words of each sentence."""
+    prepared = prepare_search(model, settings, "cpu")
+    lengths, tokens = np.array([len(sentence) for sentence in sentences]), np.concatenate(sentences)
+
+    def translate() -> list[list[int]]:
+        layout = Layout.of_source(lengths, np.ones_like(lengths), settings=model.settings)
+        found = search_sentences(prepared, tokens, layout, settings)
+        return [hypothesis.sentences[0] for hypothesis in found]
+
+    return translate
+
+
+def their_translation(folder: Path, vocabulary: list[str], sentences: list[np.ndarray], **options: Any) -> Callable:
+    """As `our_translation`, with CTranslate2."""
+    import ctranslate2  # pyright: ignore[reportMissingImports]
+
+    translator = ctranslate2.Translator(
+        str(folder),
+        compute_type=options["precision"],
+        inter_threads=1,
+        intra_threads=options["threads"],
+    )
+    number_of = {symbol: number for number, symbol in enumerate(vocabulary)}
+    tokens = [[vocabulary[number] for number in sentence] for sentence in sentences]
+
+    def translate() -> list[list[int]]:
+        found = translator.translate_batch(
+            tokens,
+            beam_size=5,
+            length_penalty=1,
+            max_batch_size=options["batch"],
+            max_decoding_length=options["words"],
+            min_decoding_length=options["words"],
+            suppress_sequences=[[symbol] for symbol in SPECIALS if symbol != "</s>"],
+        )
+        return [[number_of[symbol] for symbol in result.hypotheses[0]] for result in found]
+
+    return translate
+
+
+def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """One row for each program and precision, from medians over repetitions."""
+    architecture = SIZES[options.size] | ARCHITECTURES["sentence_transformer"] | {"dropout": 0.0}
+    torch.manual_seed(0)
+    model = Transformer(ModelSettings.load(architecture, where="model"), N_SYMBOLS).eval()
+    sentences = make_sentences(options.sentences)
+    # The ratio is 0 but for rounding: only the offset limits.
+    limits = DecodingSettings(beam_size=5, max_length_ratio=1e-9, max_length_offset=options.words)
+    calls: dict[tuple[str, str], Callable] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        vocabulary = export(model, Path(folder))
+        for precision in options.precisions:
+            settings = limits.model_copy(update={"precision": precision})
+            calls["docmt", precision] = our_translation(model, sentences, settings)
+            if precision in THEIR_PRECISIONS:
+                more = {"threads": options.threads, "batch": options.batch, "words": options.words}
+                calls["CTranslate2", precision] = their_translation(
+                    Path(folder), vocabulary, sentences, precision=THEIR_PRECISIONS[precision], **more
+                )
+    clock = time.process_time if options.threads == 1 else time.perf_counter
+    times: dict[tuple[str, str], list[float]] = {key: [] for key in calls}
+    outputs = {}
+    for repetition in range(options.repetitions + 1):
+        for key, call in calls.items():
+            started = clock()
+            outputs[key] = call()
+            if repetition:
+                times[key].append(clock() - started)
+    reference = outputs["docmt", options.precisions[0]]
+    return [
+        {
+            "program": program,
+            "precision": precision,
+            "seconds": statistics.median(times[program, precision]),
+            "tokens_per_second": sum(len(words) + 1 for words in found) / statistics.median(times[program, precision]),
+            "same_output": sum(ours == theirs for ours, theirs in zip(reference, found, strict=True)),
+            "sentences": len(found),
+        }
+        for (program, precision), found in outputs.items()
+    ]
+
+
+def main() -> None:
+    """Print one JSON object per line."""
+    parser = argparse.ArgumentParser(description="Decoding of a sentence model with docmt and CTranslate2 on a CPU.")
+    parser.add_argument("--size", choices=("small", "base"), default="small")
+    parser.add_argument("--sentences", type=int, default=150)
+    parser.add_argument("--words", type=int, default=25, help="words in each translation")
+    parser.add_argument("--batch", type=int, default=32, help="sentences in a batch of CTranslate2")
+    parser.add_argument("--precisions", nargs="+", default=list(PRECISIONS), choices=PRECISIONS)
+    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    try:
+        import ctranslate2  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        sys.exit("the package ctranslate2 is not installed: pip install ctranslate2")
+    os.environ["CT2_VERBOSE"] = "0"
+    ctranslate2.set_random_seed(0)
+    torch.set_num_threads(options.threads)
+    for row in measure(options):
+        print(json.dumps(row), flush=True)
+
+
+if __name__ == "__main__":
+    main()

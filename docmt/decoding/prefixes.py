@@ -1,0 +1,176 @@
+"""The past of all hypotheses as trees of tokens, with the keys and values of decoder self-attention.
+
+Hypotheses of a document differ only near their ends: what they have in common is one path of the tree, stored once.
+Each step adds one node per hypothesis. When the search reorders hypotheses, no keys or values move; only the record of
+who descends from which node changes, and it hides foreign nodes in attention. Now and then, nodes that no hypothesis
+will see again are dropped; this is the only operation that has to know a size that the device computes.
+
+Shape letters: B documents, M beam, R = B × M rows, L layers, H heads, K head width, C capacity, N nodes, G source
+sentences of the batch, W nodes that move.
+"""
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+
+from docmt.decoding.memories import attend_side_by_side
+from docmt.models.layout import Layout
+from docmt.models.patterns import CacheKind
+
+MIN_CAPACITY = 64
+MIN_DROPPED = 16
+"""Nodes are dropped when at least so many can go in every document."""
+
+
+class View(ABC):
+    """Which nodes a pattern sees, given the sentence of each node; all are numbered over the batch."""
+
+    @abstractmethod
+    def sees(self, sentences_BM: Tensor, nodes_BN: Tensor) -> Tensor | None:
+        """Bool [B, M, N], whether a token of a row's sentence sees the node's; None when all see all."""
+
+    def will_see(self, sentences_BM: Tensor, nodes_BN: Tensor) -> Tensor | None:
+        """As `sees`, for a token of the row's sentence or of a later one."""
+        return self.sees(sentences_BM, nodes_BN)
+
+
+class WholeView(View):
+    """Every token sees the whole past."""
+
+    def sees(self, sentences_BM: Tensor, nodes_BN: Tensor) -> Tensor | None:
+        """See `View.sees`."""
+        return None
+
+
+class RangeView(View):
+    """A token sees its own sentence and a fixed number of sentences before it, none of which it regains later."""
+
+    def __init__(self, layout: Layout, pattern: str, device: torch.device) -> None:
+        self.first_G = torch.from_numpy(layout.first_visible_sentences(pattern)).to(device)
+
+    def sees(self, sentences_BM: Tensor, nodes_BN: Tensor) -> Tensor | None:
+        """See `View.sees`."""
+        return nodes_BN[:, None] >= self.first_G[sentences_BM][:, :, None]
+
+
+class RelatedView(View):
+    """A token sees any earlier sentences, such as those that are related to its own in the merged discourse tree."""
+
+    def __init__(self, layout: Layout, pattern: str, device: torch.device) -> None:
+        self.visible_GG = torch.from_numpy(layout.visible_sentences(pattern)).to(device)
+        # From sentence g on, sentence h is of use as long as g or a later sentence sees it.
+        self.useful_GG = self.visible_GG.flip(0).cummax(0).values.flip(0)
+
+    def sees(self, sentences_BM: Tensor, nodes_BN: Tensor) -> Tensor | None:
+        """See `View.sees`."""
+        return self.visible_GG[sentences_BM[:, :, None], nodes_BN[:, None]]
+
+    def will_see(self, sentences_BM: Tensor, nodes_BN: Tensor) -> Tensor | None:
+        """See `View.will_see`."""
+        return self.useful_GG[sentences_BM[:, :, None], nodes_BN[:, None]]
+
+
+def make_view(kind: CacheKind, layout: Layout, pattern: str, device: torch.device) -> View:
+    """The view of a pattern of decoder self-attention."""
+    if kind == "document":
+        return WholeView()
+    return (RangeView if kind == "range" else RelatedView)(layout, pattern, device)
+
+
+class PrefixTree:
+    """The nodes that one pattern of self-attention keeps, with the keys and values of all layers that have it.
+
+    Args:
+        view: what the pattern sees.
+        shape: layers, documents, beam, heads and head width.
+        like: keys and values are of its dtype and on its device.
+    """
+
+    def __init__(self, view: View, shape: tuple[int, int, int, int, int], *, like: Tensor) -> None:
+        self.view, self.n = view, 0
+        n_layers, n_documents, self.beam, heads, head_width = shape
+        sizes = (n_documents, heads, MIN_CAPACITY, head_width)
+        self.keys_values_L2BHCK = like.new_empty(n_layers, 2, *sizes)
+        self.is_past_BMC = torch.zeros(n_documents, self.beam, MIN_CAPACITY, dtype=torch.bool, device=like.device)
+        self.sentences_BC = torch.zeros(n_documents, MIN_CAPACITY, dtype=torch.int64, device=like.device)
+        self.own_MM = torch.eye(self.beam, dtype=torch.bool, device=like.device)
+        self.nothing, self.hidden = like.new_zeros(()), like.new_full((), -torch.inf)
+        self.bias_BMN = self.nothing
+
+    def grow(self, sentences_BM: Tensor) -> None:
+        """A step in which each row writes a token of its sentence; `attend` then fills in keys and values."""
+        start, self.n = self.n, self.n + self.beam
+        if self.n > self.is_past_BMC.shape[2]:
+            self._enlarge(max(self.n, 2 * self.is_past_BMC.shape[2]))
+        self.is_past_BMC[:, :, start : self.n] = self.own_MM
+        self.sentences_BC[:, start : self.n] = sentences_BM
+        is_seen_BMN = self._narrow(self.view.sees(sentences_BM, self.sentences_BC[:, : self.n]))
+        self.bias_BMN = torch.where(is_seen_BMN, self.nothing, self.hidden)
+
+    def _narrow(self, chosen_BMN: Tensor | None) -> Tensor:
+        """Bool [B, M, N], the chosen nodes of each row's own past."""
+        is_past_BMN = self.is_past_BMC[:, :, : self.n]
+        return is_past_BMN if chosen_BMN is None else chosen_BMN.logical_and_(is_past_BMN)
+
+    def attend(self, layer: int, projected_R3HK: Tensor) -> Tensor:
+        """Attend in one of the layers from the newest tokens to what they see, themselves included; [R, H × K].
+
+        Args:
+            layer: its number among those of the pattern.
+            projected_R3HK: queries (scaled), keys and values of the newest tokens.
+        """
+        projected_BM3HK = projected_R3HK.unflatten(0, (-1, self.beam))
+        keys_values_2BHNK = self.keys_values_L2BHCK[layer, :, :, :, : self.n]
+        keys_values_2BHNK[:, :, :, self.n - self.beam :] = projected_BM3HK[:, :, 1:].permute(2, 0, 3, 1, 4)
+        keys_BHNK, values_BHNK = keys_values_2BHNK.unbind()
+        query_BHMK = projected_BM3HK[:, :, 0].transpose(1, 2)
+        return attend_side_by_side(query_BHMK, keys_BHNK, values_BHNK, self.bias_BMN[:, None])
+
+    def follow(self, parents_R: Tensor) -> None:
+        """Row r continues the hypothesis of row `parents_R[r]` of the same document."""
+        shape = self.is_past_BMC.shape
+        self.is_past_BMC = self.is_past_BMC.flatten(0, 1).index_select(0, parents_R).view(shape)
+
+    def survey(self, sentences_BM: Tensor) -> Tensor:
+        """Mark the nodes that a row will see again; int64 [2] on the device, the arguments of `drop`."""
+        useful_BMN = self.view.will_see(sentences_BM, self.sentences_BC[:, : self.n])
+        self.is_kept_BN = self._narrow(useful_BMN).any(1)
+        first_gap = self.is_kept_BN.cumprod(1).sum(1).min()
+        return torch.stack((self.is_kept_BN.sum(1).max(), first_gap))
+
+    def drop(self, n_kept: int, first_gap: int) -> None:
+        """Drop nodes after a `survey`: a document keeps at most `n_kept`, and all of them before `first_gap`."""
+        if self.n - n_kept < MIN_DROPPED:
+            return
+        order_BN = torch.argsort(self.is_kept_BN, dim=1, descending=True, stable=True)
+        moved_BW = order_BN[:, first_gap:n_kept]
+        moved = slice(first_gap, n_kept)
+        self.is_past_BMC[:, :, moved] = self.is_past_BMC.gather(2, moved_BW[:, None].expand(-1, self.beam, -1))
+        self.is_past_BMC[:, :, n_kept : self.n] = False
+        self.sentences_BC[:, moved] = self.sentences_BC.gather(1, moved_BW)
+        n_layers, _, n_documents, heads, capacity, head_width = self.keys_values_L2BHCK.shape
+        # Whole rows of the flat buffer are copied: on a CPU this is many times faster than `gather`.
+        firsts = torch.arange(n_layers * 2 * n_documents * heads, device=moved_BW.device) * capacity
+        rows = firsts.view(-1, n_documents, heads, 1) + moved_BW[:, None]
+        kept = self.keys_values_L2BHCK.view(-1, head_width).index_select(0, rows.flatten())
+        shape = (n_layers, 2, n_documents, heads, -1, head_width)
+        self.keys_values_L2BHCK[:, :, :, :, moved] = kept.view(shape)
+        self.n = n_kept
+
+    def select_documents(self, documents: Tensor) -> None:
+        """Keep only some documents."""
+        self.keys_values_L2BHCK = self.keys_values_L2BHCK.index_select(2, documents)
+        self.is_past_BMC = self.is_past_BMC.index_select(0, documents)
+        self.sentences_BC = self.sentences_BC.index_select(0, documents)
+
+    def _enlarge(self, capacity: int) -> None:
+        def enlarge(old: Tensor, dim: int) -> Tensor:
+            shape = list(old.shape)
+            shape[dim] = capacity
+            new = old.new_zeros(shape)
+            new.narrow(dim, 0, old.shape[dim]).copy_(old)
+            return new
+
+        self.keys_values_L2BHCK = enlarge(self.keys_values_L2BHCK, 4)
+        self.is_past_BMC, self.sentences_BC = enlarge(self.is_past_BMC, 2), enlarge(self.sentences_BC, 1)
