@@ -42,7 +42,7 @@ def make_inputs(settings: ModelSettings, *, device: str, counts: tuple[int, ...]
     """A batch of random documents of so many sentences, with trees where the model reads them."""
     documents = random_documents(list(counts), longest=9)
     trees = document_trees(documents) if settings.needs_trees else None
-    return make_batch(settings, documents, trees, device=device)
+    return make_batch(settings, documents, trees).to(device)
 
 
 def micro_batch(architecture: str, **size: int) -> Counts:
