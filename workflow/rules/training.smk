@@ -36,6 +36,7 @@ rule train:
         mem_mb=growing(16000),
         runtime=1440,
         cpus_per_gpu=cores_per_gpu,
+        device_tokens=0,  # of a micro-batch; 0 is chosen by memory
     params:
         settings=plan.model.param("settings"),
         init=option("--init", "init"),
@@ -50,4 +51,5 @@ rule train:
         " --vocabulary {input.vocabulary} --pipeline {input.pipeline} {params.init}"
         " {params.sentences} {params.monolingual} {params.monolingual_lang} --seed {wildcards.seed}"
         " --devices $(({resources.gpu} / {resources.nodes})) --nodes {resources.nodes} --threads {threads}"
+        " --device-tokens {resources.device_tokens}"
         " --checkpoints {params.checkpoints} --history {output.history} --out {output.model} 2> {log}"
