@@ -91,7 +91,7 @@ def test_the_steps_between_two_looks_change_nothing(overfitted, steps, monkeypat
 
 
 def test_a_test_set_of_the_size_of_europarl_takes_few_steps():
-    """5,134 sentences in instances of at most 512 tokens: every batch takes as many steps as its longest translation."""
+    """5,134 sentences in instances of at most 512 tokens; a batch takes as many steps as its longest translation."""
     generator = np.random.default_rng(0)
     instances = [[]]
     for length in generator.gamma(4, 27 / 4, 5134).astype(int) + 3:
