@@ -108,7 +108,7 @@ class Translator:
             )
             for number in range(len(instance_set))
         ]
-        ids = instance_set.manifest["document_ids"]
+        ids = instance_set.document_ids()
         rows: list[dict[str, Any]] = [{} for _ in sources]
         for number, hypothesis in self.translate_sources(sources):
             rows[number] = {
