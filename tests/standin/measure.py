@@ -1,4 +1,4 @@
-"""Runs every preset on the device and on the CPU, and writes what came out: `python -m standin.measure FOLDER [PRESET …]`.
+"""Runs presets on the device and on the CPU, writes what came out: `python -m standin.measure FOLDER [PRESET …]`.
 
 test_cuda_standin.py starts it as a separate process: the stand-in must be there before torch is.
 """
