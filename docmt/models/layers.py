@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from docmt.models.dropout import dropout
 from docmt.models.grouping import Grouping
 from docmt.models.patterns import Fusion, find_pattern
 from docmt.models.ragged import ragged_attention
@@ -198,7 +199,7 @@ class Sublayer(nn.Module):
 
     def forward(self, input_ND: Tensor, output_ND: Tensor) -> Tensor:
         """norm(input + dropout(output))."""
-        return self.norm(input_ND + F.dropout(output_ND, self.dropout, self.training))
+        return self.norm(input_ND + dropout(output_ND, self.dropout, self.training))
 
 
 class FeedForward(nn.Module):

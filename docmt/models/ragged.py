@@ -7,6 +7,7 @@ Shape letters: N packed queries, M packed keys, H heads, K head width, P padded 
 padded queries and keys.
 """
 
+import functools
 import inspect
 import math
 from collections.abc import Callable
@@ -16,24 +17,29 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from docmt.models.blocks import BLOCK_QUERIES, BlockAttention
 from docmt.models.grouping import Grouping
 from docmt.models.plans import Bucket, Kernel, PaddedPlan, Padding
 
-try:
-    from torch.nn.attention import varlen
-except ImportError:  # an older torch: the padded path serves every device
-    varlen = None
-
-varlen_attn: Callable[..., Any] | None = getattr(varlen, "varlen_attn", None)
-HAS_VARLEN = varlen_attn is not None and "window_size" in inspect.signature(varlen_attn).parameters
-
 EXPLICIT_MAX_KEYS = 512
-"""Up to this many keys, explicit products beat the fused CPU kernel in bfloat16 (docs/experiments/performance.md)."""
+"""Up to this many keys, products of whole groups are fastest on a CPU in bfloat16 (docs/experiments/performance.md)."""
+
+
+@functools.cache
+def find_varlen() -> Callable[..., Any] | None:
+    """Variable-length flash attention, if this torch has it. Importing it takes a second, so only GPUs ask for it."""
+    try:
+        from torch.nn.attention import varlen
+    except ImportError:  # an older torch: the padded path serves every device
+        return None
+    function = getattr(varlen, "varlen_attn", None)
+    return function if function is not None and "window_size" in inspect.signature(function).parameters else None
 
 
 def kernel_for(device: torch.device, dtype: torch.dtype) -> Kernel:
     """The implementation that `ragged_attention` uses for queries of this type on this device."""
-    return "varlen" if device.type == "cuda" and HAS_VARLEN and dtype in (torch.float16, torch.bfloat16) else "padded"
+    is_fast = device.type == "cuda" and dtype in (torch.float16, torch.bfloat16) and find_varlen() is not None
+    return "varlen" if is_fast else "padded"
 
 
 def ragged_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping) -> Tensor:
@@ -67,7 +73,8 @@ def padded_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grou
 
 def varlen_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping) -> Tensor:
     """Ragged attention through variable-length flash attention (CUDA, float16 or bfloat16)."""
-    assert varlen_attn is not None, "HAS_VARLEN says whether this torch has it"
+    varlen_attn = find_varlen()
+    assert varlen_attn is not None, "asked for only where this torch has it"
     plan = grouping.varlen_plan(query_NHK.device)
     if plan.key_rows_M is not None:
         key_MHK, value_MHK = (rows.index_select(0, plan.key_rows_M) for rows in (key_MHK, value_MHK))
@@ -118,11 +125,20 @@ def _split_buckets(
 
 def _bucket_attention(query: Tensor, key: Tensor, value: Tensor, bucket: Bucket, is_causal: bool) -> Tensor:
     """Attention of one padded batch; [g, H, q, K]."""
-    if query.dtype == torch.bfloat16 and not query.is_cuda and bucket.n_keys <= EXPLICIT_MAX_KEYS:
+    if query.device.type == "cpu" and _pays_in_blocks(query, bucket, is_causal):
+        return BlockAttention.apply(query, key, value, bucket.bias_gqk, bucket.n_ahead)  # pyright: ignore[reportReturnType]
+    if query.device.type == "cpu" and query.dtype == torch.bfloat16:
         return torch.matmul(_weights(query, key, bucket, is_causal), value)
     if bucket.bias_gqk is None:
         return F.scaled_dot_product_attention(query, key, value, is_causal=is_causal)
     return F.scaled_dot_product_attention(query, key, value, attn_mask=bucket.bias_gqk[:, None].to(query.dtype))
+
+
+def _pays_in_blocks(query: Tensor, bucket: Bucket, is_causal: bool) -> bool:
+    """Whether, on a CPU, blocks are the fastest way; measured, see docs/experiments/performance.md."""
+    if query.dtype == torch.bfloat16:
+        return bucket.n_keys > (BLOCK_QUERIES if is_causal else EXPLICIT_MAX_KEYS)
+    return is_causal and bucket.mask_gqk is not None and bucket.n_keys > 2 * BLOCK_QUERIES
 
 
 def _weights(query: Tensor, key: Tensor, bucket: Bucket, is_causal: bool) -> Tensor:

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from docmt.models.context import ContextEncoder
+from docmt.models.dropout import dropout
 from docmt.models.layers import Attention, DecoderLayer, EncoderLayer
 from docmt.models.layout import Layout, Side
 from docmt.models.settings import ModelSettings, Positions
@@ -86,7 +87,7 @@ class Transformer(nn.Module):
         table_TD = sinusoids(n_positions, width, device=tokens_N.device)
         hidden_ND = self.embedding(tokens_N) * math.sqrt(width)
         hidden_ND = hidden_ND + table_TD[positions_N].to(hidden_ND.dtype)
-        return F.dropout(hidden_ND, self.settings.dropout, self.training)
+        return dropout(hidden_ND, self.settings.dropout, self.training)
 
     @property
     def encoder_layers(self) -> list[EncoderLayer]:
