@@ -33,8 +33,9 @@ def add_commands(parser: CommandParser) -> None:
     parser.add_argument(
         "--device-tokens",
         type=int,
-        help="tokens that a device computes at once, at most those of an update, which stays the same; default: what "
-        "the memory of a GPU allows, max_batch_tokens on a CPU",
+        default=0,
+        help="tokens that a device computes at once, whatever the size of an update; 0 means what the memory of a GPU "
+        "allows, max_batch_tokens on a CPU",
     )
     parser.set_defaults(run=run)
 
@@ -89,7 +90,7 @@ def _train(options: argparse.Namespace) -> int:
             accelerator=options.accelerator,
             devices=options.devices,
             nodes=options.nodes,
-            device_tokens=options.device_tokens,
+            device_tokens=options.device_tokens or None,
         )
     except Interrupted as interruption:
         return 128 + interruption.signal_number

@@ -7,6 +7,7 @@ Shape letters: N packed queries, M packed keys, H heads, K head width, P padded 
 padded queries and keys.
 """
 
+import functools
 import inspect
 import math
 from collections.abc import Callable
@@ -20,21 +21,25 @@ from docmt.models.blocks import BLOCK_QUERIES, BlockAttention
 from docmt.models.grouping import Grouping
 from docmt.models.plans import Bucket, Kernel, PaddedPlan, Padding
 
-try:
-    from torch.nn.attention import varlen
-except ImportError:  # an older torch: the padded path serves every device
-    varlen = None
-
-varlen_attn: Callable[..., Any] | None = getattr(varlen, "varlen_attn", None)
-HAS_VARLEN = varlen_attn is not None and "window_size" in inspect.signature(varlen_attn).parameters
-
 EXPLICIT_MAX_KEYS = 512
 """Up to this many keys, products of whole groups are fastest on a CPU in bfloat16 (docs/experiments/performance.md)."""
 
 
+@functools.cache
+def find_varlen() -> Callable[..., Any] | None:
+    """Variable-length flash attention, if this torch has it. Importing it takes a second, so only GPUs ask for it."""
+    try:
+        from torch.nn.attention import varlen
+    except ImportError:  # an older torch: the padded path serves every device
+        return None
+    function = getattr(varlen, "varlen_attn", None)
+    return function if function is not None and "window_size" in inspect.signature(function).parameters else None
+
+
 def kernel_for(device: torch.device, dtype: torch.dtype) -> Kernel:
     """The implementation that `ragged_attention` uses for queries of this type on this device."""
-    return "varlen" if device.type == "cuda" and HAS_VARLEN and dtype in (torch.float16, torch.bfloat16) else "padded"
+    is_fast = device.type == "cuda" and dtype in (torch.float16, torch.bfloat16) and find_varlen() is not None
+    return "varlen" if is_fast else "padded"
 
 
 def ragged_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping) -> Tensor:
@@ -68,7 +73,8 @@ def padded_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grou
 
 def varlen_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping) -> Tensor:
     """Ragged attention through variable-length flash attention (CUDA, float16 or bfloat16)."""
-    assert varlen_attn is not None, "HAS_VARLEN says whether this torch has it"
+    varlen_attn = find_varlen()
+    assert varlen_attn is not None, "asked for only where this torch has it"
     plan = grouping.varlen_plan(query_NHK.device)
     if plan.key_rows_M is not None:
         key_MHK, value_MHK = (rows.index_select(0, plan.key_rows_M) for rows in (key_MHK, value_MHK))

@@ -37,10 +37,7 @@ def make_fabric(
     """
     is_gpu = _choose_gpu(accelerator, devices)
     if is_gpu:
-        # Before CUDA starts. Segments that grow leave no gaps between batches of different sizes.
-        if not any(name in os.environ for name in ALLOCATOR_VARIABLES):
-            os.environ[ALLOCATOR_VARIABLES[0]] = "expandable_segments:True"
-        torch.backends.cuda.matmul.allow_tf32 = precision != "float32"
+        _prepare_gpu(precision)
     fabric = Fabric(
         accelerator="cuda" if is_gpu else "cpu",
         devices=devices,
@@ -55,6 +52,14 @@ def make_fabric(
             logging.getLogger(name).setLevel(logging.WARNING)
         fabric.launch()
     return fabric
+
+
+def _prepare_gpu(precision: str) -> None:
+    """Set up torch for GPUs, before CUDA starts."""
+    if not any(name in os.environ for name in ALLOCATOR_VARIABLES):
+        # Segments that grow leave no gaps between batches of different sizes.
+        os.environ[ALLOCATOR_VARIABLES[0]] = "expandable_segments:True"
+    torch.backends.cuda.matmul.allow_tf32 = precision != "float32"
 
 
 def computed_type(fabric: Fabric) -> torch.dtype:

@@ -85,10 +85,12 @@ def train(
     `device_tokens` is how many tokens a device computes at once; None chooses (see `probe_memory`).
 
     Raises:
-        UserError: a file does not fit, another trainer is using the same checkpoints, or training diverged.
+        UserError: a file or option does not fit, another trainer is using the same checkpoints, or training diverged.
     """
     if seed < 0:
         raise UserError(f"seed {seed}: must not be negative")
+    if device_tokens is not None and device_tokens < 1:
+        raise UserError(f"--device-tokens {device_tokens}: must be at least 1, or 0 to choose")
     vocabulary, pipeline = Vocabulary.load(files.vocabulary_file), TextPipeline.load(files.pipeline_file)
     data = _load_data(files, vocabulary, pipeline, needs_trees=settings.model.needs_trees)
     tasks = build_tasks(settings.training, data, vocabulary, pipeline, seed=seed)

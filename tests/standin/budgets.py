@@ -21,11 +21,11 @@ MICRO_BATCH_LAUNCHES = {
     "global_context": 2119,
 }
 """Kernels of forward and backward of the first micro-batch of an update, by preset."""
-UPDATE_SYNCS = 4
+UPDATE_SYNCS = 0
 """How often the host waits for the device in an update that is not logged."""
-UPDATE_COPIES = 22
-"""Copies to the device in an update."""
-UPDATE_PAGEABLE_COPIES = 22
+UPDATE_COPIES = 1
+"""Copies to the device in an update of one micro-batch."""
+UPDATE_PAGEABLE_COPIES = 0
 """Those that the host waits for, since their memory is not pinned or they were not asked to be asynchronous."""
 SEARCH_SYNCS = 4
 """How often the host waits in the search of a batch, besides …"""

@@ -236,9 +236,32 @@ def test_no_devices_are_refused(devices, nodes):
         ("auto", False, True, 512, False),
         ("bfloat16", False, False, 128, True),
         ("float32", True, True, 512, False),
+        ("tf32", True, True, 512, False),
+        ("tf32", False, True, 512, False),
     ],
 )
 def test_what_a_precision_means(monkeypatch, precision, is_gpu, cpu_has_it, width, expected):
     monkeypatch.setattr(devices_module, "cpu_has_bfloat16", lambda: cpu_has_it)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (8, 0))
     assert uses_bfloat16(precision, is_gpu=is_gpu, width=width) is expected
+
+
+@pytest.mark.parametrize("precision", ["auto", "fastest", "bfloat16"])
+def test_a_gpu_without_bfloat16_trains_in_float32(monkeypatch, caplog, precision):
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (7, 5))
+    assert not uses_bfloat16(precision, is_gpu=True, width=512)
+    (record,) = caplog.records
+    assert "this GPU has no bfloat16" in record.message
+
+
+@pytest.mark.parametrize(("precision", "has_tf32"), [("auto", True), ("tf32", True), ("float32", False)])
+@pytest.mark.parametrize("given", [None, "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"])
+def test_torch_is_set_up_before_cuda_starts(monkeypatch, precision, has_tf32, given):
+    for name in ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"):
+        monkeypatch.setenv(name, "max_split_size_mb:64")
+        if name != given:
+            monkeypatch.delenv(name)
+    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", False)
+    devices_module._prepare_gpu(precision)
+    assert torch.backends.cuda.matmul.allow_tf32 is has_tf32
+    assert ("expandable_segments:True" in os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")) == (given is None)

@@ -12,7 +12,7 @@ from core_fixtures import RECIPE, assert_same_training, model_settings, run_trai
 
 from docmt.errors import UserError
 from docmt.instances.storage import load_instances
-from docmt.training.memory import explained_memory, worst_batches
+from docmt.training.memory import OutOfMemory, explained_memory, grow, worst_batches
 
 LIMITED = """
 import resource, sys
@@ -79,6 +79,39 @@ def test_the_worst_batches_are_the_longest_instances_and_the_fullest_batch(study
     assert all(tokens[batch].sum() == tokens.max() + 1 for batch in others)
     (whole,) = worst_batches(instance_set, max_tokens=10_000)
     assert sorted(whole) == list(range(len(instance_set)))
+
+
+@pytest.mark.parametrize(
+    ("fixed", "fits", "most", "tried", "found"),
+    [
+        (0, 1000, 100, [100], 100),  # an update is no larger
+        (0, 100_000, 1000, [100, 200, 400, 800, 1000], 1000),
+        (0, 1000, 5000, [100, 200, 400, 800], 800),
+        (0, 300, 5000, [100, 200, 255], 255),
+        (600, 1000, 5000, [100, 121, 142, 162, 180], 180),
+    ],
+)
+def test_batches_grow_until_memory_is_used(fixed, fits, most, tried, found):
+    """A memory of `fits` units, of which the model takes `fixed`, and each token one."""
+    runs = []
+
+    def run(tokens):
+        runs.append(tokens)
+        if fixed + tokens > fits:
+            raise OutOfMemory("too small")
+
+    assert grow(run, least=100, most=most, used=lambda: (fixed + runs[-1]) / fits) == found
+    assert runs == tried
+
+
+def test_batches_that_do_not_fit_after_all_are_not_used():
+    def run(tokens):
+        if tokens > 300:
+            raise OutOfMemory("fragments")
+
+    assert grow(run, least=100, most=1000, used=lambda: 0.1) == 200
+    with pytest.raises(OutOfMemory):
+        grow(run, least=400, most=1000, used=lambda: 0.1)
 
 
 def test_the_probe_changes_nothing(study_files, tmp_path, monkeypatch):

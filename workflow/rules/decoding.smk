@@ -19,6 +19,7 @@ rule translate:
         "logs/translate/{dataset}_{system}_seed{seed}_{split}.log",
     benchmark:
         "results/benchmarks/translate/{dataset}_{system}_seed{seed}_{split}.tsv"
+    priority: 5
     conda:
         "../../environment.yml"
     resources:

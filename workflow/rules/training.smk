@@ -26,8 +26,7 @@ rule train:
         "logs/train/{dataset}_{system}_seed{seed}.log",
     benchmark:
         "results/benchmarks/train/{dataset}_{system}_seed{seed}.tsv"
-    # Trainings are the longest jobs, and others wait for them.
-    priority: 10
+    priority: plan.urgency
     conda:
         "../../environment.yml"
     # One thread each: on a CPU, several small models train faster side by side than one after another on many threads.
@@ -36,6 +35,7 @@ rule train:
         mem_mb=growing(16000),
         runtime=1440,
         cpus_per_gpu=cores_per_gpu,
+        device_tokens=0,  # of a micro-batch; 0 is chosen by memory
     params:
         settings=plan.model.param("settings"),
         init=option("--init", "init"),
@@ -50,4 +50,5 @@ rule train:
         " --vocabulary {input.vocabulary} --pipeline {input.pipeline} {params.init}"
         " {params.sentences} {params.monolingual} {params.monolingual_lang} --seed {wildcards.seed}"
         " --devices $(({resources.gpu} / {resources.nodes})) --nodes {resources.nodes} --threads {threads}"
+        " --device-tokens {resources.device_tokens}"
         " --checkpoints {params.checkpoints} --history {output.history} --out {output.model} 2> {log}"
