@@ -18,7 +18,7 @@ from docmt.discourse.documents import DiscourseDocument
 from docmt.errors import UserError
 from docmt.instances.packing import PackedSentences
 from docmt.instances.trees import PlacedTrees
-from docmt.logs import progress
+from docmt.logs import Meter
 from docmt.models.batch import Batch, pack
 from docmt.models.model_file import TrainedModel
 from docmt.models.transformer import Transformer
@@ -88,10 +88,12 @@ class TargetScorer:
         families = sorted(self._families(pairs), key=lambda family: -family.pairs[0].n_tokens)
         totals = np.zeros(len(candidates))
         batches = list(fill_batches(families, self._budget, cost=lambda family: family.n_tokens))
-        for batch in progress(batches, label="score", unit="batches"):
-            members = [pair for family in batch for pair in family.pairs]
-            sums = instance_log_probabilities(self.model, self._pack(members), _sharing(batch))
-            np.add.at(totals, [pair.candidate for pair in members], sums)
+        with Meter(sum(len(pair.src) for pair in pairs), label="score", unit="sentences") as meter:
+            for batch in batches:
+                members = [pair for family in batch for pair in family.pairs]
+                sums = instance_log_probabilities(self.model, self._pack(members), _sharing(batch))
+                np.add.at(totals, [pair.candidate for pair in members], sums)
+                meter.add(sum(len(pair.src) for pair in members))
         return totals.tolist()
 
     def _families(self, pairs: Sequence[Pair]) -> Iterator[Siblings]:

@@ -170,15 +170,16 @@ def _bucket_groups(query_lengths: np.ndarray, key_lengths: np.ndarray) -> list[n
 def _make_bucket(query_lengths: np.ndarray, key_lengths: np.ndarray, is_causal: bool) -> Bucket:
     n, m = int(query_lengths.max()), int(key_lengths.max())
     is_full = bool((query_lengths == n).all() and (key_lengths == m).all())
+    n_ahead = int((key_lengths - query_lengths).max()) if is_causal else m
     if is_full and (not is_causal or n == m):
-        return Bucket(len(query_lengths), n, m, None)
+        return Bucket(len(query_lengths), n, m, n_ahead, None)
     column, row = np.arange(m), np.arange(n)
     seen = np.broadcast_to(key_lengths[:, None], (len(key_lengths), n))
     if is_causal:
         # A padded query would see more keys than there are: cap it.
         seen = np.minimum(seen, (key_lengths - query_lengths)[:, None] + row + 1)
     mask = column < seen[:, :, None]
-    return Bucket(len(query_lengths), n, m, torch.from_numpy(mask))
+    return Bucket(len(query_lengths), n, m, n_ahead, torch.from_numpy(mask))
 
 
 def _make_padding(

@@ -67,6 +67,7 @@ class Layout:
         self.tgt_sentences_B = np.ones_like(self.sentences_B) if is_free else self.sentences_B
         self._groupings: dict[tuple[Slot, str], Grouping] = {}
         self._positions: dict[tuple[Side, Positions], Tensor] = {}
+        self._n_positions: dict[tuple[Side, Positions], int] = {}
 
     @classmethod
     def of_source(cls, src_lengths_G: np.ndarray, sentences_B: np.ndarray, **options: Any) -> Self:
@@ -122,7 +123,10 @@ class Layout:
 
     def n_positions(self, side: Side, *, within: Positions | None = None) -> int:
         """The highest position + 1."""
-        return int(self._stretches(side, within).max(initial=0))
+        key = side, within or self.settings.positions
+        if key not in self._n_positions:
+            self._n_positions[key] = int(self._stretches(side, within).max(initial=0))
+        return self._n_positions[key]
 
     def _stretches(self, side: Side, within: Positions | None) -> np.ndarray:
         """Tokens of each stretch that positions run through; int64."""
@@ -133,16 +137,20 @@ class Layout:
         """Compute on the CPU every index tensor that the model of the settings reads with this attention kernel."""
         context = None if self.context == "none" else self.settings.context
         if context is not None:
-            self.positions("src", CPU, within=context.positions)
+            self._prepare_positions("src", context.positions)
             # The variable-length kernel cannot compute sentence vectors, see `SentenceVectors`.
             self.grouping("vectors", "group").padded_plan(CPU)
             self._prepare("context", "global", kernel)
         for side in ("src", "tgt"):
-            self.positions(side, CPU)
+            self._prepare_positions(side, self.settings.positions)
         for slot, attention in self.settings.attentions.items():
             for pattern in attention.patterns():
                 for part in part_names(pattern):
                     self._prepare(slot, part, kernel)
+
+    def _prepare_positions(self, side: Side, within: Positions) -> None:
+        self.positions(side, CPU, within=within)
+        self.n_positions(side, within=within)
 
     def _prepare(self, slot: Slot, pattern: str, kernel: Kernel) -> None:
         self.grouping(slot, pattern).plan(kernel, CPU)
@@ -151,6 +159,7 @@ class Layout:
         """A copy with `function` applied to each index tensor that has been made, as `map_leaves` does."""
         copy = self._replace()
         copy._groupings = map_leaves(self._groupings, function, kind=kind)
+        copy._n_positions = self._n_positions
         copy._positions = map_leaves(self._positions, function, kind=kind)
         return copy
 

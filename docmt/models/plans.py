@@ -44,6 +44,7 @@ class Bucket:
         n_groups: g.
         n_queries: q, queries of the longest group.
         n_keys: k, keys of the longest group.
+        n_ahead: query j (from 0) of no group sees more than the first `n_ahead` + j + 1 keys; k if not causal.
         mask_gqk: bool, true where a query may see a key; None when the batch has no padding, and causality (if any) is
             the plain lower triangle. A padded query sees one key, so that its softmax is finite.
     """
@@ -51,6 +52,7 @@ class Bucket:
     n_groups: int
     n_queries: int
     n_keys: int
+    n_ahead: int
     mask_gqk: Tensor | None
 
     @cached_property

@@ -17,11 +17,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from docmt.models.blocks import BLOCK_QUERIES, BlockAttention
 from docmt.models.grouping import Grouping
 from docmt.models.plans import Bucket, Kernel, PaddedPlan, Padding
 
 EXPLICIT_MAX_KEYS = 512
-"""Up to this many keys, explicit products beat the fused CPU kernel in bfloat16 (docs/experiments/performance.md)."""
+"""Up to this many keys, products of whole groups are fastest on a CPU in bfloat16 (docs/experiments/performance.md)."""
 
 
 @functools.cache
@@ -78,9 +79,9 @@ def varlen_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grou
     if plan.key_rows_M is not None:
         key_MHK, value_MHK = (rows.index_select(0, plan.key_rows_M) for rows in (key_MHK, value_MHK))
     return varlen_attn(
-        query_NHK.contiguous(),
-        key_MHK.contiguous(),
-        value_MHK.contiguous(),
+        query_NHK,
+        key_MHK,
+        value_MHK,
         plan.query_offsets,
         plan.key_offsets,
         plan.max_queries,
@@ -124,11 +125,20 @@ def _split_buckets(
 
 def _bucket_attention(query: Tensor, key: Tensor, value: Tensor, bucket: Bucket, is_causal: bool) -> Tensor:
     """Attention of one padded batch; [g, H, q, K]."""
-    if query.dtype == torch.bfloat16 and not query.is_cuda and bucket.n_keys <= EXPLICIT_MAX_KEYS:
+    if query.device.type == "cpu" and _pays_in_blocks(query, bucket, is_causal):
+        return BlockAttention.apply(query, key, value, bucket.bias_gqk, bucket.n_ahead)  # pyright: ignore[reportReturnType]
+    if query.device.type == "cpu" and query.dtype == torch.bfloat16:
         return torch.matmul(_weights(query, key, bucket, is_causal), value)
     if bucket.bias_gqk is None:
         return F.scaled_dot_product_attention(query, key, value, is_causal=is_causal)
     return F.scaled_dot_product_attention(query, key, value, attn_mask=bucket.bias_gqk[:, None].to(query.dtype))
+
+
+def _pays_in_blocks(query: Tensor, bucket: Bucket, is_causal: bool) -> bool:
+    """Whether, on a CPU, blocks are the fastest way; measured, see docs/experiments/performance.md."""
+    if query.dtype == torch.bfloat16:
+        return bucket.n_keys > (BLOCK_QUERIES if is_causal else EXPLICIT_MAX_KEYS)
+    return is_causal and bucket.mask_gqk is not None and bucket.n_keys > 2 * BLOCK_QUERIES
 
 
 def _weights(query: Tensor, key: Tensor, bucket: Bucket, is_causal: bool) -> Tensor:

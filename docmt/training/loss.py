@@ -1,11 +1,19 @@
-"""The training loss."""
+"""The training loss, computed chunk by chunk of the labels, so that the scores of all symbols are never stored.
+
+Shape letters: N labels, D width, V vocabulary, C labels of a chunk.
+"""
+
+from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from docmt.models.batch import Batch
+from docmt.models.precision import product_dtype
 from docmt.models.transformer import Transformer
+
+CHUNK_SCORES = {"cpu": 2**21, "cuda": 2**26}
+"""Scores of a chunk: on a CPU they stay in the cache; on a GPU fewer, larger chunks mean fewer launches."""
 
 
 class LossModule(nn.Module):
@@ -17,10 +25,9 @@ class LossModule(nn.Module):
         self.label_smoothing = label_smoothing
 
     def forward(self, batch: Batch) -> Tensor:
-        """Label-smoothed cross-entropy in nats, summed over all labels."""
-        return F.cross_entropy(
-            self._logits(batch).float(), batch.tgt_labels_N, label_smoothing=self.label_smoothing, reduction="sum"
-        )
+        """Label-smoothed cross-entropy in nats, summed over all labels; float32."""
+        hidden_ND, dtype = self._states(batch)
+        return SummedLoss.apply(hidden_ND, self.model.embedding.weight, batch.tgt_labels_N, self.label_smoothing, dtype)
 
     @torch.no_grad()
     def validate(self, batch: Batch) -> tuple[float, float, int]:
@@ -29,11 +36,71 @@ class LossModule(nn.Module):
         Returns:
             Label-smoothed loss, negative log likelihood (both in nats) and the number of labels.
         """
-        chosen = batch.is_word_or_end()
-        logits, labels = self._logits(batch).float()[chosen], batch.tgt_labels_N[chosen]
-        smoothed = F.cross_entropy(logits, labels, label_smoothing=self.label_smoothing, reduction="sum")
-        plain = F.cross_entropy(logits, labels, reduction="sum")
-        return float(smoothed), float(plain), len(labels)
+        hidden_ND, dtype = self._states(batch)
+        hidden_ND, table_VD = hidden_ND.to(dtype), self.model.embedding.weight.to(dtype)
+        chosen_N = batch.is_word_or_end()
+        sums = torch.zeros(2, device=hidden_ND.device)
+        for hidden_CD, labels_C, chosen_C in zip(
+            *(_chunks(rows, len(table_VD)) for rows in (hidden_ND, batch.tgt_labels_N, chosen_N)), strict=True
+        ):
+            scores_CV = (hidden_CD @ table_VD.T).float()
+            plain_C, even_C = _losses(scores_CV, scores_CV.logsumexp(1), labels_C)
+            sums += (torch.stack((plain_C, even_C)) * chosen_C).sum(1)  # a product would be in half precision
+        plain, even, count = *sums.tolist(), int(chosen_N.sum())
+        return (1 - self.label_smoothing) * plain + self.label_smoothing * even, plain, count
 
-    def _logits(self, batch: Batch) -> Tensor:
-        return self.model.logits(self.model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout))
+    def _states(self, batch: Batch) -> tuple[Tensor, torch.dtype]:
+        """Decoder states [N, D], and the type in which they are multiplied with the table of embeddings."""
+        hidden_ND = self.model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+        return hidden_ND, product_dtype(hidden_ND)
+
+
+class SummedLoss(torch.autograd.Function):
+    """Label-smoothed cross-entropy of the scores h Wᵀ, summed; float32.
+
+    As `F.cross_entropy(h @ W.T, labels, label_smoothing=…, reduction="sum")`. The gradients of a chunk, with
+    respect to its scores softmax − (1 − ε) · one-hot − ε / V, are computed with its loss, and its scores dropped.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, hidden_ND: Tensor, table_VD: Tensor, labels_N: Tensor, smoothing: float, dtype: torch.dtype
+    ) -> Tensor:
+        """The loss; `dtype` is that of the matrix products."""
+        n_symbols = len(table_VD)
+        table_gradient_VD = torch.zeros_like(table_VD)
+        hidden_ND, table_VD = hidden_ND.to(dtype), table_VD.to(dtype)
+        hidden_gradient_ND = torch.empty_like(hidden_ND)
+        loss = torch.zeros((), device=hidden_ND.device)
+        rows = (_chunks(tensor, n_symbols) for tensor in (hidden_ND, hidden_gradient_ND, labels_N))
+        for hidden_CD, hidden_gradient_CD, labels_C in zip(*rows, strict=True):
+            scores_CV = (hidden_CD @ table_VD.T).float()
+            total_C = scores_CV.logsumexp(1)
+            plain_C, even_C = _losses(scores_CV, total_C, labels_C)
+            loss += (1 - smoothing) * plain_C.sum() + smoothing * even_C.sum()
+            gradient_CV = scores_CV.sub_(total_C[:, None]).exp_()
+            if smoothing:
+                gradient_CV.sub_(smoothing / n_symbols)
+            gradient_CV.scatter_add_(1, labels_C[:, None], gradient_CV.new_full((len(labels_C), 1), smoothing - 1))
+            gradient_CV = gradient_CV.to(dtype)
+            torch.mm(gradient_CV, table_VD, out=hidden_gradient_CD)
+            table_gradient_VD += gradient_CV.T @ hidden_CD
+        ctx.save_for_backward(hidden_gradient_ND, table_gradient_VD)
+        return loss
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
+        """Scale the gradients that were computed with the loss."""
+        hidden_gradient_ND, table_gradient_VD = ctx.saved_tensors
+        (scale,) = grad_outputs
+        return hidden_gradient_ND.to(scale.dtype) * scale, table_gradient_VD * scale, None, None, None
+
+
+def _losses(scores_CV: Tensor, total_C: Tensor, labels_C: Tensor) -> tuple[Tensor, Tensor]:
+    """Negative log likelihood of each label, and the mean of those of all symbols; both [C]."""
+    return total_C - scores_CV.gather(1, labels_C[:, None])[:, 0], total_C - scores_CV.mean(1)
+
+
+def _chunks(rows: Tensor, n_symbols: int) -> tuple[Tensor, ...]:
+    """Views of rows that together have few enough scores."""
+    return rows.split(max(1, CHUNK_SCORES["cuda" if rows.is_cuda else "cpu"] // n_symbols))

@@ -367,17 +367,17 @@ class Trainer:
     def _report_idle_share(self) -> None:
         if self.fabric.world_size == 1:
             return
-        share = max(
-            idle_share(
-                [self.reader.drawn(number, 0, i) for i in range(min(self.reader.n_updates(number, 0), IDLE_UPDATES))],
-                task.tokens,
-                n_ranks=self.fabric.world_size,
-            )
-            for number, task in enumerate(self.tasks)
-        )
+        share = max(self._idle_share(number) for number in range(len(self.tasks)))
         advice = "" if share <= IDLE_LIMIT else ": raise accumulation_steps or max_batch_tokens, or use fewer devices"
         log.log(
             logging.WARNING if advice else logging.INFO,
             "%d devices share each update; they wait %.1f %% of the time for the busiest%s",
             *(self.fabric.world_size, 100 * share, advice),
         )
+
+    def _idle_share(self, number: int) -> float:
+        """How long devices wait for one another in the current pass of a task."""
+        epoch = self.state.tasks[number].epoch
+        n_updates = min(self.reader.n_updates(number, epoch), IDLE_UPDATES)
+        updates = [self.reader.drawn(number, epoch, position) for position in range(n_updates)]
+        return idle_share(updates, self.tasks[number].tokens, n_ranks=self.fabric.world_size)

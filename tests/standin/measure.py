@@ -1,4 +1,4 @@
-"""Runs every preset on the device and on the CPU, and writes what came out: `python -m standin.measure FOLDER`.
+"""Runs presets on the device and on the CPU, writes what came out: `python -m standin.measure FOLDER [PRESET …]`.
 
 test_cuda_standin.py starts it as a separate process: the stand-in must be there before torch is.
 """
@@ -37,7 +37,7 @@ def step(architecture: str, device: str, dtype: torch.dtype) -> dict[str, Any]:
     module = LossModule(model, 0.1).to(device).train()
     optimizer = build_optimizer(module, set(), TrainingSettings())
     with torch.autocast("cuda", dtype, enabled=dtype != torch.float32):
-        loss = module(scenarios.make_inputs(model.settings, device=device))
+        loss = module(scenarios.make_inputs(model.settings, device=device, dtype=dtype))
     loss.backward()
     gradient = torch.cat([p.grad.flatten() for p in module.parameters() if p.grad is not None])
     before = torch.cat([p.detach().flatten() for p in module.parameters()]).clone()
@@ -186,7 +186,7 @@ def main() -> None:
     folder = Path(sys.argv[1])
     study = make_study(folder / "study")
     results = {"device": run(device, "", study), "memory": run(memory, "", study)}
-    for architecture in ARCHITECTURES:
+    for architecture in sys.argv[2:] or ARCHITECTURES:
         results[architecture] = {name: run(part, architecture, study) for name, part in PARTS.items()}
     (folder / "results.json").write_text(json.dumps(results), encoding="utf-8")
 

@@ -26,6 +26,7 @@ from docmt.decoding.translation import Source, Translator
 from docmt.instances.storage import load_instances
 from docmt.models.batch import Batch, instance_trees
 from docmt.models.model_file import TrainedModel
+from docmt.models.ragged import kernel_for
 from docmt.models.settings import ModelSettings
 from docmt.models.transformer import Transformer
 from docmt.training.loss import LossModule
@@ -38,11 +39,12 @@ HALF = {"width": 16, "heads": 2}
 KERNELS = standin.kernels.LIBRARY
 
 
-def make_inputs(settings: ModelSettings, *, device: str, counts: tuple[int, ...] = (3, 1, 5)) -> Batch:
-    """A batch of random documents of so many sentences, with trees where the model reads them."""
-    documents = random_documents(list(counts), longest=9)
+def make_inputs(settings: ModelSettings, *, device: str, dtype: torch.dtype) -> Batch:
+    """A batch of random documents as a training prepares it, with trees where the model reads them."""
+    documents = random_documents([3, 1, 5], longest=9)
     trees = document_trees(documents) if settings.needs_trees else None
-    return make_batch(settings, documents, trees, device=device)
+    batch = make_batch(settings, documents, trees).prepare(kernel_for(torch.device(device), dtype))
+    return batch.pin_memory().to(device)
 
 
 def micro_batch(architecture: str, **size: int) -> Counts:
@@ -52,7 +54,7 @@ def micro_batch(architecture: str, **size: int) -> Counts:
 
     def run() -> None:
         with torch.autocast("cuda", torch.bfloat16):
-            loss = module(make_inputs(settings, device="cuda"))
+            loss = module(make_inputs(settings, device="cuda", dtype=torch.bfloat16))
         loss.backward()
 
     run()  # tables and the like are made once
