@@ -143,7 +143,7 @@ def test_minutes_between_checkpoints(study_files, tmp_path, monkeypatch):
         "max_steps": 13,
     }
     found = run_training(study_files, tmp_path / "minutes", training=recipe)
-    assert saved == [3, 6, 7, 10, 13]
+    assert saved == [3, 6, 7, 10, 13, 13]  # the last one with its validation
     monkeypatch.undo()
     rare = recipe | {"checkpoint_every_minutes": 1e6}
     assert_same_training(found, run_training(study_files, tmp_path / "never", training=rare))
