@@ -65,25 +65,28 @@ def make_batch(n_tokens: int, n_instances: int, settings: ModelSettings, seed: i
 
 
 def median_times(functions: Mapping[str, Callable[[], object]], repetitions: int) -> dict[str, list[float]]:
-    """Seconds per call of each function; the functions take turns, after one warm-up call each."""
+    """Seconds of CPU time per call of each function, over all threads.
+
+    The functions take turns, after one warm-up call each. On a busy machine, CPU time says more than wall time.
+    """
     times: dict[str, list[float]] = {name: [] for name in functions}
     for repetition in range(repetitions + 1):
         for name, function in functions.items():
-            started = time.perf_counter()
+            started = time.process_time()
             function()
             if repetition:
-                times[name].append(time.perf_counter() - started)
+                times[name].append(time.process_time() - started)
     return times
 
 
 def matmul_rate(dtype: torch.dtype) -> float:
-    """FLOP/s of a large matrix product."""
+    """FLOP per second of CPU time in a large matrix product."""
     a, b = torch.randn(2048, 2048, dtype=dtype), torch.randn(2048, 2048, dtype=dtype)
     a @ b
-    started = time.perf_counter()
+    started = time.process_time()
     for _ in range(3):
         a @ b
-    return 3 * 2 * 2048**3 / (time.perf_counter() - started)
+    return 3 * 2 * 2048**3 / (time.process_time() - started)
 
 
 def training_flops(model: Transformer, batch: Batch) -> float:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from docmt.models.dropout import dropout
 from docmt.models.grouping import Grouping
 from docmt.models.patterns import Fusion, find_pattern
+from docmt.models.precision import product_dtype
 from docmt.models.ragged import ragged_attention
 
 Groupings = Callable[[str], Grouping]
@@ -64,18 +65,26 @@ class MultiHeadAttention(nn.Module):
             projected = F.linear(query_ND, self.in_weight, self.in_bias)
             query_NHK, key_NHK, value_NHK = projected.unflatten(1, (3, self.heads, -1)).unbind(1)
             return query_NHK, key_NHK, value_NHK
-        return (self.project_query(query_ND), *self.project_memory(memory_MD))
+        # Split once: the gradients of two slices would each be a whole matrix.
+        weights, biases = self._in_parts()
+        query_NHK = F.linear(query_ND, weights[0], biases[0]).unflatten(1, (self.heads, -1))
+        key_MHK, value_MHK = F.linear(memory_MD, weights[1], biases[1]).unflatten(1, (2, self.heads, -1)).unbind(1)
+        return query_NHK, key_MHK, value_MHK
+
+    def _in_parts(self) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+        """Weights and biases, each for queries and for keys and values."""
+        width = self.out.in_features
+        return self.in_weight.split((width, 2 * width)), self.in_bias.split((width, 2 * width))
 
     def project_query(self, query_ND: Tensor) -> Tensor:
         """Queries [N, H, K]."""
-        width = query_ND.shape[-1]
-        return F.linear(query_ND, self.in_weight[:width], self.in_bias[:width]).unflatten(1, (self.heads, -1))
+        (weight, _), (bias, _) = self._in_parts()
+        return F.linear(query_ND, weight, bias).unflatten(1, (self.heads, -1))
 
     def project_memory(self, memory_MD: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values [M, H, K]."""
-        width = memory_MD.shape[-1]
-        projected = F.linear(memory_MD, self.in_weight[width:], self.in_bias[width:])
-        key_MHK, value_MHK = projected.unflatten(1, (2, self.heads, -1)).unbind(1)
+        (_, weight), (_, bias) = self._in_parts()
+        key_MHK, value_MHK = F.linear(memory_MD, weight, bias).unflatten(1, (2, self.heads, -1)).unbind(1)
         return key_MHK, value_MHK
 
 
@@ -129,6 +138,7 @@ class FusedAttention(nn.Module, ABC):
 
     def forward(self, query_ND: Tensor, memory_MD: Tensor | None, groupings: Groupings) -> Tensor:
         """As `MultiHeadAttention.forward`. Without a memory, a part's keys and values come from its own queries."""
+        query_ND = query_ND.to(product_dtype(query_ND))  # once for all parts
         return self.fuse(query_ND, lambda part, part_query_ND: part(part_query_ND, memory_MD, groupings))
 
     @staticmethod

@@ -79,9 +79,9 @@ def varlen_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grou
     if plan.key_rows_M is not None:
         key_MHK, value_MHK = (rows.index_select(0, plan.key_rows_M) for rows in (key_MHK, value_MHK))
     return varlen_attn(
-        query_NHK.contiguous(),
-        key_MHK.contiguous(),
-        value_MHK.contiguous(),
+        query_NHK,
+        key_MHK,
+        value_MHK,
         plan.query_offsets,
         plan.key_offsets,
         plan.max_queries,

@@ -16,6 +16,7 @@ from docmt.models.context import ContextEncoder
 from docmt.models.dropout import dropout
 from docmt.models.layers import Attention, DecoderLayer, EncoderLayer
 from docmt.models.layout import Layout, Side
+from docmt.models.precision import call_layer, product_dtype
 from docmt.models.settings import ModelSettings, Positions
 
 
@@ -57,7 +58,7 @@ class Transformer(nn.Module):
         """Encoder states [S, D] of int64 token ids [S]."""
         hidden_SD = embedded_SD = self._embed(src_tokens_S, layout, "src")
         for layer in self.encoder:
-            hidden_SD = layer(hidden_SD, partial(layout.grouping, "encoder"))
+            hidden_SD = call_layer(layer, hidden_SD, partial(layout.grouping, "encoder"))
         settings = self.settings.context
         if self.context is None or settings is None or layout.context == "none":
             return hidden_SD
@@ -68,10 +69,10 @@ class Transformer(nn.Module):
     def decode(self, tgt_inputs_N: Tensor, memory_SD: Tensor, layout: Layout) -> Tensor:
         """Decoder states [N, D] of int64 token ids [N]."""
         hidden_ND = self._embed(tgt_inputs_N, layout, "tgt")
+        memory_SD = memory_SD.to(product_dtype(memory_SD))  # once for all layers
+        groupings = partial(layout.grouping, "decoder"), partial(layout.grouping, "cross")
         for layer in self.decoder:
-            hidden_ND = layer(
-                hidden_ND, memory_SD, partial(layout.grouping, "decoder"), partial(layout.grouping, "cross")
-            )
+            hidden_ND = call_layer(layer, hidden_ND, memory_SD, *groupings)
         return hidden_ND
 
     def _embed(self, tokens_N: Tensor, layout: Layout, side: Side, *, within: Positions | None = None) -> Tensor:

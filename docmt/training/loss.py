@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from docmt.models.batch import Batch
+from docmt.models.precision import product_dtype
 from docmt.models.transformer import Transformer
 
 CHUNK_SCORES = {"cpu": 2**21, "cuda": 2**26}
@@ -51,9 +52,7 @@ class LossModule(nn.Module):
     def _states(self, batch: Batch) -> tuple[Tensor, torch.dtype]:
         """Decoder states [N, D], and the type in which they are multiplied with the table of embeddings."""
         hidden_ND = self.model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
-        device = hidden_ND.device.type
-        is_mixed = torch.is_autocast_enabled(device)
-        return hidden_ND, torch.get_autocast_dtype(device) if is_mixed else hidden_ND.dtype
+        return hidden_ND, product_dtype(hidden_ND)
 
 
 class SummedLoss(torch.autograd.Function):

@@ -1,0 +1,35 @@
+import pytest
+import torch
+from core_fixtures import document_trees, make_batch, make_model, random_documents
+
+from docmt.models import precision, transformer
+from docmt.models.presets import ARCHITECTURES
+from docmt.training.loss import LossModule
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_weights_converted_by_layer_give_the_loss_and_gradients_of_plain_autocast(architecture, monkeypatch):
+    model = make_model(architecture)
+    documents = random_documents([3, 1, 5])
+    batch = make_batch(model.settings, documents, document_trees(documents) if model.settings.needs_trees else None)
+
+    def run():
+        model.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16):
+            loss = LossModule(model, 0.1)(batch)
+        loss.backward()
+        return loss, {name: p.grad for name, p in model.named_parameters()}
+
+    loss, gradients = run()
+    monkeypatch.setattr(transformer, "call_layer", lambda layer, *arguments: layer(*arguments))
+    plain, expected = run()
+    assert torch.equal(loss, plain)
+    for name, gradient in gradients.items():
+        assert gradient.dtype == torch.float32
+        torch.testing.assert_close(gradient, expected[name], rtol=2e-2, atol=2e-2 * float(expected[name].abs().max()))
+
+
+def test_in_float32_a_layer_is_called_as_it_is(monkeypatch):
+    monkeypatch.setattr(precision, "functional_call", None)
+    model = make_model()
+    LossModule(model, 0.1)(make_batch(model.settings, random_documents([2]))).backward()
