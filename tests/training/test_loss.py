@@ -44,6 +44,7 @@ def test_mixed_precision_multiplies_in_bfloat16_and_adds_up_in_float32(monkeypat
 
 
 @pytest.mark.parametrize("architecture", ["g_transformer", "document_transformer"])
+@torch.no_grad()
 def test_validation_in_chunks_equals_validation_as_a_whole(architecture, monkeypatch):
     model = make_model(architecture)
     batch = make_batch(model.settings, random_documents([3, 1, 5]))
