@@ -29,7 +29,8 @@ def test_a_log_has_a_line_every_half_a_minute(clock, caplog):
 
 
 def test_what_is_left_may_be_nothing_or_unknown(clock, caplog):
-    with caplog.at_level(logging.INFO), Meter(5, label="score", unit="sentences") as meter:
+    caplog.set_level(logging.INFO)
+    with Meter(5, label="score", unit="sentences") as meter:
         meter.add(5)
         clock[0] = 31.0
         meter.add(0)

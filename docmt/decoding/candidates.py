@@ -22,7 +22,7 @@ class CandidateSearch:
     Args:
         n_symbols: V.
         n_specials: ids below it are specials.
-        generated: the specials that can be labels; each is a symbol kind of its own, after the words.
+        generated: the specials that can be labels; each is a kind by itself, after that of words.
         beam: M.
         device: where scores are.
     """

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 
@@ -22,10 +23,8 @@ def attend_side_by_side(query_BHMK: Tensor, keys_BHNK: Tensor, values_BHNK: Tens
 
     The bias, 0 or −inf, has a shape that extends to [B, H, M, N].
     """
-    scores_BHMN = torch.matmul(query_BHMK, keys_BHNK.transpose(-1, -2))
-    if bias is not None:
-        scores_BHMN.add_(bias)
-    return torch.matmul(scores_BHMN.softmax(-1), values_BHNK).transpose(1, 2).flatten(2).flatten(0, 1)
+    output_BHMK = F.scaled_dot_product_attention(query_BHMK, keys_BHNK, values_BHNK, attn_mask=bias, scale=1.0)
+    return output_BHMK.transpose(1, 2).flatten(2).flatten(0, 1)
 
 
 class Memory(ABC):
@@ -80,7 +79,7 @@ class SentenceMemory(Memory):
         if sentences_BM.is_cpu:
             n_slots = int((sentences_BM.amax(1) - sentences_BM.amin(1)).max()) + 1
             return sentences_BM % n_slots, n_slots
-        # A GPU would have to wait for the answer: every row has a slot of its own.
+        # A GPU would have to wait for the answer: every row gets its own slot.
         n_slots = sentences_BM.shape[1]
         return torch.arange(n_slots, device=sentences_BM.device).expand(sentences_BM.shape), n_slots
 

@@ -135,7 +135,7 @@ class AlignedStream(Stream):
         """See `Stream.read`."""
         sentences = _split(labels)
         limits = self.limits[self.first_sentence[document] :]
-        return sentences, sum(len(words) == limit > 0 for words, limit in zip(sentences, limits, strict=False))
+        return sentences, sum(len(words) == limit > 0 for words, limit in zip(sentences, limits.tolist(), strict=False))
 
 
 class FreeStream(Stream):

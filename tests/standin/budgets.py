@@ -27,11 +27,7 @@ UPDATE_COPIES = 1
 """Copies to the device in an update of one micro-batch."""
 UPDATE_PAGEABLE_COPIES = 0
 """Those that the host waits for, since their memory is not pinned or they were not asked to be asynchronous."""
-SEARCH_SYNCS = 4
-"""How often the host waits in the search of a batch, besides …"""
-STEPS_PER_SYNC = 0.5
-"""… once in so many steps."""
-SEARCH_COPIES = 20
-"""Copies to the device in the search of a batch, besides …"""
-STEP_COPIES = 11
-"""… so many in each step."""
+STEPS_PER_SYNC = 16
+"""Steps of a search for each time that the host waits."""
+SEARCH_COPIES = 22
+"""Copies to the device in the search of a batch, however many steps it has."""

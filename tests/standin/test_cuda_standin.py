@@ -15,8 +15,6 @@ import pytest
 from standin.budgets import (
     MICRO_BATCH_LAUNCHES,
     SEARCH_COPIES,
-    SEARCH_SYNCS,
-    STEP_COPIES,
     STEPS_PER_SYNC,
     UPDATE_COPIES,
     UPDATE_PAGEABLE_COPIES,
@@ -97,8 +95,9 @@ def test_a_training_has_the_history_of_the_cpu(found):
 
 def test_a_training_in_half_precision_is_near(found):
     single, half = found("training")["device"], found("budgets")["history"]
-    assert half["dev_loss"] == pytest.approx(single["dev_loss"][-1:], rel=0.01)  # only once, after update 8
-    assert half["train_loss"][0] == pytest.approx(sum(single["train_loss"][:2]) / 2, rel=0.01)
+    # With dropout, and only validated at the end.
+    assert half["train_loss"][0] == pytest.approx(sum(single["train_loss"][:2]) / 2, rel=0.05)
+    assert half["dev_loss"][-1] == pytest.approx(single["dev_loss"][-1], rel=0.05)
 
 
 def test_a_resumed_training_ends_with_the_same_weights(found):
@@ -124,8 +123,8 @@ def test_a_micro_batch_keeps_to_its_launches(found, preset):
 
 def test_an_update_lets_nobody_wait(found):
     budgets = found("budgets")
-    # The first counts are those of update 2.
-    quiet = [counts for number, counts in enumerate(budgets["updates"], start=2) if number % LOGGED_EVERY]
+    # The first counts are of update 2; those of an update include what follows the one before it.
+    quiet = [counts for number, counts in enumerate(budgets["updates"], start=2) if (number - 1) % LOGGED_EVERY]
     assert len(quiet) == 5
     for counts in quiet:
         assert counts["sync"] <= UPDATE_SYNCS, budgets["text"]
@@ -136,8 +135,8 @@ def test_an_update_lets_nobody_wait(found):
 def test_a_search_seldom_waits(found):
     decoding = found("decoding")
     assert decoding["steps"] >= 16
-    assert decoding["sync"] <= SEARCH_SYNCS + decoding["steps"] / STEPS_PER_SYNC
-    assert decoding["pageable copy"] + decoding["pinned copy"] <= SEARCH_COPIES + STEP_COPIES * decoding["steps"]
+    assert decoding["sync"] * STEPS_PER_SYNC <= decoding["steps"]
+    assert decoding["pageable copy"] + decoding["pinned copy"] <= SEARCH_COPIES
 
 
 def test_the_tests_for_gpus_pass(run):
