@@ -15,7 +15,7 @@ help:
 	@echo "make test       run the tests"
 	@echo "make test-slow  run the tests that take minutes"
 	@echo "make test-gpu   run the tests that need a CUDA device"
-	@echo "make test-slurm run the tests that start a one-node Slurm cluster (as root; needs slurmctld, slurmd and munge)"
+	@echo "make test-slurm run the tests that start a Slurm cluster here (as root; needs slurmctld, slurmd and munge)"
 	@echo "make lint       check the types and style of Python files, and the style of Snakemake files"
 	@echo "make format     reformat Python and Snakemake files"
 	@echo "make bench      run the benchmarks"

@@ -4,13 +4,18 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
-from docmt.config.plan import Plan, growing, option
+from docmt.config.plan import Plan, growing, option, processes
 from docmt.config.references import CONTROLLED_SPLITS, CONTROLLED_SUITES
 from docmt.errors import UserError
 from docmt.slurm import watch_jobs
-from docmt.snakemake import ignore_code_changes, keep_asking_squeue
+from docmt.snakemake import (
+    cores_per_gpu,
+    ignore_code_changes,
+    keep_asking_squeue,
+    spread_training,
+)
 
-min_version("9.0")
+min_version("9.27")
 
 # What a new version of docmt rebuilds is decided by stage versions, not by the wording of shell commands.
 ignore_code_changes(workflow)
@@ -29,7 +34,9 @@ except UserError as error:
 
 
 # Rules with `localrule: True` run where Snakemake runs: they download, or take seconds. Rules state memory and minutes
-# only if they need more than the defaults of the profile.
+# only if they need more than the defaults of the profile. Priorities keep all cores busy to the end: what all trainings
+# wait for (30) comes before trees (20), trees before trainings (above 10, see `Plan.urgency`), and translations (5)
+# before shorter jobs.
 wildcard_constraints:
     corpus="[^/]+",
     dataset=plan.names("datasets"),

@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import tempfile
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -75,22 +76,39 @@ def read_lines(path: Path) -> list[str]:
 
 
 def iterate_lines(path: Path) -> Iterator[str]:
-    """Like `read_lines`, one line at a time. A file whose name ends in `.gz` is read into memory as a whole."""
+    """Like `read_lines`, one line at a time: memory does not grow with the file.
+
+    A bad line is reported when it is reached.
+    """
     path = Path(path)
-    if path.suffix == ".gz":
-        yield from read_lines(path)
-        return
     try:
         with checksums.open_verified(path) as file:
-            for number, data in enumerate(file, start=1):
+            lines = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
+            for number, data in enumerate(lines, start=1):
+                if number == 1 and not (data := data.removeprefix(BYTE_ORDER_MARK)):
+                    return  # the file is nothing but a byte order mark
                 try:
-                    yield data.removesuffix(b"\n").removeprefix(BYTE_ORDER_MARK if number == 1 else b"").decode()
+                    yield data.removesuffix(b"\n").decode()
                 except UnicodeDecodeError as error:
                     raise UserError(not_utf8(path, number, data[error.start])) from None
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except IsADirectoryError:
         raise UserError(f"{path}: is a folder, not a file") from None
+    except (EOFError, OSError, zlib.error) as error:
+        raise UserError(f"{path}: cannot be read ({error})") from None
+
+
+def count_lines(path: Path) -> int | None:
+    """The number of lines, for progress bars; None for a compressed or a missing file."""
+    if Path(path).suffix == ".gz":
+        return None
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        n_lines, last = 0, b"\n"
+        while block := file.read(PROBE_BYTES):
+            n_lines, last = n_lines + block.count(b"\n"), block[-1:]
+        return n_lines + (last != b"\n")
+    return None
 
 
 @contextlib.contextmanager

@@ -2,12 +2,18 @@
 
 import logging
 import sys
+import time
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from tqdm import tqdm
 
 Item = TypeVar("Item")
+
+LOG_SECONDS = 30.0
+"""Seconds between two lines of a `Meter` in a log."""
+
+logger = logging.getLogger(__name__)
 
 
 def set_up_logging(*, verbose: bool = False) -> None:
@@ -26,3 +32,34 @@ def set_up_logging(*, verbose: bool = False) -> None:
 def progress(items: Iterable[Item], *, label: str, unit: str, total: int | None = None) -> Iterator[Item]:
     """Iterate, with a progress bar if standard error is a terminal."""
     return iter(tqdm(items, desc=label, unit=f" {unit}", total=total, disable=None, dynamic_ncols=True))
+
+
+class Meter:
+    """How far a long computation is, how fast, and how long it will still take.
+
+    A progress bar if standard error is a terminal, else a line in the log every half a minute.
+    """
+
+    def __init__(self, total: int, *, label: str, unit: str) -> None:
+        self.total, self.label, self.unit = total, label, unit
+        self.bar = tqdm(desc=label, unit=f" {unit}", total=total, disable=None, dynamic_ncols=True)
+        self.done = 0
+        self.started = self.logged = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.close()
+
+    def add(self, count: int) -> None:
+        """So many more are done."""
+        self.done += count
+        self.bar.update(count)
+        now = time.monotonic()
+        if self.bar.disable and now - self.logged >= LOG_SECONDS:
+            self.logged = now
+            rate = self.done / (now - self.started)
+            text = "%s: %d of %d %s, %.1f per second, %s left"
+            left = tqdm.format_interval((self.total - self.done) / rate) if rate else "?"
+            logger.info(text, self.label, self.done, self.total, self.unit, rate, left)

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from snakemake.workflow import Workflow as SnakemakeWorkflow
@@ -29,6 +29,12 @@ N_LOGS = 3
 BLOCK = re.compile(r"^(?P<error>Error in )?(?:local)?(?:rule|checkpoint) (?P<rule>\w+):$")
 ENTRY = re.compile(r"^    (?P<key>\w+): (?P<value>.*)$")
 SUBMITTED = re.compile(r"^Job (?P<number>\S+) has been submitted with SLURM jobid (?P<job>\S+) ")
+
+CORES_PER_GPU = 4
+"""What a process on a GPU needs beside its own core: reading and noising instances, the driver, checkpoints."""
+NOTICE = "--signal=TERM@120"
+"""Slurm tells a training to save 120 seconds before its time limit. Not with USR1: that signal ends the Snakemake
+inside the job, and Slurm then kills the training before it has saved."""
 
 
 def ignore_code_changes(workflow: "SnakemakeWorkflow") -> None:
@@ -68,6 +74,57 @@ def keep_asking_squeue() -> None:
         return last
 
     plugin.get_min_job_age = remembered
+
+
+def cores_per_gpu(wildcards: Any, threads: int) -> int:
+    """The resource `cpus_per_gpu`, which counts only in jobs of a cluster that request GPUs."""
+    return max(CORES_PER_GPU, threads)
+
+
+def spread_training(workflow: "SnakemakeWorkflow") -> dict[str, int | str]:
+    """The resources of the rule `train` that follow from the `nodes` and `gpu` that a user sets for it.
+
+    By default a training takes one GPU on each node, and one node. That is requested, too: Slurm may otherwise take the
+    GPUs of a job from several nodes.
+
+    With several nodes, the plugin must not start the job with `srun`: the training does so itself, with a task per node
+    (docmt.training.launching). The plugin leaves this to jobs with a resource `mpi`. The tasks are counted here, as it
+    would ask for some on each GPU.
+
+    Returns:
+        nodes: of the job.
+        gpu: GPUs on all nodes together, as the plugin counts them.
+        slurm_extra: options of sbatch.
+        mpi, tasks, tasks_per_gpu: with several nodes only.
+
+    Raises:
+        WorkflowError: a number is not a whole number, or the GPUs cannot be divided among the nodes.
+    """
+    from snakemake.exceptions import WorkflowError
+
+    chosen = workflow.resource_settings.overwrite_resources.get("train", {})
+    given = {name: str(getattr(value, "raw", value)) for name, value in chosen.items()}
+    nodes, gpus = given.get("nodes", "1"), given.get("gpu", given.get("nodes", "1"))
+    if not (nodes.isdecimal() and gpus.isdecimal() and int(nodes) > 0):
+        raise WorkflowError(f"train: nodes {nodes}, gpu {gpus}: must be whole numbers, at least 1 node")
+    n_nodes, n_gpus = int(nodes), int(gpus)
+    if n_gpus % n_nodes:
+        raise WorkflowError(
+            f"train: {n_gpus} GPU(s) cannot be divided among {n_nodes} nodes: `gpu` counts those of all nodes together"
+        )
+    if n_nodes == 1:
+        return {"nodes": 1, "gpu": n_gpus, "slurm_extra": NOTICE}
+    model = f"{given['gpu_model']}:" if "gpu_model" in given else ""
+    evenly = f" --gpus-per-node={model}{n_gpus // n_nodes}" if n_gpus else ""
+    extra = f"{NOTICE} --ntasks-per-node=1{evenly}"
+    return {
+        "nodes": n_nodes,
+        "gpu": n_gpus,
+        "slurm_extra": extra,
+        "mpi": "srun",
+        "tasks": n_nodes,
+        "tasks_per_gpu": 0,
+    }
 
 
 def slurm_label(comment: str) -> str:

@@ -1,6 +1,8 @@
 """What the tests of instances, models, training and decoding share: a tiny corpus and tiny models."""
 
 import json
+import os
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -11,10 +13,10 @@ import torch
 
 from docmt.corpora.documents import DocumentIndex, write_index
 from docmt.files import write_lines
-from docmt.instances.building import build_from_files
+from docmt.instances.building import build_from_files, build_instances
 from docmt.instances.packing import PackedSentences
 from docmt.instances.settings import InstancesSettings
-from docmt.instances.storage import InstanceSet, InstanceTrees, save_instances
+from docmt.instances.storage import InstanceSet, InstanceTrees, load_instances, save_instances
 from docmt.models.batch import Batch, pack
 from docmt.models.model_file import load_model
 from docmt.models.presets import ARCHITECTURES
@@ -224,24 +226,34 @@ def make_study(folder: Path, *, tags: Sequence[str] = ()) -> Study:
     index = DocumentIndex(tuple(f"d{i}" for i in range(len(DOCUMENTS))), tuple(map(len, DOCUMENTS)))
     write_index(folder / "train.documents.tsv", index)
     for name, values in (("documents", {"max_tokens": 512}), ("sentences", {"max_sentences": 1})):
-        built = build_from_files(
+        build_from_files(
             [folder / "train.bpe.en", folder / "train.bpe.de"],
             documents=folder / "train.documents.tsv",
             vocabulary=folder / "vocabulary.txt",
             settings=InstancesSettings(**values),
+            out=folder / "instances" / name,
         )
-        save_instances(folder / "instances" / name, built)
         if name == "documents":
+            built = load_instances(folder / "instances" / name)
             save_instances(folder / "instances" / "trees", replace(built, trees=instance_trees(built)))
     if tags:
-        built = build_from_files(
+        build_from_files(
             [folder / "train.bpe.en"],
             documents=folder / "train.documents.tsv",
             vocabulary=folder / "vocabulary.txt",
             settings=InstancesSettings(),
+            out=folder / "instances" / "monolingual",
         )
-        save_instances(folder / "instances" / "monolingual", built)
     return Study(folder)
+
+
+def build_and_load(src, tgt, index, vocabulary, settings: InstancesSettings, *, out: Path | None = None) -> InstanceSet:
+    """Build instances of sentences in a folder and load them; without `out`, the folder is gone afterwards."""
+    # A disk would take most of the time: what is written is flushed.
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as folder:
+        out = out or Path(folder) / "set"
+        build_instances(src, tgt, index, vocabulary, settings, out=out)
+        return load_instances(out)
 
 
 def subwords_of(path: Path) -> list[list[str]]:

@@ -31,6 +31,7 @@ BASE = (
     "errors",
     "files",
     "logs",
+    "processes",
     "provenance",
     "rst",
     "settings",

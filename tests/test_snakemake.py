@@ -1,13 +1,19 @@
-"""Snakemake itself, on a Snakefile of two rules: what makes it rerun jobs."""
+"""Snakemake itself, on a Snakefile of two rules: what makes it rerun jobs. What its Slurm plugin requests."""
 
 import re
 import subprocess
 import sys
 from importlib import metadata
+from types import SimpleNamespace
 
 import pytest
+from snakemake.exceptions import WorkflowError
+from snakemake.resources import Resources
+from snakemake_executor_plugin_slurm.submit_string import get_submit_command
+from snakemake_executor_plugin_slurm.utils import set_gres_string
+from snakemake_executor_plugin_slurm.validation import validate_slurm_extra
 
-from docmt.snakemake import TESTED
+from docmt.snakemake import TESTED, cores_per_gpu, spread_training
 
 SNAKEFILE = """
 from docmt.snakemake import ignore_code_changes
@@ -81,3 +87,65 @@ def test_the_linter_reads_the_snakefile(tmp_path):
 
 def test_the_installed_versions_are_those_that_were_tested():
     assert {name: metadata.version(name) for name in TESTED} == TESTED
+
+
+class JobResources(dict):
+    """Resources as the plugin reads them, by name or as attributes."""
+
+    __getattr__ = dict.__getitem__
+
+
+def workflow_with(*chosen):
+    """A workflow that was called with `--set-resources train:…`."""
+    given = {"train": Resources.parse(list(chosen), allow_expressions=True)} if chosen else {}
+    return SimpleNamespace(resource_settings=SimpleNamespace(overwrite_resources=given))
+
+
+def submission(*chosen, threads=1):
+    """The options of sbatch for a training, of those that say where it runs."""
+    resources = spread_training(workflow_with(*chosen)) | {"cpus_per_gpu": cores_per_gpu(None, threads)}
+    resources |= {name: value for name, _, value in (each.partition("=") for each in chosen) if name == "gpu_model"}
+    job = SimpleNamespace(resources=JobResources(resources), threads=threads)
+    validate_slurm_extra(job)
+    names = ("run_uuid", "slurm_logfile", "comment_str", "account", "partition", "workdir")
+    command = get_submit_command(job, dict.fromkeys(names, "")) + set_gres_string(job)
+    wanted = r"--(?:nodes|ntasks|ntasks-per-node|ntasks-per-gpu|cpus-per-\w+|gpus|gpus-per-node|signal)=\S+"
+    return set(re.findall(wanted, command))
+
+
+ONE = {"--nodes=1", "--signal=TERM@120"}
+TWO = {"--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--signal=TERM@120"}
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [
+        ([], ONE | {"--gpus=1", "--cpus-per-gpu=4"}),
+        (["gpu=4"], ONE | {"--gpus=4", "--cpus-per-gpu=4"}),
+        (["gpu=0"], ONE | {"--ntasks=1", "--cpus-per-task=1"}),
+        (["nodes=2"], TWO | {"--gpus=2", "--gpus-per-node=1", "--cpus-per-gpu=4"}),
+        (["nodes=2", "gpu=8"], TWO | {"--gpus=8", "--gpus-per-node=4", "--cpus-per-gpu=4"}),
+        (["nodes=2", "gpu_model=a100"], TWO | {"--gpus=a100:2", "--gpus-per-node=a100:1", "--cpus-per-gpu=4"}),
+        (["nodes=2", "gpu=0"], TWO | {"--cpus-per-task=1"}),
+    ],
+)
+def test_a_training_requests_its_nodes_gpus_and_cores(chosen, expected):
+    assert submission(*chosen) == expected
+
+
+def test_more_threads_than_four_are_cores_of_each_gpu_or_process():
+    assert "--cpus-per-gpu=6" in submission("gpu=2", threads=6)
+    assert "--cpus-per-task=6" in submission("gpu=0", threads=6)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        (["nodes=2", "gpu=3"], r"3 GPU\(s\) cannot be divided among 2 nodes"),
+        (["nodes=0"], "nodes 0, gpu 0: must be whole numbers, at least 1 node"),
+        (["nodes=2 * attempt"], "nodes 2 . attempt, gpu 2 . attempt: must be whole numbers"),
+    ],
+)
+def test_nodes_that_cannot_be_requested_are_refused(chosen, message):
+    with pytest.raises(WorkflowError, match=message):
+        spread_training(workflow_with(*chosen))

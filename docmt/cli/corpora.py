@@ -5,15 +5,14 @@ import json
 import logging
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from docmt.cli.options import CommandParser
-from docmt.corpora.catalogue import ReadableCorpus, find_corpus, load_catalogue
-from docmt.corpora.combining import combine, write_overlap
-from docmt.corpora.fetching import fetch_corpus
-from docmt.corpora.reading import files_by_role, read_split, write_split
-from docmt.corpora.suites import convert_suite
 from docmt.errors import UserError
 from docmt.files import write_jsonl
+
+if TYPE_CHECKING:
+    from docmt.corpora.catalogue import ReadableCorpus
 
 log = logging.getLogger(__name__)
 
@@ -88,6 +87,8 @@ def _add_languages(command: CommandParser, other: str) -> None:
 
 
 def _list(options: argparse.Namespace) -> None:
+    from docmt.corpora.catalogue import load_catalogue
+
     rows = [
         {
             "corpus": name,
@@ -111,19 +112,26 @@ def _list(options: argparse.Namespace) -> None:
 
 
 def _fetch(options: argparse.Namespace) -> None:
+    from docmt.corpora.catalogue import find_corpus
+    from docmt.corpora.fetching import fetch_corpus
+
     mirror = Path(options.mirror) if options.mirror else None
     fetch_corpus(find_corpus(options.corpus), options.out, splits=options.splits, mirror=mirror)
 
 
 def _read(options: argparse.Namespace) -> None:
+    from docmt.corpora.reading import files_by_role, read_split, write_split
+
     corpus, where, origin = _described(options)
     files = files_by_role(corpus.split(options.split, where=where), options.files)
     documents, counts = read_split(corpus, options.split, files=files, languages=options.languages, where=where)
     write_split(options.out, documents, counts, languages=options.languages, origin=origin)
 
 
-def _described(options: argparse.Namespace) -> tuple[ReadableCorpus, str, dict[str, str]]:
+def _described(options: argparse.Namespace) -> tuple["ReadableCorpus", str, dict[str, str]]:
     """The corpus that `--corpus` or `--spec` describes, its name for messages, and the origin of its text."""
+    from docmt.corpora.catalogue import ReadableCorpus, find_corpus
+
     if options.spec is None:
         entry = find_corpus(options.corpus)
         corpus, where = entry.corpus, entry.where
@@ -135,6 +143,8 @@ def _described(options: argparse.Namespace) -> tuple[ReadableCorpus, str, dict[s
 
 
 def _combine(options: argparse.Namespace) -> None:
+    from docmt.corpora.combining import combine
+
     combine(options.inputs, options.out, languages=options.languages)
 
 
@@ -147,10 +157,16 @@ def _generate(options: argparse.Namespace) -> None:
 
 
 def _overlap(options: argparse.Namespace) -> None:
+    from docmt.corpora.combining import write_overlap
+
     write_overlap(options.train, options.tests, options.out, languages=(options.src_lang, options.tgt_lang))
 
 
 def _suite(options: argparse.Namespace) -> None:
+    from docmt.corpora.catalogue import find_corpus
+    from docmt.corpora.reading import files_by_role
+    from docmt.corpora.suites import convert_suite
+
     entry = find_corpus(options.corpus)
     files = files_by_role(entry.corpus.split(options.split, where=entry.where), options.files)
     items, dropped = convert_suite(entry.corpus, options.split, files=files, where=entry.where)
@@ -160,6 +176,7 @@ def _suite(options: argparse.Namespace) -> None:
 
 
 def _check(options: argparse.Namespace) -> int:
+    from docmt.corpora.catalogue import find_corpus, load_catalogue
     from docmt.corpora.checking import check_corpus
 
     if not options.mirror:

@@ -24,12 +24,31 @@ def add_commands(parser: CommandParser) -> None:
         command.add_settings("DecodingSettings")
         command.add_paths(model="model file", out="file to write")
         add_device_options(command)
+    add_batch_option(translate)
 
 
 def add_device_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that say where to compute."""
     parser.add_argument("--threads", type=int, default=1, help="CPU threads")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="where to compute")
+
+
+def add_batch_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option that says how much is translated side by side."""
+    parser.add_argument(
+        "--batch-tokens",
+        type=_positive,
+        metavar="N",
+        help="source tokens translated side by side; changes speed and memory, not the result (default: "
+        "max_batch_tokens of the settings; on a GPU at least 65,536, less where memory ends)",
+    )
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return value
 
 
 def choose_device(options: argparse.Namespace) -> str:
@@ -52,7 +71,7 @@ def run_translate(options: argparse.Namespace) -> None:
     from docmt.models.model_file import load_model
 
     settings = DecodingSettings.from_argument(options.settings, where="decoding")
-    translator = Translator(load_model(options.model), settings, device=device)
+    translator = Translator(load_model(options.model), settings, device=device, batch_tokens=options.batch_tokens)
     write_jsonl(options.out, translator.translate_instances(load_instances(options.instances)))
     write_job_facts(options.out, device=device, n_devices=1)
 

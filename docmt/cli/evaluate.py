@@ -10,7 +10,6 @@ from docmt.errors import UserError
 from docmt.evaluation.contrast import read_log_probabilities, score_contrast
 from docmt.evaluation.hypotheses import read_hypotheses, read_reference
 from docmt.evaluation.metrics import TranslatedTest, metrics_table, score_translations
-from docmt.evaluation.pronouns import score_aligned_pronouns, score_pronouns
 from docmt.evaluation.rows import ScoreRow, parse_run, write_scores
 from docmt.evaluation.settings import EvaluationSettings
 from docmt.files import atomic_writer, read_text
@@ -76,6 +75,8 @@ def run_scores(options: argparse.Namespace) -> None:
 
 def run_pronouns(options: argparse.Namespace) -> None:
     """Score the pronouns of one run on one test set."""
+    from docmt.evaluation.pronouns import score_aligned_pronouns, score_pronouns
+
     test = _read_test(options)
     if not test.is_aligned:
         raise UserError(f"{options.hypotheses}: APT needs hypotheses that are aligned sentence by sentence")
@@ -84,7 +85,6 @@ def run_pronouns(options: argparse.Namespace) -> None:
 
 
 def _read_test(options: argparse.Namespace) -> TranslatedTest:
-
     parse_run(options.run_keys)  # a bad key is an error before the work, not after it
     settings = EvaluationSettings.from_argument(options.settings, where="evaluation")
     index, reference = read_reference(options.prefix, src_lang=options.src_lang, tgt_lang=options.tgt_lang)

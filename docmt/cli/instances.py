@@ -1,6 +1,7 @@
 """`docmt instances`: split documents into instances, and count them."""
 
 import argparse
+import csv
 from pathlib import Path
 
 from docmt.cli.options import CommandParser
@@ -27,24 +28,21 @@ def run_build(options: argparse.Namespace) -> None:
     """Build one folder of instances."""
     from docmt.instances.building import build_from_files
     from docmt.instances.settings import InstancesSettings
-    from docmt.instances.storage import save_instances
 
-    instance_set = build_from_files(
+    build_from_files(
         options.texts,
         documents=options.documents,
         vocabulary=options.vocabulary,
         settings=InstancesSettings.from_argument(options.settings, where="instances"),
+        out=options.out,
         discourse=options.discourse,
     )
-    save_instances(options.out, instance_set)
 
 
 def run_statistics(options: argparse.Namespace) -> None:
     """Write a table with one row per folder."""
-    import pandas as pd
-
     from docmt.instances.statistics import instance_statistics
-    from docmt.instances.storage import load_instances
+    from docmt.instances.storage import read_manifest
 
     rows = []
     for item in options.folders:
@@ -53,6 +51,8 @@ def run_statistics(options: argparse.Namespace) -> None:
         if not equals or len(parts) != 3:
             raise UserError(f"--folders {item}: write DATASET/CUTTING/SPLIT=FOLDER")
         keys = dict(zip(("dataset", "cutting", "split"), parts, strict=True))
-        rows.append(keys | instance_statistics(load_instances(Path(folder), verify=False)))
+        rows.append(keys | instance_statistics(read_manifest(Path(folder))))
     with atomic_writer(options.out) as file:
-        pd.DataFrame(rows).to_csv(file, index=False)
+        table = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        table.writeheader()
+        table.writerows(rows)

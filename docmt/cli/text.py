@@ -23,6 +23,7 @@ def add_commands(parser: CommandParser) -> None:
     learn_truecaser = parser.add_command("learn-truecaser", run_learn_truecaser, summary)
     learn_truecaser.add_settings("TextSettings")
     _add_files(learn_truecaser)
+    _add_jobs(learn_truecaser)
 
     truecase = parser.add_command("truecase", run_truecase, "write the first word of a line as inside a sentence")
     truecase.add_paths(model="truecaser file")
@@ -89,7 +90,7 @@ def run_tokenize(options: argparse.Namespace) -> None:
 
 def run_learn_truecaser(options: argparse.Namespace) -> None:
     """Learn a truecaser on tokenized files."""
-    stages.learn_truecaser_file(options.inputs, options.out, settings=_settings(options))
+    stages.learn_truecaser_file(options.inputs, options.out, settings=_settings(options), jobs=options.jobs)
 
 
 def run_truecase(options: argparse.Namespace) -> None:

@@ -30,6 +30,12 @@ def add_commands(parser: CommandParser) -> None:
         "--devices", type=int, default=1, help="devices per node, one process each; 0 means one process on the CPU"
     )
     parser.add_argument("--nodes", type=int, default=1, help="nodes; each runs the same command")
+    parser.add_argument(
+        "--device-tokens",
+        type=int,
+        help="tokens that a device computes at once, at most those of an update, which stays the same; default: what "
+        "the memory of a GPU allows, max_batch_tokens on a CPU",
+    )
     parser.set_defaults(run=run)
 
 
@@ -83,6 +89,7 @@ def _train(options: argparse.Namespace) -> int:
             accelerator=options.accelerator,
             devices=options.devices,
             nodes=options.nodes,
+            device_tokens=options.device_tokens,
         )
     except Interrupted as interruption:
         return 128 + interruption.signal_number

@@ -6,7 +6,7 @@ import itertools
 import sys
 from pathlib import Path
 
-from docmt.cli.decode import add_device_options, choose_device
+from docmt.cli.decode import add_batch_option, add_device_options, choose_device
 from docmt.cli.options import CommandParser
 from docmt.decoding.settings import DecodingSettings
 from docmt.errors import UserError
@@ -27,6 +27,7 @@ def add_commands(parser: CommandParser) -> None:
     parser.add_argument("--discourse", type=Path, help="trees of the documents; by default, decode without trees")
     parser.add_settings("DecodingSettings")
     add_device_options(parser)
+    add_batch_option(parser)
     parser.set_defaults(run=run)
 
 
@@ -50,7 +51,7 @@ def run(options: argparse.Namespace) -> None:
         settings = settings.model_copy(
             update={"context": "document" if model.model.settings.context is None else "none"}
         )
-    translator = Translator(model, settings, device=device)
+    translator = Translator(model, settings, device=device, batch_tokens=options.batch_tokens)
     trees = read_discourse(options.discourse) if options.discourse else None
     translated = translator.translate_documents([[lines[i] for i in rows] for rows in documents], trees)
     output = [""] * len(lines)

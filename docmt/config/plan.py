@@ -17,10 +17,18 @@ from docmt.config.discourse import TREEBANKS
 from docmt.config.loading import load_config, read_config_file
 from docmt.config.rows import MONOLINGUAL
 from docmt.config.schema import Config
+from docmt.config.systems import count_updates, longest_chain
 from docmt.corpora.catalogue import load_catalogue
 
 NOTHING = r"(?!)"
 """A regular expression that fits no name."""
+
+BYTES_PER_PROCESS = 16_000_000
+"""Text for which another process is worth its start, which takes as long as the work on 20,000 lines."""
+MAX_PROCESSES = 8
+"""Most processes of a rule that works line by line."""
+TRAINING_PRIORITY = 10
+"""The lowest priority of a training."""
 
 
 class Rule:
@@ -100,6 +108,12 @@ class Plan:
         (lang,) = self.config.datasets[wildcards.dataset].part_languages(MONOLINGUAL)
         return f"--monolingual-lang {lang}" if input.monolingual else ""
 
+    def urgency(self, wildcards: Any) -> float:
+        """The priority of a training: the more trainings wait for it in a row, and the more updates, the higher."""
+        chain = longest_chain(self.config, wildcards.system)
+        n_updates = count_updates(self.config, chain)
+        return TRAINING_PRIORITY + len(chain) + n_updates / (n_updates + 100_000)
+
     # Constraints of wildcards.
 
     def names(self, section: str) -> str:
@@ -156,6 +170,12 @@ def growing(amount: int) -> Callable[[Any, int], int]:
     Attempts after the first are those that a profile or `--retries` asks for: each is a new job of the cluster.
     """
     return lambda wildcards, attempt: amount * attempt
+
+
+def processes(wildcards: Any, input: Any) -> int:
+    """The threads of a rule that works line by line: one for small files, so that it fits beside a training."""
+    sizes = [Path(file).stat().st_size for file in input if Path(file).exists()]
+    return min(1 + sum(sizes) // BYTES_PER_PROCESS, MAX_PROCESSES)
 
 
 def one_of(names: Iterable[str]) -> str:

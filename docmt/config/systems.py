@@ -66,6 +66,21 @@ def training_settings(config: Config, system: str) -> TrainingSettings:
     return TrainingSettings.load(merge(recipe.model_dump(), row.training), where=f"{where}.training")
 
 
+def longest_chain(config: Config, system: str) -> list[str]:
+    """A system and those that are trained after it, each from the one before: the longest such chain.
+
+    Of chains of equal length, the one with more updates, as far as the recipes limit them.
+    """
+    followers = [name for name, row in config.systems.items() if row.init == system]
+    chains = [longest_chain(config, name) for name in followers]
+    return [system, *max(chains, key=lambda chain: (len(chain), count_updates(config, chain)), default=[])]
+
+
+def count_updates(config: Config, systems: list[str]) -> int:
+    """The most updates of the trainings of systems together; those without `max_steps` count as none."""
+    return sum(training_settings(config, name).max_steps or 0 for name in systems)
+
+
 def decoding_settings(config: Config, system: str) -> DecodingSettings:
     """The settings of a system's decoding: section `decoding`, then the row's own keys."""
     over = config.systems[system].decoding

@@ -1,14 +1,15 @@
 """Several splits as one: the splits of a dataset, and how much of a test split occurs in the training split."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from docmt.corpora.documents import Document, read_documents, write_documents
+from docmt.corpora.documents import Document, iterate_documents, read_documents, write_documents
 from docmt.errors import UserError
 from docmt.files import write_json
+from docmt.logs import progress
 
 SEEN_SHARE = 0.5
 
@@ -21,18 +22,24 @@ def combine(prefixes: Sequence[Path], out: Path, *, languages: Sequence[str]) ->
     """
     if not 1 <= len(languages) <= 2 or len(set(languages)) != len(languages):
         raise UserError(f"--languages {' '.join(languages)}: give one language, or two different ones")
-    combined: list[Document] = []
-    counts: dict[str, dict[str, int]] = {}
+    names: dict[str, Path] = {}
     for prefix in map(Path, prefixes):
         name = source_name(prefix, languages=languages)
-        if name in counts:
+        if names.setdefault(name, prefix) is not prefix:
             raise UserError(f"{prefix}: {name} is already among the inputs")
-        documents = read_documents(prefix, languages=languages)
-        counts[name] = {"documents": len(documents), "sentences": sum(map(len, documents))}
-        combined += [replace(document, id=f"{name}/{document.id}") for document in documents]
+    counts = {name: {"documents": 0, "sentences": 0} for name in names}
+
+    def combined() -> Iterator[Document]:
+        for name, prefix in names.items():
+            documents = iterate_documents(prefix, languages=languages)
+            for document in progress(documents, label=f"read {prefix}", unit="documents"):
+                counts[name]["documents"] += 1
+                counts[name]["sentences"] += len(document)
+                yield replace(document, id=f"{name}/{document.id}")
+
+    write_documents(out, combined(), languages=languages)
     totals = {key: sum(count[key] for count in counts.values()) for key in ("documents", "sentences")}
     write_json(Path(f"{out}.counts.json"), totals | {"inputs": counts})
-    write_documents(out, combined, languages=languages)
 
 
 def source_name(prefix: Path, *, languages: Sequence[str]) -> str:
@@ -52,45 +59,81 @@ def _is_pair_with(lang: str, folder: str) -> bool:
     return lang in folder.split("-") and re.fullmatch(r"[a-z]{2,3}-[a-z]{2,3}", folder) is not None
 
 
-def count_overlap(train: Sequence[Document], test: Sequence[Document]) -> dict[str, Any]:
-    """Count the test sentences and documents that also occur, word for word, in the training split.
+@dataclass
+class Overlap:
+    """What a training split has in common with the sentences of test splits; the rest of it is not kept.
 
-    Empty sentences do not count as seen. A document is seen when more than half of its source sentences are. Shares
-    are percentages.
+    Attributes:
+        sources: the source sentences that are looked for, and whether the training split has them.
+        pairs: the same for pairs of a source and a target sentence.
+        documents: training documents read.
+        sentences: training sentences read.
     """
-    sources = {sentence for document in train for sentence in document.src if sentence}
-    pairs = {pair for document in train for pair in zip(document.src, document.tgt, strict=True) if all(pair)}
-    seen = [sum(sentence in sources for sentence in document.src) for document in test]
-    seen_pairs = sum(pair in pairs for document in test for pair in zip(document.src, document.tgt, strict=True))
-    seen_documents = [d.id for d, n in zip(test, seen, strict=True) if n > SEEN_SHARE * len(d)]
-    n_sentences = sum(map(len, test))
-    return {
-        "documents": len(test),
-        "sentences": n_sentences,
-        "seen_sources": sum(seen),
-        "seen_sources_percent": _percent(sum(seen), n_sentences),
-        "seen_pairs": seen_pairs,
-        "seen_pairs_percent": _percent(seen_pairs, n_sentences),
-        "seen_documents": len(seen_documents),
-        "seen_documents_percent": _percent(len(seen_documents), len(test)),
-        "seen_document_ids": seen_documents,
-    }
+
+    sources: dict[str, bool]
+    pairs: dict[tuple[str, str], bool]
+    documents: int = 0
+    sentences: int = 0
+
+    @classmethod
+    def of_tests(cls, tests: Iterable[Sequence[Document]]) -> Self:
+        """Look for all sentences of these splits, other than empty ones."""
+        pairs = [pair for test in tests for document in test for pair in zip(document.src, document.tgt, strict=True)]
+        return cls(dict.fromkeys((src for src, _ in pairs if src), False), dict.fromkeys(filter(all, pairs), False))
+
+    def add(self, train: Iterable[Document]) -> None:
+        """Read training documents."""
+        for document in train:
+            self.documents += 1
+            self.sentences += len(document)
+            for src, tgt in zip(document.src, document.tgt, strict=True):
+                if src in self.sources:
+                    self.sources[src] = True
+                    if (src, tgt) in self.pairs:
+                        self.pairs[src, tgt] = True
+
+    def count(self, test: Sequence[Document]) -> dict[str, Any]:
+        """Count the sentences and documents of a test split that also occur, word for word, in the training split.
+
+        Empty sentences do not count as seen. A document is seen when more than half of its source sentences are. Shares
+        are percentages.
+        """
+        seen = [sum(self.sources.get(sentence, False) for sentence in document.src) for document in test]
+        seen_pairs = sum(
+            self.pairs.get(pair, False) for document in test for pair in zip(document.src, document.tgt, strict=True)
+        )
+        seen_documents = [d.id for d, n in zip(test, seen, strict=True) if n > SEEN_SHARE * len(d)]
+        n_sentences = sum(map(len, test))
+        return {
+            "documents": len(test),
+            "sentences": n_sentences,
+            "seen_sources": sum(seen),
+            "seen_sources_percent": _percent(sum(seen), n_sentences),
+            "seen_pairs": seen_pairs,
+            "seen_pairs_percent": _percent(seen_pairs, n_sentences),
+            "seen_documents": len(seen_documents),
+            "seen_documents_percent": _percent(len(seen_documents), len(test)),
+            "seen_document_ids": seen_documents,
+        }
 
 
 def write_overlap(train: Sequence[Path], tests: Sequence[Path], out: Path, *, languages: Sequence[str]) -> None:
-    """Write the overlap of each test split with all training splits, by the test's name (`test_{name}`, `dev`)."""
+    """Write the overlap of each test split with all training splits, by the test's name (`test_{name}`, `dev`).
+
+    Test splits are held in memory, training splits are read one document at a time.
+    """
     names = [Path(test).name for test in tests]
     if len(set(names)) != len(names):
         names = [source_name(test, languages=languages) for test in tests]
     if len(set(names)) != len(names):
         raise UserError(f"--tests: duplicate prefix among {', '.join(map(str, tests))}")
-    train_documents = [document for prefix in train for document in read_documents(prefix, languages=languages)]
-    overlaps = {
-        name: count_overlap(train_documents, read_documents(test, languages=languages))
-        for name, test in zip(names, tests, strict=True)
-    }
-    size = {"documents": len(train_documents), "sentences": sum(map(len, train_documents))}
-    write_json(out, {"train": size, "tests": overlaps})
+    documents = [read_documents(test, languages=languages) for test in tests]
+    overlap = Overlap.of_tests(documents)
+    for prefix in train:
+        read = iterate_documents(prefix, languages=languages)
+        overlap.add(progress(read, label=f"read {prefix}", unit="documents"))
+    size = {"documents": overlap.documents, "sentences": overlap.sentences}
+    write_json(out, {"train": size, "tests": dict(zip(names, map(overlap.count, documents), strict=True))})
 
 
 def _percent(part: int, whole: int) -> float:

@@ -1,14 +1,16 @@
 """The document model: documents of sentences, in one language or aligned in two."""
 
+import contextlib
+import itertools
+from array import array
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import Self
 
 from docmt.errors import UserError
-from docmt.files import atomic_writer, read_lines, write_lines
+from docmt.files import atomic_writer, iterate_lines, write_lines
 
 INDEX_HEADER = "document\tn_sentences"
 
@@ -62,6 +64,10 @@ class DocumentIndex:
     ids: tuple[str, ...]
     lengths: tuple[int, ...]
 
+    def __iter__(self) -> Iterator[tuple[str, int]]:
+        """The id and the number of sentences of each document."""
+        return zip(self.ids, self.lengths, strict=True)
+
     @property
     def n_sentences(self) -> int:
         """The number of sentences (lines) in all documents."""
@@ -80,26 +86,45 @@ def text_path(prefix: Path, lang: str) -> Path:
 
 def read_index(path: Path) -> DocumentIndex:
     """Read `PREFIX.documents.tsv`. Raises UserError on a malformed line or a duplicate document id."""
-    header, *rows = read_lines(path) or [""]
-    if header != INDEX_HEADER:
+    rows = list(iterate_index(path))
+    return DocumentIndex(tuple(name for name, _ in rows), tuple(length for _, length in rows))
+
+
+def iterate_index(path: Path) -> Iterator[tuple[str, int]]:
+    """Like `read_index`, one document at a time: its id and its number of sentences.
+
+    Memory grows by 8 bytes per document. A duplicate id is reported at the end.
+    """
+    rows = iterate_lines(path)
+    if next(rows, "") != INDEX_HEADER:
         raise UserError(f"{path}: line 1 must be {INDEX_HEADER!r}")
-    ids, lengths = [], []
+    hashes = array("q")
     for number, row in enumerate(rows, start=2):
         document_id, tab, length = row.partition("\t")
         if not (tab and length.isdigit() and int(length) > 0):
             raise UserError(f"{path}: line {number} must be a document id, a tab and a number of sentences")
-        ids.append(document_id)
-        lengths.append(int(length))
-    if len(set(ids)) != len(ids):
-        duplicate = next(name for name, count in Counter(ids).items() if count > 1)
+        hashes.append(hash(document_id))
+        yield document_id, int(length)
+    _check_unique(path, hashes)
+
+
+def _check_unique(path: Path, hashes_of_ids: array) -> None:
+    """Raise UserError when two ids of an index are the same."""
+    import numpy as np  # here, because most commands read small indexes and should start fast
+
+    hashes = np.sort(np.frombuffer(hashes_of_ids, dtype=np.int64))
+    shared = set(hashes[1:][hashes[1:] == hashes[:-1]].tolist())
+    if not shared:
+        return
+    ids = (row.partition("\t")[0] for row in itertools.islice(iterate_lines(path), 1, None))
+    counts = Counter(name for name in ids if hash(name) in shared)
+    if duplicate := next((name for name, count in counts.items() if count > 1), None):
         raise UserError(f"{path}: duplicate document id {duplicate!r}")
-    return DocumentIndex(tuple(ids), tuple(lengths))
 
 
-def write_index(path: Path, index: DocumentIndex) -> None:
-    """Write `PREFIX.documents.tsv`."""
-    rows = (f"{name}\t{length}" for name, length in zip(index.ids, index.lengths, strict=True))
-    write_lines(path, [INDEX_HEADER, *rows])
+def write_index(path: Path, rows: Iterable[tuple[str, int]]) -> None:
+    """Write `PREFIX.documents.tsv`: the id and the number of sentences of each document."""
+    write_lines(path, itertools.chain([INDEX_HEADER], (f"{name}\t{length}" for name, length in rows)))
 
 
 def read_documents(prefix: Path, *, languages: Sequence[str]) -> list[Document]:
@@ -107,30 +132,47 @@ def read_documents(prefix: Path, *, languages: Sequence[str]) -> list[Document]:
 
     Raises UserError when a file is missing, is not UTF-8, or the counts differ.
     """
-    index = read_index(index_path(prefix))
-    sides = [_read_side(prefix, index, lang) for lang in languages]
-    return [Document(name, tuple(texts)) for name, *texts in zip(index.ids, *sides, strict=True)]
+    return list(iterate_documents(prefix, languages=languages))
 
 
-def _read_side(prefix: Path, index: DocumentIndex, lang: str) -> list[tuple[str, ...]]:
-    """The sentences of each document in one language."""
-    path = text_path(prefix, lang)
-    lines = read_lines(path)
-    if len(lines) != index.n_sentences:
-        raise UserError(f"{path}: {len(lines)} lines, but {index_path(prefix)} has {index.n_sentences} sentences")
-    rest = iter(lines)
-    return [tuple(islice(rest, length)) for length in index.lengths]
+def iterate_documents(prefix: Path, *, languages: Sequence[str]) -> Iterator[Document]:
+    """Like `read_documents`, one document at a time. A bad line is reported when it is reached."""
+    index = index_path(prefix)
+    n_sentences = sum(length for _, length in iterate_index(index))
+    sides = [_iterate_side(text_path(prefix, lang), index, n_sentences) for lang in languages]
+    for name, length in iterate_index(index):
+        yield Document(name, tuple(tuple(itertools.islice(side, length)) for side in sides))
+    for side in sides:
+        next(side, None)
+
+
+def _iterate_side(path: Path, index: Path, n_sentences: int) -> Iterator[str]:
+    """The lines of one side. Raises UserError, instead of ending or going on, if there are too few or too many."""
+    lines = iterate_lines(path)
+    n_lines = 0
+    for n_lines, line in enumerate(lines, start=1):
+        if n_lines > n_sentences:
+            n_lines += sum(1 for _ in lines)
+            break
+        yield line
+    if n_lines != n_sentences:
+        raise UserError(f"{path}: {n_lines} lines, but {index} has {n_sentences} sentences")
 
 
 def write_documents(prefix: Path, documents: Iterable[Document], *, languages: Sequence[str]) -> None:
-    """Write `PREFIX.{lang}` for each language, in the order of the sides, and, last, `PREFIX.documents.tsv`."""
-    documents = list(documents)
-    for side, lang in enumerate(languages):
-        with atomic_writer(text_path(prefix, lang)) as file:
-            for document in documents:
-                for sentence in document.sides[side]:
+    """Write `PREFIX.{lang}` for each language, in the order of the sides, and, last, `PREFIX.documents.tsv`.
+
+    Documents are taken one at a time. All files appear at the end, and none if there is an error.
+    """
+    with contextlib.ExitStack() as stack:
+        # What is opened last is closed first, and gets its name then.
+        index = stack.enter_context(atomic_writer(index_path(prefix)))
+        files = [stack.enter_context(atomic_writer(text_path(prefix, lang))) for lang in reversed(languages)][::-1]
+        index.write(INDEX_HEADER + "\n")
+        for document in documents:
+            for file, side in zip(files, document.sides, strict=True):
+                for sentence in side:
                     if "\n" in sentence:
                         raise ValueError(f"document {document.id}: a sentence contains a line end")
                     file.write(sentence + "\n")
-    index = DocumentIndex(tuple(document.id for document in documents), tuple(map(len, documents)))
-    write_index(index_path(prefix), index)
+            index.write(f"{document.id}\t{len(document)}\n")

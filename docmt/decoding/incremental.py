@@ -76,7 +76,7 @@ class IncrementalDecoder:
 
     def __init__(self, model: Transformer, memory_SD: Tensor, layout: Layout, beam: int) -> None:
         self.model, self.logits = PreparedTransformer.of(model), model.logits
-        self.layout, self.beam = layout, beam
+        self.layout, self.beam, self.n_steps = layout, beam, 0
         self.like = torch.empty((), dtype=cache_dtype(memory_SD), device=memory_SD.device)
         layers = self.model.decoder_layers
         trees = {members: self._tree(members) for members in _by_pattern(layer.self_attention for layer in layers)}
@@ -94,13 +94,14 @@ class IncrementalDecoder:
 
         Args:
             tokens_R: int64.
-            positions_R: int64, position of each token for its embedding.
+            positions_R: int64, position of each token for its embedding, below the number of steps.
             sentences_BM: int64, source sentence that each row translates, numbered over the batch.
 
         Returns:
             Logits, float32 [R, V].
         """
-        hidden_RD = self.model.embed(tokens_R, positions_R)
+        self.n_steps += 1
+        hidden_RD = self.model.embed(tokens_R, positions_R, n_positions=self.n_steps)
         for tree in self.trees:
             tree.grow(sentences_BM)
         for memory in self.memories:

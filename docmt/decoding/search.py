@@ -144,4 +144,5 @@ def search_sentences(
 
 
 def _encode(model: Transformer, src_tokens: np.ndarray, layout: Layout) -> Tensor:
-    return model.encode(torch.from_numpy(np.asarray(src_tokens, dtype=np.int64)).to(layout.device), layout)
+    tokens_S = torch.from_numpy(np.asarray(src_tokens, dtype=np.int64))
+    return model.encode(tokens_S.to(model.embedding.weight.device), layout)

@@ -20,7 +20,7 @@ class DecodingSettings(Settings):
     max_length_offset: int = Field(default=10, ge=1)
     """See max_length_ratio."""
     max_batch_tokens: int = Field(default=4096, ge=1)
-    """Most source tokens decoded side by side."""
+    """Most source tokens decoded side by side on a CPU; translation on a GPU takes more (docs/decoding.md)."""
     context: Context = "document"
     """What a model with a context encoder reads: `document`, or `none` to translate every sentence by itself. Other
     models have no choice."""

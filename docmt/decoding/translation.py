@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from docmt.batching import fill_batches
+from docmt.decoding.batches import batch_budget, run_in_batches
 from docmt.decoding.prepared import PreparedTransformer
 from docmt.decoding.products import int8_product
 from docmt.decoding.search import BeamHypothesis, TargetSymbols, search_instances, search_sentences
@@ -17,7 +17,7 @@ from docmt.discourse.documents import DiscourseDocument
 from docmt.errors import UserError
 from docmt.instances.storage import InstanceSet
 from docmt.instances.trees import PlacedTrees, place_trees
-from docmt.logs import progress
+from docmt.logs import Meter
 from docmt.models.batch import instance_trees
 from docmt.models.layout import Layout
 from docmt.models.model_file import TrainedModel
@@ -39,22 +39,39 @@ class Source:
 
 
 class Translator:
-    """A trained model ready to translate, on the device `cpu` or `cuda`."""
+    """A trained model ready to translate.
 
-    def __init__(self, trained: TrainedModel, settings: DecodingSettings, *, device: str = "cpu") -> None:
+    Args:
+        trained: the model with its text pipeline.
+        settings: of the search.
+        device: `cpu` or `cuda`.
+        batch_tokens: most source tokens side by side; None lets the device decide, see `batch_budget`.
+    """
+
+    def __init__(
+        self, trained: TrainedModel, settings: DecodingSettings, *, device: str = "cpu", batch_tokens: int | None = None
+    ) -> None:
         self.trained, self.settings = trained, settings
+        self.batch_tokens = batch_tokens or batch_budget(settings.max_batch_tokens, device)
         self.model = prepare_search(trained.model, settings, device)
         self.symbols = TargetSymbols(trained.first_token("tgt"), trained.vocabulary.n_specials)
         self.is_aligned = trained.model.settings.target_stream == "aligned"
 
     def translate_sources(self, sources: Sequence[Source]) -> Iterator[tuple[int, BeamHypothesis]]:
-        """The best hypothesis of each source with its number, batch by batch (not in order)."""
+        """The best hypothesis of each source with its number, batch by batch (not in order).
+
+        Raises UserError when a source alone does not fit into the memory of a GPU.
+        """
         tokens = [source.n_tokens for source in sources]
         order = sorted(range(len(sources)), key=lambda number: (-tokens[number], number))
-        batches = list(fill_batches(order, self.settings.max_batch_tokens, cost=tokens.__getitem__, padded=True))
-        with_bar = progress(batches, label="decode", unit="batches")
-        for batch in with_bar:
-            yield from zip(batch, self._search([sources[number] for number in batch]), strict=True)
+
+        def search(numbers: list[int]) -> list[BeamHypothesis]:
+            return self._search([sources[number] for number in numbers])
+
+        with Meter(sum(len(source.sentences) for source in sources), label="translate", unit="sentences") as meter:
+            for found in run_in_batches(order, search, self.batch_tokens, cost=tokens.__getitem__):
+                meter.add(sum(len(sources[number].sentences) for number, _ in found))
+                yield from found
 
     def _search(self, sources: Sequence[Source]) -> list[BeamHypothesis]:
         """The best hypothesis of each source of a batch."""
@@ -65,7 +82,6 @@ class Translator:
             settings=self.model.settings,
             trees=BatchTrees.join_known([source.trees for source in sources], lengths),
             context=self.settings.context,
-            device=self.model.embedding.weight.device,
         )
         tokens = np.concatenate([sentence for source in sources for sentence in source.sentences])
         arguments = (self.model, tokens, layout, self.settings, self.symbols)
@@ -92,7 +108,7 @@ class Translator:
             )
             for number in range(len(instance_set))
         ]
-        ids = instance_set.manifest["document_ids"]
+        ids = instance_set.document_ids()
         rows: list[dict[str, Any]] = [{} for _ in sources]
         for number, hypothesis in self.translate_sources(sources):
             rows[number] = {

@@ -1,128 +1,192 @@
 """From subword text to instances."""
 
 import logging
+import os
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from docmt.corpora.documents import DocumentIndex, read_index
+from docmt.corpora.documents import iterate_index
 from docmt.discourse.documents import iterate_discourse
 from docmt.errors import UserError
-from docmt.files import iterate_lines, sha256_file
+from docmt.files import iterate_lines, sha256_file, write_lines
 from docmt.instances.cutting import N_MARKS, document_tokens, sentence_costs, split_documents
 from docmt.instances.settings import InstancesSettings
-from docmt.instances.storage import MONOLINGUAL, InstanceSet, offsets_of
-from docmt.instances.trees import PlacedTrees, join_trees, place_trees
+from docmt.instances.storage import MONOLINGUAL, array_writer, ids_path, instances_folder, offsets_of
+from docmt.instances.trees import PlacedTrees, place_trees, store_trees
+from docmt.logs import progress
 from docmt.provenance import describe
 from docmt.text.vocabulary import BOS, EOS, UNK, Vocabulary
 
 log = logging.getLogger(__name__)
 
+SENTENCES_OF_A_BLOCK = 10_000
+"""Sentences whose token ids are in memory at a time."""
 SENTENCES_OF_A_GAP = 3
 """A gap sentence needs a neighbor on each side."""
 
 
-class EncodedText(NamedTuple):
-    """Token ids of one side of a text.
+class StoredSide(NamedTuple):
+    """One side of a text, whose token ids are in a file: those of a large corpus do not fit in memory.
 
     Attributes:
-        tokens: int32 [N], each sentence as `<s> w1 … wn </s>`.
-        offsets: int64 [sentences + 1].
+        path: `.npy` file of int32 [N], each sentence as `<s> w1 … wn </s>`.
+        lengths: int32 [sentences], tokens of each sentence, marks included.
+        n_unknown: subwords that are not in the vocabulary.
     """
 
-    tokens: np.ndarray
-    offsets: np.ndarray
+    path: Path
+    lengths: np.ndarray
+    n_unknown: int
 
-    @property
-    def n_sentences(self) -> int:
-        """The number of sentences."""
-        return len(self.offsets) - 1
-
-    @property
-    def n_unknown(self) -> int:
-        """Subwords that are not in the vocabulary."""
-        return int((self.tokens == UNK).sum())
-
-    def take(self, rows: np.ndarray) -> "EncodedText":
-        """The sentences in these rows."""
-        parts = [self.tokens[self.offsets[row] : self.offsets[row + 1]] for row in rows]
-        return EncodedText(np.concatenate(parts), offsets_of(np.diff(self.offsets)[rows]))
+    def take(self, kept: np.ndarray) -> "StoredSide":
+        """Keep some sentences, in this file too; `kept` is bool [sentences]."""
+        rest = self.path.with_suffix(".rest")
+        with open(self.path, "rb") as file, array_writer(rest, np.int32) as append:
+            file.seek(-self.lengths.sum() * np.dtype(np.int32).itemsize, os.SEEK_END)
+            for start in range(0, len(kept), SENTENCES_OF_A_BLOCK):
+                lengths = self.lengths[start : start + SENTENCES_OF_A_BLOCK]
+                tokens = np.fromfile(file, dtype=np.int32, count=lengths.sum())
+                append(tokens[np.repeat(kept[start : start + SENTENCES_OF_A_BLOCK], lengths)])
+        rest.replace(self.path)
+        return self._replace(lengths=self.lengths[kept])
 
 
-def encode_sentences(sentences: Iterable[Sequence[str]], vocabulary: Vocabulary) -> EncodedText:
-    """Encode sentences one at a time, since corpora may be large."""
-    tokens, lengths = array("i"), array("q")
-    for sentence in sentences:
-        tokens.append(BOS)
-        tokens.extend(vocabulary.encode(sentence))
-        tokens.append(EOS)
-        lengths.append(len(sentence) + N_MARKS)
-    return EncodedText(np.frombuffer(tokens, dtype=np.int32), offsets_of(np.frombuffer(lengths, dtype=np.int64)))
+def encode_sentences(sentences: Iterable[Sequence[str]], vocabulary: Vocabulary, path: Path) -> StoredSide:
+    """Encode sentences one at a time, since corpora may be large, and write their token ids to a `.npy` file."""
+    tokens, lengths = array("i"), array("i")
+    n_unknown = 0
+    with array_writer(path, np.int32) as append:
+
+        def flush() -> int:
+            block = np.frombuffer(tokens, dtype=np.int32)
+            append(block)
+            return int((block == UNK).sum())
+
+        for number, sentence in enumerate(sentences, start=1):
+            tokens.append(BOS)
+            tokens.extend(vocabulary.encode(sentence))
+            tokens.append(EOS)
+            lengths.append(len(sentence) + N_MARKS)
+            if number % SENTENCES_OF_A_BLOCK == 0:
+                n_unknown += flush()
+                tokens = array("i")
+        n_unknown += flush()
+    return StoredSide(path, np.frombuffer(lengths, dtype=np.int32), n_unknown)
 
 
 def build_instances(
     src: Iterable[Sequence[str]],
     tgt: Iterable[Sequence[str]] | None,
-    index: DocumentIndex,
+    index: Iterable[tuple[str, int]],
     vocabulary: Vocabulary,
     settings: InstancesSettings,
     *,
-    trees: Sequence[PlacedTrees] | None = None,
-) -> InstanceSet:
-    """Encode and split the documents of a parallel or a monolingual text.
+    out: Path,
+    trees: Iterable[PlacedTrees] | None = None,
+    **facts: Any,
+) -> dict[str, int]:
+    """Encode and split the documents of a parallel or a monolingual text, and write the instances to a folder.
+
+    Texts are read once, as streams: memory grows by a few numbers per sentence.
 
     Args:
-        src: subwords of each sentence, index.n_sentences of them.
-        tgt: the same for the target side; None for monolingual text, whose source and target are the same arrays.
-        index: the documents that the sentences belong to.
+        src: subwords of each sentence, as many as the documents have.
+        tgt: the same for the target side; None for monolingual text, whose source side serves as the target side too.
+        index: id and number of sentences of each document.
         vocabulary: of both sides.
         settings: how documents are split, and which are left out.
+        out: the folder.
         trees: of each document, for models that read them.
+        facts: more values for the manifest.
+
+    Returns:
+        The counts in the manifest.
 
     Raises:
         UserError: the text is empty or does not fit the index, or every document is left out.
     """
-    sides = [encode_sentences(side, vocabulary) for side in (src, tgt) if side is not None]
-    for side in sides:
-        _check_length(side.n_sentences, index, "the document index")
-    costs = sentence_costs(*(np.diff(side.offsets) - N_MARKS for side in (sides[0], sides[-1])))
-    offsets, documents = split_documents(costs, index.lengths, settings)
-    keep = _choose(documents, document_tokens(costs, index.lengths), settings)
+    texts = {"src": src} if tgt is None else {"src": src, "tgt": tgt}
+    manifest = facts | ({MONOLINGUAL: True} if tgt is None else {})
+    with instances_folder(out, manifest) as folder:
+        lengths = _store_ids(folder, index)
+        sides = {
+            name: encode_sentences(text, vocabulary, folder / f"{name}_tokens.npy") for name, text in texts.items()
+        }
+        for side in sides.values():
+            _check_length(len(side.lengths), sum(lengths), "the document index")
+        manifest["counts"] = _cut(folder, sides, lengths, settings, trees)
+    return manifest["counts"]
+
+
+def _cut(
+    folder: Path,
+    sides: dict[str, StoredSide],
+    lengths: Sequence[int],
+    settings: InstancesSettings,
+    trees: Iterable[PlacedTrees] | None,
+) -> dict[str, int]:
+    """Split documents of these lengths, and write all arrays but those of tokens; returns the counts."""
+    src, tgt = sides["src"], sides.get("tgt", sides["src"])
+    costs = sentence_costs(src.lengths - N_MARKS, tgt.lengths - N_MARKS)
+    offsets, documents = split_documents(costs, lengths, settings)
+    chosen = _choose(documents, costs, lengths, settings)
     counts = {
-        "documents_read": len(index.ids),
-        "sentences_read": index.n_sentences,
+        "documents_read": len(lengths),
+        "sentences_read": len(costs),
         "instances_split": len(documents),
-        "instances_left_out": len(documents) - len(keep),
+        "instances_left_out": 0 if chosen is None else len(documents) - len(chosen),
         "sentences_over_limit": int((costs > settings.max_tokens).sum()),
-        "src_unknown_tokens": sides[0].n_unknown,
-        "tgt_unknown_tokens": sides[-1].n_unknown,
+        "src_unknown_tokens": src.n_unknown,
+        "tgt_unknown_tokens": tgt.n_unknown,
     }
-    instance_trees = None
     if trees is not None:
-        numbers = np.full(len(documents), -1, dtype=np.int64)
-        numbers[keep] = np.arange(len(keep))
-        instance_trees, tree_counts = join_trees(trees, np.repeat(numbers, np.diff(offsets)))
-        counts |= tree_counts
-    if len(keep) < len(documents):
-        rows = np.concatenate([np.arange(int(offsets[i]), int(offsets[i + 1])) for i in keep])
-        sides = [side.take(rows) for side in sides]
-        costs, offsets, documents = costs[rows], offsets_of(np.diff(offsets)[keep]), documents[keep]
+        counts |= store_trees(folder, trees, _numbers(offsets, chosen))
+    if chosen is not None:
+        kept = _numbers(offsets, chosen) >= 0
+        sides = {name: side.take(kept) for name, side in sides.items()}
+        costs, offsets, documents = costs[kept], offsets_of(np.diff(offsets)[chosen]), documents[chosen]
     counts |= _count_kept(costs, offsets, documents)
-    manifest = {"counts": counts, "document_ids": list(index.ids)}
-    if tgt is None:
-        manifest[MONOLINGUAL] = True
+    if "tgt" not in sides:
         counts["documents_split"] = int((np.bincount(documents) > 1).sum())
         counts["instances_without_gap"] = int((np.diff(offsets) < SENTENCES_OF_A_GAP).sum())
-    return InstanceSet(*sides[0], *sides[-1], offsets, documents, manifest, instance_trees)
+    np.save(folder / "instances.npy", offsets)
+    np.save(folder / "documents.npy", documents)
+    for name, side in sides.items():
+        np.save(folder / f"{name}_offsets.npy", offsets_of(side.lengths))
+    return counts
+
+
+def _store_ids(folder: Path, index: Iterable[tuple[str, int]]) -> Sequence[int]:
+    """Write the ids of the documents; returns their numbers of sentences."""
+    lengths = array("i")
+
+    def ids() -> Iterator[str]:
+        for name, length in index:
+            lengths.append(length)
+            yield name
+
+    write_lines(ids_path(folder), ids())
+    return lengths
+
+
+def _numbers(offsets: np.ndarray, chosen: np.ndarray | None) -> np.ndarray:
+    """The instance of each sentence, among those chosen, or −1; int32 [sentences]."""
+    n_instances = len(offsets) - 1
+    numbers = np.arange(n_instances, dtype=np.int32)
+    if chosen is not None:
+        numbers = np.full(n_instances, -1, dtype=np.int32)
+        numbers[chosen] = np.arange(len(chosen))
+    return np.repeat(numbers, np.diff(offsets))
 
 
 def _count_kept(costs: np.ndarray, offsets: np.ndarray, documents: np.ndarray) -> dict[str, int]:
     return {
-        "documents": len(np.unique(documents)),
+        "documents": 1 + int(np.count_nonzero(np.diff(documents))),
         "sentences": int(offsets[-1]),
         "instances": len(documents),
         "tokens": int(costs.sum()),
@@ -136,8 +200,9 @@ def build_from_files(
     documents: Path,
     vocabulary: Path,
     settings: InstancesSettings,
+    out: Path,
     discourse: Sequence[Path] = (),
-) -> InstanceSet:
+) -> None:
     """Build instances from subword files, the document index, the vocabulary and the trees.
 
     Args:
@@ -145,6 +210,7 @@ def build_from_files(
         documents: document index.
         vocabulary: with masks, for monolingual text.
         settings: how documents are split, and which are left out.
+        out: the folder to write.
         discourse: trees of the source documents, in one or more files.
 
     Raises:
@@ -156,43 +222,48 @@ def build_from_files(
     is_monolingual = len(texts) == 1
     if is_monolingual and discourse:
         raise UserError("--discourse: monolingual text is restored without trees: remove this option")
-    index = read_index(documents)
+    n_sentences = sum(length for _, length in iterate_index(documents))
     symbols = Vocabulary.load(vocabulary)
     if is_monolingual:
         try:
             symbols.masks()
         except UserError as error:
             raise UserError(f"{vocabulary}: {error}") from None
-    src = _read_sentences(texts[0], index, documents)
-    tgt = None if is_monolingual else _read_sentences(texts[1], index, documents)
-    trees = None
-    if discourse:
-        src = list(src)
-        trees = read_trees(discourse, src, index)
-    built = build_instances(src, tgt, index, symbols, settings, trees=trees)
-    built.manifest["vocabulary_sha256"] = sha256_file(vocabulary)
-    built.manifest["provenance"] = describe(settings=settings.model_dump())
-    _log_counts(built.manifest["counts"], settings)
-    return built
+
+    def read(path: Path) -> Iterator[list[str]]:
+        return _read_sentences(path, n_sentences, documents)
+
+    counts = build_instances(
+        progress(read(texts[0]), label="source", unit="sentences", total=n_sentences),
+        None if is_monolingual else progress(read(texts[1]), label="target", unit="sentences", total=n_sentences),
+        iterate_index(documents),
+        symbols,
+        settings,
+        out=out,
+        trees=iterate_trees(discourse, read(texts[0]), iterate_index(documents)) if discourse else None,
+        vocabulary_sha256=sha256_file(vocabulary),
+        provenance=describe(settings=settings.model_dump()),
+    )
+    _log_counts(counts, settings)
 
 
-def _read_sentences(path: Path, index: DocumentIndex, documents: Path) -> Iterator[list[str]]:
+def _read_sentences(path: Path, n_sentences: int, documents: Path) -> Iterator[list[str]]:
     """Subwords of each sentence, read as a stream; the number of lines is checked at the end."""
     n_lines = 0
     for line in iterate_lines(path):
         n_lines += 1
         yield line.split()
     try:
-        _check_length(n_lines, index, str(documents))
+        _check_length(n_lines, n_sentences, str(documents))
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
 
 
-def _check_length(n_lines: int, index: DocumentIndex, index_name: str) -> None:
+def _check_length(n_lines: int, n_sentences: int, index_name: str) -> None:
     if not n_lines:
         raise UserError("the text is empty: there are no sentences to build instances from")
-    if n_lines != index.n_sentences:
-        raise UserError(f"{n_lines} lines, but {index_name} counts {index.n_sentences} sentences")
+    if n_lines != n_sentences:
+        raise UserError(f"{n_lines} lines, but {index_name} counts {n_sentences} sentences")
 
 
 def _log_counts(counts: dict[str, int], settings: InstancesSettings) -> None:
@@ -206,41 +277,49 @@ def _log_counts(counts: dict[str, int], settings: InstancesSettings) -> None:
         log.warning("%d sentences are longer than %d tokens", counts["sentences_over_limit"], settings.max_tokens)
 
 
-def read_trees(files: Sequence[Path], src: list[list[str]], index: DocumentIndex) -> list[PlacedTrees]:
-    """Lay the trees of `*.discourse.jsonl` files over the subwords of all documents.
+def iterate_trees(
+    files: Sequence[Path], src: Iterable[list[str]], index: Iterable[tuple[str, int]]
+) -> Iterator[PlacedTrees]:
+    """Lay the trees of `*.discourse.jsonl` files over the subwords of all documents, one document at a time.
 
     Raises UserError when the files contain other documents or another order.
     """
-    placed = []
     path = " ".join(map(str, files))
     found = chain.from_iterable(map(iterate_discourse, files))
     rest = iter(src)
-    for name, length in zip(index.ids, index.lengths, strict=True):
+    number = 0
+    for number, (name, length) in enumerate(index, start=1):
         document = next(found, None)
         if document is None or document.id != name:
             there = f"{document.id!r}" if document else "none"
-            raise UserError(f"{path}: document {len(placed) + 1} should be {name!r}, but it is {there}: parse the text")
+            raise UserError(f"{path}: document {number} should be {name!r}, but it is {there}: parse the text")
+        sentences = list(islice(rest, length))
         try:
-            placed.append(place_trees(document, list(islice(rest, length))))
+            placed = place_trees(document, sentences)
         except UserError as error:
             raise UserError(f"{path}: {error}") from None
+        yield placed
     if (document := next(found, None)) is not None:
         raise UserError(
-            f"{path}: extra document {document.id!r} beyond the {len(index.ids)} documents of the text: parse the text"
+            f"{path}: extra document {document.id!r} beyond the {number} documents of the text: parse the text"
         )
-    return placed
 
 
-def _choose(documents: np.ndarray, tokens: np.ndarray, settings: InstancesSettings) -> np.ndarray:
-    """Choose instances, in order: those of documents that are long enough, then a random subset."""
-    keep = np.arange(len(documents))
+def _choose(
+    documents: np.ndarray, costs: np.ndarray, lengths: Sequence[int], settings: InstancesSettings
+) -> np.ndarray | None:
+    """Choose instances, in order: those of documents that are long enough, then a random subset; None for all."""
+    keep = None
     if settings.min_document_tokens is not None:
-        keep = keep[tokens[documents] >= settings.min_document_tokens]
-    if settings.subset is not None and settings.subset < len(keep):
-        chosen = np.random.default_rng(settings.subset_seed).choice(len(keep), settings.subset, replace=False)
-        keep = keep[np.sort(chosen)]
-    if not len(keep):
+        is_long = document_tokens(costs, lengths) >= settings.min_document_tokens
+        keep = np.flatnonzero(is_long[documents])
+    n_left = len(documents) if keep is None else len(keep)
+    if settings.subset is not None and settings.subset < n_left:
+        chosen = np.random.default_rng(settings.subset_seed).choice(n_left, settings.subset, replace=False)
+        chosen.sort()
+        keep = chosen if keep is None else keep[chosen]
+    if keep is not None and not len(keep):
         raise UserError(
             f"no instances are left: no document has min_document_tokens ({settings.min_document_tokens}) or more"
         )
-    return keep
+    return None if keep is None or len(keep) == len(documents) else keep

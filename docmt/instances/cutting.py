@@ -5,6 +5,7 @@ max(source subwords, target subwords) + 2 does not exceed `max_tokens`; a longer
 uncut. (The code of G-Transformer requires a sum strictly below its limit.)
 """
 
+from array import array
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,7 +18,7 @@ N_MARKS = 2
 
 
 def sentence_costs(src_lengths: np.ndarray, tgt_lengths: np.ndarray) -> np.ndarray:
-    """The tokens that each sentence costs an instance, from subword counts without marks."""
+    """The tokens that each sentence costs an instance, from subword counts without marks; of their dtype."""
     return np.maximum(src_lengths, tgt_lengths) + N_MARKS
 
 
@@ -43,8 +44,7 @@ def split_documents(
     Returns:
         int64 [instances + 1] sentence offsets, int32 [instances] document of each instance.
     """
-    counts: list[int] = []
-    documents: list[int] = []
+    counts, documents = array("i"), array("i")
     start = 0
     for number, length in enumerate(document_lengths):
         parts = split_document(
@@ -52,10 +52,10 @@ def split_documents(
             max_tokens=settings.max_tokens,
             max_sentences=settings.max_sentences,
         )
-        counts += parts
-        documents += [number] * len(parts)
+        counts.extend(parts)
+        documents.extend([number] * len(parts))
         start += length
-    return offsets_of(counts), np.array(documents, dtype=np.int32)
+    return offsets_of(counts), np.frombuffer(documents, dtype=np.int32)
 
 
 def document_tokens(costs: np.ndarray, document_lengths: Sequence[int]) -> np.ndarray:

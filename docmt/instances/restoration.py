@@ -16,14 +16,14 @@ Shape letters: S packed source tokens, N packed target tokens, G sentences, M ga
 """
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 
 from docmt.errors import UserError
 from docmt.instances.packing import PackedSentences, gather
 from docmt.instances.settings import RestorationSettings
-from docmt.instances.storage import InstanceSet
+from docmt.instances.storage import InstanceSet, expand_ranges, offsets_of
 from docmt.text.vocabulary import Vocabulary
 
 RESTORATION = 0x6E6F6973
@@ -116,21 +116,78 @@ def mask_words(
 def open_gaps(
     clean_N: np.ndarray, noised_N: np.ndarray, lengths_G: np.ndarray, gaps_M: np.ndarray, *, gap_mask: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Make the input document (Figure 2): `<s> left [MASK1] right </s>` at each gap, the noised sentence elsewhere.
+    """Make input documents (Figure 2): `<s> left [MASK1] right </s>` at each gap, the noised sentence elsewhere.
 
-    Both neighbors of each gap sentence must exist; `gap_mask` is the id of `[MASK1]`.
+    Both neighbors of each gap sentence must exist in its document; `gap_mask` is the id of `[MASK1]`.
 
     Returns:
         Tokens [S] and lengths [G].
     """
     ends = np.cumsum(lengths_G)
     starts = ends - lengths_G
-    sentences = np.split(noised_N, ends[:-1])
-    mask = np.array([gap_mask], dtype=clean_N.dtype)
-    for gap in gaps_M:
-        left, right = clean_N[starts[gap - 1] : ends[gap - 1] - 1], clean_N[starts[gap + 1] + 1 : ends[gap + 1]]
-        sentences[gap] = np.concatenate((left, mask, right))
-    return np.concatenate(sentences), np.array([len(sentence) for sentence in sentences], dtype=np.int64)
+    # Each sentence consists of three pieces of these; all but the first are empty outside gaps.
+    pieces = np.concatenate((noised_N, clean_N, np.array([gap_mask], dtype=clean_N.dtype)))
+    n_tokens = len(clean_N)
+    starts_G3, lengths_G3 = np.zeros((2, len(lengths_G), 3), dtype=np.int64)
+    starts_G3[:, 0], lengths_G3[:, 0] = starts, lengths_G
+    left, right = gaps_M - 1, gaps_M + 1
+    starts_G3[gaps_M] = np.stack(
+        (n_tokens + starts[left], np.full(len(gaps_M), 2 * n_tokens), n_tokens + starts[right] + 1), 1
+    )
+    lengths_G3[gaps_M] = np.stack((lengths_G[left] - 1, np.ones(len(gaps_M)), lengths_G[right] - 1), 1)
+    return pieces[expand_ranges(starts_G3.ravel(), lengths_G3.ravel())], lengths_G3.sum(1)
+
+
+def noise_documents(
+    tokens_N: np.ndarray,
+    lengths_G: np.ndarray,
+    counts_B: np.ndarray,
+    *,
+    seeds: Sequence[Sequence[int]],
+    settings: RestorationSettings,
+    symbols: RestorationSymbols,
+) -> tuple[np.ndarray, np.ndarray, NoiseCounts]:
+    """Noise documents that are to be restored, sentences as `<s> w1 … wn </s>`; a pure function of its arguments.
+
+    Args:
+        tokens_N: of all documents.
+        lengths_G: int64, tokens of each sentence.
+        counts_B: int64, sentences of each document.
+        seeds: one per document, which alone determines its noise.
+        settings: how much noise.
+        symbols: what it writes.
+
+    Returns:
+        Tokens [S] and lengths [G] of the inputs, aligned with the outputs sentence by sentence, and counts.
+    """
+    ends_B = np.cumsum(counts_B)
+    offsets = offsets_of(lengths_G)
+    noised_N, fates_N = np.empty_like(tokens_N), np.empty(len(tokens_N), dtype=np.int8)
+    is_gap = np.zeros(len(lengths_G), dtype=bool)
+    n_wanted = 0
+    for seed, first, last in zip(seeds, (ends_B - counts_B).tolist(), ends_B.tolist(), strict=True):
+        generator = np.random.default_rng(seed)
+        span = slice(offsets[first], offsets[last])
+        noised_N[span], fates_N[span] = mask_words(
+            tokens_N[span], lengths_G[first:last], generator=generator, settings=settings, symbols=symbols
+        )
+        gaps, wanted = choose_gaps(last - first, settings.gap_ratio, generator)
+        is_gap[first + gaps] = True
+        n_wanted += wanted
+    gaps_M = np.flatnonzero(is_gap)
+    src_tokens, src_lengths = open_gaps(tokens_N, noised_N, lengths_G, gaps_M, gap_mask=symbols.gap_mask)
+    masked, random, unchanged = np.bincount(fates_N[~np.repeat(is_gap, lengths_G)], minlength=4)[1:].tolist()
+    counts = NoiseCounts(
+        documents=len(counts_B),
+        sentences=len(lengths_G),
+        words=len(tokens_N) - 2 * len(lengths_G),
+        gaps=len(gaps_M),
+        gaps_lacking=n_wanted - len(gaps_M),
+        masked=masked,
+        random=random,
+        unchanged=unchanged,
+    )
+    return src_tokens, src_lengths, counts
 
 
 def noise_document(
@@ -141,29 +198,9 @@ def noise_document(
     settings: RestorationSettings,
     symbols: RestorationSymbols,
 ) -> tuple[np.ndarray, np.ndarray, NoiseCounts]:
-    """Noise a document that is to be restored, sentences as `<s> w1 … wn </s>`; a pure function of its arguments.
-
-    Returns:
-        Tokens [S] and lengths [G] of the input, aligned with the output sentence by sentence, and counts.
-    """
-    generator = np.random.default_rng(seed)
-    noised, fates = mask_words(tokens_N, lengths_G, generator=generator, settings=settings, symbols=symbols)
-    gaps, wanted = choose_gaps(len(lengths_G), settings.gap_ratio, generator)
-    src_tokens, src_lengths = open_gaps(tokens_N, noised, lengths_G, gaps, gap_mask=symbols.gap_mask)
-    is_gap = np.zeros(len(lengths_G), dtype=bool)
-    is_gap[gaps] = True
-    masked, random, unchanged = np.bincount(fates[~np.repeat(is_gap, lengths_G)], minlength=4)[1:].tolist()
-    counts = NoiseCounts(
-        documents=1,
-        sentences=len(lengths_G),
-        words=len(tokens_N) - 2 * len(lengths_G),
-        gaps=len(gaps),
-        gaps_lacking=wanted - len(gaps),
-        masked=masked,
-        random=random,
-        unchanged=unchanged,
-    )
-    return src_tokens, src_lengths, counts
+    """Noise one document; see `noise_documents`."""
+    counts = np.array([len(lengths_G)])
+    return noise_documents(tokens_N, lengths_G, counts, seeds=[seed], settings=settings, symbols=symbols)
 
 
 def noise_instances(
@@ -180,16 +217,12 @@ def noise_instances(
     Seed, epoch and the number of a document determine its noise.
     """
     clean = gather(instance_set, instances)
-    sentence_ends = np.cumsum(clean.counts_B)
-    token_ends = np.cumsum(clean.tgt_lengths_G)[sentence_ends - 1]
-    tokens = np.split(clean.tgt_tokens_N, token_ends[:-1])
-    lengths = np.split(clean.tgt_lengths_G, sentence_ends[:-1])
-    noised = [
-        noise_document(*document, seed=(seed, RESTORATION, epoch, int(number)), settings=settings, symbols=symbols)
-        for number, *document in zip(instances, tokens, lengths, strict=True)
-    ]
-    src_tokens, src_lengths, counts = zip(*noised, strict=True)
-    packed = PackedSentences(
-        np.concatenate(src_tokens), np.concatenate(src_lengths), clean.tgt_tokens_N, clean.tgt_lengths_G, clean.counts_B
+    src_tokens, src_lengths, counts = noise_documents(
+        clean.tgt_tokens_N,
+        clean.tgt_lengths_G,
+        clean.counts_B,
+        seeds=[(seed, RESTORATION, epoch, int(number)) for number in instances],
+        settings=settings,
+        symbols=symbols,
     )
-    return packed, sum(counts, NoiseCounts())
+    return replace(clean, src_tokens_S=src_tokens, src_lengths_G=src_lengths), counts

@@ -1,13 +1,12 @@
 """Statistics of instances, as in Table 1 of G-Transformer."""
 
+from collections.abc import Mapping
 from typing import Any
 
-from docmt.instances.storage import InstanceSet
 
-
-def instance_statistics(instance_set: InstanceSet) -> dict[str, Any]:
-    """Return counts and means of one split, from its manifest."""
-    counts = instance_set.manifest["counts"]
+def instance_statistics(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return counts and means of one split, from the manifest of its instances."""
+    counts = manifest["counts"]
     return {
         "sentences": counts["sentences"],
         "documents": counts["documents"],

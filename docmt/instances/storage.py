@@ -1,6 +1,7 @@
 """Instances on disk: memory-mapped arrays and a manifest (see docs/files.md)."""
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from docmt.errors import UserError
-from docmt.files import atomic_path, read_json, sha256_file, write_json
+from docmt.files import atomic_path, read_json, read_lines, sha256_file, write_json, write_lines
 
 ARRAYS = {
     "src_tokens": np.int32,
@@ -20,6 +21,8 @@ ARRAYS = {
 }
 MONOLINGUAL = "monolingual"
 """Manifest key of monolingual instances; only their source side is stored, and it serves as the target side too."""
+DOCUMENT_IDS = "document_ids"
+"""The file of the document ids, with `.txt`; and where they were in manifests before."""
 TREE_ARRAYS = {"edu_offsets": np.int64, "sentence_edus": np.int64, "edu_heads": np.int64, "sentence_heads": np.int64}
 
 
@@ -52,8 +55,9 @@ class InstanceSet:
         src_offsets, tgt_offsets: int64 [sentences + 1].
         instances: int64 [instances + 1], sentence offsets.
         documents: int32 [instances].
-        manifest: counts, settings, document ids, provenance.
+        manifest: counts, settings, provenance.
         trees: discourse trees of the source side, if they were built.
+        folder: where the instances are stored, if they are.
     """
 
     src_tokens: np.ndarray
@@ -64,6 +68,7 @@ class InstanceSet:
     documents: np.ndarray
     manifest: dict[str, Any]
     trees: InstanceTrees | None = None
+    folder: Path | None = None
 
     def __len__(self) -> int:
         return len(self.instances) - 1
@@ -77,6 +82,16 @@ class InstanceSet:
         sides = [offsets[self.instances[1:]] - offsets[self.instances[:-1]] for offsets in self._offsets()]
         return np.maximum(*sides)
 
+    def document_ids(self) -> list[str]:
+        """Read the ids of the documents that `documents` numbers. Raises UserError when their file is damaged."""
+        if self.folder is None or DOCUMENT_IDS in self.manifest:
+            return self.manifest[DOCUMENT_IDS]
+        path = ids_path(self.folder)
+        ids = read_lines(path)
+        if len(ids) != (expected := self.manifest["counts"]["documents_read"]):
+            raise UserError(f"{path}: {len(ids)} ids, not {expected}: build the instances again")
+        return ids
+
     def _offsets(self) -> tuple[np.ndarray, np.ndarray]:
         return self.src_offsets, self.tgt_offsets
 
@@ -87,25 +102,73 @@ class InstanceSet:
         return [tokens[offsets[i] : offsets[i + 1]] for i in range(first, last)]
 
 
+def ids_path(folder: Path) -> Path:
+    """The file of document ids in a folder of instances: one per line."""
+    return folder / f"{DOCUMENT_IDS}.txt"
+
+
 def offsets_of(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
     """Where consecutive parts of these lengths begin, and where the last one ends; int64 [parts + 1]."""
-    return np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, dtype=np.int64, out=offsets[1:])
+    return offsets
+
+
+@contextlib.contextmanager
+def array_writer(path: Path, dtype: type) -> Iterator[Callable[[np.ndarray], None]]:
+    """Write an array of one dimension in parts: a function that appends one. The file is that of `np.save`."""
+    length = 0
+    with open(path, "wb") as file:
+
+        def write_header() -> None:
+            # NumPy leaves blanks in the header, so that its size does not depend on the length.
+            file.seek(0)
+            description = np.lib.format.dtype_to_descr(np.dtype(dtype))
+            header = {"descr": description, "fortran_order": False, "shape": (length,)}
+            np.lib.format.write_array_header_1_0(file, header)
+
+        def append(part: np.ndarray) -> None:
+            nonlocal length
+            length += len(part)
+            part.astype(dtype, copy=False).tofile(file)
+
+        write_header()
+        yield append
+        write_header()
+
+
+@contextlib.contextmanager
+def instances_folder(folder: Path, manifest: dict[str, Any]) -> Iterator[Path]:
+    """A new folder for arrays and document ids, which replaces `folder` at the end, or is removed after an error.
+
+    At the end, it gets the manifest, as it is then, with the checksum of each array.
+    """
+    with atomic_path(folder) as temporary:
+        temporary.mkdir()
+        yield temporary
+        checksums = {path.stem: sha256_file(path) for path in temporary.glob("*.npy")}
+        write_json(temporary / "manifest.json", manifest | {"sha256": checksums})
+
+
+def expand_ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """The concatenation of `arange(start, start + length)` over all ranges; int64."""
+    lengths = np.asarray(lengths, dtype=np.int64)
+    before = np.cumsum(lengths) - lengths
+    return np.repeat(np.asarray(starts, dtype=np.int64) - before, lengths) + np.arange(int(lengths.sum()))
 
 
 def save_instances(folder: Path, instance_set: InstanceSet) -> None:
-    """Write the arrays, and the manifest with the checksum of each."""
-    dtypes = _stored(instance_set.manifest)
-    arrays = {name: getattr(instance_set, name).astype(dtype, copy=False) for name, dtype in dtypes.items()}
+    """Write the arrays, the document ids, and the manifest with the checksum of each array."""
+    manifest = dict(instance_set.manifest)
+    arrays = {name: (getattr(instance_set, name), dtype) for name, dtype in _stored(manifest).items()}
     if instance_set.trees is not None:
-        arrays |= {name: getattr(instance_set.trees, name).astype(dtype) for name, dtype in TREE_ARRAYS.items()}
-    with atomic_path(folder) as temporary:
-        temporary.mkdir()
-        checksums = {}
-        for name, array in arrays.items():
-            path = temporary / f"{name}.npy"
-            np.save(path, array)
-            checksums[name] = sha256_file(path)
-        write_json(temporary / "manifest.json", instance_set.manifest | {"sha256": checksums})
+        arrays |= {name: (getattr(instance_set.trees, name), dtype) for name, dtype in TREE_ARRAYS.items()}
+    with instances_folder(folder, manifest) as temporary:
+        write_lines(ids_path(temporary), instance_set.document_ids())
+        manifest.pop(DOCUMENT_IDS, None)
+        for name, (array, dtype) in arrays.items():
+            with array_writer(temporary / f"{name}.npy", dtype) as append:
+                append(array)
 
 
 def load_instances(folder: Path, *, verify: bool = True) -> InstanceSet:
@@ -115,9 +178,7 @@ def load_instances(folder: Path, *, verify: bool = True) -> InstanceSet:
     on. Raises UserError when a file is missing, damaged or inconsistent with the others.
     """
     folder = Path(folder)
-    manifest = read_json(folder / "manifest.json")
-    if not isinstance(manifest, dict) or "counts" not in manifest:
-        raise UserError(f"{folder / 'manifest.json'}: not a manifest of instances: build the instances again")
+    manifest = read_manifest(folder)
     arrays = _load_arrays(folder, manifest, _stored(manifest), verify=verify)
     if manifest.get(MONOLINGUAL):
         arrays |= {f"tgt_{name}": arrays[f"src_{name}"] for name in ("tokens", "offsets")}
@@ -126,7 +187,16 @@ def load_instances(folder: Path, *, verify: bool = True) -> InstanceSet:
     if "edu_offsets" in manifest.get("sha256", {}):
         trees = InstanceTrees(**_load_arrays(folder, manifest, TREE_ARRAYS, verify=verify))
         _check_trees(folder, trees, arrays)
-    return InstanceSet(**arrays, manifest=manifest, trees=trees)
+    return InstanceSet(**arrays, manifest=manifest, trees=trees, folder=folder)
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a folder of instances. Raises UserError when it is missing or damaged."""
+    path = folder / "manifest.json"
+    manifest = read_json(path)
+    if not isinstance(manifest, dict) or "counts" not in manifest:
+        raise UserError(f"{path}: not a manifest of instances: build the instances again")
+    return manifest
 
 
 def _stored(manifest: dict[str, Any]) -> dict[str, type]:

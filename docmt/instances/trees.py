@@ -5,19 +5,25 @@ but both spell the characters of the same sentence: EDU boundaries are transferr
 Trees therefore do not depend on BPE.
 """
 
-from collections.abc import Sequence
+import contextlib
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from pathlib import Path
 
 import numpy as np
 
 from docmt.discourse.dependencies import NO_HEAD, cut_heads, merge_to_sentences, number_through
 from docmt.discourse.documents import DiscourseDocument
 from docmt.errors import UserError
-from docmt.instances.storage import InstanceTrees, offsets_of
+from docmt.instances.storage import TREE_ARRAYS, InstanceTrees, array_writer, offsets_of
 from docmt.text.spacing import BLANK, split_marks, unescape
 from docmt.text.subwords import SEPARATOR
 
+DOCUMENTS_OF_A_BLOCK = 500
+"""Documents whose trees are in memory at a time."""
 MIN_LIKENESS = 0.5
 """Sentences that are less similar are different sentences, not one sentence before and after normalization."""
 
@@ -143,12 +149,47 @@ def _carry_over(old: str, new: str, positions: np.ndarray) -> np.ndarray:
     return np.rint(np.interp(positions, old_points, new_points)).astype(np.int64)
 
 
+def store_trees(folder: Path, trees: Iterable[PlacedTrees], instance_of: np.ndarray) -> dict[str, int]:
+    """Write what `join_trees` makes of the trees of all documents, with some documents in memory at a time.
+
+    Args:
+        folder: for the arrays, one file each.
+        trees: one per document, in order.
+        instance_of: as for `join_trees`; the sentences of a document and those of its instances are the same.
+
+    Returns:
+        The counts of `join_trees`.
+    """
+    counts: Counter[str] = Counter()
+    n_read = n_tokens = n_edus = n_sentences = 0
+    rest = iter(trees)
+    with contextlib.ExitStack() as stack:
+        append = {
+            name: stack.enter_context(array_writer(folder / f"{name}.npy", dtype))
+            for name, dtype in TREE_ARRAYS.items()
+        }
+        for name in ("edu_offsets", "sentence_edus"):
+            append[name](np.zeros(1, dtype=np.int64))
+        while placed := list(itertools.islice(rest, DOCUMENTS_OF_A_BLOCK)):
+            first, n_read = n_read, n_read + sum(len(document.edu_counts) for document in placed)
+            part, part_counts = join_trees(placed, instance_of[first:n_read])
+            counts.update(part_counts)
+            append["edu_offsets"](part.edu_offsets[1:] + n_tokens)
+            append["sentence_edus"](part.sentence_edus[1:] + n_edus)
+            append["edu_heads"](np.where(part.edu_heads < 0, NO_HEAD, part.edu_heads + n_edus))
+            append["sentence_heads"](np.where(part.sentence_heads < 0, NO_HEAD, part.sentence_heads + n_sentences))
+            n_tokens += int(part.edu_offsets[-1])
+            n_edus += len(part.edu_heads)
+            n_sentences += len(part.sentence_heads)
+    return dict(counts)
+
+
 def join_trees(placed: Sequence[PlacedTrees], instance_of: np.ndarray) -> tuple[InstanceTrees, dict[str, int]]:
     """Join the trees of all documents and cut them to instances.
 
     Args:
         placed: one per document, in order.
-        instance_of: int64 [sentences of all documents], increasing; −1 for sentences that are left out.
+        instance_of: integers [sentences of all documents], increasing; −1 for sentences that are left out.
 
     Returns:
         The trees of the remaining sentences, and counts: `edus`, `edges_cut` (arcs between two instances),

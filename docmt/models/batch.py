@@ -4,7 +4,9 @@ Shape letters: S packed source tokens, N packed target tokens.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from multiprocessing.reduction import ForkingPickler
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -14,7 +16,9 @@ from docmt.discourse.dependencies import cut_heads
 from docmt.instances.packing import LanguageTags, PackedSentences, gather
 from docmt.instances.storage import InstanceSet
 from docmt.models.layout import Layout
+from docmt.models.plans import Kernel
 from docmt.models.settings import Context, ModelSettings
+from docmt.models.tensors import Place, map_leaves, to_buffer
 from docmt.models.trees import BatchTrees
 from docmt.text.vocabulary import BOS, EOD
 
@@ -37,10 +41,61 @@ class Batch:
     tgt_inputs_N: Tensor
     tgt_labels_N: Tensor
     layout: Layout
+    buffer: Tensor | None = field(default=None, init=False, repr=False, compare=False)
+    """What all tensors are views of, after `pin_memory`; a batch made by `replace` has none."""
+
+    def prepare(self, kernel: Kernel) -> Self:
+        """Compute all index tensors that the model will read with an attention kernel (`ragged.kernel_for`).
+
+        Without it they are computed, and moved one by one, when the model first asks for them.
+        """
+        self.layout.prepare(kernel)
+        return self
+
+    def pin_memory(self) -> "Batch":
+        """The same batch with all its tensors in one buffer of pinned memory; DataLoader calls it by this name."""
+        if self.buffer is not None and self.buffer.is_pinned():
+            return self
+        placed, buffer = self._placed()
+        return placed._filled(buffer.pin_memory())
+
+    def to(self, device: torch.device | str) -> "Batch":
+        """The same batch on a device, moved in one copy, during which the CPU goes on if the memory is pinned."""
+        if torch.device(device) == self.src_tokens_S.device:
+            return self
+        placed, buffer = self._placed()
+        moved = placed._filled(buffer.to(device, non_blocking=True))
+        moved.buffer = None
+        return moved
+
+    def _placed(self) -> "tuple[Batch, Tensor]":
+        """The batch with places instead of tensors, and the buffer that they are places of."""
+        if self.buffer is None:
+            return to_buffer(self)
+        return map_leaves(self, Place.of), self.buffer
+
+    def _filled(self, buffer: Tensor) -> "Batch":
+        """A batch with places, made a batch of views of a buffer."""
+        batch = map_leaves(self, lambda place: place.view(buffer), kind=Place)
+        batch.buffer = buffer
+        return batch
 
     def is_word_or_end(self) -> Tensor:
         """Bool [N], which labels are words or `</s>`: all target streams have these, so losses over them compare."""
         return (self.tgt_labels_N != BOS) & (self.tgt_labels_N != EOD)
+
+
+def _send(batch: Batch) -> tuple[Any, ...]:
+    placed, buffer = batch._placed()
+    return _receive, (placed.src_tokens_S, placed.tgt_inputs_N, placed.tgt_labels_N, placed.layout, buffer)
+
+
+def _receive(*placed: Any) -> Batch:
+    return Batch(*placed[:-1])._filled(placed[-1])
+
+
+# A batch that a loader sends to another process is one piece of shared memory, not one for each tensor.
+ForkingPickler.register(Batch, _send)
 
 
 def collate(
@@ -50,7 +105,6 @@ def collate(
     *,
     tags: LanguageTags | None = None,
     context: Context = "document",
-    device: torch.device | str = "cpu",
 ) -> Batch:
     """Pack instances, given by number, into one batch, with their trees if the model reads them and there are any.
 
@@ -62,7 +116,7 @@ def collate(
     trees = None
     if settings.needs_trees and instance_set.trees is not None:
         trees = BatchTrees.join([instance_trees(instance_set, i) for i in instances])
-    return pack(sentences, settings=settings, trees=trees, context=context, device=device)
+    return pack(sentences, settings=settings, trees=trees, context=context)
 
 
 def pack(
@@ -71,7 +125,6 @@ def pack(
     settings: ModelSettings,
     trees: BatchTrees | None = None,
     context: Context = "document",
-    device: torch.device | str = "cpu",
 ) -> Batch:
     """Make a batch from packed sentences with both marks; for `trees` and `context` see `Layout`."""
     tgt_tokens, tgt_lengths, counts = sentences.tgt_tokens_N, sentences.tgt_lengths_G, sentences.counts_B
@@ -88,12 +141,9 @@ def pack(
         is_label = np.ones(len(tgt_tokens), dtype=bool)
         is_label[ends - tgt_lengths] = False
         inputs, labels, lengths = tgt_tokens[is_input], tgt_tokens[is_label], tgt_lengths - 1
-    layout = Layout(
-        sentences.src_lengths_G, lengths, counts, settings=settings, trees=trees, context=context, device=device
-    )
+    layout = Layout(sentences.src_lengths_G, lengths, counts, settings=settings, trees=trees, context=context)
     src_tokens_S, tgt_inputs_N, tgt_labels_N = (
-        torch.from_numpy(np.asarray(array, dtype=np.int64)).to(device)
-        for array in (sentences.src_tokens_S, inputs, labels)
+        torch.from_numpy(np.asarray(array, dtype=np.int64)) for array in (sentences.src_tokens_S, inputs, labels)
     )
     return Batch(src_tokens_S, tgt_inputs_N, tgt_labels_N, layout)
 

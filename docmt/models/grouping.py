@@ -4,19 +4,19 @@ Every attention pattern of the three papers is such a grouping. Queries are pack
 a group's keys are any rows of the packed keys. For computing, groups of similar size are combined in buckets, so that
 little of a padded batch is padding.
 
-Shape letters: N packed queries, M packed keys, G groups, U units, P padded rows of all buckets (or pairs of a group and
-a unit), g groups of one bucket, q and k padded queries and keys of one bucket.
+Shape letters: N packed queries, M packed keys, G groups, U units, P pairs of a group and a unit.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from docmt.instances.storage import offsets_of
+from docmt.instances.storage import expand_ranges, offsets_of
+from docmt.models.plans import Bucket, Kernel, PaddedPlan, Padding, VarlenPlan
+from docmt.models.tensors import map_leaves
 
 BUCKET_MIN_FILL = 0.8
 """A bucket is closed when the next group would fill less than this share of its length …"""
@@ -24,45 +24,6 @@ BUCKET_MIN_GROUPS = 16
 """… and it already has this many groups: each bucket costs some kernel launches."""
 BUCKET_WORST_FILL = 0.5
 """A group shorter than this share of the bucket's length always opens a new bucket."""
-
-
-@dataclass(frozen=True)
-class Bucket:
-    """Groups that are computed side by side as one padded batch.
-
-    Attributes:
-        n_groups: g.
-        n_queries: q, queries of the longest group.
-        n_keys: k, keys of the longest group.
-        mask_gqk: bool, true where a query may see a key; None when the batch has no padding, and causality (if any) is
-            the plain lower triangle. A padded query sees one key, so that its softmax is finite.
-    """
-
-    n_groups: int
-    n_queries: int
-    n_keys: int
-    mask_gqk: Tensor | None
-
-    @cached_property
-    def bias_gqk(self) -> Tensor | None:
-        """float32 [g, q, k], 0 where the mask is true and −inf elsewhere."""
-        if self.mask_gqk is None:
-            return None
-        return torch.zeros(self.mask_gqk.shape, device=self.mask_gqk.device).masked_fill_(~self.mask_gqk, -torch.inf)
-
-
-@dataclass(frozen=True)
-class Padding:
-    """How packed rows become the padded rows of the buckets.
-
-    Attributes:
-        rows_P: int64, the packed row in each padded row; padding repeats row 0. None when packed = padded.
-        places_N: int64, the padded row of each packed row, to restore them; None when packed = padded, or when a packed
-            row has no single place (keys that several groups see).
-    """
-
-    rows_P: Tensor | None
-    places_N: Tensor | None
 
 
 @dataclass(frozen=True)
@@ -74,14 +35,14 @@ class Grouping:
         key_lengths_G: int64 array, keys of each group, at least 1.
         key_rows: int64 array [sum of key_lengths], the packed key rows that each group sees, group after group.
         is_causal: whether query j of a group of n queries and m keys sees only its first m − n + j + 1 keys.
-        device: where the index tensors go.
+        plans: the index tensors that kernels read, made when they are first asked for.
     """
 
     query_lengths_G: np.ndarray
     key_lengths_G: np.ndarray
     key_rows: np.ndarray
     is_causal: bool
-    device: torch.device
+    plans: dict[Kernel, VarlenPlan | PaddedPlan] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of_ranges(
@@ -91,11 +52,10 @@ class Grouping:
         key_lengths_G: np.ndarray,
         *,
         is_causal: bool = False,
-        device: torch.device | str = "cpu",
     ) -> "Grouping":
         """Groups with one contiguous range of the packed keys each."""
         key_rows = expand_ranges(key_starts_G, key_lengths_G)
-        return cls(query_lengths_G, key_lengths_G, key_rows, is_causal, torch.device(device))
+        return cls(query_lengths_G, key_lengths_G, key_rows, is_causal)
 
     @classmethod
     def of_units(
@@ -106,7 +66,6 @@ class Grouping:
         query_lengths_G: np.ndarray,
         key_lengths_U: np.ndarray,
         is_causal: bool = False,
-        device: torch.device | str = "cpu",
     ) -> "Grouping":
         """Groups whose keys are whole units, such as sentences or EDUs, in packed order.
 
@@ -117,7 +76,6 @@ class Grouping:
             query_lengths_G: int64, queries of each group.
             key_lengths_U: int64, keys of each unit.
             is_causal: see `Grouping`; then the own unit of a group must be the last one that it sees.
-            device: where the index tensors go.
         """
         n_units = len(key_lengths_U)
         groups_P, units_P = np.divmod(np.unique(groups_P * n_units + units_P), n_units)
@@ -128,7 +86,6 @@ class Grouping:
             np.add.reduceat(lengths_P, np.flatnonzero(np.diff(groups_P, prepend=-1))),
             expand_ranges(key_starts_U[units_P], lengths_P),
             is_causal,
-            torch.device(device),
         )
 
     @property
@@ -136,44 +93,45 @@ class Grouping:
         """N, packed queries."""
         return int(self.query_lengths_G.sum())
 
-    @cached_property
-    def cumulative_lengths(self) -> tuple[Tensor, Tensor]:
-        """int32 [G + 1] query and key offsets, as variable-length kernels take them."""
+    def plan(self, kernel: Kernel, device: torch.device) -> VarlenPlan | PaddedPlan:
+        """What a kernel reads."""
+        return self.varlen_plan(device) if kernel == "varlen" else self.padded_plan(device)
+
+    def varlen_plan(self, device: torch.device) -> VarlenPlan:
+        """What variable-length kernels read; the plan for the last device is kept."""
+        plan = self.plans.get("varlen")
+        if not isinstance(plan, VarlenPlan) or not plan.is_on(device):
+            plan = self.plans["varlen"] = map_leaves(self._varlen_plan(), lambda tensor: tensor.to(device))
+        return plan
+
+    def padded_plan(self, device: torch.device) -> PaddedPlan:
+        """What padded attention reads; the plan for the last device is kept."""
+        plan = self.plans.get("padded")
+        if not isinstance(plan, PaddedPlan) or not plan.is_on(device):
+            plan = self.plans["padded"] = map_leaves(self._padded_plan(), lambda tensor: tensor.to(device))
+        return plan
+
+    def _varlen_plan(self) -> VarlenPlan:
         queries, keys = (offsets_of(n).astype(np.int32) for n in (self.query_lengths_G, self.key_lengths_G))
-        return torch.from_numpy(queries).to(self.device), torch.from_numpy(keys).to(self.device)
+        is_in_order = np.array_equal(self.key_rows, np.arange(len(self.key_rows)))
+        return VarlenPlan(
+            query_offsets=torch.from_numpy(queries),
+            key_offsets=torch.from_numpy(keys),
+            key_rows_M=None if is_in_order else torch.from_numpy(self.key_rows),
+            max_queries=int(self.query_lengths_G.max()),
+            max_keys=int(self.key_lengths_G.max()),
+        )
 
-    @cached_property
-    def key_rows_index(self) -> Tensor | None:
-        """int64 index of the keys in group order; None when they are already in that order."""
-        if np.array_equal(self.key_rows, np.arange(len(self.key_rows))):
-            return None
-        return torch.from_numpy(self.key_rows).to(self.device)
-
-    @cached_property
-    def bucket_groups(self) -> list[np.ndarray]:
-        """The groups of each bucket."""
-        return _bucket_groups(self.query_lengths_G, self.key_lengths_G)
-
-    @cached_property
-    def buckets(self) -> list[Bucket]:
-        """The padded batches."""
-        return [
-            _make_bucket(self.query_lengths_G[ids], self.key_lengths_G[ids], self.is_causal, self.device)
-            for ids in self.bucket_groups
-        ]
-
-    @cached_property
-    def query_padding(self) -> Padding:
-        """How queries go into the buckets and outputs come back."""
-        starts = np.cumsum(self.query_lengths_G) - self.query_lengths_G
-        rows = np.arange(self.n_queries)
-        return _make_padding(self.bucket_groups, starts, self.query_lengths_G, rows, self.device)
-
-    @cached_property
-    def key_padding(self) -> Padding:
-        """How keys and values go into the buckets."""
-        starts = np.cumsum(self.key_lengths_G) - self.key_lengths_G
-        return _make_padding(self.bucket_groups, starts, self.key_lengths_G, self.key_rows, self.device)
+    def _padded_plan(self) -> PaddedPlan:
+        groups = _bucket_groups(self.query_lengths_G, self.key_lengths_G)
+        query_starts, key_starts = (np.cumsum(n) - n for n in (self.query_lengths_G, self.key_lengths_G))
+        return PaddedPlan(
+            buckets=tuple(
+                _make_bucket(self.query_lengths_G[ids], self.key_lengths_G[ids], self.is_causal) for ids in groups
+            ),
+            query_padding=_make_padding(groups, query_starts, self.query_lengths_G, np.arange(self.n_queries)),
+            key_padding=_make_padding(groups, key_starts, self.key_lengths_G, self.key_rows),
+        )
 
     def dense_mask(self, n_keys: int) -> Tensor:
         """Bool [N, n_keys], true where a query may see a key: the mask that the papers write down (Eq. 7)."""
@@ -186,14 +144,7 @@ class Grouping:
                 visible = visible.tril(m - n)
             mask[first_query : first_query + n].index_copy_(1, keys, visible)
             first_query, first_key = first_query + n, first_key + m
-        return mask.to(self.device)
-
-
-def expand_ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """The concatenation of `arange(start, start + length)` over all ranges; int64."""
-    lengths = np.asarray(lengths, dtype=np.int64)
-    before = np.cumsum(lengths) - lengths
-    return np.repeat(np.asarray(starts, dtype=np.int64) - before, lengths) + np.arange(int(lengths.sum()))
+        return mask
 
 
 def _bucket_groups(query_lengths: np.ndarray, key_lengths: np.ndarray) -> list[np.ndarray]:
@@ -216,7 +167,7 @@ def _bucket_groups(query_lengths: np.ndarray, key_lengths: np.ndarray) -> list[n
     return [np.array(sorted(bucket)) for bucket in buckets]
 
 
-def _make_bucket(query_lengths: np.ndarray, key_lengths: np.ndarray, is_causal: bool, device: torch.device) -> Bucket:
+def _make_bucket(query_lengths: np.ndarray, key_lengths: np.ndarray, is_causal: bool) -> Bucket:
     n, m = int(query_lengths.max()), int(key_lengths.max())
     is_full = bool((query_lengths == n).all() and (key_lengths == m).all())
     if is_full and (not is_causal or n == m):
@@ -227,7 +178,7 @@ def _make_bucket(query_lengths: np.ndarray, key_lengths: np.ndarray, is_causal: 
         # A padded query would see more keys than there are: cap it.
         seen = np.minimum(seen, (key_lengths - query_lengths)[:, None] + row + 1)
     mask = column < seen[:, :, None]
-    return Bucket(len(query_lengths), n, m, torch.from_numpy(mask).to(device))
+    return Bucket(len(query_lengths), n, m, torch.from_numpy(mask))
 
 
 def _make_padding(
@@ -235,7 +186,6 @@ def _make_padding(
     starts: np.ndarray,
     lengths: np.ndarray,
     packed_rows: np.ndarray,
-    device: torch.device,
 ) -> Padding:
     """Put the rows of each group at the start of its slot in its bucket."""
     slot_starts = np.zeros(len(lengths), dtype=np.int64)
@@ -257,5 +207,5 @@ def _make_padding(
     if is_permutation:
         places = np.empty(n_packed, dtype=np.int64)
         places[sources] = targets
-        places = torch.from_numpy(places).to(device)
-    return Padding(torch.from_numpy(rows).to(device), places)
+        places = torch.from_numpy(places)
+    return Padding(torch.from_numpy(rows), places)

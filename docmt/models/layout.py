@@ -5,6 +5,7 @@ Shape letters: N packed target tokens, S packed source tokens, G sentences of th
 A side is a row of packed items, sentence after sentence: source tokens, target tokens, or one vector per sentence.
 """
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Literal, Self
 
@@ -12,9 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from docmt.models.grouping import Grouping, expand_ranges
-from docmt.models.patterns import find_part
+from docmt.instances.storage import expand_ranges
+from docmt.models.grouping import Grouping
+from docmt.models.patterns import find_part, part_names
+from docmt.models.plans import Kernel
 from docmt.models.settings import Context, ModelSettings, Positions
+from docmt.models.tensors import map_leaves
 from docmt.models.trees import BatchTrees
 
 Side = Literal["src", "tgt", "vectors"]
@@ -29,6 +33,8 @@ SIDES: dict[Slot, tuple[Side, Side]] = {
 }
 """Where the queries and the keys of an attention lie; `vectors` and `context` are those of the context encoder."""
 
+CPU = torch.device("cpu")
+
 
 class Layout:
     """Sentence lengths on both sides and sentences per instance; positions and groupings are derived on demand.
@@ -40,7 +46,6 @@ class Layout:
         settings: of the model; says what `window` means, how positions run and whether the target stream is free.
         trees: discourse trees, for RST attention; None leaves every instance open, so that it sees all.
         context: whether a model with a context encoder reads instances as documents or as single sentences.
-        device: where index tensors go.
     """
 
     def __init__(
@@ -52,17 +57,16 @@ class Layout:
         settings: ModelSettings,
         trees: BatchTrees | None = None,
         context: Context = "document",
-        device: torch.device | str = "cpu",
     ) -> None:
         self.settings, self.trees = settings, trees
         self.context: Context = context
-        self.device = torch.device(device)
         self.src_lengths_G = np.asarray(src_lengths_G, dtype=np.int64)
         self.tgt_lengths_G = np.asarray(tgt_lengths_G, dtype=np.int64)
         self.sentences_B = np.asarray(sentences_B, dtype=np.int64)
         is_free = settings.target_stream == "free"
         self.tgt_sentences_B = np.ones_like(self.sentences_B) if is_free else self.sentences_B
         self._groupings: dict[tuple[Slot, str], Grouping] = {}
+        self._positions: dict[tuple[Side, Positions], Tensor] = {}
 
     @classmethod
     def of_source(cls, src_lengths_G: np.ndarray, sentences_B: np.ndarray, **options: Any) -> Self:
@@ -73,7 +77,7 @@ class Layout:
 
     def _replace(self, **changes: Any) -> "Layout":
         """A copy with some arguments of `Layout` changed."""
-        names = ("src_lengths_G", "tgt_lengths_G", "sentences_B", "settings", "trees", "context", "device")
+        names = ("src_lengths_G", "tgt_lengths_G", "sentences_B", "settings", "trees", "context")
         return Layout(**{name: getattr(self, name) for name in names} | changes)
 
     def one_by_one(self) -> "Layout":
@@ -106,11 +110,49 @@ class Layout:
         first_G = np.repeat(first_B, self.sentences_B)
         return np.maximum(np.arange(len(first_G)) - n_before, first_G)
 
-    def positions(self, side: Literal["src", "tgt"], *, within: Positions | None = None) -> Tensor:
+    def positions(self, side: Side, device: torch.device, *, within: Positions | None = None) -> Tensor:
         """int64 [S] or [N], the position of each token in its instance or sentence, from 0; None asks the settings."""
+        key = side, within or self.settings.positions
+        found = self._positions.get(key)
+        if found is None or found.device != device:
+            lengths = self._stretches(side, within)
+            made = torch.from_numpy(expand_ranges(np.zeros_like(lengths), lengths))
+            found = self._positions[key] = made.to(device)
+        return found
+
+    def n_positions(self, side: Side, *, within: Positions | None = None) -> int:
+        """The highest position + 1."""
+        return int(self._stretches(side, within).max(initial=0))
+
+    def _stretches(self, side: Side, within: Positions | None) -> np.ndarray:
+        """Tokens of each stretch that positions run through; int64."""
         is_long = (within or self.settings.positions) == "instance"
-        lengths = self.instance_lengths(side) if is_long else self.sentence_lengths(side)
-        return torch.from_numpy(expand_ranges(np.zeros_like(lengths), lengths)).to(self.device)
+        return self.instance_lengths(side) if is_long else self.sentence_lengths(side)
+
+    def prepare(self, kernel: Kernel) -> None:
+        """Compute on the CPU every index tensor that the model of the settings reads with this attention kernel."""
+        context = None if self.context == "none" else self.settings.context
+        if context is not None:
+            self.positions("src", CPU, within=context.positions)
+            # The variable-length kernel cannot compute sentence vectors, see `SentenceVectors`.
+            self.grouping("vectors", "group").padded_plan(CPU)
+            self._prepare("context", "global", kernel)
+        for side in ("src", "tgt"):
+            self.positions(side, CPU)
+        for slot, attention in self.settings.attentions.items():
+            for pattern in attention.patterns():
+                for part in part_names(pattern):
+                    self._prepare(slot, part, kernel)
+
+    def _prepare(self, slot: Slot, pattern: str, kernel: Kernel) -> None:
+        self.grouping(slot, pattern).plan(kernel, CPU)
+
+    def map_tensors(self, function: Callable[[Any], Any], *, kind: type = Tensor) -> "Layout":
+        """A copy with `function` applied to each index tensor that has been made, as `map_leaves` does."""
+        copy = self._replace()
+        copy._groupings = map_leaves(self._groupings, function, kind=kind)
+        copy._positions = map_leaves(self._positions, function, kind=kind)
+        return copy
 
     def resolve(self, pattern: str) -> str:
         """The pattern that applies to this batch: without trees, patterns that need them see the whole instance."""
@@ -130,7 +172,7 @@ class Layout:
 
     def visible_sentences(self, pattern: str) -> np.ndarray:
         """Bool [G, G], whether target sentence g sees target sentence h ≤ g in decoder self-attention."""
-        return self._of_sentences.grouping("decoder", pattern).dense_mask(len(self.tgt_lengths_G)).cpu().numpy()
+        return self._of_sentences.grouping("decoder", pattern).dense_mask(len(self.tgt_lengths_G)).numpy()
 
     def first_visible_sentences(self, pattern: str) -> np.ndarray:
         """The first sentence that each target sentence sees in decoder self-attention; int64 [G]."""

@@ -92,6 +92,12 @@ def find_pattern(name: str) -> Pattern | Fusion:
     return found
 
 
+def part_names(name: str) -> tuple[str, ...]:
+    """The patterns of the parts of a fusion; of a pattern, itself."""
+    found = find_pattern(name)
+    return found.parts if isinstance(found, Fusion) else (name,)
+
+
 def find_part(name: str) -> Pattern:
     """As `find_pattern`, but not a fusion: those have parts instead of a grouping."""
     found = find_pattern(name)

@@ -7,6 +7,7 @@ Shape letters: N packed queries, M packed keys, H heads, K head width, P padded 
 padded queries and keys.
 """
 
+import functools
 import inspect
 import math
 from collections.abc import Callable
@@ -16,30 +17,40 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from docmt.models.grouping import Bucket, Grouping, Padding
-
-try:
-    from torch.nn.attention import varlen
-except ImportError:  # an older torch: the padded path serves every device
-    varlen = None
-
-varlen_attn: Callable[..., Any] | None = getattr(varlen, "varlen_attn", None)
-HAS_VARLEN = varlen_attn is not None and "window_size" in inspect.signature(varlen_attn).parameters
+from docmt.models.grouping import Grouping
+from docmt.models.plans import Bucket, Kernel, PaddedPlan, Padding
 
 EXPLICIT_MAX_KEYS = 512
 """Up to this many keys, explicit products beat the fused CPU kernel in bfloat16 (docs/experiments/performance.md)."""
 
 
+@functools.cache
+def find_varlen() -> Callable[..., Any] | None:
+    """Variable-length flash attention, if this torch has it. Importing it takes a second, so only GPUs ask for it."""
+    try:
+        from torch.nn.attention import varlen
+    except ImportError:  # an older torch: the padded path serves every device
+        return None
+    function = getattr(varlen, "varlen_attn", None)
+    return function if function is not None and "window_size" in inspect.signature(function).parameters else None
+
+
+def kernel_for(device: torch.device, dtype: torch.dtype) -> Kernel:
+    """The implementation that `ragged_attention` uses for queries of this type on this device."""
+    is_fast = device.type == "cuda" and dtype in (torch.float16, torch.bfloat16) and find_varlen() is not None
+    return "varlen" if is_fast else "padded"
+
+
 def ragged_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping) -> Tensor:
     """Softmax attention in which each group of queries sees its own list of at least one key; [N, H, K]."""
-    if query_NHK.is_cuda and HAS_VARLEN and query_NHK.dtype in (torch.float16, torch.bfloat16):
+    if kernel_for(query_NHK.device, query_NHK.dtype) == "varlen":
         return varlen_attention(query_NHK, key_MHK, value_MHK, grouping)
     return padded_attention(query_NHK, key_MHK, value_MHK, grouping)
 
 
 def dense_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping) -> Tensor:
     """The formula as the papers write it: softmax(QKᵀ/√K + M)V with a dense mask (G-Transformer, Eq. 6–7)."""
-    mask_NM = grouping.dense_mask(len(key_MHK))
+    mask_NM = grouping.dense_mask(len(key_MHK)).to(query_NHK.device)
     scores_HNM = torch.einsum("nhk,mhk->hnm", query_NHK, key_MHK) / math.sqrt(query_NHK.shape[-1])
     weights_HNM = scores_HNM.masked_fill(~mask_NM, -torch.inf).softmax(-1)
     return torch.einsum("hnm,mhk->nhk", weights_HNM, value_MHK)
@@ -47,32 +58,33 @@ def dense_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, group
 
 def padded_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping) -> Tensor:
     """Ragged attention through padded buckets of groups of similar size."""
-    query_PHK = pad_rows(query_NHK, grouping.query_padding)
-    key_PHK = pad_rows(key_MHK, grouping.key_padding)
-    value_PHK = pad_rows(value_MHK, grouping.key_padding)
+    plan = grouping.padded_plan(query_NHK.device)
+    query_PHK = pad_rows(query_NHK, plan.query_padding)
+    key_PHK = pad_rows(key_MHK, plan.key_padding)
+    value_PHK = pad_rows(value_MHK, plan.key_padding)
     outputs = []
-    for bucket, query, key, value in _split_buckets(grouping, query_PHK, key_PHK, value_PHK):
+    for bucket, query, key, value in _split_buckets(plan, query_PHK, key_PHK, value_PHK):
         output_gHqK = _bucket_attention(query, key, value, bucket, grouping.is_causal)
         outputs.append(output_gHqK.transpose(1, 2).flatten(0, 1))
     output_PHK = outputs[0] if len(outputs) == 1 else torch.cat(outputs)
-    return unpad_rows(output_PHK, grouping.query_padding)
+    return unpad_rows(output_PHK, plan.query_padding)
 
 
 def varlen_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping) -> Tensor:
     """Ragged attention through variable-length flash attention (CUDA, float16 or bfloat16)."""
-    assert varlen_attn is not None, "HAS_VARLEN says whether this torch has it"
-    if grouping.key_rows_index is not None:
-        key_MHK = key_MHK.index_select(0, grouping.key_rows_index)
-        value_MHK = value_MHK.index_select(0, grouping.key_rows_index)
-    query_offsets, key_offsets = grouping.cumulative_lengths
+    varlen_attn = find_varlen()
+    assert varlen_attn is not None, "asked for only where this torch has it"
+    plan = grouping.varlen_plan(query_NHK.device)
+    if plan.key_rows_M is not None:
+        key_MHK, value_MHK = (rows.index_select(0, plan.key_rows_M) for rows in (key_MHK, value_MHK))
     return varlen_attn(
         query_NHK.contiguous(),
         key_MHK.contiguous(),
         value_MHK.contiguous(),
-        query_offsets,
-        key_offsets,
-        int(grouping.query_lengths_G.max()),
-        int(grouping.key_lengths_G.max()),
+        plan.query_offsets,
+        plan.key_offsets,
+        plan.max_queries,
+        plan.max_keys,
         window_size=(-1, 0) if grouping.is_causal else (-1, -1),
     )
 
@@ -84,22 +96,23 @@ def attention_entropy(query_NHK: Tensor, key_MHK: Tensor, grouping: Grouping) ->
     Returns:
         float32 [N].
     """
-    query_PHK = pad_rows(query_NHK.float(), grouping.query_padding)
-    key_PHK = pad_rows(key_MHK.float(), grouping.key_padding)
+    plan = grouping.padded_plan(query_NHK.device)
+    query_PHK = pad_rows(query_NHK.float(), plan.query_padding)
+    key_PHK = pad_rows(key_MHK.float(), plan.key_padding)
     entropies = []
-    for bucket, query, key, _ in _split_buckets(grouping, query_PHK, key_PHK, key_PHK):
+    for bucket, query, key, _ in _split_buckets(plan, query_PHK, key_PHK, key_PHK):
         weights_gqk = _weights(query, key, bucket, grouping.is_causal).mean(1)
         entropies.append(torch.special.entr(weights_gqk).sum(-1).flatten() / math.log(2))
-    return unpad_rows(torch.cat(entropies), grouping.query_padding)
+    return unpad_rows(torch.cat(entropies), plan.query_padding)
 
 
 def _split_buckets(
-    grouping: Grouping, query_PHK: Tensor, key_PHK: Tensor, value_PHK: Tensor
+    plan: PaddedPlan, query_PHK: Tensor, key_PHK: Tensor, value_PHK: Tensor
 ) -> list[tuple[Bucket, Tensor, Tensor, Tensor]]:
     """Each bucket with its [g, H, q or k, K] views."""
     parts = []
     first_query = first_key = 0
-    for bucket in grouping.buckets:
+    for bucket in plan.buckets:
         g, n, m = bucket.n_groups, bucket.n_queries, bucket.n_keys
         query = query_PHK[first_query : first_query + g * n].unflatten(0, (g, n)).transpose(1, 2)
         key = key_PHK[first_key : first_key + g * m].unflatten(0, (g, m)).transpose(1, 2)

@@ -115,10 +115,14 @@ class ModelSettings(Settings):
         """Whether no attention looks beyond a sentence."""
         return self.context is None and self.patterns() == {"group"}
 
+    @property
+    def attentions(self) -> dict[Literal["encoder", "decoder", "cross"], AttentionSettings]:
+        """The three attentions by their place."""
+        return {"encoder": self.encoder_attention, "decoder": self.decoder_attention, "cross": self.cross_attention}
+
     def patterns(self) -> set[str]:
         """Patterns that occur in any of the three attentions."""
-        attentions = (self.encoder_attention, self.decoder_attention, self.cross_attention)
-        return set().union(*(attention.patterns() for attention in attentions))
+        return set().union(*(attention.patterns() for attention in self.attentions.values()))
 
     @model_validator(mode="after")
     def _check(self) -> Self:

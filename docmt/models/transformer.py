@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from docmt.models.context import ContextEncoder
 from docmt.models.layers import Attention, DecoderLayer, EncoderLayer
-from docmt.models.layout import Layout
-from docmt.models.settings import ModelSettings
+from docmt.models.layout import Layout, Side
+from docmt.models.settings import ModelSettings, Positions
 
 
 class Transformer(nn.Module):
@@ -54,29 +54,36 @@ class Transformer(nn.Module):
 
     def encode(self, src_tokens_S: Tensor, layout: Layout) -> Tensor:
         """Encoder states [S, D] of int64 token ids [S]."""
-        hidden_SD = embedded_SD = self.embed(src_tokens_S, layout.positions("src"))
+        hidden_SD = embedded_SD = self._embed(src_tokens_S, layout, "src")
         for layer in self.encoder:
             hidden_SD = layer(hidden_SD, partial(layout.grouping, "encoder"))
         settings = self.settings.context
         if self.context is None or settings is None or layout.context == "none":
             return hidden_SD
         if settings.positions == "instance":
-            embedded_SD = self.embed(src_tokens_S, layout.positions("src", within="instance"))
+            embedded_SD = self._embed(src_tokens_S, layout, "src", within="instance")
         return self.context(embedded_SD, hidden_SD, self.encoder_layers, layout)
 
     def decode(self, tgt_inputs_N: Tensor, memory_SD: Tensor, layout: Layout) -> Tensor:
         """Decoder states [N, D] of int64 token ids [N]."""
-        hidden_ND = self.embed(tgt_inputs_N, layout.positions("tgt"))
+        hidden_ND = self._embed(tgt_inputs_N, layout, "tgt")
         for layer in self.decoder:
             hidden_ND = layer(
                 hidden_ND, memory_SD, partial(layout.grouping, "decoder"), partial(layout.grouping, "cross")
             )
         return hidden_ND
 
-    def embed(self, tokens_N: Tensor, positions_N: Tensor) -> Tensor:
-        """Scaled embeddings plus positions, with dropout; [N, D]."""
+    def _embed(self, tokens_N: Tensor, layout: Layout, side: Side, *, within: Positions | None = None) -> Tensor:
+        positions_N = layout.positions(side, tokens_N.device, within=within)
+        return self.embed(tokens_N, positions_N, n_positions=layout.n_positions(side, within=within))
+
+    def embed(self, tokens_N: Tensor, positions_N: Tensor, *, n_positions: int) -> Tensor:
+        """Scaled embeddings plus positions, with dropout; [N, D].
+
+        The positions are below `n_positions`; reading the highest one back would make a GPU wait.
+        """
         width = self.settings.width
-        table_TD = sinusoids(int(positions_N.max()) + 1 if len(positions_N) else 0, width, device=tokens_N.device)
+        table_TD = sinusoids(n_positions, width, device=tokens_N.device)
         hidden_ND = self.embedding(tokens_N) * math.sqrt(width)
         hidden_ND = hidden_ND + table_TD[positions_N].to(hidden_ND.dtype)
         return F.dropout(hidden_ND, self.settings.dropout, self.training)

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 
 from docmt.discourse.dependencies import NO_HEAD, number_through
 from docmt.models.grouping import Grouping
@@ -102,7 +101,6 @@ def related_grouping(
     query_lengths_U: np.ndarray,
     key_lengths_U: np.ndarray,
     is_causal: bool,
-    device: torch.device,
 ) -> Grouping:
     """Each group sees its units and those that they are related to (RST-Transformer, Eq. 7).
 
@@ -112,7 +110,6 @@ def related_grouping(
         query_lengths_U: int64, queries of each unit.
         key_lengths_U: int64, keys of each unit.
         is_causal: whether a query sees only earlier related units, and only earlier items of its group.
-        device: where the index tensors go.
     """
     n_units = len(heads_U)
     children = np.flatnonzero(heads_U >= 0)
@@ -127,5 +124,4 @@ def related_grouping(
         query_lengths_G=np.add.reduceat(query_lengths_U, np.flatnonzero(np.diff(groups_U, prepend=-1))),
         key_lengths_U=key_lengths_U,
         is_causal=is_causal,
-        device=device,
     )

@@ -17,9 +17,7 @@ def see_window(layout: Layout, slot: Slot, *, n_before: int | None = None) -> Gr
     ends = lengths.cumsum()
     first_G = layout.first_sentences(layout.settings.window_sentences if n_before is None else n_before)
     starts = (ends - lengths)[first_G]
-    return Grouping.of_ranges(
-        layout.sentence_lengths(query_side), starts, ends - starts, is_causal=slot == "decoder", device=layout.device
-    )
+    return Grouping.of_ranges(layout.sentence_lengths(query_side), starts, ends - starts, is_causal=slot == "decoder")
 
 
 def see_instance(layout: Layout, slot: Slot) -> Grouping:
@@ -31,7 +29,6 @@ def see_instance(layout: Layout, slot: Slot) -> Grouping:
         keys.cumsum() - keys,
         keys,
         is_causal=slot == "decoder",
-        device=layout.device,
     )
 
 
@@ -51,5 +48,4 @@ def see_related(layout: Layout, slot: Slot) -> Grouping:
         query_lengths_U=queries,
         key_lengths_U=keys,
         is_causal=slot == "decoder",
-        device=layout.device,
     )

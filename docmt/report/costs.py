@@ -40,6 +40,8 @@ class JobFacts(BaseModel):
 
     device: str
     n_devices: int
+    n_nodes: int = 1
+    cpu_seconds: float | None = None
     sessions: list[SessionRecord] = []
 
     @property
@@ -61,7 +63,7 @@ class JobCost:
         stage, rule, name: the job; the name is that of its benchmark.
         seconds: wall time of the last attempt.
         cpu_seconds: processor time of the last attempt; NaN when it was too short to be measured.
-        peak_mib: largest resident memory in MiB, all processes together; NaN as above.
+        peak_mib: largest resident memory in MiB, all processes together; NaN as above, and on several nodes.
         earlier_seconds: wall time of earlier sessions, of a training that was resumed.
         n_gpus: GPUs that it computed on; 0 for the CPU.
         lacks_facts: whether a job that should have recorded its device has not.
@@ -111,14 +113,17 @@ def read_costs(
             continue
         source = _facts_path(rule, name, run_folders or {})
         facts = read_job_facts(source) if source else None
+        cpu_seconds, peak_mib = sum(row["cpu_time"] for row in rows), max(row["max_rss"] for row in rows)
+        if facts is not None and facts.n_nodes > 1:  # Snakemake only sees the `srun` that started its processes
+            cpu_seconds, peak_mib = facts.cpu_seconds or math.nan, math.nan
         costs.append(
             JobCost(
                 stage=stage_of(rule, stages),
                 rule=rule,
                 name=name,
                 seconds=sum(row["s"] for row in rows),
-                cpu_seconds=sum(row["cpu_time"] for row in rows),
-                peak_mib=max(row["max_rss"] for row in rows),
+                cpu_seconds=cpu_seconds,
+                peak_mib=peak_mib,
                 earlier_seconds=facts.earlier_seconds if facts else 0.0,
                 n_gpus=facts.n_gpus if facts else 0,
                 lacks_facts=rule in RECORDS and facts is None,

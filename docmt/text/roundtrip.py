@@ -1,5 +1,6 @@
 """Measuring how many lines are restored exactly from subwords, and why the others are not."""
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable
 from difflib import SequenceMatcher
@@ -7,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from docmt.errors import UserError
-from docmt.files import read_lines
+from docmt.files import iterate_lines
 from docmt.logs import progress
 from docmt.provenance import describe
 from docmt.text.pipeline import TextPipeline
@@ -98,7 +99,7 @@ def measure_files(pipeline: TextPipeline, inputs: Iterable[str]) -> dict[str, An
         files.setdefault(lang, []).append(Path(name))
     results = {}
     for lang, paths in files.items():
-        lines = [line for path in paths for line in read_lines(path)]
+        lines = itertools.chain.from_iterable(map(iterate_lines, paths))
         results[lang] = measure_roundtrip(
             pipeline, progress(lines, label=f"round trip {lang}", unit="lines"), lang=lang
         )

@@ -13,8 +13,6 @@ never mistaken for a mark. Without the marks, the tokens are exactly those of Mo
 import re
 from collections.abc import Sequence
 
-from sacremoses.corpus import Perluniprops
-
 JOINER = "@"
 BLANK = "▁"
 
@@ -36,7 +34,8 @@ _ESCAPE_TABLE = str.maketrans(ESCAPES)
 _UNESCAPES = {escape: character for character, escape in ESCAPES.items()}
 _ESCAPED = re.compile("|".join(map(re.escape, _UNESCAPES)))
 
-_CURRENCY = re.escape("".join(Perluniprops().chars("IsSc")))
+_CURRENCY = re.escape("$¢£¤¥֏؋৲৳৻૱௹฿៛₠₡₢₣₤₥₦₧₨₩₪₫€₭₮₯₰₱₲₳₴₵₶₷₸₹₺₻₼₽꠸﷼﹩＄￠￡￥￦")
+"""The currency signs of Moses, which does not know the newest ones. (Importing sacremoses takes 0.4 seconds.)"""
 _JOINS_RIGHT = re.compile(rf"[{_CURRENCY}(\[{{¿¡]+")
 _JOINS_LEFT = re.compile(r"[,.?!:;\\%}\])]+|…")
 _FRENCH_SPACED = re.compile(r"[?!:;%]")

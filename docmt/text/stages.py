@@ -1,61 +1,62 @@
 """The text stages on files: each input line gives one output line."""
 
 import functools
+import itertools
 import logging
-import multiprocessing
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from docmt.errors import UserError
-from docmt.files import read_lines, write_lines
+from docmt.files import count_lines, iterate_lines, write_lines
 from docmt.logs import progress
+from docmt.processes import map_chunks
 from docmt.text.pipeline import TextPipeline
 from docmt.text.settings import TextSettings
 from docmt.text.subwords import Subwords, learn_codes, read_codes, write_codes
 from docmt.text.tokenizer import check_language, get_tokenizer
-from docmt.text.truecaser import Truecaser
+from docmt.text.truecaser import Truecaser, count_forms
 from docmt.text.vocabulary import Vocabulary, extra_specials
 
 log = logging.getLogger(__name__)
 
 CHUNK_LINES = 1000
 
-_function: Callable[[str], str]
 
-
-def map_lines(function: Callable[[str], str], lines: Sequence[str], *, jobs: int, label: str) -> Iterator[str]:
-    """Apply a function to each line, in order.
+def map_lines(
+    function: Callable[[str], str], lines: Iterable[str], *, jobs: int, label: str, total: int | None = None
+) -> Iterator[str]:
+    """Apply a function to each line, in order; lines are read as they are needed.
 
     With one job, no process is started; with more, the function must be picklable. The result does not depend on their
-    number. Raises UserError when it is below 1.
+    number. `total` is the number of lines, where it is known. Raises UserError when `jobs` is below 1.
     """
-    if jobs < 1:
-        raise UserError(f"--jobs {jobs}: must be at least 1")
-    if jobs == 1 or len(lines) <= CHUNK_LINES:
-        yield from map(function, progress(lines, label=label, unit="lines"))
-        return
-    chunks = [lines[start : start + CHUNK_LINES] for start in range(0, len(lines), CHUNK_LINES)]
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_set_function, initargs=(function,)) as pool:
-        for done in progress(pool.map(_apply, chunks), label=label, unit=f"× {CHUNK_LINES} lines", total=len(chunks)):
-            yield from done
+    chunks = map_chunks(functools.partial(_map, function), lines, size=CHUNK_LINES, jobs=jobs)
+    return progress(itertools.chain.from_iterable(chunks), label=label, unit="lines", total=total)
 
 
-def _set_function(function: Callable[[str], str]) -> None:
-    global _function
-    _function = function
+def _map(function: Callable[[str], str], lines: list[str]) -> list[str]:
+    return list(map(function, lines))
 
 
-def _apply(lines: Sequence[str]) -> list[str]:
-    return [_function(line) for line in lines]
+def _map_file(function: Callable[[str], str], source: Path, target: Path, *, jobs: int, label: str) -> None:
+    """Write what a function makes of each line of a file."""
+    lines = map_lines(function, iterate_lines(source), jobs=jobs, label=label, total=count_lines(source))
+    write_lines(target, lines)
+
+
+def _read(sources: Sequence[Path], *, label: str) -> Iterator[str]:
+    """The lines of several files, one at a time, with a progress bar."""
+    counts = [count for source in sources if (count := count_lines(source)) is not None]
+    total = sum(counts) if len(counts) == len(sources) else None
+    return progress(itertools.chain.from_iterable(map(iterate_lines, sources)), label=label, unit="lines", total=total)
 
 
 def tokenize_file(source: Path, target: Path, *, lang: str, settings: TextSettings, jobs: int = 1) -> None:
     """Normalize and tokenize a file. Raises UserError when the language is unknown or the file is bad."""
     check_language(lang)
     function = functools.partial(tokenize_line, lang=lang, normalize=settings.normalise, lowercase=settings.lowercase)
-    write_lines(target, map_lines(function, read_lines(source), jobs=jobs, label=f"tokenize {lang}"))
+    _map_file(function, source, target, jobs=jobs, label=f"tokenize {lang}")
 
 
 def tokenize_line(line: str, *, lang: str, normalize: bool, lowercase: bool) -> str:
@@ -63,22 +64,28 @@ def tokenize_line(line: str, *, lang: str, normalize: bool, lowercase: bool) -> 
     return " ".join(get_tokenizer(lang, normalize=normalize, lowercase=lowercase).tokenize(line))
 
 
-def learn_truecaser_file(sources: Sequence[Path], target: Path, *, settings: TextSettings) -> None:
+def learn_truecaser_file(sources: Sequence[Path], target: Path, *, settings: TextSettings, jobs: int = 1) -> None:
     """Learn a truecaser on all tokenized files together; if `truecase` is false, one that changes nothing."""
-    lines = [line for source in sources for line in read_lines(source)]
     if not settings.truecase:
         log.info("truecase is false: the truecaser changes nothing")
         Truecaser(None).save(target)
         return
-    truecaser = Truecaser.learn(line.split(" ") for line in progress(lines, label="learn truecaser", unit="lines"))
+    forms: Counter[str] = Counter()
+    for counted in map_chunks(_count_forms, _read(sources, label="learn truecaser"), size=CHUNK_LINES, jobs=jobs):
+        forms.update(counted)
+    truecaser = Truecaser.of_forms(forms)
     log.info("%d words are written in lower case inside sentences", len(truecaser.words or ()))
     truecaser.save(target)
+
+
+def _count_forms(lines: list[str]) -> Counter[str]:
+    return count_forms(line.split(" ") for line in lines)
 
 
 def truecase_file(source: Path, target: Path, *, model: Path, jobs: int = 1) -> None:
     """Truecase a tokenized file."""
     function = functools.partial(_truecase_line, truecaser=Truecaser.load(model))
-    write_lines(target, map_lines(function, read_lines(source), jobs=jobs, label="truecase"))
+    _map_file(function, source, target, jobs=jobs, label="truecase")
 
 
 def _truecase_line(line: str, *, truecaser: Truecaser) -> str:
@@ -87,7 +94,7 @@ def _truecase_line(line: str, *, truecaser: Truecaser) -> str:
 
 def learn_bpe_file(sources: Sequence[Path], target: Path, *, settings: TextSettings) -> None:
     """Learn BPE merges on all files together. Raises UserError when they have no text."""
-    lines = [line for source in sources for line in read_lines(source)]
+    lines = _read(sources, label="count words")
     codes = learn_codes(lines, merges=settings.bpe_merges, min_frequency=settings.bpe_min_frequency)
     n_merges = codes.count("\n") - 1
     if n_merges < settings.bpe_merges:
@@ -98,7 +105,7 @@ def learn_bpe_file(sources: Sequence[Path], target: Path, *, settings: TextSetti
 def apply_bpe_file(source: Path, target: Path, *, codes: Path, jobs: int = 1) -> None:
     """Split a tokenized file into subwords."""
     function = functools.partial(_split_line, subwords=Subwords(read_codes(codes)))
-    write_lines(target, map_lines(function, read_lines(source), jobs=jobs, label="apply BPE"))
+    _map_file(function, source, target, jobs=jobs, label="apply BPE")
 
 
 def _split_line(line: str, *, subwords: Subwords) -> str:
@@ -112,8 +119,7 @@ def learn_vocabulary_file(sources: Sequence[Path], target: Path, *, tags: Sequen
     UserError when the files have no text, or a language code is malformed.
     """
     extras = extra_specials(tags) if tags else ()
-    lines = (line for source in sources for line in read_lines(source))
-    sentences = (line.split() for line in progress(lines, label="vocabulary", unit="lines"))
+    sentences = map(str.split, _read(sources, label="vocabulary"))
     vocabulary = Vocabulary.from_sentences(sentences, extras=extras)
     if not any(vocabulary.counts):
         raise UserError(f"no text to learn a vocabulary from: {', '.join(map(str, sources))}")
@@ -137,5 +143,5 @@ def pack_pipeline(
 
 def restore_file(source: Path, target: Path, *, pipeline: TextPipeline, lang: str) -> None:
     """Restore sentences from a file of subwords."""
-    lines = progress(read_lines(source), label=f"restore {lang}", unit="lines")
+    lines = _read([source], label=f"restore {lang}")
     write_lines(target, (pipeline.restore(line.split(), lang=lang) for line in lines))

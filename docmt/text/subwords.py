@@ -3,7 +3,7 @@
 import contextlib
 import io
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from subword_nmt.apply_bpe import BPE
@@ -15,6 +15,9 @@ from docmt.files import atomic_writer, read_text
 SEPARATOR = "@@"
 HEADER = "#version: 0.2"
 
+MAX_CACHED_WORDS = 1 << 18
+"""The library remembers the pieces of each word; the words of a large corpus would take gigabytes."""
+
 _NO_MERGE = "\uffff \uffff"
 """A merge of a character that never occurs, because the library needs at least one merge."""
 
@@ -24,17 +27,26 @@ def learn_codes(sentences: Iterable[str], *, merges: int, min_frequency: int) ->
 
     Raises UserError when there is no text.
     """
-    lines = list(sentences)
-    words = {word for line in lines for word in line.split(" ") if word}
-    if not words:
-        raise UserError("no text to learn BPE merges from: the training text is empty")
-    if all(len(word) == 1 for word in words):
-        return HEADER + "\n"
+    longest = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal longest
+        for line in sentences:
+            if longest < 2:
+                longest = max(longest, *map(len, line.split(" ")))
+            yield line
+
     codes = io.StringIO()
     # The library draws a progress bar and writes remarks even if standard error is not a terminal.
     messages = contextlib.nullcontext() if sys.stderr.isatty() else contextlib.redirect_stderr(io.StringIO())
-    with messages:
-        learn_bpe(lines, codes, merges, min_frequency=min_frequency)
+    try:
+        with messages:
+            learn_bpe(lines(), codes, merges, min_frequency=min_frequency)
+    except ValueError:  # the library fails if no word has two characters
+        if longest > 1:
+            raise
+    if not longest:
+        raise UserError("no text to learn BPE merges from: the training text is empty")
     return codes.getvalue()
 
 
@@ -63,6 +75,8 @@ class Subwords:
 
     def split(self, tokens: list[str]) -> list[str]:
         """Split tokens into subwords."""
+        if len(self._bpe.cache) > MAX_CACHED_WORDS:
+            self._bpe.cache.clear()
         return self._bpe.segment_tokens(tokens)
 
 

@@ -3,16 +3,15 @@
 import functools
 import logging
 import re
-from typing import cast
-
-from sacremoses import MosesPunctNormalizer, MosesTokenizer
-from sacremoses.tokenize import nonbreaking_prefixes
+from collections.abc import Callable
+from functools import cached_property
 
 from docmt.errors import UserError
 from docmt.settings import nearest
 from docmt.text.spacing import BLANK, Spacing, split_marks, unescape
 
-LANGUAGES = frozenset(nonbreaking_prefixes.available_langs.values())
+_CODES = "as bn ca cs de el en es et fi fr ga gu hi hu is it kn lt lv ml mni mr nl or pa pl pt ro ru sk sl sv ta tdt te"
+LANGUAGES = frozenset([*_CODES.split(), "yue", "zh"])
 """Codes of the languages for which the Moses tokenizer has rules, and `zh`."""
 
 _WHITE_SPACE = re.compile(r"\s+")
@@ -35,16 +34,29 @@ class Tokenizer:
     """Tokenizes and detokenizes lines of one language.
 
     The tokens are those of Moses (or jieba), escaped, with marks for spaces that cannot be guessed: see
-    `docmt.text.spacing`. A token has no white space.
+    `docmt.text.spacing`. A token has no white space. What splits text is loaded when it is first needed: commands that
+    only detokenize start faster.
     """
 
     def __init__(self, lang: str, *, normalize: bool = False, lowercase: bool = False) -> None:
         """Raises UserError when the language is unknown."""
         self.lang = check_language(lang)
-        self._normalizer = MosesPunctNormalizer(lang) if normalize else None
-        self._lowercase = lowercase
-        self._split = _jieba_words if lang == "zh" else _Moses(lang).words
+        self._normalize, self._lowercase = normalize, lowercase
         self._spacing = Spacing(lang)
+
+    @cached_property
+    def _split(self) -> Callable[[str], list[str]]:
+        if self.lang == "zh":
+            return _jieba_words
+        from docmt.text.moses import Moses
+
+        return Moses(self.lang).words
+
+    @cached_property
+    def _normalized(self) -> Callable[[str], str]:
+        from sacremoses import MosesPunctNormalizer
+
+        return MosesPunctNormalizer(self.lang).normalize
 
     def normalize(self, line: str) -> str:
         """The line that detokenization can restore: cleaned, and normalized and lowercased if so set."""
@@ -53,7 +65,7 @@ class Tokenizer:
 
     def _clean(self, line: str) -> str:
         text = clean(line)
-        return clean(self._normalizer.normalize(text)) if self._normalizer else text
+        return clean(self._normalized(text)) if self._normalize else text
 
     def tokenize(self, line: str) -> list[str]:
         """The marked tokens of a line; none for an empty line."""
@@ -101,25 +113,6 @@ def _gaps(text: str, words: list[str]) -> list[bool] | None:
         position += len(word)
         glued.append(not has_blank)
     return glued if position == len(text) else None
-
-
-class _Moses(MosesTokenizer):
-    """The Moses tokenizer with faster lookups: the original builds sets of 100,000 letters for each full stop."""
-
-    def __init__(self, lang: str) -> None:
-        super().__init__(lang)
-        self._alphabetic = frozenset(self.IsAlpha)
-        self._lower = frozenset(self.IsLower)
-
-    def isanyalpha(self, text: str) -> bool:
-        return not self._alphabetic.isdisjoint(text)
-
-    def islower(self, text: str) -> bool:
-        return self._lower.issuperset(text)
-
-    def words(self, text: str) -> list[str]:
-        """Plain tokens, neither escaped nor split at hyphens within words."""
-        return cast("list[str]", self.tokenize(text, escape=False))  # a str only with return_str
 
 
 def _jieba_words(text: str) -> list[str]:

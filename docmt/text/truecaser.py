@@ -9,21 +9,17 @@ most frequent form. It is applied more carefully than in Moses, so that `restore
   not capitalize it.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
-
-from sacremoses import MosesTruecaser
 
 from docmt.errors import UserError
 from docmt.files import read_json, write_json
 from docmt.text.spacing import BLANK, JOINER, split_marks
 from docmt.text.tokenizer import plain_tokens
 
-_BEFORE_FIRST_WORD = frozenset(
-    [*MosesTruecaser().DELAYED_SENT_START, "&#91;", "&#93;", *"„“”‚‘’«»‹›¿¡", BLANK],
-)
+_BEFORE_FIRST_WORD = frozenset(["(", "[", '"', "'", "&apos;", "&quot;", "&#91;", "&#93;", *"„“”‚‘’«»‹›¿¡", BLANK])
 """Tokens that can precede the first word of a line: those of Moses, and typographic quotes."""
 
 
@@ -40,12 +36,17 @@ class Truecaser:
     @classmethod
     def learn(cls, sentences: Iterable[list[str]]) -> Self:
         """Learn from the forms of words in tokenized sentences, as Moses does."""
-        moses = MosesTruecaser()
-        forms: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        for tokens in sentences:
-            for lower, form, weight in moses.learn_truecase_weights(plain_tokens(tokens)):
-                forms[lower][form] += weight
-        return cls(lower for lower, counts in forms.items() if counts.most_common(1)[0][0] == lower)
+        return cls.of_forms(count_forms(sentences))
+
+    @classmethod
+    def of_forms(cls, forms: Mapping[str, int]) -> Self:
+        """Learn from how often each form of a word occurs inside sentences; of equal counts, the first one wins."""
+        best: dict[str, str] = {}
+        for form, count in forms.items():
+            lower = form.lower()
+            if lower not in best or count > forms[best[lower]]:
+                best[lower] = form
+        return cls(lower for lower, form in best.items() if form == lower)
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -72,6 +73,16 @@ class Truecaser:
         if lower not in self.words or _capitalize(lower) != core:
             return tokens
         return [*tokens[:i], JOINER * left + lower + JOINER * right, *tokens[i + 1 :]]
+
+
+def count_forms(sentences: Iterable[list[str]]) -> Counter[str]:
+    """Count how the words of tokenized sentences are written where they do not begin a sentence."""
+    from sacremoses import MosesTruecaser
+
+    moses = MosesTruecaser()
+    return Counter(
+        form for tokens in sentences for _, form, _ in moses.learn_truecase_weights(plain_tokens(tokens))
+    )  # every weight is 1: Moses can weigh first words, but by default leaves them out
 
 
 def restore_case(tokens: list[str]) -> list[str]:

@@ -2,6 +2,8 @@
 
 Everything here is a function of (seed, epoch, position): resuming needs no hidden state, and what an update reads and
 drops does not depend on the number of devices.
+
+Shape letters: B instances of an update, M those that one device reads, S and N their source tokens and decoder inputs.
 """
 
 import heapq
@@ -11,8 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from docmt import batching
-from docmt.instances.storage import InstanceSet
+from docmt.instances.storage import InstanceSet, expand_ranges, offsets_of
 from docmt.models.batch import Batch
 from docmt.models.settings import ModelSettings
 from docmt.text.vocabulary import MASK, N_SPECIALS
@@ -26,8 +27,13 @@ def fill_batches(order: np.ndarray, tokens: np.ndarray, max_tokens: int) -> list
 
     Tokens are packed, so the instances of a batch need not have similar lengths: the order can be fully random.
     """
-    batches = batching.fill_batches(order.tolist(), max_tokens, cost=lambda instance: int(tokens[instance]))
-    return [np.array(batch) for batch in batches]
+    ends = np.cumsum(tokens[order])
+    batches, first, before = [], 0, 0
+    while first < len(order):
+        last = max(first + 1, int(np.searchsorted(ends, before + max_tokens, side="right")))
+        batches.append(order[first:last])
+        first, before = last, ends[last - 1]
+    return batches
 
 
 def training_batches(
@@ -61,24 +67,35 @@ def balance(instances: np.ndarray, tokens: np.ndarray, n_parts: int) -> list[np.
 
 
 def share_update(
-    batches: Sequence[np.ndarray], tokens: np.ndarray, *, n_ranks: int, turn: int, max_tokens: int
-) -> list[list[np.ndarray]]:
-    """Share the batches of one update among devices.
+    batches: Sequence[np.ndarray],
+    tokens: np.ndarray,
+    *,
+    n_ranks: int,
+    rank: int,
+    turn: int,
+    max_tokens: int,
+    device_tokens: int | None = None,
+) -> list[np.ndarray]:
+    """Share the batches of one update among devices, and cut a share into what the device computes at once.
 
     Args:
-        batches: as drawn; a single device reads exactly these.
+        batches: as drawn.
         tokens: of each instance of the set.
         n_ranks: number of devices.
+        rank: the device whose share is asked for.
         turn: position of the update; the lightest share goes to a different device each time.
-        max_tokens: of a batch on a device; a larger instance forms a batch alone.
+        max_tokens: of a batch as drawn; a larger instance forms a batch alone.
+        device_tokens: most tokens that a device computes at once; None means `max_tokens`.
 
     Returns:
-        The batches of each device: every instance once, about equal tokens. A device without instances has no batch.
+        The batches of a device. Over all devices, every instance occurs once, and tokens are about equal. A device
+        without instances has no batch; a single device that computes `max_tokens` at once reads the batches as drawn.
     """
-    if n_ranks == 1:
-        return [list(batches)]
+    device_tokens = device_tokens or max_tokens
+    if n_ranks == 1 and device_tokens == max_tokens:
+        return list(batches)
     parts = balance(np.concatenate(batches), tokens, n_ranks)
-    return [_cut(parts[(rank + turn) % n_ranks], tokens, max_tokens) for rank in range(n_ranks)]
+    return _cut(parts[(rank + turn) % n_ranks], tokens, device_tokens)
 
 
 def _cut(instances: np.ndarray, tokens: np.ndarray, max_tokens: int) -> list[np.ndarray]:
@@ -91,12 +108,11 @@ def _cut(instances: np.ndarray, tokens: np.ndarray, max_tokens: int) -> list[np.
     return [instances[i : i + 1] for i in range(len(instances))]
 
 
-def idle_share(updates: Sequence[Sequence[np.ndarray]], tokens: np.ndarray, *, n_ranks: int, max_tokens: int) -> float:
+def idle_share(updates: Sequence[Sequence[np.ndarray]], tokens: np.ndarray, *, n_ranks: int) -> float:
     """The share of time that devices wait for the busiest one, if time is proportional to tokens."""
     loads = np.zeros((len(updates), n_ranks))
     for position, batches in enumerate(updates):
-        shares = share_update(batches, tokens, n_ranks=n_ranks, turn=position, max_tokens=max_tokens)
-        loads[position] = [sum(tokens[batch].sum() for batch in share) for share in shares]
+        loads[position] = [tokens[part].sum() for part in balance(np.concatenate(batches), tokens, n_ranks)]
     return float(1 - loads.mean(1).sum() / loads.max(1).sum())
 
 
@@ -104,40 +120,79 @@ def n_inputs(
     instance_set: InstanceSet, instances: np.ndarray, settings: ModelSettings
 ) -> tuple[np.ndarray, np.ndarray]:
     """Count source tokens and decoder inputs (= labels) of each instance, as a model reads them; both int64."""
-    first, last = instance_set.instances[instances], instance_set.instances[instances + 1]
-    src = instance_set.src_offsets[last] - instance_set.src_offsets[first]
-    tgt = instance_set.tgt_offsets[last] - instance_set.tgt_offsets[first]
+    bounds, src_offsets, tgt_offsets = map(
+        np.asarray, (instance_set.instances, instance_set.src_offsets, instance_set.tgt_offsets)
+    )
+    first, last = bounds[instances], bounds[instances + 1]
+    src = src_offsets[last] - src_offsets[first]
+    tgt = tgt_offsets[last] - tgt_offsets[first]
     return src, tgt if settings.target_stream == "free" else tgt - (last - first)
 
 
 @dataclass(frozen=True)
 class Draws:
-    """Random numbers of one instance in one update, uniform in [0, 1); numbers below a probability mean dropping.
+    """Random numbers of instances in one update, uniform in [0, 1); numbers below a probability mean dropping.
 
     Attributes:
-        src: float64 [source tokens].
-        tgt: float64 [decoder inputs].
-        tree: for the trees of the instance.
+        src: float64 [S].
+        tgt: float64 [N].
+        trees: float64 [M], for the trees of each instance.
+        src_counts, tgt_counts: int64 [M], how many of `src` and `tgt` belong to each instance.
     """
 
     src: np.ndarray
     tgt: np.ndarray
-    tree: float
+    trees: np.ndarray
+    src_counts: np.ndarray
+    tgt_counts: np.ndarray
+
+    def take(self, rows: np.ndarray) -> "Draws":
+        """The numbers of some of the instances, in the given order."""
+
+        def numbers(flat: np.ndarray, counts: np.ndarray) -> np.ndarray:
+            return flat[expand_ranges((np.cumsum(counts) - counts)[rows], counts[rows])]
+
+        return Draws(
+            numbers(self.src, self.src_counts),
+            numbers(self.tgt, self.tgt_counts),
+            self.trees[rows],
+            self.src_counts[rows],
+            self.tgt_counts[rows],
+        )
+
+    @classmethod
+    def join(cls, draws: Sequence["Draws"]) -> "Draws":
+        """The numbers of all instances of several draws."""
+        names = ("src", "tgt", "trees", "src_counts", "tgt_counts")
+        return cls(*(np.concatenate([getattr(each, name) for each in draws]) for name in names))
 
 
-def draw(
-    instance_set: InstanceSet, instances: np.ndarray, settings: ModelSettings, *, seed: tuple[int, ...]
-) -> dict[int, Draws]:
-    """Draw the numbers of each instance of a batch, whichever devices will read its instances."""
-    counts = n_inputs(instance_set, instances, settings)
-    generator = np.random.default_rng(seed)
-    src, tgt = (np.split(generator.random(count.sum()), np.cumsum(count)[:-1]) for count in counts)
-    trees = np.random.default_rng((*seed, TREES)).random(len(instances))
-    drawn = map(Draws, src, tgt, trees.tolist())
-    return dict(zip(instances.tolist(), drawn, strict=True))
+def draw(src_counts: np.ndarray, tgt_counts: np.ndarray, chosen: np.ndarray, *, seed: tuple[int, ...]) -> Draws:
+    """Draw the numbers of some instances of a batch; those of an instance do not depend on which others are chosen.
+
+    Args:
+        src_counts: int64, how many numbers the source tokens of each instance of the batch need (see `n_inputs`).
+        tgt_counts: int64, the same for decoder inputs.
+        chosen: int64 [M], increasing rows of these.
+        seed: of the batch.
+    """
+    bits = np.random.PCG64(seed)
+    generator, drawn = np.random.Generator(bits), 0
+    offsets = offsets_of(np.concatenate((src_counts, tgt_counts)))
+    rows = np.concatenate((chosen, len(src_counts) + chosen))
+    numbers = []
+    for run in np.split(rows, np.flatnonzero(np.diff(rows) != 1) + 1) if len(rows) else []:
+        first, last = int(offsets[run[0]]), int(offsets[run[-1] + 1])
+        bits.advance(first - drawn)
+        numbers.append(generator.random(last - first))
+        drawn = last
+    src_counts, tgt_counts = src_counts[chosen], tgt_counts[chosen]
+    src, tgt = np.split(np.concatenate([*numbers, np.zeros(0)]), [int(src_counts.sum())])
+    trees = np.random.default_rng((*seed, TREES)).random(int(chosen[-1]) + 1 if len(chosen) else 0)[chosen]
+    return Draws(src, tgt, trees, src_counts, tgt_counts)
 
 
-def drop_words(batch: Batch, draws: Sequence[Draws], *, probability: float, n_specials: int = N_SPECIALS) -> Batch:
+def drop_words(batch: Batch, draws: Draws, *, probability: float, n_specials: int = N_SPECIALS) -> Batch:
     """Replace source and target input words by `<mask>` (word dropout, Appendix C.1); marks and labels stay.
 
     The draws are those of the instances of the batch, in order. Ids below `n_specials` are not words.
@@ -145,14 +200,14 @@ def drop_words(batch: Batch, draws: Sequence[Draws], *, probability: float, n_sp
     if probability == 0:
         return batch
 
-    def drop(tokens: torch.Tensor, numbers: list[np.ndarray]) -> torch.Tensor:
-        chosen = torch.from_numpy(np.concatenate(numbers) < probability).to(tokens.device)
+    def drop(tokens: torch.Tensor, numbers: np.ndarray) -> torch.Tensor:
+        chosen = torch.from_numpy(numbers < probability)
         return tokens.masked_fill(chosen & (tokens >= n_specials), MASK)
 
     return replace(
         batch,
-        src_tokens_S=drop(batch.src_tokens_S, [numbers.src for numbers in draws]),
-        tgt_inputs_N=drop(batch.tgt_inputs_N, [numbers.tgt for numbers in draws]),
+        src_tokens_S=drop(batch.src_tokens_S, draws.src),
+        tgt_inputs_N=drop(batch.tgt_inputs_N, draws.tgt),
     )
 
 

@@ -15,6 +15,10 @@ log = logging.getLogger(__name__)
 PROMISES = ("CUDA_VISIBLE_DEVICES", "SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS")
 """Variables that indicate that GPUs were allocated to the process."""
 
+ALLOCATOR_VARIABLES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
+"""Settings of torch's allocator, under the name that all versions read and under the newer one."""
+CAPABILITY_WITH_BFLOAT16 = (8, 0)
+"""The first compute capability with bfloat16, TF32 and flash attention (Ampere)."""
 MIN_WIDTH_FOR_BFLOAT16 = 256
 """On a CPU, narrower models lose more time to conversion than they gain (docs/experiments/performance.md)."""
 
@@ -26,36 +30,49 @@ def make_fabric(
     width: int,
     devices: int = 1,
     nodes: int = 1,
-    may_skip_parameters: bool = False,
 ) -> Fabric:
     """Set up devices (`devices` per node) and precision, and connect the processes of all devices.
 
-    `may_skip_parameters` says whether some batches leave some parameters without a gradient. Raises UserError when the
-    visible devices are not those requested.
+    Raises UserError when the visible devices are not those requested.
     """
     is_gpu = _choose_gpu(accelerator, devices)
+    if is_gpu:
+        # Before CUDA starts. Segments that grow leave no gaps between batches of different sizes.
+        if not any(name in os.environ for name in ALLOCATOR_VARIABLES):
+            os.environ[ALLOCATOR_VARIABLES[0]] = "expandable_segments:True"
+        torch.backends.cuda.matmul.allow_tf32 = precision != "float32"
     fabric = Fabric(
         accelerator="cuda" if is_gpu else "cpu",
         devices=devices,
         num_nodes=nodes,
-        strategy=DDPStrategy(find_unused_parameters=may_skip_parameters) if devices * nodes > 1 else "auto",
+        strategy=DDPStrategy(gradient_as_bucket_view=True) if devices * nodes > 1 else "auto",
         precision="bf16-mixed" if uses_bfloat16(precision, is_gpu=is_gpu, width=width) else "32-true",
         # Explicit, since Lightning would assume that srun started any process in a Slurm job for it.
         plugins=[LightningEnvironment()],
     )
     if devices * nodes > 1:
-        logging.getLogger("lightning.fabric").setLevel(logging.WARNING)
+        for name in ("lightning", "lightning.fabric", "lightning.pytorch"):  # importing them has set their levels
+            logging.getLogger(name).setLevel(logging.WARNING)
         fabric.launch()
     return fabric
 
 
+def computed_type(fabric: Fabric) -> torch.dtype:
+    """The type in which matrices are multiplied."""
+    return torch.bfloat16 if fabric.strategy.precision.precision == "bf16-mixed" else torch.float32
+
+
 def uses_bfloat16(precision: str, *, is_gpu: bool, width: int) -> bool:
     """Whether a setting means bfloat16 for a model of this width on this machine."""
+    if is_gpu and torch.cuda.get_device_capability() < CAPABILITY_WITH_BFLOAT16:
+        if precision in ("auto", "fastest", "bfloat16"):
+            log.warning("this GPU has no bfloat16: training in float32, without flash attention")
+        return False
     has_bfloat16 = is_gpu or cpu_has_bfloat16()
     if precision == "bfloat16" and not has_bfloat16:
         log.warning("this CPU has no bfloat16 instructions: precision float32 or fastest is many times faster here")
     is_faster = is_gpu or (has_bfloat16 and width >= MIN_WIDTH_FOR_BFLOAT16)
-    return {"auto": is_gpu, "fastest": is_faster, "bfloat16": True, "float32": False}[precision]
+    return {"auto": is_gpu, "fastest": is_faster, "bfloat16": True, "tf32": False, "float32": False}[precision]
 
 
 def cpu_has_bfloat16() -> bool:

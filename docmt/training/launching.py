@@ -33,6 +33,10 @@ LOST_PEER = 75
 SECONDS_TO_END = 15.0
 """How long the others may take to end by themselves after a process has failed."""
 SECONDS_BETWEEN_POLLS = 0.05
+SECONDS_FOR_CAUSE = 2 * SECONDS_TO_END
+"""With several nodes: how long one that only lost the others waits for the one that knows why. Then srun ends it."""
+SECONDS_FOR_FIRST = 5.0
+"""With several nodes: how long the others wait for the first one to report what failed everywhere."""
 SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
 """Signals that ask a training to stop."""
 
@@ -40,14 +44,16 @@ SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
 def launch(arguments: Sequence[str], *, devices: int, nodes: int) -> int | None:
     """Start `docmt` with some arguments for each device of this node (`devices` per node) and wait for all processes.
 
-    Each node must run the same command. Starts nothing if all processes already exist (`srun` with one task per device,
-    or another launcher that sets LOCAL_RANK).
+    Each node must run the same command. In the script of a Slurm job of several nodes, this process becomes an `srun`
+    that starts it on each. Starts nothing if all processes already exist (`srun` with one task per device, or another
+    launcher that sets LOCAL_RANK).
 
     Returns:
         The exit code; None if this process is one of those that train.
 
     Raises:
-        UserError: the tasks of the Slurm step do not fit, or the address of the other nodes is unknown.
+        UserError: the tasks of the Slurm step do not fit, the address of the other nodes is unknown, or there is no
+            `srun`.
     """
     if min(devices, nodes) < 1:
         raise UserError(f"--devices {devices} --nodes {nodes}: must be at least 1 each")
@@ -57,9 +63,11 @@ def launch(arguments: Sequence[str], *, devices: int, nodes: int) -> int | None:
         _end_with_launcher()
     if "LOCAL_RANK" in os.environ:
         return None
+    if nodes > 1 and _is_script_of_job(os.environ):
+        _become_srun(arguments, nodes)
     tasks = int(os.environ.get("SLURM_STEP_NUM_TASKS", 1))
     address = _address(os.environ, nodes)
-    if tasks == devices * nodes:
+    if tasks == devices * nodes and tasks != nodes:
         os.environ.update(address, LOCAL_RANK=os.environ["SLURM_LOCALID"], WORLD_SIZE=str(tasks))
         return None
     if tasks != nodes:
@@ -69,13 +77,33 @@ def launch(arguments: Sequence[str], *, devices: int, nodes: int) -> int | None:
         )
     environment = {**os.environ, **address, LAUNCHED: "1", "WORLD_SIZE": str(devices * nodes)}
     with _processes(arguments, environment, devices) as processes:
-        return _wait(processes)
+        return _wait(processes, node=int(address["NODE_RANK"]), nodes=nodes)
 
 
 def is_lost_peer(error: BaseException) -> bool:
     """Whether an error only reports that another process of the training is gone."""
     signs = r"gloo|nccl|Connection (closed|reset|refused)|Broken pipe|ProcessGroup|TCPStore|DistStore"
     return isinstance(error, RuntimeError) and re.search(signs, f"{type(error)} {error}", re.IGNORECASE) is not None
+
+
+def _is_script_of_job(environment: Mapping[str, str]) -> bool:
+    """Whether this is the script of a Slurm job, outside of its steps, and nobody else starts the other nodes."""
+    return "SLURM_JOB_ID" in environment and not {"SLURM_STEP_NUM_TASKS", "NODE_RANK"} & environment.keys()
+
+
+def _become_srun(arguments: Sequence[str], nodes: int) -> None:
+    """Replace this process by `srun` with one task per node, each of which runs the same command.
+
+    Signals that reach this process then reach srun, which forwards them. Each task may use all that the job has on its
+    node: memory, processors and GPUs.
+    """
+    command = ["srun", f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1", "--kill-on-bad-exit=1"]
+    command += ["--cpu-bind=none", "--mpi=none", "--input=none"]
+    os.environ.setdefault("MASTER_ADDR", socket.gethostname())  # the script runs on the first node
+    try:
+        os.execvp("srun", [*command, sys.executable, "-m", "docmt.cli.main", *arguments])
+    except FileNotFoundError:
+        raise UserError(f"--nodes {nodes}: this is a Slurm job, but there is no srun on its PATH") from None
 
 
 def _end_with_launcher() -> None:
@@ -127,6 +155,8 @@ def first_host(names: str) -> str:
 @dataclass
 class _Process:
     rank: int
+    host: str
+    """Empty with a single node."""
     popen: subprocess.Popen[bytes]
     messages: IO[bytes] | None
     """What it wrote to standard error; None if that went straight to the user."""
@@ -139,14 +169,16 @@ class _Process:
                 file.close()
 
     def describe(self) -> str:
-        return f"training process {self.rank} (pid {self.popen.pid})"
+        where = f" on {self.host}" if self.host else ""
+        return f"training process {self.rank} (pid {self.popen.pid}{where})"
 
 
 @contextlib.contextmanager
 def _processes(arguments: Sequence[str], environment: dict[str, str], n: int) -> Iterator[list[_Process]]:
     """Start processes, forward signals to all of them, and end them with the block.
 
-    Only the first one writes to the user. The others log the same or nothing; their output is shown only if they fail.
+    Only the first one writes to the user, on the first node. The others log the same or nothing; their output is shown
+    only if they fail.
     """
     processes: list[_Process] = []
     noted: list[int] = []
@@ -157,16 +189,18 @@ def _processes(arguments: Sequence[str], environment: dict[str, str], n: int) ->
             process.popen.send_signal(number)
 
     handlers = {number: signal.signal(number, forward) for number in SIGNALS}
+    before = int(environment["NODE_RANK"]) * n
+    host = socket.gethostname() if n < int(environment["WORLD_SIZE"]) else ""
     try:
         for rank in range(n):
-            messages = tempfile.TemporaryFile() if rank else None  # noqa: SIM115 - closed with its process
+            messages = tempfile.TemporaryFile() if before + rank else None  # noqa: SIM115 - closed with its process
             popen = subprocess.Popen(
                 [sys.executable, "-m", "docmt.cli.main", *arguments],
                 env=environment | {"LOCAL_RANK": str(rank)},
                 stdin=subprocess.PIPE,
                 stderr=messages,
             )
-            processes.append(_Process(rank, popen, messages))
+            processes.append(_Process(before + rank, host, popen, messages))
         for number in noted:  # that came before all were started
             for process in processes:
                 process.popen.send_signal(number)
@@ -178,7 +212,7 @@ def _processes(arguments: Sequence[str], environment: dict[str, str], n: int) ->
             signal.signal(number, handler)
 
 
-def _wait(processes: list[_Process]) -> int:
+def _wait(processes: list[_Process], *, node: int = 0, nodes: int = 1) -> int:
     """Wait until all have ended; returns the exit code of the one that failed first, or 0."""
     failed: list[_Process] = []
     deadline = None
@@ -194,18 +228,26 @@ def _wait(processes: list[_Process]) -> int:
         return 0
     cause = _cause(failed)
     code = cause.popen.returncode
-    has_explained = cause.messages is None
+    if nodes > 1:
+        time.sleep(SECONDS_FOR_CAUSE * (code == LOST_PEER) + SECONDS_FOR_FIRST * (node > 0))
+    _explain(cause)
+    return 128 - code if code < 0 else code
+
+
+def _explain(cause: _Process) -> None:
+    """Show what a process that failed has written, and say how it ended if that does not."""
+    code = cause.popen.returncode
+    has_explained = cause.messages is None or code - 128 in SIGNALS
     if cause.messages is not None:
         cause.messages.seek(0)
         text = cause.messages.read().decode("utf-8", "replace")
         sys.stderr.write(text)
-        has_explained = bool(text)
+        has_explained = has_explained or bool(text)
     if code < 0 or code == LOST_PEER or not has_explained:
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         if code == LOST_PEER:
             how = "lost the connection to the others"
         log.error("%s %s: all are stopped; the same command resumes from the last checkpoint", cause.describe(), how)
-    return 128 - code if code < 0 else code
 
 
 def _cause(failed: list[_Process]) -> _Process:

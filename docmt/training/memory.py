@@ -1,8 +1,8 @@
-"""Memory: the worst batch is tried before the first update, and a batch that does not fit is reported."""
+"""Memory: the worst batches are tried before the first update, larger ones on a GPU; what does not fit is reported."""
 
 import contextlib
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,16 +13,25 @@ from docmt.errors import UserError
 from docmt.instances.storage import InstanceSet
 from docmt.models.settings import ModelSettings
 from docmt.training.batches import fill_batches
+from docmt.training.settings import TrainingSettings
 from docmt.training.tasks import Task
 
 log = logging.getLogger(__name__)
 
+MEMORY_SHARE = 0.85
+"""Of the memory of a GPU, what batches may use: batches of other shapes may need a little more than those tried."""
+WORTHWHILE = 1.1
+"""Larger batches are tried only if they are larger by this factor."""
 SIGNS = ("can't allocate memory", "DefaultCPUAllocator", "bad_alloc", "out of memory", "could not create a memory")
+
+
+class OutOfMemory(UserError):  # noqa: N818 - the name of torch
+    """A batch does not fit into memory."""
 
 
 @contextlib.contextmanager
 def explained_memory(instance_set: InstanceSet, instances: np.ndarray, device: torch.device) -> Iterator[None]:
-    """Turn a lack of memory into a UserError that names the batch and the setting to lower."""
+    """Turn a lack of memory into an OutOfMemory that names the batch and the setting to lower."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
@@ -32,14 +41,15 @@ def explained_memory(instance_set: InstanceSet, instances: np.ndarray, device: t
     else:
         return
     # Outside the handler, whose traceback keeps the tensors alive.
-    raise UserError(message)
+    raise OutOfMemory(message)
 
 
 def _describe(instance_set: InstanceSet, instances: np.ndarray, device: torch.device) -> str:
     tokens = instance_set.n_tokens()
     longest = instances[tokens[instances].argmax()]
     remedy = (
-        "lower max_batch_tokens (and raise accumulation_steps to keep the size of an update)"
+        "set --device-tokens to fewer, which keeps the updates as they are, or lower max_batch_tokens (and raise "
+        "accumulation_steps to keep the size of an update)"
         if len(instances) > 1
         else "this instance alone is too large: lower max_tokens of its instances"
     )
@@ -67,26 +77,89 @@ def probe_memory(
     *,
     tasks: Sequence[Task],
     model_settings: ModelSettings,
-    max_tokens: int,
+    settings: TrainingSettings,
+    device_tokens: int | None,
     fabric: Fabric,
-) -> None:
+) -> int:
     """Run the worst batches of each task forward and backward, with room for the optimizer state; change nothing.
 
-    The module is the model with its loss, as Fabric wraps it (a private type). Raises UserError, naming the batch and
-    the setting to lower, when memory is too small.
+    The module is the model with its loss, as Fabric wraps it (a private type).
+
+    Returns:
+        How many tokens a device computes at once: those asked for, or on a GPU as many as its memory allows and an
+        update can use, and `max_batch_tokens` elsewhere.
+
+    Raises:
+        OutOfMemory: memory is too small; names the batch and the setting to lower.
     """
-    devices = [fabric.device] if fabric.device.type == "cuda" else []
+
+    def run(max_tokens: int) -> None:
+        for task in tasks:
+            for drawn in worst_batches(task.train, max_tokens=max_tokens):
+                _run_batch(module, optimizer, task, drawn, model_settings, fabric)
+
+    is_cuda = fabric.device.type == "cuda"
     is_training = module.training
     module.train()
-    with torch.random.fork_rng(devices=devices):
-        worst = ((task, batch) for task in tasks for batch in worst_batches(task.train, max_tokens=max_tokens))
-        for task, drawn in worst:
-            reading = task.read([drawn], epoch=0)
-            (instances,) = reading.batches
-            with explained_memory(reading.instance_set, instances, fabric.device), fabric.no_backward_sync(module):
-                moments = [torch.empty_like(p) for p in module.parameters() for _ in range(2) if not optimizer.state]
-                batch = task.collate(reading.instance_set, instances, model_settings, device=fabric.device)
-                fabric.backward(module(batch))
-                del moments, batch
-            optimizer.zero_grad()
+    least = device_tokens or settings.max_batch_tokens
+    most = least
+    if is_cuda and device_tokens is None:
+        most = max(least, -(-settings.max_batch_tokens * settings.accumulation_steps // fabric.world_size))
+    with torch.random.fork_rng(devices=[fabric.device] if is_cuda else []):
+        found = grow(run, least=least, most=most, used=_used_memory)
     module.train(is_training)
+    if most > least:
+        found = int(fabric.all_reduce(torch.tensor(found, device=fabric.device), reduce_op="min"))  # pyright: ignore
+        log.info("a device computes up to %d tokens at once (--device-tokens)", found)
+    return found
+
+
+def _run_batch(
+    module: Any,
+    optimizer: torch.optim.Optimizer,
+    task: Task,
+    drawn: np.ndarray,
+    model_settings: ModelSettings,
+    fabric: Fabric,
+) -> None:
+    reading = task.read([drawn], epoch=0)
+    with explained_memory(task.train, drawn, fabric.device), fabric.no_backward_sync(module):
+        moments = [torch.empty_like(p) for p in module.parameters() for _ in range(2) if not optimizer.state]
+        batch = task.collate(reading.instance_set, reading.batches[0], model_settings)
+        fabric.backward(module(batch.to(fabric.device)))
+        del moments, batch
+    optimizer.zero_grad()
+
+
+def grow(run: Callable[[int], None], *, least: int, most: int, used: Callable[[], float]) -> int:
+    """Find how many tokens use about `MEMORY_SHARE` of the memory, from `least` on and at most `most`.
+
+    Args:
+        run: computes the worst batches of so many tokens; raises OutOfMemory.
+        least: must fit.
+        most: as many as are useful.
+        used: the largest share of memory used since the last call.
+    """
+    run(least)
+    tokens = least
+    while tokens < most:
+        larger = min(most, 2 * tokens, int(tokens * MEMORY_SHARE / used()))
+        if larger < min(most, WORTHWHILE * tokens):
+            break
+        try:
+            run(larger)
+        except OutOfMemory:
+            torch.cuda.empty_cache()
+            break
+        tokens = larger
+    return tokens
+
+
+def _used_memory() -> float:
+    """The largest share of the memory available to this process that was used since the last call; 1 without a GPU."""
+    if not torch.cuda.is_available():
+        return 1.0
+    free, _ = torch.cuda.mem_get_info()
+    share = torch.cuda.max_memory_allocated() / (free + torch.cuda.memory_reserved())
+    torch.cuda.reset_peak_memory_stats()
+    return share

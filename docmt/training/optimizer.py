@@ -3,7 +3,8 @@
 from collections.abc import Set
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from docmt.training.settings import TrainingSettings
 
@@ -34,3 +35,12 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, step: int, warmup_steps:
     for group in optimizer.param_groups:
         group["lr"] = group["peak"] * schedule(step, warmup_steps)
     return max(group["lr"] for group in optimizer.param_groups)
+
+
+def clip_gradients(model: nn.Module, max_norm: float | None) -> Tensor:
+    """Clip all gradients to a norm, if there is one; returns the norm before, on the device."""
+    parameters = list(model.parameters())
+    norm = get_total_norm([p.grad for p in parameters if p.grad is not None])
+    if max_norm is not None:
+        clip_grads_with_norm_(parameters, max_norm, norm)
+    return norm

@@ -2,11 +2,13 @@
 
 import contextlib
 import logging
+import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import torch
+from lightning.fabric import Fabric
 
 from docmt.errors import UserError
 from docmt.files import sha256_file
@@ -76,8 +78,11 @@ def train(
     accelerator: str = "auto",
     devices: int = 1,
     nodes: int = 1,
+    device_tokens: int | None = None,
 ) -> None:
     """Train a model and write it with its history. With several processes, each calls this and the first one writes.
+
+    `device_tokens` is how many tokens a device computes at once; None chooses (see `probe_memory`).
 
     Raises:
         UserError: a file does not fit, another trainer is using the same checkpoints, or training diverged.
@@ -97,7 +102,6 @@ def train(
         width=settings.model.width,
         devices=devices,
         nodes=nodes,
-        may_skip_parameters=settings.model.context is not None,
     )
     kind, precision = f"{fabric.world_size} × {fabric.device.type}", fabric.strategy.precision.precision
     log.info("%.2fM parameters, %s, %s", _count_parameters(model) / 1e6, kind, precision)
@@ -112,16 +116,35 @@ def train(
             folder=folder,
             fabric=fabric,
             n_specials=vocabulary.n_specials,
+            device_tokens=device_tokens,
         )
         model = trainer.run()
+    cpu_seconds = _cpu_seconds(fabric)
     if fabric.is_global_zero:
         used = {"seed": seed, "data": _data_checksums(data), "init": identity["init"]}
         provenance = describe(settings=settings.model_dump(), **used, **_facts(trainer))
         cutting = data.train.manifest.get("provenance", {}).get("settings", {})
         save_model(files.out, TrainedModel(model, vocabulary, pipeline, cutting, provenance))
         write_history(files.history, trainer.state)
-        sessions = [{**asdict(session), "seconds": round(session.seconds, 3)} for session in trainer.state.sessions]
-        write_job_facts(files.out, device=fabric.device.type, n_devices=fabric.world_size, sessions=sessions)
+        _write_job_facts(files.out, trainer, nodes=nodes, cpu_seconds=cpu_seconds)
+
+
+def _cpu_seconds(fabric: Fabric) -> float:
+    """Processor time of all training processes and their children so far."""
+    own = torch.tensor(sum(os.times()[:4]), dtype=torch.float64, device=fabric.device)
+    return round(float(cast(torch.Tensor, fabric.all_reduce(own, reduce_op="sum"))), 1)
+
+
+def _write_job_facts(out: Path, trainer: Trainer, *, nodes: int, cpu_seconds: float) -> None:
+    """Record the devices and sessions of a training (docs/files.md)."""
+    write_job_facts(
+        out,
+        device=trainer.fabric.device.type,
+        n_devices=trainer.fabric.world_size,
+        n_nodes=nodes,
+        cpu_seconds=cpu_seconds,
+        sessions=[{**asdict(session), "seconds": round(session.seconds, 3)} for session in trainer.state.sessions],
+    )
 
 
 def _load_data(files: TrainingFiles, vocabulary: Vocabulary, pipeline: TextPipeline, *, needs_trees: bool) -> TaskData:

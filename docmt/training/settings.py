@@ -58,11 +58,14 @@ class TrainingSettings(Settings):
     """Updates between validations; null validates after each epoch."""
     log_every_steps: int = Field(default=50, ge=1)
     """Updates between rows of the history."""
-    checkpoint_every_steps: int = Field(default=500, ge=1)
-    """Updates between checkpoints, besides those at each validation."""
-    precision: Literal["auto", "fastest", "float32", "bfloat16"] = "auto"
+    checkpoint_every_minutes: float = Field(default=10, gt=0)
+    """Minutes between checkpoints, besides those at each validation and when the training is asked to stop."""
+    checkpoint_every_steps: int | None = Field(default=None, ge=1)
+    """Updates between further checkpoints; null makes none."""
+    precision: Literal["auto", "fastest", "float32", "tf32", "bfloat16"] = "auto"
     """`auto` is bfloat16 on a GPU and float32 on a CPU; `fastest` is bfloat16 also on CPUs with
-    instructions for it, for models that gain from it: those of width 256 or more."""
+    instructions for it, for models that gain from it: those of width 256 or more. `tf32` is float32 with products of
+    matrices in TF32 on GPUs that have it; `float32` never uses TF32."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -102,15 +102,18 @@ class TrainingState:
             return list(HISTORY_COLUMNS)
         return [*HISTORY_COLUMNS, *(f"{column}_{task.name}" for column in TASK_COLUMNS for task in self.tasks)]
 
-    def add_update(self, number: int, *, loss: float, labels: int, tokens: int, seconds: float) -> None:
-        """Count what an update of task `number` read, its sum of losses and the time it took."""
+    def add_update(self, number: int, *, loss: float, labels: int, tokens: int) -> None:
+        """Count what an update of task `number` read, and its sum of losses."""
         self.tokens += tokens
-        self.seconds += seconds
-        self.sessions[-1].seconds += seconds
         for sums in (self.window, self.tasks[number]):
             sums.loss += loss
             sums.labels += labels
         self.window.tokens += tokens
+
+    def add_seconds(self, seconds: float) -> None:
+        """Count time spent in updates."""
+        self.seconds += seconds
+        self.sessions[-1].seconds += seconds
         self.window.seconds += seconds
 
     def end_window(self, *, learning_rate: float, gradient_norm: float, passes: dict[str, float]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import logging
 import signal
+from collections.abc import Sequence
 from types import FrameType
 from typing import Self, cast
 
@@ -25,7 +26,7 @@ class StopSignals:
     """A context manager that notes signals.
 
     All processes must stop at the same update, although each notices a signal at a different moment. A signal therefore
-    takes effect at the next `add_up`, which they call together.
+    takes effect at the next `add_up`, which they call together; a process alone may also `notice` it.
 
     Attributes:
         number: the signal in effect, the same in all processes; None if there is none.
@@ -44,15 +45,22 @@ class StopSignals:
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
 
-    def add_up(self, *values: float) -> list[float]:
-        """Sum values over all processes."""
+    def notice(self) -> None:
+        """Let a signal take effect at once, if this process is the only one; several must `add_up`."""
         if self.fabric.world_size == 1:
             self.number = self._noted
-            return list(values)
+
+    def add_up(self, *values: float, on_device: Sequence[torch.Tensor] = ()) -> list[float]:
+        """Sum values, and further float64 scalars that are still on the device, over all processes; all at once."""
+        self.notice()
+        if self.fabric.world_size == 1:
+            return [*values, *(torch.stack([*on_device]).tolist() if on_device else ())]
         flags = [float(self._noted == number) for number in SIGNALS]
-        mine = torch.tensor([*values, *flags], dtype=torch.float64, device=self.fabric.device)
+        mine = torch.tensor([*flags, *values], dtype=torch.float64, device=self.fabric.device)
+        if on_device:
+            mine = torch.cat((mine, torch.stack([*on_device])))
         summed = cast(torch.Tensor, self.fabric.all_reduce(mine, reduce_op="sum"))  # declared for collections, too
-        *totals, term, user, interrupt = summed.tolist()
+        term, user, interrupt, *totals = summed.tolist()
         noted = (number for number, count in zip(SIGNALS, (term, user, interrupt), strict=True) if count)
         self.number = next(noted, None)
         return totals

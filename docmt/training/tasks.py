@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-import torch
 
 from docmt.errors import UserError
 from docmt.instances.packing import LanguageTags, as_sentences
@@ -93,11 +92,9 @@ class Task:
         ends = np.cumsum([len(batch) for batch in batches])
         return Reading(noised, noised.n_tokens(), np.split(np.arange(len(noised)), ends[:-1]))
 
-    def collate(
-        self, instance_set: InstanceSet, instances: np.ndarray, settings: ModelSettings, *, device: torch.device | str
-    ) -> Batch:
+    def collate(self, instance_set: InstanceSet, instances: np.ndarray, settings: ModelSettings) -> Batch:
         """Collate instances of `dev` or of a reading into a batch."""
-        return collate(instance_set, instances.tolist(), settings, tags=self.tags, context=self.context, device=device)
+        return collate(instance_set, instances.tolist(), settings, tags=self.tags, context=self.context)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,9 @@ Every update is a function of the settings, the seed and the state before it: th
 words and trees, and dropout in the model are seeded by (seed, update). A training that is killed and resumed therefore
 equals an uninterrupted one, on a CPU bit by bit. Several devices share each update, and what it reads and drops does
 not depend on their number.
+
+An update waits for nothing: its batches were prepared ahead, its loss stays on the device until it is logged, and
+checkpoints are written in the background.
 """
 
 import contextlib
@@ -12,6 +15,7 @@ import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -20,34 +24,30 @@ from lightning.fabric import Fabric
 from tqdm import tqdm
 
 from docmt.errors import UserError
-from docmt.models.batch import Batch
+from docmt.models.ragged import kernel_for
 from docmt.models.transformer import Transformer
 from docmt.text.vocabulary import N_SPECIALS
-from docmt.training.batches import (
-    Draws,
-    draw,
-    drop_trees,
-    drop_words,
-    idle_share,
-    n_inputs,
-    share_update,
-    training_batches,
-)
+from docmt.training.batches import idle_share
 from docmt.training.checkpoints import CheckpointFolder
+from docmt.training.devices import computed_type
+from docmt.training.ledger import Ledger, Measurement
 from docmt.training.loss import LossModule
 from docmt.training.memory import explained_memory, probe_memory
-from docmt.training.optimizer import build_optimizer, set_learning_rate
+from docmt.training.optimizer import build_optimizer, clip_gradients, set_learning_rate
 from docmt.training.progress import write_history, write_progress
+from docmt.training.replication import ReplicatedLoss
+from docmt.training.saving import BackgroundWriter, snapshot
 from docmt.training.settings import TrainingSettings
 from docmt.training.state import Session, TaskState, TrainingState
 from docmt.training.stopping import Interrupted, StopSignals
-from docmt.training.tasks import Reading, Task
+from docmt.training.tasks import Task
+from docmt.training.updates import Update, UpdateReader, read_ahead
 from docmt.training.validation import Validator
 
 log = logging.getLogger(__name__)
 
-TASKS = 0x7461736B
-"""With the number of a task, part of the seeds of all but the first, so that no two draw the same random numbers."""
+IDLE_UPDATES = 1000
+"""How long devices wait for one another is estimated from so many updates."""
 IDLE_LIMIT = 0.05
 """The log warns if devices wait for more than this share of their time."""
 
@@ -71,18 +71,32 @@ class Trainer:
         folder: Path,
         fabric: Fabric,
         n_specials: int = N_SPECIALS,
+        device_tokens: int | None = None,
     ) -> None:
         self.settings, self.seed, self.fabric = settings, seed, fabric
-        self.tasks, self.n_specials = list(tasks), n_specials
+        self.tasks = list(tasks)
         self.checkpoints = CheckpointFolder(folder)
         self.state = TrainingState(tasks=[TaskState(task.name) for task in tasks])
-        self._passes: list[tuple[int, list[list[np.ndarray]]] | None] = [None for _ in tasks]
-        module = LossModule(model, settings.label_smoothing)
+        module = (LossModule if fabric.world_size == 1 else ReplicatedLoss)(model, settings.label_smoothing)
         self.raw_module = module
         optimizer = build_optimizer(module, {f"model.{name}" for name in pretrained}, settings)
         self.module, self.optimizer = fabric.setup(module, optimizer)
-        self.model_settings = model.settings
+        self.reader = UpdateReader(
+            self.tasks,
+            model.settings,
+            settings,
+            seed,
+            n_ranks=fabric.world_size,
+            rank=fabric.global_rank,
+            device_tokens=device_tokens,
+            n_specials=n_specials,
+            kernel=kernel_for(fabric.device, computed_type(fabric)),
+        )
         self.signals = StopSignals(fabric)
+        self.ledger = Ledger(fabric, self.signals)
+        self.writer = BackgroundWriter()
+        self._saved: dict[str, Any] | None = None
+        self._saved_at = monotonic()
         self.validator = Validator(module, tasks=self.tasks, settings=settings, fabric=fabric, signals=self.signals)
 
     def run(self) -> Transformer:
@@ -95,18 +109,23 @@ class Trainer:
         """
         is_resumed = self._resume()
         self.state.sessions.append(Session(self.state.step))
-        with self.signals:
+        with self.signals, contextlib.closing(self.writer):
             if not self._is_done() and (not is_resumed or self.fabric.device.type == "cuda"):
-                probe_memory(
+                self.reader.device_tokens = probe_memory(
                     self.module,
                     self.optimizer,
                     tasks=self.tasks,
-                    model_settings=self.model_settings,
-                    max_tokens=self.settings.max_batch_tokens,
+                    model_settings=self.reader.model_settings,
+                    settings=self.settings,
+                    device_tokens=self.reader.device_tokens,
                     fabric=self.fabric,
                 )
             self._report_idle_share()
-            self._train()
+            try:
+                self._train()
+            except Interrupted:
+                self._finish_writing()
+                raise
         if self.fabric.is_global_zero:
             write_history(self.checkpoints.folder / "history.csv", self.state, checksum=False)
         assert self.state.best_step is not None  # every training ends with a validation
@@ -118,21 +137,26 @@ class Trainer:
     def _train(self) -> None:
         state, settings = self.state, self.settings
         is_quiet = None if self.fabric.is_global_zero else True
+        self._saved_at = monotonic()
         with tqdm(desc="train", unit=" update", total=settings.max_steps, initial=state.step, disable=is_quiet) as bar:
             if self._is_validation_due():  # a signal interrupted it before the checkpoint that we resumed from
                 self._validate_and_save(bar)
             self._end_pass(bar)
-            while not self._is_done():
-                number = self._turn(state.step)
-                self._update(self._updates(number)[state.tasks[number].position])
-                state.step += 1
-                state.tasks[number].position += 1
-                bar.update()
-                self._after_update(bar)
-                self._end_pass(bar)
+            updates = read_ahead(self.reader, step=state.step, tasks=state.tasks, device=self.fabric.device)
+            with contextlib.closing(updates):
+                while not self._is_done():
+                    started = time.perf_counter()
+                    update = next(updates)
+                    state.add_seconds(time.perf_counter() - started)
+                    self._update(update)
+                    bar.update()
+                    self._after_update(bar)
+                    self._end_pass(bar)
             if state.validated_step != state.step:
                 self._validate_and_save(bar)
-        self._save()
+        if self._saved != state.to_dict():
+            self._save()
+        self._finish_writing()
 
     def _is_done(self) -> bool:
         state, settings = self.state, self.settings
@@ -159,63 +183,31 @@ class Trainer:
         state = self.state
         number = self._turn(state.step - 1)
         task = state.tasks[number]
-        if task.position < len(self._updates(number)):
+        if task.position < self.reader.n_updates(number, task.epoch):
             return
         task.epoch += 1
         task.position = 0
         if self._is_validation_due():
             self._validate_and_save(bar)
 
-    def _updates(self, number: int) -> list[list[np.ndarray]]:
-        """The batches of each update in the current pass of a task."""
-        epoch = self.state.tasks[number].epoch
-        drawn = self._passes[number]
-        if drawn is None or drawn[0] != epoch:
-            batches = training_batches(
-                self.tasks[number].train,
-                max_tokens=self.settings.max_batch_tokens,
-                seed=self.seed,
-                epoch=epoch,
-                stream=self._stream(number),
-            )
-            n = self.settings.accumulation_steps
-            drawn = self._passes[number] = (epoch, [batches[i : i + n] for i in range(0, len(batches), n)])
-        return drawn[1]
-
-    @staticmethod
-    def _stream(number: int) -> tuple[int, ...]:
-        """The part of a task's seeds that does not depend on its progress."""
-        return (TASKS, number) if number else ()
-
-    def _update(self, drawn: list[np.ndarray]) -> None:
-        """Update the weights from the batches drawn for this update, of which this process reads its share."""
-        state, settings = self.state, self.settings
+    def _update(self, update: Update) -> None:
+        """Update the weights from the share of this process in an update."""
         started = time.perf_counter()
+        state, number = self.state, update.place.task
         step = state.step + 1
+        self.reader.note_size(number, update.place.epoch, update.n_updates)
         self._seed_dropout(step)
-        number = self._turn(state.step)
-        reading = self.task.read(drawn, epoch=state.tasks[number].epoch)
-        src_inputs, tgt_inputs = n_inputs(reading.instance_set, np.concatenate(reading.batches), self.model_settings)
-        n_labels = int(tgt_inputs.sum())
         self.module.train()
-        (loss_sum,) = self.signals.add_up(self._backward(reading, n_labels))
-        rate = set_learning_rate(self.optimizer, step, settings.warmup_steps)
-        norm = float(torch.nn.utils.clip_grad_norm_(self.module.parameters(), settings.max_gradient_norm or math.inf))
-        if not (math.isfinite(norm) and math.isfinite(loss_sum)):
-            raise UserError(
-                f"training: loss {loss_sum / n_labels:.4g}, gradient norm {norm:.4g} at update {step}, learning rate "
-                f"{rate:.3g}: lower learning_rate or set max_gradient_norm; the last checkpoint is kept"
-            )
+        loss = self._backward(update)
+        rate = set_learning_rate(self.optimizer, step, self.settings.warmup_steps)
+        norm = clip_gradients(self.module, self.settings.max_gradient_norm)
         self.optimizer.step()
         self.optimizer.zero_grad()
-        self.last_rate, self.last_norm = rate, norm
-        state.add_update(
-            number,
-            loss=loss_sum,
-            labels=n_labels,
-            tokens=int(src_inputs.sum()) + n_labels,
-            seconds=time.perf_counter() - started,
-        )
+        seconds = time.perf_counter() - started
+        self.ledger.add(Measurement(step, number, loss, norm, rate, update.n_labels, update.n_tokens, seconds))
+        state.add_seconds(seconds)
+        state.step += 1
+        state.tasks[number].position += 1
 
     def _seed_dropout(self, step: int) -> None:
         """Seed dropout for this process and update; the first process draws the same numbers as a single one."""
@@ -227,65 +219,63 @@ class Trainer:
         """The task of the next update."""
         return self.tasks[self._turn(self.state.step)]
 
-    def _backward(self, reading: Reading, n_labels: int) -> float:
-        """Compute gradients of the mean loss over all devices from the share of this process; returns its loss sum."""
-        n_ranks = self.fabric.world_size
-        shares = share_update(
-            reading.batches,
-            reading.tokens,
-            n_ranks=n_ranks,
-            turn=self.state.tasks[self._turn(self.state.step)].position,
-            max_tokens=self.settings.max_batch_tokens,
-        )
-        share = shares[self.fabric.global_rank]
-        draws = self._draws(reading)
-        weight = 1.0
-        if not share:  # all processes must take part in exchanging gradients
-            share, weight = [reading.batches[0][:1]], 0.0
-        loss_sum = 0.0
-        for number, instances in enumerate(share, start=1):
+    def _backward(self, update: Update) -> torch.Tensor:
+        """Compute gradients of the mean loss over all devices from the share of this process; returns its loss sum.
+
+        The sum is a float64 scalar on the device.
+        """
+        n_ranks, train = self.fabric.world_size, self.task.train
+        loss_sum = torch.zeros((), dtype=torch.float64, device=self.fabric.device)
+        for number, part in enumerate(update.micro_batches, start=1):
+            is_last = number == len(update.micro_batches)
             with (
-                explained_memory(reading.instance_set, instances, self.fabric.device),
-                self.fabric.no_backward_sync(self.module) if number < len(share) else contextlib.nullcontext(),
+                explained_memory(train, part.instances, self.fabric.device),
+                contextlib.nullcontext() if is_last else self.fabric.no_backward_sync(self.module),
             ):
-                loss = self.module(self._training_batch(reading, instances, draws)) * weight
+                loss = self.module(part.batch.to(self.fabric.device)) * update.weight
                 # Devices average their gradients, but the mean over all labels is the sum of their parts.
-                self.fabric.backward(loss / (n_labels / n_ranks))
-            loss_sum += float(loss.detach())
+                self.fabric.backward(loss / (update.n_labels / n_ranks))
+            loss_sum += loss.detach()
+        if isinstance(self.raw_module, ReplicatedLoss):
+            self.raw_module.forget(update.micro_batches[0].batch)
         return loss_sum
-
-    def _draws(self, reading: Reading) -> dict[int, Draws]:
-        """The random numbers of each instance in the current update."""
-        turn = self._turn(self.state.step)
-        task, draws = self.state.tasks[turn], {}
-        for number, instances in enumerate(reading.batches):
-            seed = (self.seed, task.epoch, task.position, number, *self._stream(turn))
-            draws |= draw(reading.instance_set, instances, self.model_settings, seed=seed)
-        return draws
-
-    def _training_batch(self, reading: Reading, instances: np.ndarray, draws: dict[int, Draws]) -> Batch:
-        settings = self.settings
-        batch = self.task.collate(reading.instance_set, instances, self.model_settings, device=self.fabric.device)
-        limit = settings.word_dropout_epochs
-        probability = settings.word_dropout if limit is None or self.state.epoch < limit else 0.0
-        numbers = [draws[instance] for instance in instances.tolist()]
-        batch = drop_words(batch, numbers, probability=probability, n_specials=self.n_specials)
-        return drop_trees(batch, np.array([n.tree for n in numbers]), probability=settings.drop_rst)
 
     def _after_update(self, bar: tqdm) -> None:
         """Log, validate, save and stop when due."""
         state, settings = self.state, self.settings
+        self.writer.check()
+        self.signals.notice()
+        if self.ledger.is_agreement_due():
+            self._settle()
         if state.step % settings.log_every_steps == 0:
             self._log_window(bar)
         if settings.validate_every_steps is not None and self._is_validation_due():
             self._validate_and_save(bar)
-        elif state.step % settings.checkpoint_every_steps == 0 or self.signals.number is not None:
+        elif self._is_save_due():
             self._save()
         if not (self._is_done() and state.validated_step == state.step):
             self.signals.check()
 
+    def _settle(self) -> None:
+        """Add what the last updates measured to the state; this waits for the device."""
+        started = time.perf_counter()
+        self.ledger.settle(self.state, is_time_to_save=self._is_time_to_save())
+        self.state.add_seconds(time.perf_counter() - started)
+
+    def _is_time_to_save(self) -> bool:
+        return monotonic() - self._saved_at >= 60 * self.settings.checkpoint_every_minutes
+
+    def _is_save_due(self) -> bool:
+        """Whether to save between validations; the same in all processes."""
+        every = self.settings.checkpoint_every_steps
+        is_time = self._is_time_to_save() if self.fabric.world_size == 1 else self.ledger.is_time_to_save
+        return is_time or self.signals.number is not None or (every is not None and self.state.step % every == 0)
+
     def _log_window(self, bar: tqdm) -> None:
-        row = self.state.end_window(learning_rate=self.last_rate, gradient_norm=self.last_norm, passes=self.passes())
+        self._settle()
+        row = self.state.end_window(
+            learning_rate=self.ledger.rate, gradient_norm=self.ledger.norm, passes=self.passes()
+        )
         bar.set_postfix(loss=f"{row['train_loss']:.3f}", tok_s=row["tokens_per_second"])
         if bar.disable:
             log.info(
@@ -297,7 +287,7 @@ class Trainer:
     def passes(self) -> dict[str, float]:
         """How often each task has read its instances (Table 10 of the paper), by name."""
         return {
-            task.name: round(task.epoch + task.position / len(self._updates(number)), 4)
+            task.name: round(task.epoch + task.position / self.reader.n_updates(number, task.epoch), 4)
             for number, task in enumerate(self.state.tasks)
         }
 
@@ -308,6 +298,7 @@ class Trainer:
             Interrupted: a signal came first; the training is saved, and validates after resuming.
         """
         state = self.state
+        self._settle()
         try:
             self.signals.check()
             measured = self.validator.run()
@@ -317,24 +308,39 @@ class Trainer:
         loss = measured["dev_loss"]
         if not math.isfinite(loss):
             raise UserError(f"training: validation loss is {loss} after update {state.step}: lower learning_rate")
-        if state.add_validation(measured, passes=self.passes()) and self.fabric.is_global_zero:
-            self.checkpoints.save_best(state.step, self.raw_module.model.state_dict())
+        is_best = state.add_validation(measured, passes=self.passes())
         bar.set_postfix(dev_loss=f"{loss:.4f}")
-        self._save()
+        self._save(is_best=is_best)
         log.info("update %d  epoch %d  validation loss %.4f  best %.4f", state.step, state.epoch, loss, state.best_loss)
 
-    def _save(self) -> None:
-        """Let the first process write a checkpoint while the others wait."""
-        if self.fabric.is_global_zero:
-            content: dict[str, Any] = {
-                "state": self.state.to_dict(),
-                "best_step": self.state.best_step,
-                "weights": self.raw_module.state_dict(),
-                "optimizer": self.optimizer.state_dict(),
-            }
-            self.checkpoints.save(self.state.step, content)
-            write_history(self.checkpoints.folder / "history.csv", self.state, checksum=False)
-            self._write_progress()
+    def _save(self, *, is_best: bool = False) -> None:
+        """Let the first process write a checkpoint in the background; the others go on."""
+        self._settle()
+        self._saved, self._saved_at = self.state.to_dict(), monotonic()
+        self.ledger.is_time_to_save = False
+        if not self.fabric.is_global_zero:
+            return
+        content: dict[str, Any] = {
+            "state": self._saved,
+            "best_step": self.state.best_step,
+            "weights": snapshot(self.raw_module.state_dict()),
+            "optimizer": snapshot(self.optimizer.state_dict()),
+        }
+        self.writer.submit(self._write, content, is_best)
+        self._write_progress()
+
+    def _write(self, content: dict[str, Any], is_best: bool) -> None:
+        """Write a checkpoint, the weights that are the best so far, and the history."""
+        state = TrainingState.from_dict(content["state"])
+        if is_best:
+            names = self.raw_module.model.state_dict()
+            self.checkpoints.save_best(state.step, {name: content["weights"][f"model.{name}"] for name in names})
+        self.checkpoints.save(state.step, content)
+        write_history(self.checkpoints.folder / "history.csv", state, checksum=False)
+
+    def _finish_writing(self) -> None:
+        """Wait until the last checkpoint is on disk; no process may end before."""
+        self.writer.wait()
         self.fabric.barrier()
 
     def _write_progress(self) -> None:
@@ -363,10 +369,9 @@ class Trainer:
             return
         share = max(
             idle_share(
-                self._updates(number),
+                [self.reader.drawn(number, 0, i) for i in range(min(self.reader.n_updates(number, 0), IDLE_UPDATES))],
                 task.tokens,
                 n_ranks=self.fabric.world_size,
-                max_tokens=self.settings.max_batch_tokens,
             )
             for number, task in enumerate(self.tasks)
         )

@@ -8,7 +8,9 @@ import torch
 from lightning.fabric import Fabric
 
 from docmt.models.batch import Batch
+from docmt.models.ragged import kernel_for
 from docmt.training.batches import drop_trees, validation_batches
+from docmt.training.devices import computed_type
 from docmt.training.entropy import EntropyMeter
 from docmt.training.loss import LossModule
 from docmt.training.settings import TrainingSettings
@@ -38,6 +40,7 @@ class Validator:
     ) -> None:
         self.module, self.tasks, self.settings = module, tasks, settings
         self.fabric, self.signals = fabric, signals
+        self.kernel = kernel_for(fabric.device, computed_type(fabric))
 
     def run(self) -> dict[str, float]:
         """Validate all tasks.
@@ -90,5 +93,6 @@ class Validator:
 
     def batch(self, task: Task, instances: np.ndarray) -> Batch:
         """Collate development instances; with trees, unless the model never sees any in training."""
-        batch = task.collate(task.dev, instances, self.module.model.settings, device=self.fabric.device)
-        return drop_trees(batch, np.zeros(len(instances)), probability=float(self.settings.drop_rst == 1))
+        batch = task.collate(task.dev, instances, self.module.model.settings)
+        batch = drop_trees(batch, np.zeros(len(instances)), probability=float(self.settings.drop_rst == 1))
+        return batch.prepare(self.kernel).to(self.fabric.device)

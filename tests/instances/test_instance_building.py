@@ -4,12 +4,13 @@ import json
 
 import numpy as np
 import pytest
+from core_fixtures import build_and_load
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from docmt.corpora.documents import DocumentIndex
 from docmt.errors import UserError
-from docmt.instances.building import build_from_files, build_instances
+from docmt.instances.building import build_from_files
 from docmt.instances.settings import InstancesSettings
 from docmt.instances.statistics import instance_statistics
 from docmt.instances.storage import ARRAYS, load_instances, save_instances
@@ -21,12 +22,12 @@ SENTENCES = st.lists(st.sampled_from([*WORDS, "unknown", "<s>"]), max_size=9)
 PAIRS = st.lists(st.tuples(SENTENCES, SENTENCES), min_size=1, max_size=6)
 
 
-def build(documents, **values):
-    """Instances of documents of (source, target) sentences."""
+def build(documents, *, out=None, **values):
+    """Instances of documents of (source, target) sentences, written to a folder and loaded."""
     src = [pair[0] for document in documents for pair in document]
     tgt = [pair[1] for document in documents for pair in document]
     index = DocumentIndex(tuple(f"doc{i}" for i in range(len(documents))), tuple(map(len, documents)))
-    return build_instances(src, tgt, index, VOCABULARY, InstancesSettings(**values))
+    return build_and_load(src, tgt, index, VOCABULARY, InstancesSettings(**values), out=out)
 
 
 def repeated(*lengths):
@@ -122,13 +123,14 @@ def write_files(folder, *, src="a b\n\nc\n", tgt="b\nd@@ e\n\n", index="document
 
 
 def test_round_trip_through_files(tmp_path):
-    built = build_from_files(**write_files(tmp_path))
+    build_from_files(**write_files(tmp_path), out=tmp_path / "built")
+    built = load_instances(tmp_path / "built")
     save_instances(tmp_path / "out", built)
     loaded = load_instances(tmp_path / "out")
     for name, dtype in ARRAYS.items():
         assert np.array_equal(getattr(loaded, name), getattr(built, name)), name
         assert getattr(loaded, name).dtype == dtype
-    assert loaded.manifest["document_ids"] == ["x", "y"]
+    assert loaded.document_ids() == built.document_ids() == ["x", "y"]
     assert loaded.manifest["provenance"]["settings"]["max_tokens"] == 512
     # An empty sentence is a sentence, on both sides.
     assert [ids.tolist() for ids in loaded.sentences(0, "src")][1] == [BOS, EOS]
@@ -139,7 +141,7 @@ def test_round_trip_through_files(tmp_path):
 def test_building_again_replaces_the_folder(tmp_path):
     files = write_files(tmp_path)
     for settings_ in (InstancesSettings(), InstancesSettings(max_sentences=1)):
-        save_instances(tmp_path / "out", build_from_files(**(files | {"settings": settings_})))
+        build_from_files(**(files | {"settings": settings_}), out=tmp_path / "out")
     assert len(load_instances(tmp_path / "out")) == 3
 
 
@@ -155,19 +157,19 @@ def test_building_again_replaces_the_folder(tmp_path):
 )
 def test_files_that_do_not_fit_are_refused(tmp_path, change, message):
     with pytest.raises(UserError, match=message):
-        build_from_files(**write_files(tmp_path, **change))
+        build_from_files(**write_files(tmp_path, **change), out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_bytes_that_are_not_utf8_are_refused_with_their_line(tmp_path):
     files = write_files(tmp_path)
     files["texts"][0].write_bytes(b"a\n\xff\nc\n")
     with pytest.raises(UserError, match=r"t\.src: line 2 is not UTF-8"):
-        build_from_files(**files)
+        build_from_files(**files, out=tmp_path / "out")
 
 
 def saved(folder):
-    built = build([repeated(3, 4), repeated(5)])
-    save_instances(folder, built)
+    build([repeated(3, 4), repeated(5)], out=folder)
     return folder
 
 
@@ -195,7 +197,7 @@ def test_a_broken_file_is_named_with_and_without_checksums(tmp_path, verify, dam
 
 def test_arrays_of_another_build_are_refused(tmp_path):
     saved(tmp_path / "out")
-    save_instances(tmp_path / "other", build([repeated(7, 7, 7)]))
+    build([repeated(7, 7, 7)], out=tmp_path / "other")
     (tmp_path / "other" / "tgt_tokens.npy").rename(tmp_path / "out" / "tgt_tokens.npy")
     with pytest.raises(UserError, match="do not match"):
         load_instances(tmp_path / "out", verify=False)
@@ -210,7 +212,7 @@ def test_a_broken_manifest_is_refused(tmp_path, content):
 
 def test_statistics_are_those_of_table_1():
     built = build([repeated(8, 8, 8), repeated(18)], max_tokens=20)
-    row = instance_statistics(built)
+    row = instance_statistics(built.manifest)
     assert row["sentences"] == 4
     assert row["documents"] == 2
     assert row["instances"] == 3

@@ -10,7 +10,7 @@ from docmt.corpora.documents import DocumentIndex
 from docmt.discourse.dependencies import DependencyTree
 from docmt.discourse.documents import DiscourseDocument, Edu, edus_of_starts, write_discourse
 from docmt.errors import UserError
-from docmt.instances.building import build_instances, read_trees
+from docmt.instances.building import build_instances, iterate_trees
 from docmt.instances.settings import InstancesSettings
 from docmt.instances.storage import load_instances, save_instances
 from docmt.instances.trees import place_trees
@@ -78,7 +78,9 @@ def build(tmp_path, *, max_tokens=8, subset=None):
     index = DocumentIndex(("d", "e"), (3, 1))
     vocabulary = Vocabulary.from_sentences(text)
     settings = InstancesSettings(max_tokens=max_tokens, subset=subset)
-    return build_instances(text, text, index, vocabulary, settings, trees=read_trees([path], text, index))
+    trees = iterate_trees([path], text, index)
+    build_instances(text, text, index, vocabulary, settings, out=tmp_path / "built", trees=trees)
+    return load_instances(tmp_path / "built")
 
 
 def test_trees_of_a_whole_document(tmp_path):
@@ -144,7 +146,7 @@ def test_a_file_that_does_not_fit_is_one_line(tmp_path, change, message):
     forget(path)
     text = [list("abc"), list("def"), list("ghi"), list("abc")]
     with pytest.raises(UserError, match=message) as error:
-        read_trees([path], text, DocumentIndex(("d", "e"), (3, 1)))
+        list(iterate_trees([path], text, DocumentIndex(("d", "e"), (3, 1))))
     assert "\n" not in str(error.value)
 
 

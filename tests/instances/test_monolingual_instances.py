@@ -2,18 +2,18 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from core_fixtures import build_and_load
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from docmt.cli.main import main
 from docmt.corpora.documents import DocumentIndex, write_index
 from docmt.errors import UserError
 from docmt.files import read_json, sha256_file, write_lines
-from docmt.instances.building import build_instances
 from docmt.instances.restoration import RestorationSymbols, noise_instances
 from docmt.instances.settings import InstancesSettings, RestorationSettings
 from docmt.instances.statistics import instance_statistics
-from docmt.instances.storage import load_instances, save_instances
+from docmt.instances.storage import load_instances
 from docmt.text.vocabulary import Vocabulary, extra_specials
 
 WORDS = ["a", "b", "c@@", "d"]
@@ -21,12 +21,13 @@ VOCABULARY = Vocabulary.from_sentences([WORDS], extras=extra_specials(["en", "de
 SENTENCES = st.lists(st.sampled_from([*WORDS, "unknown", "[MASK1]"]), max_size=6)
 
 
-def build(documents, **values):
+def build(documents, *, out=None, **values):
     index = DocumentIndex(tuple(f"d{i}" for i in range(len(documents))), tuple(map(len, documents)))
     sentences = [sentence for document in documents for sentence in document]
-    return build_instances(sentences, None, index, VOCABULARY, InstancesSettings(**values))
+    return build_and_load(sentences, None, index, VOCABULARY, InstancesSettings(**values), out=out)
 
 
+@settings(deadline=None)
 @given(
     documents=st.lists(st.lists(SENTENCES, min_size=1, max_size=9), min_size=1, max_size=4),
     max_sentences=st.none() | st.integers(1, 5),
@@ -37,7 +38,7 @@ def test_pieces_are_those_of_parallel_documents_of_twice_the_same_side(documents
     index = DocumentIndex(tuple(f"d{i}" for i in range(len(documents))), tuple(map(len, documents)))
     sentences = [sentence for document in documents for sentence in document]
     settings = InstancesSettings(max_sentences=max_sentences, max_tokens=max_tokens)
-    expected = build_instances(sentences, sentences, index, VOCABULARY, settings)
+    expected = build_and_load(sentences, sentences, index, VOCABULARY, settings)
     for name in ("src_tokens", "src_offsets", "tgt_tokens", "tgt_offsets", "instances", "documents"):
         assert np.array_equal(getattr(built, name), getattr(expected, name))
     found = built.manifest["counts"]
@@ -52,24 +53,23 @@ def test_documents_longer_than_30_sentences_are_cut_and_counted():
     assert built.documents.tolist() == [0, 0, 0, 1, 2]
     counts = built.manifest["counts"]
     assert (counts["documents_split"], counts["instances_without_gap"], counts["sentences"]) == (1, 1, 97)
-    assert instance_statistics(built)["sentences_per_instance"] == 19.4
+    assert instance_statistics(built.manifest)["sentences_per_instance"] == 19.4
 
 
 def test_sentences_are_read_as_a_stream_and_a_subset_is_counted():
     index = DocumentIndex(("x", "y", "z"), (1, 2, 1))
     stream = iter([["a"], ["b"], ["d"], ["a", "b"]])
-    built = build_instances(stream, None, index, VOCABULARY, InstancesSettings(min_document_tokens=4))
+    built = build_and_load(stream, None, index, VOCABULARY, InstancesSettings(min_document_tokens=4))
     assert built.documents.tolist() == [1, 2]
     assert built.tgt_tokens is built.src_tokens
     assert built.manifest["counts"]["instances_left_out"] == 1
 
 
 def test_one_side_is_stored_and_both_come_back(tmp_path):
-    built = build([[["a", "b"], [], ["d"]]] * 3, max_sentences=30)
-    save_instances(tmp_path / "mono", built)
+    built = build([[["a", "b"], [], ["d"]]] * 3, max_sentences=30, out=tmp_path / "mono")
     names = sorted(path.name for path in (tmp_path / "mono").iterdir())
     arrays = ["documents.npy", "instances.npy", "manifest.json", "src_offsets.npy", "src_tokens.npy"]
-    assert names == [".checksums", *arrays]
+    assert names == [".checksums", "document_ids.txt", *arrays]
     loaded = load_instances(tmp_path / "mono")
     assert loaded.tgt_tokens is loaded.src_tokens
     assert np.array_equal(loaded.n_tokens(), built.n_tokens())
@@ -126,4 +126,4 @@ def test_bad_files_are_named_in_one_line(files, capsys, name, lines, message):
 
 def test_an_index_of_other_sentences_is_refused():
     with pytest.raises(UserError, match="1 lines, but the document index counts 2"):
-        build_instances([["a"]], None, DocumentIndex(("x",), (2,)), VOCABULARY, InstancesSettings())
+        build_and_load([["a"]], None, DocumentIndex(("x",), (2,)), VOCABULARY, InstancesSettings())

@@ -119,8 +119,8 @@ def test_positions_run_through_the_instance_or_the_sentence(architecture, src, t
     empty = np.array([1, 2])
     documents = [([np.array([1, 9, 2]), empty], [np.array([1, 7, 8, 2]), empty]), ([empty], [empty])]
     layout = make_batch(make_model(architecture).settings, documents).layout
-    assert layout.positions("src").tolist() == src
-    assert layout.positions("tgt").tolist() == tgt
+    assert layout.positions("src", torch.device("cpu")).tolist() == src
+    assert layout.positions("tgt", torch.device("cpu")).tolist() == tgt
 
 
 def test_sinusoids_are_those_of_the_original_transformer():

@@ -122,7 +122,6 @@ def test_any_list_of_keys_equals_the_dense_mask(groups, is_causal):
         np.array([len(keys) for _, keys in groups]),
         np.concatenate([keys for _, keys in groups]),
         is_causal,
-        torch.device("cpu"),
     )
     inputs = rows(grouping.n_queries, 1), rows(15, 2), rows(15, 3)
     assert_equal_with_gradients(padded_attention(*inputs, grouping), dense_attention(*inputs, grouping), inputs)
@@ -213,9 +212,10 @@ def test_uniform_attention_over_n_keys_has_log2_n_bits():
 
 
 def test_torch_offers_what_the_varlen_path_calls():
-    if not ragged.HAS_VARLEN:
+    varlen_attn = ragged.find_varlen()
+    if varlen_attn is None:
         pytest.skip("this torch has no variable-length attention")
-    parameters = inspect.signature(ragged.varlen_attn).parameters
+    parameters = inspect.signature(varlen_attn).parameters
     assert list(parameters)[:7] == ["query", "key", "value", "cu_seq_q", "cu_seq_k", "max_q", "max_k"]
     assert "window_size" in parameters
 
@@ -240,7 +240,7 @@ def test_varlen_path_hands_over_the_right_ranges(monkeypatch, slot, pattern):
             outputs.append(torch.einsum("hnm,mhk->nhk", scores.softmax(-1), value[c:d]))
         return torch.cat(outputs)
 
-    monkeypatch.setattr(ragged, "varlen_attn", loop)
+    monkeypatch.setattr(ragged, "find_varlen", lambda: loop)
     layout = make_layout([[(3, 4), (1, 1), (6, 2), (2, 2)], [(2, 5)]])
     inputs = make_inputs(layout, slot)
     found = varlen_attention(*inputs, layout.grouping(slot, pattern))
@@ -259,7 +259,6 @@ def test_varlen_path_on_a_gpu_equals_the_dense_formula(slot, pattern):
         np.array([b for _, b in pairs]),
         np.array([len(i) for i in instances]),
         settings=model_settings(),
-        device="cuda",
     )
     grouping = layout.grouping(slot, pattern)
     n = grouping.n_queries

@@ -47,8 +47,8 @@ def model_influence(model):
     leaves = []
     embed = model.embed
 
-    def embed_as_leaf(*arguments):
-        leaves.append(embed(*arguments).detach().requires_grad_())
+    def embed_as_leaf(*arguments, **options):
+        leaves.append(embed(*arguments, **options).detach().requires_grad_())
         return leaves[-1]
 
     model.embed = embed_as_leaf

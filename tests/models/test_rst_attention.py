@@ -194,14 +194,6 @@ def test_fusions_on_a_gpu_equal_the_cpu(slot, pattern):
         pytest.skip("no GPU")
     instances = [([(30, 20), (1, 1), (25, 40)], False), ([(2, 5), (7, 1)] * 20, False), ([(4, 4)], True)]
     layout = make_layout(instances)
-    on_gpu = Layout(
-        layout.src_lengths_G,
-        layout.tgt_lengths_G,
-        layout.sentences_B,
-        settings=layout.settings,
-        trees=layout.trees,
-        device="cuda",
-    )
     torch.manual_seed(5)
     attention = build_attention(64, HEADS, pattern)
     lengths = {"src": int(layout.src_lengths_G.sum()), "tgt": int(layout.tgt_lengths_G.sum())}
@@ -210,7 +202,7 @@ def test_fusions_on_a_gpu_equal_the_cpu(slot, pattern):
     expected = attention(query, memory, partial(layout.grouping, slot))
     half = copy.deepcopy(attention).to("cuda", torch.bfloat16)
     inputs = [None if x is None else x.to("cuda", torch.bfloat16) for x in (query, memory)]
-    found = half(*inputs, partial(on_gpu.grouping, slot))
+    found = half(*inputs, partial(layout.grouping, slot))
     torch.testing.assert_close(found.float().cpu(), expected, atol=5e-2, rtol=5e-2)
     for output in (found, expected):
         output.float().square().sum().backward()
@@ -369,8 +361,8 @@ def test_no_state_depends_on_later_targets(architecture):
     leaves = []
     embed = model.embed
 
-    def embed_as_leaf(*arguments):
-        leaves.append(embed(*arguments).detach().requires_grad_())
+    def embed_as_leaf(*arguments, **options):
+        leaves.append(embed(*arguments, **options).detach().requires_grad_())
         return leaves[-1]
 
     model.embed = embed_as_leaf

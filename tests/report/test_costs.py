@@ -201,3 +201,14 @@ def test_report_has_a_section_of_costs_without_its_own(folder, tmp_path, capsys)
     rows = list(csv.DictReader((tmp_path / "out/tables/costs.csv").open()))
     assert [(row["rule"], float(row["gpu_hours"])) for row in rows] == [("train", 0), ("translate", 1)]
     assert (tmp_path / "out/tables/costs.tex").exists()
+
+
+def test_a_training_on_several_nodes_counts_what_its_processes_recorded(folder):
+    """Snakemake measures only the `srun` that started them."""
+    folder.benchmark("train", "d_a_seed1", 3600, cpu="0.12", rss="9.43")
+    folder.facts("model.job.json", {"device": "cuda", "n_devices": 8, "n_nodes": 2, "cpu_seconds": 30_000.0})
+    (record,) = summarize_costs(folder.read())
+    assert (record["gpu_hours"], record["core_hours"]) == (8, pytest.approx(30 / 3.6))
+    assert math.isnan(record["peak_mib"])
+    assert record["not_measured"] == 0
+    assert costs_table(folder.read()).rows[-1][-3:-1] == ["8.333", "8.000"]

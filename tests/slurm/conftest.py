@@ -1,5 +1,5 @@
 """Fixtures of the tests that start a Slurm."""
 
-from slurm_fixtures import cluster, expected, prepared, study
+from slurm_fixtures import cluster, expected, expected_of_two, prepared, study
 
-__all__ = ["cluster", "expected", "prepared", "study"]
+__all__ = ["cluster", "expected", "expected_of_two", "prepared", "study"]

@@ -1,4 +1,4 @@
-"""A real Slurm of one node, and runs of Snakemake on it that can be disturbed."""
+"""A real Slurm of two nodes, both this machine, and runs of Snakemake on it that can be disturbed."""
 
 import os
 import re
@@ -165,9 +165,9 @@ class Study:
         assert call.finish(3 * PATIENCE_SECONDS) == 0, call.text[-5000:]
         return call
 
-    def run_here(self, *targets, changes=LONG):
+    def run_here(self, *targets, changes=LONG, options=()):
         """Run without Slurm."""
-        return self.run(*targets, changes=changes, options=("--cores", "2"), profile=None)
+        return self.run(*targets, changes=changes, options=("--cores", "2", *options), profile=None)
 
     def checkpoints(self):
         """The steps of all checkpoints of the sentence model."""
@@ -176,6 +176,12 @@ class Study:
 
     def training_log(self):
         return (self.folder / "logs/train/controlled_sentence_transformer_seed1.log").read_text(encoding="utf-8")
+
+
+def copy_of(study, folder):
+    """A copy of a study in a folder, times of files included."""
+    shutil.copytree(study.folder, folder / "study")
+    return Study(folder / "study")
 
 
 def trainers(study):
@@ -210,7 +216,7 @@ def assert_same_model(study, expected):
 
 @pytest.fixture(scope="session")
 def cluster():
-    """A Slurm of one node. Needs its programs, and root, since its configuration has to stand in /etc/slurm."""
+    """A Slurm of two nodes. Needs its programs, and root, since its configuration has to stand in /etc/slurm."""
     missing = [program for program in PROGRAMS if shutil.which(program) is None]
     if missing:
         pytest.skip(f"not installed: {', '.join(missing)} (packages slurmctld, slurmd, slurm-client, munge)")
@@ -238,17 +244,22 @@ def prepared(tmp_path_factory):
 @pytest.fixture(scope="session")
 def expected(prepared, tmp_path_factory):
     """The study with its sentence model, trained on this machine without a fault."""
-    folder = tmp_path_factory.mktemp("expected") / "study"
-    shutil.copytree(prepared.folder, folder)
-    study = Study(folder)
+    study = copy_of(prepared, tmp_path_factory.mktemp("expected"))
     study.run_here(MODEL)
+    return study
+
+
+@pytest.fixture(scope="session")
+def expected_of_two(prepared, tmp_path_factory):
+    """The same, trained on two devices of this machine."""
+    study = copy_of(prepared, tmp_path_factory.mktemp("expected_of_two"))
+    study.run_here(MODEL, options=("--set-resources", "train:gpu=2"))
     return study
 
 
 @pytest.fixture
 def study(cluster, prepared, tmp_path):
     """A copy of `prepared` for one test, times of files included."""
-    shutil.copytree(prepared.folder, tmp_path / "study")
-    yield Study(tmp_path / "study")
+    yield copy_of(prepared, tmp_path)
     subprocess.run(["scancel", "--me"], check=False, timeout=60)
     wait_until(lambda: not slurm("squeue", "--me", "--noheader"), what="the end of all jobs")

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# A Slurm of one node on loopback, for tests: no systemd, no accounting, run as root, everything under $SLURM_CI_DIR.
+# A Slurm of two nodes, both this machine, for tests: no systemd, no accounting, run as root, everything under
+# $SLURM_CI_DIR.
 # Debian and Ubuntu: apt-get install -y --no-install-recommends slurmctld slurmd slurm-client munge
 set -euo pipefail
 
 folder=${SLURM_CI_DIR:-${TMPDIR:-/tmp}/docmt-slurm}
-cpus=${SLURM_CI_CPUS:-8}      # may be more than there are: jobs then share
+cpus=${SLURM_CI_CPUS:-8}      # of each node; may be more than there are: jobs then share
 memory_mb=${SLURM_CI_MEM:-64000}
 gpus=${SLURM_CI_GPUS:-2}      # they only pretend
+nodes=(ci1 ci2)
 port=${SLURM_CI_PORT:-17817}
 host=$(hostname -s)
 user=$(id -un)
@@ -39,7 +41,7 @@ for file in "$folder"/*.pid; do
     [ ! -e "$file" ] || [ ! -e "/proc/$(cat "$file")" ] || die "already running: $file"
 done
 
-mkdir -p "$folder"/{state,spool,log,munge} "$etc"
+mkdir -p "$folder"/{state,log,munge} "$etc"
 chmod 711 "$folder/munge"
 [ -s "$folder/munge/key" ] || (umask 077 && head -c 1024 /dev/urandom > "$folder/munge/key")
 
@@ -47,17 +49,16 @@ cat > "$folder/slurm.conf" << CONF
 ClusterName=ci
 SlurmctldHost=$host(127.0.0.1)
 SlurmctldPort=$port
-SlurmdPort=$((port + 1))
 CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
 SlurmUser=$user
 SlurmdUser=$user
 AuthInfo=socket=$folder/munge/socket
 StateSaveLocation=$folder/state
-SlurmdSpoolDir=$folder/spool
+SlurmdSpoolDir=$folder/spool-%n
 SlurmctldPidFile=$folder/slurmctld.pid
-SlurmdPidFile=$folder/slurmd.pid
+SlurmdPidFile=$folder/slurmd-%n.pid
 SlurmctldLogFile=$folder/log/slurmctld.log
-SlurmdLogFile=$folder/log/slurmd.log
+SlurmdLogFile=$folder/log/slurmd-%n.log
 MailProg=/bin/true
 MpiDefault=none
 ProctrackType=proctrack/linuxproc
@@ -75,9 +76,12 @@ MinJobAge=3600
 KillWait=30
 OverTimeLimit=0
 GresTypes=gpu
-NodeName=ci1 NodeHostname=$host NodeAddr=127.0.0.1 CPUs=$cpus RealMemory=$memory_mb Gres=gpu:$gpus State=UNKNOWN
-PartitionName=main Nodes=ci1 Default=YES MaxTime=1-0 DefMemPerCPU=100 State=UP
-PartitionName=gpu Nodes=ci1 MaxTime=1-0 DefMemPerCPU=100 State=UP
+NodeName=DEFAULT CPUs=$cpus RealMemory=$memory_mb Gres=gpu:$gpus State=UNKNOWN
+$(for ((i = 0; i < ${#nodes[@]}; i++)); do
+    echo "NodeName=${nodes[i]} NodeHostname=$host NodeAddr=127.0.0.1 Port=$((port + 1 + i))"
+done)
+PartitionName=main Nodes=ALL Default=YES MaxTime=1-0 DefMemPerCPU=100 State=UP
+PartitionName=gpu Nodes=ALL MaxTime=1-0 DefMemPerCPU=100 State=UP
 CONF
 
 devices=(/dev/null /dev/zero /dev/full /dev/random) # each pretended GPU needs its own device
@@ -88,7 +92,7 @@ ln -sfn "$folder/gres.conf" "$etc/gres.conf"
 munged --key-file="$folder/munge/key" --socket="$folder/munge/socket" --pid-file="$folder/munged.pid" \
     --log-file="$folder/log/munged.log" --seed-file="$folder/munge/seed"
 slurmctld
-slurmd
+for node in "${nodes[@]}"; do slurmd -N "$node"; done
 wait_for 15 bash -c is_idle || {
     grep -hE 'fatal|INVAL|error' "$folder"/log/slurm*.log | grep -v pmix | tail -n 8 >&2 || true
     die "Slurm did not come up; see $folder/log, then run stop_slurm.sh"

@@ -10,8 +10,8 @@ is_alive() { # a zombie counts as gone: the first process of a container may col
     [ -n "$state" ] && [ "$state" != Z ]
 }
 
-stop() { # program: TERM, after 15 seconds KILL
-    local file=$folder/$1.pid pid
+stop() { # program, pid file: TERM, after 15 seconds KILL
+    local file=$2 pid
     pid=$(cat "$file" 2> /dev/null) || return 0
     if [ -n "$pid" ] && is_alive "$pid" && [ "$(cat "/proc/$pid/comm" 2> /dev/null)" = "$1" ]; then
         kill -TERM "$pid"
@@ -32,7 +32,8 @@ if [ "$(readlink /etc/slurm/slurm.conf)" = "$folder/slurm.conf" ] && timeout 5 s
         sleep 0.25
     done
 fi
-for program in slurmd slurmctld munged; do stop "$program"; done
+for file in "$folder"/slurmd-*.pid; do stop slurmd "$file"; done
+for program in slurmctld munged; do stop "$program" "$folder/$program.pid"; done
 for file in slurm.conf gres.conf; do
     [ "$(readlink "/etc/slurm/$file")" = "$folder/$file" ] && rm "/etc/slurm/$file"
 done

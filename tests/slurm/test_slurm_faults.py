@@ -30,12 +30,13 @@ def test_scancel_saves_and_the_next_job_resumes(study, expected):
     assert_same_model(study, expected)
 
 
-def test_a_long_update_is_completed_and_saved_before_slurm_kills(study):
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_a_long_update_is_completed_and_saved_before_slurm_kills(study, nodes):
     slow = {"max_batch_tokens": 4000, "validate_every_steps": 100}
     changes = merge(LONG, {"training": {"scratch": slow}})
     wide = {"model": {"width": 256, "feed_forward_width": 1024, "heads": 4}}
     changes["systems"] = {"sentence_transformer": wide, "g_transformer": wide}
-    call = study.call(MODEL, changes=changes, options=("--retries", "0"))
+    call = study.call(MODEL, changes=changes, options=("--retries", "0", "--set-resources", f"train:nodes={nodes}"))
     folder = study.folder / "results/controlled/runs/sentence_transformer/seed1/checkpoints"
     call.wait_until(lambda: list(folder.glob("*/running.json")), what="a trainer")
     time.sleep(8)

@@ -12,7 +12,6 @@ pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1800)]
 
 SMALL = {
     "fetch_corpus",
-    "count_overlap",
     "count_instances",
     "pack_pipeline",
     "evaluate_translation",
@@ -29,6 +28,7 @@ def test_a_study_as_jobs_gives_the_numbers_of_a_study_without(cluster, tmp_path)
     call = there.run(changes={})
     submitted = set(re.findall(r"slurm_logs/rule_(\w+)/", call.text))
     assert {"generate_corpus", "tokenize", "learn_bpe", "build_instances", "train", "translate"} <= submitted
+    assert "count_overlap" in submitted, "it reads the training text, which has no place where Snakemake runs"
     assert not submitted & SMALL
     scores = [pd.read_csv(study.folder / "results/report/scores.csv") for study in (here, there)]
     pd.testing.assert_frame_equal(*scores, check_exact=True)
@@ -44,6 +44,8 @@ def test_a_training_with_a_gpu_is_one_job_with_one(study, expected):
     call = study.call(MODEL, options=("--set-resources", "train:gpu=1"))
     requests = slurm("squeue", "--me", "--noheader", "--jobs", call.job(), "--Format", "tres-per-job:60")
     assert requests.strip() == "gres:gpu:1"
+    call.wait_for_update(20)
+    assert "NumNodes=1 NumCPUs=4 " in slurm("scontrol", "show", "job", call.job())
     assert call.finish() == 0, call.text[-3000:]
     assert len(call.jobs()) == 1
     assert re.search(r"WARNING .*GPU.*CPU", study.training_log()), "the GPU only pretends, and the log says so"
@@ -55,6 +57,7 @@ def test_a_training_with_two_gpus_is_one_job_with_two_trainers(study):
     requests = slurm("squeue", "--me", "--noheader", "--jobs", call.job(), "--Format", "tres-per-job:60")
     assert requests.strip() == "gres:gpu:2"
     call.wait_for_update(20)
+    assert "NumNodes=1 NumCPUs=8 " in slurm("scontrol", "show", "job", call.job())
     ranks = [rank for pid in trainers(study) if (rank := environment(pid).get("LOCAL_RANK")) is not None]
     assert sorted(ranks) == ["0", "1"]
     assert call.finish() == 0, call.text[-3000:]

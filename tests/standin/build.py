@@ -10,6 +10,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 SOURCE = Path(__file__).with_name("cuda.cpp")
+MISSING = ("No such file or directory", "cannot find", "unrecognized command")
+"""Errors of a compiler that lacks something; any other one is a mistake in the stand-in."""
+SOURCES = (SOURCE, SOURCE.with_name("runtime.h"))
 
 
 class UnavailableError(Exception):
@@ -32,7 +35,8 @@ def build_library(folder: Path) -> Path:
     """Compile the stand-in into `folder`, unless it is there already.
 
     Raises:
-        UnavailableError: there is no compiler, torch is not a CPU build, or the compiler fails.
+        UnavailableError: there is no compiler, it lacks something, or torch is not a CPU build.
+        RuntimeError: the stand-in does not compile.
     """
     compiler = shutil.which(os.environ.get("CXX", "g++"))
     if compiler is None:
@@ -40,7 +44,7 @@ def build_library(folder: Path) -> Path:
     torch = torch_folder()
     if (torch / "lib" / "libtorch_cuda.so").exists():
         raise UnavailableError("this torch has CUDA itself: the stand-in needs the build for CPUs")
-    name = hashlib.sha256(SOURCE.read_bytes() + version("torch").encode()).hexdigest()[:16]
+    name = hashlib.sha256(b"".join(file.read_bytes() for file in SOURCES) + version("torch").encode()).hexdigest()[:16]
     library = folder / f"{name}.so"
     if library.exists():
         return library
@@ -51,7 +55,9 @@ def build_library(folder: Path) -> Path:
         command += ["-o", str(made), f"-L{torch / 'lib'}", "-ltorch_cpu", "-lc10"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            reason = next((line for line in done.stderr.splitlines() if "error" in line), "no message")
-            raise UnavailableError(f"{compiler} fails: {reason}")
+            reason = next((line for line in done.stderr.splitlines() if any(m in line for m in MISSING)), None)
+            if reason is None:
+                raise RuntimeError(f"{SOURCE} does not compile:\n{done.stderr}")
+            raise UnavailableError(f"{compiler}: {reason}")
         made.replace(library)
     return library

@@ -43,6 +43,7 @@ def test_a_training_goes_on_when_there_is_room_again(study_files, small_disk, tm
 
     def update_on_a_full_disk(trainer, groups):
         if trainer.state.step == 6:
+            trainer.writer.wait()
             with open(ballast, "wb", buffering=0) as file, pytest.raises(OSError, match="No space"):
                 list(map(file.write, itertools.repeat(bytes(1 << 16))))
         update(trainer, groups)

@@ -2,6 +2,8 @@
 
 import logging
 import os
+import socket
+import sys
 
 import numpy as np
 import pytest
@@ -35,16 +37,21 @@ def updates_of(tokens, accumulation_steps, max_tokens=4096):
     return [batches[i : i + accumulation_steps] for i in range(0, len(batches), accumulation_steps)]
 
 
+def shares_of(batches, tokens, *, n_ranks, **options):
+    """The shares of all devices."""
+    return [share_update(batches, tokens, n_ranks=n_ranks, rank=rank, **options) for rank in range(n_ranks)]
+
+
 @pytest.mark.parametrize("lengths", [long_documents, short_documents, sentences])
 @pytest.mark.parametrize("n_ranks", [2, 4, 8])
 def test_no_device_idles_more_than_five_percent(lengths, n_ranks):
     """One batch per device and update, as in the paper's four GPUs; over an epoch, and each device by itself."""
     tokens = lengths(np.random.default_rng(3))
     updates = updates_of(tokens, n_ranks)
-    assert idle_share(updates, tokens, n_ranks=n_ranks, max_tokens=4096) < 0.05
+    assert idle_share(updates, tokens, n_ranks=n_ranks) < 0.05
     busy, longest = np.zeros(n_ranks), 0
     for position, update in enumerate(updates):
-        shares = share_update(update, tokens, n_ranks=n_ranks, turn=position, max_tokens=4096)
+        shares = shares_of(update, tokens, n_ranks=n_ranks, turn=position, max_tokens=4096)
         loads = np.array([sum(tokens[batch].sum() for batch in share) for share in shares])
         busy += loads
         longest += loads.max()
@@ -55,7 +62,7 @@ def test_no_device_idles_more_than_five_percent(lengths, n_ranks):
 def test_shares_hold_every_instance_once_in_batches_that_fit(n_ranks):
     tokens = np.append(short_documents(np.random.default_rng(1), 300), 5000)
     for position, update in enumerate(updates_of(tokens, 3, max_tokens=1024)):
-        shares = share_update(update, tokens, n_ranks=n_ranks, turn=position, max_tokens=1024)
+        shares = shares_of(update, tokens, n_ranks=n_ranks, turn=position, max_tokens=1024)
         found = np.concatenate([batch for share in shares for batch in share])
         assert sorted(found) == sorted(np.concatenate(update))
         assert all(tokens[b].sum() <= 1024 or len(b) == 1 for share in shares for b in share)
@@ -64,11 +71,11 @@ def test_shares_hold_every_instance_once_in_batches_that_fit(n_ranks):
 
 def test_one_device_reads_the_batches_as_they_were_drawn():
     batches = [np.array([4, 2]), np.array([0])]
-    assert share_update(batches, np.ones(5), n_ranks=1, turn=7, max_tokens=2) == [batches]
+    assert shares_of(batches, np.ones(5), n_ranks=1, turn=7, max_tokens=2) == [batches]
 
 
 def test_devices_without_an_instance_have_no_batch():
-    shares = share_update([np.array([1])], np.array([3, 4]), n_ranks=3, turn=1, max_tokens=9)
+    shares = shares_of([np.array([1])], np.array([3, 4]), n_ranks=3, turn=1, max_tokens=9)
     assert [[batch.tolist() for batch in share] for share in shares] == [[], [], [[1]]]
     assert [part.tolist() for part in balance(np.array([0, 1]), np.array([3, 4]), 3)] == [[1], [0], []]
 
@@ -149,7 +156,8 @@ def slurm_step(monkeypatch):
     """A task of a Slurm step; LOCAL_RANK and its like are restored afterwards."""
 
     def pretend(**values):
-        for name in ("LOCAL_RANK", "NODE_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "SLURM_STEP_NUM_TASKS"):
+        names = ("LOCAL_RANK", "NODE_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+        for name in (*names, "SLURM_JOB_ID", "SLURM_STEP_NUM_TASKS"):
             monkeypatch.setenv(name, "")
             monkeypatch.delenv(name)
         for name, value in values.items():
@@ -171,6 +179,30 @@ def test_tasks_that_srun_started_are_the_processes(slurm_step, monkeypatch):
     found = {name: os.environ[name] for name in ("LOCAL_RANK", "NODE_RANK", "WORLD_SIZE", "MASTER_ADDR")}
     assert found == {"LOCAL_RANK": "1", "NODE_RANK": "1", "WORLD_SIZE": "4", "MASTER_ADDR": "gpu07"}
     assert 15000 <= int(os.environ["MASTER_PORT"]) < 25000
+
+
+def test_the_script_of_a_job_becomes_an_srun(slurm_step, monkeypatch):
+    class Replaced(Exception):  # noqa: N818
+        pass
+
+    def replace(program, command):
+        raise Replaced(program, command)
+
+    monkeypatch.setattr(os, "execvp", replace)
+    slurm_step(SLURM_JOB_ID="123")
+    with pytest.raises(Replaced) as replaced:
+        launch(["train", "--nodes", "2"], devices=4, nodes=2)
+    program, command = replaced.value.args
+    assert program == command[0] == "srun"
+    assert {"--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--kill-on-bad-exit=1"} <= set(command)
+    assert command[-6:] == [sys.executable, "-m", "docmt.cli.main", "train", "--nodes", "2"]
+    assert os.environ["MASTER_ADDR"] == socket.gethostname()
+
+
+def test_without_srun_a_job_of_several_nodes_is_refused(slurm_step, monkeypatch, tmp_path):
+    slurm_step(SLURM_JOB_ID="123", PATH=str(tmp_path))
+    with pytest.raises(UserError, match="--nodes 2: this is a Slurm job, but there is no srun on its PATH"):
+        launch([], devices=1, nodes=2)
 
 
 def test_tasks_that_do_not_fit_are_refused(slurm_step):
@@ -208,4 +240,5 @@ def test_no_devices_are_refused(devices, nodes):
 )
 def test_what_a_precision_means(monkeypatch, precision, is_gpu, cpu_has_it, width, expected):
     monkeypatch.setattr(devices_module, "cpu_has_bfloat16", lambda: cpu_has_it)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (8, 0))
     assert uses_bfloat16(precision, is_gpu=is_gpu, width=width) is expected

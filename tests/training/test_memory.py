@@ -83,7 +83,7 @@ def test_the_worst_batches_are_the_longest_instances_and_the_fullest_batch(study
 
 def test_the_probe_changes_nothing(study_files, tmp_path, monkeypatch):
     with_probe = run_training(study_files, tmp_path / "with", training={"max_steps": 4})
-    monkeypatch.setattr("docmt.training.trainer.probe_memory", lambda *_, **options: None)
+    monkeypatch.setattr("docmt.training.trainer.probe_memory", lambda *_, **options: RECIPE["max_batch_tokens"])
     assert_same_training(run_training(study_files, tmp_path / "without", training={"max_steps": 4}), with_probe)
 
 

@@ -12,18 +12,17 @@ import pandas as pd
 import pytest
 import torch
 from core_fixtures import RECIPE, assert_same_training, make_study, model_settings, run_training, train_arguments
-from lightning.fabric import Fabric
 
 from docmt.errors import UserError
 from docmt.instances.storage import load_instances
 from docmt.models.model_file import load_model
-from docmt.models.transformer import Transformer
 from docmt.text.vocabulary import MASK
 from docmt.training.optimizer import schedule
 from docmt.training.settings import TrainingSettings
 from docmt.training.stopping import Interrupted
 from docmt.training.tasks import TaskData, build_tasks
 from docmt.training.trainer import Trainer
+from docmt.training.updates import Place, UpdateReader
 
 PRETRAINING = ["pairs", "restoration"]
 FINE_TUNING = ["documents", "sentences"]
@@ -81,7 +80,7 @@ def test_each_task_has_its_instances_tags_and_context(study, name, context, tags
     reading = task.read([np.array([3, 1]), np.array([0])], epoch=0)
     assert [len(batch) for batch in reading.batches] == [2, 1]
     for instance_set, instances in ((reading.instance_set, reading.batches[0]), (task.dev, np.array([3, 1]))):
-        batch = task.collate(instance_set, instances, settings, device="cpu")
+        batch = task.collate(instance_set, instances, settings)
         assert batch.layout.context == context
         assert first_tokens(study, batch.src_tokens_S.numpy(), batch.layout.src_lengths_G) == {tags[0]}
         assert first_tokens(study, batch.tgt_inputs_N.numpy(), batch.layout.tgt_lengths_G) == {tags[1]}
@@ -91,8 +90,8 @@ def test_sentences_of_documents_are_those_of_instances_cut_to_sentences(study):
     sentences, pairs = tasks_of(study, ["sentences", "pairs"])
     settings = model_settings("global_context")
     for side in (sentences.train, sentences.dev):
-        expected = pairs.collate(pairs.train, np.arange(20), settings, device="cpu")
-        found = sentences.collate(side, np.arange(20), settings, device="cpu")
+        expected = pairs.collate(pairs.train, np.arange(20), settings)
+        found = sentences.collate(side, np.arange(20), settings)
         assert torch.equal(found.src_tokens_S, expected.src_tokens_S)
         assert torch.equal(found.tgt_labels_N, expected.tgt_labels_N)
 
@@ -126,18 +125,15 @@ def test_development_documents_to_restore_are_of_the_language_of_the_documents(s
     assert study.vocabulary.symbols[sides["tgt"].tags.src] == study.vocabulary.symbols[sides["tgt"].tags.tgt] == "<de>"
 
 
-def test_word_dropout_spares_masks_and_tags(study, tmp_path):
+def test_word_dropout_spares_masks_and_tags(study):
     tasks = tasks_of(study, ["restoration"], restoration={"mask_ratio": 1.0, "mask_share": 1.0, "random_share": 0.0})
-    model = Transformer(model_settings("global_context"), len(study.vocabulary))
     settings = recipe(["restoration"], word_dropout=0.99)
-    fabric = Fabric(accelerator="cpu", devices=1)
     n_specials = study.vocabulary.n_specials
-    trainer = Trainer(
-        model, set(), tasks=tasks, settings=settings, seed=1, folder=tmp_path, fabric=fabric, n_specials=n_specials
-    )
+    reader = UpdateReader(tasks, model_settings("global_context"), settings, 1, n_specials=n_specials)
+    (part,) = reader.prepare([np.arange(8)], Place(task=0, epoch=0, position=0, passes=0)).micro_batches
+    batch = part.batch
     reading = tasks[0].read([np.arange(8)], epoch=0)
-    batch = trainer._training_batch(reading, np.arange(8), trainer._draws(reading))
-    plain = tasks[0].collate(reading.instance_set, np.arange(8), model.settings, device="cpu")
+    plain = tasks[0].collate(reading.instance_set, np.arange(8), reader.model_settings)
     is_special = plain.src_tokens_S < n_specials
     assert torch.equal(batch.src_tokens_S[is_special], plain.src_tokens_S[is_special])
     assert (batch.src_tokens_S[~is_special] == MASK).float().mean() > 0.8
@@ -150,10 +146,10 @@ def test_word_dropout_spares_masks_and_tags(study, tmp_path):
 def test_tasks_take_turns_and_count_their_own_passes(study, tmp_path, monkeypatch):
     update, turns = Trainer._update, []
 
-    def note(trainer, drawn):
+    def note(trainer, prepared):
         state = next(task for task in trainer.state.tasks if task.name == trainer.task.name)
-        turns.append((trainer.task.name, state.epoch, np.concatenate(drawn).tolist()))
-        update(trainer, drawn)
+        turns.append((trainer.task.name, state.epoch, np.concatenate(prepared.drawn).tolist()))
+        update(trainer, prepared)
 
     monkeypatch.setattr(Trainer, "_update", note)
     trained, history = run(study, tmp_path, ALL, training={"max_steps": 40, "max_batch_tokens": 50})

@@ -61,8 +61,9 @@ def test_the_order_is_a_function_of_seed_and_epoch(study_files):
 def drop(batch, *seed, probability=0.3):
     """Word dropout of a batch whose instances are one to the random numbers."""
     numbers = np.random.default_rng(seed).random(len(batch.src_tokens_S) + len(batch.tgt_inputs_N))
-    draws = Draws(*np.split(numbers, [len(batch.src_tokens_S)]), tree=0.0)
-    return drop_words(batch, [draws], probability=probability)
+    counts = [np.array([len(tokens)]) for tokens in (batch.src_tokens_S, batch.tgt_inputs_N)]
+    draws = Draws(*np.split(numbers, [len(batch.src_tokens_S)]), np.zeros(1), *counts)
+    return drop_words(batch, draws, probability=probability)
 
 
 def long_batch(architecture="g_transformer"):
@@ -100,25 +101,27 @@ def test_random_numbers_are_those_of_the_whole_batch(study_files, architecture):
     settings = make_model(architecture).settings
     instances = np.array([5, 0, 3])
     torch.manual_seed(1)
-    draws = draw(instance_set, instances, settings, seed=(1, 0, 0, 0))
     batch = collate(instance_set, instances, settings)
     src, tgt = n_inputs(instance_set, instances, settings)
+    draws = draw(src, tgt, np.arange(3), seed=(1, 0, 0, 0))
     assert (src.sum(), tgt.sum()) == (len(batch.src_tokens_S), len(batch.tgt_inputs_N))
     whole = np.random.default_rng((1, 0, 0, 0)).random(src.sum() + tgt.sum())
-    assert np.concatenate([draws[i].src for i in instances] + [draws[i].tgt for i in instances]).tolist() == (
-        whole.tolist()
-    )
+    assert [*draws.src, *draws.tgt] == whole.tolist()
     trees = np.random.default_rng((1, 0, 0, 0, 1)).random(3)
-    assert [draws[i].tree for i in instances] == trees.tolist()
-    assert [len(draws[i].src) for i in instances] == src.tolist()
+    assert draws.trees.tolist() == trees.tolist()
+    assert draws.src_counts.tolist() == src.tolist()
+    parts = [draw(src, tgt, np.array(chosen, dtype=int), seed=(1, 0, 0, 0)) for chosen in ([1], [0, 2], [])]
+    joined = Draws.join(parts).take(np.array([1, 0, 2]))
+    for name in ("src", "tgt", "trees", "src_counts", "tgt_counts"):
+        assert np.array_equal(getattr(joined, name), getattr(draws, name)), name
 
 
 def test_random_numbers_are_a_function_of_their_seed(study_files):
     instance_set, settings = load_instances(study_files.instances()), make_model().settings
 
     def numbers(*seed):
-        draws = draw(instance_set, np.array([1]), settings, seed=seed)[1]
-        return (*draws.src, *draws.tgt, draws.tree)
+        draws = draw(*n_inputs(instance_set, np.array([1]), settings), np.array([0]), seed=seed)
+        return (*draws.src, *draws.tgt, *draws.trees)
 
     assert numbers(1, 0, 0, 0) == numbers(1, 0, 0, 0)
     others = [numbers(2, 0, 0, 0), numbers(1, 1, 0, 0), numbers(1, 0, 1, 0), numbers(1, 0, 0, 1)]

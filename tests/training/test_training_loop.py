@@ -19,6 +19,7 @@ from docmt.training.settings import TrainingSettings
 from docmt.training.state import HISTORY_COLUMNS
 from docmt.training.tasks import Task
 from docmt.training.trainer import Trainer
+from docmt.training.updates import Place, UpdateReader
 
 
 def test_history_has_a_row_per_logging_step_and_validation(study_files, tmp_path):
@@ -89,18 +90,14 @@ def test_epochs_end_a_training_and_are_validated_when_no_step_says_so(study_file
     assert history["dev_loss"].notna().all()
 
 
-def test_word_dropout_ends_after_its_epochs(study_files, tmp_path):
+def test_word_dropout_ends_after_its_epochs(study_files):
     instance_set = load_instances(study_files.instances())
     settings = TrainingSettings.load(RECIPE | {"word_dropout": 0.5, "word_dropout_epochs": 2}, where="t")
-    model = Transformer(model_settings(), len(study_files.vocabulary))
-    fabric = Fabric(accelerator="cpu", devices=1)
-    tasks = [Task("documents", instance_set, instance_set)]
-    trainer = Trainer(model, set(), tasks=tasks, settings=settings, seed=1, folder=tmp_path, fabric=fabric)
-    reading = tasks[0].read([np.arange(8)], epoch=0)
+    reader = UpdateReader([Task("documents", instance_set, instance_set)], model_settings(), settings, 1)
     is_masked = []
     for epoch in range(4):
-        trainer.state.tasks[0].epoch = epoch
-        batch = trainer._training_batch(reading, np.arange(8), trainer._draws(reading))
+        update = reader.prepare([np.arange(8)], Place(task=0, epoch=epoch, position=0, passes=epoch))
+        (batch,) = (part.batch for part in update.micro_batches)
         is_masked.append(bool((batch.src_tokens_S == MASK).any() and (batch.tgt_inputs_N == MASK).any()))
     assert is_masked == [True, True, False, False]
 
@@ -108,7 +105,6 @@ def test_word_dropout_ends_after_its_epochs(study_files, tmp_path):
 def test_drop_rst_is_seen_in_training_and_only_when_whole_in_validation(study_files, tmp_path):
     instance_set = load_instances(study_files.instances("trees"))
     task = Task("documents", instance_set, instance_set)
-    reading = task.read([np.array([0, 2])], epoch=0)
     for probability, in_training, in_validation in ((0.0, {0.0}, 0.0), (0.5, {0.0, 0.5, 1.0}, 0.0), (1.0, {1.0}, 1.0)):
         model = Transformer(model_settings("rst_mix"), len(study_files.vocabulary))
         trainer = Trainer(
@@ -122,9 +118,9 @@ def test_drop_rst_is_seen_in_training_and_only_when_whole_in_validation(study_fi
         )
         shares = set()
         for position in range(30):
-            trainer.state.tasks[0].position = position
-            draws = trainer._draws(reading)
-            shares.add(trainer._training_batch(reading, np.array([0, 2]), draws).layout.trees.open_B.mean())
+            place = Place(task=0, epoch=0, position=position, passes=0)
+            (part,) = trainer.reader.prepare([np.array([0, 2])], place).micro_batches
+            shares.add(part.batch.layout.trees.open_B.mean())
         assert shares == in_training
         assert trainer.validator.batch(task, np.arange(8)).layout.trees.open_B.mean() == in_validation
 

@@ -16,11 +16,18 @@ from docmt.config.plan import Plan
 
 ROOT = Path(__file__).parents[2]
 SMOKE = ROOT / "config/examples/smoke.yaml"
+RECORDER = Path(__file__).parent / "recorder"
 
 
-def snakemake(folder, *arguments, config=SMOKE):
-    """Run Snakemake on this repository in a separate folder, with one config file or a list, or the demo's (None)."""
+def snakemake(folder, *arguments, config=SMOKE, imports=None):
+    """Run Snakemake on this repository in a separate folder, with one config file or a list, or the demo's (None).
+
+    Commands note what they import in the folder `imports` (recorder/sitecustomize.py).
+    """
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SNAKEMAKE", "DOCMT"))}
+    if imports is not None:
+        environment["IMPORTS_FOLDER"] = str(imports)
+        environment["PYTHONPATH"] = os.pathsep.join([str(RECORDER), environment.get("PYTHONPATH", "")])
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment.get("PATH", "")])
     command = [sys.executable, "-m", "snakemake", *arguments, "--snakefile", str(ROOT / "Snakefile")]
     command += ["--directory", str(folder)]
@@ -43,9 +50,15 @@ class Study:
         file.write_text(yaml.safe_dump(merge(read_config_file(SMOKE), changes or {})), encoding="utf-8")
         return file
 
-    def run(self, *arguments, changes=None):
+    @property
+    def imports(self):
+        """What the commands of the first run imported."""
+        return self.folder / "imports"
+
+    def run(self, *arguments, changes=None, imports=None):
         """Run what is asked for."""
-        return snakemake(self.folder, "--cores", "2", "--show-failed-logs", *arguments, config=self.config(changes))
+        options = ("--cores", "2", "--show-failed-logs", *arguments)
+        return snakemake(self.folder, *options, config=self.config(changes), imports=imports)
 
     def jobs(self, changes=None):
         """The jobs that would run: rule with the wildcards that matter, as `train sentence_transformer`."""
@@ -78,7 +91,8 @@ def read_jobs(text):
 def finished(tmp_path_factory):
     """The smoke study, run to its end. Tests that change files take `study`, a copy."""
     study = Study(tmp_path_factory.mktemp("finished"))
-    done = study.run()
+    study.imports.mkdir()
+    done = study.run(imports=study.imports)
     assert done.returncode == 0, done.stderr[-5000:]
     return study
 

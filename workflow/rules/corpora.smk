@@ -53,6 +53,7 @@ rule read_corpus:
         "results/benchmarks/read_corpus/{corpus}_{src}-{tgt}_{split}.tsv"
     wildcard_constraints:
         corpus=plan.corpora_of_files(),
+    priority: 30
     conda:
         "../../environment.yml"
     params:
@@ -125,6 +126,7 @@ rule generate_corpus:
         "results/benchmarks/generate_corpus/{corpus}.tsv"
     wildcard_constraints:
         corpus=plan.names("corpora.controlled"),
+    priority: 30
     conda:
         "../../environment.yml"
     params:
@@ -147,6 +149,7 @@ rule combine_corpora:
         "logs/combine_corpora/{dataset}_{src}-{tgt}_{split}.log",
     benchmark:
         "results/benchmarks/combine_corpora/{dataset}_{src}-{tgt}_{split}.tsv"
+    priority: 30
     conda:
         "../../environment.yml"
     params:
@@ -184,7 +187,6 @@ rule count_overlap:
         "logs/count_overlap/{dataset}.log",
     benchmark:
         "results/benchmarks/count_overlap/{dataset}.tsv"
-    localrule: True
     conda:
         "../../environment.yml"
     params:

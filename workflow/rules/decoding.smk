@@ -19,12 +19,14 @@ rule translate:
         "logs/translate/{dataset}_{system}_seed{seed}_{split}.log",
     benchmark:
         "results/benchmarks/translate/{dataset}_{system}_seed{seed}_{split}.tsv"
+    priority: 5
     conda:
         "../../environment.yml"
     resources:
         mem_mb=growing(8000),
         runtime=growing(240),
         gpu=1,
+        cpus_per_gpu=cores_per_gpu,
     params:
         settings=plan.hypotheses.param("settings"),
         fingerprint=plan.hypotheses.fingerprint,
@@ -51,6 +53,7 @@ rule contrast:
         mem_mb=growing(8000),
         runtime=growing(120),
         gpu=1,
+        cpus_per_gpu=cores_per_gpu,
     params:
         settings=plan.probabilities.param("settings"),
         trees=option("--discourse", "trees"),

@@ -152,6 +152,7 @@ rule annotate:
         trees=plan.annotated_trees(),
         shard="[0-9]+",
         n_shards="[0-9]+",
+    priority: 20
     conda:
         "../../environment.yml"
     resources:
@@ -202,7 +203,6 @@ rule gather_gold:
         "results/benchmarks/gather_gold/{dataset}_{trees}_{split}.tsv"
     wildcard_constraints:
         trees=plan.gold_trees(),
-    localrule: True
     conda:
         "../../environment.yml"
     params:
@@ -222,7 +222,6 @@ rule count_trees:
         "logs/count_trees/{dataset}_{trees}.log",
     benchmark:
         "results/benchmarks/count_trees/{dataset}_{trees}.tsv"
-    localrule: True
     conda:
         "../../environment.yml"
     params:

@@ -20,6 +20,7 @@ rule build_instances:
         "logs/build_instances/{dataset}_{cutting}_{split}.log",
     benchmark:
         "results/benchmarks/build_instances/{dataset}_{cutting}_{split}.tsv"
+    priority: 30
     conda:
         "../../environment.yml"
     resources:

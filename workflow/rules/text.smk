@@ -19,9 +19,10 @@ rule tokenize:
         "logs/tokenize/{dataset}_{split}_{lang}.log",
     benchmark:
         "results/benchmarks/tokenize/{dataset}_{split}_{lang}.tsv"
+    priority: 30
     conda:
         "../../environment.yml"
-    threads: 2
+    threads: processes
     resources:
         mem_mb=growing(4000),
         runtime=growing(120),
@@ -43,13 +44,16 @@ rule learn_truecaser:
         "logs/learn_truecaser/{dataset}_{lang}.log",
     benchmark:
         "results/benchmarks/learn_truecaser/{dataset}_{lang}.tsv"
+    priority: 30
     conda:
         "../../environment.yml"
+    threads: processes
     params:
         settings=plan.truecaser.param("settings"),
         fingerprint=plan.truecaser.fingerprint,
     shell:
-        "docmt text learn-truecaser --settings {params.settings:q} --input {input} --out {output} 2> {log}"
+        "docmt text learn-truecaser --settings {params.settings:q} --input {input} --jobs {threads} --out {output}"
+        " 2> {log}"
 
 
 rule truecase:
@@ -63,9 +67,10 @@ rule truecase:
         "logs/truecase/{dataset}_{split}_{lang}.log",
     benchmark:
         "results/benchmarks/truecase/{dataset}_{split}_{lang}.tsv"
+    priority: 30
     conda:
         "../../environment.yml"
-    threads: 2
+    threads: processes
     params:
         fingerprint=plan.truecased.fingerprint,
     shell:
@@ -82,6 +87,7 @@ rule learn_bpe:
         "logs/learn_bpe/{dataset}.log",
     benchmark:
         "results/benchmarks/learn_bpe/{dataset}.tsv"
+    priority: 30
     conda:
         "../../environment.yml"
     resources:
@@ -105,9 +111,10 @@ rule apply_bpe:
         "logs/apply_bpe/{dataset}_{split}_{lang}.log",
     benchmark:
         "results/benchmarks/apply_bpe/{dataset}_{split}_{lang}.tsv"
+    priority: 30
     conda:
         "../../environment.yml"
-    threads: 2
+    threads: processes
     params:
         fingerprint=plan.subwords.fingerprint,
     shell:
@@ -124,6 +131,7 @@ rule learn_vocabulary:
         "logs/learn_vocabulary/{dataset}.log",
     benchmark:
         "results/benchmarks/learn_vocabulary/{dataset}.tsv"
+    priority: 30
     conda:
         "../../environment.yml"
     params:
@@ -144,6 +152,7 @@ rule pack_pipeline:
         "logs/pack_pipeline/{dataset}.log",
     benchmark:
         "results/benchmarks/pack_pipeline/{dataset}.tsv"
+    priority: 30
     localrule: True
     conda:
         "../../environment.yml"

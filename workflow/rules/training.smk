@@ -26,18 +26,15 @@ rule train:
         "logs/train/{dataset}_{system}_seed{seed}.log",
     benchmark:
         "results/benchmarks/train/{dataset}_{system}_seed{seed}.tsv"
-    # Trainings are the longest jobs, and others wait for them.
-    priority: 10
+    priority: plan.urgency
     conda:
         "../../environment.yml"
     # One thread each: on a CPU, several small models train faster side by side than one after another on many threads.
     resources:
+        **spread_training(workflow),  # nodes, gpu (of all nodes together), slurm_extra
         mem_mb=growing(16000),
         runtime=1440,
-        gpu=1,
-        # On Slurm, the training is told to save 120 seconds before its time limit. Not with USR1: that signal ends the
-        # Snakemake inside the job, and Slurm then kills the training before it has saved.
-        slurm_extra="--signal=TERM@120",
+        cpus_per_gpu=cores_per_gpu,
     params:
         settings=plan.model.param("settings"),
         init=option("--init", "init"),
@@ -51,5 +48,5 @@ rule train:
         "exec docmt train --settings {params.settings:q} --train {input.train} --dev {input.dev}"
         " --vocabulary {input.vocabulary} --pipeline {input.pipeline} {params.init}"
         " {params.sentences} {params.monolingual} {params.monolingual_lang} --seed {wildcards.seed}"
-        " --devices {resources.gpu} --threads {threads} --checkpoints {params.checkpoints} --history {output.history}"
-        " --out {output.model} 2> {log}"
+        " --devices $(({resources.gpu} / {resources.nodes})) --nodes {resources.nodes} --threads {threads}"
+        " --checkpoints {params.checkpoints} --history {output.history} --out {output.model} 2> {log}"

@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 
 LAST_LEARNING_RATE = 0.01
 """Share of the learning rate that is left at the last update."""
+PERFECT = 100.0
+"""An F1 that no later epoch can beat."""
 
 
 def train_files(*, train: Path, dev: Path, settings: SegmenterSettings, seed: int, out: Path) -> TrainedSegmenter:
@@ -54,7 +56,7 @@ def train_segmenter(
 
     Returns:
         The moving average of the weights after the epoch with the highest F1 inside sentences of `dev` (the earliest
-        one on ties), with the scores of all epochs.
+        one on ties), with the scores of all epochs. An epoch without any error is the last.
     """
     vocabulary = learn_vocabulary(train, settings.training)
     with torch.random.fork_rng(devices=[]):
@@ -147,6 +149,8 @@ class _Training:
             if scores["inside"]["f1"] > best_f1:
                 best_f1 = scores["inside"]["f1"]
                 best = {name: weight.clone() for name, weight in network.state_dict().items()}
+            if best_f1 == PERFECT:
+                break
         network.load_state_dict(best)
         chosen = max(history, key=lambda row: row["inside"]["f1"])
         found = {"epoch": chosen["epoch"], "all": chosen["all"], "inside": chosen["inside"], "history": history}

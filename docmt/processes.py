@@ -1,0 +1,66 @@
+"""Work on many items in several processes, in order, without holding all items in memory."""
+
+import itertools
+import multiprocessing
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from typing import Any, TypeVar
+
+from docmt.errors import UserError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+CHUNKS_PER_PROCESS = 3
+"""One that is worked on, one that waits, and one that is done and waits for those before it."""
+
+_function: Callable[[Any], Any]
+
+
+def map_chunks(
+    function: Callable[[list[Item]], Result], items: Iterable[Item], *, size: int, jobs: int
+) -> Iterator[Result]:
+    """Apply a function to consecutive chunks of `size` items; yields the results in order.
+
+    Items are read as they are needed: memory does not grow with their number. With one job, or a single chunk, no
+    process is started; with more, function, items and results must be picklable. The results do not depend on the
+    number of jobs. Raises UserError when it is below 1.
+    """
+    if jobs < 1:
+        raise UserError(f"--jobs {jobs}: must be at least 1")
+    chunks = _chunks(iter(items), size)
+    head = list(itertools.islice(chunks, 2))
+    chunks = itertools.chain(head, chunks)
+    if jobs == 1 or len(head) < 2:
+        return map(function, chunks)
+    del head
+    return _map_in_processes(function, chunks, jobs)
+
+
+def _chunks(items: Iterator[Item], size: int) -> Iterator[list[Item]]:
+    while chunk := list(itertools.islice(items, size)):
+        yield chunk
+
+
+def _map_in_processes(
+    function: Callable[[list[Item]], Result], chunks: Iterable[list[Item]], jobs: int
+) -> Iterator[Result]:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_set_function, initargs=(function,)) as pool:
+        pending: deque[Future[Result]] = deque()
+        for chunk in chunks:
+            pending.append(pool.submit(_apply, chunk))
+            if len(pending) == CHUNKS_PER_PROCESS * jobs:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+
+
+def _set_function(function: Callable[[Any], Any]) -> None:
+    global _function
+    _function = function
+
+
+def _apply(chunk: list[Any]) -> Any:
+    return _function(chunk)

@@ -1,0 +1,71 @@
+"""Priorities and threads of jobs."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from docmt.config.loading import merge, read_config_file
+from docmt.config.plan import BYTES_PER_PROCESS, MAX_PROCESSES, Plan, processes
+from docmt.config.systems import longest_chain
+
+ROOT = Path(__file__).parents[2]
+
+
+def plan(file="config/config.yaml", **changes):
+    return Plan.load(merge(read_config_file(ROOT / file), changes), files=[])
+
+
+def order(study):
+    """The systems that train, the most urgent first."""
+    systems = [name for name, row in study.config.systems.items() if row.model_of is None]
+    return sorted(systems, key=lambda name: -study.urgency(SimpleNamespace(system=name)))
+
+
+def test_trainings_that_others_wait_for_come_first_then_those_with_more_updates():
+    systems = order(plan())
+    assert systems[:2] == ["sentence_transformer", "g_transformer_finetuned"]
+    assert set(systems[2:4]) == {"document_transformer", "g_transformer"}
+
+
+def test_a_chain_of_trainings_is_followed_to_its_end():
+    """A recipe without `max_steps` counts no updates."""
+    study = plan(
+        systems={
+            "g_transformer_finetuned": {"init": "document_transformer"},
+            "last": {
+                "cutting": "documents",
+                "architecture": "g_transformer",
+                "size": "tiny",
+                "recipe": "finetune",
+                "training": {"max_steps": None},
+                "init": "g_transformer_finetuned",
+            },
+        }
+    )
+    assert longest_chain(study.config, "document_transformer") == [
+        "document_transformer",
+        "g_transformer_finetuned",
+        "last",
+    ]
+    systems = order(study)
+    assert systems[0] == "document_transformer"
+    assert systems[-1] == "last"
+
+
+def test_every_training_is_more_urgent_than_jobs_without_a_priority():
+    study = plan("config/examples/paper_crosstask_zhen.yaml")
+    assert all(study.urgency(SimpleNamespace(system=name)) > 10 for name in study.config.systems)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [([], 1), ([0], 1), ([BYTES_PER_PROCESS - 1], 1), ([BYTES_PER_PROCESS, 5], 2), ([10**12], MAX_PROCESSES)],
+)
+def test_threads_grow_with_the_text(tmp_path, sizes, expected):
+    files = []
+    for number, size in enumerate(sizes):
+        files.append(tmp_path / str(number))
+        with files[-1].open("wb") as file:
+            file.truncate(size)
+    assert processes(None, [*files, tmp_path / "to be made"]) == expected

@@ -1,0 +1,106 @@
+"""Documents that pass through one at a time: the same files and counts as with all of them in memory."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from docmt.cli.main import main
+from docmt.corpora.combining import Overlap
+from docmt.corpora.documents import (
+    Document,
+    DocumentIndex,
+    iterate_documents,
+    iterate_index,
+    read_documents,
+    read_index,
+    write_documents,
+    write_index,
+)
+from docmt.errors import UserError
+from docmt.files import write_lines
+
+EN_DE = ["en", "de"]
+TEXT = st.sampled_from(["", "a", "b", "c d", "e\u2028f"])
+PAIRS = st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=5)
+
+
+def documents_of(pairs_of):
+    return [Document(f"d{i}", tuple(zip(*pairs, strict=True))) for i, pairs in enumerate(pairs_of)]
+
+
+def plain_overlap(train, test):
+    """The overlap by sets of all training sentences and pairs."""
+    sources = {sentence for document in train for sentence in document.src if sentence}
+    pairs = {pair for document in train for pair in zip(document.src, document.tgt, strict=True) if all(pair)}
+    seen = [sum(sentence in sources for sentence in document.src) for document in test]
+    n_pairs = sum(pair in pairs for document in test for pair in zip(document.src, document.tgt, strict=True))
+    return sum(seen), n_pairs, [d.id for d, n in zip(test, seen, strict=True) if n > 0.5 * len(d)]
+
+
+@settings(deadline=None)
+@given(st.lists(PAIRS, max_size=5), st.lists(st.lists(PAIRS, max_size=4), min_size=1, max_size=3))
+def test_the_overlap_is_that_of_whole_sets(train, tests):
+    train, tests = documents_of(train), [documents_of(test) for test in tests]
+    overlap = Overlap.of_tests(tests)
+    overlap.add(iter(train[:2]))
+    overlap.add(iter(train[2:]))
+    assert (overlap.documents, overlap.sentences) == (len(train), sum(map(len, train)))
+    for test in tests:
+        counts = overlap.count(test)
+        found = counts["seen_sources"], counts["seen_pairs"], counts["seen_document_ids"]
+        assert found == plain_overlap(train, test)
+
+
+def test_documents_are_read_one_at_a_time(tmp_path):
+    expected = documents_of([[("", "")], [("a", "b")] * 1000, [("word " * 10_000, "w"), ("", "x")]])
+    write_documents(tmp_path / "x", iter(expected), languages=EN_DE)
+    stream = iterate_documents(tmp_path / "x", languages=EN_DE)
+    assert next(stream) == expected[0]
+    assert list(stream) == expected[1:] == read_documents(tmp_path / "x", languages=EN_DE)[1:]
+
+
+@pytest.fixture
+def corpora(tmp_path):
+    """Two corpora of two documents each."""
+    for name in ("one", "two"):
+        write_documents(
+            tmp_path / name / "train", documents_of([[("a", "A"), ("", "")], [("b", "B")]]), languages=EN_DE
+        )
+    return tmp_path
+
+
+def combine(folder):
+    inputs = [str(folder / name / "train") for name in ("one", "two")]
+    return main(["corpora", "combine", "--inputs", *inputs, "--languages", *EN_DE, "--out", str(folder / "set/train")])
+
+
+@pytest.mark.parametrize("lang", EN_DE)
+@pytest.mark.parametrize("lines", [["a", ""], ["a", "", "b", "c", "d"], []])
+def test_a_side_of_another_length_is_one_error_and_no_file(corpora, capsys, lang, lines):
+    write_lines(corpora / f"two/train.{lang}", lines)
+    assert combine(corpora) == 2
+    error = capsys.readouterr().err
+    index = corpora / "two/train.documents.tsv"
+    assert f"{corpora}/two/train.{lang}: {len(lines)} lines, but {index} has 3 sentences" in error
+    assert error.count("docmt: error:") == error.count("\n") == 1
+    assert not [path for path in (corpora / "set").rglob("*") if path.is_file()]
+
+
+def test_an_error_in_a_later_input_leaves_the_files_of_before(corpora):
+    assert combine(corpora) == 0
+    before = {path: path.read_bytes() for path in (corpora / "set").rglob("*") if path.is_file()}
+    (corpora / "two/train.de").unlink()
+    assert combine(corpora) == 2
+    assert {path: path.read_bytes() for path in (corpora / "set").rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("is_collision", [False, True])
+def test_a_duplicate_id_is_named_even_if_hashes_collide(tmp_path, monkeypatch, is_collision):
+    if is_collision:
+        monkeypatch.setattr("docmt.corpora.documents.hash", lambda name: 7, raising=False)
+    index = DocumentIndex(("x", "y", "z"), (1, 2, 1))
+    write_index(tmp_path / "good", index)
+    assert list(iterate_index(tmp_path / "good")) == list(index)
+    write_lines(tmp_path / "bad", ["document\tn_sentences", "x\t1", "y\t1", "z\t1", "z\t1", "y\t2"])
+    with pytest.raises(UserError, match="duplicate document id 'y'"):
+        read_index(tmp_path / "bad")

@@ -1,0 +1,109 @@
+"""Batches as large as memory allows: none of it changes the result."""
+
+import logging
+
+import numpy as np
+import pytest
+import torch
+from core_fixtures import DOCUMENTS, translate
+
+from docmt.decoding import search, translation
+from docmt.decoding.batches import GPU_BATCH_TOKENS, batch_budget, run_in_batches
+from docmt.decoding.settings import DecodingSettings
+from docmt.decoding.translation import Translator
+from docmt.errors import UserError
+from docmt.models.model_file import load_model
+
+
+class SmallMemory:
+    """Costs doubled; runs out of memory beyond a number of padded tokens, and remembers the sizes of all batches."""
+
+    def __init__(self, limit):
+        self.limit, self.sizes = limit, []
+
+    def __call__(self, costs):
+        self.sizes.append(len(costs))
+        if max(costs) * len(costs) > self.limit:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return [2 * cost for cost in costs]
+
+
+def run(costs, memory, budget):
+    batches = list(run_in_batches(costs, memory, budget, cost=lambda cost: cost))
+    assert [pair for batch in batches for pair in batch] == [(cost, 2 * cost) for cost in costs]
+    return [len(batch) for batch in batches]
+
+
+def test_a_batch_that_does_not_fit_is_halved_and_so_are_the_next(caplog):
+    costs = [10] * 8 + [5] * 8
+    memory = SmallMemory(25)
+    with caplog.at_level(logging.WARNING):
+        assert run(costs, memory, 80) == [2, 2, 2, 2, 4, 4]
+    assert memory.sizes == [8, 4, 2, 2, 2, 2, 4, 4]
+    assert [record.args for record in caplog.records] == [(8, 40), (4, 20)]
+
+
+def test_an_instance_that_does_not_fit_alone_is_an_error_of_one_line():
+    with pytest.raises(UserError, match="an instance of 30 source tokens does not fit") as error:
+        run([30, 10], SmallMemory(25), 60)
+    assert "\n" not in str(error.value)
+
+
+def test_other_errors_are_not_about_memory():
+    def fail(costs):
+        raise RuntimeError("something else")
+
+    with pytest.raises(RuntimeError, match="something else"):
+        list(run_in_batches([1], fail, 10, cost=lambda cost: cost))
+
+
+def test_no_items_make_no_batches():
+    assert run([], SmallMemory(1), 10) == []
+
+
+def test_a_gpu_takes_large_batches_whatever_the_settings_say():
+    assert batch_budget(4096, "cpu") == 4096
+    assert batch_budget(4096, "cuda") == GPU_BATCH_TOKENS
+    assert batch_budget(1_000_000, "cuda") == 1_000_000
+
+
+@pytest.mark.parametrize("limit", [1, 3, 100])
+def test_running_out_of_memory_changes_no_translation(overfitted, limit, monkeypatch):
+    searched = search.search_instances
+
+    def search_little(model, tokens, layout, *rest):
+        if len(layout.sentences_B) > limit:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return searched(model, tokens, layout, *rest)
+
+    monkeypatch.setattr(translation, "search_instances", search_little)
+    translator = Translator(load_model(overfitted("g_transformer")), DecodingSettings())
+    expected = [[translate(sentence) for sentence in document] for document in DOCUMENTS]
+    assert translator.translate_documents(DOCUMENTS) == expected
+
+
+@pytest.mark.parametrize("steps", [1, 2, 7, 16, 1000])
+def test_the_steps_between_two_looks_change_nothing(overfitted, steps, monkeypatch):
+    monkeypatch.setitem(search.STEPS_PER_CHECK, "cpu", steps)
+    translator = Translator(load_model(overfitted("g_transformer")), DecodingSettings())
+    expected = [[translate(sentence) for sentence in document] for document in DOCUMENTS]
+    assert translator.translate_documents(DOCUMENTS) == expected
+
+
+def test_a_test_set_of_the_size_of_europarl_takes_few_steps():
+    """5,134 sentences in instances of at most 512 tokens; a batch takes as many steps as its longest translation."""
+    generator = np.random.default_rng(0)
+    instances = [[]]
+    for length in generator.gamma(4, 27 / 4, 5134).astype(int) + 3:
+        if sum(instances[-1]) + length > 512 or generator.random() < 0.04:
+            instances.append([])
+        instances[-1].append(length)
+    tokens = sorted((sum(instance) for instance in instances if instance), reverse=True)
+    assert 400 < len(tokens) < 600
+
+    def n_steps(budget):
+        batches = run_in_batches(tokens, lambda batch: batch, budget, cost=lambda cost: cost)
+        return sum(1.1 * max(cost for cost, _ in batch) for batch in batches)
+
+    assert n_steps(batch_budget(4096, "cuda")) < 1500
+    assert n_steps(batch_budget(4096, "cpu")) > 10_000

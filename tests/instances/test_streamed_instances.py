@@ -1,0 +1,164 @@
+"""Instances built as a stream: the files of a plain computation on whole arrays, bit by bit."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from core_fixtures import build_and_load
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from docmt.corpora.documents import DocumentIndex
+from docmt.errors import UserError
+from docmt.files import read_json
+from docmt.instances import building, trees
+from docmt.instances.cutting import split_document
+from docmt.instances.settings import InstancesSettings
+from docmt.instances.storage import TREE_ARRAYS, array_writer, load_instances, save_instances
+from docmt.instances.trees import PlacedTrees, join_trees, store_trees
+from docmt.text.vocabulary import BOS, EOS, Vocabulary
+
+VOCABULARY = Vocabulary.from_symbols(["a", "b", "c"])
+SENTENCES = st.lists(st.sampled_from("abcx"), max_size=9)
+DOCUMENTS = st.lists(st.lists(st.tuples(SENTENCES, SENTENCES), min_size=1, max_size=6), min_size=1, max_size=6)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_blocks():
+    """Blocks so small that every text has several."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(building, "SENTENCES_OF_A_BLOCK", 3)
+        patch.setattr(trees, "DOCUMENTS_OF_A_BLOCK", 2)
+        yield
+
+
+def plain(documents, values):
+    """Instances as lists: document and pairs of encoded sentences, cut and chosen with everything in memory."""
+    instances = []
+    for number, document in enumerate(documents):
+        costs = [max(map(len, pair)) + 2 for pair in document]
+        rest = iter([tuple([BOS, *VOCABULARY.encode(side), EOS] for side in pair) for pair in document])
+        limits = {name: values.get(name) for name in ("max_tokens", "max_sentences")}
+        is_long = sum(costs) >= (values.get("min_document_tokens") or 0)
+        for count in split_document(costs, **limits):
+            instance = (number, [next(rest) for _ in range(count)])
+            instances += [instance] if is_long else []
+    if (subset := values.get("subset")) and subset < len(instances):
+        generator = np.random.default_rng(values["subset_seed"])
+        chosen = np.sort(generator.choice(len(instances), subset, replace=False))
+        instances = [instances[i] for i in chosen]
+    return instances
+
+
+@settings(deadline=None)
+@given(
+    DOCUMENTS,
+    st.fixed_dictionaries(
+        {
+            "max_tokens": st.integers(8, 40),
+            "max_sentences": st.none() | st.integers(1, 3),
+            "min_document_tokens": st.none() | st.integers(1, 30),
+            "subset": st.none() | st.integers(1, 5),
+            "subset_seed": st.integers(1, 3),
+        }
+    ),
+)
+def test_streamed_instances_are_the_plain_ones(documents, values):
+    src, tgt = ([pair[side] for document in documents for pair in document] for side in (0, 1))
+    index = DocumentIndex(tuple(f"d{i}" for i in range(len(documents))), tuple(map(len, documents)))
+    expected = plain(documents, values)
+
+    def build():
+        return build_and_load(iter(src), iter(tgt), iter(index), VOCABULARY, InstancesSettings(**values))
+
+    if not expected:
+        with pytest.raises(UserError, match="no instances are left"):
+            build()
+        return
+    built = build()
+    assert built.documents.tolist() == [document for document, _ in expected]
+    for side, name in enumerate(("src", "tgt")):
+        found = [[ids.tolist() for ids in built.sentences(i, name)] for i in range(len(built))]
+        assert found == [[pair[side] for pair in pairs] for _, pairs in expected]
+    counts = built.manifest["counts"]
+    assert counts["documents"] == len({document for document, _ in expected})
+    assert counts["instances_split"] - counts["instances_left_out"] == counts["instances"] == len(expected)
+    totals = [sum(max(map(len, pair)) for pair in pairs) for _, pairs in expected]
+    assert (counts["tokens"], counts["longest_instance_tokens"]) == (sum(totals), max(totals))
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("lengths", [[], [0], [1], [3, 0, 5], [10] * 1001])
+def test_an_array_in_parts_is_the_file_that_numpy_saves(tmp_path, dtype, lengths):
+    parts = [np.arange(length, dtype=np.int64) for length in lengths]
+    with array_writer(tmp_path / "parts.npy", dtype) as append:
+        for part in parts:
+            append(part)
+    np.save(tmp_path / "whole.npy", np.concatenate([np.zeros(0, dtype=np.int64), *parts]).astype(dtype))
+    assert (tmp_path / "parts.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
+
+
+def random_trees(generator, n_sentences):
+    """Trees of a document: every unit depends on an earlier one, or is a root."""
+
+    def heads(n):
+        return np.array([generator.integers(-1, i) if i else -1 for i in range(n)], dtype=np.int64)
+
+    edu_counts = generator.integers(1, 4, n_sentences)
+    n_edus = int(edu_counts.sum())
+    n_inexact = int(generator.integers(0, 2))
+    return PlacedTrees(generator.integers(1, 6, n_edus), edu_counts, heads(n_edus), heads(n_sentences), n_inexact)
+
+
+@pytest.mark.parametrize("share", [1.0, 0.6, 0.0])
+def test_trees_joined_in_blocks_are_those_joined_at_once(tmp_path, share):
+    generator = np.random.default_rng(5)
+    lengths = [1, 4, 1, 7, 2, 5, 1]
+    placed = [random_trees(generator, length) for length in lengths]
+    pieces = [np.arange(length) // 2 for length in lengths]  # instances of two sentences
+    starts = np.cumsum([0, *(piece[-1] + 1 for piece in pieces)])
+    instance_of = np.concatenate([piece + start for piece, start in zip(pieces, starts, strict=False)])
+    is_kept = generator.random(starts[-1]) < share
+    numbers = np.where(is_kept, np.cumsum(is_kept) - 1, -1)[instance_of]
+    expected, expected_counts = join_trees(placed, numbers)
+    assert store_trees(tmp_path, iter(placed), numbers.astype(np.int32)) == expected_counts
+    for name, dtype in TREE_ARRAYS.items():
+        found = np.load(tmp_path / f"{name}.npy")
+        assert found.dtype == dtype
+        assert found.tolist() == getattr(expected, name).tolist()
+
+
+# Document ids
+
+
+def test_ids_are_in_a_file_of_their_own_and_are_read_when_asked_for(tmp_path):
+    index = DocumentIndex(("a/1", "ü \u2028 2"), (1, 1))
+    built = build_and_load([["a"], []], [["b"], []], index, VOCABULARY, InstancesSettings(), out=tmp_path / "set")
+    assert built.document_ids() == list(index.ids)
+    assert "document_ids" not in built.manifest
+    (tmp_path / "set/document_ids.txt").write_text("a/1\n", encoding="utf-8")
+    damaged = load_instances(tmp_path / "set")
+    with pytest.raises(UserError, match="changed since docmt wrote it"):
+        damaged.document_ids()
+    (tmp_path / "set/.checksums/document_ids.txt.sha256").unlink()
+    with pytest.raises(UserError, match="1 ids, not 2: build the instances again"):
+        damaged.document_ids()
+    (tmp_path / "set/document_ids.txt").unlink()
+    with pytest.raises(UserError, match="no such file"):
+        damaged.document_ids()
+
+
+def test_a_folder_with_ids_in_its_manifest_is_still_read(tmp_path):
+    index = DocumentIndex(("x", "y"), (1, 2))
+    build_and_load([["a"], [], ["b"]], None, index, VOCABULARY, InstancesSettings(), out=tmp_path / "set")
+    manifest = read_json(tmp_path / "set/manifest.json") | {"document_ids": ["x", "y"]}
+    (tmp_path / "set/.checksums/manifest.json.sha256").unlink()
+    (tmp_path / "set/manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    (tmp_path / "set/document_ids.txt").unlink()
+    old = load_instances(tmp_path / "set")
+    assert old.document_ids() == ["x", "y"]
+    save_instances(tmp_path / "new", replace(old, manifest=old.manifest | {"counts": old.manifest["counts"]}))
+    new = load_instances(tmp_path / "new")
+    assert new.document_ids() == ["x", "y"]
+    assert "document_ids" not in new.manifest

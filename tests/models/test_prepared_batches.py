@@ -1,0 +1,148 @@
+"""Batches that know ahead what the model will ask of them, and move as one piece."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from core_fixtures import document_trees, make_batch, make_model, random_documents
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+from docmt.models.grouping import Grouping
+from docmt.models.plans import VarlenPlan
+from docmt.models.presets import ARCHITECTURES
+from docmt.models.tensors import Place, map_leaves, to_buffer
+from docmt.training.loss import LossModule
+
+DOCUMENTS = [4, 1, 2, 9]
+
+
+def batch_of(architecture, *, seed=1, **options):
+    model = make_model(architecture)
+    documents = random_documents(DOCUMENTS, seed=seed)
+    trees = document_trees(documents) if model.settings.needs_trees else None
+    return model, make_batch(model.settings, documents, trees, **options)
+
+
+def prepared(architecture):
+    return batch_of(architecture)[1].prepare("padded")
+
+
+def tensors_of(batch) -> list[Tensor]:
+    found = []
+    map_leaves(batch, found.append)
+    return found
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("context", ["document", "none"])
+def test_a_prepared_batch_gives_the_same_loss_and_is_asked_for_nothing_more(architecture, context, monkeypatch):
+    model, plain = batch_of(architecture, context=context)
+    _, prepared = batch_of(architecture, context=context)
+    expected = LossModule(model, 0.1)(plain)
+    prepared.prepare("padded")
+    n_tensors = len(tensors_of(prepared))
+    for name in ("_padded_plan", "_varlen_plan"):
+        monkeypatch.setattr(Grouping, name, None)
+    monkeypatch.setattr(torch, "from_numpy", None)
+    assert torch.equal(LossModule(model, 0.1)(prepared), expected)
+    assert len(tensors_of(prepared)) == n_tensors == len(tensors_of(plain))
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_all_tensors_of_a_pinned_batch_are_views_of_one_buffer(architecture, monkeypatch):
+    monkeypatch.setattr(Tensor, "pin_memory", Tensor.clone)
+    monkeypatch.setattr(Tensor, "is_pinned", lambda _: True)
+    model, batch = batch_of(architecture)
+    expected = LossModule(model, 0.1)(batch)
+    pinned = batch.pin_memory()
+    assert pinned.pin_memory() is pinned
+    assert {tensor.untyped_storage().data_ptr() for tensor in tensors_of(pinned)} == {pinned.buffer.data_ptr()}
+    for found, original in zip(tensors_of(pinned), tensors_of(batch), strict=True):
+        assert found.dtype == original.dtype
+        assert torch.equal(found, original)
+        assert found.data_ptr() % 16 == 0
+    assert torch.equal(LossModule(model, 0.1)(pinned), expected)
+
+
+@pytest.mark.parametrize("is_pinned", [True, False])
+def test_a_batch_moves_in_one_copy(is_pinned, monkeypatch):
+    monkeypatch.setattr(Tensor, "pin_memory", Tensor.clone)
+    _, batch = batch_of("global_context")
+    batch.prepare("varlen")
+    if is_pinned:
+        batch = batch.pin_memory()
+    calls = []
+    to = Tensor.to
+    monkeypatch.setattr(Tensor, "to", lambda self, *a, **k: calls.append((self.dtype, k)) or to(self, *a, **k))
+    moved = batch.to("meta")
+    assert calls == [(torch.uint8, {"non_blocking": True})]
+    assert {tensor.device.type for tensor in tensors_of(moved)} == {"meta"}
+    assert [tensor.shape for tensor in tensors_of(moved)] == [tensor.shape for tensor in tensors_of(batch)]
+    # An unprepared tensor is still made, for the device of the queries.
+    plan = moved.layout.grouping("cross", "group").padded_plan(torch.device("cpu"))
+    assert plan.query_padding.rows_P.device.type == "cpu"
+
+
+def test_a_batch_on_its_device_is_left_alone():
+    _, batch = batch_of("g_transformer")
+    assert batch.to("cpu") is batch
+
+
+@pytest.mark.parametrize("architecture", ["g_transformer", "rst_mix", "global_context", "document_transformer"])
+def test_variable_length_plans_are_those_of_the_groupings(architecture):
+    _, batch = batch_of(architecture)
+    batch.prepare("varlen")
+    plans = [plan for grouping in batch.layout._groupings.values() for plan in grouping.plans.items()]
+    assert {kernel for kernel, _ in plans} == ({"varlen", "padded"} if architecture == "global_context" else {"varlen"})
+    for grouping in batch.layout._groupings.values():
+        plan = grouping.plans.get("varlen")
+        if plan is None:
+            continue
+        assert isinstance(plan, VarlenPlan)
+        assert torch.equal(plan.query_offsets.diff(), torch.from_numpy(grouping.query_lengths_G).int())
+        assert torch.equal(plan.key_offsets.diff(), torch.from_numpy(grouping.key_lengths_G).int())
+        assert type(plan.max_queries) is type(plan.max_keys) is int
+        assert (plan.max_queries, plan.max_keys) == (grouping.query_lengths_G.max(), grouping.key_lengths_G.max())
+        if plan.key_rows_M is None:
+            assert (np.diff(grouping.key_rows) == 1).all()
+        else:
+            assert plan.key_rows_M.tolist() == grouping.key_rows.tolist()
+
+
+def test_a_loader_process_sends_prepared_batches_in_one_piece():
+    model, expected = batch_of("rst_mix")
+    loader = DataLoader(
+        [0, 1], batch_size=None, num_workers=1, collate_fn=lambda _: batch_of("rst_mix")[1].prepare("padded")
+    )
+    for batch in loader:
+        assert {tensor.untyped_storage().data_ptr() for tensor in tensors_of(batch)} == {batch.buffer.data_ptr()}
+        assert batch.layout._groupings.keys() == expected.prepare("padded").layout._groupings.keys()
+        assert torch.equal(LossModule(model, 0.1)(batch), LossModule(model, 0.1)(expected))
+
+
+def test_a_changed_batch_has_no_buffer(monkeypatch):
+    monkeypatch.setattr(Tensor, "pin_memory", Tensor.clone)
+    _, batch = batch_of("g_transformer")
+    pinned = batch.pin_memory()
+    changed = replace(pinned, src_tokens_S=pinned.src_tokens_S + 1)
+    assert changed.buffer is None
+    assert torch.equal(changed.src_tokens_S, batch.src_tokens_S + 1)
+
+
+def test_tensors_in_a_buffer_keep_shape_type_and_order():
+    nest = {
+        "a": (torch.arange(3), torch.zeros(0, 5)),
+        "b": torch.ones(2, 3, dtype=torch.bool),
+        "c": None,
+        "d": torch.tensor(2.5),
+    }
+    placed, buffer = to_buffer(nest)
+    assert isinstance(placed["a"][0], Place)
+    back = map_leaves(placed, lambda place: place.view(buffer), kind=Place)
+    assert back["c"] is None
+    for found, original in zip((*back["a"], back["b"], back["d"]), (*nest["a"], nest["b"], nest["d"]), strict=True):
+        assert found.dtype == original.dtype
+        assert torch.equal(found, original)
+    assert to_buffer({})[1].shape == (0,)

@@ -1,0 +1,25 @@
+"""Runs the tests marked `gpu` on the stand-in: `PYTHONPATH=tests:. python -m standin.gpu_tests`."""
+
+import sys
+
+import standin.kernels
+
+# isort: split
+
+from pathlib import Path
+
+import pytest
+
+KERNELS = standin.kernels.LIBRARY
+MARK = "@pytest.mark." + "gpu"
+
+
+def main() -> None:
+    """Run them; exits as pytest does."""
+    tests = sorted(Path(__file__).parents[1].rglob("test_*.py"))
+    files = [str(path) for path in tests if MARK in path.read_text(encoding="utf-8")]
+    sys.exit(pytest.main(["-m", "gpu", "-p", "no:cacheprovider", *files]))
+
+
+if __name__ == "__main__":
+    main()

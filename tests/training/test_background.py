@@ -1,0 +1,221 @@
+"""What happens beside the updates: losses that are read later, checkpoints that are written by a thread."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pandas as pd
+import pytest
+import torch
+from core_fixtures import RECIPE, assert_same_training, model_settings, run_training, train_arguments
+
+from docmt.errors import UserError
+from docmt.models.model_file import load_model
+from docmt.training.checkpoints import CheckpointFolder
+from docmt.training.ledger import MAX_UPDATES_BETWEEN_AGREEMENTS, Ledger
+from docmt.training.loss import LossModule
+from docmt.training.saving import BackgroundWriter, snapshot
+from docmt.training.stopping import Interrupted
+from docmt.training.trainer import Trainer
+
+
+def checkpoint_steps(folder):
+    return sorted(int(path.stem.split("-")[1]) for path in (folder / "checkpoints").glob("*/step-*.json"))
+
+
+# Losses
+
+
+def test_losses_are_read_when_they_are_logged(study_files, tmp_path, monkeypatch):
+    settle, read = Ledger.settle, []
+
+    def note(ledger, state, **options):
+        if ledger._open:
+            read.append(state.step)
+        settle(ledger, state, **options)
+
+    monkeypatch.setattr(Ledger, "settle", note)
+    recipe = {"log_every_steps": 5, "validate_every_steps": 8, "checkpoint_every_steps": None}
+    run_training(study_files, tmp_path, training=recipe)
+    assert read == [5, 8, 10, 12]
+
+
+@pytest.mark.parametrize("update", [5, 7, 8])
+def test_a_loss_that_is_no_number_is_found_before_anything_is_saved(study_files, tmp_path, monkeypatch, update):
+    forward = LossModule.forward
+
+    def break_down(module, batch):
+        (trainer,) = trainers
+        return forward(module, batch) * (float("nan") if trainer.state.step == update - 1 else 1.0)
+
+    trainers, train = [], Trainer._train
+
+    def note(trainer):
+        trainers.append(trainer)
+        train(trainer)
+
+    monkeypatch.setattr(LossModule, "forward", break_down)
+    monkeypatch.setattr(Trainer, "_train", note)
+    recipe = {"log_every_steps": 100, "validate_every_steps": 100, "checkpoint_every_steps": 4}
+    with pytest.raises(UserError, match=f"loss nan, gradient norm nan at update {update}, learning rate 0.00"):
+        run_training(study_files, tmp_path, training=recipe)
+    assert checkpoint_steps(tmp_path) == [4]
+    kept = CheckpointFolder(trainers[0].checkpoints.folder).load_newest()
+    assert all(tensor.isfinite().all() for tensor in kept["weights"].values())
+
+
+@pytest.mark.parametrize(
+    ("seconds", "n_updates"), [(0.001, MAX_UPDATES_BETWEEN_AGREEMENTS), (0.5, 10), (2.0, 2), (60.0, 1)]
+)
+def test_several_processes_agree_every_five_seconds(seconds, n_updates):
+    class Pair:
+        world_size = 2
+
+    ledger = Ledger(Pair(), signals=None)
+    ledger._plan([None] * 4, 2 * 4 * seconds)
+    for _ in range(n_updates - 1):
+        ledger.add(None)
+        assert not ledger.is_agreement_due() or n_updates == 1
+    ledger.add(None)
+    assert ledger.is_agreement_due()
+
+
+# Checkpoints
+
+
+def test_a_copy_does_not_change():
+    state = {"a": [torch.ones(2), {"b": 1}], "c": torch.zeros(1)}
+    copy = snapshot(state)
+    state["a"][0].add_(1)
+    state["a"][1]["b"] = 2
+    state["c"].add_(5)
+    assert copy["a"][0].tolist() == [1, 1]
+    assert copy["a"][1] == {"b": 1}
+    assert copy["c"].tolist() == [0]
+
+
+def test_one_job_at_a_time_and_its_error_comes_once():
+    writer, done, go = BackgroundWriter(), [], threading.Event()
+
+    def job(number):
+        go.wait(10)
+        done.append(number)
+        if number == 2:
+            raise UserError("full")
+
+    writer.submit(job, 1)
+    writer.check()
+    assert done == []
+    go.set()
+    writer.submit(job, 2)
+    with pytest.raises(UserError, match="full"):
+        writer.submit(job, 3)
+    writer.check()
+    writer.submit(job, 4)
+    writer.wait()
+    assert done == [1, 2, 4]
+    writer.close()
+
+
+def test_minutes_between_checkpoints(study_files, tmp_path, monkeypatch):
+    """By the clock of the trainer, in which each update here takes four minutes."""
+    saved, save, update = [], CheckpointFolder.save, Trainer._update
+    clock = [0.0]
+
+    def note(folder, step, state):
+        saved.append(step)
+        save(folder, step, state)
+
+    def slow(trainer, prepared):
+        update(trainer, prepared)
+        clock[0] += 240.0
+
+    monkeypatch.setattr(CheckpointFolder, "save", note)
+    monkeypatch.setattr(Trainer, "_update", slow)
+    monkeypatch.setattr("docmt.training.trainer.monotonic", lambda: clock[0])
+    recipe = {
+        "checkpoint_every_minutes": 10,
+        "checkpoint_every_steps": None,
+        "validate_every_steps": 7,
+        "max_steps": 13,
+    }
+    found = run_training(study_files, tmp_path / "minutes", training=recipe)
+    assert saved == [3, 6, 7, 10, 13]
+    monkeypatch.undo()
+    rare = recipe | {"checkpoint_every_minutes": 1e6}
+    assert_same_training(found, run_training(study_files, tmp_path / "never", training=rare))
+
+
+def test_updates_go_on_while_a_checkpoint_is_written_and_a_signal_waits_for_it(study_files, tmp_path, monkeypatch):
+    whole = run_training(study_files, tmp_path / "whole")
+    save, update = CheckpointFolder.save, Trainer._update
+    running = threading.Event()
+    during = []
+
+    def slow(folder, step, state):
+        running.set()
+        time.sleep(0.3)
+        save(folder, step, state)
+        running.clear()
+
+    def note(trainer, prepared):
+        if running.is_set():
+            during.append(trainer.state.step)
+        if trainer.state.step == 8:
+            os.kill(os.getpid(), signal.SIGTERM)
+        update(trainer, prepared)
+
+    monkeypatch.setattr(CheckpointFolder, "save", slow)
+    monkeypatch.setattr(Trainer, "_update", note)
+    with pytest.raises(Interrupted):
+        run_training(study_files, tmp_path / "cut")
+    assert during
+    assert checkpoint_steps(tmp_path / "cut")[-1] == 9
+    monkeypatch.undo()
+    assert_same_training(run_training(study_files, tmp_path / "cut"), whole)
+
+
+KILLED = """
+import os, signal, sys, threading
+import torch
+from docmt.cli.main import main
+from docmt.training import checkpoints
+save, write_json, where = torch.save, checkpoints.write_json, sys.argv[1]
+
+def die(content, path):
+    if "step-000000006" in str(path):
+        assert threading.current_thread() is not threading.main_thread()
+        if where == "half":
+            save(content, path)
+            os.truncate(path, os.path.getsize(path) // 2)
+        os.kill(os.getpid(), signal.SIGKILL)
+    save(content, path)
+
+def die_before_note(path, *arguments, **options):
+    if where == "note" and "step-000000006" in str(path):
+        os.kill(os.getpid(), signal.SIGKILL)
+    write_json(path, *arguments, **options)
+
+if where != "note":
+    torch.save = die
+checkpoints.write_json = die_before_note
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+@pytest.mark.parametrize("where", ["start", "half", "note"])
+def test_killed_while_writing_leaves_the_checkpoint_before(study_files, tmp_path, where):
+    settings = {"model": model_settings(dropout=0.1).model_dump(), "training": RECIPE}
+    arguments = train_arguments(study_files, tmp_path, settings)
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, where, *arguments], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert checkpoint_steps(tmp_path) == [2, 4]
+    whole = run_training(study_files, tmp_path / "whole")
+    run_training(study_files, tmp_path)
+    resumed = load_model(tmp_path / "model.pt"), pd.read_csv(tmp_path / "history.csv")
+    assert_same_training(resumed, whole)

@@ -1,0 +1,244 @@
+"""Updates prepared ahead: the same with any number of processes, devices and tokens at once, and after any resume."""
+
+import itertools
+import os
+import signal
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from core_fixtures import RECIPE, make_study, model_settings, run_training
+from hypothesis import given
+from hypothesis import strategies as st
+
+from docmt import batching
+from docmt.errors import UserError
+from docmt.instances.packing import as_sentences
+from docmt.instances.storage import load_instances
+from docmt.training.batches import fill_batches, share_update
+from docmt.training.settings import TrainingSettings
+from docmt.training.state import TaskState
+from docmt.training.tasks import Noise, Task, TaskData, build_tasks
+from docmt.training.updates import Place, UpdateReader, read_ahead
+
+ALL = ["documents", "sentences", "pairs", "restoration"]
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    return make_study(tmp_path_factory.mktemp("tagged"), tags=["en", "de"])
+
+
+def make_reader(study, *, tasks=ALL, n_ranks=1, rank=0, device_tokens=None, **values):
+    recipe = {"tasks": tasks, "max_batch_tokens": 40, "accumulation_steps": 2, "word_dropout": 0.3}
+    settings = TrainingSettings.load(RECIPE | recipe | values, where="t")
+    sets = {name: load_instances(study.instances(name)) for name in ("documents", "sentences", "monolingual")}
+    pairs, monolingual = (
+        sets[name] if task in tasks else None for task, name in (("pairs", "sentences"), ("restoration", "monolingual"))
+    )
+    data = TaskData(sets["documents"], sets["documents"], pairs, monolingual)
+    built = build_tasks(settings, data, study.vocabulary, study.pipeline, seed=1)
+    model = model_settings("global_context")
+    return UpdateReader(built, model, settings, 1, n_ranks, rank, device_tokens, study.vocabulary.n_specials)
+
+
+def states(reader):
+    return [TaskState(task.name) for task in reader.tasks]
+
+
+def content(update):
+    """Everything in an update, as plain values."""
+    parts = [
+        (p.instances, p.batch.src_tokens_S, p.batch.tgt_inputs_N, p.batch.tgt_labels_N, p.batch.layout.src_lengths_G)
+        for p in update.micro_batches
+    ]
+    return (
+        (update.place, update.n_updates, update.weight, update.n_labels, update.n_tokens),
+        [batch.tolist() for batch in update.drawn],
+        [[array.tolist() for array in part] for part in parts],
+    )
+
+
+def sentences_of(reader, update):
+    """Source tokens and decoder inputs of each instance."""
+    found = {}
+    for part in update.micro_batches:
+        layout = part.batch.layout
+        for name, lengths in (("src_tokens_S", layout.instance_lengths("src")), ("tgt_inputs_N", None)):
+            lengths = layout.instance_lengths("tgt") if lengths is None else lengths
+            rows = np.split(getattr(part.batch, name).numpy(), np.cumsum(lengths)[:-1])
+            for instance, row in zip(part.instances.tolist(), rows, strict=True):
+                found[instance, name] = row.tolist()
+    return found
+
+
+def test_processes_prepare_the_updates_of_one(study):
+    expected = [content(u) for u in itertools.islice(read(make_reader(study), n_workers=0), 25)]
+    for n_workers in (1, 3):
+        updates = read(make_reader(study), n_workers=n_workers)
+        assert [content(next(updates)) for _ in expected] == expected
+        updates.close()
+
+
+def read(reader, *, step=0, tasks=None, n_workers=0):
+    return read_ahead(reader, step=step, tasks=tasks or states(reader), device=CPU, n_workers=n_workers)
+
+
+@pytest.mark.parametrize("n_workers", [0, 2])
+def test_updates_go_on_from_any_place(study, n_workers):
+    reader = make_reader(study)
+    tasks, expected = states(reader), []
+    for step, update in enumerate(itertools.islice(read(reader), 22)):
+        expected.append(content(update))
+        if step + 1 in (1, 7, 14):
+            updates = read(make_reader(study), step=step, tasks=tasks, n_workers=n_workers)
+            assert content(next(updates)) == expected[-1]
+            updates.close()
+        assert update.place == Place(step % 4, tasks[step % 4].epoch, tasks[step % 4].position, tasks[0].epoch)
+        task = tasks[step % 4]
+        task.position += 1
+        if task.position == update.n_updates:
+            task.epoch, task.position = task.epoch + 1, 0
+    assert max(task.epoch for task in tasks) > 1
+
+
+@pytest.mark.parametrize("word_dropout", [0.0, 0.3])
+@pytest.mark.parametrize("n_ranks", [2, 3, 9])
+def test_devices_together_read_the_instances_of_one(study, n_ranks, word_dropout):
+    """With the same noise and the same dropped words, also where noise makes instances longer."""
+    alone = make_reader(study, word_dropout=word_dropout)
+    readers = [make_reader(study, n_ranks=n_ranks, rank=rank, word_dropout=word_dropout) for rank in range(n_ranks)]
+    for place in itertools.islice(alone.places(0, states(alone)), 16):
+        whole = alone.read(place)
+        shares = [reader.read(place) for reader in readers]
+        expected = sentences_of(alone, whole)
+        found = [sentences_of(alone, share) for share in shares if share.weight]
+        assert sum(map(len, found)) == len(expected)
+        assert {key: value for part in found for key, value in part.items()} == expected
+        assert {share.n_labels for share in shares} == {whole.n_labels}
+        assert sum(share.n_tokens for share in shares) == whole.n_tokens
+        assert all(len(share.micro_batches) >= 1 for share in shares)
+
+
+def test_a_device_noises_its_own_share_alone(study, monkeypatch):
+    reader = make_reader(study, tasks=["restoration"], n_ranks=2, word_dropout=0.0)
+    apply, noised = Noise.apply, []
+
+    def note(noise, instance_set, instances, *, epoch):
+        noised.extend(instances.tolist())
+        return apply(noise, instance_set, instances, epoch=epoch)
+
+    monkeypatch.setattr(Noise, "apply", note)
+    update = reader.read(Place(0, 0, 0, 0))
+    own = np.concatenate([part.instances for part in update.micro_batches])
+    assert sorted(noised) == sorted(own.tolist())
+    assert 0 < len(own) < sum(map(len, update.drawn))
+
+
+# Tokens at once
+
+
+def test_more_or_fewer_tokens_at_once_make_the_same_update(study):
+    expected = make_reader(study, accumulation_steps=4)
+    for device_tokens in (20, 60, 80, 10_000):
+        reader = make_reader(study, accumulation_steps=4, device_tokens=device_tokens)
+        for place in itertools.islice(reader.places(0, states(reader)), 8):
+            one, other = expected.read(place), reader.read(place)
+            assert sentences_of(reader, other) == sentences_of(reader, one)
+            assert (other.n_labels, other.n_tokens) == (one.n_labels, one.n_tokens)
+            tokens = reader.tasks[place.task].tokens
+            for part in other.micro_batches:
+                assert tokens[part.instances].sum() <= device_tokens or len(part.instances) == 1
+            if device_tokens == 10_000:
+                assert len(other.micro_batches) == 1
+
+
+def test_training_with_other_tokens_at_once_has_the_same_losses(study, tmp_path):
+    recipe = {"max_batch_tokens": 30, "accumulation_steps": 4, "word_dropout": 0.2, "log_every_steps": 1}
+    histories = {}
+    for device_tokens in (None, 30, 15, 90, 1000):
+        folder = tmp_path / str(device_tokens)
+        options = {"training": dict(recipe), "model": {"dropout": 0.0}, "device_tokens": device_tokens}
+        _, history = run_training(study, folder, **options)
+        histories[device_tokens] = history.drop(columns=["seconds", "tokens_per_second"])
+    pd.testing.assert_frame_equal(histories[30], histories[None], check_exact=True)
+    for history in histories.values():
+        pd.testing.assert_frame_equal(history, histories[None], rtol=1e-4)
+
+
+def test_merged_batches_are_about_equal():
+    tokens = np.full(16, 100)
+    batches = np.split(np.arange(16), 4)
+    merged = share_update(batches, tokens, n_ranks=1, rank=0, turn=0, max_tokens=400, device_tokens=1000)
+    assert [len(batch) for batch in merged] == [8, 8]
+
+
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=60), st.integers(1, 90))
+def test_batches_are_those_of_the_plain_way(costs, max_tokens):
+    tokens = np.array(costs)
+    order = np.random.default_rng(len(costs)).permutation(len(costs))
+    plain = batching.fill_batches(order.tolist(), max_tokens, cost=lambda instance: int(tokens[instance]))
+    assert [batch.tolist() for batch in fill_batches(order, tokens, max_tokens)] == list(plain)
+
+
+# Processes
+
+
+def workers():
+    with open(f"/proc/self/task/{os.getpid()}/children") as file:
+        return [int(word) for word in file.read().split()]
+
+
+def test_processes_ignore_signals_and_end_with_the_training(study):
+    before = set(workers())
+    updates = read(make_reader(study), n_workers=2)
+    next(updates)
+    started = set(workers()) - before
+    assert len(started) == 2
+    for pid in started:
+        for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT):
+            os.kill(pid, number)
+    for _ in range(12):
+        next(updates)
+    updates.close()
+    deadline = time.monotonic() + 20
+    while set(workers()) & started and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not set(workers()) & started
+
+
+def test_a_killed_process_is_one_clear_error(study):
+    before = set(workers())
+    updates = read(make_reader(study), n_workers=1)
+    next(updates)
+    (pid,) = set(workers()) - before
+    os.kill(pid, signal.SIGKILL)
+    with pytest.raises(UserError, match=r"a process that prepares batches is gone \(.*the same command resumes"):
+        list(itertools.islice(updates, 50))
+
+
+def test_extreme_instances_are_read(study):
+    """A sentence without words, documents of one sentence, one document of 10,000 tokens."""
+    (task,) = make_reader(study, tasks=["sentences"]).tasks
+    long = as_sentences(task.train)
+    n = 10_000 // 9
+    lengths = np.array([2, 9, *[9] * n])
+    offsets = np.concatenate(([0], np.cumsum(lengths)))
+    tokens = np.concatenate([[2, *[20] * (k - 2), 3] for k in lengths]).astype(np.int32)
+    values = {"src_tokens": tokens, "src_offsets": offsets, "tgt_tokens": tokens, "tgt_offsets": offsets}
+    instance_set = type(long)(
+        **values, instances=np.array([0, 1, 2, 2 + n]), documents=np.arange(3, dtype=np.int32), manifest={}
+    )
+    settings = TrainingSettings.load(RECIPE | {"accumulation_steps": 3, "word_dropout": 0.5}, where="t")
+    for n_ranks in (1, 2):
+        readers = [
+            UpdateReader([Task("documents", instance_set, instance_set)], model_settings(), settings, 1, n_ranks, rank)
+            for rank in range(n_ranks)
+        ]
+        shares = [reader.read(Place(0, 0, 0, 0)) for reader in readers]
+        found = [i for share in shares for part in share.micro_batches for i in part.instances.tolist()]
+        assert sorted(found) == [0, 1, 2]
+        assert sum(share.n_tokens for share in shares) == 2 * lengths.sum() - len(lengths)

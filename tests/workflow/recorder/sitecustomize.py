@@ -1,0 +1,41 @@
+"""Python runs this at its start if it finds it: a command notes which of the slow libraries it has imported.
+
+It writes a line of JSON, the command and the libraries, to a file of its own in the folder IMPORTS_FOLDER.
+"""
+
+import atexit
+import json
+import os
+import sys
+from pathlib import Path
+
+SLOW = (
+    "jieba",
+    "lightning",
+    "lxml",
+    "matplotlib",
+    "nltk",
+    "numpy",
+    "pandas",
+    "requests",
+    "sacrebleu",
+    "sacremoses",
+    "scipy",
+    "sklearn",
+    "snakemake",
+    "sympy",
+    "torch",
+    "torch._dynamo",
+)
+
+
+def note() -> None:
+    """Write the line."""
+    command = [word for word in sys.argv[1:3] if not word.startswith("-")]
+    found = [name for name in SLOW if name in sys.modules]
+    path = Path(os.environ["IMPORTS_FOLDER"]) / f"{os.getpid()}.json"
+    path.write_text(json.dumps({"command": " ".join(command), "imports": found}), encoding="utf-8")
+
+
+if "IMPORTS_FOLDER" in os.environ and Path(sys.argv[0]).name == "docmt":
+    atexit.register(note)

@@ -1,0 +1,49 @@
+"""Commands start fast: each imports only those slow libraries that it needs."""
+
+import json
+from collections import defaultdict
+
+TEXT = {"numpy", "sacremoses"}
+TORCH = {"numpy", "torch"}
+TRAINING = TORCH | {"torch._dynamo", "sympy"}  # an optimizer of torch brings its compiler
+
+ALLOWED = {
+    "corpora generate": set(),
+    "corpora combine": {"numpy"},
+    "corpora overlap": {"numpy"},
+    "text tokenize": TEXT,
+    "text learn-truecaser": TEXT,
+    "text truecase": {"numpy"},
+    "text learn-bpe": {"numpy"},
+    "text apply-bpe": {"numpy"},
+    "text learn-vocabulary": {"numpy"},
+    "text pack": {"numpy"},
+    "text roundtrip": TEXT,
+    "discourse train-segmenter": TRAINING | TEXT,
+    "discourse train-parser": TRAINING | TEXT,
+    "discourse annotate": TORCH | TEXT,
+    "discourse evaluate-segmenter": TORCH | TEXT,
+    "discourse evaluate-parser": TORCH | TEXT,
+    "discourse statistics": {"numpy", "pandas"},
+    "discourse draw": {"numpy"},
+    "instances build": {"numpy"},
+    "instances statistics": {"numpy"},
+    "train": None,  # Fabric imports nearly everything
+    "decode translate": TORCH,
+    "decode contrast": TORCH | TEXT,
+    "evaluate scores": {"sacrebleu", "lxml"},
+    "evaluate contrast": set(),
+    "report gather": {"numpy", "pandas"},
+    "report render": {"numpy", "pandas", "matplotlib"},
+}
+"""Command → the slow libraries (recorder/sitecustomize.py) that it may import; None for all."""
+
+
+def test_commands_import_only_what_they_need(finished):
+    found = defaultdict(set)
+    for path in finished.imports.glob("*.json"):
+        note = json.loads(path.read_text(encoding="utf-8"))
+        found["train" if note["command"].startswith("train") else note["command"]] |= set(note["imports"])
+    assert set(found) == set(ALLOWED)
+    too_much = {command: found[command] - names for command, names in ALLOWED.items() if names is not None}
+    assert not any(too_much.values()), too_much
