@@ -28,6 +28,10 @@ def add_commands(parser: CommandParser) -> None:
     parser.add_settings("DecodingSettings")
     add_device_options(parser)
     add_batch_option(parser)
+    parser.epilog = (
+        """On a CPU, --settings '{"precision": "int8"}' makes wide models about twice as fast, at a small cost in """
+        "quality (docs/decoding.md)."
+    )
     parser.set_defaults(run=run)
 
 
