@@ -3,16 +3,14 @@
 import logging
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
 
-
-def snapshot(state: T) -> T:
+def snapshot(state: Any) -> Any:
     """Copy dicts, lists and tensors, these to the CPU: what training changes later leaves the copy alone."""
     if isinstance(state, torch.Tensor):
         return state.detach().to("cpu", copy=True)

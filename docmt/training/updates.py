@@ -10,7 +10,7 @@ import itertools
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -237,7 +237,7 @@ class UpdateReader:
 
 def read_ahead(
     reader: UpdateReader, *, step: int, tasks: Sequence[TaskState], device: torch.device, n_workers: int | None = None
-) -> Iterator[Update]:
+) -> Generator[Update, None, None]:
     """The updates after update `step`, without end; close the generator to end the processes that prepare them.
 
     Updates are prepared ahead, and put into pinned memory, where that pays: for a GPU (by `n_workers` processes; None

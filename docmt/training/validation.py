@@ -8,6 +8,7 @@ import torch
 from lightning.fabric import Fabric
 
 from docmt.models.batch import Batch
+from docmt.models.plans import Kernel
 from docmt.models.ragged import kernel_for
 from docmt.training.batches import drop_trees, validation_batches
 from docmt.training.devices import computed_type
@@ -40,7 +41,7 @@ class Validator:
     ) -> None:
         self.module, self.tasks, self.settings = module, tasks, settings
         self.fabric, self.signals = fabric, signals
-        self.kernel = kernel_for(fabric.device, computed_type(fabric))
+        self.kernel: Kernel = kernel_for(fabric.device, computed_type(fabric))
 
     def run(self) -> dict[str, float]:
         """Validate all tasks.

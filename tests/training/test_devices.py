@@ -254,14 +254,22 @@ def test_a_gpu_without_bfloat16_trains_in_float32(monkeypatch, caplog, precision
     assert "this GPU has no bfloat16" in record.message
 
 
+@pytest.fixture
+def products():
+    """How torch multiplies matrices on GPUs, restored afterwards."""
+    before = torch.backends.cuda.matmul.allow_tf32
+    yield torch.backends.cuda.matmul
+    torch.backends.cuda.matmul.allow_tf32 = before
+
+
 @pytest.mark.parametrize(("precision", "has_tf32"), [("auto", True), ("tf32", True), ("float32", False)])
 @pytest.mark.parametrize("given", [None, "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"])
-def test_torch_is_set_up_before_cuda_starts(monkeypatch, precision, has_tf32, given):
+def test_torch_is_set_up_before_cuda_starts(monkeypatch, products, precision, has_tf32, given):
     for name in ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"):
         monkeypatch.setenv(name, "max_split_size_mb:64")
         if name != given:
             monkeypatch.delenv(name)
-    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", False)
+    products.allow_tf32 = not has_tf32
     devices_module._prepare_gpu(precision)
-    assert torch.backends.cuda.matmul.allow_tf32 is has_tf32
+    assert products.allow_tf32 is has_tf32
     assert ("expandable_segments:True" in os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")) == (given is None)
