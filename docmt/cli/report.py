@@ -43,9 +43,9 @@ def _add_settings(command: CommandParser) -> None:
 
 def run_gather(options: argparse.Namespace) -> None:
     """Write the long table."""
-    from docmt.report.gathering import gather_scores, write_scores_table
+    from docmt.report.score_files import gather_rows, write_scores_table
 
-    write_scores_table(options.out, gather_scores(options.scores))
+    write_scores_table(options.out, gather_rows(options.scores))
 
 
 def run_table(options: argparse.Namespace) -> None:

@@ -59,7 +59,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Family:
+class Siblings:
     """Pairs of equal sources, and how many decoder inputs each shares with the first one."""
 
     pairs: list[Pair]
@@ -96,7 +96,7 @@ class TargetScorer:
                 meter.add(sum(len(pair.src) for pair in members))
         return totals.tolist()
 
-    def _families(self, pairs: Sequence[Pair]) -> Iterator[Family]:
+    def _families(self, pairs: Sequence[Pair]) -> Iterator[Siblings]:
         """The pairs by source, as many together as a batch takes."""
         is_free = self.model.settings.target_stream == "free"
         by_source: dict[tuple[bytes, ...], list[Pair]] = {}
@@ -105,7 +105,7 @@ class TargetScorer:
         for members in by_source.values():
             for part in fill_batches(members, self._budget, cost=lambda pair: pair.n_tokens):
                 shared = [n_shared_inputs(part[0].tgt, pair.tgt, is_free=is_free) for pair in part[1:]]
-                yield Family(part, [0, *shared])
+                yield Siblings(part, [0, *shared])
 
     def _split(self, number: int, candidate: Candidate) -> Iterator[Pair]:
         """The instances of a candidate, split by the rule that the model was trained with."""
@@ -140,7 +140,7 @@ class TargetScorer:
         ).to(self.device)
 
 
-def _sharing(families: Sequence[Family]) -> Sharing:
+def _sharing(families: Sequence[Siblings]) -> Sharing:
     sizes = np.array([len(family.pairs) for family in families])
     shared = [n for family in families for n in family.shared]
     return Sharing(np.repeat(np.cumsum(sizes) - sizes, sizes), np.array(shared, dtype=np.int64))

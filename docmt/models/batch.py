@@ -60,7 +60,7 @@ class Batch:
         return placed._filled(buffer.pin_memory())
 
     def to(self, device: torch.device | str) -> "Batch":
-        """The same batch on a device, moved in one copy, during which the CPU goes on if the memory is pinned."""
+        """The same batch on a device, moved in one copy, during which the CPU keeps working if the memory is pinned."""
         if torch.device(device) == self.src_tokens_S.device:
             return self
         placed, buffer = self._placed()

@@ -6,7 +6,7 @@ import pandas as pd
 
 from docmt.evaluation.metrics import ACCURACY
 from docmt.report.frames import column, keep
-from docmt.report.gathering import KEY
+from docmt.report.score_files import KEY
 
 GROUP = [name for name in KEY if name != "seed"]
 

@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 from docmt.errors import UserError
-from docmt.report.gathering import COLUMNS, gather_scores, read_scores_table, write_scores_table
+from docmt.report.gathering import COLUMNS, gather_scores, read_scores_table
+from docmt.report.score_files import gather_rows, write_scores_table
 
 ROW = {
     "dataset": "d",
@@ -45,7 +46,8 @@ def test_reads_back_what_was_written(tmp_path):
     ]
     path = write(tmp_path / "1.json", *rows, fingerprint="001234567890", inputs={"reference": {"sha256": "1e" * 32}})
     table = gather_scores([path])
-    write_scores_table(tmp_path / "scores.csv", table)
+    write_scores_table(tmp_path / "scores.csv", gather_rows([path]))
+    assert (tmp_path / "scores.csv").read_text(encoding="utf-8") == table.to_csv(index=False)
     again = read_scores_table(tmp_path / "scores.csv")
     pd.testing.assert_frame_equal(table, again)
     assert again.loc[0, ["fingerprint", "data"]].tolist() == ["001234567890", "1e1e1e1e1e1e"]

@@ -33,7 +33,7 @@ ALLOWED = {
     "decode contrast": TORCH | TEXT,
     "evaluate scores": {"sacrebleu", "lxml"},
     "evaluate contrast": set(),
-    "report gather": {"numpy", "pandas"},
+    "report gather": set(),
     "report render": {"numpy", "pandas", "matplotlib"},
 }
 """Command → the slow libraries (recorder/sitecustomize.py) that it may import; None for all."""

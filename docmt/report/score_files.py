@@ -1,0 +1,90 @@
+"""Score files as rows of the long table. Without pandas, whose import takes longer than to write the table."""
+
+import csv
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from docmt.errors import UserError
+from docmt.files import atomic_writer, read_json
+
+KEY = ["dataset", "system", "seed", "test", "metric", "phenomenon", "distance", "kind"]
+"""The columns that identify a row."""
+TYPES = {
+    "dataset": "string",
+    "system": "string",
+    "seed": "Int64",
+    "test": "string",
+    "metric": "string",
+    "value": "float64",
+    "n": "Int64",
+    "phenomenon": "string",
+    "distance": "Int64",
+    "kind": "string",
+    "low": "float64",
+    "high": "float64",
+    "chance": "float64",
+    "signature": "string",
+    "commit": "string",
+    "fingerprint": "string",
+    "data": "string",
+    "versions": "string",
+}
+"""The columns with their types."""
+COLUMNS = list(TYPES)
+NEEDED = ("dataset", "system", "seed", "test", "metric", "value", "n", "signature")
+
+
+def gather_rows(paths: Sequence[Path]) -> list[dict[str, Any]]:
+    """The rows of all score files, in order, with commit, fingerprint, data version and package versions.
+
+    Raises UserError when a file is not a score file, or when two rows are of the same run, test and metric.
+    """
+    rows: list[dict[str, Any]] = []
+    origin: dict[tuple, Path] = {}
+    for path in paths:
+        for row in _read_rows(path):
+            key = tuple(row.get(name) for name in KEY)
+            if key in origin:
+                shown = ", ".join(f"{name} {value}" for name, value in zip(KEY, key, strict=True) if value is not None)
+                raise UserError(f"{path}: {shown} is also in {origin[key]}; give each score once")
+            origin[key] = path
+            rows.append(row)
+    if not rows:
+        raise UserError("no scores: the given files contain no rows")
+    return rows
+
+
+def _read_rows(path: Path) -> list[dict[str, Any]]:
+    content = read_json(path)
+    if not (isinstance(content, dict) and isinstance(content.get("scores"), list)):
+        raise UserError(f"{path}: not a score file of `docmt evaluate`: key 'scores' is missing")
+    provenance = content.get("provenance", {})
+    versions = {"docmt": provenance.get("docmt")} | provenance.get("versions", {})
+    reference = provenance.get("inputs", {}).get("reference", {}).get("sha256")
+    facts = {
+        "commit": provenance.get("commit"),
+        "fingerprint": provenance.get("fingerprint"),
+        "data": reference[:12] if reference else None,
+        "versions": "; ".join(f"{name} {version}" for name, version in versions.items() if version) or None,
+    }
+    for number, row in enumerate(content["scores"], start=1):
+        missing = next((key for key in NEEDED if key not in row), None)
+        if missing:
+            raise UserError(f"{path}: score {number} has no key {missing!r}")
+    return [row | facts for row in content["scores"]]
+
+
+def write_scores_table(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    """Write the long table as CSV; a missing value is an empty cell."""
+    with atomic_writer(path) as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(COLUMNS)
+        table.writerows([_cell(row.get(name), kind) for name, kind in TYPES.items()] for row in rows)
+
+
+def _cell(value: Any, kind: str) -> Any:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    return {"string": str, "Int64": int, "float64": float}[kind](value)
