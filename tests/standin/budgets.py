@@ -5,20 +5,20 @@ the number of tokens.
 """
 
 MICRO_BATCH_LAUNCHES = {
-    "sentence_transformer": 1103,
-    "document_transformer": 1103,
-    "concatenation": 1175,
-    "g_transformer": 1431,
-    "g_transformer_no_target_context": 1335,
-    "g_transformer_no_context": 1103,
-    "g_transformer_no_language_locality": 1239,
-    "g_transformer_no_locality": 1103,
-    "g_transformer_only_group": 1103,
-    "g_transformer_only_global": 1103,
-    "rst_serial": 1317,
-    "rst_parallel": 1455,
-    "rst_mix": 1443,
-    "global_context": 2119,
+    "sentence_transformer": 1111,
+    "document_transformer": 1111,
+    "concatenation": 1183,
+    "g_transformer": 1439,
+    "g_transformer_no_target_context": 1343,
+    "g_transformer_no_context": 1111,
+    "g_transformer_no_language_locality": 1247,
+    "g_transformer_no_locality": 1111,
+    "g_transformer_only_group": 1111,
+    "g_transformer_only_global": 1111,
+    "rst_serial": 1325,
+    "rst_parallel": 1463,
+    "rst_mix": 1451,
+    "global_context": 2127,
 }
 """Kernels of forward and backward of the first micro-batch of an update, by preset."""
 UPDATE_SYNCS = 0

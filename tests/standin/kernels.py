@@ -14,14 +14,29 @@ from torch import Tensor
 from standin.counting import note, uncounted
 
 LIBRARY = torch.library.Library("aten", "IMPL")
+NOTHING = slice(0, 0)
 
 
-def _kernel(name: str) -> Callable[[Callable[..., tuple[Any, ...]]], Callable[..., tuple[Any, ...]]]:
-    """Register a function of CPU tensors as a kernel of the device; it counts as one launch."""
+def _check_alignment(name: str, tensor: Tensor) -> None:
+    """Flash attention reads 16 bytes of a head at a time: rows may be apart, but must begin at multiples of that."""
+    places = (*tensor.stride()[:-1], tensor.storage_offset())
+    assert tensor.stride(-1) == 1, f"{name}: strides {tensor.stride()}"
+    assert all(place * tensor.element_size() % 16 == 0 for place in places), f"{name}: strides {tensor.stride()}"
+
+
+def _kernel(
+    name: str, *, aligned: slice = NOTHING
+) -> Callable[[Callable[..., tuple[Any, ...]]], Callable[..., tuple[Any, ...]]]:
+    """Register a function of CPU tensors as a kernel of the device; it counts as one launch.
+
+    The arguments `aligned` must be aligned as flash attention wants them.
+    """
 
     def register(function: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
         def run(*arguments: Any, **options: Any) -> tuple[Any, ...]:
             note("launch", name, frame=sys._getframe().f_back)
+            for tensor in arguments[aligned]:
+                _check_alignment(name, tensor)
             with uncounted(), torch.autocast("cpu", enabled=False):
                 tensors = (a for a in (*arguments, *options.values()) if isinstance(a, Tensor))
                 assert all(t.is_cuda for t in tensors), f"{name}: every tensor must be on the device"
@@ -46,7 +61,7 @@ def _check_flash(query: Tensor, key: Tensor, value: Tensor, offsets_q: Tensor, o
     """What flash attention requires of packed tensors [N, H, K]."""
     assert query.dtype in (torch.float16, torch.bfloat16), f"flash attention: {query.dtype}"
     assert query.dtype == key.dtype == value.dtype
-    assert all(t.dim() == 3 and t.stride(-1) == 1 for t in (query, key, value))
+    assert query.dim() == key.dim() == value.dim() == 3
     assert query.shape[2] % 8 == 0, f"flash attention: heads of {query.shape[2]}"
     assert query.shape[2] <= 256, f"flash attention: heads of {query.shape[2]}"
     for rows, offsets, longest in ((query, offsets_q, max_qk[0]), (key, offsets_k, max_qk[1])):
@@ -69,7 +84,7 @@ def _scores(query: Tensor, key: Tensor, *, is_causal: bool, scale: float | None)
     return scores
 
 
-@_kernel("_flash_attention_forward")
+@_kernel("_flash_attention_forward", aligned=slice(0, 3))
 def _flash_forward(
     query: Tensor,
     key: Tensor,
@@ -96,7 +111,7 @@ def _flash_forward(
     return output, sums, torch.zeros(2, dtype=torch.uint64), torch.zeros(0), torch.zeros(0)
 
 
-@_kernel("_flash_attention_backward")
+@_kernel("_flash_attention_backward", aligned=slice(1, 4))
 def _flash_backward(
     gradient: Tensor,
     query: Tensor,
