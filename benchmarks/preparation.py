@@ -25,7 +25,7 @@ from docmt.models.settings import ModelSettings
 from docmt.text.vocabulary import BOS, EOS
 from docmt.training.settings import TrainingSettings
 from docmt.training.tasks import Noise, Task
-from docmt.training.updates import Place, UpdateReader
+from docmt.training.updates import Turn, UpdateReader
 
 N_SYMBOLS = 8000
 FIRST_WORD = 20
@@ -58,7 +58,7 @@ def measure(task: Task, architecture: str, max_tokens: int, kernel: Kernel, n_ba
     times = []
     for position in range(min(n_batches, reader.n_updates(0, 0))):
         started = time.thread_time()
-        reader.read(Place(task=0, epoch=0, position=position, passes=0))
+        reader.read(Turn(task=0, epoch=0, position=position, passes=0))
         times.append(time.thread_time() - started)
     return 1000 * statistics.median(times)
 

@@ -151,10 +151,10 @@ def test_every_command_of_the_rules_exists():
         assert ended.value.code == 0
 
 
-def test_each_of_twenty_failures_names_tests_that_exist():
+def test_each_failure_that_the_docs_list_names_tests_that_exist():
     text = (ROOT / "docs/reliability.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (\d+) \|.*\| ([^|]+) \|$", text, re.MULTILINE)
-    assert [int(number) for number, _ in rows] == list(range(1, 21))
+    assert [int(number) for number, _ in rows] == list(range(1, 23))
     for _, tests in rows:
         paths = re.findall(r"`(tests/[^`]+)`", tests)
         assert paths

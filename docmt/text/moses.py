@@ -14,9 +14,11 @@ class Moses(MosesTokenizer):
         self._lower = frozenset(self.IsLower)
 
     def isanyalpha(self, text: str) -> bool:
+        """Whether a character is a letter."""
         return not self._alphabetic.isdisjoint(text)
 
     def islower(self, text: str) -> bool:
+        """Whether all characters are lower-case letters."""
         return self._lower.issuperset(text)
 
     def words(self, text: str) -> list[str]:

@@ -38,8 +38,8 @@ PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where an update is in a training.
+class Turn:
+    """Which update it is: the turn of a task.
 
     Attributes:
         task: its number.
@@ -77,7 +77,7 @@ class Update:
         n_tokens: source tokens and decoder inputs in the share.
     """
 
-    place: Place
+    place: Turn
     n_updates: int
     drawn: list[np.ndarray]
     micro_batches: list[MicroBatch]
@@ -131,21 +131,21 @@ class UpdateReader:
         n = self.settings.accumulation_steps
         return self._batches(task, epoch)[position * n : (position + 1) * n]
 
-    def places(self, step: int, tasks: Sequence[TaskState]) -> Iterator[Place]:
+    def places(self, step: int, tasks: Sequence[TaskState]) -> Iterator[Turn]:
         """The places of all updates after update `step`, without end. No task may be at the end of its pass."""
         tasks = copy.deepcopy(list(tasks))
         for number in itertools.islice(itertools.cycle(range(len(tasks))), step % len(tasks), None):
             task = tasks[number]
-            yield Place(number, task.epoch, task.position, tasks[0].epoch)
+            yield Turn(number, task.epoch, task.position, tasks[0].epoch)
             task.position += 1
             if task.position == self.n_updates(number, task.epoch):
                 task.epoch, task.position = task.epoch + 1, 0
 
-    def read(self, place: Place) -> Update:
+    def read(self, place: Turn) -> Update:
         """Prepare the update at a place."""
         return self.prepare(self.drawn(place.task, place.epoch, place.position), place)
 
-    def prepare(self, drawn: list[np.ndarray], place: Place) -> Update:
+    def prepare(self, drawn: list[np.ndarray], place: Turn) -> Update:
         """Prepare an update from batches of instances that were drawn for it."""
         task = self.tasks[place.task]
         all_B = np.concatenate(drawn)
@@ -205,12 +205,12 @@ class UpdateReader:
         """The part of a task's seeds that does not depend on its progress."""
         return (TASKS, task) if task else ()
 
-    def _word_dropout(self, place: Place) -> float:
+    def _word_dropout(self, place: Turn) -> float:
         limit = self.settings.word_dropout_epochs
         return self.settings.word_dropout if limit is None or place.passes < limit else 0.0
 
     def _draw(
-        self, batches: list[np.ndarray], src_B: np.ndarray, tgt_B: np.ndarray, mine_M: np.ndarray, place: Place
+        self, batches: list[np.ndarray], src_B: np.ndarray, tgt_B: np.ndarray, mine_M: np.ndarray, place: Turn
     ) -> Draws | None:
         """The random numbers of the instances of this device; None if nothing can be dropped."""
         if self._word_dropout(place) == 0 and (self.settings.drop_rst == 0 or not self.model_settings.needs_trees):
@@ -230,7 +230,7 @@ class UpdateReader:
             ]
         )
 
-    def _drop(self, batch: Batch, draws: Draws, place: Place) -> Batch:
+    def _drop(self, batch: Batch, draws: Draws, place: Turn) -> Batch:
         batch = drop_words(batch, draws, probability=self._word_dropout(place), n_specials=self.n_specials)
         return drop_trees(batch, draws.trees, probability=self.settings.drop_rst)
 

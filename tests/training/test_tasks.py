@@ -22,7 +22,7 @@ from docmt.training.settings import TrainingSettings
 from docmt.training.stopping import Interrupted
 from docmt.training.tasks import TaskData, build_tasks
 from docmt.training.trainer import Trainer
-from docmt.training.updates import Place, UpdateReader
+from docmt.training.updates import Turn, UpdateReader
 
 PRETRAINING = ["pairs", "restoration"]
 FINE_TUNING = ["documents", "sentences"]
@@ -130,7 +130,7 @@ def test_word_dropout_spares_masks_and_tags(study):
     settings = recipe(["restoration"], word_dropout=0.99)
     n_specials = study.vocabulary.n_specials
     reader = UpdateReader(tasks, model_settings("global_context"), settings, 1, n_specials=n_specials)
-    (part,) = reader.prepare([np.arange(8)], Place(task=0, epoch=0, position=0, passes=0)).micro_batches
+    (part,) = reader.prepare([np.arange(8)], Turn(task=0, epoch=0, position=0, passes=0)).micro_batches
     batch = part.batch
     reading = tasks[0].read([np.arange(8)], epoch=0)
     plain = tasks[0].collate(reading.instance_set, np.arange(8), reader.model_settings)

@@ -15,8 +15,8 @@ STAGE_VERSIONS = {
     "text": 1,
     "discourse": 1,
     "instances": 1,
-    "training": 2,
-    "decoding": 1,
+    "training": 3,
+    "decoding": 2,
     "evaluation": 1,
     "report": 2,
 }
