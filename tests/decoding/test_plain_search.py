@@ -72,24 +72,20 @@ class PlainSearch:
         return labels[-1] == EOD if self.is_free else labels.count(EOS) == len(self.source)
 
     def log_probabilities(self, prefixes):
-        """Of the next symbol after each prefix, by the teacher-forced model."""
-        targets, places = [], []
-        start = 0
-        for labels in prefixes:
-            if self.is_free:
-                target = [np.array([BOS, *labels, EOS]), *[np.array([], int)] * (len(self.source) - 1)]
-                places.append(start + len(labels))
-            else:
-                sentences = self.words(labels)
-                places.append(start + len(labels))
-                sentences += [[]] * (len(self.source) - len(sentences))
-                target = [np.array([BOS, *sentence, EOS]) for sentence in sentences]
-            targets.append(target)
-            start += sum(max(0, len(sentence) - 1) for sentence in target)
-        batch = make_batch(self.model.settings, [(self.source, target) for target in targets])
+        """Of the next symbol after each prefix, by the teacher-forced model, one prefix at a time."""
+        return torch.stack([self.next_log_probabilities(labels) for labels in prefixes])
+
+    def next_log_probabilities(self, labels):
+        if self.is_free:
+            target = [np.array([BOS, *labels, EOS]), *[np.array([], int)] * (len(self.source) - 1)]
+        else:
+            sentences = self.words(labels)
+            sentences += [[]] * (len(self.source) - len(sentences))
+            target = [np.array([BOS, *sentence, EOS]) for sentence in sentences]
+        batch = make_batch(self.model.settings, [(self.source, target)])
         with torch.no_grad():
             states = self.model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
-            return self.model.logits(states[places]).log_softmax(-1)
+            return self.model.logits(states[len(labels)]).log_softmax(-1)
 
 
 def search(model, documents, **values):
