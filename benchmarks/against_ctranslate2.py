@@ -11,7 +11,6 @@ import argparse
 import json
 import os
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -196,7 +195,8 @@ def main() -> None:
     try:
         import ctranslate2  # pyright: ignore[reportMissingImports]
     except ImportError:
-        sys.exit("the package ctranslate2 is not installed: pip install ctranslate2")
+        print("skipped: the package ctranslate2 is not installed (pip install ctranslate2)")
+        return
     os.environ["CT2_VERBOSE"] = "0"
     ctranslate2.set_random_seed(0)
     torch.set_num_threads(options.threads)

@@ -2,8 +2,7 @@
 
 Usage, after `make demo`:
 
-    python benchmarks/precisions.py --models results/controlled/runs/*/seed1/model.pt
-        --instances results/controlled/instances --corpus results/corpora/controlled/en-de
+    python benchmarks/precisions.py
 
 docmt scores given translations in float32 if translations are searched in int8. Here, contrastive accuracy is also
 measured with the products of int8, as a second view of what they change.
@@ -28,6 +27,7 @@ from docmt.files import read_lines
 from docmt.instances.storage import InstanceSet, load_instances
 from docmt.models.model_file import TrainedModel, load_model
 
+STUDY = Path("results/controlled")
 PRECISIONS = ("float32", "bfloat16", "int8")
 
 
@@ -71,13 +71,16 @@ def measure(trained: TrainedModel, instances: InstanceSet, references: list[str]
 def main() -> None:
     """Print one JSON object per model and precision."""
     parser = argparse.ArgumentParser(description="What the precision of decoding costs, for trained models.")
-    parser.add_argument("--models", nargs="+", type=Path, required=True, help="model files")
-    parser.add_argument("--instances", type=Path, required=True, help="folder of instances, by kind and text")
+    parser.add_argument("--models", nargs="+", type=Path, default=sorted(STUDY.glob("runs/*/seed1/model.pt")))
+    parser.add_argument("--instances", type=Path, default=STUDY / "instances", help="instances by kind and text")
     parser.add_argument("--text", default="test_controlled", help="name of the test set's instances")
-    parser.add_argument("--corpus", type=Path, required=True, help="folder with test.LANG and suites")
+    corpus = Path("results/corpora/controlled/en-de")
+    parser.add_argument("--corpus", type=Path, default=corpus, help="folder with test.LANG and suites")
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
+    if not options.models:
+        print(f"skipped: no models in {STUDY}; run the demo first, or give --models")
     for path in options.models:
         trained = load_model(path)
         references = read_lines(options.corpus / f"test.{trained.pipeline.tgt_lang}")
