@@ -20,10 +20,10 @@ GOLDEN = {
     "subwords": "f1ef5ec81f89",
     "trees": "396266a57408",
     "instances": "067ba0ffba34",
-    "model": "f67510be6540",
-    "hypotheses": "870d4a4e3a55",
-    "probabilities": "748a098484a2",
-    "scores": "1cd14d859059",
+    "model": "272d9fdbf50a",
+    "hypotheses": "43b4894abbbe",
+    "probabilities": "99b344e20ba0",
+    "scores": "055e06ebc329",
 }
 
 
