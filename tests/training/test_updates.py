@@ -21,7 +21,7 @@ from docmt.training.batches import fill_batches, share_update
 from docmt.training.settings import TrainingSettings
 from docmt.training.state import TaskState
 from docmt.training.tasks import Noise, Task, TaskData, build_tasks
-from docmt.training.updates import Place, UpdateReader, read_ahead
+from docmt.training.updates import Turn, UpdateReader, read_ahead
 
 ALL = ["documents", "sentences", "pairs", "restoration"]
 CPU = torch.device("cpu")
@@ -97,7 +97,7 @@ def test_updates_go_on_from_any_place(study, n_workers):
             updates = read(make_reader(study), step=step, tasks=tasks, n_workers=n_workers)
             assert content(next(updates)) == expected[-1]
             updates.close()
-        assert update.place == Place(step % 4, tasks[step % 4].epoch, tasks[step % 4].position, tasks[0].epoch)
+        assert update.place == Turn(step % 4, tasks[step % 4].epoch, tasks[step % 4].position, tasks[0].epoch)
         task = tasks[step % 4]
         task.position += 1
         if task.position == update.n_updates:
@@ -132,7 +132,7 @@ def test_a_device_noises_its_own_share_alone(study, monkeypatch):
         return apply(noise, instance_set, instances, epoch=epoch)
 
     monkeypatch.setattr(Noise, "apply", note)
-    update = reader.read(Place(0, 0, 0, 0))
+    update = reader.read(Turn(0, 0, 0, 0))
     own = np.concatenate([part.instances for part in update.micro_batches])
     assert sorted(noised) == sorted(own.tolist())
     assert 0 < len(own) < sum(map(len, update.drawn))
@@ -238,7 +238,7 @@ def test_extreme_instances_are_read(study):
             UpdateReader([Task("documents", instance_set, instance_set)], model_settings(), settings, 1, n_ranks, rank)
             for rank in range(n_ranks)
         ]
-        shares = [reader.read(Place(0, 0, 0, 0)) for reader in readers]
+        shares = [reader.read(Turn(0, 0, 0, 0)) for reader in readers]
         found = [i for share in shares for part in share.micro_batches for i in part.instances.tolist()]
         assert sorted(found) == [0, 1, 2]
         assert sum(share.n_tokens for share in shares) == 2 * lengths.sum() - len(lengths)
