@@ -25,7 +25,7 @@ def set_up_logging(*, verbose: bool = False) -> None:
         stream=sys.stderr,
         force=True,
     )
-    for noisy in ("matplotlib", "fontTools", "urllib3", "jieba", "lightning", "lightning.fabric"):
+    for noisy in ("matplotlib", "fontTools", "urllib3", "jieba", "lightning_fabric"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from docmt import __version__
 from docmt.files import write_json
 
-PACKAGES = ("torch", "lightning", "numpy", "sacremoses", "subword-nmt", "jieba", "sacrebleu")
+PACKAGES = ("torch", "lightning-fabric", "numpy", "sacremoses", "subword-nmt", "jieba", "sacrebleu")
 
 
 def fingerprint(value: Any) -> str:

@@ -4,9 +4,9 @@ import logging
 import os
 
 import torch
-from lightning.fabric import Fabric
-from lightning.fabric.plugins.environments.lightning import LightningEnvironment
-from lightning.fabric.strategies.ddp import DDPStrategy
+from lightning_fabric import Fabric
+from lightning_fabric.plugins.environments.lightning import LightningEnvironment
+from lightning_fabric.strategies.ddp import DDPStrategy
 
 from docmt.errors import UserError
 
@@ -48,8 +48,7 @@ def make_fabric(
         plugins=[LightningEnvironment()],
     )
     if devices * nodes > 1:
-        for name in ("lightning", "lightning.fabric", "lightning.pytorch"):  # importing them has set their levels
-            logging.getLogger(name).setLevel(logging.WARNING)
+        logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # importing it has set its level
         fabric.launch()
     return fabric
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from lightning.fabric import Fabric
+from lightning_fabric import Fabric
 
 from docmt.errors import UserError
 from docmt.training.state import TrainingState

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from lightning.fabric import Fabric
+from lightning_fabric import Fabric
 
 from docmt.errors import UserError
 from docmt.instances.storage import InstanceSet

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 import torch
-from lightning.fabric import Fabric
+from lightning_fabric import Fabric
 
 from docmt.errors import UserError
 from docmt.files import sha256_file
@@ -144,6 +144,7 @@ def _write_job_facts(out: Path, trainer: Trainer, *, nodes: int, cpu_seconds: fl
         device=trainer.fabric.device.type,
         n_devices=trainer.fabric.world_size,
         n_nodes=nodes,
+        device_tokens=trainer.reader.device_tokens or trainer.settings.max_batch_tokens,
         cpu_seconds=cpu_seconds,
         sessions=[{**asdict(session), "seconds": round(session.seconds, 3)} for session in trainer.state.sessions],
     )

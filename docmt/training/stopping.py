@@ -7,7 +7,7 @@ from types import FrameType
 from typing import Self, cast
 
 import torch
-from lightning.fabric import Fabric
+from lightning_fabric import Fabric
 
 from docmt.training.launching import SIGNALS
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from lightning.fabric import Fabric
+from lightning_fabric import Fabric
 from tqdm import tqdm
 
 from docmt.errors import UserError
@@ -193,9 +193,9 @@ class Trainer:
     def _update(self, update: Update) -> None:
         """Update the weights from the share of this process in an update."""
         started = time.perf_counter()
-        state, number = self.state, update.place.task
+        state, number = self.state, update.turn.task
         step = state.step + 1
-        self.reader.note_size(number, update.place.epoch, update.n_updates)
+        self.reader.note_size(number, update.turn.epoch, update.n_updates)
         self._seed_dropout(step)
         self.module.train()
         loss = self._backward(update)

@@ -1,6 +1,6 @@
 """Updates: which instances each one reads, and their batches, prepared ahead of the training.
 
-An update is a function of the settings, the seed and its place. Processes may therefore prepare updates in any number,
+An update is a function of the settings, the seed and its turn. Processes may therefore prepare updates in any number,
 in any order, and after any resume, and the training reads the same numbers.
 """
 
@@ -67,7 +67,7 @@ class Update:
     """The share of one device in an update.
 
     Attributes:
-        place: of the update.
+        turn: of the update.
         n_updates: in this pass of the task.
         drawn: the instances of the update, over all devices, by batches.
         micro_batches: at least one.
@@ -77,7 +77,7 @@ class Update:
         n_tokens: source tokens and decoder inputs in the share.
     """
 
-    place: Turn
+    turn: Turn
     n_updates: int
     drawn: list[np.ndarray]
     micro_batches: list[MicroBatch]
@@ -131,8 +131,8 @@ class UpdateReader:
         n = self.settings.accumulation_steps
         return self._batches(task, epoch)[position * n : (position + 1) * n]
 
-    def places(self, step: int, tasks: Sequence[TaskState]) -> Iterator[Turn]:
-        """The places of all updates after update `step`, without end. No task may be at the end of its pass."""
+    def turns(self, step: int, tasks: Sequence[TaskState]) -> Iterator[Turn]:
+        """The turns of all updates after update `step`, without end. No task may be at the end of its pass."""
         tasks = copy.deepcopy(list(tasks))
         for number in itertools.islice(itertools.cycle(range(len(tasks))), step % len(tasks), None):
             task = tasks[number]
@@ -141,13 +141,13 @@ class UpdateReader:
             if task.position == self.n_updates(number, task.epoch):
                 task.epoch, task.position = task.epoch + 1, 0
 
-    def read(self, place: Turn) -> Update:
-        """Prepare the update at a place."""
-        return self.prepare(self.drawn(place.task, place.epoch, place.position), place)
+    def read(self, turn: Turn) -> Update:
+        """Prepare the update of a turn."""
+        return self.prepare(self.drawn(turn.task, turn.epoch, turn.position), turn)
 
-    def prepare(self, drawn: list[np.ndarray], place: Turn) -> Update:
+    def prepare(self, drawn: list[np.ndarray], turn: Turn) -> Update:
         """Prepare an update from batches of instances that were drawn for it."""
-        task = self.tasks[place.task]
+        task = self.tasks[turn.task]
         all_B = np.concatenate(drawn)
         batches = np.split(np.arange(len(all_B)), np.cumsum([len(batch) for batch in drawn])[:-1])
         share = share_update(
@@ -155,30 +155,30 @@ class UpdateReader:
             task.tokens[all_B],
             n_ranks=self.n_ranks,
             rank=self.rank,
-            turn=place.position,
+            turn=turn.position,
             max_tokens=self.settings.max_batch_tokens,
             device_tokens=self.device_tokens,
         )
         rows = share or [batches[0][:1]]
         mine_M = np.sort(np.concatenate(rows))
         # Where noise adds tokens, the random numbers of an instance follow those of all instances before it.
-        needs_all = task.noise is not None and self._word_dropout(place) > 0
+        needs_all = task.noise is not None and self._word_dropout(turn) > 0
         read_R = np.arange(len(all_B)) if needs_all else mine_M
-        reading = task.read([all_B[read_R]], epoch=place.epoch)
+        reading = task.read([all_B[read_R]], epoch=turn.epoch)
         numbers_B = np.zeros_like(all_B)
         numbers_B[read_R] = reading.batches[0]
         src_B, tgt_B = n_inputs(task.train, all_B, self.model_settings)
         src_B[read_R] = n_inputs(reading.instance_set, reading.batches[0], self.model_settings)[0]
-        draws = self._draw(batches, src_B, tgt_B, mine_M, place)
+        draws = self._draw(batches, src_B, tgt_B, mine_M, turn)
         micro_batches = []
         for part in rows:
             batch = task.collate(reading.instance_set, numbers_B[part], self.model_settings)
             if draws is not None:
-                batch = self._drop(batch, draws.take(np.searchsorted(mine_M, part)), place)
+                batch = self._drop(batch, draws.take(np.searchsorted(mine_M, part)), turn)
             micro_batches.append(MicroBatch(all_B[part], batch.prepare(self.kernel)))
         return Update(
-            place,
-            self.n_updates(place.task, place.epoch),
+            turn,
+            self.n_updates(turn.task, turn.epoch),
             drawn,
             micro_batches,
             weight=1.0 if share else 0.0,
@@ -205,33 +205,33 @@ class UpdateReader:
         """The part of a task's seeds that does not depend on its progress."""
         return (TASKS, task) if task else ()
 
-    def _word_dropout(self, place: Turn) -> float:
+    def _word_dropout(self, turn: Turn) -> float:
         limit = self.settings.word_dropout_epochs
-        return self.settings.word_dropout if limit is None or place.passes < limit else 0.0
+        return self.settings.word_dropout if limit is None or turn.passes < limit else 0.0
 
     def _draw(
-        self, batches: list[np.ndarray], src_B: np.ndarray, tgt_B: np.ndarray, mine_M: np.ndarray, place: Turn
+        self, batches: list[np.ndarray], src_B: np.ndarray, tgt_B: np.ndarray, mine_M: np.ndarray, turn: Turn
     ) -> Draws | None:
         """The random numbers of the instances of this device; None if nothing can be dropped."""
-        if self._word_dropout(place) == 0 and (self.settings.drop_rst == 0 or not self.model_settings.needs_trees):
+        if self._word_dropout(turn) == 0 and (self.settings.drop_rst == 0 or not self.model_settings.needs_trees):
             return None
         is_mine_B = np.zeros(len(src_B), dtype=bool)
         is_mine_B[mine_M] = True
-        seed = (self.seed, place.epoch, place.position)
+        seed = (self.seed, turn.epoch, turn.position)
         return Draws.join(
             [
                 draw(
                     src_B[batch],
                     tgt_B[batch],
                     np.flatnonzero(is_mine_B[batch]),
-                    seed=(*seed, number, *self._stream(place.task)),
+                    seed=(*seed, number, *self._stream(turn.task)),
                 )
                 for number, batch in enumerate(batches)
             ]
         )
 
-    def _drop(self, batch: Batch, draws: Draws, place: Turn) -> Batch:
-        batch = drop_words(batch, draws, probability=self._word_dropout(place), n_specials=self.n_specials)
+    def _drop(self, batch: Batch, draws: Draws, turn: Turn) -> Batch:
+        batch = drop_words(batch, draws, probability=self._word_dropout(turn), n_specials=self.n_specials)
         return drop_trees(batch, draws.trees, probability=self.settings.drop_rst)
 
 
@@ -277,8 +277,8 @@ class _Stream(IterableDataset[Update]):
     def __iter__(self) -> Iterator[Update]:
         worker = get_worker_info()
         first, stride = (worker.id, worker.num_workers) if worker is not None else (0, 1)
-        places = self.reader.places(self.step, self.tasks)
-        return map(self.reader.read, itertools.islice(places, first, None, stride))
+        turns = self.reader.turns(self.step, self.tasks)
+        return map(self.reader.read, itertools.islice(turns, first, None, stride))
 
 
 def _start_worker(_: int) -> None:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import torch
 from core_fixtures import RECIPE, make_model, model_settings, run_training
-from lightning.fabric import Fabric
+from lightning_fabric import Fabric
 
 from docmt.errors import UserError
 from docmt.instances.storage import load_instances
@@ -118,8 +118,8 @@ def test_drop_rst_is_seen_in_training_and_only_when_whole_in_validation(study_fi
         )
         shares = set()
         for position in range(30):
-            place = Turn(task=0, epoch=0, position=position, passes=0)
-            (part,) = trainer.reader.prepare([np.array([0, 2])], place).micro_batches
+            turn = Turn(task=0, epoch=0, position=position, passes=0)
+            (part,) = trainer.reader.prepare([np.array([0, 2])], turn).micro_batches
             shares.add(part.batch.layout.trees.open_B.mean())
         assert shares == in_training
         assert trainer.validator.batch(task, np.arange(8)).layout.trees.open_B.mean() == in_validation

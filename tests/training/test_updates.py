@@ -56,7 +56,7 @@ def content(update):
         for p in update.micro_batches
     ]
     return (
-        (update.place, update.n_updates, update.weight, update.n_labels, update.n_tokens),
+        (update.turn, update.n_updates, update.weight, update.n_labels, update.n_tokens),
         [batch.tolist() for batch in update.drawn],
         [[array.tolist() for array in part] for part in parts],
     )
@@ -97,7 +97,7 @@ def test_updates_go_on_from_any_place(study, n_workers):
             updates = read(make_reader(study), step=step, tasks=tasks, n_workers=n_workers)
             assert content(next(updates)) == expected[-1]
             updates.close()
-        assert update.place == Turn(step % 4, tasks[step % 4].epoch, tasks[step % 4].position, tasks[0].epoch)
+        assert update.turn == Turn(step % 4, tasks[step % 4].epoch, tasks[step % 4].position, tasks[0].epoch)
         task = tasks[step % 4]
         task.position += 1
         if task.position == update.n_updates:
@@ -111,9 +111,9 @@ def test_devices_together_read_the_instances_of_one(study, n_ranks, word_dropout
     """With the same noise and the same dropped words, also where noise makes instances longer."""
     alone = make_reader(study, word_dropout=word_dropout)
     readers = [make_reader(study, n_ranks=n_ranks, rank=rank, word_dropout=word_dropout) for rank in range(n_ranks)]
-    for place in itertools.islice(alone.places(0, states(alone)), 16):
-        whole = alone.read(place)
-        shares = [reader.read(place) for reader in readers]
+    for turn in itertools.islice(alone.turns(0, states(alone)), 16):
+        whole = alone.read(turn)
+        shares = [reader.read(turn) for reader in readers]
         expected = sentences_of(alone, whole)
         found = [sentences_of(alone, share) for share in shares if share.weight]
         assert sum(map(len, found)) == len(expected)
@@ -145,11 +145,11 @@ def test_more_or_fewer_tokens_at_once_make_the_same_update(study):
     expected = make_reader(study, accumulation_steps=4)
     for device_tokens in (20, 60, 80, 10_000):
         reader = make_reader(study, accumulation_steps=4, device_tokens=device_tokens)
-        for place in itertools.islice(reader.places(0, states(reader)), 8):
-            one, other = expected.read(place), reader.read(place)
+        for turn in itertools.islice(reader.turns(0, states(reader)), 8):
+            one, other = expected.read(turn), reader.read(turn)
             assert sentences_of(reader, other) == sentences_of(reader, one)
             assert (other.n_labels, other.n_tokens) == (one.n_labels, one.n_tokens)
-            tokens = reader.tasks[place.task].tokens
+            tokens = reader.tasks[turn.task].tokens
             for part in other.micro_batches:
                 assert tokens[part.instances].sum() <= device_tokens or len(part.instances) == 1
             if device_tokens == 10_000:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 SLOW = (
     "jieba",
-    "lightning",
+    "lightning_fabric",
     "lxml",
     "matplotlib",
     "nltk",
