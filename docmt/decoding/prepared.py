@@ -3,6 +3,7 @@
 Shape letters: N packed tokens, M packed keys, R rows, D width, H heads, K head width, V vocabulary.
 """
 
+import copy
 from functools import cached_property
 from typing import Self
 
@@ -111,9 +112,9 @@ class PreparedTransformer(Transformer):
     def __init__(
         self, model: Transformer, make: MakeProduct = FloatProduct, make_output: MakeProduct = VocabularyProduct
     ) -> None:
-        with torch.device("meta"):
-            super().__init__(model.settings, model.embedding.num_embeddings)
-        self.load_state_dict(model.state_dict(), assign=True)
+        nn.Module.__init__(self)
+        # New modules, but the same parameters; so no weights are drawn that would be replaced at once.
+        self.__dict__.update(vars(copy.deepcopy(model, {id(parameter): parameter for parameter in model.parameters()})))
         self.eval()
         layers = self.decoder_layers
         self.self_projections = [Projections(layer.self_attention, 3, make) for layer in layers]
