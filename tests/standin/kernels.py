@@ -8,6 +8,10 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
+import standin.device  # noqa: F401 - before torch
+
+# isort: split
+
 import torch
 from torch import Tensor
 
