@@ -1,0 +1,75 @@
+"""Forward pass and loss as one compiled graph, which serves batches of all shapes."""
+
+import logging
+from collections.abc import Callable
+from importlib.util import find_spec
+
+import torch
+import torch._dynamo
+from torch import Tensor
+from torch.fx.experimental import _config as shapes
+
+from docmt.models.batch import Batch
+from docmt.models.planned import PlannedLayout
+from docmt.models.plans import Kernel
+from docmt.models.transformer import sinusoids
+from docmt.training.loss import LossModule
+
+log = logging.getLogger(__name__)
+
+MAX_COMPILATIONS = 3
+"""Of a training. One serves all batches; whatever makes it more must not cost more time than it saves."""
+
+
+def compiled_loss(module: LossModule, kernel: Kernel) -> "CompiledLoss | None":
+    """What computes the loss of a module as one graph, where that is possible and pays; None elsewhere.
+
+    In padded attention, which CPUs and float32 use, the number of buckets and all their sizes vary.
+    """
+    if kernel != "varlen":
+        return None
+    if not PlannedLayout.serves(module.model.settings):
+        log.info("torch.compile is not used: a model with a context encoder is more than one graph")
+        return None
+    if find_spec("triton") is None:
+        log.info("torch.compile is not used: triton is not installed")
+        return None
+    return CompiledLoss(module)
+
+
+class CompiledLoss:
+    """Computes the loss of batches that the variable-length kernel serves, as one graph.
+
+    When compiling fails, or what was compiled does, the loss is computed plainly from then on. A lack of memory is
+    raised as it is. `backend` is that of `torch.compile`.
+    """
+
+    def __init__(self, module: LossModule, backend: str | Callable = "inductor") -> None:
+        self.plain, self.settings = module.loss, module.model.settings
+        self.compiled: Callable[..., Tensor] | None = torch.compile(
+            module.loss, fullgraph=True, dynamic=True, backend=backend
+        )
+
+    def __call__(self, batch: Batch) -> Tensor:
+        """The summed loss; float32."""
+        tokens, layout = (batch.src_tokens_S, batch.tgt_inputs_N, batch.tgt_labels_N), batch.layout
+        if self.compiled is None or min(map(len, tokens)) < 2:  # a graph for any length is none for 1
+            return self.plain(*tokens, layout)
+        n_positions = max(layout.n_positions("src"), layout.n_positions("tgt"))
+        table_TD = sinusoids(n_positions, self.settings.width, device=tokens[0].device)
+        planned = PlannedLayout.of(layout, table_TD)
+        for tensor in (*tokens, *planned.tensors()):
+            torch._dynamo.mark_dynamic(tensor, 0)
+        try:
+            with (
+                torch._dynamo.config.patch(recompile_limit=MAX_COMPILATIONS),
+                shapes.patch(use_duck_shape=False),  # lengths that happen to be equal mean nothing
+                torch._functorch.config.patch(force_non_lazy_backward_lowering=True),  # so that it fails here
+            ):
+                return self.compiled(*tokens, planned)
+        except Exception as error:
+            if isinstance(error, torch.OutOfMemoryError | MemoryError):
+                raise
+            log.warning("training goes on without torch.compile: %s", str(error).strip().partition("\n")[0])
+            self.compiled = None
+        return self.plain(*tokens, layout)

@@ -1,0 +1,226 @@
+"""Forward pass and loss as one graph of `torch.compile`, for batches of any shape.
+
+The variable-length kernel is an opaque operator that computes group by group; it stands for that of a GPU.
+"""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+import torch._dynamo
+from core_fixtures import assert_close, document_trees, make_batch, make_model, random_documents, run_training
+from torch import Tensor
+
+from docmt.models import planned, ragged
+from docmt.models.presets import ARCHITECTURES
+from docmt.text.vocabulary import BOS, EOS
+from docmt.training import compiling, trainer, validation
+from docmt.training.compiling import CompiledLoss, compiled_loss
+from docmt.training.loss import LossModule
+
+BATCHES = ([3, 2], [4, 1, 2], [5], [2, 2, 2], [1, 1, 1], [7, 3])
+"""Sentences of each document; those of one sentence see their keys in order, whatever the pattern."""
+
+
+def groups(q, k, query_offsets, key_offsets, is_causal):
+    """Of each group its queries, its keys and its weights [heads, queries, keys]."""
+    for (a, b), (c, d) in zip(pairwise(query_offsets.tolist()), pairwise(key_offsets.tolist()), strict=True):
+        scores = torch.einsum("nhk,mhk->hnm", q[a:b], k[c:d]) * q.shape[2] ** -0.5
+        if is_causal:
+            scores = scores.masked_fill(~torch.ones(b - a, d - c).bool().tril(d - c - b + a), -torch.inf)
+        yield slice(a, b), slice(c, d), scores.softmax(-1)
+
+
+@torch.library.custom_op("docmt_tests::varlen", mutates_args=())
+def varlen(
+    q: Tensor, k: Tensor, v: Tensor, query_offsets: Tensor, key_offsets: Tensor, n: int, m: int, is_causal: bool
+) -> Tensor:
+    assert n >= int(query_offsets.diff().max())
+    assert m >= int(key_offsets.diff().max())
+    output = torch.empty_like(q, memory_format=torch.contiguous_format)
+    for queries, keys, weights in groups(q, k, query_offsets, key_offsets, is_causal):
+        output[queries] = torch.einsum("hnm,mhk->nhk", weights, v[keys])
+    return output
+
+
+@torch.library.custom_op("docmt_tests::varlen_backward", mutates_args=())
+def varlen_backward(
+    gradient: Tensor, q: Tensor, k: Tensor, v: Tensor, query_offsets: Tensor, key_offsets: Tensor, is_causal: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    found = [torch.zeros_like(x, memory_format=torch.contiguous_format) for x in (q, k, v)]
+    for queries, keys, weights in groups(q, k, query_offsets, key_offsets, is_causal):
+        scores = torch.einsum("nhk,mhk->hnm", gradient[queries], v[keys])
+        scores = weights * (scores - (weights * scores).sum(-1, keepdim=True)) * q.shape[2] ** -0.5
+        found[0][queries] = torch.einsum("hnm,mhk->nhk", scores, k[keys])
+        found[1][keys] = torch.einsum("hnm,nhk->mhk", scores, q[queries])
+        found[2][keys] = torch.einsum("hnm,nhk->mhk", weights, gradient[queries])
+    return tuple(found)
+
+
+def keep(ctx, inputs, output):
+    ctx.save_for_backward(*inputs[:5])
+    ctx.is_causal = inputs[7]
+
+
+def like(*tensors):
+    return tuple(torch.empty_like(tensor, memory_format=torch.contiguous_format) for tensor in tensors)
+
+
+varlen.register_fake(lambda q, *_: like(q)[0])
+varlen_backward.register_fake(lambda gradient, q, k, v, *_: like(q, k, v))
+varlen.register_autograd(
+    lambda ctx, gradient: (*varlen_backward(gradient, *ctx.saved_tensors, ctx.is_causal), *[None] * 5),
+    setup_context=keep,
+)
+
+
+@pytest.fixture(autouse=True)
+def kernel(monkeypatch):
+    """The kernel of a GPU."""
+
+    def attend(q, k, v, query_offsets, key_offsets, n, m, window_size):
+        return varlen(q, k, v, query_offsets, key_offsets, n, m, window_size == (-1, 0))
+
+    monkeypatch.setattr(ragged, "kernel_for", lambda *_: "varlen")
+    for module in (ragged, planned):
+        monkeypatch.setattr(module, "find_varlen", lambda: attend)
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+def batch_of(settings, counts, seed):
+    """A batch as a device gets it, in one buffer."""
+    documents = random_documents(counts, seed=seed)
+    trees = document_trees(documents) if settings.needs_trees and seed % 2 else None
+    placed, buffer = make_batch(settings, documents, trees).prepare("varlen")._placed()
+    return placed._filled(buffer)
+
+
+def counting(backend):
+    """A backend, and the graphs that it was given."""
+    graphs = []
+
+    def compile_graph(graph, inputs):
+        graphs.append(graph)
+        return torch._dynamo.lookup_backend(backend)(graph, inputs)
+
+    return compile_graph, graphs
+
+
+def results(run, module, batch):
+    module.zero_grad()
+    loss = run(batch)
+    loss.backward()
+    return [loss, *(parameter.grad for parameter in module.parameters())]
+
+
+def compare(module, *, backend, tolerance=1e-5):
+    """Compare the compiled loss and its gradients with plain ones on batches of all shapes; one graph serves them."""
+    backend, graphs = counting(backend)
+    compiled = CompiledLoss(module, backend)
+    for seed, counts in enumerate(BATCHES):
+        batch = batch_of(module.model.settings, counts, seed)
+        for found, expected in zip(results(compiled, module, batch), results(module, module, batch), strict=True):
+            assert_close(found, expected, tolerance)
+    assert compiled.compiled is not None
+    assert len(graphs) == 1
+
+
+@pytest.mark.parametrize("architecture", [name for name, preset in ARCHITECTURES.items() if "context" not in preset])
+def test_one_graph_serves_all_batches(architecture):
+    compare(LossModule(make_model(architecture, encoder_layers=1, decoder_layers=1), 0.1), backend="eager")
+
+
+def test_one_graph_has_the_backward_pass_too():
+    compare(LossModule(make_model("rst_mix").train(), 0.1), backend="aot_eager")
+
+
+def test_one_graph_in_mixed_precision():
+    with torch.autocast("cpu", torch.bfloat16):
+        compare(LossModule(make_model(), 0.1), backend="aot_eager", tolerance=0.05)
+
+
+def test_a_batch_of_one_token_is_computed_plainly():
+    module = LossModule(make_model(), 0.1)
+    compiled = CompiledLoss(module, counting("eager")[0])
+    empty = np.array([BOS, EOS])
+    batch = make_batch(module.model.settings, [([empty], [empty])])
+    assert len(batch.tgt_inputs_N) == 1
+    assert torch.equal(compiled(batch), module.loss(*compiled.parts(batch)))
+    assert compiled.compiled is not None
+
+
+def test_a_failing_compiler_is_left_alone(caplog):
+    module = LossModule(make_model(), 0.1)
+
+    def fail(*_):
+        raise RuntimeError("no compiler\nmany lines")
+
+    compiled = CompiledLoss(module, fail)
+    for seed, counts in enumerate(BATCHES[:3]):
+        batch = batch_of(module.model.settings, counts, seed)
+        assert torch.equal(compiled(batch), module(batch))
+    messages = [record.getMessage() for record in caplog.records if record.name == "docmt.training.compiling"]
+    assert len(messages) == 1
+    assert "no compiler" in messages[0]
+    assert "many lines" not in messages[0]
+
+
+def test_a_lack_of_memory_is_not_a_failing_compiler():
+    module = LossModule(make_model(), 0.1)
+    compiled = CompiledLoss(module, lambda *_: pytest.fail("not reached"))
+
+    def run_out(*_):
+        raise torch.OutOfMemoryError("out of memory")
+
+    compiled.compiled = run_out
+    with pytest.raises(torch.OutOfMemoryError):
+        compiled(batch_of(module.model.settings, [3], 0))
+    assert compiled.compiled is run_out
+
+
+def test_where_a_graph_is_not_possible_nothing_is_compiled(monkeypatch, caplog):
+    caplog.set_level("INFO", "docmt.training.compiling")
+    module = LossModule(make_model(), 0.1)
+    assert compiled_loss(module, "padded") is None
+    assert "torch.compile" not in caplog.text
+    monkeypatch.setattr(compiling, "find_spec", lambda _: None)
+    assert compiled_loss(module, "varlen") is None
+    assert "triton is not installed" in caplog.text
+    monkeypatch.setattr(compiling, "find_spec", lambda name: name)
+    assert compiled_loss(module, "varlen") is not None
+    assert compiled_loss(LossModule(make_model("global_context"), 0.1), "varlen") is None
+    assert "context encoder" in caplog.text
+
+
+def train(study, folder, monkeypatch, make, **settings):
+    """The weights after a training with `make` in the place of `compiled_loss`, and its history."""
+    monkeypatch.setattr(trainer, "compiled_loss", make)
+    return run_training(study, folder, training=settings)
+
+
+@pytest.fixture
+def on_device(monkeypatch):
+    """Trainings believe that they run on a GPU."""
+    for module in (trainer, validation):
+        monkeypatch.setattr(module, "kernel_for", lambda *_: "varlen")
+
+
+def test_a_compiled_training_equals_a_plain_one_and_resumes(study, tmp_path, monkeypatch, on_device):
+    backend, graphs = counting("aot_eager")
+
+    def make(module, _):
+        return CompiledLoss(module, backend)
+
+    plain, plain_history = train(study, tmp_path / "plain", monkeypatch, lambda *_: None)
+    whole, history = train(study, tmp_path / "whole", monkeypatch, make)
+    assert len(graphs) == 1
+    np.testing.assert_allclose(history["train_loss"], plain_history["train_loss"], rtol=1e-3)
+    np.testing.assert_allclose(history["dev_loss"], plain_history["dev_loss"], rtol=1e-3)
+    torch._dynamo.reset()
+    train(study, tmp_path / "parts", monkeypatch, make, max_steps=6)
+    resumed, _ = train(study, tmp_path / "parts", monkeypatch, make)
+    for name, tensor in whole.model.state_dict().items():
+        assert torch.equal(resumed.model.state_dict()[name], tensor), name
