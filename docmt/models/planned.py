@@ -57,14 +57,6 @@ class PlannedLayout:
         assert within is None, "only a context encoder asks for others"
         return self.positions_of[side]
 
-    def tensors(self) -> list[Tensor]:
-        """All tensors whose length is not the same for all batches, but for the table."""
-        found = list(self.positions_of.values())
-        for grouping in self.groupings.values():
-            found += [grouping.plan.query_offsets, grouping.plan.key_offsets]
-            found += [] if grouping.plan.key_rows_M is None else [grouping.plan.key_rows_M]
-        return found
-
 
 def _plan(layout: Layout, slot: Slot, pattern: str, device: torch.device) -> PlannedGrouping:
     grouping, kernel = layout.grouping(slot, pattern), find_varlen()

@@ -7,11 +7,13 @@ from importlib.util import find_spec
 import torch
 import torch._dynamo
 from torch import Tensor
+from torch._functorch import config as differentiation
 from torch.fx.experimental import _config as shapes
 
 from docmt.models.batch import Batch
 from docmt.models.planned import PlannedLayout
 from docmt.models.plans import Kernel
+from docmt.models.tensors import map_leaves
 from docmt.models.transformer import sinusoids
 from docmt.training.loss import LossModule
 
@@ -57,19 +59,24 @@ class CompiledLoss:
             return self.plain(*tokens, layout)
         n_positions = max(layout.n_positions("src"), layout.n_positions("tgt"))
         table_TD = sinusoids(n_positions, self.settings.width, device=tokens[0].device)
-        planned = PlannedLayout.of(layout, table_TD)
-        for tensor in (*tokens, *planned.tensors()):
-            torch._dynamo.mark_dynamic(tensor, 0)
+        tokens, planned = map_leaves((tokens, PlannedLayout.of(layout, table_TD)), _of_any_length)
         try:
             with (
                 torch._dynamo.config.patch(recompile_limit=MAX_COMPILATIONS),
-                shapes.patch(use_duck_shape=False),  # lengths that happen to be equal mean nothing
-                torch._functorch.config.patch(force_non_lazy_backward_lowering=True),  # so that it fails here
+                shapes.patch(use_duck_shape=False),  # pyright: ignore[reportAttributeAccessIssue] - lengths that happen to be equal mean nothing
+                differentiation.patch(force_non_lazy_backward_lowering=True),  # so that it fails here
             ):
                 return self.compiled(*tokens, planned)
         except Exception as error:
             if isinstance(error, torch.OutOfMemoryError | MemoryError):
                 raise
-            log.warning("training goes on without torch.compile: %s", str(error).strip().partition("\n")[0])
+            log.warning("training goes on without torch.compile: %s", " ".join(str(error).split("\n")[:2]))
             self.compiled = None
         return self.plain(*tokens, layout)
+
+
+def _of_any_length(tensor: Tensor) -> Tensor:
+    """A copy, small beside all else: a graph is made for views of one buffer, or for none."""
+    copy = tensor.clone()
+    torch._dynamo.mark_dynamic(copy, 0)
+    return copy

@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 import torch
 import torch._dynamo
-from core_fixtures import assert_close, document_trees, make_batch, make_model, random_documents, run_training
+from core_fixtures import (
+    assert_close,
+    assert_same_training,
+    document_trees,
+    make_batch,
+    make_model,
+    random_documents,
+    run_training,
+)
 from torch import Tensor
 
 from docmt.models import planned, ragged
@@ -148,7 +156,7 @@ def test_a_batch_of_one_token_is_computed_plainly():
     empty = np.array([BOS, EOS])
     batch = make_batch(module.model.settings, [([empty], [empty])])
     assert len(batch.tgt_inputs_N) == 1
-    assert torch.equal(compiled(batch), module.loss(*compiled.parts(batch)))
+    assert torch.equal(compiled(batch), module(batch))
     assert compiled.compiled is not None
 
 
@@ -195,32 +203,48 @@ def test_where_a_graph_is_not_possible_nothing_is_compiled(monkeypatch, caplog):
     assert "context encoder" in caplog.text
 
 
-def train(study, folder, monkeypatch, make, **settings):
-    """The weights after a training with `make` in the place of `compiled_loss`, and its history."""
-    monkeypatch.setattr(trainer, "compiled_loss", make)
-    return run_training(study, folder, training=settings)
-
-
 @pytest.fixture
-def on_device(monkeypatch):
-    """Trainings believe that they run on a GPU."""
+def train(study_files, tmp_path, monkeypatch):
+    """Trains as on a GPU, with `make` in the place of `compiled_loss`; gives the model and its history."""
     for module in (trainer, validation):
         monkeypatch.setattr(module, "kernel_for", lambda *_: "varlen")
 
+    def train(name, make, **options):
+        monkeypatch.setattr(trainer, "compiled_loss", make)
+        return run_training(study_files, tmp_path / name, **options)
 
-def test_a_compiled_training_equals_a_plain_one_and_resumes(study, tmp_path, monkeypatch, on_device):
+    return train
+
+
+def test_a_compiled_training_has_the_history_of_a_plain_one(train):
     backend, graphs = counting("aot_eager")
-
-    def make(module, _):
-        return CompiledLoss(module, backend)
-
-    plain, plain_history = train(study, tmp_path / "plain", monkeypatch, lambda *_: None)
-    whole, history = train(study, tmp_path / "whole", monkeypatch, make)
+    options = {"model": {"dropout": 0.0}}
+    _, plain = train("plain", lambda *_: None, **options)
+    _, compiled = train("compiled", lambda module, _: CompiledLoss(module, backend), **options)
     assert len(graphs) == 1
-    np.testing.assert_allclose(history["train_loss"], plain_history["train_loss"], rtol=1e-3)
-    np.testing.assert_allclose(history["dev_loss"], plain_history["dev_loss"], rtol=1e-3)
-    torch._dynamo.reset()
-    train(study, tmp_path / "parts", monkeypatch, make, max_steps=6)
-    resumed, _ = train(study, tmp_path / "parts", monkeypatch, make)
-    for name, tensor in whole.model.state_dict().items():
-        assert torch.equal(resumed.model.state_dict()[name], tensor), name
+    for name in ("train_loss", "gradient_norm", "dev_loss"):
+        np.testing.assert_allclose(compiled[name], plain[name], rtol=1e-3)
+
+
+def test_a_compiled_training_resumes(train):
+    def make(module, _):
+        torch._dynamo.reset()
+        return CompiledLoss(module, "aot_eager")
+
+    whole = train("whole", make)
+    train("parts", make, training={"max_steps": 4})
+    assert_same_training(train("parts", make), whole)
+
+
+def test_a_training_survives_its_compiler(train, caplog):
+    def fail(*_):
+        raise RuntimeError("no compiler")
+
+    plain = train("plain", lambda *_: None)
+    failing = train("failing", lambda module, _: CompiledLoss(module, fail))
+    assert_same_training(failing, plain)
+    assert caplog.text.count("goes on without torch.compile") == 1
+
+
+def test_compiling_can_be_turned_off(train):
+    train("off", lambda *_: pytest.fail("not asked for"), training={"compile": "off", "max_steps": 2})
