@@ -1,14 +1,12 @@
 """Forward pass and loss as one compiled graph, which serves batches of all shapes."""
 
+import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 
 import torch
-import torch._dynamo
 from torch import Tensor
-from torch._functorch import config as differentiation
-from torch.fx.experimental import _config as shapes
 
 from docmt.models.batch import Batch
 from docmt.models.planned import PlannedLayout
@@ -61,11 +59,7 @@ class CompiledLoss:
         table_TD = sinusoids(n_positions, self.settings.width, device=tokens[0].device)
         tokens, planned = map_leaves((tokens, PlannedLayout.of(layout, table_TD)), _of_any_length)
         try:
-            with (
-                torch._dynamo.config.patch(recompile_limit=MAX_COMPILATIONS),
-                shapes.patch(use_duck_shape=False),  # pyright: ignore[reportAttributeAccessIssue] - lengths that happen to be equal mean nothing
-                differentiation.patch(force_non_lazy_backward_lowering=True),  # so that it fails here
-            ):
+            with _options():
                 return self.compiled(*tokens, planned)
         except Exception as error:
             if isinstance(error, torch.OutOfMemoryError | MemoryError):
@@ -75,8 +69,28 @@ class CompiledLoss:
         return self.plain(*tokens, layout)
 
 
+@contextlib.contextmanager
+def _options() -> Iterator[None]:
+    """How `torch.compile` is set up while the loss is computed."""
+    from torch import _dynamo as dynamo  # imports take seconds, and CPUs do without
+    from torch._functorch import config as differentiation
+    from torch.fx.experimental import _config as shapes
+
+    with (
+        # Rates of dropout and the like are constants; the graph stays one among several devices.
+        dynamo.config.patch(recompile_limit=MAX_COMPILATIONS, specialize_float=True, optimize_ddp=False),
+        # The backward pass is compiled with the forward pass, so that both fail in one place.
+        differentiation.patch(force_non_lazy_backward_lowering=True),
+        # Lengths that happen to be equal in one batch are not in others.
+        shapes.patch(use_duck_shape=False),  # pyright: ignore[reportAttributeAccessIssue]
+    ):
+        yield
+
+
 def _of_any_length(tensor: Tensor) -> Tensor:
     """A copy, small beside all else: a graph is made for views of one buffer, or for none."""
+    from torch import _dynamo as dynamo
+
     copy = tensor.clone()
-    torch._dynamo.mark_dynamic(copy, 0)
+    dynamo.mark_dynamic(copy, 0)
     return copy

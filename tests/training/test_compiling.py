@@ -21,7 +21,6 @@ from core_fixtures import (
 from torch import Tensor
 
 from docmt.models import planned, ragged
-from docmt.models.presets import ARCHITECTURES
 from docmt.text.vocabulary import BOS, EOS
 from docmt.training import compiling, trainer, validation
 from docmt.training.compiling import CompiledLoss, compiled_loss
@@ -29,6 +28,7 @@ from docmt.training.loss import LossModule
 
 BATCHES = ([3, 2], [4, 1, 2], [5], [2, 2, 2], [1, 1, 1], [7, 3])
 """Sentences of each document; those of one sentence see their keys in order, whatever the pattern."""
+SMALL = {"encoder_layers": 1, "decoder_layers": 1}
 
 
 def groups(q, k, query_offsets, key_offsets, is_causal):
@@ -136,18 +136,33 @@ def compare(module, *, backend, tolerance=1e-5):
     assert len(graphs) == 1
 
 
-@pytest.mark.parametrize("architecture", [name for name, preset in ARCHITECTURES.items() if "context" not in preset])
+@pytest.mark.parametrize("architecture", ["concatenation", "g_transformer", "rst_serial", "rst_mix"])
 def test_one_graph_serves_all_batches(architecture):
+    """The other presets have the same attentions in other places."""
     compare(LossModule(make_model(architecture, encoder_layers=1, decoder_layers=1), 0.1), backend="eager")
 
 
-def test_one_graph_has_the_backward_pass_too():
-    compare(LossModule(make_model("rst_mix").train(), 0.1), backend="aot_eager")
-
-
 def test_one_graph_in_mixed_precision():
+    """With the backward pass."""
+    module = LossModule(make_model(encoder_layers=1, decoder_layers=1).train(), 0.1)
     with torch.autocast("cpu", torch.bfloat16):
-        compare(LossModule(make_model(), 0.1), backend="aot_eager", tolerance=0.05)
+        compare(module, backend="aot_eager", tolerance=0.05)
+
+
+def test_one_graph_among_several_devices(tmp_path):
+    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path / 'store'}", rank=0, world_size=1)
+    try:
+        module = LossModule(make_model("concatenation", **SMALL), 0.1)
+        replica = torch.nn.parallel.DistributedDataParallel(module)
+        batch = batch_of(module.model.settings, [3, 2], 0)
+        expected = results(module, module, batch)
+        backend, graphs = counting("eager")
+        module.compiled = CompiledLoss(module, backend)
+        for found, value in zip(results(replica, module, batch), expected, strict=True):
+            assert_close(found, value)
+    finally:
+        torch.distributed.destroy_process_group()
+    assert len(graphs) == 1
 
 
 def test_a_batch_of_one_token_is_computed_plainly():
@@ -218,7 +233,7 @@ def train(study_files, tmp_path, monkeypatch):
 
 def test_a_compiled_training_has_the_history_of_a_plain_one(train):
     backend, graphs = counting("aot_eager")
-    options = {"model": {"dropout": 0.0}}
+    options = {"model": SMALL | {"dropout": 0.0}}
     _, plain = train("plain", lambda *_: None, **options)
     _, compiled = train("compiled", lambda module, _: CompiledLoss(module, backend), **options)
     assert len(graphs) == 1
@@ -229,11 +244,11 @@ def test_a_compiled_training_has_the_history_of_a_plain_one(train):
 def test_a_compiled_training_resumes(train):
     def make(module, _):
         torch._dynamo.reset()
-        return CompiledLoss(module, "aot_eager")
+        return CompiledLoss(module, "eager")
 
-    whole = train("whole", make)
-    train("parts", make, training={"max_steps": 4})
-    assert_same_training(train("parts", make), whole)
+    whole = train("whole", make, model=SMALL)
+    train("parts", make, model=SMALL, training={"max_steps": 4})
+    assert_same_training(train("parts", make, model=SMALL), whole)
 
 
 def test_a_training_survives_its_compiler(train, caplog):
