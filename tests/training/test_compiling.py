@@ -232,8 +232,8 @@ def train(study_files, tmp_path, monkeypatch):
 
 
 def test_a_compiled_training_has_the_history_of_a_plain_one(train):
-    backend, graphs = counting("aot_eager")
-    options = {"model": SMALL | {"dropout": 0.0}}
+    backend, graphs = counting("eager")
+    options = {"model": SMALL | {"dropout": 0.0}, "training": {"max_steps": 6}}
     _, plain = train("plain", lambda *_: None, **options)
     _, compiled = train("compiled", lambda module, _: CompiledLoss(module, backend), **options)
     assert len(graphs) == 1
@@ -246,17 +246,18 @@ def test_a_compiled_training_resumes(train):
         torch._dynamo.reset()
         return CompiledLoss(module, "eager")
 
-    whole = train("whole", make, model=SMALL)
+    whole = train("whole", make, model=SMALL, training={"max_steps": 8})
     train("parts", make, model=SMALL, training={"max_steps": 4})
-    assert_same_training(train("parts", make, model=SMALL), whole)
+    assert_same_training(train("parts", make, model=SMALL, training={"max_steps": 8}), whole)
 
 
 def test_a_training_survives_its_compiler(train, caplog):
     def fail(*_):
         raise RuntimeError("no compiler")
 
-    plain = train("plain", lambda *_: None)
-    failing = train("failing", lambda module, _: CompiledLoss(module, fail))
+    options = {"model": SMALL, "training": {"max_steps": 4}}
+    plain = train("plain", lambda *_: None, **options)
+    failing = train("failing", lambda module, _: CompiledLoss(module, fail), **options)
     assert_same_training(failing, plain)
     assert caplog.text.count("goes on without torch.compile") == 1
 
