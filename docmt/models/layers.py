@@ -15,10 +15,11 @@ from torch import Tensor, nn
 from docmt.models.dropout import dropout
 from docmt.models.grouping import Grouping
 from docmt.models.patterns import Fusion, find_pattern
+from docmt.models.plans import PlannedGrouping
 from docmt.models.precision import product_dtype
 from docmt.models.ragged import ragged_attention
 
-Groupings = Callable[[str], Grouping]
+Groupings = Callable[[str], Grouping | PlannedGrouping]
 """Gives the grouping of a pattern for the attention at hand."""
 
 Attend = Callable[["MultiHeadAttention", Tensor], Tensor]

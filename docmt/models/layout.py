@@ -143,10 +143,17 @@ class Layout:
             self._prepare("context", "global", kernel)
         for side in ("src", "tgt"):
             self._prepare_positions(side, self.settings.positions)
-        for slot, attention in self.settings.attentions.items():
-            for pattern in attention.patterns():
-                for part in part_names(pattern):
-                    self._prepare(slot, part, kernel)
+        for slot, part in self.attention_parts():
+            self._prepare(slot, part, kernel)
+
+    def attention_parts(self) -> list[tuple[Slot, str]]:
+        """Each attention of encoder and decoder with each pattern that one of its layers computes."""
+        return [
+            (slot, part)
+            for slot, attention in self.settings.attentions.items()
+            for pattern in attention.patterns()
+            for part in part_names(pattern)
+        ]
 
     def _prepare_positions(self, side: Side, within: Positions) -> None:
         self.positions(side, CPU, within=within)

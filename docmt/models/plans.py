@@ -4,9 +4,10 @@ Shape letters: G groups, M keys in group order, N packed rows, P padded rows of 
 and k padded queries and keys of one bucket.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -34,6 +35,15 @@ class VarlenPlan:
     def is_on(self, device: torch.device) -> bool:
         """Whether its tensors are on this device."""
         return self.query_offsets.device == device
+
+
+@dataclass(frozen=True)
+class PlannedGrouping:
+    """A grouping as a compiler sees it: its plan, and the variable-length kernel that reads it."""
+
+    plan: VarlenPlan
+    is_causal: bool
+    kernel: Callable[..., Any]
 
 
 @dataclass(frozen=True)

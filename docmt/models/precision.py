@@ -19,7 +19,7 @@ def call_layer(layer: nn.Module, hidden_ND: Tensor, *arguments: Any) -> Tensor:
     Layer norms keep their weights: they compute in float32.
     """
     dtype = product_dtype(hidden_ND)
-    if next(layer.parameters()).dtype == dtype:
+    if torch.compiler.is_compiling() or next(layer.parameters()).dtype == dtype:  # a compiler joins conversions itself
         return layer(hidden_ND, *arguments)
     named = [(name, p) for name, p in layer.named_parameters() if not name.endswith(("norm.weight", "norm.bias"))]
     flat = torch.cat([parameter.flatten() for _, parameter in named]).to(dtype)

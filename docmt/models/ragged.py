@@ -19,7 +19,7 @@ from torch import Tensor
 
 from docmt.models.blocks import BLOCK_QUERIES, BlockAttention
 from docmt.models.grouping import Grouping
-from docmt.models.plans import Bucket, Kernel, PaddedPlan, Padding
+from docmt.models.plans import Bucket, Kernel, PaddedPlan, Padding, PlannedGrouping
 
 EXPLICIT_MAX_KEYS = 512
 """Up to this many keys, products of whole groups are fastest on a CPU in bfloat16 (docs/experiments/performance.md)."""
@@ -42,8 +42,12 @@ def kernel_for(device: torch.device, dtype: torch.dtype) -> Kernel:
     return "varlen" if device.type == "cuda" and is_half and find_varlen() is not None else "padded"
 
 
-def ragged_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping) -> Tensor:
+def ragged_attention(
+    query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping | PlannedGrouping
+) -> Tensor:
     """Softmax attention in which each group of queries sees its own list of at least one key; [N, H, K]."""
+    if isinstance(grouping, PlannedGrouping):
+        return planned_attention(query_NHK, key_MHK, value_MHK, grouping)
     if kernel_for(query_NHK.device, query_NHK.dtype) == "varlen":
         return varlen_attention(query_NHK, key_MHK, value_MHK, grouping)
     return padded_attention(query_NHK, key_MHK, value_MHK, grouping)
@@ -75,10 +79,16 @@ def varlen_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grou
     """Ragged attention through variable-length flash attention (CUDA, float16 or bfloat16)."""
     varlen_attn = find_varlen()
     assert varlen_attn is not None, "asked for only where this torch has it"
-    plan = grouping.varlen_plan(query_NHK.device)
+    planned = PlannedGrouping(grouping.varlen_plan(query_NHK.device), grouping.is_causal, varlen_attn)
+    return planned_attention(query_NHK, key_MHK, value_MHK, planned)
+
+
+def planned_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: PlannedGrouping) -> Tensor:
+    """As `varlen_attention`."""
+    plan = grouping.plan
     if plan.key_rows_M is not None:
         key_MHK, value_MHK = (rows.index_select(0, plan.key_rows_M) for rows in (key_MHK, value_MHK))
-    return varlen_attn(
+    return grouping.kernel(
         query_NHK,
         key_MHK,
         value_MHK,

@@ -16,6 +16,7 @@ from docmt.models.context import ContextEncoder
 from docmt.models.dropout import dropout
 from docmt.models.layers import Attention, DecoderLayer, EncoderLayer
 from docmt.models.layout import Layout, Side
+from docmt.models.planned import PlannedLayout
 from docmt.models.precision import call_layer, product_dtype
 from docmt.models.settings import ModelSettings, Positions
 
@@ -50,11 +51,11 @@ class Transformer(nn.Module):
             for i in range(m)
         )
 
-    def forward(self, src_tokens_S: Tensor, tgt_inputs_N: Tensor, layout: Layout) -> Tensor:
+    def forward(self, src_tokens_S: Tensor, tgt_inputs_N: Tensor, layout: Layout | PlannedLayout) -> Tensor:
         """Decoder states [N, D] of the target inputs, teacher-forced."""
         return self.decode(tgt_inputs_N, self.encode(src_tokens_S, layout), layout)
 
-    def encode(self, src_tokens_S: Tensor, layout: Layout) -> Tensor:
+    def encode(self, src_tokens_S: Tensor, layout: Layout | PlannedLayout) -> Tensor:
         """Encoder states [S, D] of int64 token ids [S]."""
         hidden_SD = embedded_SD = self._embed(src_tokens_S, layout, "src")
         for layer in self.encoder:
@@ -62,11 +63,12 @@ class Transformer(nn.Module):
         settings = self.settings.context
         if self.context is None or settings is None or layout.context == "none":
             return hidden_SD
+        assert isinstance(layout, Layout), "a compiler is not given models with a context encoder"
         if settings.positions == "instance":
             embedded_SD = self._embed(src_tokens_S, layout, "src", within="instance")
         return self.context(embedded_SD, hidden_SD, self.encoder_layers, layout)
 
-    def decode(self, tgt_inputs_N: Tensor, memory_SD: Tensor, layout: Layout) -> Tensor:
+    def decode(self, tgt_inputs_N: Tensor, memory_SD: Tensor, layout: Layout | PlannedLayout) -> Tensor:
         """Decoder states [N, D] of int64 token ids [N]."""
         hidden_ND = self._embed(tgt_inputs_N, layout, "tgt")
         memory_SD = memory_SD.to(product_dtype(memory_SD))  # once for all layers
@@ -75,8 +77,12 @@ class Transformer(nn.Module):
             hidden_ND = call_layer(layer, hidden_ND, memory_SD, *groupings)
         return hidden_ND
 
-    def _embed(self, tokens_N: Tensor, layout: Layout, side: Side, *, within: Positions | None = None) -> Tensor:
+    def _embed(
+        self, tokens_N: Tensor, layout: Layout | PlannedLayout, side: Side, *, within: Positions | None = None
+    ) -> Tensor:
         positions_N = layout.positions(side, tokens_N.device, within=within)
+        if isinstance(layout, PlannedLayout):
+            return self._add_positions(tokens_N, layout.table_TD[positions_N])
         return self.embed(tokens_N, positions_N, n_positions=layout.n_positions(side, within=within))
 
     def embed(self, tokens_N: Tensor, positions_N: Tensor, *, n_positions: int) -> Tensor:
@@ -84,10 +90,12 @@ class Transformer(nn.Module):
 
         The positions are below `n_positions`; reading the highest one back would make a GPU wait.
         """
-        width = self.settings.width
-        table_TD = sinusoids(n_positions, width, device=tokens_N.device)
-        hidden_ND = self.embedding(tokens_N) * math.sqrt(width)
-        hidden_ND = hidden_ND + table_TD[positions_N].to(hidden_ND.dtype)
+        table_TD = sinusoids(n_positions, self.settings.width, device=tokens_N.device)
+        return self._add_positions(tokens_N, table_TD[positions_N])
+
+    def _add_positions(self, tokens_N: Tensor, positions_ND: Tensor) -> Tensor:
+        hidden_ND = self.embedding(tokens_N) * math.sqrt(self.settings.width)
+        hidden_ND = hidden_ND + positions_ND.to(hidden_ND.dtype)
         return dropout(hidden_ND, self.settings.dropout, self.training)
 
     @property

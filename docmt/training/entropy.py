@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from docmt.models.grouping import Grouping
 from docmt.models.layers import Groupings, MultiHeadAttention
 from docmt.models.ragged import attention_entropy
 from docmt.models.transformer import Transformer
@@ -44,7 +45,9 @@ class EntropyMeter:
     def _measure(totals: list[float], module: MultiHeadAttention, arguments: tuple[Any, Any, Groupings]) -> None:
         query_ND, memory_MD, groupings = arguments
         query_NHK, key_MHK, _ = module.project(query_ND, memory_MD)
-        entropy_N = attention_entropy(query_NHK, key_MHK, groupings(module.pattern))
+        grouping = groupings(module.pattern)
+        assert isinstance(grouping, Grouping), "validation is not compiled"
+        entropy_N = attention_entropy(query_NHK, key_MHK, grouping)
         totals[0] += float(entropy_N.sum())
         totals[1] += len(entropy_N)
 

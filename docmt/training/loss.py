@@ -3,12 +3,15 @@
 Shape letters: N labels, D width, V vocabulary, C labels of a chunk.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from docmt.models.batch import Batch
+from docmt.models.layout import Layout
+from docmt.models.planned import PlannedLayout
 from docmt.models.precision import product_dtype
 from docmt.models.transformer import Transformer
 
@@ -23,11 +26,22 @@ class LossModule(nn.Module):
         super().__init__()
         self.model = model
         self.label_smoothing = label_smoothing
+        self.compiled: Callable[[Batch], Tensor] | None = None
+        """Computes the loss in place of `forward`."""
 
     def forward(self, batch: Batch) -> Tensor:
         """Label-smoothed cross-entropy in nats, summed over all labels; float32."""
-        hidden_ND, dtype = self._states(batch)
-        return SummedLoss.apply(hidden_ND, self.model.embedding.weight, batch.tgt_labels_N, self.label_smoothing, dtype)
+        if self.compiled is not None:
+            return self.compiled(batch)
+        return self.loss(batch.src_tokens_S, batch.tgt_inputs_N, batch.tgt_labels_N, batch.layout)
+
+    def loss(
+        self, src_tokens_S: Tensor, tgt_inputs_N: Tensor, tgt_labels_N: Tensor, layout: Layout | PlannedLayout
+    ) -> Tensor:
+        """As `forward`, of the parts of a batch."""
+        hidden_ND = self.model(src_tokens_S, tgt_inputs_N, layout)
+        table_VD, dtype = self.model.embedding.weight, product_dtype(hidden_ND)
+        return SummedLoss.apply(hidden_ND, table_VD, tgt_labels_N, self.label_smoothing, dtype)
 
     @torch.no_grad()
     def validate(self, batch: Batch) -> tuple[float, float, int]:
@@ -36,7 +50,8 @@ class LossModule(nn.Module):
         Returns:
             Label-smoothed loss, negative log likelihood (both in nats) and the number of labels.
         """
-        hidden_ND, dtype = self._states(batch)
+        hidden_ND = self.model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+        dtype = product_dtype(hidden_ND)
         hidden_ND, table_VD = hidden_ND.to(dtype), self.model.embedding.weight.to(dtype)
         chosen_N = batch.is_word_or_end()
         sums = torch.zeros(2, device=hidden_ND.device)
@@ -48,11 +63,6 @@ class LossModule(nn.Module):
             sums += (torch.stack((plain_C, even_C)) * chosen_C).sum(1)  # a product would be in half precision
         plain, even, count = *sums.tolist(), int(chosen_N.sum())
         return (1 - self.label_smoothing) * plain + self.label_smoothing * even, plain, count
-
-    def _states(self, batch: Batch) -> tuple[Tensor, torch.dtype]:
-        """Decoder states [N, D], and the type in which they are multiplied with the table of embeddings."""
-        hidden_ND = self.model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
-        return hidden_ND, product_dtype(hidden_ND)
 
 
 class SummedLoss(torch.autograd.Function):
@@ -67,24 +77,8 @@ class SummedLoss(torch.autograd.Function):
         ctx: Any, hidden_ND: Tensor, table_VD: Tensor, labels_N: Tensor, smoothing: float, dtype: torch.dtype
     ) -> Tensor:
         """The loss; `dtype` is that of the matrix products."""
-        n_symbols = len(table_VD)
-        table_gradient_VD = torch.zeros_like(table_VD)
-        hidden_ND, table_VD = hidden_ND.to(dtype), table_VD.to(dtype)
-        hidden_gradient_ND = torch.empty_like(hidden_ND)
-        loss = torch.zeros((), device=hidden_ND.device)
-        rows = (_chunks(tensor, n_symbols) for tensor in (hidden_ND, hidden_gradient_ND, labels_N))
-        for hidden_CD, hidden_gradient_CD, labels_C in zip(*rows, strict=True):
-            scores_CV = (hidden_CD @ table_VD.T).float()
-            total_C = scores_CV.logsumexp(1)
-            plain_C, even_C = _losses(scores_CV, total_C, labels_C)
-            loss += (1 - smoothing) * plain_C.sum() + smoothing * even_C.sum()
-            gradient_CV = scores_CV.sub_(total_C[:, None]).exp_()
-            if smoothing:
-                gradient_CV.sub_(smoothing / n_symbols)
-            gradient_CV.scatter_add_(1, labels_C[:, None], gradient_CV.new_full((len(labels_C), 1), smoothing - 1))
-            gradient_CV = gradient_CV.to(dtype)
-            torch.mm(gradient_CV, table_VD, out=hidden_gradient_CD)
-            table_gradient_VD += gradient_CV.T @ hidden_CD
+        compute = _traced_loss if torch.compiler.is_compiling() else _loss_and_gradients
+        loss, hidden_gradient_ND, table_gradient_VD = compute(hidden_ND, table_VD, labels_N, smoothing, dtype)
         ctx.save_for_backward(hidden_gradient_ND, table_gradient_VD)
         return loss
 
@@ -94,6 +88,43 @@ class SummedLoss(torch.autograd.Function):
         hidden_gradient_ND, table_gradient_VD = ctx.saved_tensors
         (scale,) = grad_outputs
         return hidden_gradient_ND.to(scale.dtype) * scale, table_gradient_VD * scale, None, None, None
+
+
+def _loss_and_gradients(
+    hidden_ND: Tensor, table_VD: Tensor, labels_N: Tensor, smoothing: float, dtype: torch.dtype
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The loss, and its gradients with respect to states and table, chunk by chunk; see `SummedLoss`."""
+    n_symbols = len(table_VD)
+    table_gradient_VD = torch.zeros_like(table_VD)
+    hidden_ND, table_VD = hidden_ND.to(dtype), table_VD.to(dtype)
+    hidden_gradient_ND = torch.empty_like(hidden_ND)
+    loss = torch.zeros((), device=hidden_ND.device)
+    rows = (_chunks(tensor, n_symbols) for tensor in (hidden_ND, hidden_gradient_ND, labels_N))
+    for hidden_CD, hidden_gradient_CD, labels_C in zip(*rows, strict=True):
+        scores_CV = (hidden_CD @ table_VD.T).float()
+        total_C = scores_CV.logsumexp(1)
+        plain_C, even_C = _losses(scores_CV, total_C, labels_C)
+        loss += (1 - smoothing) * plain_C.sum() + smoothing * even_C.sum()
+        gradient_CV = scores_CV.sub_(total_C[:, None]).exp_()
+        if smoothing:
+            gradient_CV.sub_(smoothing / n_symbols)
+        gradient_CV.scatter_add_(1, labels_C[:, None], gradient_CV.new_full((len(labels_C), 1), smoothing - 1))
+        gradient_CV = gradient_CV.to(dtype)
+        torch.mm(gradient_CV, table_VD, out=hidden_gradient_CD)
+        table_gradient_VD += gradient_CV.T @ hidden_CD
+    return loss, hidden_gradient_ND, table_gradient_VD
+
+
+# The number of chunks depends on the batch, so a compiler must not look inside.
+_traced_loss = torch.library.custom_op("docmt::loss_and_gradients", _loss_and_gradients, mutates_args=())
+
+
+@_traced_loss.register_fake
+def _(
+    hidden_ND: Tensor, table_VD: Tensor, labels_N: Tensor, smoothing: float, dtype: torch.dtype
+) -> tuple[Tensor, Tensor, Tensor]:
+    loss = hidden_ND.new_empty((), dtype=torch.float32)
+    return loss, torch.empty_like(hidden_ND, dtype=dtype), torch.empty_like(table_VD)
 
 
 def _losses(scores_CV: Tensor, total_C: Tensor, labels_C: Tensor) -> tuple[Tensor, Tensor]:

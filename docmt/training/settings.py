@@ -66,6 +66,9 @@ class TrainingSettings(Settings):
     """`auto` is bfloat16 on a GPU and float32 on a CPU; `fastest` is bfloat16 also on CPUs with
     instructions for it, for models that gain from it: those of width 256 or more. `tf32` is float32 with products of
     matrices in TF32 on GPUs that have it; `float32` never uses TF32."""
+    compile: Literal["auto", "off"] = "auto"
+    """`auto` computes model and loss as one graph of `torch.compile` on GPUs with flash attention, where triton is
+    installed; `off` never does. Both give the same results up to rounding and to what dropout draws."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -29,6 +29,7 @@ from docmt.models.transformer import Transformer
 from docmt.text.vocabulary import N_SPECIALS
 from docmt.training.batches import idle_share
 from docmt.training.checkpoints import CheckpointFolder
+from docmt.training.compiling import compiled_loss
 from docmt.training.devices import computed_type
 from docmt.training.ledger import Ledger, Measurement
 from docmt.training.loss import LossModule
@@ -81,6 +82,8 @@ class Trainer:
         self.raw_module = module
         optimizer = build_optimizer(module, {f"model.{name}" for name in pretrained}, settings)
         self.module, self.optimizer = fabric.setup(module, optimizer)
+        kernel = kernel_for(fabric.device, computed_type(fabric))
+        module.compiled = compiled_loss(module, kernel) if settings.compile == "auto" else None
         self.reader = UpdateReader(
             self.tasks,
             model.settings,
@@ -90,7 +93,7 @@ class Trainer:
             rank=fabric.global_rank,
             device_tokens=device_tokens,
             n_specials=n_specials,
-            kernel=kernel_for(fabric.device, computed_type(fabric)),
+            kernel=kernel,
         )
         self.signals = StopSignals(fabric)
         self.ledger = Ledger(fabric, self.signals)

@@ -1,0 +1,68 @@
+"""A layout as a compiler sees it: tensors and numbers alone, with nothing left to compute.
+
+With it, `torch.compile` makes one graph of `Transformer.forward` that serves batches of any shape.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from docmt.models.layout import Layout, Side, Slot
+from docmt.models.plans import PlannedGrouping
+from docmt.models.ragged import find_varlen
+from docmt.models.settings import Context, ModelSettings, Positions
+
+IN_ORDER = ("group", "global")
+"""Patterns whose keys are always in the order of the packed rows. Those of others are in some batches, but a graph
+either has an index or not."""
+
+
+@dataclass(frozen=True)
+class PlannedLayout:
+    """What a model without a context encoder asks of a layout, for the variable-length kernel.
+
+    Attributes:
+        groupings: by the patterns of the settings, also where they are resolved to others.
+        positions_of: int64 [S] or [N], the position of each token of a side.
+        table_TD: float32, the vectors of at least as many positions as there are.
+        context: see `Layout`.
+    """
+
+    groupings: dict[tuple[Slot, str], PlannedGrouping]
+    positions_of: dict[Side, Tensor]
+    table_TD: Tensor
+    context: Context = "none"
+
+    @staticmethod
+    def serves(settings: ModelSettings) -> bool:
+        """Whether a model can be given one. Sentence vectors are computed in buckets, whose number varies."""
+        return settings.context is None
+
+    @classmethod
+    def of(cls, layout: Layout, table_TD: Tensor) -> "PlannedLayout":
+        """The plan of a layout on the device of the table; complete, if the layout has been prepared."""
+        device = table_TD.device
+        groupings = {slot_part: _plan(layout, *slot_part, device) for slot_part in layout.attention_parts()}
+        sides: tuple[Side, ...] = ("src", "tgt")
+        return cls(groupings, {side: layout.positions(side, device) for side in sides}, table_TD)
+
+    def grouping(self, slot: Slot, pattern: str) -> PlannedGrouping:
+        """As `Layout.grouping`."""
+        return self.groupings[slot, pattern]
+
+    def positions(self, side: Side, device: torch.device, *, within: Positions | None = None) -> Tensor:
+        """As `Layout.positions`, on the device of the plan."""
+        assert within is None, "only a context encoder asks for others"
+        return self.positions_of[side]
+
+
+def _plan(layout: Layout, slot: Slot, pattern: str, device: torch.device) -> PlannedGrouping:
+    grouping, kernel = layout.grouping(slot, pattern), find_varlen()
+    assert kernel is not None, "asked for only where this torch has it"
+    plan = grouping.varlen_plan(device)
+    if plan.key_rows_M is None and pattern not in IN_ORDER:
+        rows_M = torch.from_numpy(np.arange(len(grouping.key_rows))).to(device)
+        plan = replace(plan, key_rows_M=rows_M)
+    return PlannedGrouping(plan, grouping.is_causal, kernel)

@@ -1,0 +1,96 @@
+"""Forward pass and loss as one compiled graph, which serves batches of all shapes."""
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+
+import torch
+from torch import Tensor
+
+from docmt.models.batch import Batch
+from docmt.models.planned import PlannedLayout
+from docmt.models.plans import Kernel
+from docmt.models.tensors import map_leaves
+from docmt.models.transformer import sinusoids
+from docmt.training.loss import LossModule
+
+log = logging.getLogger(__name__)
+
+MAX_COMPILATIONS = 3
+"""Of a training. One serves all batches; whatever makes it more must not cost more time than it saves."""
+
+
+def compiled_loss(module: LossModule, kernel: Kernel) -> "CompiledLoss | None":
+    """What computes the loss of a module as one graph, where that is possible and pays; None elsewhere.
+
+    In padded attention, which CPUs and float32 use, the number of buckets and all their sizes vary.
+    """
+    if kernel != "varlen":
+        return None
+    if not PlannedLayout.serves(module.model.settings):
+        log.info("torch.compile is not used: a model with a context encoder is more than one graph")
+        return None
+    if find_spec("triton") is None:
+        log.info("torch.compile is not used: triton is not installed")
+        return None
+    return CompiledLoss(module)
+
+
+class CompiledLoss:
+    """Computes the loss of batches that the variable-length kernel serves, as one graph.
+
+    When compiling fails, or what was compiled does, the loss is computed plainly from then on. A lack of memory is
+    raised as it is. `backend` is that of `torch.compile`.
+    """
+
+    def __init__(self, module: LossModule, backend: str | Callable = "inductor") -> None:
+        self.plain, self.settings = module.loss, module.model.settings
+        self.compiled: Callable[..., Tensor] | None = torch.compile(
+            module.loss, fullgraph=True, dynamic=True, backend=backend
+        )
+
+    def __call__(self, batch: Batch) -> Tensor:
+        """The summed loss; float32."""
+        tokens, layout = (batch.src_tokens_S, batch.tgt_inputs_N, batch.tgt_labels_N), batch.layout
+        if self.compiled is None or min(map(len, tokens)) < 2:  # a graph for any length is none for 1
+            return self.plain(*tokens, layout)
+        n_positions = max(layout.n_positions("src"), layout.n_positions("tgt"))
+        table_TD = sinusoids(n_positions, self.settings.width, device=tokens[0].device)
+        tokens, planned = map_leaves((tokens, PlannedLayout.of(layout, table_TD)), _of_any_length)
+        try:
+            with _options():
+                return self.compiled(*tokens, planned)
+        except Exception as error:
+            if isinstance(error, torch.OutOfMemoryError | MemoryError):
+                raise
+            log.warning("training goes on without torch.compile: %s", " ".join(str(error).split("\n")[:2]))
+            self.compiled = None
+        return self.plain(*tokens, layout)
+
+
+@contextlib.contextmanager
+def _options() -> Iterator[None]:
+    """How `torch.compile` is set up while the loss is computed."""
+    from torch import _dynamo as dynamo  # imports take seconds, and CPUs do without
+    from torch._functorch import config as differentiation
+    from torch.fx.experimental import _config as shapes
+
+    with (
+        # Rates of dropout and the like are constants; the graph stays one among several devices.
+        dynamo.config.patch(recompile_limit=MAX_COMPILATIONS, specialize_float=True, optimize_ddp=False),
+        # The backward pass is compiled with the forward pass, so that both fail in one place.
+        differentiation.patch(force_non_lazy_backward_lowering=True),
+        # Lengths that happen to be equal in one batch are not in others.
+        shapes.patch(use_duck_shape=False),  # pyright: ignore[reportAttributeAccessIssue]
+    ):
+        yield
+
+
+def _of_any_length(tensor: Tensor) -> Tensor:
+    """A copy, small beside all else: a graph is made for views of one buffer, or for none."""
+    from torch import _dynamo as dynamo
+
+    copy = tensor.clone()
+    dynamo.mark_dynamic(copy, 0)
+    return copy

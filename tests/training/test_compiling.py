@@ -1,0 +1,266 @@
+"""Forward pass and loss as one graph of `torch.compile`, for batches of any shape.
+
+The variable-length kernel is an opaque operator that computes group by group; it stands for that of a GPU.
+"""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+import torch._dynamo
+from core_fixtures import (
+    assert_close,
+    assert_same_training,
+    document_trees,
+    make_batch,
+    make_model,
+    random_documents,
+    run_training,
+)
+from torch import Tensor
+
+from docmt.models import planned, ragged
+from docmt.text.vocabulary import BOS, EOS
+from docmt.training import compiling, trainer, validation
+from docmt.training.compiling import CompiledLoss, compiled_loss
+from docmt.training.loss import LossModule
+
+BATCHES = ([3, 2], [4, 1, 2], [5], [2, 2, 2], [1, 1, 1], [7, 3])
+"""Sentences of each document; those of one sentence see their keys in order, whatever the pattern."""
+SMALL = {"encoder_layers": 1, "decoder_layers": 1}
+
+
+def groups(q, k, query_offsets, key_offsets, is_causal):
+    """Of each group its queries, its keys and its weights [heads, queries, keys]."""
+    for (a, b), (c, d) in zip(pairwise(query_offsets.tolist()), pairwise(key_offsets.tolist()), strict=True):
+        scores = torch.einsum("nhk,mhk->hnm", q[a:b], k[c:d]) * q.shape[2] ** -0.5
+        if is_causal:
+            scores = scores.masked_fill(~torch.ones(b - a, d - c).bool().tril(d - c - b + a), -torch.inf)
+        yield slice(a, b), slice(c, d), scores.softmax(-1)
+
+
+@torch.library.custom_op("docmt_tests::varlen", mutates_args=())
+def varlen(
+    q: Tensor, k: Tensor, v: Tensor, query_offsets: Tensor, key_offsets: Tensor, n: int, m: int, is_causal: bool
+) -> Tensor:
+    assert n >= int(query_offsets.diff().max())
+    assert m >= int(key_offsets.diff().max())
+    output = torch.empty_like(q, memory_format=torch.contiguous_format)
+    for queries, keys, weights in groups(q, k, query_offsets, key_offsets, is_causal):
+        output[queries] = torch.einsum("hnm,mhk->nhk", weights, v[keys])
+    return output
+
+
+@torch.library.custom_op("docmt_tests::varlen_backward", mutates_args=())
+def varlen_backward(
+    gradient: Tensor, q: Tensor, k: Tensor, v: Tensor, query_offsets: Tensor, key_offsets: Tensor, is_causal: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    found = [torch.zeros_like(x, memory_format=torch.contiguous_format) for x in (q, k, v)]
+    for queries, keys, weights in groups(q, k, query_offsets, key_offsets, is_causal):
+        scores = torch.einsum("nhk,mhk->hnm", gradient[queries], v[keys])
+        scores = weights * (scores - (weights * scores).sum(-1, keepdim=True)) * q.shape[2] ** -0.5
+        found[0][queries] = torch.einsum("hnm,mhk->nhk", scores, k[keys])
+        found[1][keys] = torch.einsum("hnm,nhk->mhk", scores, q[queries])
+        found[2][keys] = torch.einsum("hnm,nhk->mhk", weights, gradient[queries])
+    return tuple(found)
+
+
+def keep(ctx, inputs, output):
+    ctx.save_for_backward(*inputs[:5])
+    ctx.is_causal = inputs[7]
+
+
+def like(*tensors):
+    return tuple(torch.empty_like(tensor, memory_format=torch.contiguous_format) for tensor in tensors)
+
+
+varlen.register_fake(lambda q, *_: like(q)[0])
+varlen_backward.register_fake(lambda gradient, q, k, v, *_: like(q, k, v))
+varlen.register_autograd(
+    lambda ctx, gradient: (*varlen_backward(gradient, *ctx.saved_tensors, ctx.is_causal), *[None] * 5),
+    setup_context=keep,
+)
+
+
+@pytest.fixture(autouse=True)
+def kernel(monkeypatch):
+    """The kernel of a GPU."""
+
+    def attend(q, k, v, query_offsets, key_offsets, n, m, window_size):
+        return varlen(q, k, v, query_offsets, key_offsets, n, m, window_size == (-1, 0))
+
+    monkeypatch.setattr(ragged, "kernel_for", lambda *_: "varlen")
+    for module in (ragged, planned):
+        monkeypatch.setattr(module, "find_varlen", lambda: attend)
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+def batch_of(settings, counts, seed):
+    """A batch as a device gets it, in one buffer."""
+    documents = random_documents(counts, seed=seed)
+    trees = document_trees(documents) if settings.needs_trees and seed % 2 else None
+    placed, buffer = make_batch(settings, documents, trees).prepare("varlen")._placed()
+    return placed._filled(buffer)
+
+
+def counting(backend):
+    """A backend, and the graphs that it was given."""
+    graphs = []
+
+    def compile_graph(graph, inputs):
+        graphs.append(graph)
+        return torch._dynamo.lookup_backend(backend)(graph, inputs)
+
+    return compile_graph, graphs
+
+
+def results(run, module, batch):
+    module.zero_grad()
+    loss = run(batch)
+    loss.backward()
+    return [loss, *(parameter.grad for parameter in module.parameters())]
+
+
+def compare(module, *, backend, tolerance=1e-5):
+    """Compare the compiled loss and its gradients with plain ones on batches of all shapes; one graph serves them."""
+    backend, graphs = counting(backend)
+    compiled = CompiledLoss(module, backend)
+    for seed, counts in enumerate(BATCHES):
+        batch = batch_of(module.model.settings, counts, seed)
+        for found, expected in zip(results(compiled, module, batch), results(module, module, batch), strict=True):
+            assert_close(found, expected, tolerance)
+    assert compiled.compiled is not None
+    assert len(graphs) == 1
+
+
+@pytest.mark.parametrize("architecture", ["concatenation", "g_transformer", "rst_serial", "rst_mix"])
+def test_one_graph_serves_all_batches(architecture):
+    """The other presets have the same attentions in other places."""
+    compare(LossModule(make_model(architecture, encoder_layers=1, decoder_layers=1), 0.1), backend="eager")
+
+
+def test_one_graph_in_mixed_precision():
+    """With the backward pass."""
+    module = LossModule(make_model(encoder_layers=1, decoder_layers=1).train(), 0.1)
+    with torch.autocast("cpu", torch.bfloat16):
+        compare(module, backend="aot_eager", tolerance=0.05)
+
+
+def test_one_graph_among_several_devices(tmp_path):
+    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path / 'store'}", rank=0, world_size=1)
+    try:
+        module = LossModule(make_model("concatenation", **SMALL), 0.1)
+        replica = torch.nn.parallel.DistributedDataParallel(module)
+        batch = batch_of(module.model.settings, [3, 2], 0)
+        expected = results(module, module, batch)
+        backend, graphs = counting("eager")
+        module.compiled = CompiledLoss(module, backend)
+        for found, value in zip(results(replica, module, batch), expected, strict=True):
+            assert_close(found, value)
+    finally:
+        torch.distributed.destroy_process_group()
+    assert len(graphs) == 1
+
+
+def test_a_batch_of_one_token_is_computed_plainly():
+    module = LossModule(make_model(), 0.1)
+    compiled = CompiledLoss(module, counting("eager")[0])
+    empty = np.array([BOS, EOS])
+    batch = make_batch(module.model.settings, [([empty], [empty])])
+    assert len(batch.tgt_inputs_N) == 1
+    assert torch.equal(compiled(batch), module(batch))
+    assert compiled.compiled is not None
+
+
+def test_a_failing_compiler_is_left_alone(caplog):
+    module = LossModule(make_model(), 0.1)
+
+    def fail(*_):
+        raise RuntimeError("no compiler\nmany lines")
+
+    compiled = CompiledLoss(module, fail)
+    for seed, counts in enumerate(BATCHES[:3]):
+        batch = batch_of(module.model.settings, counts, seed)
+        assert torch.equal(compiled(batch), module(batch))
+    messages = [record.getMessage() for record in caplog.records if record.name == "docmt.training.compiling"]
+    assert len(messages) == 1
+    assert "no compiler" in messages[0]
+    assert "many lines" not in messages[0]
+
+
+def test_a_lack_of_memory_is_not_a_failing_compiler():
+    module = LossModule(make_model(), 0.1)
+    compiled = CompiledLoss(module, lambda *_: pytest.fail("not reached"))
+
+    def run_out(*_):
+        raise torch.OutOfMemoryError("out of memory")
+
+    compiled.compiled = run_out
+    with pytest.raises(torch.OutOfMemoryError):
+        compiled(batch_of(module.model.settings, [3], 0))
+    assert compiled.compiled is run_out
+
+
+def test_where_a_graph_is_not_possible_nothing_is_compiled(monkeypatch, caplog):
+    caplog.set_level("INFO", "docmt.training.compiling")
+    module = LossModule(make_model(), 0.1)
+    assert compiled_loss(module, "padded") is None
+    assert "torch.compile" not in caplog.text
+    monkeypatch.setattr(compiling, "find_spec", lambda _: None)
+    assert compiled_loss(module, "varlen") is None
+    assert "triton is not installed" in caplog.text
+    monkeypatch.setattr(compiling, "find_spec", lambda name: name)
+    assert compiled_loss(module, "varlen") is not None
+    assert compiled_loss(LossModule(make_model("global_context"), 0.1), "varlen") is None
+    assert "context encoder" in caplog.text
+
+
+@pytest.fixture
+def train(study_files, tmp_path, monkeypatch):
+    """Trains as on a GPU, with `make` in the place of `compiled_loss`; gives the model and its history."""
+    for module in (trainer, validation):
+        monkeypatch.setattr(module, "kernel_for", lambda *_: "varlen")
+
+    def train(name, make, **options):
+        monkeypatch.setattr(trainer, "compiled_loss", make)
+        return run_training(study_files, tmp_path / name, **options)
+
+    return train
+
+
+def test_a_compiled_training_has_the_history_of_a_plain_one(train):
+    backend, graphs = counting("eager")
+    options = {"model": SMALL | {"dropout": 0.0}, "training": {"max_steps": 6}}
+    _, plain = train("plain", lambda *_: None, **options)
+    _, compiled = train("compiled", lambda module, _: CompiledLoss(module, backend), **options)
+    assert len(graphs) == 1
+    for name in ("train_loss", "gradient_norm", "dev_loss"):
+        np.testing.assert_allclose(compiled[name], plain[name], rtol=1e-3)
+
+
+def test_a_compiled_training_resumes(train):
+    def make(module, _):
+        torch._dynamo.reset()
+        return CompiledLoss(module, "eager")
+
+    whole = train("whole", make, model=SMALL, training={"max_steps": 8})
+    train("parts", make, model=SMALL, training={"max_steps": 4})
+    assert_same_training(train("parts", make, model=SMALL, training={"max_steps": 8}), whole)
+
+
+def test_a_training_survives_its_compiler(train, caplog):
+    def fail(*_):
+        raise RuntimeError("no compiler")
+
+    options = {"model": SMALL, "training": {"max_steps": 4}}
+    plain = train("plain", lambda *_: None, **options)
+    failing = train("failing", lambda module, _: CompiledLoss(module, fail), **options)
+    assert_same_training(failing, plain)
+    assert caplog.text.count("goes on without torch.compile") == 1
+
+
+def test_compiling_can_be_turned_off(train):
+    train("off", lambda *_: pytest.fail("not asked for"), training={"compile": "off", "max_steps": 2})
