@@ -40,7 +40,7 @@ def add_batch_option(parser: argparse.ArgumentParser) -> None:
         type=_positive,
         metavar="N",
         help="source tokens translated side by side; changes speed and memory, not the result (default: "
-        "max_batch_tokens of the settings; on a GPU at least 65,536, less where memory ends)",
+        "max_batch_tokens of the settings; on a GPU at least 98,304, less where memory ends)",
     )
 
 

@@ -17,7 +17,7 @@ from docmt.errors import UserError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-GPU_BATCH_TOKENS = 65_536
+GPU_BATCH_TOKENS = 98_304
 """Source tokens that a GPU searches side by side, padding included: its steps hardly depend on how many there are."""
 
 logger = logging.getLogger(__name__)

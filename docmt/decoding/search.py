@@ -26,7 +26,7 @@ from docmt.models.transformer import Transformer
 
 KEEP_SHARE = 0.75
 """Documents that are done leave the batch when at most this share of it is still running."""
-STEPS_PER_CHECK = {"cpu": 4, "cuda": 16}
+STEPS_PER_CHECK = {"cpu": 2, "cuda": 16}
 """Steps between two looks at what has been found. Every look makes a GPU wait; steps after the end are lost."""
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from core_fixtures import DOCUMENTS, make_model, translate
+from core_fixtures import DOCUMENTS, make_batch, make_model, translate
 
-from docmt.decoding.contrast import Candidate, TargetScorer
+from docmt.decoding.contrast import Candidate, TargetScorer, instance_log_probabilities
 from docmt.decoding.prepared import PreparedTransformer
 from docmt.decoding.products import FEW_ROWS, FloatProduct, VocabularyProduct, int8_product
 from docmt.decoding.search import search_instances
@@ -16,6 +16,7 @@ from docmt.errors import UserError
 from docmt.models.layout import Layout
 from docmt.models.model_file import load_model
 from docmt.models.presets import ARCHITECTURES
+from docmt.text.vocabulary import BOS, EOS
 
 N_SYMBOLS = 40
 
@@ -56,7 +57,7 @@ def test_products_equal_linear_maps_for_any_number_of_rows(shape, has_bias, dtyp
 
 
 @pytest.mark.parametrize("has_bias", [True, False])
-def test_int8_products_are_near(has_bias):
+def test_int8_products_are_as_near_as_their_rounding(has_bias):
     torch.manual_seed(0)
     # Outputs of very different size, and one that is always 0.
     weight = torch.randn(30, 64) * torch.logspace(-3, 2, 30)[:, None]
@@ -64,10 +65,15 @@ def test_int8_products_are_near(has_bias):
     bias = torch.randn(30) if has_bias else None
     product = int8_product(weight, bias)
     rows = torch.randn(9, 64)
-    expected = F.linear(rows, weight, bias)
-    error = (product(rows) - expected).abs().amax(0)
     assert product.out_features == 30
-    assert bool((error <= 0.08 * (expected - (0 if bias is None else bias)).abs().amax(0) + 1e-6).all())
+    # A weight is off by at most half of its step; an input by half, and at the ends of the range by another half, since
+    # zero has to be a step.
+    input_step = (rows.max() - rows.min()) / 127
+    weight_steps = weight.abs().amax(1) / 127
+    bounds = (
+        input_step * (weight.abs() + weight_steps[:, None] / 2).sum(1) + rows.abs().sum(1)[:, None] * weight_steps / 2
+    )
+    assert bool(((product(rows) - F.linear(rows, weight, bias)).abs() <= bounds + 1e-6).all())
 
 
 @pytest.mark.parametrize("architecture", sorted(ARCHITECTURES))
@@ -83,23 +89,27 @@ def test_a_prepared_model_computes_as_the_model(architecture):
                 if name == "float32":
                     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
                 else:
-                    assert closeness(found, expected) > 0.98
+                    # 0.996 to 0.9995 for these models; their integer arithmetic is the same on every x86 CPU.
+                    assert closeness(found, expected) > 0.995
 
 
 @pytest.mark.parametrize("architecture", sorted(ARCHITECTURES))
-def test_int8_gives_nearly_the_same_log_probabilities(architecture):
+def test_int8_scores_its_translations_nearly_as_float32_does(architecture):
+    """The same translations are compared: of nearly equal ones, the two precisions may choose different ones."""
     model = random_model(architecture)
     tokens, layout = random_batch(model.settings)
-    settings = {precision: DecodingSettings(beam_size=3, precision=precision) for precision in ("float32", "int8")}
-    found = {
-        name: [
-            hypotheses[0].score
-            for hypotheses in search_instances(prepare_search(model, values, "cpu"), tokens, layout, values)
-        ]
-        for name, values in settings.items()
-    }
-    assert found["int8"] == pytest.approx(found["float32"], abs=0.5)
-    assert found["int8"] != found["float32"]
+    settings = DecodingSettings(beam_size=3, precision="int8")
+    found = [h[0] for h in search_instances(prepare_search(model, settings, "cpu"), tokens, layout, settings)]
+    sources = np.split(tokens, np.cumsum(layout.src_lengths_G)[:-1])
+    for source, hypothesis in zip((sources[:3], sources[3:]), found, strict=True):
+        target = [np.array([BOS, *sentence, EOS]) for sentence in hypothesis.sentences]
+        if model.settings.target_stream == "free":
+            target = [np.concatenate(target), *[np.array([], int)] * (len(source) - 1)]
+        n_labels = hypothesis.log_probability / hypothesis.score
+        expected = float(instance_log_probabilities(model, make_batch(model.settings, [(source, target)]))[0])
+        # 0.00 to 0.07 nats per label, 0.11 once: these models have enlarged weights, which enlarge what rounding does.
+        assert hypothesis.score == pytest.approx(expected / n_labels, abs=0.15)
+        assert hypothesis.log_probability != expected
 
 
 def test_a_prepared_model_keeps_its_weights_when_the_model_is_trained_on():
