@@ -57,10 +57,10 @@ class CompiledLoss:
             return self.plain(*tokens, layout)
         n_positions = max(layout.n_positions("src"), layout.n_positions("tgt"))
         table_TD = sinusoids(n_positions, self.settings.width, device=tokens[0].device)
-        tokens, planned = map_leaves((tokens, PlannedLayout.of(layout, table_TD)), _of_any_length)
+        arguments = map_leaves((*tokens, PlannedLayout.of(layout, table_TD)), _of_any_length)
         try:
             with _options():
-                return self.compiled(*tokens, planned)
+                return self.compiled(*arguments)
         except Exception as error:
             if isinstance(error, torch.OutOfMemoryError | MemoryError):
                 raise
