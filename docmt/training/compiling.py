@@ -64,7 +64,7 @@ class CompiledLoss:
         except Exception as error:
             if isinstance(error, torch.OutOfMemoryError | MemoryError):
                 raise
-            log.warning("training goes on without torch.compile: %s", " ".join(str(error).split("\n")[:2]))
+            log.warning("training continues without torch.compile: %s", " ".join(str(error).split("\n")[:2]))
             self.compiled = None
         return self.plain(*tokens, layout)
 
