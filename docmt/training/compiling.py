@@ -57,14 +57,14 @@ class CompiledLoss:
             return self.plain(*tokens, layout)
         n_positions = max(layout.n_positions("src"), layout.n_positions("tgt"))
         table_TD = sinusoids(n_positions, self.settings.width, device=tokens[0].device)
-        tokens, planned = map_leaves((tokens, PlannedLayout.of(layout, table_TD)), _of_any_length)
+        arguments = map_leaves((*tokens, PlannedLayout.of(layout, table_TD)), _of_any_length)
         try:
             with _options():
-                return self.compiled(*tokens, planned)
+                return self.compiled(*arguments)
         except Exception as error:
             if isinstance(error, torch.OutOfMemoryError | MemoryError):
                 raise
-            log.warning("training goes on without torch.compile: %s", " ".join(str(error).split("\n")[:2]))
+            log.warning("training continues without torch.compile: %s", " ".join(str(error).split("\n")[:2]))
             self.compiled = None
         return self.plain(*tokens, layout)
 

@@ -259,7 +259,7 @@ def test_a_training_survives_its_compiler(train, caplog):
     plain = train("plain", lambda *_: None, **options)
     failing = train("failing", lambda module, _: CompiledLoss(module, fail), **options)
     assert_same_training(failing, plain)
-    assert caplog.text.count("goes on without torch.compile") == 1
+    assert caplog.text.count("continues without torch.compile") == 1
 
 
 def test_compiling_can_be_turned_off(train):
