@@ -20,10 +20,10 @@ GOLDEN = {
     "subwords": "f1ef5ec81f89",
     "trees": "396266a57408",
     "instances": "067ba0ffba34",
-    "model": "272d9fdbf50a",
-    "hypotheses": "43b4894abbbe",
-    "probabilities": "99b344e20ba0",
-    "scores": "055e06ebc329",
+    "model": "e3c43352711a",
+    "hypotheses": "e2bf66d89208",
+    "probabilities": "75d183cc7d8f",
+    "scores": "a4a54baba22c",
 }
 
 
