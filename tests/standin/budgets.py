@@ -5,20 +5,20 @@ the number of tokens.
 """
 
 MICRO_BATCH_LAUNCHES = {
-    "sentence_transformer": 1111,
-    "document_transformer": 1111,
-    "concatenation": 1183,
-    "g_transformer": 1439,
-    "g_transformer_no_target_context": 1343,
-    "g_transformer_no_context": 1111,
-    "g_transformer_no_language_locality": 1247,
-    "g_transformer_no_locality": 1111,
-    "g_transformer_only_group": 1111,
-    "g_transformer_only_global": 1111,
-    "rst_serial": 1325,
-    "rst_parallel": 1463,
-    "rst_mix": 1451,
-    "global_context": 2127,
+    "sentence_transformer": 789,
+    "document_transformer": 789,
+    "concatenation": 897,
+    "g_transformer": 989,
+    "g_transformer_no_target_context": 927,
+    "g_transformer_no_context": 789,
+    "g_transformer_no_language_locality": 865,
+    "g_transformer_no_locality": 789,
+    "g_transformer_only_group": 789,
+    "g_transformer_only_global": 789,
+    "rst_serial": 923,
+    "rst_parallel": 1025,
+    "rst_mix": 1025,
+    "global_context": 1823,
 }
 """Kernels of forward and backward of the first micro-batch of an update, by preset."""
 UPDATE_SYNCS = 0
