@@ -124,7 +124,11 @@ def _check_unique(path: Path, hashes_of_ids: array) -> None:
 
 def write_index(path: Path, rows: Iterable[tuple[str, int]]) -> None:
     """Write `PREFIX.documents.tsv`: the id and the number of sentences of each document."""
-    write_lines(path, itertools.chain([INDEX_HEADER], (f"{name}\t{length}" for name, length in rows)))
+    write_lines(path, itertools.chain([INDEX_HEADER], itertools.starmap(_index_row, rows)))
+
+
+def _index_row(document_id: str, n_sentences: int) -> str:
+    return f"{document_id}\t{n_sentences}"
 
 
 def read_documents(prefix: Path, *, languages: Sequence[str]) -> list[Document]:
@@ -175,4 +179,4 @@ def write_documents(prefix: Path, documents: Iterable[Document], *, languages: S
                     if "\n" in sentence:
                         raise ValueError(f"document {document.id}: a sentence contains a line end")
                     file.write(sentence + "\n")
-            index.write(f"{document.id}\t{len(document)}\n")
+            index.write(_index_row(document.id, len(document)) + "\n")
