@@ -55,7 +55,7 @@ def run_in_batches(
                     "max_tokens of its instances or beam_size, or use --device cpu"
                 )
             budget = cost(batch[0]) * len(batch) // 2
-            logger.warning("out of memory with %d instances: going on with %d tokens a batch", len(batch), budget)
+            logger.warning("out of memory with %d instances: continuing with %d tokens a batch", len(batch), budget)
             continue
         done += len(batch)
         yield list(zip(batch, results, strict=True))

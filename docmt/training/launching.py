@@ -18,7 +18,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import IO
 
@@ -160,6 +160,21 @@ class _Process:
     popen: subprocess.Popen[bytes]
     messages: IO[bytes] | None
     """What it wrote to standard error; None if that went straight to the user."""
+    forwarded: list[int] = field(default_factory=list)
+    """The signals that it got from here."""
+
+    def forward(self, number: int) -> None:
+        self.forwarded.append(number)
+        self.popen.send_signal(number)
+
+    @property
+    def ended_as_asked(self) -> bool:
+        """Whether a signal killed it that was forwarded to it.
+
+        It came before the process could note one; or it was the second (Slurm also signals each process itself), when
+        the state was saved and the process about to exit.
+        """
+        return -self.popen.returncode in self.forwarded
 
     def close(self) -> None:
         self.popen.kill()
@@ -186,7 +201,7 @@ def _processes(arguments: Sequence[str], environment: dict[str, str], n: int) ->
     def forward(number: int, _: FrameType | None) -> None:
         noted.append(number)
         for process in processes:
-            process.popen.send_signal(number)
+            process.forward(number)
 
     handlers = {number: signal.signal(number, forward) for number in SIGNALS}
     before = int(environment["NODE_RANK"]) * n
@@ -203,7 +218,7 @@ def _processes(arguments: Sequence[str], environment: dict[str, str], n: int) ->
             processes.append(_Process(before + rank, host, popen, messages))
         for number in noted:  # that came before all were started
             for process in processes:
-                process.popen.send_signal(number)
+                process.forward(number)
         yield processes
     finally:
         for process in processes:
@@ -237,6 +252,8 @@ def _wait(processes: list[_Process], *, node: int = 0, nodes: int = 1) -> int:
 def _explain(cause: _Process) -> None:
     """Show what a process that failed has written, and say how it ended if that does not."""
     code = cause.popen.returncode
+    if cause.ended_as_asked:
+        return
     has_explained = cause.messages is None or code - 128 in SIGNALS
     if cause.messages is not None:
         cause.messages.seek(0)

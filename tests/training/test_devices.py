@@ -2,7 +2,9 @@
 
 import logging
 import os
+import signal
 import socket
+import subprocess
 import sys
 
 import numpy as np
@@ -11,6 +13,7 @@ import torch
 
 from docmt.errors import UserError
 from docmt.training import devices as devices_module
+from docmt.training import launching
 from docmt.training.batches import balance, fill_batches, idle_share, share_update
 from docmt.training.devices import make_fabric, uses_bfloat16
 from docmt.training.launching import first_host, launch
@@ -273,3 +276,13 @@ def test_torch_is_set_up_before_cuda_starts(monkeypatch, products, precision, ha
     devices_module._prepare_gpu(precision)
     assert products.allow_tf32 is has_tf32
     assert ("expandable_segments:True" in os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")) == (given is None)
+
+
+@pytest.mark.parametrize(("is_forwarded", "n_errors"), [(True, 0), (False, 1)])
+def test_a_process_that_a_second_signal_ends_is_no_failure(caplog, is_forwarded, n_errors):
+    """Slurm signals each process, and the one that started it forwards the same signal."""
+    with subprocess.Popen(["sleep", "60"]) as sleeping:
+        process = launching._Process(1, "node2", sleeping, None)
+        process.forward(signal.SIGTERM) if is_forwarded else sleeping.terminate()
+        assert launching._wait([process]) == 128 + signal.SIGTERM
+    assert caplog.text.count("was killed by SIGTERM") == n_errors
