@@ -2,12 +2,14 @@
 
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from docmt.config.artifacts.base import Artifact, Declarations, as_argument, made_by
 from docmt.config.references import CONTROLLED_LANGUAGES, corpus_kind, corpus_languages, readable_corpus
 from docmt.config.rows import SENTENCES
 from docmt.corpora.catalogue import load_catalogue
+from docmt.corpora.patterns import matching_files
 
 
 class CorporaArtifacts(Declarations):
@@ -45,12 +47,12 @@ class CorporaArtifacts(Declarations):
         described = row.splits[split]
         parts: list[Any] = [row.languages, row.format.model_dump(mode="json"), described.model_dump(mode="json")]
         if kind == "custom":
-            own_files = list(described.files.values())
+            own_files = [str(file) for name in described.files.values() for _, file in matching_files(Path(name))]
             return Artifact(
                 files, [corpus, parts], {"files": own_files}, {"corpus": as_argument(row.model_dump(mode="json"))}
             )
         entry = load_catalogue()[corpus]
-        parts += [entry.corpus.version, [entry.family.files[file].check for file in described.files.values()]]
+        parts += [entry.corpus.version, [entry.family.files[file].check for file in entry.file_names([split])]]
         fetched = self.fetched(corpus, split)
         return Artifact(files, [corpus, parts], {"fetched": fetched}, {"corpus": fetched.params["folder"]})
 
