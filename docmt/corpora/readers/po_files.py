@@ -46,6 +46,9 @@ class PoFiles(Settings):
     """What happens to inline tags, such as `<emph>`."""
     accelerator: str | None = None
     """The character that marks keys in menus, for example `~`; it is removed before letters."""
+    hint_mark: str | None = None
+    """The character that ends a hint for translators at the beginning of a source message, for example `^` in
+    `female^cured`; hint and mark are removed."""
     except_tags: list[str] = []
     """Messages that begin with one of these tags are left out, for example index entries (`bookmark_value`)."""
     identical: Literal["keep", "drop"] = "keep"
@@ -152,7 +155,10 @@ def _rows(message: _Message, form: PoFiles, languages: Sequence[str], collector:
 
 
 def _cleaned(pair: Pair, form: PoFiles, collector: Collector) -> Pair:
-    """A pair without tags and accelerator marks, if the format removes them."""
+    """A pair without hints, tags and accelerator marks, if the format removes them."""
+    if form.hint_mark and form.hint_mark in pair[0]:
+        pair = (pair[0].partition(form.hint_mark)[2], pair[1])
+        collector.change("hint removed")
     for is_wanted, pattern, what in (
         (form.tags == "remove", TAG, "inline tags removed"),
         (bool(form.accelerator), re.compile(f"{re.escape(form.accelerator or '')}(?=\\w)"), "accelerator removed"),
