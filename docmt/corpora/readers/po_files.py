@@ -33,8 +33,7 @@ Pair = tuple[str, str]
 
 
 class PoFiles(Settings):
-    """PO files (role `both`: a pattern such as `de/*.po`, or a tar): a document is a page that the `#:` references of a
-    file name; its id is `FILE/PAGE`."""
+    """PO files (role `both`: a pattern such as `de/*.po`, or a tar), whose `#:` references name pages: documents."""
 
     reader: Literal["po_files"]
     """Name of the format."""
