@@ -21,6 +21,9 @@ from docmt.models.layers import Attention, FusedAttention, MultiHeadAttention, p
 from docmt.models.transformer import Transformer, sinusoids
 from docmt.text.vocabulary import BOS, EOD, EOS, MASK, PAD, UNK
 
+Masks = tuple[Tensor, Tensor | None]
+"""What local and what global attention may not see; None hides nothing."""
+
 
 def tags_of(lengths: np.ndarray) -> Tensor:
     """1, 1, …, 2, 2, …: the group tag of each token of one instance."""
@@ -110,57 +113,85 @@ def mean_entropy(weights: Tensor) -> Tensor:
 
 
 class DenseDecoder:
-    """Beam search of one document with whole-prefix caches per hypothesis, as fairseq's generator keeps them."""
+    """Beam search with whole-prefix caches per hypothesis, as fairseq's generator keeps them: several documents padded.
+
+    A document leaves the batch when it has as many finished hypotheses as the beam is wide.
+    """
 
     def __init__(self, model: Transformer, beam: int, *, with_entropies: bool = False) -> None:
         self.model, self.beam, self.with_entropies = model, beam, with_entropies
 
     @torch.inference_mode()
-    def run(self, src_tokens: np.ndarray, src_lengths: np.ndarray, limits: np.ndarray) -> list[list[int]]:
-        """The best hypothesis: token ids of each sentence."""
-        model, beam = self.model, self.beam
-        dense = DenseTransformer(model)
-        self.src_tags = tags_of(src_lengths)[None]
-        memory = dense._encode(torch.from_numpy(src_tokens)[None], self.src_tags).expand(beam, -1, -1)
+    def run(
+        self, src_tokens: np.ndarray, src_lengths: np.ndarray, sentences_B: np.ndarray, limits: np.ndarray
+    ) -> list[list[list[int]]]:
+        """The best hypothesis of each document: token ids of each sentence.
+
+        Args:
+            src_tokens: packed, with marks.
+            src_lengths: of each source sentence.
+            sentences_B: how many sentences each document has.
+            limits: most words of each target sentence.
+        """
+        n_documents, beam = len(sentences_B), self.beam
+        dense = DenseTransformer(self.model)
+        src, src_tags = dense._padded(torch.from_numpy(src_tokens), src_lengths, sentences_B)
+        memory = dense._encode(src, src_tags).repeat_interleave(beam, 0)
+        self.src_tags = src_tags.repeat_interleave(beam, 0)
+        self.is_padded = bool((src_tags == 0).any())
         self.caches: dict[int, list[Tensor]] = {}
-        tokens = torch.full((beam, 1), BOS)
-        tags = torch.ones(beam, 1, dtype=torch.int64)
-        scores = torch.tensor([0.0] + [-torch.inf] * (beam - 1))
-        finished: list[tuple[float, list[int]]] = []
-        words = np.zeros(beam, dtype=int)
-        while len(finished) < beam and scores.isfinite().any():
+        starts = np.cumsum(sentences_B) - sentences_B
+        finished: list[list[tuple[float, list[int]]]] = [[] for _ in range(n_documents)]
+        running = list(range(n_documents))
+        tokens = torch.full((n_documents * beam, 1), BOS)
+        tags = torch.ones_like(tokens)
+        words = np.zeros(n_documents * beam, dtype=int)
+        scores = torch.full((n_documents, beam), -torch.inf)
+        scores[:, 0] = 0
+        while running:
             log_probabilities = self._step(tokens, tags, memory).float().log_softmax(-1)
-            log_probabilities[:, [PAD, UNK, MASK, BOS, EOD]] = -torch.inf
-            for row in range(beam):
-                sentence = int(tags[row, -1]) - 1
-                if words[row] >= limits[sentence]:
-                    kept = log_probabilities[row, EOS].clone()
-                    log_probabilities[row] = -torch.inf
-                    log_probabilities[row, EOS] = kept
-                elif words[row] == 0:
-                    log_probabilities[row, EOS] = -torch.inf
-            best = (log_probabilities + scores[:, None]).flatten().topk(2 * beam)
+            sentences = np.repeat(starts[running], beam) + tags[:, -1].numpy() - 1
+            self._forbid(log_probabilities, words, limits[sentences])
             n_symbols = log_probabilities.shape[1]
-            kept_rows, kept_tokens, kept_scores = [], [], []
-            for rank, (value, place) in enumerate(zip(best.values.tolist(), best.indices.tolist(), strict=True)):
-                row, token = divmod(place, n_symbols)
-                if token == EOS and int(tags[row, -1]) == len(src_lengths):
-                    if rank < beam and value > -math.inf:
+            totals = log_probabilities.unflatten(0, (len(running), beam)) + scores[:, :, None]
+            best = totals.flatten(1).topk(2 * beam)
+            rows, chosen, kept_scores, still = [], [], [], []
+            for place, document in enumerate(running):
+                codes = best.indices[place] + place * beam * n_symbols
+                is_last = (tags[:, -1] == int(sentences_B[document])).tolist()
+                kept = []
+                for rank, (value, code) in enumerate(zip(best.values[place].tolist(), codes.tolist(), strict=True)):
+                    row, token = divmod(code, n_symbols)
+                    if token != EOS or not is_last[row]:
+                        kept.append((row, token, value))
+                    elif rank < beam and value > -math.inf:
                         labels = [*tokens[row, 1:].tolist(), EOS]
-                        finished.append((value / len(labels), labels))
-                elif len(kept_rows) < beam:
-                    kept_rows.append(row)
-                    kept_tokens.append(token)
-                    kept_scores.append(value)
-            rows = torch.tensor(kept_rows)
-            chosen = torch.tensor(kept_tokens)
-            memory = self._reorder(rows, memory)
-            ended = chosen == EOS
-            tokens = torch.cat((tokens[rows], torch.where(ended, BOS, chosen)[:, None]), 1)
-            tags = torch.cat((tags[rows], (tags[rows, -1] + ended)[:, None]), 1)
-            words = np.where(ended.numpy(), 0, words[rows.numpy()] + 1)
-            scores = torch.tensor(kept_scores)
-        return _split(max(finished)[1])
+                        finished[document].append((value / len(labels), labels))
+                if len(finished[document]) < beam and kept[0][2] > -math.inf:
+                    still.append(document)
+                    more = zip(*kept[:beam], strict=True)
+                    for found, new in zip((rows, chosen, kept_scores), more, strict=True):
+                        found.extend(new)
+            running = still
+            if running:
+                parents, newest = torch.tensor(rows), torch.tensor(chosen)
+                memory = self._reorder(parents, memory)
+                ended = newest == EOS
+                tokens = torch.cat((tokens[parents], torch.where(ended, BOS, newest)[:, None]), 1)
+                tags = torch.cat((tags[parents], (tags[parents, -1] + ended)[:, None]), 1)
+                words = np.where(ended.numpy(), 0, words[rows] + 1)
+                scores = torch.tensor(kept_scores).view(-1, beam)
+        return [_split(max(found)[1]) for found in finished]
+
+    @staticmethod
+    def _forbid(log_probabilities: Tensor, words: np.ndarray, limits: np.ndarray) -> None:
+        """Symbols that may not come next: a sentence has at least one word, and at most its limit."""
+        log_probabilities[:, [PAD, UNK, MASK, BOS, EOD]] = -torch.inf
+        must_end = torch.from_numpy(words >= limits)
+        ends = log_probabilities[must_end, EOS]
+        log_probabilities[must_end] = -torch.inf
+        log_probabilities[must_end, EOS] = ends
+        log_probabilities[torch.from_numpy(words == 0) & ~must_end, EOS] = -torch.inf
 
     def _step(self, tokens: Tensor, tags: Tensor, memory: Tensor) -> Tensor:
         model = self.model
@@ -169,19 +200,24 @@ class DenseDecoder:
         hidden = hidden + sinusoids(tokens.shape[1], width)[tokens.shape[1] - 1].to(hidden.dtype)
         self_mask = tags[:, -1:, None] != tags[:, None]
         cross_mask = tags[:, -1:, None] != self.src_tags[:, None]
+        padding = (self.src_tags == 0)[:, None] if self.is_padded else None
         for layer in model.decoder:
-            attended = self._attend(layer.self_attention, hidden, hidden, self_mask, grows=True)
+            attended = self._attend(layer.self_attention, hidden, hidden, (self_mask, None), grows=True)
             hidden = layer.self_sublayer(hidden, attended)
-            attended = self._attend(layer.cross_attention, hidden, memory, cross_mask, grows=False)
+            attended = self._attend(layer.cross_attention, hidden, memory, (cross_mask, padding), grows=False)
             hidden = layer.cross_sublayer(hidden, attended)
             hidden = layer.feed_forward_sublayer(hidden, layer.feed_forward(hidden))
         return model.logits(hidden[:, -1])
 
-    def _attend(self, attention: Attention, query: Tensor, memory: Tensor, mask: Tensor, *, grows: bool) -> Tensor:
-        outputs = [self._one(part, query, memory, mask, grows=grows) for part in parts(attention)]
+    def _attend(self, attention: Attention, query: Tensor, memory: Tensor, masks: Masks, *, grows: bool) -> Tensor:
+        outputs = [
+            self._one(part, query, memory, masks[part.pattern == "global"], grows=grows) for part in parts(attention)
+        ]
         return attention.gate(*outputs) if isinstance(attention, FusedAttention) else outputs[0]
 
-    def _one(self, part: MultiHeadAttention, query: Tensor, memory: Tensor, mask: Tensor, *, grows: bool) -> Tensor:
+    def _one(
+        self, part: MultiHeadAttention, query: Tensor, memory: Tensor, mask: Tensor | None, *, grows: bool
+    ) -> Tensor:
         width = query.shape[-1]
         weights, biases = part.in_weight.split(width), part.in_bias.split(width)
         q = F.linear(query, weights[0], biases[0]).unflatten(-1, (part.heads, -1)).transpose(1, 2)
@@ -195,7 +231,7 @@ class DenseDecoder:
             self.caches[id(part)] = cached
         k, v = cached
         scores = torch.matmul(q * (q.shape[-1] ** -0.5), k.transpose(-1, -2))
-        if part.pattern != "global":
+        if mask is not None:
             scores = scores.masked_fill(mask[:, None], -torch.inf)
         attended = scores.float().softmax(-1)
         if self.with_entropies:
@@ -207,6 +243,7 @@ class DenseDecoder:
         """Reorder all caches and the encoder's output like the hypotheses, at every step."""
         for key, cached in self.caches.items():
             self.caches[key] = [tensor.index_select(0, rows) for tensor in cached]
+        self.src_tags = self.src_tags.index_select(0, rows)
         return memory.index_select(0, rows)
 
 

@@ -3,7 +3,7 @@
 Usage: `python benchmarks/speed.py --out results/benchmarks/speed.json`
 
 For each size, precision and instance length, the computations take turns at one training step (forward, backward, Adam)
-and at beam-5 decoding of one document; the rows hold medians over repetitions. The machine's matrix-product rate is
+and at beam-5 decoding of some documents; the rows hold medians over repetitions. The machine's matrix-product rate is
 measured too, so that speed can be given as a share of it.
 """
 
@@ -22,6 +22,7 @@ import numpy as np
 import torch
 from dense import DenseDecoder, DenseTransformer
 
+from docmt.decoding.prepared import PreparedTransformer
 from docmt.decoding.search import search_instances
 from docmt.decoding.settings import DecodingSettings
 from docmt.instances.packing import PackedSentences
@@ -64,17 +65,19 @@ def make_batch(n_tokens: int, n_instances: int, settings: ModelSettings, seed: i
     return pack(sentences, settings=settings)
 
 
-def median_times(functions: Mapping[str, Callable[[], object]], repetitions: int) -> dict[str, list[float]]:
+def median_times(
+    functions: Mapping[str, Callable[[], object]], repetitions: int, *, warm_ups: int = 1
+) -> dict[str, list[float]]:
     """Seconds of CPU time per call of each function, over all threads.
 
-    The functions take turns, after one warm-up call each. On a busy machine, CPU time says more than wall time.
+    The functions take turns, after so many warm-up calls each. On a busy machine, CPU time says more than wall time.
     """
     times: dict[str, list[float]] = {name: [] for name in functions}
-    for repetition in range(repetitions + 1):
+    for repetition in range(warm_ups + repetitions):
         for name, function in functions.items():
             started = time.process_time()
             function()
-            if repetition:
+            if repetition >= warm_ups:
                 times[name].append(time.process_time() - started)
     return times
 
@@ -161,30 +164,35 @@ def bench_training(
     return row
 
 
-def bench_decoding(size: str, dtype: str, n_tokens: int, *, repetitions: int) -> dict:
-    """Seconds of beam-5 decoding of one document with all computations.
+def bench_decoding(size: str, dtype: str, n_tokens: int, n_documents: int, *, repetitions: int) -> dict:
+    """Seconds of beam-5 decoding of a batch of documents with all computations.
 
     The weights are random, so a hypothesis ends each sentence at its limit, 1.0 × source length in all of them.
     """
     settings = ModelSettings.load(SIZES[size] | {"dropout": 0.0} | ARCHITECTURES["g_transformer"], where="model")
     torch.manual_seed(0)
     model = Transformer(settings, N_SYMBOLS).eval().to(getattr(torch, dtype))
-    document = make_document(n_tokens, np.random.default_rng(n_tokens))
-    tokens, lengths = np.concatenate(document), np.array([len(sentence) for sentence in document])
+    documents = [make_document(n_tokens, np.random.default_rng(n_tokens + number)) for number in range(n_documents)]
+    sentences = [sentence for document in documents for sentence in document]
+    tokens, lengths = np.concatenate(sentences), np.array([len(sentence) for sentence in sentences])
+    counts = np.array([len(document) for document in documents])
     decoding = DecodingSettings(max_length_ratio=1.0, max_length_offset=1)
-    outputs: dict[str, list[list[int]]] = {}
+    prepared = PreparedTransformer(model)
+    outputs: dict[str, list[list[list[int]]]] = {}
 
     def ragged() -> None:
-        layout = Layout.of_source(lengths, np.array([len(document)]), settings=settings)
-        outputs["ragged"] = search_instances(model, tokens, layout, decoding)[0][0].sentences
+        layout = Layout.of_source(lengths, counts, settings=settings)
+        outputs["ragged"] = [found[0].sentences for found in search_instances(prepared, tokens, layout, decoding)]
 
     def dense() -> None:
-        outputs["dense"] = DenseDecoder(model, 5).run(tokens, lengths, lengths - 2 + 1)
+        outputs["dense"] = DenseDecoder(model, 5).run(tokens, lengths, counts, lengths - 2 + 1)
 
     def published() -> None:
-        DenseDecoder(model, 5, with_entropies=True).run(tokens, lengths, lengths - 2 + 1)
+        DenseDecoder(model, 5, with_entropies=True).run(tokens, lengths, counts, lengths - 2 + 1)
 
-    times = median_times({"dense": dense, "ragged": ragged, "published": published}, repetitions)
+    functions = {"dense": dense, "ragged": ragged, "published": published}
+    # Minutes of decoding need no warm-up.
+    times = median_times(functions, repetitions, warm_ups=int(n_documents == 1))
     medians = {name: statistics.median(values) for name, values in times.items()}
     ratios = {
         f"{name}_speed_up": statistics.median(a / b for a, b in zip(times[name], times["ragged"], strict=True))
@@ -195,12 +203,13 @@ def bench_decoding(size: str, dtype: str, n_tokens: int, *, repetitions: int) ->
         "size": size,
         "dtype": dtype,
         "tokens": n_tokens,
+        "documents": n_documents,
         "dense_s": medians["dense"],
         "published_s": medians["published"],
         "ragged_s": medians["ragged"],
         **ratios,
-        "steps_per_second": sum(len(s) + 1 for s in outputs["ragged"]) / medians["ragged"],
-        "same_output": outputs["dense"] == outputs["ragged"],
+        "tokens_per_second": sum(len(s) + 1 for found in outputs["ragged"] for s in found) / medians["ragged"],
+        "same_output": sum(one == other for one, other in zip(outputs["dense"], outputs["ragged"], strict=True)),
     }
 
 
@@ -231,6 +240,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--dtypes", nargs="+", default=["float32", "bfloat16"])
     parser.add_argument("--tokens", nargs="+", type=int, default=[512, 1024, 2048, 4096])
     parser.add_argument("--decoding-tokens", nargs="+", type=int, default=[512, 1024])
+    parser.add_argument("--documents", nargs="+", type=int, default=[1], help="in a batch of decoding")
     parser.add_argument("--what", nargs="+", default=["training", "decoding", "flat", "memory"])
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
@@ -246,7 +256,8 @@ def measure(options: argparse.Namespace) -> Iterator[dict]:
         if "training" in options.what:
             yield bench_training(size, dtype, tokens, repetitions=n, architecture="g_transformer")
         if "decoding" in options.what and tokens in options.decoding_tokens:
-            yield bench_decoding(size, dtype, tokens, repetitions=max(1, n // 2))
+            for documents in options.documents:
+                yield bench_decoding(size, dtype, tokens, documents, repetitions=max(1, n // 2))
     if "flat" in options.what:
         size, architecture = "4+4 of 256", "g_transformer_only_group"
         for tokens in options.tokens:
