@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from docmt.models.layers import EncoderLayer, Gate, MultiHeadAttention, Sublayer
 from docmt.models.layout import Layout
 from docmt.models.planned import PlannedLayout
+from docmt.models.precision import call_layer
 
 
 class SentenceVectors(nn.Module):
@@ -77,9 +78,11 @@ class ContextEncoder(nn.Module):
         hidden_SD = embedded_SD
         sentences_S = layout.sentences(hidden_SD.device)
         to_vectors = partial(layout.grouping, "context")
-        for layer, vectors in zip(layers, self.vectors, strict=False):
-            hidden_SD = layer.attend(hidden_SD, partial(layout.grouping, "encoder"))
+
+        def attend(vectors: SentenceVectors, hidden_SD: Tensor) -> Tensor:
             vectors_CD = vectors(hidden_SD, sentences_S, layout.n_sentences)
-            hidden_SD = self.sublayer(hidden_SD, self.attention(hidden_SD, vectors_CD, to_vectors))
-            hidden_SD = layer.transform(hidden_SD)
+            return self.sublayer(hidden_SD, self.attention(hidden_SD, vectors_CD, to_vectors))
+
+        for layer, vectors in zip(layers, self.vectors, strict=False):
+            hidden_SD = call_layer(layer, hidden_SD, partial(layout.grouping, "encoder"), partial(attend, vectors))
         return self.gate(encoded_SD, hidden_SD)
