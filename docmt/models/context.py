@@ -79,7 +79,7 @@ class ContextEncoder(nn.Module):
         sentences_S = layout.sentences(hidden_SD.device)
         to_vectors = partial(layout.grouping, "context")
 
-        def attend(vectors: SentenceVectors, hidden_SD: Tensor) -> Tensor:
+        def attend(vectors: nn.Module, hidden_SD: Tensor) -> Tensor:
             vectors_CD = vectors(hidden_SD, sentences_S, layout.n_sentences)
             return self.sublayer(hidden_SD, self.attention(hidden_SD, vectors_CD, to_vectors))
 
