@@ -17,6 +17,12 @@ CORPORA, TEXT = "results/controlled/corpora/en-de", "results/controlled/text"
 SUITE = "results/corpora/controlled/en-de/suites/pronoun.jsonl"
 KEYS = "--run dataset=controlled system=sentence_transformer seed=1"
 
+IMPORTS = (
+    "import torch",
+    "import torch, torch._dynamo",  # any optimizer of torch brings its compiler, and so does Fabric
+    "import lightning_fabric",
+    "import docmt.training.run",
+)
 COMMANDS = f"""
 --version
 corpora combine --inputs results/corpora/controlled/en-de/dev --languages en de --out OUT/dev
@@ -58,10 +64,10 @@ def main() -> None:
             words = [sys.executable, "-m", "snakemake", "--cores", "all", "--snakefile", str(ROOT / "Snakefile")]
             subprocess.run([*words, *smoke], check=True, capture_output=True)
         lines = COMMANDS.strip().replace("OUT", temporary).splitlines()
-        programs = [["-c", "import torch"], *(["-m", "docmt", *line.split()] for line in lines)]
+        programs = [*(["-c", program] for program in IMPORTS), *(["-m", "docmt", *line.split()] for line in lines)]
         for words in programs:
             name = " ".join(words[1:] if words[0] == "-c" else words[2:4])
-            print(f"{name:32}{min(cpu_seconds(words, folder) for _ in range(options.runs)):6.2f} s")
+            print(f"{name:60}{min(cpu_seconds(words, folder) for _ in range(options.runs)):6.2f} s")
 
 
 if __name__ == "__main__":

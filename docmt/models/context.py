@@ -9,16 +9,16 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from docmt.models.grouping import Grouping
 from docmt.models.layers import EncoderLayer, Gate, MultiHeadAttention, Sublayer
 from docmt.models.layout import Layout
-from docmt.models.ragged import padded_attention
+from docmt.models.planned import PlannedLayout
+from docmt.models.precision import call_layer
 
 
 class SentenceVectors(nn.Module):
     """One vector for each sentence, a weighted sum of its states (Eq. 2–3); no residual, no layer norm.
 
-    It is ragged attention with one head, in which each sentence has the same learned query, W² of Eq. 2.
+    Each sentence has the same learned query, W² of Eq. 2. Sums and exponentials are in float32 or the wider input type.
     """
 
     def __init__(self, width: int) -> None:
@@ -28,14 +28,18 @@ class SentenceVectors(nn.Module):
         nn.init.xavier_uniform_(self.inner.weight)
         nn.init.xavier_uniform_(self.query.data[None])
 
-    def forward(self, hidden_SD: Tensor, grouping: Grouping) -> Tensor:
-        """[S, D] → [C, D]; each group of `grouping` is one query over the words of a sentence."""
+    def forward(self, hidden_SD: Tensor, sentences_S: Tensor, n_sentences: int) -> Tensor:
+        """[S, D] → [C, D]; `sentences_S`, int64, is the sentence of each word."""
         key_SD = torch.tanh(self.inner(hidden_SD))
-        # Eq. 2 does not divide by √D, as attention does.
-        query_D = (self.query * len(self.query) ** 0.5).to(key_SD.dtype)
-        query_CHD = query_D.expand(grouping.n_queries, 1, -1)
-        # The variable-length kernel does not support heads as wide as a layer.
-        return padded_attention(query_CHD, key_SD[:, None], hidden_SD[:, None].to(key_SD.dtype), grouping)[:, 0]
+        dtype = torch.promote_types(key_SD.dtype, torch.float32)
+        scores_S = (key_SD * self.query).sum(1, dtype=dtype)
+        fixed_S = scores_S.detach()  # the softmax is the same whatever is subtracted
+        highest_C = fixed_S.new_zeros(n_sentences).scatter_reduce(0, sentences_S, fixed_S, "amax", include_self=False)
+        weights_S = (scores_S - highest_C[sentences_S]).exp()
+        sums_C = weights_S.new_zeros(n_sentences).index_add(0, sentences_S, weights_S)
+        weighted_SD = weights_S[:, None] * hidden_SD
+        vectors_CD = weighted_SD.new_zeros(n_sentences, weighted_SD.shape[1]).index_add(0, sentences_S, weighted_SD)
+        return (vectors_CD / sums_C[:, None]).to(hidden_SD.dtype)
 
 
 class ContextEncoder(nn.Module):
@@ -58,7 +62,7 @@ class ContextEncoder(nn.Module):
         self.gate = Gate(width, bias=False)
 
     def forward(
-        self, embedded_SD: Tensor, encoded_SD: Tensor, layers: Iterable[EncoderLayer], layout: Layout
+        self, embedded_SD: Tensor, encoded_SD: Tensor, layers: Iterable[EncoderLayer], layout: Layout | PlannedLayout
     ) -> Tensor:
         """What the decoder reads (Eq. 6–7).
 
@@ -72,10 +76,13 @@ class ContextEncoder(nn.Module):
             [S, D], H′.
         """
         hidden_SD = embedded_SD
-        to_words, to_vectors = layout.grouping("vectors", "group"), partial(layout.grouping, "context")
+        sentences_S = layout.sentences(hidden_SD.device)
+        to_vectors = partial(layout.grouping, "context")
+
+        def attend(vectors: nn.Module, hidden_SD: Tensor) -> Tensor:
+            vectors_CD = vectors(hidden_SD, sentences_S, layout.n_sentences)
+            return self.sublayer(hidden_SD, self.attention(hidden_SD, vectors_CD, to_vectors))
+
         for layer, vectors in zip(layers, self.vectors, strict=False):
-            hidden_SD = layer.attend(hidden_SD, partial(layout.grouping, "encoder"))
-            vectors_CD = vectors(hidden_SD, to_words)
-            hidden_SD = self.sublayer(hidden_SD, self.attention(hidden_SD, vectors_CD, to_vectors))
-            hidden_SD = layer.transform(hidden_SD)
+            hidden_SD = call_layer(layer, hidden_SD, partial(layout.grouping, "encoder"), partial(attend, vectors))
         return self.gate(encoded_SD, hidden_SD)

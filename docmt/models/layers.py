@@ -239,16 +239,13 @@ class EncoderLayer(nn.Module):
         self.feed_forward = FeedForward(width, inner_width)
         self.feed_forward_sublayer = Sublayer(width, dropout)
 
-    def forward(self, hidden_SD: Tensor, groupings: Groupings) -> Tensor:
-        """[S, D] → [S, D]."""
-        return self.transform(self.attend(hidden_SD, groupings))
-
-    def attend(self, hidden_SD: Tensor, groupings: Groupings) -> Tensor:
-        """The self-attention sub-layer, [S, D] → [S, D]."""
-        return self.self_sublayer(hidden_SD, self.self_attention(hidden_SD, None, groupings))
-
-    def transform(self, hidden_SD: Tensor) -> Tensor:
-        """The feed-forward sub-layer, [S, D] → [S, D]."""
+    def forward(
+        self, hidden_SD: Tensor, groupings: Groupings, between: Callable[[Tensor], Tensor] | None = None
+    ) -> Tensor:
+        """[S, D] → [S, D]; `between` is another sub-layer, between self-attention and feed-forward."""
+        hidden_SD = self.self_sublayer(hidden_SD, self.self_attention(hidden_SD, None, groupings))
+        if between is not None:
+            hidden_SD = between(hidden_SD)
         return self.feed_forward_sublayer(hidden_SD, self.feed_forward(hidden_SD))
 
 

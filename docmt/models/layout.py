@@ -22,16 +22,15 @@ from docmt.models.tensors import map_leaves
 from docmt.models.trees import BatchTrees
 
 Side = Literal["src", "tgt", "vectors"]
-Slot = Literal["encoder", "decoder", "cross", "vectors", "context"]
+Slot = Literal["encoder", "decoder", "cross", "context"]
 
 SIDES: dict[Slot, tuple[Side, Side]] = {
     "encoder": ("src", "src"),
     "decoder": ("tgt", "tgt"),
     "cross": ("tgt", "src"),
-    "vectors": ("vectors", "src"),
     "context": ("src", "vectors"),
 }
-"""Where the queries and the keys of an attention lie; `vectors` and `context` are those of the context encoder."""
+"""Where the queries and the keys of an attention lie; `context` is that of the context encoder."""
 
 CPU = torch.device("cpu")
 
@@ -68,6 +67,7 @@ class Layout:
         self._groupings: dict[tuple[Slot, str], Grouping] = {}
         self._positions: dict[tuple[Side, Positions], Tensor] = {}
         self._n_positions: dict[tuple[Side, Positions], int] = {}
+        self._sentences: Tensor | None = None
 
     @classmethod
     def of_source(cls, src_lengths_G: np.ndarray, sentences_B: np.ndarray, **options: Any) -> Self:
@@ -128,6 +128,19 @@ class Layout:
             self._n_positions[key] = int(self._stretches(side, within).max(initial=0))
         return self._n_positions[key]
 
+    def sentences(self, device: torch.device) -> Tensor:
+        """int64 [S], the sentence of each source token, from 0 in the batch."""
+        found = self._sentences
+        if found is None or found.device != device:
+            made = torch.from_numpy(np.repeat(np.arange(self.n_sentences), self.src_lengths_G))
+            found = self._sentences = made.to(device)
+        return found
+
+    @property
+    def n_sentences(self) -> int:
+        """G, source sentences of the batch."""
+        return len(self.src_lengths_G)
+
     def _stretches(self, side: Side, within: Positions | None) -> np.ndarray:
         """Tokens of each stretch that positions run through; int64."""
         is_long = (within or self.settings.positions) == "instance"
@@ -135,32 +148,35 @@ class Layout:
 
     def prepare(self, kernel: Kernel) -> None:
         """Compute on the CPU every index tensor that the model of the settings reads with this attention kernel."""
-        context = None if self.context == "none" else self.settings.context
-        if context is not None:
-            self._prepare_positions("src", context.positions)
-            # The variable-length kernel cannot compute sentence vectors, see `SentenceVectors`.
-            self.grouping("vectors", "group").padded_plan(CPU)
-            self._prepare("context", "global", kernel)
-        for side in ("src", "tgt"):
-            self._prepare_positions(side, self.settings.positions)
+        for side, within in self.position_kinds():
+            self.positions(side, CPU, within=within)
+            self.n_positions(side, within=within)
+        if self.reads_context:
+            self.sentences(CPU)
         for slot, part in self.attention_parts():
-            self._prepare(slot, part, kernel)
+            self.grouping(slot, part).plan(kernel, CPU)
+
+    @property
+    def reads_context(self) -> bool:
+        """Whether the model has a context encoder, and it reads this batch."""
+        return self.settings.context is not None and self.context == "document"
+
+    def position_kinds(self) -> set[tuple[Side, Positions]]:
+        """The sides whose positions the model reads, and what they run through."""
+        kinds: set[tuple[Side, Positions]] = {(side, self.settings.positions) for side in ("src", "tgt")}
+        if self.settings.context is not None and self.reads_context:
+            kinds.add(("src", self.settings.context.positions))
+        return kinds
 
     def attention_parts(self) -> list[tuple[Slot, str]]:
-        """Each attention of encoder and decoder with each pattern that one of its layers computes."""
-        return [
+        """Each attention that the model computes with each pattern that one of its layers has."""
+        context: list[tuple[Slot, str]] = [("context", "global")] if self.reads_context else []
+        return context + [
             (slot, part)
             for slot, attention in self.settings.attentions.items()
             for pattern in attention.patterns()
             for part in part_names(pattern)
         ]
-
-    def _prepare_positions(self, side: Side, within: Positions) -> None:
-        self.positions(side, CPU, within=within)
-        self.n_positions(side, within=within)
-
-    def _prepare(self, slot: Slot, pattern: str, kernel: Kernel) -> None:
-        self.grouping(slot, pattern).plan(kernel, CPU)
 
     def map_tensors(self, function: Callable[[Any], Any], *, kind: type = Tensor) -> "Layout":
         """A copy with `function` applied to each index tensor that has been made, as `map_leaves` does."""
@@ -168,6 +184,7 @@ class Layout:
         copy._groupings = map_leaves(self._groupings, function, kind=kind)
         copy._n_positions = self._n_positions
         copy._positions = map_leaves(self._positions, function, kind=kind)
+        copy._sentences = map_leaves(self._sentences, function, kind=kind)
         return copy
 
     def resolve(self, pattern: str) -> str:

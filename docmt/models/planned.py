@@ -12,7 +12,7 @@ from torch import Tensor
 from docmt.models.layout import Layout, Side, Slot
 from docmt.models.plans import PlannedGrouping
 from docmt.models.ragged import find_varlen
-from docmt.models.settings import Context, ModelSettings, Positions
+from docmt.models.settings import Positions
 
 IN_ORDER = ("group", "global")
 """Patterns whose keys are always in the order of the packed rows. Those of others are in some batches, but a graph
@@ -21,32 +21,44 @@ either has an index or not."""
 
 @dataclass(frozen=True)
 class PlannedLayout:
-    """What a model without a context encoder asks of a layout, for the variable-length kernel.
+    """What a model asks of a layout, for the variable-length kernel.
 
     Attributes:
         groupings: by the patterns of the settings, also where they are resolved to others.
-        positions_of: int64 [S] or [N], the position of each token of a side.
+        positions_of: int64 [S] or [N], the position of each token of a side, within an instance or a sentence.
+        sentences_S: int64, the sentence of each source token; None where no context encoder reads it.
+        n_sentences: see `Layout`.
+        default: what positions run through where nothing else is asked for.
         table_TD: float32, the vectors of at least as many positions as there are.
-        context: see `Layout`.
     """
 
     groupings: dict[tuple[Slot, str], PlannedGrouping]
-    positions_of: dict[Side, Tensor]
+    positions_of: dict[tuple[Side, Positions], Tensor]
+    sentences_S: Tensor | None
+    n_sentences: int
+    default: Positions
     table_TD: Tensor
-    context: Context = "none"
-
-    @staticmethod
-    def serves(settings: ModelSettings) -> bool:
-        """Whether a model can be given one. Sentence vectors are computed in buckets, whose number varies."""
-        return settings.context is None
 
     @classmethod
     def of(cls, layout: Layout, table_TD: Tensor) -> "PlannedLayout":
         """The plan of a layout on the device of the table; complete, if the layout has been prepared."""
         device = table_TD.device
+        # In a fixed order: a graph asks for the keys of a dict in their order.
+        kinds = sorted(layout.position_kinds())
         groupings = {slot_part: _plan(layout, *slot_part, device) for slot_part in layout.attention_parts()}
-        sides: tuple[Side, ...] = ("src", "tgt")
-        return cls(groupings, {side: layout.positions(side, device) for side in sides}, table_TD)
+        positions_of = {kind: layout.positions(kind[0], device, within=kind[1]) for kind in kinds}
+        sentences_S = layout.sentences(device) if layout.reads_context else None
+        return cls(groupings, positions_of, sentences_S, layout.n_sentences, layout.settings.positions, table_TD)
+
+    @property
+    def reads_context(self) -> bool:
+        """As `Layout.reads_context`."""
+        return self.sentences_S is not None
+
+    def sentences(self, device: torch.device) -> Tensor:
+        """As `Layout.sentences`, on the device of the plan."""
+        assert self.sentences_S is not None, "only a context encoder asks for them"
+        return self.sentences_S
 
     def grouping(self, slot: Slot, pattern: str) -> PlannedGrouping:
         """As `Layout.grouping`."""
@@ -54,8 +66,7 @@ class PlannedLayout:
 
     def positions(self, side: Side, device: torch.device, *, within: Positions | None = None) -> Tensor:
         """As `Layout.positions`, on the device of the plan."""
-        assert within is None, "only a context encoder asks for others"
-        return self.positions_of[side]
+        return self.positions_of[side, within or self.default]
 
 
 def _plan(layout: Layout, slot: Slot, pattern: str, device: torch.device) -> PlannedGrouping:

@@ -61,9 +61,8 @@ class Transformer(nn.Module):
         for layer in self.encoder:
             hidden_SD = call_layer(layer, hidden_SD, partial(layout.grouping, "encoder"))
         settings = self.settings.context
-        if self.context is None or settings is None or layout.context == "none":
+        if self.context is None or settings is None or not layout.reads_context:
             return hidden_SD
-        assert isinstance(layout, Layout), "a compiler is not given models with a context encoder"
         if settings.positions == "instance":
             embedded_SD = self._embed(src_tokens_S, layout, "src", within="instance")
         return self.context(embedded_SD, hidden_SD, self.encoder_layers, layout)

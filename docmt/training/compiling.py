@@ -28,9 +28,6 @@ def compiled_loss(module: LossModule, kernel: Kernel) -> "CompiledLoss | None":
     """
     if kernel != "varlen":
         return None
-    if not PlannedLayout.serves(module.model.settings):
-        log.info("torch.compile is not used: a model with a context encoder is more than one graph")
-        return None
     if find_spec("triton") is None:
         log.info("torch.compile is not used: triton is not installed")
         return None
@@ -53,7 +50,8 @@ class CompiledLoss:
     def __call__(self, batch: Batch) -> Tensor:
         """The summed loss; float32."""
         tokens, layout = (batch.src_tokens_S, batch.tgt_inputs_N, batch.tgt_labels_N), batch.layout
-        if self.compiled is None or min(map(len, tokens)) < 2:  # a graph for any length is none for 1
+        sizes = [*map(len, tokens), *([layout.n_sentences] if layout.reads_context else [])]
+        if self.compiled is None or min(sizes) < 2:  # a graph for any length is none for 1
             return self.plain(*tokens, layout)
         n_positions = max(layout.n_positions("src"), layout.n_positions("tgt"))
         table_TD = sinusoids(n_positions, self.settings.width, device=tokens[0].device)

@@ -1,10 +1,9 @@
 """What a running training publishes: its history and its progress."""
 
+import csv
 import logging
 from datetime import UTC, datetime
 from pathlib import Path
-
-import pandas as pd
 
 from docmt.errors import UserError
 from docmt.files import atomic_writer, write_json
@@ -16,7 +15,9 @@ log = logging.getLogger(__name__)
 def write_history(path: Path, state: TrainingState, *, checksum: bool = True) -> None:
     """Write the history as CSV, with empty cells for values that were not measured."""
     with atomic_writer(path, checksum=checksum) as file:
-        pd.DataFrame(state.history, columns=state.columns()).to_csv(file, index=False)
+        writer = csv.DictWriter(file, state.columns(), extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(state.history)
 
 
 def write_progress(path: Path, state: TrainingState, *, max_steps: int | None) -> None:

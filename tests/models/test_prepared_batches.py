@@ -95,11 +95,9 @@ def test_variable_length_plans_are_those_of_the_groupings(architecture):
     _, batch = batch_of(architecture)
     batch.prepare("varlen")
     plans = [plan for grouping in batch.layout._groupings.values() for plan in grouping.plans.items()]
-    assert {kernel for kernel, _ in plans} == ({"varlen", "padded"} if architecture == "global_context" else {"varlen"})
+    assert {kernel for kernel, _ in plans} == {"varlen"}
     for grouping in batch.layout._groupings.values():
         plan = grouping.plans.get("varlen")
-        if plan is None:
-            continue
         assert isinstance(plan, VarlenPlan)
         assert torch.equal(plan.query_offsets.diff(), torch.from_numpy(grouping.query_lengths_G).int())
         assert torch.equal(plan.key_offsets.diff(), torch.from_numpy(grouping.key_lengths_G).int())
