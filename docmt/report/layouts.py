@@ -82,14 +82,16 @@ def laid_out_table(scores: pd.DataFrame, name: str, settings: ReportSettings, fa
         title=layout.title,
         caption="In percent; mean and sample deviation over seeds. The best of ours is in bold.",
     )
+    table = replace(table, note=layout.note)
     return _insert_facts(table, [facts.get(system, {}) for system in table.values["system"]], layout.facts)
 
 
 def write_table(prefix: Path, table: Table) -> None:
     """Write a table as `.csv` (full precision), `.md`, `.tex` and `.txt`."""
+    words = [text for text in (table.note, table.caption) if text]
     forms = {
         "csv": table.values.to_csv(index=False),
-        "md": f"{to_markdown(table)}\n\n{escape_markdown(table.caption)}\n",
+        "md": "\n\n".join([to_markdown(table), *map(escape_markdown, words)]) + "\n",
         "tex": to_latex(table),
         "txt": f"{to_text(table)}\n\n{table.caption}\n",
     }

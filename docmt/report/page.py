@@ -1,7 +1,7 @@
 """The report: Markdown, one HTML page, and its tables and figures as files."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import jinja2
@@ -40,6 +40,8 @@ from docmt.report.summary import summarize
 from docmt.report.tables import Table, escape_markdown, to_latex, to_markdown, to_text
 
 TEMPLATES = Path(__file__).parent / "templates"
+MAIN_TABLES = ("results", "contrastive")
+"""The tables that are printed; the last of them has the note of the settings."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class Report:
             to_text(table)
             for section in self.sections
             for table in section.tables
-            if section.key == "tables" or table.key in ("results", "contrastive")
+            if section.key == "tables" or table.key in MAIN_TABLES
         ]
         return "\n\n".join(shown) or "no scores of translations or contrastive test sets"
 
@@ -98,14 +100,17 @@ def build_report(
     histories = read_histories(manifest)
     styles = Styles([*scores["system"], *(history.system for history in histories)], settings)
     laid_out = [laid_out_table(scores, name, settings, facts or {}) for name in settings.tables]
+    translation, contrastive = _add_note(
+        main_table(summary, settings), contrastive_table(summary, settings), note=settings.note
+    )
     sections = [
         _section("tables", "Tables of the study", laid_out),
-        _section("translation", "Translation", [main_table(summary, settings), further_table(summary, settings)]),
+        _section("translation", "Translation", [translation, further_table(summary, settings)]),
         _section(
             "discourse",
             "Discourse",
             [
-                contrastive_table(summary, settings),
+                contrastive,
                 split_table(summary, settings, by="distance"),
                 split_table(summary, settings, by="kind"),
             ],
@@ -123,6 +128,12 @@ def build_report(
         versions=package_versions(scores),
         summary_line=_describe(scores),
     )
+
+
+def _add_note(*tables: Table | None, note: str) -> list[Table | None]:
+    """The tables, of which the last one that there is has the note."""
+    last = max((place for place, table in enumerate(tables) if table is not None), default=None)
+    return [replace(table, note=note) if table and place == last else table for place, table in enumerate(tables)]
 
 
 def _section(key: str, title: str, tables: Sequence[Table | None], pictures: Sequence[Picture] = ()) -> Section:

@@ -57,6 +57,8 @@ class LaidOutTable(Settings):
 
     title: str
     """Heading of the table."""
+    note: str = ""
+    """A sentence under the table that says what to see in it."""
     systems: list[str] = Field(min_length=1)
     """Rows, in order."""
     metrics: list[str] = Field(default=["s-BLEU"], min_length=1)
@@ -91,6 +93,8 @@ class ReportSettings(Settings):
     tables: dict[Annotated[str, AfterValidator(_table_name)], LaidOutTable] = {}
     """Tables laid out as in a paper, by name. They come first in the report; the target of a single one is
     `results/tables/NAME.txt`."""
+    note: str = ""
+    """A sentence under the main tables that says what to see in them."""
     labels: dict[str, str] = {}
     """Display names of systems in tables and pictures, by their name in the config."""
     published: dict[str, Annotated[str, _published("row", "row")]] = {}
