@@ -25,6 +25,7 @@ from docmt.report.discourse import parser_table, relation_table, segmenter_table
 from docmt.report.figures import Picture, Styles, accuracy_bars, distance_lines, training_curves
 from docmt.report.layouts import Facts, laid_out_table
 from docmt.report.manifest import Manifest
+from docmt.report.plots import draw_plot, study_styles
 from docmt.report.results import contrastive_table, further_table, main_table, split_table
 from docmt.report.settings import ReportSettings
 from docmt.report.sources import (
@@ -98,13 +99,15 @@ def build_report(
     manifest = manifest or Manifest(runs={})
     summary = summarize(scores)
     histories = read_histories(manifest)
-    styles = Styles([*scores["system"], *(history.system for history in histories)], settings)
+    styles = study_styles(settings, [*scores["system"], *(history.system for history in histories)])
     laid_out = [laid_out_table(scores, name, settings, facts or {}) for name in settings.tables]
+    drawn = {"scores": scores, "facts": facts or {}, "histories": histories}
+    plots = [draw_plot(name, settings, styles, **drawn) for name in settings.drawn]
     translation, contrastive = _add_note(
         main_table(summary, settings), contrastive_table(summary, settings), note=settings.note
     )
     sections = [
-        _section("tables", "Tables of the study", laid_out),
+        _section("tables", "Tables and figures of the study", laid_out, [plot.picture for plot in plots if plot]),
         _section("translation", "Translation", [translation, further_table(summary, settings)]),
         _section(
             "discourse",
