@@ -41,6 +41,7 @@ wildcard_constraints:
     corpus="[^/]+",
     dataset=plan.names("datasets"),
     system=plan.names("systems"),
+    baseline=plan.names("systems"),
     cutting=plan.names("instances"),
     split=plan.splits(),
     suite="[A-Za-z0-9_-]+",

@@ -20,6 +20,8 @@ def add_commands(parser: CommandParser) -> None:
     _add_settings(table)
     table.add_argument("--name", required=True, help="key of the table in the settings' `tables`")
     _add_score_files(table)
+    summary = "JSON files of `docmt evaluate difference` and `contrast-difference`"
+    table.add_argument("--differences", nargs="+", type=Path, default=[], help=summary)
     table.add_paths(out="path without suffix; .csv, .md, .tex and .txt are written")
 
     figure = parser.add_command("figure", run_figure, "draw one picture of the study, laid out as in a paper")
@@ -58,13 +60,20 @@ def run_gather(options: argparse.Namespace) -> None:
 
 def run_table(options: argparse.Namespace) -> None:
     """Write one table in four forms and print it."""
+    from docmt.report.differences import read_differences
     from docmt.report.gathering import gather_scores
     from docmt.report.layouts import laid_out_table, read_facts, write_table
     from docmt.report.tables import to_text
 
     settings = ReportSettings.from_argument(options.settings, where="report")
     look_up(settings.tables, options.name, where="report.tables", what="table")
-    table = laid_out_table(gather_scores(options.scores), options.name, settings, read_facts(options.facts))
+    table = laid_out_table(
+        gather_scores(options.scores),
+        options.name,
+        settings,
+        read_facts(options.facts),
+        read_differences(options.differences),
+    )
     if table is None:
         raise UserError(
             f"report.tables.{options.name}: the given scores contain none of its systems, tests and metrics"

@@ -184,6 +184,7 @@ def _check_init(config: Config, name: str) -> None:
 
 
 def _check_report(config: Config) -> None:
+    _check_baseline(config, config.report.baseline, where="config.report.baseline")
     for key in ("labels", "published"):
         for system in getattr(config.report, key):
             look_up(config.systems, system, where=f"config.report.{key}", what="system")
@@ -197,6 +198,7 @@ def _check_report(config: Config) -> None:
         look_up(tests, name, where="config.report.datasets", what="dataset or test")
     for name, table in config.report.tables.items():
         where = f"config.report.tables.{name}"
+        _check_baseline(config, table.baseline, where=f"{where}.baseline")
         for system in table.systems:
             if not look_up(config.systems, system, where=f"{where}.systems", what="system").scored:
                 raise UserError(f"{where}.systems: {system!r} is not scored; leave it out")
@@ -206,6 +208,11 @@ def _check_report(config: Config) -> None:
         _check_figure(config, figure, tests, where=f"config.report.figures.{name}")
     for name, figure in config.report.curves.items():
         _check_curves(config, figure, where=f"config.report.curves.{name}")
+
+
+def _check_baseline(config: Config, system: str | None, *, where: str) -> None:
+    if system is not None and not look_up(config.systems, system, where=where, what="system").scored:
+        raise UserError(f"{where}: {system!r} is not scored; name another system")
 
 
 def _check_figure(config: Config, figure: ScoreFigure, tests: dict[str, None], *, where: str) -> None:

@@ -30,6 +30,8 @@ class Manifest(Settings):
     """CSV files of `docmt instances statistics`, by dataset."""
     overlaps: dict[str, PathField] = {}
     """JSON files of `docmt corpora overlap`, by dataset."""
+    differences: list[PathField] = []
+    """JSON files of `docmt evaluate difference` and `contrast-difference`."""
     counts: dict[str, PathField] = {}
     """`counts.json` files, by name."""
     roundtrips: dict[str, PathField] = {}

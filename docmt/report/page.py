@@ -21,6 +21,7 @@ from docmt.report.data import (
     statistics_table,
     training_table,
 )
+from docmt.report.differences import read_differences
 from docmt.report.discourse import parser_table, relation_table, segmenter_table, tree_pictures, tree_table
 from docmt.report.figures import Picture, Styles, accuracy_bars, distance_lines, training_curves
 from docmt.report.layouts import Facts, laid_out_table
@@ -100,11 +101,14 @@ def build_report(
     summary = summarize(scores)
     histories = read_histories(manifest)
     styles = study_styles(settings, [*scores["system"], *(history.system for history in histories)])
-    laid_out = [laid_out_table(scores, name, settings, facts or {}) for name in settings.tables]
+    differences = read_differences(manifest.differences)
+    laid_out = [laid_out_table(scores, name, settings, facts or {}, differences) for name in settings.tables]
     drawn = {"scores": scores, "facts": facts or {}, "histories": histories}
     plots = [draw_plot(name, settings, styles, **drawn) for name in settings.drawn]
     translation, contrastive = _add_note(
-        main_table(summary, settings), contrastive_table(summary, settings), note=settings.note
+        main_table(summary, settings, differences),
+        contrastive_table(summary, settings, differences),
+        note=settings.note,
     )
     sections = [
         _section("tables", "Tables and figures of the study", laid_out, [plot.picture for plot in plots if plot]),

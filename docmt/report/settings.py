@@ -87,6 +87,8 @@ class LaidOutTable(Settings):
     """Columns of each test, in order; `contrastive accuracy` gives one per phenomenon."""
     tests: list[str] | None = None
     """Datasets (`NAME`), or single test sets or suites of them (`NAME/TEST`); null means all."""
+    baseline: str | None = None
+    """System that the others are tested against; null means that of the report."""
     average: bool = False
     """Whether to append the means over all tests."""
     facts: list[FactName] = []
@@ -165,6 +167,9 @@ class ReportSettings(Settings):
     tables: dict[Annotated[str, AfterValidator(_table_name)], LaidOutTable] = {}
     """Tables laid out as in a paper, by name. They come first in the report; the target of a single one is
     `results/tables/NAME.txt`."""
+    baseline: str | None = None
+    """System that all others are tested against on the same dataset; `*` and `**` in the tables mean p < 0.05 and
+    p < 0.01. null tests nothing."""
     figures: dict[Annotated[str, AfterValidator(_figure_name)], ScoreFigure] = {}
     """Pictures of scores laid out as in a paper, by name. They follow the tables; the target of a single one is
     `results/figures/NAME.svg`."""

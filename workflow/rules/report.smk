@@ -35,7 +35,8 @@ use rule gather_system as gather with:
 rule study_table:
     """Make table {wildcards.table} of the study from the scores of its systems alone."""
     input:
-        plan.table.input(),
+        scores=plan.table.input("scores"),
+        differences=plan.table.input("differences"),
     output:
         multiext("results/tables/{table}", ".txt", ".md", ".csv", ".tex"),
     log:
@@ -48,11 +49,12 @@ rule study_table:
     params:
         settings=plan.table.param("settings"),
         facts=plan.table.param("facts"),
+        differences=option("--differences", "differences"),
         fingerprint=plan.table.fingerprint,
         prefix="results/tables/{table}",
     shell:
         "docmt report table --settings {params.settings:q} --facts {params.facts:q} --name {wildcards.table}"
-        " --scores {input} --out {params.prefix} > /dev/null 2> {log}"
+        " --scores {input.scores} {params.differences} --out {params.prefix} > /dev/null 2> {log}"
 
 
 rule study_figure:
@@ -91,6 +93,7 @@ rule render:
         counts=plan.report.input("counts"),
         roundtrips=plan.report.input("roundtrips"),
         trees=plan.report.input("trees"),
+        differences=plan.report.input("differences"),
     output:
         summary="results/report/summary.txt",
         markdown="results/report/report.md",

@@ -28,8 +28,10 @@ class StudyArtifacts(RunArtifacts):
         scores = [
             made for run in self.scored for name, made in self.run_scores(run).items() if _is_shown(row, run, name)
         ]
+        differences = self._differences(row.baseline or self.config.report.baseline, row)
         files = [f"results/tables/{table}.{suffix}" for suffix in ("txt", "md", "csv", "tex")]
-        return Artifact(files, [scores], {"scores": scores}, self._report_params())
+        inputs = {"scores": scores, "differences": differences}
+        return Artifact(files, [scores, *differences], inputs, self._report_params())
 
     @made_by("study_figure", stage="report")
     def figure(self, figure: str) -> Artifact:
@@ -54,10 +56,14 @@ class StudyArtifacts(RunArtifacts):
     def report(self) -> Artifact:
         """Tables, pictures and the page."""
         scores, counts = self.all_scores(), self.counts()
+        differences = {made.file: made for made in self._differences(self.config.report.baseline)}
+        for table in self.config.report.tables.values():
+            differences |= {made.file: made for made in self._differences(table.baseline, table)}
         data, trees = self._data_reports(), self._tree_reports()
         manifest = {
             "runs": _seeds(self.trained),
             "counts": counts,
+            "differences": list(differences),
             "stages": rules_by_stage(StudyArtifacts),
             "benchmarks": "results/benchmarks",
         }
@@ -68,13 +74,27 @@ class StudyArtifacts(RunArtifacts):
             "counts": list(counts.values()),
             **{name: list(group.values()) for name, group in data.items()},
             "trees": [made for group in trees.values() for made in group.values()],
+            "differences": list(differences.values()),
         }
-        parts = [scores, *(inputs[name] for name in (*data, "trees"))]
+        parts = [scores, *inputs["differences"], *(inputs[name] for name in (*data, "trees"))]
         params = {
             **self._report_params(),
             "manifest": json.dumps(manifest, ensure_ascii=False),
         }  # its order is that of the report
         return Artifact(["results/report/report.html"], parts, inputs, params)
+
+    def _differences(self, baseline: str | None, table: LaidOutTable | None = None) -> list[Artifact]:
+        """Paired tests of all systems against a baseline, or of those that a table shows."""
+        if baseline is None:
+            return []
+        pairs = dict.fromkeys((run.dataset, run.system) for run in self.scored)
+        return [
+            made
+            for dataset, system in pairs
+            if system != baseline and (dataset, baseline) in pairs
+            for name, made in self.system_differences(dataset, system, baseline).items()
+            if table is None or _is_shown(table, Run(dataset, system, 0), name)
+        ]
 
     def _data_reports(self) -> dict[str, dict[str, Artifact]]:
         """What the report says of data, by the names of its manifest."""
