@@ -24,6 +24,18 @@ def add_commands(parser: CommandParser) -> None:
     table.add_argument("--differences", nargs="+", type=Path, default=[], help=summary)
     table.add_paths(out="path without suffix; .csv, .md, .tex and .txt are written")
 
+    cases = parser.add_command("cases", run_cases, "choose the sentences of a case study")
+    cases.add_settings("ReportSettings")
+    cases.add_argument("--name", required=True, help="key of the case study in the settings' `cases`")
+    cases.add_paths(prefix="raw text of the test split, as PREFIX.{lang}")
+    cases.add_argument("--src-lang", required=True, help="source language")
+    cases.add_argument("--tgt-lang", required=True, help="target language")
+    cases.add_paths(
+        system="hypotheses of the better system",
+        baseline="hypotheses of the other system",
+        out="path without suffix; .csv, .md, .tex and .txt are written",
+    )
+
     figure = parser.add_command("figure", run_figure, "draw one picture of the study, laid out as in a paper")
     _add_settings(figure)
     figure.add_argument("--name", required=True, help="key of the picture in the settings' `figures` or `curves`")
@@ -80,6 +92,18 @@ def run_table(options: argparse.Namespace) -> None:
         )
     write_table(options.out, table)
     print(to_text(table))
+
+
+def run_cases(options: argparse.Namespace) -> None:
+    """Write one case study in four forms."""
+    from docmt.report.cases import case_table, choose_cases
+    from docmt.report.layouts import write_table
+
+    settings = ReportSettings.from_argument(options.settings, where="report")
+    layout = look_up(settings.cases, options.name, where="report.cases", what="case study")
+    files = {"prefix": options.prefix, "system": options.system, "baseline": options.baseline}
+    values = choose_cases(layout, settings, src_lang=options.src_lang, tgt_lang=options.tgt_lang, **files)
+    write_table(options.out, case_table(options.name, values, settings))
 
 
 def run_figure(options: argparse.Namespace) -> None:

@@ -32,6 +32,8 @@ class Manifest(Settings):
     """JSON files of `docmt corpora overlap`, by dataset."""
     differences: list[PathField] = []
     """JSON files of `docmt evaluate difference` and `contrast-difference`."""
+    cases: dict[str, PathField] = {}
+    """CSV files of `docmt report cases`, by name in the settings."""
     counts: dict[str, PathField] = {}
     """`counts.json` files, by name."""
     roundtrips: dict[str, PathField] = {}

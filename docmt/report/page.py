@@ -9,6 +9,7 @@ import pandas as pd
 
 from docmt import __version__
 from docmt.files import atomic_path, atomic_writer
+from docmt.report.cases import case_table, read_cases
 from docmt.report.costs import JobCost, costs_table, read_costs
 from docmt.report.data import (
     counts_table,
@@ -103,6 +104,7 @@ def build_report(
     styles = study_styles(settings, [*scores["system"], *(history.system for history in histories)])
     differences = read_differences(manifest.differences)
     laid_out = [laid_out_table(scores, name, settings, facts or {}, differences) for name in settings.tables]
+    laid_out += [case_table(name, read_cases(path), settings) for name, path in manifest.cases.items()]
     drawn = {"scores": scores, "facts": facts or {}, "histories": histories}
     plots = [draw_plot(name, settings, styles, **drawn) for name in settings.drawn]
     translation, contrastive = _add_note(

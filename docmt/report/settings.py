@@ -105,6 +105,25 @@ class LaidOutTable(Settings):
         return self
 
 
+class CaseTable(Settings):
+    """Sentences that one system translates better than another: those with the largest difference of chrF."""
+
+    title: str
+    """Heading of the table."""
+    note: str = ""
+    """A sentence under the table that says what to see in it."""
+    system: str
+    """System whose translations are better."""
+    baseline: str
+    """The other system; both must be aligned by sentence. Each is shown with its first seed."""
+    test: str
+    """Test set, as `NAME/TEST`."""
+    count: int = Field(default=3, ge=1)
+    """Number of sentences."""
+    context: int = Field(default=2, ge=0)
+    """Source sentences of the same document to show before each."""
+
+
 class ScoreFigure(Settings):
     """A picture of scores over a fact about systems, with a line per group of systems and a panel per test and metric.
 
@@ -167,6 +186,8 @@ class ReportSettings(Settings):
     tables: dict[Annotated[str, AfterValidator(_table_name)], LaidOutTable] = {}
     """Tables laid out as in a paper, by name. They come first in the report; the target of a single one is
     `results/tables/NAME.txt`."""
+    cases: dict[Annotated[str, AfterValidator(_table_name)], CaseTable] = {}
+    """Case studies by name; the target of a single one is `results/tables/NAME.txt`."""
     baseline: str | None = None
     """System that all others are tested against on the same dataset; `*` and `**` in the tables mean p < 0.05 and
     p < 0.01. null tests nothing."""
@@ -195,8 +216,8 @@ class ReportSettings(Settings):
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:
-        names = [*self.tables, *self.figures, *self.curves]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise ValueError(f"two tables or figures are called {twice!r}; rename one")
+        for one, other in (("figures", "curves"), ("tables", "cases")):
+            twice = next((name for name in getattr(self, one) if name in getattr(self, other)), None)
+            if twice is not None:
+                raise ValueError(f"{one} and {other} both contain {twice!r}; rename one")
         return self

@@ -10,6 +10,7 @@
 #         results/report/report.md, report.html       tables, curves, and how each number was computed
 #         results/report/summary.txt                  the main tables as plain text
 #         results/tables/{table}.txt, .md, .csv, .tex one table of `report.tables` alone
+#         results/tables/{cases}.txt, .md, .csv, .tex one case study of `report.cases` alone
 #         results/figures/{figure}.svg, .png, .csv    one picture of `report.figures` or `report.curves` alone
 #         results/report/tables/, figures/
 
@@ -57,6 +58,32 @@ rule study_table:
         " --scores {input.scores} {params.differences} --out {params.prefix} > /dev/null 2> {log}"
 
 
+rule study_cases:
+    """Choose the sentences of case study {wildcards.cases}."""
+    input:
+        references=plan.case_study.input("references"),
+        system=plan.case_study.input("system"),
+        baseline=plan.case_study.input("baseline"),
+    output:
+        multiext("results/tables/{cases}", ".txt", ".md", ".csv", ".tex"),
+    log:
+        "logs/study_cases/{cases}.log",
+    benchmark:
+        "results/benchmarks/study_cases/{cases}.tsv"
+    localrule: True
+    conda:
+        "../../environment.yml"
+    params:
+        settings=plan.case_study.param("settings"),
+        languages=plan.case_study.param("languages"),
+        text=plan.case_study.param("prefix"),
+        fingerprint=plan.case_study.fingerprint,
+        prefix="results/tables/{cases}",
+    shell:
+        "docmt report cases --settings {params.settings:q} --name {wildcards.cases} --prefix {params.text}"
+        " {params.languages} --system {input.system} --baseline {input.baseline} --out {params.prefix} 2> {log}"
+
+
 rule study_figure:
     """Draw figure {wildcards.figure} of the study from the scores or histories of its systems alone."""
     input:
@@ -94,6 +121,7 @@ rule render:
         roundtrips=plan.report.input("roundtrips"),
         trees=plan.report.input("trees"),
         differences=plan.report.input("differences"),
+        cases=plan.report.input("cases"),
     output:
         summary="results/report/summary.txt",
         markdown="results/report/report.md",

@@ -33,6 +33,28 @@ class StudyArtifacts(RunArtifacts):
         inputs = {"scores": scores, "differences": differences}
         return Artifact(files, [scores, *differences], inputs, self._report_params())
 
+    @made_by("study_cases", stage="report")
+    def case_study(self, cases: str) -> Artifact:
+        """One case study of `report.cases`, from the translations of its two systems."""
+        row = self.config.report.cases[cases]
+        dataset, test = row.test.split("/")
+        split = f"test_{test}"
+        system, baseline = (
+            self.hypotheses(dataset, name, str(self.runs_of(dataset, name)[0].seed), split)
+            for name in (row.system, row.baseline)
+        )
+        references = self.dataset_split(dataset, split)
+        return Artifact(
+            [f"results/tables/{cases}.{suffix}" for suffix in ("txt", "md", "csv", "tex")],
+            [row.model_dump(mode="json"), system, baseline, references],
+            {"references": references, "system": system, "baseline": baseline},
+            {
+                "settings": as_argument(self.config.report.model_dump(mode="json")),
+                "languages": self.language_options(dataset),
+                "prefix": self.prefix(dataset, split),
+            },
+        )
+
     @made_by("study_figure", stage="report")
     def figure(self, figure: str) -> Artifact:
         """One picture of `report.figures` or `report.curves`, from the scores or histories of its systems alone."""
@@ -59,11 +81,13 @@ class StudyArtifacts(RunArtifacts):
         differences = {made.file: made for made in self._differences(self.config.report.baseline)}
         for table in self.config.report.tables.values():
             differences |= {made.file: made for made in self._differences(table.baseline, table)}
+        cases = {name: self.case_study(name).only(".csv") for name in self.config.report.cases}
         data, trees = self._data_reports(), self._tree_reports()
         manifest = {
             "runs": _seeds(self.trained),
             "counts": counts,
             "differences": list(differences),
+            "cases": {name: made.file for name, made in cases.items()},
             "stages": rules_by_stage(StudyArtifacts),
             "benchmarks": "results/benchmarks",
         }
@@ -75,8 +99,9 @@ class StudyArtifacts(RunArtifacts):
             **{name: list(group.values()) for name, group in data.items()},
             "trees": [made for group in trees.values() for made in group.values()],
             "differences": list(differences.values()),
+            "cases": list(cases.values()),
         }
-        parts = [scores, *inputs["differences"], *(inputs[name] for name in (*data, "trees"))]
+        parts = [scores, *inputs["differences"], *inputs["cases"], *(inputs[name] for name in (*data, "trees"))]
         params = {
             **self._report_params(),
             "manifest": json.dumps(manifest, ensure_ascii=False),
