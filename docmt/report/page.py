@@ -113,7 +113,8 @@ def build_report(
         note=settings.note,
     )
     sections = [
-        _section("tables", "Tables and figures of the study", laid_out, [plot.picture for plot in plots if plot]),
+        _section("tables", "Tables of the study", laid_out),
+        _section("figures", "Figures of the study", [], [plot.picture for plot in plots if plot]),
         _section("translation", "Translation", [translation, further_table(summary, settings)]),
         _section(
             "discourse",

@@ -140,12 +140,13 @@ def test_mcnemar_counts_items_that_only_one_gets_right():
     assert binomial_p(5, 5) == 1
 
 
-@pytest.mark.parametrize("n_seeds", [1, 2])
-def test_of_equally_accurate_systems_about_one_in_twenty_differs(n_seeds):
+@pytest.mark.parametrize(("n_seeds", "n_trials"), [(1, 1000), (2, N_TRIALS)])
+def test_of_equally_accurate_systems_about_one_in_twenty_differs(n_seeds, n_trials):
+    """McNemar's exact test finds 4.1 % of such pairs: p can take few values."""
     rng = random.Random(6)
     items = make_items(300)
     found = []
-    for _ in range(N_TRIALS):
+    for _ in range(n_trials):
         pair = [[log_probabilities(rng.random() < 0.6 for _ in items) for _ in range(n_seeds)] for _ in range(2)]
         found.append(compare_accuracies(items, *pair)[0].p)
     assert 0.03 <= (np.array(found) < 0.05).mean() <= 0.07
