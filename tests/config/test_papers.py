@@ -35,6 +35,19 @@ def plan(config):
     return Plan(load_config(read_config_file(ROOT / f"config/examples/{config}.yaml")))
 
 
+def layouts(config, target):
+    """The table, the case study and the picture of that name, at least one: the artifact, its file and its systems."""
+    report, artifacts = plan(config).config.report, plan(config).artifacts
+    if target in report.tables:
+        yield artifacts.table(target), f"results/tables/{target}.txt", set(report.tables[target].systems)
+    if target in report.cases:
+        row = report.cases[target]
+        yield artifacts.case_study(target), f"results/tables/{target}.txt", {row.system, row.baseline}
+    if target in report.drawn:
+        picture = {**report.figures, **report.curves}[target]
+        yield artifacts.figure(target), f"results/figures/{target}.svg", set(picture.systems)
+
+
 def tables(config):
     return plan(config).config.report.tables
 
@@ -57,16 +70,20 @@ def test_an_item_has_targets_or_a_reason(paper, item, configs, targets, remark):
             if target == "report":
                 assert remark, "which part of the report"
                 continue
-            made = plan(config).artifacts.table(target)
-            files, needed = made.files, made.input_files()
-            assert f"results/tables/{target}.txt" in files
-            assert {Path(file).parts[3] for file in needed} == set(tables(config)[target].systems)
+            found = list(layouts(config, target))
+            assert found, target
+            for made, file, systems in found:
+                files, needed = made.files, [name for name in made.input_files() if "/runs/" in name]
+                assert file in files
+                assert {Path(name).parts[3] for name in needed} == systems
             assert item.lower().replace(" ", "_").replace(".", "_") in target
 
 
 def test_every_table_of_the_configs_is_listed():
     listed = {(config, target) for _, _, configs, targets, _ in ROWS for config in configs for target in targets}
     assert {(config, table) for config in CONFIGS for table in tables(config)} <= listed
+    reports = {config: plan(config).config.report for config in CONFIGS}
+    assert {(config, name) for config, report in reports.items() for name in (*report.drawn, *report.cases)} <= listed
     assert {config for config, _ in listed} == set(CONFIGS)
 
 
