@@ -30,7 +30,8 @@ rule evaluate_translation:
         test=plan.scores.param("test"),
         fingerprint=plan.scores.fingerprint,
     shell:
-        "docmt evaluate scores --settings {params.settings:q} --hypotheses {input.hypotheses} --prefix {params.prefix}"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt evaluate scores --settings {params.settings:q} --hypotheses {input.hypotheses} --prefix {params.prefix}"
         " {params.languages} {params.training} --run dataset={wildcards.dataset} system={wildcards.system}"
         " seed={wildcards.seed} test={params.test} fingerprint={params.fingerprint} --out {output} 2> {log}"
 
@@ -52,7 +53,8 @@ rule evaluate_contrast:
     params:
         fingerprint=plan.suite_scores.fingerprint,
     shell:
-        "docmt evaluate contrast --suite {input.suite} --log-probabilities {input.probabilities}"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt evaluate contrast --suite {input.suite} --log-probabilities {input.probabilities}"
         " --run dataset={wildcards.dataset} system={wildcards.system} seed={wildcards.seed} test={wildcards.suite}"
         " fingerprint={params.fingerprint} --out {output} 2> {log}"
 
@@ -72,8 +74,10 @@ rule gather_system:
         "../../environment.yml"
     params:
         fingerprint=plan.system_scores.fingerprint,
+        fingerprints=plan.system_scores.fingerprints("scores"),
     shell:
-        "docmt report gather --scores {input} --out {output} 2> {log}"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt report gather --scores {input} --fingerprints {params.fingerprints} --out {output} 2> {log}"
 
 
 use rule gather_system as gather_dataset with:
@@ -88,3 +92,4 @@ use rule gather_system as gather_dataset with:
     localrule: True
     params:
         fingerprint=plan.dataset_scores.fingerprint,
+        fingerprints=plan.dataset_scores.fingerprints("scores"),

@@ -29,6 +29,7 @@ use rule gather_system as gather with:
     localrule: True
     params:
         fingerprint=plan.all_scores.fingerprint,
+        fingerprints=plan.all_scores.fingerprints("scores"),
 
 
 rule study_table:
@@ -48,10 +49,12 @@ rule study_table:
         settings=plan.table.param("settings"),
         facts=plan.table.param("facts"),
         fingerprint=plan.table.fingerprint,
+        fingerprints=plan.table.fingerprints("scores"),
         prefix="results/tables/{table}",
     shell:
-        "docmt report table --settings {params.settings:q} --facts {params.facts:q} --name {wildcards.table}"
-        " --scores {input} --out {params.prefix} > /dev/null 2> {log}"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt report table --settings {params.settings:q} --facts {params.facts:q} --name {wildcards.table}"
+        " --scores {input} --fingerprints {params.fingerprints} --out {params.prefix} > /dev/null 2> {log}"
 
 
 rule render:
@@ -91,6 +94,8 @@ rule render:
         facts=plan.report.param("facts"),
         manifest=plan.report.param("manifest"),
         fingerprint=plan.report.fingerprint,
+        fingerprints=plan.all_scores.fingerprints("scores"),
     shell:
-        "docmt report render --settings {params.settings:q} --facts {params.facts:q} --scores {input.scores}"
-        " --manifest {params.manifest:q} --out results/report > {output.summary} 2> {log}"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt report render --settings {params.settings:q} --facts {params.facts:q} --scores {input.scores}"
+        " --manifest {params.manifest:q} --fingerprints {params.fingerprints} --out results/report > {output.summary} 2> {log}"

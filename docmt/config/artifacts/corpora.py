@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from docmt.config.artifacts.base import Artifact, Declarations, as_argument, made_by
+from docmt.config.artifacts.base import Artifact, Declarations, OwnFile, as_argument, made_by
 from docmt.config.references import CONTROLLED_LANGUAGES, corpus_kind, corpus_languages, readable_corpus
 from docmt.config.rows import SENTENCES
 from docmt.corpora.catalogue import load_catalogue
@@ -18,7 +18,7 @@ class CorporaArtifacts(Declarations):
         """The mark that all files of a split (or suite) of the catalogue are in its folder."""
         version = re.sub(r"[^A-Za-z0-9_.-]+", "-", load_catalogue()[corpus].corpus.version)
         folder = f"resources/corpora/{corpus}/{version}/{split}"
-        return Artifact([f"{folder}.fetched"], params={"folder": folder})
+        return Artifact([f"{folder}.fetched"], params={"folder": folder}, is_recorded=False)
 
     @made_by("read_corpus", "read_monolingual", stage="corpora")
     def corpus(self, corpus: str, split: str, languages: str) -> Artifact:
@@ -45,10 +45,10 @@ class CorporaArtifacts(Declarations):
         described = row.splits[split]
         parts: list[Any] = [row.languages, row.format.model_dump(mode="json"), described.model_dump(mode="json")]
         if kind == "custom":
-            own_files = list(described.files.values())
-            return Artifact(
-                files, [corpus, parts], {"files": own_files}, {"corpus": as_argument(row.model_dump(mode="json"))}
-            )
+            where = f"config.corpora.custom.{corpus}.splits.{split}.files"
+            own = [OwnFile.at(path, where=f"{where}.{role}") for role, path in described.files.items()]
+            params = {"corpus": as_argument(row.model_dump(mode="json"))}
+            return Artifact(files, [corpus, parts, own], {"files": own}, params)
         entry = load_catalogue()[corpus]
         parts += [entry.corpus.version, [entry.family.files[file].check for file in described.files.values()]]
         fetched = self.fetched(corpus, split)

@@ -3,7 +3,15 @@
 import json
 from functools import cached_property
 
-from docmt.config.artifacts.base import Artifact, as_argument, handed_on, made_by, rules_by_stage
+from docmt.config.artifacts.base import (
+    Artifact,
+    OwnFile,
+    as_argument,
+    handed_on,
+    leading_to,
+    made_by,
+    rules_by_stage,
+)
 from docmt.config.artifacts.runs import RunArtifacts, run_folder
 from docmt.config.facts import system_facts
 from docmt.config.systems import Run, list_runs
@@ -28,7 +36,8 @@ class StudyArtifacts(RunArtifacts):
             made for run in self.scored for name, made in self.run_scores(run).items() if _is_shown(row, run, name)
         ]
         files = [f"results/tables/{table}.{suffix}" for suffix in ("txt", "md", "csv", "tex")]
-        return Artifact(files, [scores], {"scores": scores}, self._report_params())
+        params = self._report_params()
+        return Artifact(files, [scores, *params.values()], {"scores": scores}, params)
 
     @made_by("render", stage="report")
     def report(self) -> Artifact:
@@ -49,7 +58,7 @@ class StudyArtifacts(RunArtifacts):
             **{name: list(group.values()) for name, group in data.items()},
             "trees": [made for group in trees.values() for made in group.values()],
         }
-        parts = [scores, *(inputs[name] for name in (*data, "trees"))]
+        parts = [scores, *(inputs[name] for name in (*data, "trees")), *self._report_params().values()]
         params = {
             **self._report_params(),
             "manifest": json.dumps(manifest, ensure_ascii=False),
@@ -87,6 +96,21 @@ class StudyArtifacts(RunArtifacts):
         """By stage, what it makes for later stages or for the user."""
         models = [self.model(run.dataset, run.system, str(run.seed)).only("model.pt") for run in self.trained]
         return handed_on([self.report(), *models])
+
+    @cached_property
+    def all_made(self) -> list[Artifact]:
+        """Everything that a study may make or read, each file once."""
+        runs = list_runs(self.config)
+        models = [self.model(run.dataset, run.system, str(run.seed)) for run in self.trained]
+        tables = [self.table(name) for name in self.config.report.tables]
+        of_systems = dict.fromkeys((run.dataset, run.system) for run in self.scored)
+        more = [self.dataset_scores(dataset) for dataset in dict.fromkeys(run.dataset for run in runs)]
+        more += [self.system_scores(*names) for names in of_systems]
+        return list(leading_to([self.report(), *models, *tables, *more]))
+
+    def own_files(self) -> list[OwnFile]:
+        """The user's files that the study reads."""
+        return [artifact for artifact in self.all_made if isinstance(artifact, OwnFile)]
 
     @cached_property
     def used_trees(self) -> list[tuple[str, str]]:
