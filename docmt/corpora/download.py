@@ -179,7 +179,7 @@ def _check_status(url: str, response: requests.Response, part: _Part) -> None:
         raise _TemporaryError(f"{url}: HTTP 416, the partial file does not match")
     if status in TEMPORARY_STATUS:
         asked = response.headers.get("Retry-After", "")
-        raise _TemporaryError(f"{url}: HTTP {status}", float(asked) if asked.isdigit() else 0.0)
+        raise _TemporaryError(f"{url}: HTTP {status}", float(asked) if asked.isdecimal() else 0.0)
     if status not in (200, 206):
         raise AddressError(f"{url}: HTTP {status}")
 
@@ -198,7 +198,7 @@ def _validator(response: requests.Response) -> str | None:
 def _store(response: requests.Response, path: Path, start: int) -> None:
     """Write the body from byte `start` on. Data received before a connection breaks are kept."""
     length = response.headers.get("Content-Length", "")
-    total = start + int(length) if length.isdigit() else None
+    total = start + int(length) if length.isdecimal() else None
     with (
         open(path, "r+b" if start else "wb") as file,
         tqdm(desc=path.stem, initial=start, total=total, unit="B", unit_scale=True, disable=None) as bar,

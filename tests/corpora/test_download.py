@@ -371,3 +371,21 @@ def test_fetch_keeps_archives_compressed_that_are_files_themselves(tmp_path):
 def test_fetch_refuses_a_missing_mirror(tmp_path):
     with pytest.raises(UserError, match="no such folder"):
         fetch_corpus(entry({"a.txt": {"obtain": "it"}}), tmp_path, mirror=tmp_path / "no")
+
+
+@pytest.mark.parametrize("as_member", [True, False])
+def test_a_disk_that_is_full_while_unpacking_keeps_the_download(server, small_disk, as_member):
+    """What does not fit is no sign of a corrupt archive: with more room, it is not fetched again."""
+    content = bytes(1_000_000)
+    body = tar_gz({"a": content}) if as_member else gzip.compress(content)
+    url = server.plan("/packed", {"body": body})
+    address = {"url": url, "member": "a"} if as_member else {"url": url}
+    described = entry({"a": {"addresses": [address], "sha256": hashlib.sha256(content).hexdigest()}})
+    out = small_disk(500) / "c"
+    for _ in range(2):
+        with pytest.raises(UserError, match=f"{out}.*No space left on device: free some space"):
+            fetch_corpus(described, out, patience=QUICK)
+    subprocess.run(["mount", "-o", "remount,size=5000k", str(out.parent)], check=True)
+    fetch_corpus(described, out, patience=QUICK)
+    assert (out / "a").read_bytes() == content
+    assert not as_member or len(server.ranges("/packed")) == 1
