@@ -119,7 +119,9 @@ def _fetch_address(
         # The server may send gzip for a name without `.gz`: check the bytes as received, unpack afterwards.
         arrived = archives / f"{_key(address.url)}-{PurePosixPath(target.name)}"
         is_right = (lambda path: _may_hold(path, file)) if address.is_checked else (lambda _: True)
-        download(address.url, arrived, is_right=is_right, patience=patience)
+        # Compressed, a file is hardly ever larger; a kilobyte is room for what gzip adds.
+        most_bytes = max(file.bytes, file.bytes_gz or 0) + 1024 if file.bytes and address.is_checked else None
+        download(address.url, arrived, is_right=is_right, most_bytes=most_bytes, patience=patience)
         place(arrived, target, file, is_checked=address.is_checked)
         arrived.unlink()
         return
