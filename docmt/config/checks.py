@@ -1,6 +1,7 @@
 """Checks across the sections of a config: references, contradictions, cycles. Each error names its keys."""
 
 from docmt.config.discourse_checks import check_discourse, check_trees
+from docmt.config.name_checks import check_job_names, check_languages, check_metrics, check_paths
 from docmt.config.references import check_monolingual, check_reference, check_suite
 from docmt.config.rows import MONOLINGUAL, SENTENCES, DatasetSettings, SystemSettings
 from docmt.config.schema import Config
@@ -14,8 +15,6 @@ from docmt.config.systems import (
     training_settings,
 )
 from docmt.errors import UserError
-from docmt.evaluation.metrics import METRICS, selectable_metrics
-from docmt.text.tokenizer import check_language
 from docmt.training.settings import TaskName
 
 SHARED_SHAPE = ("width", "heads", "feed_forward_width")
@@ -25,7 +24,8 @@ SHARED_SHAPE = ("width", "heads", "feed_forward_width")
 def check_config(config: Config) -> None:
     """Raises UserError when sections contradict each other."""
     _check_seeds(config)
-    _check_paths(config)
+    check_paths(config)
+    check_languages(config)
     for name, dataset in config.datasets.items():
         _check_dataset(config, name, dataset)
     check_discourse(config)
@@ -33,30 +33,14 @@ def check_config(config: Config) -> None:
         _check_system(config, name, system)
     for name in config.systems:
         _check_init(config, name)
+    check_job_names(config)
     runs = list_runs(config)
-    _check_job_names(config)
     if not runs:
         raise UserError("config.systems: no system is trained on any dataset; see systems.*.datasets")
     if not any(config.systems[run.system].scored for run in runs):
         raise UserError("config.systems: no system is scored: remove `scored: false` from one of them")
     _check_report(config)
-
-
-def _check_paths(config: Config) -> None:
-    """Snakemake takes braces in the path of an input for a wildcard, however they are written."""
-    paths = {
-        f"corpora.custom.{name}.splits.{split}.files.{role}": path
-        for name, corpus in config.corpora.custom.items()
-        for split, row in corpus.splits.items()
-        for role, path in row.files.items()
-    } | {
-        f"discourse.trees.{name}.files.{part}": path
-        for name, trees in config.discourse.trees.items()
-        for part, path in trees.files.items()
-    }
-    for key, path in paths.items():
-        if "{" in path or "}" in path:
-            raise UserError(f"config.{key}: {path!r} contains braces, which Snakemake takes for wildcards; rename it")
+    check_metrics(config)
 
 
 def _check_seeds(config: Config) -> None:
@@ -66,33 +50,10 @@ def _check_seeds(config: Config) -> None:
             raise UserError(f"config.{key}: duplicate seed in {seeds}")
 
 
-def _check_job_names(config: Config) -> None:
-    """Logs and benchmarks are named by joining names with `_`: two jobs must not come to share one."""
-    runs = [(run.dataset, run.system) for run in list_runs(config)]
-    parts = [(name, part) for name, dataset in config.datasets.items() for part in dataset.all_parts()]
-    cuttings = [(dataset, cutting, part) for cutting in config.instances for dataset, part in parts]
-    trees = [(dataset, tree, part) for tree in config.discourse.trees for dataset, part in parts]
-    for names in (runs, parts, cuttings, trees):
-        seen: dict[str, tuple[str, ...]] = {}
-        for name in dict.fromkeys(names):
-            joined = "_".join(name)
-            if joined in seen:
-                raise UserError(
-                    f"config: {' + '.join(seen[joined])} and {' + '.join(name)} would share the log {joined}: rename "
-                    "a dataset, a system, or what else they are made of"
-                )
-            seen[joined] = name
-
-
 def _check_dataset(config: Config, name: str, dataset: DatasetSettings) -> None:
     where = f"config.datasets.{name}"
     if dataset.src_lang == dataset.tgt_lang:
         raise UserError(f"{where}: src_lang and tgt_lang are both {dataset.src_lang!r}")
-    for key in ("src_lang", "tgt_lang"):
-        try:
-            check_language(getattr(dataset, key))
-        except UserError as error:
-            raise UserError(f"{where}.{key}: {error}") from None
     pair = (dataset.src_lang, dataset.tgt_lang)
     _check_pretraining(config, dataset, where=where)
     held: dict[str, str] = {}
@@ -234,24 +195,12 @@ def _check_report(config: Config) -> None:
         for name, dataset in config.datasets.items()
         for test in (*dataset.test, *dataset.suite_names())
     }
-    known = {**config.datasets, **tests}
     for name in config.report.datasets:
-        look_up(known, name, where="config.report.datasets", what="dataset or test")
-    for metric in config.report.metrics:
-        look_up(METRICS, metric, where="config.report.metrics", what="metric")
+        look_up({**config.datasets, **tests}, name, where="config.report.datasets", what="dataset or test")
     for name, table in config.report.tables.items():
         where = f"config.report.tables.{name}"
         for system in table.systems:
             if not look_up(config.systems, system, where=f"{where}.systems", what="system").scored:
                 raise UserError(f"{where}.systems: {system!r} is not scored; leave it out")
         for test in table.tests or []:
-            look_up(known, test, where=f"{where}.tests", what="dataset or test")
-        _check_table_metrics(config, table.metrics, where=f"{where}.metrics")
-
-
-def _check_table_metrics(config: Config, metrics: list[str], *, where: str) -> None:
-    """A table of the report shows metrics that docmt computes, and that the study does."""
-    for metric in metrics:
-        look_up(METRICS, metric, where=where, what="metric")
-        if metric in selectable_metrics() and metric not in config.evaluation.metrics:
-            raise UserError(f"{where}: {metric!r} is not computed; name it in evaluation.metrics too, or leave it out")
+            look_up({**config.datasets, **tests}, test, where=f"{where}.tests", what="dataset or test")
