@@ -42,8 +42,6 @@ class Settings(BaseModel):
             values = json.loads(argument)
         except json.JSONDecodeError as error:
             raise UserError(f"{where}: not JSON ({error.msg}): give JSON text or @FILE") from None
-        except (RecursionError, ValueError) as error:
-            raise UserError(f"{where}: cannot be read as JSON ({error})") from None
         return cls.load(values, where=where)
 
 
