@@ -4,14 +4,16 @@ The entries are data: `catalogue/*.yaml`, one file per family of corpora. A corp
 alone identifies the text; it can be read in either direction.
 """
 
+import csv
 import functools
 from importlib import resources
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Any, Literal
 
 import yaml
 from pydantic import Field, field_validator, model_validator
 
+from docmt.corpora.patterns import matching_names
 from docmt.corpora.readers.build import Format
 from docmt.errors import UserError
 from docmt.settings import Settings, nearest
@@ -74,12 +76,33 @@ class SourceFile(Settings):
         return f"git blob {self.git_blob}" if self.git_blob else "no checksum is published"
 
 
+class FileTable(Settings):
+    """Many files of one place, as a table beside the YAML file of their family."""
+
+    table: str
+    """Its name: tab-separated, with the columns `file`, `path`, `sha256`, `sha256_gz`, `bytes` and `bytes_gz`."""
+    url: str
+    """The address of each file, with `{path}`."""
+
+    def rows(self) -> dict[str, dict[str, Any]]:
+        """File name → what SourceFile is made of."""
+        folder = resources.files("docmt.corpora") / "catalogue"
+        lines = (folder / self.table).read_text(encoding="utf-8").splitlines()
+        found = {}
+        for row in csv.DictReader(lines, delimiter="\t"):
+            sizes = {name: int(row.pop(name)) for name in ("bytes", "bytes_gz")}
+            name, path = row.pop("file"), row.pop("path")
+            found[name] = {"addresses": [{"url": self.url.format(path=path)}], **row, **sizes}
+        return found
+
+
 class Split(Settings):
     """One split of a corpus."""
 
     files: dict[str, str]
     """Role → file. The roles are the languages for formats with one file per language, `both` for one file with two
-    languages, and others that the format names (`index`)."""
+    languages, and others that the format names (`index`). A name with `*` stands for all files that it fits (also in
+    folders), for formats that read many."""
     documents: int | None = None
     """Expected number of documents, null if unknown; reading refuses any other number."""
     sentences: int | None = None
@@ -145,10 +168,18 @@ class Family(Settings):
     stated, local tests only; `licensed`: must be bought or applied for."""
     mirror_folder: str
     """The folder of a mirror that holds the files."""
-    files: dict[str, SourceFile]
-    """File name (below the folder) → file."""
+    tables: list[FileTable] = []
+    """Further files, as tables."""
+    files: dict[str, SourceFile] = {}
+    """File name (below the folder) → file; those of the tables are added."""
     corpora: dict[str, Corpus]
     """Name → corpus."""
+
+    @model_validator(mode="after")
+    def _add_tables(self) -> "Family":
+        for table in self.tables:
+            self.files.update({name: SourceFile.model_validate(row) for name, row in table.rows().items()})
+        return self
 
     @model_validator(mode="after")
     def _names_fit(self) -> "Family":
@@ -159,9 +190,13 @@ class Family(Settings):
         for corpus_name, corpus in self.corpora.items():
             for split_name, split in corpus.splits.items():
                 for file in split.files.values():
-                    if file not in self.files:
+                    if not set(matching_names(file, self.files)) & self.files.keys():
                         raise ValueError(f"{corpus_name} {split_name}: file {file!r} is not under `files`")
         return self
+
+    def file_names(self, split: Split) -> list[str]:
+        """The files of a split, each once."""
+        return list(dict.fromkeys(name for role in split.files.values() for name in matching_names(role, self.files)))
 
 
 class Entry(Settings):
@@ -182,12 +217,12 @@ class Entry(Settings):
     def file_names(self, splits: list[str] | None = None) -> list[str]:
         """The files of the given splits (default: all), each once. Raises UserError on an unknown split."""
         chosen = splits or list(self.corpus.splits)
-        names = (name for split in chosen for name in self.corpus.split(split, where=self.where).files.values())
-        return list(dict.fromkeys(names))
+        found = (self.family.file_names(self.corpus.split(split, where=self.where)) for split in chosen)
+        return list(dict.fromkeys(name for names in found for name in names))
 
     def kind(self, split: str) -> Literal["download", "manual"]:
         """`download` when every file of the split has an address, otherwise `manual`."""
-        files = (self.family.files[name] for name in self.corpus.splits[split].files.values())
+        files = (self.family.files[name] for name in self.file_names([split]))
         return "download" if all(file.addresses for file in files) else "manual"
 
 

@@ -32,8 +32,8 @@ class CheckResult:
 
 def check_corpus(entry: Entry, mirror: Path) -> Iterator[CheckResult]:
     """Verify the checksums of each split and read it. Problems are reported as results, not raised."""
-    for name, split in entry.corpus.splits.items():
-        wanted = dict.fromkeys(split.files.values())
+    for name in entry.corpus.splits:
+        wanted = entry.file_names([name])
         sources = {file: source for file in wanted if (source := mirrored(entry, file, mirror))}
         if n_missing := len(wanted) - len(sources):
             yield CheckResult(entry.name, name, "absent", note=f"{n_missing} of {len(wanted)} files are missing")

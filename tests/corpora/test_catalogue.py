@@ -31,7 +31,7 @@ def test_entry_is_consistent(name):
         elif form.reader in READERS:
             assert len(corpus.languages) == 2
             assert set(split.files) in ({"both"}, set(corpus.languages), {*corpus.languages, "index"})
-        for file_name in split.files.values():
+        for file_name in entry.file_names([split_name]):
             file = entry.family.files[file_name]
             assert all(address.url.startswith("https://") for address in file.addresses)
             assert not file_name.endswith(".gz") or file.sha256_gz

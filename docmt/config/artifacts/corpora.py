@@ -1,13 +1,16 @@
 """Artifacts of the corpora stage."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from docmt.config.artifacts.base import Artifact, Declarations, OwnFile, as_argument, made_by
 from docmt.config.references import CONTROLLED_LANGUAGES, corpus_kind, corpus_languages, readable_corpus
 from docmt.config.rows import SENTENCES
 from docmt.corpora.catalogue import load_catalogue
+from docmt.corpora.patterns import matching_files
 
 
 class CorporaArtifacts(Declarations):
@@ -45,12 +48,11 @@ class CorporaArtifacts(Declarations):
         described = row.splits[split]
         parts: list[Any] = [row.languages, row.format.model_dump(mode="json"), described.model_dump(mode="json")]
         if kind == "custom":
-            where = f"config.corpora.custom.{corpus}.splits.{split}.files"
-            own = [OwnFile.at(path, where=f"{where}.{role}") for role, path in described.files.items()]
+            own = _own_files(described.files, where=f"config.corpora.custom.{corpus}.splits.{split}.files")
             params = {"corpus": as_argument(row.model_dump(mode="json"))}
-            return Artifact(files, [corpus, parts, own], {"files": own}, params)
+            return Artifact(files, [corpus, parts, [[file.file, file] for file in own]], {"files": own}, params)
         entry = load_catalogue()[corpus]
-        parts += [entry.corpus.version, [entry.family.files[file].check for file in described.files.values()]]
+        parts += [entry.corpus.version, [entry.family.files[file].check for file in entry.file_names([split])]]
         fetched = self.fetched(corpus, split)
         return Artifact(files, [corpus, parts], {"fetched": fetched}, {"corpus": fetched.params["folder"]})
 
@@ -117,6 +119,12 @@ class CorporaArtifacts(Declarations):
         """`--src-lang … --tgt-lang …` of a dataset."""
         src, tgt = self.config.datasets[dataset].languages
         return f"--src-lang {src} --tgt-lang {tgt}"
+
+
+def _own_files(files: Mapping[str, str], *, where: str) -> list[OwnFile]:
+    """The user's files of a split, with all that a pattern stands for; one that fits none counts as missing."""
+    found = {role: matching_files(Path(name)) or [(name, Path(name))] for role, name in files.items()}
+    return [OwnFile.at(str(file), where=f"{where}.{role}") for role, pairs in found.items() for _, file in pairs]
 
 
 def _with_index(prefix: str, languages: Any) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from docmt.corpora.readers import dialogues, lines, monolingual, pages, segments, verses
+from docmt.corpora.readers import dialogues, lines, monolingual, pages, po_files, segments, verses
 from docmt.corpora.readers.collector import ReaderResult
 from docmt.corpora.readers.monolingual import MONOLINGUAL_READERS
 from docmt.errors import UserError
@@ -46,6 +46,7 @@ Format = Annotated[
     | dialogues.DialogueCsv
     | dialogues.JsonLines
     | pages.PoPages
+    | po_files.PoFiles
     | verses.Verses
     | monolingual.Conllu
     | VoitaSuite
@@ -66,6 +67,7 @@ READERS: dict[str, Callable[..., ReaderResult]] = {
     "dialogue_csv": dialogues.read_dialogue_csv,
     "jsonl": dialogues.read_json_lines,
     "po_pages": pages.read_po_pages,
+    "po_files": po_files.read_po_files,
     "verses": verses.read_verses,
 }
 

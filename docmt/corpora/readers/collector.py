@@ -29,6 +29,7 @@ class ReaderCounts:
         empty_documents: documents left out because the file gives them no sentences.
         joined_sentences: sentences with tabs or line ends inside, each replaced by one space.
         dropped: sentences (or entries) left out, by cause.
+        changed: entries of the file that the reader altered or split, by what it did.
     """
 
     documents: int = 0
@@ -40,10 +41,14 @@ class ReaderCounts:
     empty_documents: int = 0
     joined_sentences: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
+    changed: Counter[str] = field(default_factory=Counter)
 
     def as_dict(self, *, n_sides: int) -> dict[str, Any]:
         """Plain values for a JSON file; those that make sense for one side or for two."""
         values = dataclasses.asdict(self) | {"dropped": dict(self.dropped)}
+        del values["changed"]
+        if self.changed:
+            values["changed"] = dict(self.changed)
         if n_sides == 1:
             del values["empty_source"], values["empty_target"]
             values["empty_sentences"] = values.pop("empty_both")
@@ -104,6 +109,11 @@ class Collector:
         """Count what is left out."""
         if n:
             self.counts.dropped[cause] += n
+
+    def change(self, what: str, is_changed: bool = True) -> None:
+        """Count what is altered or split."""
+        if is_changed:
+            self.counts.changed[what] += 1
 
     def result(self, *, if_empty: str) -> ReaderResult:
         """Return the documents and counts. Raises UserError with the message `if_empty` when there are no documents."""

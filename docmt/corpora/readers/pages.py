@@ -29,11 +29,11 @@ def read_po_pages(files: Mapping[str, Path], *, form: PoPages, languages: Sequen
     UserError when the file is not a PO file.
     """
     path = pick(files, "both", form.reader)
-    catalogue = _catalogue(path)
+    catalogue = parse_po(read_text(path), where=str(path))
     collector = Collector()
     pages: dict[str, list[tuple[int, int, str, str]]] = defaultdict(list)
     for order, entry in enumerate(catalogue):
-        cause = _why_not(entry)
+        cause = why_not(entry)
         if cause:
             collector.drop(cause)
             continue
@@ -44,23 +44,23 @@ def read_po_pages(files: Mapping[str, Path], *, form: PoPages, languages: Sequen
     return collector.result(if_empty=f"{path}: contains no translated messages with a reference")
 
 
-def _catalogue(path: Path) -> list[polib.POEntry]:
-    """The messages of a PO file.
+def parse_po(text: str, *, where: str) -> list[polib.POEntry]:
+    """The messages of the text of a PO file. Raises UserError, which names the file, when it is none.
 
-    They go through a temporary file, because polib would split text in memory at U+2028 and NEL, which belong to the
-    message.
+    It goes through a temporary file, because polib would split text in memory at U+2028 and NEL, which belong to
+    messages.
     """
     with tempfile.NamedTemporaryFile(suffix=".po") as file:
-        file.write(read_text(path).encode("utf-8"))
+        file.write(text.encode("utf-8"))
         file.flush()
         try:
             return list(polib.pofile(file.name, encoding="utf-8"))
         except (OSError, ValueError) as error:
             reason = str(error).replace(file.name, "").strip()
-            raise UserError(f"{path}: is not a PO file ({reason})") from None
+            raise UserError(f"{where}: is not a PO file ({reason})") from None
 
 
-def _why_not(entry: polib.POEntry) -> str | None:
+def why_not(entry: polib.POEntry) -> str | None:
     """Why a message is left out, or None."""
     if entry.obsolete:
         return "obsolete message"

@@ -1,0 +1,29 @@
+"""Patterns of file names: one role of a split can name many files."""
+
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePath
+
+
+def is_pattern(name: str | PurePath) -> bool:
+    """Whether a name stands for many files."""
+    return "*" in str(name)
+
+
+def matching_names(pattern: str, names: Iterable[str]) -> list[str]:
+    """The names that a pattern stands for, sorted (`*` also stands for `/`); a plain name stands for itself."""
+    return sorted(name for name in names if fnmatchcase(name, pattern)) if is_pattern(pattern) else [pattern]
+
+
+def matching_files(path: Path) -> list[tuple[str, Path]]:
+    """The files that a pattern stands for, sorted, with their names below its last folder without `*`.
+
+    A plain path stands for itself, whether there is such a file or not.
+    """
+    if not is_pattern(path):
+        return [(path.name, path)]
+    n_plain = next(n for n, part in enumerate(path.parts) if is_pattern(part))
+    folder = Path(*path.parts[:n_plain])
+    pattern = "/".join(path.parts[n_plain:])
+    names = (file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
+    return [(name, folder / name) for name in matching_names(pattern, names)]

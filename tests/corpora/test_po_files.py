@@ -1,0 +1,219 @@
+"""Many PO files: which messages are read, what is removed from them, and how they are split."""
+
+import gzip
+import io
+import tarfile
+
+import pytest
+
+from docmt.corpora.catalogue import Family, FileTable, find_corpus
+from docmt.corpora.patterns import matching_files, matching_names
+from docmt.corpora.readers.build import read
+from docmt.corpora.readers.po_files import PoFiles
+from docmt.errors import UserError
+
+HEADER = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=utf-8\\n"\n\n'
+
+
+def po(*messages):
+    """A PO file of (place, source, target[, comment])."""
+    parts = []
+    for place, src, tgt, *comment in messages:
+        escaped = [text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") for text in (src, tgt)]
+        parts.append("".join(f"#. {line}\n" for line in comment))
+        parts[-1] += f'#: {place}\nmsgid "{escaped[0]}"\nmsgstr "{escaped[1]}"\n'
+    return HEADER + "\n".join(parts)
+
+
+@pytest.fixture
+def read_po(tmp_path):
+    """Read files (name → content) with settings; returns documents by id and counts."""
+
+    def run(files, *, pattern="*.po", languages=("en", "de"), **settings):
+        for name, content in files.items():
+            path = tmp_path / "po" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content, encoding="utf-8")
+        form = PoFiles(reader="po_files", **settings)
+        documents, counts = read({"both": tmp_path / "po" / pattern}, form=form, languages=languages)
+        return {document.id: list(zip(document.src, document.tgt, strict=True)) for document in documents}, counts
+
+    return run
+
+
+def test_pages_of_one_name_in_two_files_are_two_documents(read_po):
+    found, counts = read_po(
+        {
+            "b/x.po": po(("p.xhp", "One", "Eins"), ("q.xhp", "Two", "Zwei")),
+            "a.po": po(("p.xhp:9", "Last", "Letztes"), ("p.xhp:2", "First", "Erstes")),
+        }
+    )
+    assert list(found) == ["a/p.xhp", "b/x/p.xhp", "b/x/q.xhp"]
+    assert found["a/p.xhp"] == [("First", "Erstes"), ("Last", "Letztes")]
+    assert (counts.documents, counts.sentences) == (3, 4)
+
+
+def test_without_line_numbers_the_order_is_that_of_the_file(read_po):
+    found, _ = read_po({"a.po": po(("p", "Z", "z"), ("p", "A", "a"))})
+    assert found["a/p"] == [("Z", "z"), ("A", "a")]
+
+
+def test_what_is_left_out_is_counted_where_it_occurs(read_po):
+    content = po(("p:1 q:2", "Same", "Same"), ("p:2", "Text", "Wort"), ("p:3", "<idx>a; b</idx>", "<idx>c</idx>"))
+    content += '\n#: p:4\nmsgid "Untranslated"\nmsgstr ""\n\n#: p:5 p:6\n#, fuzzy\nmsgid "Unsure"\nmsgstr "Unsicher"\n'
+    content += '\n#: p:7\nmsgid ">>> 1\\n1\\n"\nmsgstr "<<< 1\\n1\\n"\n\n#: p:8\nmsgid "<br/>"\nmsgstr "<br/>"\n'
+    found, counts = read_po({"a.po": content}, identical="drop", listings="drop", except_tags=["idx"], tags="remove")
+    assert found == {"a/p": [("Text", "Wort")]}
+    assert counts.dropped == {
+        "identical sides": 2,
+        "<idx>": 1,
+        "untranslated message": 1,
+        "fuzzy message": 2,
+        "program listing": 1,
+        "tags without text": 1,
+    }
+    assert counts.empty_documents == 1, "page q"
+
+
+def test_by_default_nothing_that_is_translated_is_left_out_or_altered(read_po):
+    pairs = [("<b>Same</b>", "<b>Same</b>"), ("~File. Two.", "~Datei. Zwei."), ("<idx>a</idx>", "<idx>b</idx>")]
+    found, counts = read_po({"a.po": po(*(("p", *pair) for pair in pairs))})
+    assert found["a/p"] == pairs
+    assert not counts.dropped
+    assert "changed" not in counts.as_dict(n_sides=2)
+
+
+def test_tags_accelerators_and_hints_are_removed(read_po):
+    content = po(
+        ("p", 'Choose <item type="menuitem">~File - a < b</item>.', "Wählen Sie <emph>~Datei - a < b</emph>."),
+        ("p", "about ~ 5 and 2~3", "etwa ~ 5 und 2~3"),
+        ("p", "female^cured", "geheilt"),
+    )
+    found, counts = read_po({"a.po": content}, tags="remove", accelerator="~", hint_mark="^")
+    assert found["a/p"] == [
+        ("Choose File - a < b.", "Wählen Sie Datei - a < b."),
+        ("about ~ 5 and 23", "etwa ~ 5 und 23"),
+        ("cured", "geheilt"),
+    ]
+    assert counts.changed == {"inline tags removed": 1, "accelerator removed": 2, "hint removed": 1}
+
+
+def test_a_message_is_split_where_both_sides_agree(read_po):
+    long = "A much longer sentence than the other one, with many words in it that say nothing at all."
+    content = po(
+        ("p", "He came. Did Mr. Smith see him?", "Er kam. Sah ihn Herr Smith?"),
+        ("p", "One. Two. Three.", "Eins, zwei, drei."),
+        ("p", f"{long} Yes.", f"Ja. {long}"),
+        ("p", "First line\nSecond line", "Erste Zeile\nZweite Zeile"),
+        ("p", "Single", "Einzeln"),
+    )
+    found, counts = read_po({"a.po": content}, units="sentences")
+    assert found["a/p"] == [
+        ("He came.", "Er kam."),
+        ("Did Mr. Smith see him?", "Sah ihn Herr Smith?"),
+        ("One. Two. Three.", "Eins, zwei, drei."),
+        (f"{long} Yes.", f"Ja. {long}"),
+        ("First line", "Erste Zeile"),
+        ("Second line", "Zweite Zeile"),
+        ("Single", "Einzeln"),
+    ]
+    assert counts.changed == {"message split into sentences": 2, "message of several sentences not split": 2}
+
+
+def test_chinese_is_split_at_its_own_marks(read_po):
+    found, _ = read_po(
+        {"a.po": po(("p", "It works. Does it?", "它有效。是吗？"))}, languages=("en", "zh"), units="sentences"
+    )
+    assert found["a/p"] == [("It works.", "它有效。"), ("Does it?", "是吗？")]
+
+
+def test_speakers_come_before_the_first_sentence(read_po):
+    content = po(
+        ("p:1", "Hail. Who are you?", "Heil. Wer seid Ihr?", "[message]: speaker=Konrad"),
+        ("p:2 p:3", "Hm.", "Hm!", "[message]: speaker=Konrad"),
+        ("p:4", "Night falls.", "Es wird Nacht.", "[part]"),
+    )
+    found, _ = read_po({"a.po": content}, speakers=True, units="sentences")
+    assert [src for src, _ in found["a/p"]] == [
+        "Konrad: Hail.",
+        "Who are you?",
+        "Hm.",
+        "Hm.",
+        "Night falls.",
+    ], "a comment that does not fit the places names nobody"
+
+
+def test_splits_share_pages_out(read_po):
+    files = {"one.po": po(("p", "A", "a"), ("q", "B", "b")), "two.po": po(("p", "C", "c"))}
+    test, counts = read_po(files, pages=["one/p"])
+    train, _ = read_po(files, except_pages=["one/p"])
+    assert (list(test), list(train)) == (["one/p"], ["one/q", "two/p"])
+    assert counts.dropped == {"in pages of other splits": 2}
+
+
+def test_an_archive_is_read_like_a_folder(tmp_path):
+    path = tmp_path / "docs.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        for name, content in (
+            ("top/b/x.po", po(("../../b/x.rst:1", "B", "b"))),
+            ("top/a.po", po(("p", "A", "a"))),
+            ("top/c.txt", "no"),
+        ):
+            member = tarfile.TarInfo(name)
+            member.size = len(content.encode())
+            archive.addfile(member, io.BytesIO(content.encode()))
+    documents, _ = read({"both": path}, form=PoFiles(reader="po_files"), languages=["en", "de"])
+    assert [document.id for document in documents] == ["a/p", "b/x.rst"], "a page relative to its file"
+
+
+@pytest.mark.parametrize(
+    ("files", "pattern", "message"),
+    [
+        ({"a.po": po(("p", "A", "a"))}, "*.pot", "no file has such a name"),
+        ({"a.po": "no message"}, "*.po", "is not a PO file"),
+        ({"a.po": HEADER}, "*.po", "contains no translated messages"),
+    ],
+)
+def test_bad_po_files_are_refused(read_po, files, pattern, message):
+    with pytest.raises(UserError, match=message):
+        read_po(files, pattern=pattern)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b"\x1f\x8b nothing", "cannot be read"), (gzip.compress(b"nothing"), "not a tar of PO files")],
+)
+def test_a_broken_archive_is_refused(tmp_path, content, message):
+    path = tmp_path / "docs.tar.gz"
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=message):
+        read({"both": path}, form=PoFiles(reader="po_files"), languages=["en", "de"])
+
+
+def test_patterns_stand_for_files_in_folders(tmp_path):
+    names = ["a/de.po", "a/ru.po", "b/c/de.po", "de.po"]
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert matching_names("*/de.po", names) == ["a/de.po", "b/c/de.po"]
+    assert matching_names("de.po", names) == ["de.po"]
+    assert [name for name, _ in matching_files(tmp_path / "*/de.po")] == ["a/de.po", "b/c/de.po"]
+    assert matching_files(tmp_path / "none") == [("none", tmp_path / "none")]
+
+
+@pytest.mark.parametrize("name", ["libreoffice-help", "wesnoth"])
+def test_a_table_describes_every_file(name):
+    rows = FileTable(table=f"{name}.tsv", url="https://example.org/{path}").rows()
+    entry = find_corpus(f"{name}-ende")
+    assert rows.keys() == entry.family.files.keys()
+    assert all(file.sha256 and file.sha256_gz and file.bytes_gz for file in entry.family.files.values())
+    assert all(file.addresses[0].url.endswith(".po") for file in entry.family.files.values())
+    (role,) = set(entry.corpus.splits["train"].files.values())
+    assert len(entry.file_names(["train"])) == len(matching_names(role, rows)) > 20
+
+
+def test_a_pattern_without_files_is_refused():
+    family = find_corpus("wesnoth-ende").family.model_dump(mode="json")
+    family["corpora"]["wesnoth-ende"]["splits"]["dev"]["files"] = {"both": "*/fr.po"}
+    with pytest.raises(UserError, match=r"\*/fr\.po"):
+        Family.load(family, where="catalogue")
