@@ -2,14 +2,19 @@
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
 from docmt.config import own_files
 from docmt.config.artifacts.base import Artifact, OwnFile, leading_to
+from docmt.config.artifacts.report import StudyArtifacts
+from docmt.config.loading import load_config, merge, read_config_file
 from docmt.config.own_files import content_digest
 from docmt.errors import UserError
 from docmt.files import sha256_file
+
+SMOKE = Path(__file__).parents[2] / "config/examples/smoke.yaml"
 
 
 @pytest.fixture
@@ -72,3 +77,34 @@ def test_own_files_are_found_also_where_they_are_the_artifact():
     trees = Artifact(own.files, [own], {"own": own}, is_recorded=False, stage="discourse")
     final = Artifact(["b"], [trees], {"trees": [trees]}, stage="instances")
     assert [type(made) for made in leading_to([final, final])] == [Artifact, Artifact, OwnFile]
+
+
+def test_a_pattern_counts_by_the_files_that_it_fits(folder):
+    (folder / "po").mkdir()
+
+    def made():
+        content_digest.cache_clear()
+        row = {
+            "languages": ["en", "de"],
+            "format": {"reader": "po_files"},
+            "splits": {"all": {"files": {"both": "po/*.po"}}},
+        }
+        changes = {
+            "corpora": {"custom": {"help": row}},
+            "datasets": {"controlled": {"train": ["controlled/train", "help/all"]}},
+        }
+        return StudyArtifacts(load_config(merge(read_config_file(SMOKE), changes)))
+
+    def fingerprint():
+        return made().dataset_split("controlled", "train").fingerprint
+
+    (missing,) = made().own_files()
+    with pytest.raises(UserError, match=r"config\.corpora\.custom\.help\.splits\.all\.files\.both: po/\*\.po: no such"):
+        missing.check()
+    (folder / "po/a.po").write_text("a")
+    first = fingerprint()
+    assert fingerprint() == first
+    (folder / "po/a.po").rename(folder / "po/b.po")
+    second = fingerprint()
+    (folder / "po/c.po").write_text("c")
+    assert len({first, second, fingerprint()}) == 3
