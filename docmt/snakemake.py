@@ -73,10 +73,12 @@ def remake_outdated(workflow: "SnakemakeWorkflow", compare: Callable[[], tuple[l
 
     class RecordReadingWorkflow(type(workflow)):
         def _build_dag(self) -> None:
+            persistence, dag = self.persistence, self.dag
+            assert persistence is not None and dag is not None
             if self.is_main_process and RerunTrigger.PARAMS in self.rerun_triggers:
                 outdated, unrecorded = compare()
-                unknown = [file for file in unrecorded if self.persistence._read_record(file) is None]
-                self.dag.forcefiles.update(outdated, unknown)
+                unknown = [file for file in unrecorded if persistence._read_record(file) is None]
+                dag.forcefiles.update(outdated, unknown)
                 if unknown:
                     logger.warning(
                         f"Neither docmt nor Snakemake recorded what {len(unknown)} file(s) were made from, such as "

@@ -27,8 +27,9 @@ def read_scores_table(path: Path) -> pd.DataFrame:
 
 def refuse_other_studies(scores: pd.DataFrame, expected: Sequence[str]) -> None:
     """Check the long table as `check_fingerprints` does."""
-    runs = scores[["dataset", "system", "seed", "test", "fingerprint"]].drop_duplicates()
-    check_fingerprints(runs.to_dict("records"), expected)
+    names = ("dataset", "system", "seed", "test", "fingerprint")
+    runs = dict.fromkeys(zip(*(scores[name] for name in names), strict=True))
+    check_fingerprints([dict(zip(names, run, strict=True)) for run in runs], expected)
 
 
 def read_table(path: Path, *, needed: Sequence[str], words: Sequence[str] = ()) -> pd.DataFrame:
