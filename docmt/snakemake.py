@@ -74,7 +74,8 @@ def remake_outdated(workflow: "SnakemakeWorkflow", compare: Callable[[], tuple[l
     class RecordReadingWorkflow(type(workflow)):
         def _build_dag(self) -> None:
             persistence, dag = self.persistence, self.dag
-            assert persistence is not None and dag is not None
+            assert persistence is not None
+            assert dag is not None
             if self.is_main_process and RerunTrigger.PARAMS in self.rerun_triggers:
                 outdated, unrecorded = compare()
                 unknown = [file for file in unrecorded if persistence._read_record(file) is None]

@@ -109,4 +109,4 @@ def test_log_probabilities_of_another_suite_are_refused(model, tmp_path, capsys)
     run = ["dataset=d", "system=s", "seed=1", "test=t"]
     options = ["--suite", str(path), "--log-probabilities", str(scores), "--run", *run, "--out", str(tmp_path / "r")]
     assert main(["evaluate", "contrast", *options]) == 2
-    assert f"{scores}: computed on another {path}: compute it again" in capsys.readouterr().err
+    assert f"{scores}: computed on another content of {path}: compute it again" in capsys.readouterr().err

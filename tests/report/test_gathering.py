@@ -107,7 +107,7 @@ def test_scores_of_another_study_are_refused(tmp_path):
     for check, scores in ((check_fingerprints, rows), (refuse_other_studies, table)):
         check(scores, [])
         check(scores, ["f01", "f00", "f02"])
-        with pytest.raises(UserError, match="scores of dataset d, system s, seed 2, test t: made with other.* is f01"):
+        with pytest.raises(UserError, match=r"scores of dataset d, system s, seed 2, test t: made with other.* is f01"):
             check(scores, ["f00"])
     unknown = gather_scores([write(tmp_path / "3.json", ROW)])
     with pytest.raises(UserError, match="seed 1"):
