@@ -12,6 +12,7 @@ from docmt.snakemake import (
     cores_per_gpu,
     ignore_code_changes,
     keep_asking_squeue,
+    remake_outdated,
     spread_training,
 )
 
@@ -31,6 +32,9 @@ try:
     plan = Plan.load(config, files=workflow.configfiles)
 except UserError as error:
     raise WorkflowError(str(error)) from None
+
+# What results were made from is read from docmt's records beside them, whatever Snakemake knows of them.
+remake_outdated(workflow, plan.compare_records)
 
 
 # Rules with `localrule: True` run where Snakemake runs: they download, or take seconds. Rules state memory and minutes

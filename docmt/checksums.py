@@ -3,6 +3,10 @@
 The record of `DIR/NAME` is `DIR/.checksums/NAME.sha256`, in the format of `sha256sum`: after `cd DIR`,
 `sha256sum -c .checksums/*` checks a whole folder. A file without a record is not checked: it is a user's own, or was
 written by an older docmt. A record without a file is what Snakemake leaves of a temporary file.
+
+A command that a rule of the workflow runs finds the fingerprint of what it makes in `DOCMT_FINGERPRINT`, and adds it to
+the records as a comment (`# fingerprint 0123456789ab`), which `sha256sum` skips. The results of a study thus tell by
+themselves what they were made from, wherever they are copied.
 """
 
 import contextlib
@@ -15,6 +19,8 @@ from pathlib import Path
 from docmt.errors import UserError
 
 FOLDER = ".checksums"
+FINGERPRINT_VARIABLE = "DOCMT_FINGERPRINT"
+FINGERPRINT_MARK = "# fingerprint "
 
 
 def record_of(path: Path) -> Path:
@@ -36,6 +42,8 @@ def place(temporary: Path, path: Path) -> None:
     new_record = temporary.with_name(record.name)
     with open(new_record, "w", encoding="utf-8", newline="\n") as file:
         file.write(f"{digest}  {path.name}\n")
+        if fingerprint := os.environ.get(FINGERPRINT_VARIABLE):
+            file.write(f"{FINGERPRINT_MARK}{fingerprint}\n")
         file.flush()
         os.fsync(file.fileno())
     record.unlink(missing_ok=True)
@@ -46,6 +54,18 @@ def place(temporary: Path, path: Path) -> None:
 def forget(path: Path) -> None:
     """Remove the record of a file, if there is one."""
     record_of(path).unlink(missing_ok=True)
+
+
+def recorded_fingerprint(path: Path) -> str | None:
+    """The fingerprint in the record of a file, or in those of the files in a folder; None if there is none."""
+    record = record_of(path)
+    records = sorted((path / FOLDER).glob("*.sha256")) if not record.exists() and path.is_dir() else [record]
+    for record in records:
+        with contextlib.suppress(OSError):
+            for line in record.read_text(encoding="ascii", errors="replace").splitlines():
+                if line.startswith(FINGERPRINT_MARK):
+                    return line.removeprefix(FINGERPRINT_MARK)
+    return None
 
 
 @contextlib.contextmanager

@@ -127,7 +127,7 @@ def atomic_path(path: Path, *, checksum: bool = True) -> Iterator[Path]:
     """
     path = Path(path)
     with (
-        _explained_full_disk(path),
+        explained_full_disk(path),
         _parent_of(path),
         tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder,
     ):
@@ -179,7 +179,7 @@ def _write_probe(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def _explained_full_disk(path: Path) -> Iterator[None]:
+def explained_full_disk(path: Path) -> Iterator[None]:
     """Turn the OSError of a full disk or quota into a UserError."""
     try:
         yield
@@ -220,6 +220,8 @@ def read_json(path: Path) -> Any:
         return json.loads(read_text(path))
     except json.JSONDecodeError as error:
         raise UserError(f"{path}: line {error.lineno} is not JSON ({error.msg})") from None
+    except (RecursionError, ValueError) as error:  # thousands of brackets; a number of thousands of digits
+        raise UserError(f"{path}: cannot be read as JSON ({error})") from None
 
 
 def write_json(path: Path, value: Any, *, checksum: bool = True) -> None:
@@ -241,6 +243,8 @@ def iterate_jsonl(path: Path) -> Iterator[Any]:
             yield json.loads(line)
         except json.JSONDecodeError as error:
             raise UserError(f"{path}: line {number} is not JSON ({error.msg})") from None
+        except (RecursionError, ValueError) as error:
+            raise UserError(f"{path}: line {number} cannot be read as JSON ({error})") from None
 
 
 def write_jsonl(path: Path, values: Iterable[Any]) -> None:

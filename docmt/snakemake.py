@@ -10,7 +10,7 @@ import binascii
 import json
 import platform
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,6 +54,41 @@ def ignore_code_changes(workflow: "SnakemakeWorkflow") -> None:
             return triggers - {RerunTrigger.CODE} if triggers == RerunTrigger.all() else triggers
 
     workflow.__class__ = CodeIgnoringWorkflow
+
+
+def remake_outdated(workflow: "SnakemakeWorkflow", compare: Callable[[], tuple[list[str], list[str]]]) -> None:
+    """Make Snakemake rerun the jobs whose results are of other settings or data by docmt's own records.
+
+    Snakemake compares settings with its records in `.snakemake`. They are absent in a copy of the results, they know
+    nothing of results that were replaced, and `--touch` overwrites them. Called from a Snakefile; nothing is forced
+    under `--rerun-triggers` without `params`.
+
+    Args:
+        workflow: of the Snakefile.
+        compare: gives the existing files that were recorded with another fingerprint, and those recorded without any,
+            which are made again only if Snakemake has no record of them either.
+    """
+    from snakemake.logging import logger
+    from snakemake.settings.enums import RerunTrigger
+
+    class RecordReadingWorkflow(type(workflow)):
+        def _build_dag(self) -> None:
+            persistence, dag = self.persistence, self.dag
+            assert persistence is not None
+            assert dag is not None
+            if self.is_main_process and RerunTrigger.PARAMS in self.rerun_triggers:
+                outdated, unrecorded = compare()
+                unknown = [file for file in unrecorded if persistence._read_record(file) is None]
+                dag.forcefiles.update(outdated, unknown)
+                if unknown:
+                    logger.warning(
+                        f"Neither docmt nor Snakemake recorded what {len(unknown)} file(s) were made from, such as "
+                        f"{unknown[0]}: they are made again where they are needed. If this folder is a copy, copy "
+                        ".checksums and .snakemake with it."
+                    )
+            super()._build_dag()
+
+    workflow.__class__ = RecordReadingWorkflow
 
 
 def keep_asking_squeue() -> None:

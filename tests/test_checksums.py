@@ -154,6 +154,22 @@ def test_sha256sum_reads_the_records(tmp_path):
     assert done.stdout == "train.de: OK\ntrain.en: OK\n"
 
 
+def test_records_hold_the_fingerprint_of_a_job_beside_the_checksum(tmp_path, monkeypatch):
+    write_lines(tmp_path / "own.en", WORDS)
+    monkeypatch.setenv("DOCMT_FINGERPRINT", "0123456789ab")
+    write_lines(tmp_path / "train.en", WORDS)
+    with atomic_path(tmp_path / "instances") as folder:
+        folder.mkdir()
+        write_json(folder / "manifest.json", {"n": 1})
+    for name, expected in {"own.en": None, "train.en": "0123456789ab", "instances": "0123456789ab", "no": None}.items():
+        assert checksums.recorded_fingerprint(tmp_path / name) == expected, name
+    assert read_lines(tmp_path / "train.en") == WORDS
+    done = subprocess.run(
+        "sha256sum -c .checksums/*", shell=True, cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert (done.stdout, done.stderr) == ("own.en: OK\ntrain.en: OK\n", "")
+
+
 def test_a_folder_holds_records_of_its_files_only(tmp_path):
     with atomic_path(tmp_path / "instances") as folder:
         folder.mkdir()

@@ -7,7 +7,7 @@ from docmt.cli.options import CommandParser
 from docmt.corpora.contrastive import read_suite
 from docmt.decoding.settings import DecodingSettings
 from docmt.errors import UserError
-from docmt.files import write_json, write_jsonl
+from docmt.files import sha256_file, write_json, write_jsonl
 from docmt.provenance import describe, write_job_facts
 
 
@@ -71,8 +71,12 @@ def run_translate(options: argparse.Namespace) -> None:
     from docmt.models.model_file import load_model
 
     settings = DecodingSettings.from_argument(options.settings, where="decoding")
-    translator = Translator(load_model(options.model), settings, device=device, batch_tokens=options.batch_tokens)
-    write_jsonl(options.out, translator.translate_instances(load_instances(options.instances)))
+    trained, instances = load_model(options.model), load_instances(options.instances)
+    of_model, of_instances = trained.provenance.get("vocabulary"), instances.manifest.get("vocabulary_sha256")
+    if None not in (of_model, of_instances) and of_model != of_instances:
+        raise UserError(f"{options.instances}: built with another vocabulary than that of {options.model}")
+    translator = Translator(trained, settings, device=device, batch_tokens=options.batch_tokens)
+    write_jsonl(options.out, translator.translate_instances(instances))
     write_job_facts(options.out, device=device, n_devices=1)
 
 
@@ -87,5 +91,6 @@ def run_contrast(options: argparse.Namespace) -> None:
     trained = load_model(options.model)
     trees = read_discourse(options.discourse) if options.discourse else None
     items = score_suite(read_suite(options.suite), TargetScorer(trained, settings, device=device), trees)
-    provenance = describe(settings=settings.model_dump(), model=trained.provenance, device=device, n_devices=1)
+    facts = {"suite": sha256_file(options.suite), "model": trained.provenance}
+    provenance = describe(settings=settings.model_dump(), device=device, n_devices=1, **facts)
     write_json(options.out, {"items": items, "provenance": provenance})

@@ -15,7 +15,7 @@ from docmt.evaluation.hypotheses import read_hypotheses, read_reference
 from docmt.evaluation.metrics import TranslatedTest, metrics_table, score_translations
 from docmt.evaluation.rows import ScoreRow, parse_run, write_scores
 from docmt.evaluation.settings import EvaluationSettings
-from docmt.files import atomic_writer, read_text, write_json
+from docmt.files import atomic_writer, read_text, sha256_file, write_json
 
 if TYPE_CHECKING:  # numpy is imported by the commands that need it
     from docmt.evaluation.paired import PairedDifference
@@ -139,6 +139,10 @@ def run_contrast(options: argparse.Namespace) -> None:
     run = parse_run(options.run_keys)
     items = read_suite(options.suite)
     scores, origin = read_log_probabilities(options.log_probabilities)
+    if origin.get("suite") not in (None, sha256_file(options.suite)):
+        raise UserError(
+            f"{options.log_probabilities}: computed on another content of {options.suite}: compute it again"
+        )
     rows = score_contrast(items, scores)
     inputs = {"reference": options.suite, "log_probabilities": options.log_probabilities}
     write_scores(options.out, rows, run=run, settings={}, inputs=inputs, log_probabilities=origin)

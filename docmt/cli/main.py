@@ -1,6 +1,7 @@
 """The `docmt` command."""
 
 import argparse
+import contextlib
 import gc
 import importlib
 import os
@@ -45,6 +46,12 @@ def build_parser(group: str | None = None) -> argparse.ArgumentParser:
     return parser
 
 
+def _describe(error: OSError) -> str:
+    """What the system refused: a folder that is read-only, a full disk, too many open files."""
+    subject = error.filename or "output"
+    return f"{subject}: {error.strerror or error} (docmt --verbose COMMAND … shows where in the code)"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command. Returns the exit code: 0, or 2 for an error that the user can fix."""
     gc.set_threshold(COLLECT_EVERY)
@@ -55,13 +62,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = build_parser(group).parse_args(arguments)
     set_up_logging(verbose=options.verbose)
     try:
-        return options.run(options) or 0
+        code = options.run(options) or 0
+        sys.stdout.flush()  # Python itself would report a full disk only after the exit code is decided
+        return code
     except UserError as error:
         print(f"docmt: error: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
+    except OSError as error:
+        if options.verbose:
+            raise
+        print(f"docmt: error: {_describe(error)}", file=sys.stderr)
+        with contextlib.suppress(OSError):
+            sys.stdout.close()  # what cannot be written is not tried again
+        return 2
     except KeyboardInterrupt:
         print("docmt: interrupted", file=sys.stderr)
         return 128 + signal.SIGINT

@@ -15,6 +15,7 @@ def add_commands(parser: CommandParser) -> None:
     gather = parser.add_command("gather", run_gather, "gather score files into one long table")
     _add_score_files(gather)
     gather.add_paths(out="CSV file to write")
+    _add_fingerprints(gather)
 
     table = parser.add_command("table", run_table, "make one table of the study, laid out as in a paper")
     _add_settings(table)
@@ -23,6 +24,7 @@ def add_commands(parser: CommandParser) -> None:
     summary = "JSON files of `docmt evaluate difference` and `contrast-difference`"
     table.add_argument("--differences", nargs="+", type=Path, default=[], help=summary)
     table.add_paths(out="path without suffix; .csv, .md, .tex and .txt are written")
+    _add_fingerprints(table)
 
     cases = parser.add_command("cases", run_cases, "choose the sentences of a case study")
     cases.add_settings("ReportSettings")
@@ -50,11 +52,17 @@ def add_commands(parser: CommandParser) -> None:
         "--manifest", default='{"runs": {}}', help="other files to read (docs/report.md): JSON or @FILE"
     )
     render.add_paths(out="folder to write into")
+    _add_fingerprints(render)
 
 
 def _add_score_files(command: CommandParser, *, required: bool = True) -> None:
     summary = "JSON files of `docmt evaluate`"
     command.add_argument("--scores", nargs="+", type=Path, required=required, default=[], help=summary)
+
+
+def _add_fingerprints(command: CommandParser) -> None:
+    summary = "fingerprints of the study's scores: any other is refused"
+    command.add_argument("--fingerprints", nargs="+", default=[], metavar="HEX", help=summary)
 
 
 def _add_settings(command: CommandParser) -> None:
@@ -65,26 +73,26 @@ def _add_settings(command: CommandParser) -> None:
 
 def run_gather(options: argparse.Namespace) -> None:
     """Write the long table."""
-    from docmt.report.score_files import gather_rows, write_scores_table
+    from docmt.report.score_files import check_fingerprints, gather_rows, write_scores_table
 
-    write_scores_table(options.out, gather_rows(options.scores))
+    rows = gather_rows(options.scores)
+    check_fingerprints(rows, options.fingerprints)
+    write_scores_table(options.out, rows)
 
 
 def run_table(options: argparse.Namespace) -> None:
     """Write one table in four forms and print it."""
     from docmt.report.differences import read_differences
-    from docmt.report.gathering import gather_scores
+    from docmt.report.gathering import gather_scores, refuse_other_studies
     from docmt.report.layouts import laid_out_table, read_facts, write_table
     from docmt.report.tables import to_text
 
     settings = ReportSettings.from_argument(options.settings, where="report")
     look_up(settings.tables, options.name, where="report.tables", what="table")
+    scores = gather_scores(options.scores)
+    refuse_other_studies(scores, options.fingerprints)
     table = laid_out_table(
-        gather_scores(options.scores),
-        options.name,
-        settings,
-        read_facts(options.facts),
-        read_differences(options.differences),
+        scores, options.name, settings, read_facts(options.facts), read_differences(options.differences)
     )
     if table is None:
         raise UserError(
@@ -131,12 +139,14 @@ def run_figure(options: argparse.Namespace) -> None:
 
 def run_render(options: argparse.Namespace) -> None:
     """Write the report and print its main tables."""
-    from docmt.report.gathering import read_scores_table
+    from docmt.report.gathering import read_scores_table, refuse_other_studies
     from docmt.report.layouts import read_facts
     from docmt.report.page import build_report, write_report
 
+    scores = read_scores_table(options.scores)
+    refuse_other_studies(scores, options.fingerprints)
     report = build_report(
-        read_scores_table(options.scores),
+        scores,
         ReportSettings.from_argument(options.settings, where="report"),
         facts=read_facts(options.facts),
         manifest=Manifest.from_argument(options.manifest, where="manifest"),

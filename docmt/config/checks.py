@@ -2,6 +2,7 @@
 
 from docmt.config.discourse_checks import check_discourse, check_trees
 from docmt.config.facts import system_facts
+from docmt.config.name_checks import check_job_names, check_languages, check_metrics, check_paths
 from docmt.config.references import check_monolingual, check_reference, check_suite
 from docmt.config.rows import MONOLINGUAL, SENTENCES, DatasetSettings, SystemSettings
 from docmt.config.schema import Config
@@ -25,6 +26,8 @@ SHARED_SHAPE = ("width", "heads", "feed_forward_width")
 def check_config(config: Config) -> None:
     """Raises UserError when sections contradict each other."""
     _check_seeds(config)
+    check_paths(config)
+    check_languages(config)
     for name, dataset in config.datasets.items():
         _check_dataset(config, name, dataset)
     check_discourse(config)
@@ -32,12 +35,14 @@ def check_config(config: Config) -> None:
         _check_system(config, name, system)
     for name in config.systems:
         _check_init(config, name)
+    check_job_names(config)
     runs = list_runs(config)
     if not runs:
         raise UserError("config.systems: no system is trained on any dataset; see systems.*.datasets")
     if not any(config.systems[run.system].scored for run in runs):
         raise UserError("config.systems: no system is scored: remove `scored: false` from one of them")
     _check_report(config)
+    check_metrics(config)
 
 
 def _check_seeds(config: Config) -> None:

@@ -1,5 +1,6 @@
 """Reading configuration files and merging them, strictly."""
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,21 @@ from docmt.config.systems import merge
 from docmt.errors import UserError
 from docmt.files import read_text
 
+CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+"""Characters that no text of a config needs: they break SVG and LaTeX files, and move the cursor of terminals."""
+MOST_KEYS = 10_000
+"""Most keys of one mapping: a few lines of `<<: [*a, *a]` can ask for billions."""
+
 
 class _StrictLoader(yaml.SafeLoader):
     """YAML in which a duplicate key is an error, not a silent overwrite."""
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        super().flatten_mapping(node)
+        if len(node.value) > MOST_KEYS:
+            raise yaml.constructor.ConstructorError(
+                None, None, f"more than {MOST_KEYS:,} keys in one mapping", node.start_mark
+            )
 
 
 def _construct_mapping(loader: _StrictLoader, node: yaml.MappingNode) -> dict[Any, Any]:
@@ -50,6 +63,8 @@ def read_config_file(path: Path) -> dict[str, Any]:
         raise UserError(f"{path}: line {line}: {error.problem}") from None
     except yaml.YAMLError as error:
         raise UserError(f"{path}: not YAML ({error})") from None
+    except (RecursionError, ValueError) as error:  # thousands of brackets; a number of thousands of digits
+        raise UserError(f"{path}: cannot be read as YAML ({error})") from None
     if values is None:
         return {}
     if not isinstance(values, dict):
@@ -60,8 +75,22 @@ def read_config_file(path: Path) -> dict[str, Any]:
 def load_config(values: dict[str, Any]) -> Config:
     """Validate the values of a whole configuration. Raises UserError that names the first bad key."""
     config = Config.load(values, where="config")
+    _check_characters(config.model_dump(mode="json"), "config")
     check_config(config)
     return config
+
+
+def _check_characters(values: Any, where: str) -> None:
+    """Raises UserError when a name or text contains a control character."""
+    if isinstance(values, dict):
+        for key, value in values.items():
+            _check_characters(key, f"{where}, a key")
+            _check_characters(value, f"{where}.{key}")
+    elif isinstance(values, list):
+        for number, value in enumerate(values):
+            _check_characters(value, f"{where}.{number}")
+    elif isinstance(values, str) and (found := CONTROL.search(values)):
+        raise UserError(f"{where}: contains the control character U+{ord(found[0]):04X}; remove it")
 
 
 def load_config_files(paths: Iterable[Path]) -> Config:

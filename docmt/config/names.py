@@ -3,7 +3,7 @@
 import re
 from typing import Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from docmt.settings import NAME, check_name
 
@@ -32,3 +32,4 @@ Name = Annotated[str, AfterValidator(check_name)]
 DatasetName = Annotated[str, AfterValidator(_dataset_name)]
 SplitReference = Annotated[str, AfterValidator(_split_reference)]
 Language = Annotated[str, AfterValidator(_language)]
+Seed = Annotated[int, Field(ge=0, lt=10**9)]

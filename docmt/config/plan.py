@@ -5,11 +5,13 @@
 """
 
 import inspect
+import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from docmt.checksums import recorded_fingerprint
 from docmt.config.artifacts.base import Artifact
 from docmt.config.artifacts.discourse import TREEBANK_SPLIT
 from docmt.config.artifacts.report import StudyArtifacts
@@ -50,6 +52,12 @@ class Rule:
         """The fingerprint of the artifact."""
         return self._at(wildcards).fingerprint
 
+    def fingerprints(self, name: str) -> Callable[[Any], list[str]]:
+        """The fingerprints of what `input` names."""
+        return lambda wildcards: [
+            source.fingerprint for source in self._at(wildcards).sources(name) if isinstance(source, Artifact)
+        ]
+
     def _at(self, wildcards: Any) -> Artifact:
         values = dict(wildcards.items())
         values.setdefault("languages", "-".join(values[key] for key in ("src", "tgt", "lang") if key in values))
@@ -67,11 +75,15 @@ class Plan:
     def load(cls, values: Mapping[str, Any], *, files: Iterable[Path]) -> "Plan":
         """The plan of a merged configuration.
 
-        `files` are read again, for what merging hides (duplicate keys). Raises UserError.
+        `files` are read again, for what merging hides (duplicate keys). Raises UserError; also when a file of the
+        user's is missing, since Snakemake does not run a job whose input is missing if its output exists.
         """
         for file in files:
             read_config_file(file)
-        return cls(load_config(dict(values)))
+        plan = cls(load_config(dict(values)))
+        for own in plan.artifacts.own_files():
+            own.check()
+        return plan
 
     def __getattr__(self, name: str) -> Rule:
         declare = getattr(self.__dict__.get("artifacts"), name, None)
@@ -82,6 +94,20 @@ class Plan:
     def targets(self) -> dict[str, list[str]]:
         """By stage, the files that it makes for later stages or for the user."""
         return self.artifacts.targets
+
+    def compare_records(self) -> tuple[list[str], list[str]]:
+        """The existing files whose recorded fingerprint is not that of the plan, and those without any."""
+        outdated, unrecorded = [], []
+        for artifact in self.artifacts.all_made:
+            for file in artifact.files if artifact.is_recorded else ():
+                if not os.path.exists(file):
+                    continue
+                recorded = recorded_fingerprint(Path(file))
+                if recorded is None:
+                    unrecorded.append(file)
+                elif recorded != artifact.fingerprint:
+                    outdated.append(file)
+        return outdated, unrecorded
 
     def mirror(self, wildcards: Any, output: Any) -> str:
         """`--mirror DIR`, or nothing. As it asks for `output`, Snakemake does not fetch again for another mirror."""

@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from docmt.config.names import Language, Name, SplitReference
+from docmt.config.names import Language, Name, Seed, SplitReference
 from docmt.corpora.catalogue import ReadableCorpus
 from docmt.corpora.controlled.settings import ControlledSettings
 from docmt.settings import Settings
@@ -112,7 +112,7 @@ class SystemSettings(Settings):
     """Keys of the training settings, overriding those of the recipe."""
     init: str | None = None
     """System whose model of the same dataset and seed provides the initial parameters; null starts from scratch."""
-    seeds: list[int] | None = Field(default=None, min_length=1)
+    seeds: list[Seed] | None = Field(default=None, min_length=1)
     """Seeds of this system; null means the study's `seeds`."""
     decoding: dict[str, Any] = {}
     """Keys of section `decoding` to override for this system."""

@@ -28,14 +28,19 @@ def is_same(path: Path, file: SourceFile) -> bool:
 
 
 def unpack(path: Path, target: Path) -> bool:
-    """Decompress a gzip file to `target`; a plain file is copied. Returns False when the gzip file is corrupt."""
+    """Decompress a gzip file to `target`; a plain file is copied. Returns False when the gzip file is corrupt.
+
+    Raises OSError when the system refuses to read or to write.
+    """
     with open(path, "rb") as raw, open(target, "wb") as out:
         is_gzip = raw.read(2) == GZIP_MAGIC
         raw.seek(0)
         try:
             with gzip.open(raw) if is_gzip else contextlib.nullcontext(raw) as content:
                 shutil.copyfileobj(content, out)
-        except (EOFError, OSError, zlib.error):
+        except (EOFError, OSError, zlib.error) as error:
+            if getattr(error, "errno", None) is not None:
+                raise  # the system refused: a full disk says nothing of the file
             return False
     return True
 

@@ -50,18 +50,24 @@ class Patience:
 
 
 def download(
-    url: str, target: Path, *, is_right: Callable[[Path], bool] = lambda _: True, patience: Patience | None = None
+    url: str,
+    target: Path,
+    *,
+    is_right: Callable[[Path], bool] = lambda _: True,
+    most_bytes: int | None = None,
+    patience: Patience | None = None,
 ) -> None:
     """Fetch `url` to `target`.
 
     Partial data stay in `target.part`, and the address and the server's validator in `target.part.json`, so that the
     next attempt, or the next call, requests only the rest. `is_right` checks the complete file. A resumed file that
-    fails is fetched once more from its start, because its first part may have been wrong.
+    fails is fetched once more from its start, because its first part may have been wrong. A file that becomes larger
+    than `most_bytes` is given up: a server must not fill the disk.
 
     Raises AddressError when the address does not serve the file.
     """
     patience = patience or Patience()
-    part = _Part(target)
+    part = _Part(target, most_bytes)
     for is_last in (False, True):
         was_resumed = _fetch(url, part, patience)
         if is_right(part.path):
@@ -78,8 +84,9 @@ def download(
 class _Part:
     """The partial data of a file, `NAME.part`, and `NAME.part.json` with the address and the server's validator."""
 
-    def __init__(self, target: Path) -> None:
+    def __init__(self, target: Path, most_bytes: int | None) -> None:
         self.target = target
+        self.most_bytes = most_bytes
         self.path = target.with_name(target.name + ".part")
         self.facts_path = target.with_name(target.name + ".part.json")
 
@@ -164,7 +171,7 @@ def _fetch_once(url: str, part: _Part, patience: Patience) -> bool:
             if not is_rest:
                 start = 0
                 part.start(url, _validator(response))
-            _store(response, part.path, start)
+            _store(response, part, start)
     except BROKEN_CONNECTION as error:
         raise _TemporaryError(f"{url}: the connection broke ({type(error).__name__})") from None
     except requests.RequestException as error:
@@ -174,12 +181,14 @@ def _fetch_once(url: str, part: _Part, patience: Patience) -> bool:
 
 def _check_status(url: str, response: requests.Response, part: _Part) -> None:
     status = response.status_code
+    if url.startswith("https:") and not response.url.startswith("https:"):
+        raise AddressError(f"{url}: leads to {response.url}, which is not encrypted")
     if status == 416:
         part.clear()
         raise _TemporaryError(f"{url}: HTTP 416, the partial file does not match")
     if status in TEMPORARY_STATUS:
         asked = response.headers.get("Retry-After", "")
-        raise _TemporaryError(f"{url}: HTTP {status}", float(asked) if asked.isdigit() else 0.0)
+        raise _TemporaryError(f"{url}: HTTP {status}", float(asked) if asked.isdecimal() else 0.0)
     if status not in (200, 206):
         raise AddressError(f"{url}: HTTP {status}")
 
@@ -195,18 +204,21 @@ def _validator(response: requests.Response) -> str | None:
     return etag if etag and not etag.startswith("W/") else response.headers.get("Last-Modified")
 
 
-def _store(response: requests.Response, path: Path, start: int) -> None:
+def _store(response: requests.Response, part: _Part, start: int) -> None:
     """Write the body from byte `start` on. Data received before a connection breaks are kept."""
     length = response.headers.get("Content-Length", "")
-    total = start + int(length) if length.isdigit() else None
+    total = start + int(length) if length.isdecimal() else None
     with (
-        open(path, "r+b" if start else "wb") as file,
-        tqdm(desc=path.stem, initial=start, total=total, unit="B", unit_scale=True, disable=None) as bar,
+        open(part.path, "r+b" if start else "wb") as file,
+        tqdm(desc=part.path.stem, initial=start, total=total, unit="B", unit_scale=True, disable=None) as bar,
     ):
         file.seek(start)
         for chunk in response.iter_content(CHUNK_BYTES):
             file.write(chunk)
             bar.update(len(chunk))
+            if part.most_bytes is not None and file.tell() > part.most_bytes:
+                part.clear()
+                raise AddressError(f"{response.url}: serves more than the {part.most_bytes:,} bytes of the file")
         file.truncate()
         file.flush()
         os.fsync(file.fileno())

@@ -13,7 +13,7 @@ from docmt.corpora.catalogue import Address, Entry, SourceFile
 from docmt.corpora.checksums import is_same, unpack
 from docmt.corpora.download import AddressError, Patience, download
 from docmt.errors import UserError
-from docmt.files import atomic_path, read_json, write_json
+from docmt.files import atomic_path, explained_full_disk, read_json, write_json
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +37,13 @@ def fetch_corpus(
     out = Path(out)
     if mirror is not None and not Path(mirror).is_dir():
         raise UserError(f"mirror {mirror}: no such folder")
+    with explained_full_disk(out):
+        return _fetch_files(entry, out, splits=splits, mirror=mirror, patience=patience)
+
+
+def _fetch_files(
+    entry: Entry, out: Path, *, splits: list[str] | None, mirror: Path | None, patience: Patience | None
+) -> dict[str, str]:
     record_path = out / RECORD
     record: dict[str, str] = read_json(record_path) if record_path.exists() else {}
     for name in entry.file_names(splits):
@@ -112,7 +119,9 @@ def _fetch_address(
         # The server may send gzip for a name without `.gz`: check the bytes as received, unpack afterwards.
         arrived = archives / f"{_key(address.url)}-{PurePosixPath(target.name)}"
         is_right = (lambda path: _may_hold(path, file)) if address.is_checked else (lambda _: True)
-        download(address.url, arrived, is_right=is_right, patience=patience)
+        # Compressed, a file is hardly ever larger; a kilobyte is room for what gzip adds.
+        most_bytes = max(file.bytes, file.bytes_gz or 0) + 1024 if file.bytes and address.is_checked else None
+        download(address.url, arrived, is_right=is_right, most_bytes=most_bytes, patience=patience)
         place(arrived, target, file, is_checked=address.is_checked)
         arrived.unlink()
         return
@@ -156,6 +165,8 @@ def _extract(archive: Path, name: str, *, target: Path, url: str) -> None:
                         shutil.copyfileobj(stream, file)
                     return
     except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, zlib.error) as error:
+        if getattr(error, "errno", None) is not None:
+            raise  # the system refused: a full disk says nothing of the archive
         # The next file, or the next call, must not use a corrupt archive.
         archive.unlink(missing_ok=True)
         raise AddressError(f"{url}: the archive is corrupt ({error})") from None

@@ -14,6 +14,7 @@ from docmt.evaluation.metrics import TranslatedTest
 from docmt.evaluation.rows import ScoreRow
 from docmt.evaluation.settings import EvaluationSettings
 from docmt.logs import progress
+from docmt.text.chinese import chinese_words
 
 
 @dataclass(frozen=True)
@@ -80,9 +81,7 @@ def build_bleu(settings: EvaluationSettings, tgt_lang: str) -> BLEU:
 def word_tokenizer(settings: EvaluationSettings, tgt_lang: str) -> Callable[[str], str]:
     """A function from a sentence to its words, separated by spaces."""
     if _word_tokenizer_name(settings, tgt_lang) == "jieba":
-        import jieba
-
-        return lambda text: " ".join(word for word in jieba.cut(text) if word.strip())
+        return lambda text: " ".join(word for word in chinese_words(text) if word.strip())
     from sacremoses import MosesTokenizer
 
     tokenizer = MosesTokenizer(lang=tgt_lang)

@@ -116,8 +116,11 @@ def load_model(path: Path) -> TrainedModel:
     model = Transformer(settings, len(vocabulary))
     try:
         model.load_state_dict(content["weights"])
-    except RuntimeError as error:
+    except (RuntimeError, TypeError, AttributeError) as error:  # other shapes; no tensors
         reason = " ".join(str(error).split())[:200]
         raise UserError(f"{path}: weights and settings do not match ({reason}): train it again") from None
+    broken = next((name for name, value in model.named_parameters() if not torch.isfinite(value).all()), None)
+    if broken is not None:
+        raise UserError(f"{path}: {broken} contains values that are no numbers: train it again")
     pipeline = TextPipeline.from_dict(content["pipeline"])
     return TrainedModel(model.eval(), vocabulary, pipeline, content["segmentation"], content["provenance"])

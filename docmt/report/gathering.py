@@ -8,7 +8,7 @@ import pandas as pd
 
 from docmt.checksums import open_verified
 from docmt.errors import UserError
-from docmt.report.score_files import COLUMNS, NEEDED, TYPES, gather_rows
+from docmt.report.score_files import COLUMNS, NEEDED, TYPES, check_fingerprints, gather_rows
 
 
 def gather_scores(paths: Sequence[Path]) -> pd.DataFrame:
@@ -28,6 +28,13 @@ def read_scores_table(path: Path) -> pd.DataFrame:
         return scores.reindex(columns=COLUMNS).astype(TYPES)
     except (TypeError, ValueError) as error:
         raise UserError(f"{path}: a column of numbers contains something else ({error})") from None
+
+
+def refuse_other_studies(scores: pd.DataFrame, expected: Sequence[str]) -> None:
+    """Check the long table as `check_fingerprints` does."""
+    names = ("dataset", "system", "seed", "test", "fingerprint")
+    runs = dict.fromkeys(zip(*(scores[name] for name in names), strict=True))
+    check_fingerprints([dict(zip(names, run, strict=True)) for run in runs], expected)
 
 
 def read_table(path: Path, *, needed: Sequence[str], words: Sequence[str] = ()) -> pd.DataFrame:

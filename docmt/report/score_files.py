@@ -2,7 +2,7 @@
 
 import csv
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +74,23 @@ def _read_rows(path: Path) -> list[dict[str, Any]]:
         if missing:
             raise UserError(f"{path}: score {number} has no key {missing!r}")
     return [row | facts for row in content["scores"]]
+
+
+def check_fingerprints(rows: Iterable[Mapping[str, Any]], expected: Sequence[str]) -> None:
+    """Raises UserError when a row was made with other settings or data than those of a study.
+
+    Args:
+        rows: of the long table, with the fingerprint of each run and test.
+        expected: the fingerprints of the study's scores; empty if nothing is expected.
+    """
+    known = set(expected)
+    for row in rows:
+        if known and row["fingerprint"] not in known:
+            shown = ", ".join(f"{name} {row[name]}" for name in ("dataset", "system", "seed", "test"))
+            raise UserError(
+                f"scores of {shown}: made with other settings or data than this study's (their fingerprint is "
+                f"{row['fingerprint']}): remove the score file and run Snakemake again, without --rerun-triggers"
+            )
 
 
 def write_scores_table(path: Path, rows: Iterable[dict[str, Any]]) -> None:

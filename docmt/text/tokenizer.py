@@ -1,13 +1,13 @@
 """Tokenization and detokenization: Moses for most languages, jieba for Chinese."""
 
 import functools
-import logging
 import re
 from collections.abc import Callable
 from functools import cached_property
 
 from docmt.errors import UserError
 from docmt.settings import nearest
+from docmt.text.chinese import chinese_words
 from docmt.text.spacing import BLANK, Spacing, split_marks, unescape
 
 _CODES = "as bn ca cs de el en es et fi fr ga gu hi hu is it kn lt lv ml mni mr nl or pa pl pt ro ru sk sl sv ta tdt te"
@@ -117,7 +117,4 @@ def _gaps(text: str, words: list[str]) -> list[bool] | None:
 
 def _jieba_words(text: str) -> list[str]:
     """Chinese words, without the spaces between them."""
-    import jieba  # takes a second to load its dictionary: only for Chinese
-
-    jieba.setLogLevel(logging.WARNING)
-    return [word for word in jieba.cut(text) if word != " "]
+    return [word for word in chinese_words(text) if word != " "]

@@ -123,7 +123,7 @@ def train(
         model = trainer.run()
     cpu_seconds = _cpu_seconds(fabric)
     if fabric.is_global_zero:
-        used = {"seed": seed, "data": _data_checksums(data), "init": identity["init"]}
+        used = {"seed": seed, "data": _data_checksums(data), **{key: identity[key] for key in ("vocabulary", "init")}}
         provenance = describe(settings=settings.model_dump(), **used, **_facts(trainer))
         cutting = data.train.manifest.get("provenance", {}).get("settings", {})
         save_model(files.out, TrainedModel(model, vocabulary, pipeline, cutting, provenance))

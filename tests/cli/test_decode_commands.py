@@ -1,12 +1,13 @@
 """`docmt decode`."""
 
 import json
+import shutil
 
 import pytest
 from core_fixtures import DOCUMENTS, translate
 
 from docmt.cli.main import main
-from docmt.files import read_json, read_jsonl, write_jsonl
+from docmt.files import read_json, read_jsonl, write_json, write_jsonl
 
 
 @pytest.fixture(scope="module")
@@ -86,3 +87,26 @@ def test_missing_instances_are_one_line(model, tmp_path, capsys):
     assert main(["decode", "translate", *options]) == 2
     assert "no such file" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_instances_of_another_vocabulary_are_refused(study_files, model, tmp_path, capsys):
+    """Their numbers stand for other subwords: the translation would be nonsense without a word of warning."""
+    folder = tmp_path / "instances"
+    shutil.copytree(study_files.instances(), folder)
+    write_json(folder / "manifest.json", read_json(folder / "manifest.json") | {"vocabulary_sha256": "0" * 64})
+    options = ["--model", str(model), "--instances", str(folder), "--out", str(tmp_path / "h.jsonl")]
+    assert main(["decode", "translate", *options]) == 2
+    assert f"{folder}: built with another vocabulary than that of {model}" in capsys.readouterr().err
+    assert not (tmp_path / "h.jsonl").exists()
+
+
+def test_log_probabilities_of_another_suite_are_refused(model, tmp_path, capsys):
+    """The same items in number and name, but other candidates."""
+    path, scores = suite(tmp_path / "suite.jsonl"), tmp_path / "scores.json"
+    assert main(["decode", "contrast", "--model", str(model), "--suite", str(path), "--out", str(scores)]) == 0
+    items = [item | {"correct": 0} for item in read_jsonl(path)]
+    write_jsonl(path, items)
+    run = ["dataset=d", "system=s", "seed=1", "test=t"]
+    options = ["--suite", str(path), "--log-probabilities", str(scores), "--run", *run, "--out", str(tmp_path / "r")]
+    assert main(["evaluate", "contrast", *options]) == 2
+    assert f"{scores}: computed on another content of {path}: compute it again" in capsys.readouterr().err

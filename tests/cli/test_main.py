@@ -21,6 +21,46 @@ def test_an_error_is_one_line_and_code_2(tmp_path):
     assert done.stderr == "docmt: error: missing.yaml: no such file\n"
 
 
+def test_what_the_system_refuses_is_one_line_and_code_2(tmp_path):
+    """Full disks, read-only folders, a file where a folder is needed: found by any command, at any place."""
+    (tmp_path / "file").touch()
+    command = [sys.executable, "-m", "docmt", "config", "schema", "--out", "file/schema.json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("docmt: error: ")
+    assert "file" in done.stderr
+    assert done.stderr.count("\n") == 1
+    done = subprocess.run([*command[:3], "--verbose", *command[3:]], capture_output=True, check=False, cwd=tmp_path)
+    assert b"Traceback" in done.stderr
+
+
+def test_output_that_cannot_be_written_is_one_line_and_code_2():
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "docmt", "config", "presets"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("docmt: error: output: No space left on device")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", [["text", "tokenize", "--lang", "en", "--input", "a.en"], ["corpora", "generate"]])
+def test_a_read_only_folder_is_one_line_and_code_2(command, small_disk, tmp_path):
+    (tmp_path / "a.en").write_text("One .\n")
+    folder = small_disk(100)
+    settings = (
+        ["--settings", '{"n_train_documents": 2, "n_dev_documents": 2, "n_test_documents": 2}']
+        if command[0] == "corpora"
+        else []
+    )
+    subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
+    words = [sys.executable, "-m", "docmt", *command, *settings, "--out", str(folder / "new/a")]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert f"docmt: error: {folder}" in done.stderr
+    assert "Read-only file system" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_help_does_not_import_what_takes_seconds():
     code = (
         "import sys; from docmt.cli.main import build_parser; build_parser('train').format_help(); "

@@ -65,11 +65,30 @@ TABLE = {
     "one seed instead of a list": ("seeds", 1, ["config.seeds"]),
     "no seed": ("seeds", [], ["config.seeds"]),
     "seed twice": ("seeds", [1, 2, 1], ["config.seeds", "duplicate"]),
+    "negative seed": ("seeds", [-1], ["config.seeds.0", "greater than or equal to 0"]),
+    "system's negative seed": ("systems.g_transformer.seeds", [-1], ["config.systems.g_transformer.seeds.0"]),
+    "endless seed": ("seeds", [10**30], ["config.seeds.0", "less than 1000000000"]),
     "system's seed twice": ("systems.g_transformer.seeds", [3, 3], ["config.systems.g_transformer.seeds", "duplicate"]),
     "no system": ("systems", {}, ["config.systems"]),
     "name with a slash": ("systems.a/b", {}, ["config.systems.a/b", "becomes part of paths"]),
     "dataset named as a folder of results": ("datasets.report", {}, ["config.datasets.report", "is reserved"]),
     "language in words": ("datasets.controlled.src_lang", "English", ["config.datasets.controlled.src_lang", "code"]),
+    "language without a tokenizer": (
+        "datasets.controlled.tgt_lang",
+        "xx",
+        ["config.datasets.controlled.tgt_lang", "unknown language 'xx'"],
+    ),
+    "misspelt metric of the report": ("report.metrics", ["s-BLUE"], ["config.report.metrics", "mean 's-BLEU'"]),
+    "misspelt metric of a table": (
+        "report.tables.one",
+        {"title": "t", "systems": ["g_transformer"], "metrics": ["chrf"]},
+        ["config.report.tables.one.metrics", "did you mean 'chrF'"],
+    ),
+    "metric of a table that is not computed": (
+        "report.tables.one",
+        {"title": "t", "systems": ["g_transformer"], "metrics": ["METEOR"]},
+        ["config.report.tables.one.metrics", "'METEOR' is not computed", "evaluation.metrics"],
+    ),
     "same languages": ("datasets.controlled.tgt_lang", "en", ["src_lang and tgt_lang are both 'en'"]),
     "reference without a split": ("datasets.controlled.train", ["controlled"], ["train.0", "CORPUS/SPLIT"]),
     "unknown corpus": ("datasets.controlled.train", ["controled/train"], ["datasets.controlled.train", "'controlled'"]),
@@ -222,6 +241,34 @@ TABLE = {
         {"beam": 2},
         ["config.systems.rst_mix.decoding.beam: unknown key", "'beam_size'"],
     ),
+    "two datasets and systems with one name of a log": (
+        "systems",
+        {
+            "ended": {"cutting": "documents", "architecture": "concatenation", "recipe": "scratch"},
+            "x_ended": {"cutting": "documents", "architecture": "concatenation", "recipe": "scratch"},
+        },
+        ["controlled + x_ended and controlled_x + ended would share the log controlled_x_ended"],
+    ),
+    "braces in the path of a corpus": (
+        "corpora.custom.own",
+        {
+            "languages": ["en", "de"],
+            "format": {"reader": "blank_lines"},
+            "splits": {"all": {"files": {"en": "{a}", "de": "b"}}},
+        },
+        ["config.corpora.custom.own.splits.all.files.en: '{a}' contains braces"],
+    ),
+    "braces in the path of trees": (
+        "discourse.trees.own",
+        {"files": {"controlled/train": "{{a"}},
+        ["config.discourse.trees.own.files.controlled/train: '{{a' contains braces"],
+    ),
+    "control character in a label": (
+        "report.labels",
+        {"rst_mix": "red \x1b[31m"},
+        ["config.report.labels.rst_mix: contains the control character U+001B"],
+    ),
+    "half a character in a title": ("report.title", "a\ud800", ["config.report.title", "U+D800"]),
     "corpus under two kinds": (
         "corpora.custom.controlled",
         {"languages": ["en", "de"], "format": {"reader": "blank_lines"}, "splits": {}},
@@ -234,6 +281,9 @@ TABLE = {
 def test_config_mistake_is_one_line_that_names_the_key(name, values, tmp_path, capsys):
     path, value, words = TABLE[name]
     put(values, path, value)
+    if "one name of a log" in name:
+        values["datasets"]["controlled_x"] = values["datasets"]["controlled"]
+        values["report"] = {}
     with pytest.raises(UserError) as caught:
         load_config(values)
     message = str(caught.value)
@@ -256,6 +306,15 @@ BAD_FILES = {
     "tab": ("decoding:\n\tbeam_size: 4\n", "line 2"),
     "a list": ("- seeds\n", "expected a mapping of sections"),
     "an object tag": ("seeds: !!python/object:os.system {}\n", "line 1"),
+    "endless number": (f"seeds: [{'9' * 5000}]\n", "cannot be read as YAML"),
+    "deep nesting": ("[" * 100_000, "cannot be read as YAML"),
+    "keys without end": (
+        "a0: &a0 {"
+        + ", ".join(f"k{number}: 1" for number in range(9))
+        + "}\n"
+        + "".join(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}\n" for n in range(1, 12)),
+        "more than 10,000 keys in one mapping",
+    ),
     "empty": ("", "this key is missing"),
 }
 

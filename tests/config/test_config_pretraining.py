@@ -22,6 +22,13 @@ def values(**dataset):
     return merge(SMOKE, {"corpora": {"custom": {"novels": NOVELS}}, "datasets": {"controlled": dataset}})
 
 
+@pytest.fixture(autouse=True)
+def _own_files(tmp_path, monkeypatch):
+    """The user's file in the folder of the study: its content is part of fingerprints."""
+    (tmp_path / "novels.txt").write_text("One .\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture
 def plan():
     return Plan(load_config(values(**TEXT)))

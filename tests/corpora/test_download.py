@@ -14,6 +14,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import requests
 
 from docmt.corpora.catalogue import Entry, Family
 from docmt.corpora.download import CHUNK_BYTES, AddressError, Patience, download
@@ -371,3 +372,37 @@ def test_fetch_keeps_archives_compressed_that_are_files_themselves(tmp_path):
 def test_fetch_refuses_a_missing_mirror(tmp_path):
     with pytest.raises(UserError, match="no such folder"):
         fetch_corpus(entry({"a.txt": {"obtain": "it"}}), tmp_path, mirror=tmp_path / "no")
+
+
+@pytest.mark.parametrize("as_member", [True, False])
+def test_a_disk_that_is_full_while_unpacking_keeps_the_download(server, small_disk, as_member):
+    """What does not fit is no sign of a corrupt archive: with more room, it is not fetched again."""
+    content = bytes(1_000_000)
+    body = tar_gz({"a": content}) if as_member else gzip.compress(content)
+    url = server.plan("/packed", {"body": body})
+    address = {"url": url, "member": "a"} if as_member else {"url": url}
+    described = entry({"a": {"addresses": [address], "sha256": hashlib.sha256(content).hexdigest()}})
+    out = small_disk(500) / "c"
+    for _ in range(2):
+        with pytest.raises(UserError, match=f"{out}.*No space left on device: free some space"):
+            fetch_corpus(described, out, patience=QUICK)
+    subprocess.run(["mount", "-o", "remount,size=5000k", str(out.parent)], check=True)
+    fetch_corpus(described, out, patience=QUICK)
+    assert (out / "a").read_bytes() == content
+    assert not as_member or len(server.ranges("/packed")) == 1
+
+
+def test_a_file_larger_than_published_is_given_up(server, tmp_path):
+    url = server.plan("/a", {"body": CONTENT})
+    described = entry({"a": {"addresses": [{"url": url}], "bytes": PART}})
+    with pytest.raises(UserError, match=f"serves more than the {PART + 1024:,} bytes"):
+        fetch_corpus(described, tmp_path / "c", patience=QUICK)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.stat().st_size > 1024]
+
+
+def test_an_encrypted_address_that_leads_to_an_open_one_is_refused(tmp_path, monkeypatch):
+    answer = requests.Response()
+    answer.status_code, answer.url, answer.raw = 200, "http://elsewhere/a", io.BytesIO(CONTENT)
+    monkeypatch.setattr("docmt.corpora.download.requests.get", lambda *arguments, **keywords: answer)
+    with pytest.raises(AddressError, match="https://here/a: leads to http://elsewhere/a, which is not encrypted"):
+        download("https://here/a", tmp_path / "a", patience=QUICK)

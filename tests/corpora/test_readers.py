@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from docmt.corpora.documents import read_documents, write_documents
 from docmt.corpora.readers.build import Format, read
@@ -285,6 +285,11 @@ class TestDialogues:
     )
     def test_bad_csv_is_named(self, tmp_path, content, part):
         assert part in message(tmp_path, {"both": content}, reader="dialogue_csv")
+
+    @pytest.mark.parametrize("delimiter", [";;;", "", "\n", '"'])
+    def test_a_delimiter_of_csv_is_one_character(self, tmp_path, delimiter):
+        with pytest.raises(ValidationError, match="should match pattern"):
+            parse(tmp_path, {"both": "id;source;target\n"}, reader="dialogue_csv", delimiter=delimiter)
 
     def test_jsonl_reads_documents_and_makes_ids_unique(self, tmp_path):
         content = '{"id": "a\\tb", "src": ["A"], "tgt": ["B"]}\n{"id": "a b", "src": ["C"], "tgt": ["D"]}\n'

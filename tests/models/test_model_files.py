@@ -6,6 +6,7 @@ import pytest
 import torch
 from core_fixtures import make_model, model_settings
 
+from docmt.checksums import forget
 from docmt.errors import UserError
 from docmt.models.initialize import copy_weights
 from docmt.models.model_file import TrainedModel, load_content, load_model, save_model
@@ -71,6 +72,25 @@ def test_other_files_are_refused_in_one_line(trained, tmp_path, capsys, kind):
         load_model(path)
     assert len(str(caught.value)) < 500
     assert "code that ran" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (lambda content: content["weights"].popitem(), "weights and settings do not match"),
+        (lambda content: content.update(weights=5), "weights and settings do not match"),
+        (lambda content: content.update(weights=dict.fromkeys(content["weights"], "x")), "do not match"),
+        (lambda content: next(iter(content["weights"].values())).fill_(float("nan")), "no numbers: train it again"),
+    ],
+    ids=["one tensor less", "a number", "text", "not a number"],
+)
+def test_weights_that_cannot_be_used_are_refused_whoever_wrote_them(trained, tmp_path, edit, words):
+    path = tmp_path / "model.pt"
+    save_model(path, trained)
+    change(path, edit)
+    forget(path)
+    with pytest.raises(UserError, match=words):
+        load_model(path)
 
 
 def test_a_folder_is_no_model(tmp_path):

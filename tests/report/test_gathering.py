@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from docmt.errors import UserError
-from docmt.report.gathering import COLUMNS, gather_scores, read_scores_table
-from docmt.report.score_files import gather_rows, write_scores_table
+from docmt.report.gathering import COLUMNS, gather_scores, read_scores_table, refuse_other_studies
+from docmt.report.score_files import check_fingerprints, gather_rows, write_scores_table
 
 ROW = {
     "dataset": "d",
@@ -97,3 +97,18 @@ def test_other_tables_are_refused(tmp_path, content, message):
     (tmp_path / "x.csv").write_text(content)
     with pytest.raises(UserError, match=message):
         read_scores_table(tmp_path / "x.csv")
+
+
+def test_scores_of_another_study_are_refused(tmp_path):
+    one = write(tmp_path / "1.json", ROW, fingerprint="f00")
+    two = write(tmp_path / "2.json", ROW | {"seed": 2}, fingerprint="f01")
+    rows = gather_rows([one, two])
+    table = gather_scores([one, two])
+    for check, scores in ((check_fingerprints, rows), (refuse_other_studies, table)):
+        check(scores, [])
+        check(scores, ["f01", "f00", "f02"])
+        with pytest.raises(UserError, match=r"scores of dataset d, system s, seed 2, test t: made with other.* is f01"):
+            check(scores, ["f00"])
+    unknown = gather_scores([write(tmp_path / "3.json", ROW)])
+    with pytest.raises(UserError, match="seed 1"):
+        refuse_other_studies(unknown, ["f00"])

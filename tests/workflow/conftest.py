@@ -24,6 +24,13 @@ def snakemake(folder, *arguments, config=SMOKE, imports=None):
 
     Commands note what they import in the folder `imports` (recorder/sitecustomize.py).
     """
+    process = start_snakemake(folder, *arguments, config=config, imports=imports)
+    stdout, stderr = process.communicate()
+    return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
+
+
+def start_snakemake(folder, *arguments, config=SMOKE, imports=None):
+    """Start Snakemake as `snakemake` does, in a process group that a test can kill."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SNAKEMAKE", "DOCMT"))}
     if imports is not None:
         environment["IMPORTS_FOLDER"] = str(imports)
@@ -33,8 +40,14 @@ def snakemake(folder, *arguments, config=SMOKE, imports=None):
     command += ["--directory", str(folder)]
     if config is not None:
         command += ["--configfile", *map(str, config if isinstance(config, list) else [config])]
-    return subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    return subprocess.Popen(
+        command,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
 
 

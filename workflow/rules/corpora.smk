@@ -63,7 +63,8 @@ rule read_corpus:
         languages=plan.languages,
         fingerprint=plan.corpus.fingerprint,
     shell:
-        "docmt corpora read {params.described} --split {wildcards.split} --languages {params.languages}"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt corpora read {params.described} --split {wildcards.split} --languages {params.languages}"
         " --out {params.prefix} 2> {log}"
 
 
@@ -103,7 +104,8 @@ rule convert_suite:
         folder=plan.corpus_suite.param("corpus"),
         fingerprint=plan.corpus_suite.fingerprint,
     shell:
-        "docmt corpora suite --corpus {wildcards.corpus} --split {wildcards.suite} --files {params.folder}"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt corpora suite --corpus {wildcards.corpus} --split {wildcards.suite} --files {params.folder}"
         " --out {output} 2> {log}"
 
 
@@ -133,7 +135,8 @@ rule generate_corpus:
         settings=plan.generated.param("settings"),
         fingerprint=plan.generated.fingerprint,
     shell:
-        "docmt corpora generate --settings {params.settings:q} --out results/corpora/{wildcards.corpus}/en-de 2> {log}"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt corpora generate --settings {params.settings:q} --out results/corpora/{wildcards.corpus}/en-de 2> {log}"
 
 
 rule combine_corpora:
@@ -158,7 +161,8 @@ rule combine_corpora:
         languages=plan.languages,
         fingerprint=plan.dataset_split.fingerprint,
     shell:
-        "docmt corpora combine --inputs {params.members} --languages {params.languages} --out {params.prefix} 2> {log}"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt corpora combine --inputs {params.members} --languages {params.languages} --out {params.prefix} 2> {log}"
 
 
 use rule combine_corpora as combine_monolingual with:
@@ -195,4 +199,5 @@ rule count_overlap:
         languages=plan.overlap.param("languages"),
         fingerprint=plan.overlap.fingerprint,
     shell:
-        "docmt corpora overlap --train {params.train} --tests {params.tests} {params.languages} --out {output} 2> {log}"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt corpora overlap --train {params.train} --tests {params.tests} {params.languages} --out {output} 2> {log}"

@@ -31,7 +31,8 @@ rule translate:
         settings=plan.hypotheses.param("settings"),
         fingerprint=plan.hypotheses.fingerprint,
     shell:
-        "docmt decode translate --settings {params.settings:q} --model {input.model} --instances {input.instances}"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt decode translate --settings {params.settings:q} --model {input.model} --instances {input.instances}"
         " --threads {threads} --out {output} 2> {log}"
 
 
@@ -59,5 +60,6 @@ rule contrast:
         trees=option("--discourse", "trees"),
         fingerprint=plan.probabilities.fingerprint,
     shell:
-        "docmt decode contrast --settings {params.settings:q} --model {input.model} --suite {input.suite}"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt decode contrast --settings {params.settings:q} --model {input.model} --suite {input.suite}"
         " {params.trees} --threads {threads} --out {output} 2> {log}"

@@ -34,7 +34,8 @@ rule read_treebank:
         folder="results/treebanks/{treebank}",
         fingerprint=plan.treebank.fingerprint,
     shell:
-        "docmt discourse treebank --format {params.format} --files {params.files} --out {params.folder} 2> {log}"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt discourse treebank --format {params.format} --files {params.files} --out {params.folder} 2> {log}"
 
 
 rule train_segmenter:
@@ -59,7 +60,8 @@ rule train_segmenter:
         seed=plan.segmenter.param("seed"),
         fingerprint=plan.segmenter.fingerprint,
     shell:
-        "docmt discourse train-segmenter --settings {params.settings:q} --train {params.prefix}/train"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt discourse train-segmenter --settings {params.settings:q} --train {params.prefix}/train"
         " --dev {params.prefix}/dev --seed {params.seed} --out {output} 2> {log}"
 
 
@@ -81,7 +83,8 @@ rule evaluate_segmenter:
         prefix=plan.segmenter_evaluation.param("prefix"),
         fingerprint=plan.segmenter_evaluation.fingerprint,
     shell:
-        "docmt discourse evaluate-segmenter --model {input.model} --gold {params.prefix}/test.discourse.jsonl"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt discourse evaluate-segmenter --model {input.model} --gold {params.prefix}/test.discourse.jsonl"
         " --out {output} 2> {log}"
 
 
@@ -109,7 +112,8 @@ rule train_parser:
         seed=plan.parser.param("seed"),
         fingerprint=plan.parser.fingerprint,
     shell:
-        "docmt discourse train-parser --settings {params.settings:q} --train {params.prefix}/train"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt discourse train-parser --settings {params.settings:q} --train {params.prefix}/train"
         " --dev {params.prefix}/dev {params.segmenter} --seed {params.seed} --out {output} 2> {log}"
 
 
@@ -132,7 +136,8 @@ rule evaluate_parser:
         baselines="chain right_branching sentence_branching paragraph_branching",
         fingerprint=plan.parser_evaluation.fingerprint,
     shell:
-        "docmt discourse evaluate-parser --parser {input.model} --gold {params.prefix}/test.discourse.jsonl"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt discourse evaluate-parser --parser {input.model} --gold {params.prefix}/test.discourse.jsonl"
         " --baselines {params.baselines} --out {output} 2> {log}"
 
 
@@ -163,7 +168,8 @@ rule annotate:
         lang=plan.trees.param("lang"),
         fingerprint=plan.trees.fingerprint,
     shell:
-        "docmt discourse annotate {params.models} --text {input.text} --lang {params.lang}"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt discourse annotate {params.models} --text {input.text} --lang {params.lang}"
         " --documents {input.documents} --shard {wildcards.shard}/{wildcards.n_shards} --out {output} 2> {log}"
 
 
@@ -187,7 +193,8 @@ rule annotate_suite:
         lang=plan.suite_trees.param("lang"),
         fingerprint=plan.suite_trees.fingerprint,
     shell:
-        "docmt discourse annotate {params.models} --suite {input.suite} --lang {params.lang} --out {output} 2> {log}"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt discourse annotate {params.models} --suite {input.suite} --lang {params.lang} --out {output} 2> {log}"
 
 
 rule gather_gold:
@@ -208,7 +215,8 @@ rule gather_gold:
     params:
         fingerprint=plan.trees.fingerprint,
     shell:
-        "docmt discourse gather --inputs {input.trees} --documents {input.documents} --out {output} 2> {log}"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt discourse gather --inputs {input.trees} --documents {input.documents} --out {output} 2> {log}"
 
 
 rule count_trees:
@@ -228,7 +236,8 @@ rule count_trees:
         files=plan.tree_statistics.param("files"),
         fingerprint=plan.tree_statistics.fingerprint,
     shell:
-        "docmt discourse statistics --files {params.files:q} --out {output.statistics} --relations {output.relations}"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt discourse statistics --files {params.files:q} --out {output.statistics} --relations {output.relations}"
         " 2> {log}"
 
 
@@ -248,4 +257,5 @@ rule draw_tree:
     params:
         fingerprint=plan.tree_picture.fingerprint,
     shell:
-        "docmt discourse draw --input {input} --number 1 --out {output} 2> {log}"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt discourse draw --input {input} --number 1 --out {output} 2> {log}"

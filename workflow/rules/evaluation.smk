@@ -31,7 +31,8 @@ rule evaluate_translation:
         test=plan.scores.param("test"),
         fingerprint=plan.scores.fingerprint,
     shell:
-        "docmt evaluate scores --settings {params.settings:q} --hypotheses {input.hypotheses} --prefix {params.prefix}"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt evaluate scores --settings {params.settings:q} --hypotheses {input.hypotheses} --prefix {params.prefix}"
         " {params.languages} {params.training} --run dataset={wildcards.dataset} system={wildcards.system}"
         " seed={wildcards.seed} test={params.test} fingerprint={params.fingerprint} --out {output} 2> {log}"
 
@@ -58,7 +59,8 @@ rule compare_translation:
         test=plan.differences.param("test"),
         fingerprint=plan.differences.fingerprint,
     shell:
-        "docmt evaluate difference --settings {params.settings:q} --prefix {params.prefix} {params.languages}"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt evaluate difference --settings {params.settings:q} --prefix {params.prefix} {params.languages}"
         " --system {input.system} --baseline {input.baseline} --names {wildcards.system} {wildcards.baseline}"
         " --dataset {wildcards.dataset} --test {params.test} --fingerprint {params.fingerprint} --out {output} 2> {log}"
 
@@ -80,7 +82,8 @@ rule evaluate_contrast:
     params:
         fingerprint=plan.suite_scores.fingerprint,
     shell:
-        "docmt evaluate contrast --suite {input.suite} --log-probabilities {input.probabilities}"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt evaluate contrast --suite {input.suite} --log-probabilities {input.probabilities}"
         " --run dataset={wildcards.dataset} system={wildcards.system} seed={wildcards.seed} test={wildcards.suite}"
         " fingerprint={params.fingerprint} --out {output} 2> {log}"
 
@@ -103,7 +106,8 @@ rule compare_contrast:
     params:
         fingerprint=plan.suite_differences.fingerprint,
     shell:
-        "docmt evaluate contrast-difference --suite {input.suite} --system {input.system} --baseline {input.baseline}"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt evaluate contrast-difference --suite {input.suite} --system {input.system} --baseline {input.baseline}"
         " --names {wildcards.system} {wildcards.baseline} --dataset {wildcards.dataset} --test {wildcards.suite}"
         " --fingerprint {params.fingerprint} --out {output} 2> {log}"
 
@@ -123,8 +127,10 @@ rule gather_system:
         "../../environment.yml"
     params:
         fingerprint=plan.system_scores.fingerprint,
+        fingerprints=plan.system_scores.fingerprints("scores"),
     shell:
-        "docmt report gather --scores {input} --out {output} 2> {log}"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt report gather --scores {input} --fingerprints {params.fingerprints} --out {output} 2> {log}"
 
 
 use rule gather_system as gather_dataset with:
@@ -139,3 +145,4 @@ use rule gather_system as gather_dataset with:
     localrule: True
     params:
         fingerprint=plan.dataset_scores.fingerprint,
+        fingerprints=plan.dataset_scores.fingerprints("scores"),

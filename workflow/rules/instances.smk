@@ -31,7 +31,8 @@ rule build_instances:
         trees=option("--discourse", "trees"),
         fingerprint=plan.instances.fingerprint,
     shell:
-        "docmt instances build --settings {params.settings:q} --texts {input.texts} --documents {input.documents}"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt instances build --settings {params.settings:q} --texts {input.texts} --documents {input.documents}"
         " --vocabulary {input.vocabulary} {params.trees} --out {output} 2> {log}"
 
 
@@ -52,4 +53,5 @@ rule count_instances:
         folders=plan.instance_statistics.param("folders"),
         fingerprint=plan.instance_statistics.fingerprint,
     shell:
-        "docmt instances statistics --folders {params.folders} --out {output} 2> {log}"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt instances statistics --folders {params.folders} --out {output} 2> {log}"

@@ -31,6 +31,7 @@ use rule gather_system as gather with:
     localrule: True
     params:
         fingerprint=plan.all_scores.fingerprint,
+        fingerprints=plan.all_scores.fingerprints("scores"),
 
 
 rule study_table:
@@ -52,10 +53,12 @@ rule study_table:
         facts=plan.table.param("facts"),
         differences=option("--differences", "differences"),
         fingerprint=plan.table.fingerprint,
+        fingerprints=plan.table.fingerprints("scores"),
         prefix="results/tables/{table}",
     shell:
-        "docmt report table --settings {params.settings:q} --facts {params.facts:q} --name {wildcards.table}"
-        " --scores {input.scores} {params.differences} --out {params.prefix} > /dev/null 2> {log}"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt report table --settings {params.settings:q} --facts {params.facts:q} --name {wildcards.table}"
+        " --scores {input.scores} {params.differences} --fingerprints {params.fingerprints} --out {params.prefix} > /dev/null 2> {log}"
 
 
 rule study_cases:
@@ -80,7 +83,8 @@ rule study_cases:
         fingerprint=plan.case_study.fingerprint,
         prefix="results/tables/{cases}",
     shell:
-        "docmt report cases --settings {params.settings:q} --name {wildcards.cases} --prefix {params.text}"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt report cases --settings {params.settings:q} --name {wildcards.cases} --prefix {params.text}"
         " {params.languages} --system {input.system} --baseline {input.baseline} --out {params.prefix} 2> {log}"
 
 
@@ -106,7 +110,8 @@ rule study_figure:
         fingerprint=plan.figure.fingerprint,
         prefix="results/figures/{figure}",
     shell:
-        "docmt report figure --settings {params.settings:q} --facts {params.facts:q} --name {wildcards.figure}"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt report figure --settings {params.settings:q} --facts {params.facts:q} --name {wildcards.figure}"
         " {params.scores} --manifest {params.manifest:q} --out {params.prefix} 2> {log}"
 
 
@@ -149,6 +154,8 @@ rule render:
         facts=plan.report.param("facts"),
         manifest=plan.report.param("manifest"),
         fingerprint=plan.report.fingerprint,
+        fingerprints=plan.all_scores.fingerprints("scores"),
     shell:
-        "docmt report render --settings {params.settings:q} --facts {params.facts:q} --scores {input.scores}"
-        " --manifest {params.manifest:q} --out results/report > {output.summary} 2> {log}"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt report render --settings {params.settings:q} --facts {params.facts:q} --scores {input.scores}"
+        " --manifest {params.manifest:q} --fingerprints {params.fingerprints} --out results/report > {output.summary} 2> {log}"

@@ -30,7 +30,8 @@ rule tokenize:
         settings=plan.tokens.param("settings"),
         fingerprint=plan.tokens.fingerprint,
     shell:
-        "docmt text tokenize --settings {params.settings:q} --lang {wildcards.lang} --jobs {threads}"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt text tokenize --settings {params.settings:q} --lang {wildcards.lang} --jobs {threads}"
         " --input {input} --out {output} 2> {log}"
 
 
@@ -52,7 +53,8 @@ rule learn_truecaser:
         settings=plan.truecaser.param("settings"),
         fingerprint=plan.truecaser.fingerprint,
     shell:
-        "docmt text learn-truecaser --settings {params.settings:q} --input {input} --jobs {threads} --out {output}"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt text learn-truecaser --settings {params.settings:q} --input {input} --jobs {threads} --out {output}"
         " 2> {log}"
 
 
@@ -74,7 +76,8 @@ rule truecase:
     params:
         fingerprint=plan.truecased.fingerprint,
     shell:
-        "docmt text truecase --model {input.model} --input {input.tokens} --jobs {threads} --out {output} 2> {log}"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt text truecase --model {input.model} --input {input.tokens} --jobs {threads} --out {output} 2> {log}"
 
 
 rule learn_bpe:
@@ -97,7 +100,8 @@ rule learn_bpe:
         settings=plan.codes.param("settings"),
         fingerprint=plan.codes.fingerprint,
     shell:
-        "docmt text learn-bpe --settings {params.settings:q} --inputs {input} --out {output} 2> {log}"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt text learn-bpe --settings {params.settings:q} --inputs {input} --out {output} 2> {log}"
 
 
 rule apply_bpe:
@@ -118,7 +122,8 @@ rule apply_bpe:
     params:
         fingerprint=plan.subwords.fingerprint,
     shell:
-        "docmt text apply-bpe --codes {input.codes} --input {input.text} --jobs {threads} --out {output} 2> {log}"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt text apply-bpe --codes {input.codes} --input {input.text} --jobs {threads} --out {output} 2> {log}"
 
 
 rule learn_vocabulary:
@@ -138,7 +143,8 @@ rule learn_vocabulary:
         tags=plan.tags,
         fingerprint=plan.vocabulary.fingerprint,
     shell:
-        "docmt text learn-vocabulary --inputs {input} {params.tags} --out {output} 2> {log}"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt text learn-vocabulary --inputs {input} {params.tags} --out {output} 2> {log}"
 
 
 rule pack_pipeline:
@@ -161,7 +167,8 @@ rule pack_pipeline:
         languages=plan.pipeline.param("languages"),
         fingerprint=plan.pipeline.fingerprint,
     shell:
-        "docmt text pack --settings {params.settings:q} {params.languages} --truecasers {input.truecasers}"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt text pack --settings {params.settings:q} {params.languages} --truecasers {input.truecasers}"
         " --codes {input.codes} --out {output} 2> {log}"
 
 
@@ -183,4 +190,5 @@ rule count_roundtrip:
         texts=plan.roundtrip.param("texts"),
         fingerprint=plan.roundtrip.fingerprint,
     shell:
-        "docmt text roundtrip --pipeline {input.pipeline} --inputs {params.texts} --out {output} > {log} 2>&1"
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt text roundtrip --pipeline {input.pipeline} --inputs {params.texts} --out {output} > {log} 2>&1"

@@ -45,8 +45,9 @@ rule train:
         checkpoints="results/{dataset}/runs/{system}/seed{seed}/checkpoints",
         fingerprint=plan.model.fingerprint,
     shell:
+        "DOCMT_FINGERPRINT={params.fingerprint}"
         # `exec`, so that a signal reaches the training itself, and Snakemake waits until it has saved.
-        "exec docmt train --settings {params.settings:q} --train {input.train} --dev {input.dev}"
+        " exec docmt train --settings {params.settings:q} --train {input.train} --dev {input.dev}"
         " --vocabulary {input.vocabulary} --pipeline {input.pipeline} {params.init}"
         " {params.sentences} {params.monolingual} {params.monolingual_lang} --seed {wildcards.seed}"
         " --devices $(({resources.gpu} / {resources.nodes})) --nodes {resources.nodes} --threads {threads}"

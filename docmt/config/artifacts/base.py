@@ -5,9 +5,12 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from docmt.config.own_files import content_digest
 from docmt.config.schema import Config
+from docmt.errors import UserError
 from docmt.provenance import fingerprint
 
 STAGE_VERSIONS = {
@@ -34,6 +37,8 @@ class Artifact:
         inputs: what their rule reads, by the names of the rule's inputs.
         params: what their rule passes to the command besides files, by the names of the rule's parameters.
         is_kept: whether the files stay; False for intermediate text.
+        is_recorded: whether the command that makes the files records this fingerprint with their checksums; False for
+            files of the user, files that belong to another artifact, and marks that Snakemake sets.
         stage: that makes them; filled in by `made_by`.
     """
 
@@ -42,6 +47,7 @@ class Artifact:
     inputs: Mapping[str, "Artifact | str | Sequence[Artifact | str]"] = field(default_factory=dict)
     params: Mapping[str, Any] = field(default_factory=dict)
     is_kept: bool = True
+    is_recorded: bool = True
     stage: str = ""
 
     @cached_property
@@ -70,6 +76,34 @@ class Artifact:
         return [
             path for source in self.sources(name) for path in ([source] if isinstance(source, str) else source.files)
         ]
+
+
+@dataclass(frozen=True)
+class OwnFile(Artifact):
+    """A file of the user's: its fingerprint is the checksum of its content, whatever its name and times are.
+
+    Attributes:
+        where: the key of the config that names it.
+    """
+
+    where: str = ""
+
+    @classmethod
+    def at(cls, path: str, *, where: str) -> "OwnFile":
+        """The file of a path, relative to the folder of the study."""
+        return cls([path], is_kept=False, is_recorded=False, stage="corpora", where=where)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The SHA-256 of the content. Raises UserError as `check` does."""
+        self.check()
+        return content_digest(Path(self.file))
+
+    def check(self) -> None:
+        """Raises UserError when the file is missing or is a folder."""
+        if not Path(self.file).is_file():
+            problem = "is a folder, not a file" if Path(self.file).is_dir() else "no such file"
+            raise UserError(f"{self.where}: {self.file}: {problem} (paths are relative to {Path.cwd()})")
 
 
 def _hashable(part: Any) -> Any:
@@ -144,6 +178,18 @@ def handed_on(finals: Iterable[Artifact]) -> dict[str, list[str]]:
     for final in finals:
         visit(final, None)
     return {stage: list(files) for stage, files in found.items()}
+
+
+def leading_to(finals: Iterable[Artifact]) -> Iterator[Artifact]:
+    """All artifacts that `finals` are made from, directly or not, and `finals` themselves, each once."""
+    seen: set[tuple[type, *tuple[str, ...]]] = set()
+    waiting = list(finals)
+    while waiting:
+        artifact = waiting.pop()
+        if (key := (type(artifact), *artifact.files)) not in seen:
+            seen.add(key)
+            yield artifact
+            waiting += [source for source in artifact.sources() if isinstance(source, Artifact)]
 
 
 def as_argument(settings: Any) -> str:

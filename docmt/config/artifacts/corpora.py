@@ -1,11 +1,12 @@
 """Artifacts of the corpora stage."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from docmt.config.artifacts.base import Artifact, Declarations, as_argument, made_by
+from docmt.config.artifacts.base import Artifact, Declarations, OwnFile, as_argument, made_by
 from docmt.config.references import CONTROLLED_LANGUAGES, corpus_kind, corpus_languages, readable_corpus
 from docmt.config.rows import SENTENCES
 from docmt.corpora.catalogue import load_catalogue
@@ -20,7 +21,7 @@ class CorporaArtifacts(Declarations):
         """The mark that all files of a split (or suite) of the catalogue are in its folder."""
         version = re.sub(r"[^A-Za-z0-9_.-]+", "-", load_catalogue()[corpus].corpus.version)
         folder = f"resources/corpora/{corpus}/{version}/{split}"
-        return Artifact([f"{folder}.fetched"], params={"folder": folder})
+        return Artifact([f"{folder}.fetched"], params={"folder": folder}, is_recorded=False)
 
     @made_by("read_corpus", "read_monolingual", stage="corpora")
     def corpus(self, corpus: str, split: str, languages: str) -> Artifact:
@@ -47,10 +48,9 @@ class CorporaArtifacts(Declarations):
         described = row.splits[split]
         parts: list[Any] = [row.languages, row.format.model_dump(mode="json"), described.model_dump(mode="json")]
         if kind == "custom":
-            own_files = [str(file) for name in described.files.values() for _, file in matching_files(Path(name))]
-            return Artifact(
-                files, [corpus, parts], {"files": own_files}, {"corpus": as_argument(row.model_dump(mode="json"))}
-            )
+            own = _own_files(described.files, where=f"config.corpora.custom.{corpus}.splits.{split}.files")
+            params = {"corpus": as_argument(row.model_dump(mode="json"))}
+            return Artifact(files, [corpus, parts, [[file.file, file] for file in own]], {"files": own}, params)
         entry = load_catalogue()[corpus]
         parts += [entry.corpus.version, [entry.family.files[file].check for file in entry.file_names([split])]]
         fetched = self.fetched(corpus, split)
@@ -119,6 +119,12 @@ class CorporaArtifacts(Declarations):
         """`--src-lang … --tgt-lang …` of a dataset."""
         src, tgt = self.config.datasets[dataset].languages
         return f"--src-lang {src} --tgt-lang {tgt}"
+
+
+def _own_files(files: Mapping[str, str], *, where: str) -> list[OwnFile]:
+    """The user's files of a split, with all that a pattern stands for; one that fits none counts as missing."""
+    found = {role: matching_files(Path(name)) or [(name, Path(name))] for role, name in files.items()}
+    return [OwnFile.at(str(file), where=f"{where}.{role}") for role, pairs in found.items() for _, file in pairs]
 
 
 def _with_index(prefix: str, languages: Any) -> list[str]:

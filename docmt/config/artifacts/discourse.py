@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from docmt.config.artifacts.base import Artifact, as_argument, made_by
+from docmt.config.artifacts.base import Artifact, OwnFile, as_argument, made_by
 from docmt.config.artifacts.text import TextArtifacts
 from docmt.config.discourse import TREEBANKS
 from docmt.config.references import CONTROLLED_SPLITS
@@ -73,11 +73,11 @@ class DiscourseArtifacts(TextArtifacts):
         """The trees of a split of a dataset. The number of files does not matter to them."""
         row = self.config.discourse.trees[trees]
         text = self.dataset_split(dataset, split)
+        if row.files:
+            return self._made_elsewhere(trees, f"{dataset}/{split}", text)
         n_shards = row.n_shards if row.segmenter and split == "train" else 1
         folder = f"results/{dataset}/discourse/{trees}"
         files = [f"{folder}/{split}.{shard}-of-{n_shards}.discourse.jsonl" for shard in range(1, n_shards + 1)]
-        if row.files:
-            files = [row.files[f"{dataset}/{split}"]]
         inputs: dict[str, Any] = {"documents": text.only(".documents.tsv")}
         if row.gold:
             inputs["trees"] = [
@@ -92,15 +92,16 @@ class DiscourseArtifacts(TextArtifacts):
         """The trees of the source documents of a contrastive test set."""
         row = self.config.discourse.trees[trees]
         items = self.suite(dataset, suite)
+        if row.files:
+            return self._made_elsewhere(trees, f"{dataset}/suite_{suite}", items)
         if row.gold:
             corpus, name = self.config.datasets[dataset].suite_reference(suite).split("/")
             files = [f"results/corpora/{corpus}/en-de/suites/discourse/{name}.jsonl"]
         else:
             files = [f"results/{dataset}/discourse/{trees}/suite_{suite}.discourse.jsonl"]
-        if row.files:
-            files = [row.files[f"{dataset}/suite_{suite}"]]
         inputs: dict[str, Any] = {"suite": items} | ({"models": self._models(trees)} if row.segmenter else {})
-        return Artifact(files, [self._tree_parts(trees), items], inputs, self._annotation_params(dataset, trees))
+        parts, params = [self._tree_parts(trees), items], self._annotation_params(dataset, trees)
+        return Artifact(files, parts, inputs, params, is_recorded=not row.gold)
 
     @made_by("count_trees", stage="discourse")
     def tree_statistics(self, dataset: str, trees: str) -> Artifact:
@@ -140,6 +141,12 @@ class DiscourseArtifacts(TextArtifacts):
         segmenter, parser = self._tree_parts(trees)[:2]
         parser = parser.file if isinstance(parser, Artifact) else parser
         return {"models": f"--segmenter {segmenter.file} --parser {parser}", "lang": self._src_lang(dataset)}
+
+    def _made_elsewhere(self, trees: str, name: str, annotated: Artifact) -> Artifact:
+        """Trees in a file of the user's, which is read where it is."""
+        path = self.config.discourse.trees[trees].files[name]
+        own = OwnFile.at(path, where=f"config.discourse.trees.{trees}.files.{name}")
+        return Artifact(own.files, [self._tree_parts(trees), annotated, own], {"own": own}, is_recorded=False)
 
     def _gold(self, reference: str) -> Artifact:
         corpus, split = reference.split("/")

@@ -4,7 +4,15 @@ import json
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
-from docmt.config.artifacts.base import Artifact, as_argument, handed_on, made_by, rules_by_stage
+from docmt.config.artifacts.base import (
+    Artifact,
+    OwnFile,
+    as_argument,
+    handed_on,
+    leading_to,
+    made_by,
+    rules_by_stage,
+)
 from docmt.config.artifacts.runs import RunArtifacts, run_folder
 from docmt.config.facts import system_facts
 from docmt.config.systems import Run, list_runs
@@ -31,7 +39,8 @@ class StudyArtifacts(RunArtifacts):
         differences = self._differences(row.baseline or self.config.report.baseline, row)
         files = [f"results/tables/{table}.{suffix}" for suffix in ("txt", "md", "csv", "tex")]
         inputs = {"scores": scores, "differences": differences}
-        return Artifact(files, [scores, *differences], inputs, self._report_params())
+        params = self._report_params()
+        return Artifact(files, [scores, *differences, *params.values()], inputs, params)
 
     @made_by("study_cases", stage="report")
     def case_study(self, cases: str) -> Artifact:
@@ -63,7 +72,8 @@ class StudyArtifacts(RunArtifacts):
             scores = [
                 made for run in self.scored for name, made in self.run_scores(run).items() if _is_shown(row, run, name)
             ]
-            return Artifact(files, [scores], {"scores": scores, "histories": []}, self._figure_params())
+            params = self._figure_params()
+            return Artifact(files, [scores, *params.values()], {"scores": scores, "histories": []}, params)
         curves = self.config.report.curves[figure]
         runs = [
             run
@@ -72,7 +82,8 @@ class StudyArtifacts(RunArtifacts):
         ]
         histories = [self.model(run.dataset, run.system, str(run.seed)).only("history.csv") for run in runs]
         inputs = {"scores": [], "histories": histories}
-        return Artifact(files, [histories], inputs, self._figure_params(_seeds(runs)))
+        params = self._figure_params(_seeds(runs))
+        return Artifact(files, [histories, *params.values()], inputs, params)
 
     @made_by("render", stage="report")
     def report(self) -> Artifact:
@@ -102,6 +113,7 @@ class StudyArtifacts(RunArtifacts):
             "cases": list(cases.values()),
         }
         parts = [scores, *inputs["differences"], *inputs["cases"], *(inputs[name] for name in (*data, "trees"))]
+        parts += self._report_params().values()
         params = {
             **self._report_params(),
             "manifest": json.dumps(manifest, ensure_ascii=False),
@@ -152,6 +164,24 @@ class StudyArtifacts(RunArtifacts):
         """By stage, what it makes for later stages or for the user."""
         models = [self.model(run.dataset, run.system, str(run.seed)).only("model.pt") for run in self.trained]
         return handed_on([self.report(), *models])
+
+    @cached_property
+    def all_made(self) -> list[Artifact]:
+        """Everything that a study may make or read, each file once."""
+        runs = list_runs(self.config)
+        models = [self.model(run.dataset, run.system, str(run.seed)) for run in self.trained]
+        report = self.config.report
+        laid_out = [self.table(name) for name in report.tables]
+        laid_out += [self.case_study(name) for name in report.cases]
+        laid_out += [self.figure(name) for name in report.drawn]
+        of_systems = dict.fromkeys((run.dataset, run.system) for run in self.scored)
+        more = [self.dataset_scores(dataset) for dataset in dict.fromkeys(run.dataset for run in runs)]
+        more += [self.system_scores(*names) for names in of_systems]
+        return list(leading_to([self.report(), *models, *laid_out, *more]))
+
+    def own_files(self) -> list[OwnFile]:
+        """The user's files that the study reads."""
+        return [artifact for artifact in self.all_made if isinstance(artifact, OwnFile)]
 
     @cached_property
     def used_trees(self) -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ from docmt.errors import UserError
 
 EDGES = " \t\r\n"
 HALF_CHARACTER = re.compile("[\ud800-\udfff]")
-INNER_BREAK = re.compile(r"[ \t]*[\t\r\n][ \t\r\n]*")
+SPACES = re.compile(r"[ \t\r\n]+")  # all of a run: a pattern that looks for a break in it takes quadratic time
 
 
 @dataclass
@@ -127,8 +127,8 @@ class Collector:
         All other characters stay, U+2028, NEL and NBSP included: they belong to the sentence.
         """
         sentence = sentence.strip(EDGES)
-        joined, n = INNER_BREAK.subn(" ", sentence)
-        self.counts.joined_sentences += n > 0
+        joined = SPACES.sub(lambda run: " " if run[0].strip(" ") else run[0], sentence)
+        self.counts.joined_sentences += joined != sentence
         return joined
 
     def _unique(self, document_id: str) -> str:

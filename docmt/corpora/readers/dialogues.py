@@ -36,7 +36,7 @@ class DialogueCsv(Settings):
     """Column of the source sentence."""
     target: str = "target"
     """Column of the target sentence."""
-    delimiter: str = ","
+    delimiter: str = Field(default=",", pattern=r'^[^\r\n"]$')
     """The character between cells."""
 
 

@@ -16,16 +16,17 @@ from docmt.errors import UserError
 from docmt.files import read_bytes, read_lines, read_text
 from docmt.settings import Settings
 
-# A segment ends at its end tag or, if that is missing, at the next tag that cannot occur inside one.
+# A segment ends at its end tag or, if that is missing, at the next tag that cannot occur inside one. No pattern reads a
+# character twice at more than one place: damaged files would take hours.
 TAG = re.compile(
-    r"<doc\b(?P<doc>[^>]*)>|(?P<end></doc\s*>)"
-    r"|<seg\b(?P<seg>[^>]*)>(?P<text>.*?)(?=</seg\s*>|<seg\b|</?doc\b|</?p>|</?hl>|\Z)",
+    r"<doc\b(?P<doc>[^<>]*)>|(?P<end></doc\s*>)"
+    r"|<seg\b(?P<seg>[^<>]*)>(?P<text>.*?)(?=</seg\s*>|<seg\b|</?doc\b|</?p>|</?hl>|\Z)",
     re.DOTALL | re.IGNORECASE,
 )
-ATTRIBUTE = re.compile(r"""([\w:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
+ATTRIBUTE = re.compile(r"""(?<![\w:-])([\w:-]++)\s*+=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
 REFERENCE = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6}));")
 CHARACTERS = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
-TRAIN_TALK = re.compile(r"""\s*(?:<talkid>\s*(.*?)\s*</talkid>|<doc\b[^>]*\bdocid\s*=\s*"([^"]*)")""", re.IGNORECASE)
+TRAIN_TALK = re.compile(r"""\s*(?:<talkid>(.*?)</talkid>|<doc\b[^>]*\bdocid\s*=\s*"([^"]*)")""", re.IGNORECASE)
 TRAIN_TAG = re.compile(
     r"\s*</?(?:doc|url|talkid|title|description|keywords|speaker|reviewer|translator)\b", re.IGNORECASE
 )
@@ -122,7 +123,7 @@ def read_iwslt_train(files: Mapping[str, Path], *, form: IwsltTrain, languages: 
                 parts.append(SideDocument(None, number))
             talk = TRAIN_TALK.match(line)
             if talk and parts:
-                parts[-1].id = talk[1] or talk[2]
+                parts[-1].id = (talk[1] or "").strip() or talk[2]
             if TRAIN_TAG.match(line):
                 continue
             if not parts:

@@ -1,0 +1,66 @@
+"""Checks of what a config names: paths, languages, metrics, and the jobs that follow. Errors name their keys."""
+
+from docmt.config.schema import Config
+from docmt.config.systems import list_runs, look_up
+from docmt.errors import UserError
+from docmt.evaluation.metrics import METRICS, selectable_metrics
+from docmt.text.tokenizer import check_language
+
+
+def check_paths(config: Config) -> None:
+    """Raises UserError for braces in a path: Snakemake takes them for a wildcard, however they are written."""
+    paths = {
+        f"corpora.custom.{name}.splits.{split}.files.{role}": path
+        for name, corpus in config.corpora.custom.items()
+        for split, row in corpus.splits.items()
+        for role, path in row.files.items()
+    } | {
+        f"discourse.trees.{name}.files.{part}": path
+        for name, trees in config.discourse.trees.items()
+        for part, path in trees.files.items()
+    }
+    for key, path in paths.items():
+        if "{" in path or "}" in path:
+            raise UserError(f"config.{key}: {path!r} contains braces, which Snakemake takes for wildcards; rename it")
+
+
+def check_languages(config: Config) -> None:
+    """Raises UserError for a language that docmt cannot tokenize: otherwise only the fifth job would say so."""
+    for name, dataset in config.datasets.items():
+        for key in ("src_lang", "tgt_lang"):
+            try:
+                check_language(getattr(dataset, key))
+            except UserError as error:
+                raise UserError(f"config.datasets.{name}.{key}: {error}") from None
+
+
+def check_job_names(config: Config) -> None:
+    """Raises UserError when two jobs would share a log: logs and benchmarks are named by joining names with `_`."""
+    runs = [(run.dataset, run.system) for run in list_runs(config)]
+    parts = [(name, part) for name, dataset in config.datasets.items() for part in dataset.all_parts()]
+    cuttings = [(dataset, cutting, part) for cutting in config.instances for dataset, part in parts]
+    trees = [(dataset, tree, part) for tree in config.discourse.trees for dataset, part in parts]
+    for names in (runs, parts, cuttings, trees):
+        seen: dict[str, tuple[str, ...]] = {}
+        for name in dict.fromkeys(names):
+            joined = "_".join(name)
+            if joined in seen:
+                raise UserError(
+                    f"config: {' + '.join(seen[joined])} and {' + '.join(name)} would share the log {joined}: rename "
+                    "a dataset, a system, or what else they are made of"
+                )
+            seen[joined] = name
+
+
+def check_metrics(config: Config) -> None:
+    """Raises UserError when the report shows a metric that does not exist, or a table one that the study lacks."""
+    for metric in config.report.metrics:
+        look_up(METRICS, metric, where="config.report.metrics", what="metric")
+    for name, table in config.report.tables.items():
+        where = f"config.report.tables.{name}.metrics"
+        for metric in table.metrics:
+            look_up(METRICS, metric, where=where, what="metric")
+            if metric in selectable_metrics() and metric not in config.evaluation.metrics:
+                raise UserError(
+                    f"{where}: {metric!r} is not computed; name it in evaluation.metrics too, or leave it out"
+                )

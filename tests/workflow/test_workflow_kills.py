@@ -1,0 +1,52 @@
+"""`kill -9` in the middle of a study: what the documentation says to type then ends in the same files."""
+
+import contextlib
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from conftest import Study, start_snakemake
+
+TARGET = "results/controlled/corpora/en-de/train.documents.tsv"
+
+
+def working_in(folder):
+    """The processes whose working directory is a folder."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (entry / "cwd").resolve() == folder.resolve():
+                yield int(entry.name)
+
+
+def wait_until(condition):
+    end = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("alone", [True, False], ids=["Snakemake alone", "Snakemake and its jobs"])
+def test_after_a_kill_unlocking_and_the_same_call_end_in_the_same_files(alone, finished, tmp_path):
+    study = Study(tmp_path)
+    process = start_snakemake(tmp_path, "--cores", "1", TARGET, config=study.config())
+    marks = tmp_path / ".snakemake/incomplete"
+    wait_until(lambda: process.poll() is not None or (marks.is_dir() and any(marks.iterdir())))
+    if alone:
+        process.kill()
+    else:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    wait_until(lambda: not list(working_in(tmp_path)))
+    assert alone == (tmp_path / "results/corpora/controlled/en-de/train.en").exists(), "the job continued to its end"
+
+    assert study.run(TARGET).returncode != 0, "the folder is locked"
+    assert study.run("--unlock").returncode == 0
+    again = study.run(TARGET)
+    assert again.returncode == 0, again.stderr
+    folder = tmp_path / "results/controlled/corpora"
+    files = [file.relative_to(tmp_path) for file in folder.rglob("*") if file.is_file()]
+    assert len(files) > 4
+    for file in files:
+        assert (tmp_path / file).read_bytes() == (finished.folder / file).read_bytes(), file
