@@ -84,7 +84,7 @@ class ControlledSettings(CorpusSize):
 
 
 class SegmentWeights(Settings):
-    """Relative weights of the kinds of sentences; the generator draws among those that are possible."""
+    """Relative weights of the kinds of sentences in documents of nested segments, among those that are possible."""
 
     continuation: float = Field(default=3.0, gt=0)
     """A sentence with `it`, the topic of the innermost open segment."""
