@@ -172,7 +172,7 @@ def test_documents_can_be_long(n_sentences, n_tokens, density):
         ('{"documents": "segment"}', "corpora.controlled.documents: no such kind 'segment'; did you mean 'segments'?"),
         ('{"documents": "segments", "min_pronouns": 2}', "corpora.controlled.min_pronouns: unknown key"),
         ('{"documents": "segments", "weights": {"closes": 1.0}}', "weights.closes: unknown key; did you mean 'close'?"),
-        ('{"documents": "segments", "min_sentences": 40}', "min_sentences 40 is above max_sentences 30"),
+        ('{"documents": "segments", "min_sentences": 50}', "min_sentences 50 is above max_sentences 40"),
         ('{"n_deictic": 1}', "corpora.controlled.n_deictic: unknown key"),
         ("[]", "expected a mapping"),
     ],

@@ -109,7 +109,7 @@ class SegmentsSettings(CorpusSize):
     """In these documents, a pronoun means the topic of the innermost segment that is still open."""
     min_sentences: int = Field(default=10, ge=8)
     """Sentences in the shortest documents."""
-    max_sentences: int = Field(default=30, ge=30, le=1000)
+    max_sentences: int = Field(default=40, ge=30, le=1000)
     """Sentences in the longest documents; a suite's deepest nesting needs about 20."""
     n_deictic: float = Field(default=2.0, gt=0)
     """Sentences with `you` or `your` in a document, on average."""
