@@ -129,8 +129,9 @@ KINDS: dict[str, type[ControlledSettings] | type[SegmentsSettings]] = {
 }
 
 
-def _kind(values: Any) -> Any:
-    return values.get("documents", "selection") if isinstance(values, dict) else values.documents
+def _kind(values: Any) -> str:
+    found = values.get("documents") if isinstance(values, dict) else getattr(values, "documents", None)
+    return "selection" if found is None else str(found)
 
 
 AnyControlledSettings = Annotated[
@@ -145,7 +146,7 @@ AnyControlledSettings = Annotated[
 def controlled_settings(argument: str, *, where: str) -> ControlledSettings | SegmentsSettings:
     """Read the settings of a controlled corpus, as `Settings.from_argument` does."""
     values = read_argument(argument, where=where)
-    kind = _kind(values) if isinstance(values, dict) else "selection"
+    kind = _kind(values)
     if kind not in KINDS:
-        raise UserError(f"{where}.documents: no such kind {kind!r}; {nearest(str(kind), list(KINDS))}")
+        raise UserError(f"{where}.documents: no such kind {kind!r}; {nearest(kind, list(KINDS))}")
     return KINDS[kind].load(values, where=where)
