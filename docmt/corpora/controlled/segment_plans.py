@@ -24,7 +24,7 @@ class SegmentPlan(NamedTuple):
     """The kind of a plan, and whether its target is a digression rather than a section.
 
     shallow: the distractor is the section before that of the target; inner: the section around the target; deep: a
-    digression within the one that the return ends, and that digression holds one or two of its own.
+    digression within the one that the return ends, and that digression holds one or two others.
     """
 
     kind: str

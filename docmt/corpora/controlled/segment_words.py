@@ -7,7 +7,7 @@ from docmt.corpora.controlled.german import Phrase, Predicate
 
 @dataclass(frozen=True)
 class Marker:
-    """A digression begins with one phrase; the sentence with which the segment around it goes on has the other.
+    """A digression begins with one phrase; the sentence that returns from it has the other.
 
     Attributes:
         opens, closes: the phrases, at the beginning of their sentences.

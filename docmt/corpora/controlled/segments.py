@@ -346,6 +346,6 @@ class SegmentBuilder:
         self._put(self._fresh(sentences.consistent, word), kind, "Elaboration", **decided)
         self.renderings[word] = Mention(len(self) - 1, rendering)
 
-    def _is_new(self, known: Mapping[str, Any]) -> bool:
+    def _is_new(self, decided: Mapping[str, Any]) -> bool:
         """Whether the next word is a new one."""
-        return not known or (len(known) < MAX_WORDS and self.rng.random() < 0.3)
+        return not decided or (len(decided) < MAX_WORDS and self.rng.random() < 0.3)
