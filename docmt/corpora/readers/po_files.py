@@ -182,7 +182,8 @@ def _sentences(pair: Pair, languages: Sequence[str], collector: Collector) -> li
 
 def _split(text: str, lang: str) -> list[str]:
     """The sentences of a text; a line end ends one."""
-    from sentencex import segment  # here, because no other command needs it
+    # Here, because no other command needs it. The library is compiled and has no types.
+    from sentencex import segment  # pyright: ignore[reportAttributeAccessIssue]
 
     return [part.strip() for line in text.split("\n") for part in segment(lang, line) if part.strip()]
 
