@@ -4,7 +4,7 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
-from docmt.config.plan import Plan, growing, option, processes
+from docmt.config.plan import Plan, growing, one_of, option, processes
 from docmt.config.references import CONTROLLED_SPLITS, CONTROLLED_SUITES
 from docmt.errors import UserError
 from docmt.slurm import watch_jobs
@@ -49,6 +49,7 @@ wildcard_constraints:
     parser=plan.names("discourse.parsers"),
     seed="[0-9]+",
     table=plan.names("report.tables"),
+    figure=one_of(plan.config.report.drawn),
     lang="[a-z]{2,3}",
     src="[a-z]{2,3}",
     tgt="[a-z]{2,3}",
@@ -135,6 +136,12 @@ rule tables:
     """The tables of `report.tables`, each from the scores of its systems."""
     input:
         expand("results/tables/{table}.txt", table=plan.config.report.tables),
+
+
+rule figures:
+    """The pictures of `report.figures` and `report.curves`, each from the scores or histories of its systems."""
+    input:
+        expand("results/figures/{figure}.svg", figure=plan.config.report.drawn),
 
 
 rule report:

@@ -22,6 +22,13 @@ def add_commands(parser: CommandParser) -> None:
     _add_score_files(table)
     table.add_paths(out="path without suffix; .csv, .md, .tex and .txt are written")
 
+    figure = parser.add_command("figure", run_figure, "draw one picture of the study, laid out as in a paper")
+    _add_settings(figure)
+    figure.add_argument("--name", required=True, help="key of the picture in the settings' `figures` or `curves`")
+    _add_score_files(figure, required=False)
+    figure.add_argument("--manifest", default='{"runs": {}}', help="runs whose histories it shows: JSON or @FILE")
+    figure.add_paths(out="path without suffix; .svg, .png and .csv are written")
+
     render = parser.add_command("render", run_render, "make tables, pictures and the page")
     _add_settings(render)
     render.add_paths(scores="the long table of `docmt report gather`")
@@ -31,8 +38,9 @@ def add_commands(parser: CommandParser) -> None:
     render.add_paths(out="folder to write into")
 
 
-def _add_score_files(command: CommandParser) -> None:
-    command.add_argument("--scores", nargs="+", type=Path, required=True, help="JSON files of `docmt evaluate`")
+def _add_score_files(command: CommandParser, *, required: bool = True) -> None:
+    summary = "JSON files of `docmt evaluate`"
+    command.add_argument("--scores", nargs="+", type=Path, required=required, default=[], help=summary)
 
 
 def _add_settings(command: CommandParser) -> None:
@@ -63,6 +71,29 @@ def run_table(options: argparse.Namespace) -> None:
         )
     write_table(options.out, table)
     print(to_text(table))
+
+
+def run_figure(options: argparse.Namespace) -> None:
+    """Draw one picture and write its numbers."""
+    from docmt.report.gathering import gather_scores, no_scores
+    from docmt.report.layouts import read_facts
+    from docmt.report.plots import draw_plot, study_styles, write_plot
+    from docmt.report.sources import read_histories
+
+    settings = ReportSettings.from_argument(options.settings, where="report")
+    pictures = {**settings.figures, **settings.curves}
+    look_up(pictures, options.name, where="report.figures and report.curves", what="picture")
+    plot = draw_plot(
+        options.name,
+        settings,
+        study_styles(settings, []),
+        scores=gather_scores(options.scores) if options.scores else no_scores(),
+        facts=read_facts(options.facts),
+        histories=read_histories(Manifest.from_argument(options.manifest, where="manifest")),
+    )
+    if plot is None:
+        raise UserError(f"{options.name}: the given scores and histories contain nothing that this picture shows")
+    write_plot(options.out, plot)
 
 
 def run_render(options: argparse.Namespace) -> None:

@@ -16,6 +16,11 @@ def gather_scores(paths: Sequence[Path]) -> pd.DataFrame:
     return pd.DataFrame(gather_rows(paths)).reindex(columns=COLUMNS).astype(TYPES)
 
 
+def no_scores() -> pd.DataFrame:
+    """The long table of no score file."""
+    return pd.DataFrame(columns=COLUMNS).astype(TYPES)
+
+
 def read_scores_table(path: Path) -> pd.DataFrame:
     """Read `scores.csv`. Raises UserError when the file has another form."""
     scores = read_table(path, needed=NEEDED, words=[name for name, kind in TYPES.items() if kind == "string"])

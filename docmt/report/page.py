@@ -1,7 +1,7 @@
 """The report: Markdown, one HTML page, and its tables and figures as files."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import jinja2
@@ -25,6 +25,7 @@ from docmt.report.discourse import parser_table, relation_table, segmenter_table
 from docmt.report.figures import Picture, Styles, accuracy_bars, distance_lines, training_curves
 from docmt.report.layouts import Facts, laid_out_table
 from docmt.report.manifest import Manifest
+from docmt.report.plots import draw_plot, study_styles
 from docmt.report.results import contrastive_table, further_table, main_table, split_table
 from docmt.report.settings import ReportSettings
 from docmt.report.sources import (
@@ -40,6 +41,8 @@ from docmt.report.summary import summarize
 from docmt.report.tables import Table, escape_markdown, to_latex, to_markdown, to_text
 
 TEMPLATES = Path(__file__).parent / "templates"
+MAIN_TABLES = ("results", "contrastive")
+"""The tables that are printed; the last of them has the note of the settings."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ class Report:
             to_text(table)
             for section in self.sections
             for table in section.tables
-            if section.key == "tables" or table.key in ("results", "contrastive")
+            if section.key == "tables" or table.key in MAIN_TABLES
         ]
         return "\n\n".join(shown) or "no scores of translations or contrastive test sets"
 
@@ -96,16 +99,21 @@ def build_report(
     manifest = manifest or Manifest(runs={})
     summary = summarize(scores)
     histories = read_histories(manifest)
-    styles = Styles([*scores["system"], *(history.system for history in histories)], settings)
+    styles = study_styles(settings, [*scores["system"], *(history.system for history in histories)])
     laid_out = [laid_out_table(scores, name, settings, facts or {}) for name in settings.tables]
+    drawn = {"scores": scores, "facts": facts or {}, "histories": histories}
+    plots = [draw_plot(name, settings, styles, **drawn) for name in settings.drawn]
+    translation, contrastive = _add_note(
+        main_table(summary, settings), contrastive_table(summary, settings), note=settings.note
+    )
     sections = [
-        _section("tables", "Tables of the study", laid_out),
-        _section("translation", "Translation", [main_table(summary, settings), further_table(summary, settings)]),
+        _section("tables", "Tables and figures of the study", laid_out, [plot.picture for plot in plots if plot]),
+        _section("translation", "Translation", [translation, further_table(summary, settings)]),
         _section(
             "discourse",
             "Discourse",
             [
-                contrastive_table(summary, settings),
+                contrastive,
                 split_table(summary, settings, by="distance"),
                 split_table(summary, settings, by="kind"),
             ],
@@ -123,6 +131,12 @@ def build_report(
         versions=package_versions(scores),
         summary_line=_describe(scores),
     )
+
+
+def _add_note(*tables: Table | None, note: str) -> list[Table | None]:
+    """The tables, of which the last one that there is has the note."""
+    last = max((place for place, table in enumerate(tables) if table is not None), default=None)
+    return [replace(table, note=note) if table and place == last else table for place, table in enumerate(tables)]
 
 
 def _section(key: str, title: str, tables: Sequence[Table | None], pictures: Sequence[Picture] = ()) -> Section:

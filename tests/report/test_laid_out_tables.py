@@ -7,7 +7,7 @@ import pytest
 
 from docmt.cli.main import main
 from docmt.report.gathering import COLUMNS, TYPES
-from docmt.report.layouts import laid_out_table
+from docmt.report.layouts import laid_out_table, write_table
 from docmt.report.page import build_report
 from docmt.report.settings import OWN_TABLES, LaidOutTable, ReportSettings
 
@@ -138,6 +138,14 @@ def test_the_command_writes_four_forms(tmp_path, capsys):
     assert {path.suffix for path in tmp_path.glob("table_6.*")} == {".csv", ".md", ".tex", ".txt"}
     assert pd.read_csv(tmp_path / "table_6.csv").loc[0, "s-BLEU"] == 50.03
     assert "20\\%" in (tmp_path / "table_6.tex").read_text(encoding="utf-8")
+
+
+def test_a_note_of_a_table_is_in_all_forms(tmp_path):
+    table = lay_out([score("a", 1)], note="Mind the 1 %: it is *low*.")
+    write_table(tmp_path / "x", table)
+    notes = {"txt": "Mind the 1 %: it is *low*.", "md": "1 %: it is \\*low\\*.", "tex": "Mind the 1 \\%"}
+    for suffix, note in notes.items():
+        assert note in (tmp_path / f"x.{suffix}").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@
 #         results/report/report.md, report.html       tables, curves, and how each number was computed
 #         results/report/summary.txt                  the main tables as plain text
 #         results/tables/{table}.txt, .md, .csv, .tex one table of `report.tables` alone
+#         results/figures/{figure}.svg, .png, .csv    one picture of `report.figures` or `report.curves` alone
 #         results/report/tables/, figures/
 
 
@@ -52,6 +53,32 @@ rule study_table:
     shell:
         "docmt report table --settings {params.settings:q} --facts {params.facts:q} --name {wildcards.table}"
         " --scores {input} --out {params.prefix} > /dev/null 2> {log}"
+
+
+rule study_figure:
+    """Draw figure {wildcards.figure} of the study from the scores or histories of its systems alone."""
+    input:
+        scores=plan.figure.input("scores"),
+        histories=plan.figure.input("histories"),
+    output:
+        multiext("results/figures/{figure}", ".svg", ".png", ".csv"),
+    log:
+        "logs/study_figure/{figure}.log",
+    benchmark:
+        "results/benchmarks/study_figure/{figure}.tsv"
+    localrule: True
+    conda:
+        "../../environment.yml"
+    params:
+        settings=plan.figure.param("settings"),
+        facts=plan.figure.param("facts"),
+        manifest=plan.figure.param("manifest"),
+        scores=option("--scores", "scores"),
+        fingerprint=plan.figure.fingerprint,
+        prefix="results/figures/{figure}",
+    shell:
+        "docmt report figure --settings {params.settings:q} --facts {params.facts:q} --name {wildcards.figure}"
+        " {params.scores} --manifest {params.manifest:q} --out {params.prefix} 2> {log}"
 
 
 rule render:

@@ -1,6 +1,7 @@
 """Artifacts of the report stage, and the artifacts of a study as a whole."""
 
 import json
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 from docmt.config.artifacts.base import Artifact, as_argument, handed_on, made_by, rules_by_stage
@@ -8,7 +9,7 @@ from docmt.config.artifacts.runs import RunArtifacts, run_folder
 from docmt.config.facts import system_facts
 from docmt.config.systems import Run, list_runs
 from docmt.evaluation.metrics import ACCURACY
-from docmt.report.settings import LaidOutTable
+from docmt.report.settings import LaidOutTable, ScoreFigure, shows
 
 
 class StudyArtifacts(RunArtifacts):
@@ -30,13 +31,32 @@ class StudyArtifacts(RunArtifacts):
         files = [f"results/tables/{table}.{suffix}" for suffix in ("txt", "md", "csv", "tex")]
         return Artifact(files, [scores], {"scores": scores}, self._report_params())
 
+    @made_by("study_figure", stage="report")
+    def figure(self, figure: str) -> Artifact:
+        """One picture of `report.figures` or `report.curves`, from the scores or histories of its systems alone."""
+        files = [f"results/figures/{figure}.{suffix}" for suffix in ("svg", "png", "csv")]
+        if (row := self.config.report.figures.get(figure)) is not None:
+            scores = [
+                made for run in self.scored for name, made in self.run_scores(run).items() if _is_shown(row, run, name)
+            ]
+            return Artifact(files, [scores], {"scores": scores, "histories": []}, self._figure_params())
+        curves = self.config.report.curves[figure]
+        runs = [
+            run
+            for run in self.trained
+            if run.system in curves.systems and (curves.datasets is None or run.dataset in curves.datasets)
+        ]
+        histories = [self.model(run.dataset, run.system, str(run.seed)).only("history.csv") for run in runs]
+        inputs = {"scores": [], "histories": histories}
+        return Artifact(files, [histories], inputs, self._figure_params(_seeds(runs)))
+
     @made_by("render", stage="report")
     def report(self) -> Artifact:
         """Tables, pictures and the page."""
         scores, counts = self.all_scores(), self.counts()
         data, trees = self._data_reports(), self._tree_reports()
         manifest = {
-            "runs": self._seeds(),
+            "runs": _seeds(self.trained),
             "counts": counts,
             "stages": rules_by_stage(StudyArtifacts),
             "benchmarks": "results/benchmarks",
@@ -100,23 +120,28 @@ class StudyArtifacts(RunArtifacts):
     def _report_params(self) -> dict[str, str]:
         """The settings of the report, and what the config says of the systems for the tables that show it."""
         report = self.config.report
-        systems = dict.fromkeys(name for table in report.tables.values() for name in table.systems)
+        layouts = [*report.tables.values(), *report.figures.values()]
+        systems = dict.fromkeys(name for layout in layouts for name in layout.systems)
         facts = {name: system_facts(self.config, name) for name in systems}
         return {"settings": as_argument(report.model_dump(mode="json")), "facts": as_argument(facts)}
 
-    def _seeds(self) -> dict[str, dict[str, list[int]]]:
-        """The seeds of all trained runs by dataset and system."""
-        seeds: dict[str, dict[str, list[int]]] = {}
-        for run in self.trained:
-            seeds.setdefault(run.dataset, {}).setdefault(run.system, []).append(run.seed)
-        return seeds
+    def _figure_params(self, runs: Mapping[str, Mapping[str, list[int]]] | None = None) -> dict[str, str]:
+        return {**self._report_params(), "manifest": as_argument({"runs": runs or {}})}
 
 
-def _is_shown(table: LaidOutTable, run: Run, name: str) -> bool:
+def _seeds(runs: Iterable[Run]) -> dict[str, dict[str, list[int]]]:
+    """The seeds of runs by dataset and system."""
+    seeds: dict[str, dict[str, list[int]]] = {}
+    for run in runs:
+        seeds.setdefault(run.dataset, {}).setdefault(run.system, []).append(run.seed)
+    return seeds
+
+
+def _is_shown(table: LaidOutTable | ScoreFigure, run: Run, name: str) -> bool:
     is_suite = name.startswith("suite_")
     wanted = ACCURACY in table.metrics if is_suite else set(table.metrics) != {ACCURACY}
     test = name.removeprefix("suite_" if is_suite else "test_")
-    return run.system in table.systems and wanted and table.shows(run.dataset, test)
+    return run.system in table.systems and wanted and shows(table, run.dataset, test)
 
 
 STAGES = rules_by_stage(StudyArtifacts)
