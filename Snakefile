@@ -79,6 +79,7 @@ rule all:
     default_target: True
     input:
         "results/report/report.html",
+        "results/report/reader.html",
 
 
 rule demo:
@@ -145,6 +146,7 @@ rule figures:
 
 
 rule report:
-    """Tables, pictures and the page."""
+    """Tables and pictures on one page, translations on another."""
     input:
         "results/report/report.html",
+        "results/report/reader.html",

@@ -12,6 +12,7 @@
 #         results/tables/{table}.txt, .md, .csv, .tex one table of `report.tables` alone
 #         results/figures/{figure}.svg, .png, .csv    one picture of `report.figures` or `report.curves` alone
 #         results/report/tables/, figures/
+#         results/report/reader.html                  translations and contrastive items to read; from texts, decoding/
 
 
 use rule gather_system as gather with:
@@ -121,3 +122,28 @@ rule render:
     shell:
         "docmt report render --settings {params.settings:q} --facts {params.facts:q} --scores {input.scores}"
         " --manifest {params.manifest:q} --out results/report > {output.summary} 2> {log}"
+
+
+rule render_reader:
+    """Make the page in which one reads translations and contrastive items."""
+    input:
+        plan.reader.input("shown"),
+    output:
+        report(
+            "results/report/reader.html",
+            category="Report",
+            caption="../captions/reader.rst",
+        ),
+    log:
+        "logs/render_reader/render_reader.log",
+    benchmark:
+        "results/benchmarks/render_reader/render_reader.tsv"
+    localrule: True
+    conda:
+        "../../environment.yml"
+    params:
+        settings=plan.reader.param("settings"),
+        manifest=plan.reader.param("manifest"),
+        fingerprint=plan.reader.fingerprint,
+    shell:
+        "docmt report reader --settings {params.settings:q} --manifest {params.manifest:q} --out {output} 2> {log}"
