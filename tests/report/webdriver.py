@@ -26,7 +26,13 @@ class Browser:
         self.process = subprocess.Popen([driver, "--port=0"], stdout=subprocess.PIPE, text=True)
         line = next(line for line in self.process.stdout if "successfully on port" in line)
         self.base = f"http://127.0.0.1:{line.split()[-1].rstrip('.')}/session"
-        arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", f"--user-data-dir={folder}"]
+        arguments = [
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            f"--user-data-dir={folder}",
+        ]
         wanted = {"goog:chromeOptions": {"binary": binary, "args": arguments}, "goog:loggingPrefs": {"browser": "ALL"}}
         session = self._call("POST", "", capabilities={"alwaysMatch": wanted})
         self.base += f"/{session['sessionId']}"
@@ -92,6 +98,11 @@ class Browser:
         """The texts of all elements that a selector fits."""
         return self.run("return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)", selector)
 
+    def resize(self, width, height):
+        """Give the page so many pixels."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.emulate("Emulation.setDeviceMetricsOverride", **size)
+
     def emulate(self, command, **params):
         """A command of Chromium's developer tools."""
         self._call("POST", "/goog/cdp/execute", cmd=command, params=params)
@@ -99,7 +110,3 @@ class Browser:
     def console(self):
         """What the console has since it was last asked."""
         return [entry["message"] for entry in self._call("POST", "/se/log", type="browser")]
-
-    def screenshot(self):
-        """The window as PNG, in base64."""
-        return self._call("GET", "/screenshot")

@@ -160,7 +160,10 @@ class StudyArtifacts(RunArtifacts):
         layouts = [*report.tables.values(), *report.figures.values()]
         systems = dict.fromkeys(name for layout in layouts for name in layout.systems)
         facts = {name: system_facts(self.config, name) for name in systems}
-        return {"settings": as_argument(report.model_dump(mode="json", exclude={"reader"})), "facts": as_argument(facts)}
+        return {
+            "settings": as_argument(report.model_dump(mode="json", exclude={"reader"})),
+            "facts": as_argument(facts),
+        }
 
     def _figure_params(self, runs: Mapping[str, Mapping[str, list[int]]] | None = None) -> dict[str, str]:
         return {**self._report_params(), "manifest": as_argument({"runs": runs or {}})}

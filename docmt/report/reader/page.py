@@ -121,7 +121,9 @@ def write_reader(path: Path, manifest: ReaderManifest, settings: ReportSettings)
     )
     parts = {
         "title": settings.title,
-        "style": "".join((TEMPLATES / name).read_text(encoding="utf-8") for name in ("report.css", "reader/reader.css")),
+        "style": "".join(
+            (TEMPLATES / name).read_text(encoding="utf-8") for name in ("report.css", "reader/reader.css")
+        ),
         "script": "".join((TEMPLATES / f"reader/{name}.js").read_text(encoding="utf-8") for name in SCRIPTS),
     }
     template = environment.get_template("reader/reader.html.txt")
