@@ -134,12 +134,12 @@ def test_a_sample_is_evenly_spaced():
     assert sample(long_study(7), 1.0) == long_study(7)
 
 
-@pytest.mark.parametrize("max_bytes", [3_000, 20_000, 60_000])
-def test_the_data_fits_and_no_more_than_needed_is_left_out(max_bytes, tmp_path, caplog):
+@pytest.mark.parametrize("max_bytes", [3_000, 30_000, 60_000, 90_000])
+def test_the_data_fits_and_not_much_more_than_needed_is_left_out(max_bytes):
     data = long_study(1000)
     packed = fit(data, max_bytes)
-    assert max_bytes * 0.7 < len(packed) <= max_bytes
-    assert len(fit(data, 1e9)) > max_bytes
+    assert max_bytes * 0.6 < len(packed) <= max_bytes
+    assert len(fit(data, 1e9)) > max_bytes, "all of it is longer"
 
 
 def test_one_document_remains_whatever_the_limit(caplog):

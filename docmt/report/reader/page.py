@@ -20,8 +20,9 @@ from docmt.report.settings import ReportSettings
 TEMPLATES = Path(__file__).parents[1] / "templates"
 SCRIPTS = ("text", "state", "tree", "documents", "items", "main")
 """The parts of the script, in the order in which they need each other."""
-MARGIN = 0.95
-"""How much smaller than estimated the next sample is, since parts of it compress differently."""
+ATTEMPTS = 4
+MARGIN = 0.98
+"""How much of what seems possible is tried, since parts of a sample compress differently."""
 
 log = logging.getLogger(__name__)
 
@@ -86,20 +87,23 @@ def pack(data: dict[str, Any]) -> str:
 
 
 def fit(data: dict[str, Any], max_bytes: float) -> str:
-    """The largest sample that is at most so long when packed; at least one document of each test set."""
-    whole, share = _count(data), 1.0
+    """A sample, as large as a few attempts find, that is at most so long when packed; at least one document each."""
     packed = pack(data)
-    while len(packed) > max_bytes:
-        share *= MARGIN * max_bytes / len(packed)
-        part = sample(data, share)
-        packed = pack(part)
-        if _count(part) == len([*data["tests"], *data["suites"]]):
-            break
-    if len(packed) > max_bytes:
+    if len(packed) <= max_bytes:
+        return packed
+    low, high, n_high = 0.0, 1.0, len(packed)
+    best = pack(sample(data, low))
+    for _ in range(ATTEMPTS if len(best) <= max_bytes else 0):
+        share = low + (high - low) * MARGIN * (max_bytes - len(best)) / (n_high - len(best))
+        packed = pack(sample(data, share))
+        if len(packed) <= max_bytes:
+            low, best = share, packed
+        else:
+            high, n_high = share, len(packed)
+    if len(best) > max_bytes:
         log.warning("reader: larger than `report.reader.max_megabytes`, even with one document of each test set")
-    if share < 1:
-        log.info("reader: %d of %d documents and items, to keep the page small", _count(sample(data, share)), whole)
-    return packed
+    log.info("reader: %d of %d documents and items, to keep it small", _count(sample(data, low)), _count(data))
+    return best
 
 
 def _count(data: dict[str, Any]) -> int:
