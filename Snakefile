@@ -41,6 +41,7 @@ wildcard_constraints:
     corpus="[^/]+",
     dataset=plan.names("datasets"),
     system=plan.names("systems"),
+    baseline=plan.names("systems"),
     cutting=plan.names("instances"),
     split=plan.splits(),
     suite="[A-Za-z0-9_-]+",
@@ -49,6 +50,7 @@ wildcard_constraints:
     parser=plan.names("discourse.parsers"),
     seed="[0-9]+",
     table=plan.names("report.tables"),
+    cases=plan.names("report.cases"),
     figure=one_of(plan.config.report.drawn),
     lang="[a-z]{2,3}",
     src="[a-z]{2,3}",
@@ -134,9 +136,12 @@ rule evaluation:
 
 
 rule tables:
-    """The tables of `report.tables`, each from the scores of its systems."""
+    """The tables of `report.tables` and `report.cases`, each from the scores or translations of its systems."""
     input:
-        expand("results/tables/{table}.txt", table=plan.config.report.tables),
+        expand(
+            "results/tables/{table}.txt",
+            table=[*plan.config.report.tables, *plan.config.report.cases],
+        ),
 
 
 rule figures:

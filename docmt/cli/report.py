@@ -20,7 +20,21 @@ def add_commands(parser: CommandParser) -> None:
     _add_settings(table)
     table.add_argument("--name", required=True, help="key of the table in the settings' `tables`")
     _add_score_files(table)
+    summary = "JSON files of `docmt evaluate difference` and `contrast-difference`"
+    table.add_argument("--differences", nargs="+", type=Path, default=[], help=summary)
     table.add_paths(out="path without suffix; .csv, .md, .tex and .txt are written")
+
+    cases = parser.add_command("cases", run_cases, "choose the sentences of a case study")
+    cases.add_settings("ReportSettings")
+    cases.add_argument("--name", required=True, help="key of the case study in the settings' `cases`")
+    cases.add_paths(prefix="raw text of the test split, as PREFIX.{lang}")
+    cases.add_argument("--src-lang", required=True, help="source language")
+    cases.add_argument("--tgt-lang", required=True, help="target language")
+    cases.add_paths(
+        system="hypotheses of the better system",
+        baseline="hypotheses of the other system",
+        out="path without suffix; .csv, .md, .tex and .txt are written",
+    )
 
     figure = parser.add_command("figure", run_figure, "draw one picture of the study, laid out as in a paper")
     _add_settings(figure)
@@ -63,19 +77,38 @@ def run_gather(options: argparse.Namespace) -> None:
 
 def run_table(options: argparse.Namespace) -> None:
     """Write one table in four forms and print it."""
+    from docmt.report.differences import read_differences
     from docmt.report.gathering import gather_scores
     from docmt.report.layouts import laid_out_table, read_facts, write_table
     from docmt.report.tables import to_text
 
     settings = ReportSettings.from_argument(options.settings, where="report")
     look_up(settings.tables, options.name, where="report.tables", what="table")
-    table = laid_out_table(gather_scores(options.scores), options.name, settings, read_facts(options.facts))
+    table = laid_out_table(
+        gather_scores(options.scores),
+        options.name,
+        settings,
+        read_facts(options.facts),
+        read_differences(options.differences),
+    )
     if table is None:
         raise UserError(
             f"report.tables.{options.name}: the given scores contain none of its systems, tests and metrics"
         )
     write_table(options.out, table)
     print(to_text(table))
+
+
+def run_cases(options: argparse.Namespace) -> None:
+    """Write one case study in four forms."""
+    from docmt.report.cases import case_table, choose_cases
+    from docmt.report.layouts import write_table
+
+    settings = ReportSettings.from_argument(options.settings, where="report")
+    layout = look_up(settings.cases, options.name, where="report.cases", what="case study")
+    files = {"prefix": options.prefix, "system": options.system, "baseline": options.baseline}
+    values = choose_cases(layout, settings, src_lang=options.src_lang, tgt_lang=options.tgt_lang, **files)
+    write_table(options.out, case_table(options.name, values, settings))
 
 
 def run_figure(options: argparse.Namespace) -> None:

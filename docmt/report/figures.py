@@ -19,7 +19,7 @@ from docmt.report.sources import History
 from docmt.report.summary import contrastive_scores
 
 INK = "#1b1f24"
-LEGEND_CHARACTERS = 110
+LEGEND_CHARACTERS_PER_INCH = 12.8
 
 STYLE: dict[Any, Any] = {
     "font.size": 9,
@@ -284,7 +284,8 @@ def add_legend(figure: Figure, panels: Sequence[Axes]) -> None:
         label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
     # About this many characters fit below the panels; each entry takes 8 more for its line and margins.
-    columns = max(1, min(len(entries), LEGEND_CHARACTERS // (max(map(len, entries), default=0) + 8)))
+    room = int(LEGEND_CHARACTERS_PER_INCH * figure.get_figwidth())
+    columns = max(1, min(len(entries), room // (max(map(len, entries), default=0) + 8)))
     figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=columns)
 
 

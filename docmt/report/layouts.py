@@ -11,6 +11,7 @@ from docmt.errors import UserError
 from docmt.evaluation.metrics import find_metric
 from docmt.files import atomic_writer
 from docmt.report import frames
+from docmt.report.differences import UNTESTED, Difference, Differences
 from docmt.report.frames import keep
 from docmt.report.grid import GridShape, Label, build_grid
 from docmt.report.publications import PublishedNumber
@@ -45,7 +46,9 @@ class Column:
     phenomenon: str | None = None
 
 
-def laid_out_table(scores: pd.DataFrame, name: str, settings: ReportSettings, facts: Facts) -> Table | None:
+def laid_out_table(
+    scores: pd.DataFrame, name: str, settings: ReportSettings, facts: Facts, differences: Differences = UNTESTED
+) -> Table | None:
     """One of the tables that the settings describe, by its name there; None when none of it has been scored.
 
     The facts are what the config says of each system, by the names of `LaidOutTable.facts`.
@@ -66,6 +69,13 @@ def laid_out_table(scores: pd.DataFrame, name: str, settings: ReportSettings, fa
         averaged = [column for column in headings if column.metric == wanted.metric and column.test != AVERAGE]
         return _average([published_cell(settings, label[-1], column) for column in averaged])
 
+    def tested(label: Label, heading: str) -> Difference | None:
+        cell = columns[heading]
+        baseline = layout.baseline or settings.baseline
+        return differences.find(
+            baseline, cell.dataset, cell.test, label[-1], metric=cell.metric, phenomenon=cell.phenomenon
+        )
+
     digits = max(find_metric(metric).digits for metric in layout.metrics)
     shape = GridShape(
         by=["system"],
@@ -73,6 +83,7 @@ def laid_out_table(scores: pd.DataFrame, name: str, settings: ReportSettings, fa
         column="column",
         columns={heading: replace(find_metric(column.metric), digits=digits) for heading, column in columns.items()},
         lookup=lookup,
+        tested=tested,
     )
     table = build_grid(
         summarize(rows.assign(column=[headings[column] for column in columns_of(rows)]), extra=["column"]),

@@ -9,6 +9,7 @@ import pandas as pd
 
 from docmt import __version__
 from docmt.files import atomic_path, atomic_writer
+from docmt.report.cases import case_table, read_cases
 from docmt.report.costs import JobCost, costs_table, read_costs
 from docmt.report.data import (
     counts_table,
@@ -21,6 +22,7 @@ from docmt.report.data import (
     statistics_table,
     training_table,
 )
+from docmt.report.differences import read_differences
 from docmt.report.discourse import parser_table, relation_table, segmenter_table, tree_pictures, tree_table
 from docmt.report.figures import Picture, Styles, accuracy_bars, distance_lines, training_curves
 from docmt.report.layouts import Facts, laid_out_table
@@ -101,14 +103,19 @@ def build_report(
     summary = summarize(scores)
     histories = read_histories(manifest)
     styles = study_styles(settings, [*scores["system"], *(history.system for history in histories)])
-    laid_out = [laid_out_table(scores, name, settings, facts or {}) for name in settings.tables]
+    differences = read_differences(manifest.differences)
+    laid_out = [laid_out_table(scores, name, settings, facts or {}, differences) for name in settings.tables]
+    laid_out += [case_table(name, read_cases(path), settings) for name, path in manifest.cases.items()]
     drawn = {"scores": scores, "facts": facts or {}, "histories": histories}
     plots = [draw_plot(name, settings, styles, **drawn) for name in settings.drawn]
     translation, contrastive = _add_note(
-        main_table(summary, settings), contrastive_table(summary, settings), note=settings.note
+        main_table(summary, settings, differences),
+        contrastive_table(summary, settings, differences),
+        note=settings.note,
     )
     sections = [
-        _section("tables", "Tables and figures of the study", laid_out, [plot.picture for plot in plots if plot]),
+        _section("tables", "Tables of the study", laid_out),
+        _section("figures", "Figures of the study", [], [plot.picture for plot in plots if plot]),
         _section("translation", "Translation", [translation, further_table(summary, settings)]),
         _section(
             "discourse",

@@ -271,7 +271,7 @@ def _make_panels(count: int) -> tuple[Figure, list[Axes]]:
     """A figure with so many panels, row by row."""
     n_columns = min(count, PANELS_PER_ROW)
     n_rows = math.ceil(count / n_columns)
-    figure = Figure(figsize=(5.2 if count == 1 else 8.6, 3.3 * n_rows), layout="constrained")
+    figure = Figure(figsize=(6.0 if count == 1 else 8.6, 3.3 * n_rows), layout="constrained")
     grid = list(figure.subplots(n_rows, n_columns, squeeze=False).flat)
     for axes in grid[count:]:
         axes.remove()

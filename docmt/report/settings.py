@@ -87,6 +87,8 @@ class LaidOutTable(Settings):
     """Columns of each test, in order; `contrastive accuracy` gives one per phenomenon."""
     tests: list[str] | None = None
     """Datasets (`NAME`), or single test sets or suites of them (`NAME/TEST`); null means all."""
+    baseline: str | None = None
+    """System that the others are tested against; null means that of the report."""
     average: bool = False
     """Whether to append the means over all tests."""
     facts: list[FactName] = []
@@ -101,6 +103,25 @@ class LaidOutTable(Settings):
         if self.average and ACCURACY in self.metrics:
             raise ValueError(f"only translation scores can be averaged; remove {ACCURACY!r} from metrics, or average")
         return self
+
+
+class CaseTable(Settings):
+    """Sentences that one system translates better than another: those with the largest difference of chrF."""
+
+    title: str
+    """Heading of the table."""
+    note: str = ""
+    """A sentence under the table that says what to see in it."""
+    system: str
+    """System whose translations are better."""
+    baseline: str
+    """The other system; both must be aligned by sentence. Each is shown with its first seed."""
+    test: str
+    """Test set, as `NAME/TEST`."""
+    count: int = Field(default=3, ge=1)
+    """Number of sentences."""
+    context: int = Field(default=2, ge=0)
+    """Source sentences of the same document to show before each."""
 
 
 class ScoreFigure(Settings):
@@ -175,6 +196,11 @@ class ReportSettings(Settings):
     tables: dict[Annotated[str, AfterValidator(_table_name)], LaidOutTable] = {}
     """Tables laid out as in a paper, by name. They come first in the report; the target of a single one is
     `results/tables/NAME.txt`."""
+    cases: dict[Annotated[str, AfterValidator(_table_name)], CaseTable] = {}
+    """Case studies by name; the target of a single one is `results/tables/NAME.txt`."""
+    baseline: str | None = None
+    """System that all others are tested against on the same dataset; `*` and `**` in the tables mean p < 0.05 and
+    p < 0.01. null tests nothing."""
     figures: dict[Annotated[str, AfterValidator(_figure_name)], ScoreFigure] = {}
     """Pictures of scores laid out as in a paper, by name. They follow the tables; the target of a single one is
     `results/figures/NAME.svg`."""
@@ -202,8 +228,8 @@ class ReportSettings(Settings):
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:
-        names = [*self.tables, *self.figures, *self.curves]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise ValueError(f"two tables or figures are called {twice!r}; rename one")
+        for one, other in (("figures", "curves"), ("tables", "cases")):
+            twice = next((name for name in getattr(self, one) if name in getattr(self, other)), None)
+            if twice is not None:
+                raise ValueError(f"{one} and {other} both contain {twice!r}; rename one")
         return self

@@ -70,6 +70,8 @@ def test_what_rules_ask_for_is_declared():
         made.reader()
         for table in made.config.report.tables:
             made.table(table)
+        for cases in made.config.report.cases:
+            made.case_study(cases)
         for figure in made.config.report.drawn:
             made.figure(figure)
         for (name, *_), artifact in made.known.items():

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from docmt.cli.main import main
+from docmt.report.differences import Differences
 from docmt.report.gathering import COLUMNS, TYPES
 from docmt.report.layouts import laid_out_table, write_table
 from docmt.report.page import build_report
@@ -26,15 +27,16 @@ def accuracy(system, value, phenomenon, **keys):
     )
 
 
-def lay_out(rows, *, published=None, datasets=None, labels=None, **table):
+def lay_out(rows, *, published=None, datasets=None, labels=None, differences=(), baseline=None, **table):
     values = {"title": "Table 1", "systems": ["a", "b"]} | table
     settings = ReportSettings(
         tables={"table_1": LaidOutTable(**values)},
         published=published or {},
         datasets=datasets or {},
         labels=labels or {},
+        baseline=baseline,
     )
-    return laid_out_table(long_table(rows), "table_1", settings, FACTS)
+    return laid_out_table(long_table(rows), "table_1", settings, FACTS, Differences(differences))
 
 
 def long_table(rows):

@@ -87,7 +87,7 @@ def test_a_system_without_a_place_is_an_error():
 
 
 def test_published_points_are_beside_ours_even_where_we_have_none():
-    published = {"a512": "g-transformer/transformer_512_tokens"}
+    published = {"a512": "g-transformer/transformer_document_length_512"}
     rows = [score("a64", 30, dataset="e", metric="d-BLEU (instances)")]
     plot = draw(rows, published=published, datasets={"e": "europarl"}, metrics=["d-BLEU (instances)"])
     values = plot.values.set_index("system")
@@ -176,7 +176,10 @@ def test_the_page_has_them_in_the_colors_of_the_single_target():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"tables": {"x": {"title": "x", "systems": ["a"]}}, "curves": {"x": CURVES["loss"]}}, "are called 'x'"),
+        (
+            {"figures": {"x": {"title": "x", "lines": {"A": ["a"]}}}, "curves": {"x": CURVES["loss"]}},
+            "both contain 'x'",
+        ),
         ({"curves": {"contrastive_x": CURVES["loss"]}}, "must not begin like those of the report's own pictures"),
         ({"curves": {"x": CURVES["loss"] | {"panels": {}}}}, "panels"),
         ({"figures": {"x": {"title": "x", "lines": {"A": []}}}}, "lines"),

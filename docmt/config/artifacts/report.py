@@ -29,8 +29,32 @@ class StudyArtifacts(RunArtifacts):
         scores = [
             made for run in self.scored for name, made in self.run_scores(run).items() if _is_shown(row, run, name)
         ]
+        differences = self._differences(row.baseline or self.config.report.baseline, row)
         files = [f"results/tables/{table}.{suffix}" for suffix in ("txt", "md", "csv", "tex")]
-        return Artifact(files, [scores], {"scores": scores}, self._report_params())
+        inputs = {"scores": scores, "differences": differences}
+        return Artifact(files, [scores, *differences], inputs, self._report_params())
+
+    @made_by("study_cases", stage="report")
+    def case_study(self, cases: str) -> Artifact:
+        """One case study of `report.cases`, from the translations of its two systems."""
+        row = self.config.report.cases[cases]
+        dataset, test = row.test.split("/")
+        split = f"test_{test}"
+        system, baseline = (
+            self.hypotheses(dataset, name, str(self.runs_of(dataset, name)[0].seed), split)
+            for name in (row.system, row.baseline)
+        )
+        references = self.dataset_split(dataset, split)
+        return Artifact(
+            [f"results/tables/{cases}.{suffix}" for suffix in ("txt", "md", "csv", "tex")],
+            [row.model_dump(mode="json"), system, baseline, references],
+            {"references": references, "system": system, "baseline": baseline},
+            {
+                "settings": as_argument(self.config.report.model_dump(mode="json")),
+                "languages": self.language_options(dataset),
+                "prefix": self.prefix(dataset, split),
+            },
+        )
 
     @made_by("study_figure", stage="report")
     def figure(self, figure: str) -> Artifact:
@@ -55,11 +79,17 @@ class StudyArtifacts(RunArtifacts):
     def report(self) -> Artifact:
         """Tables, pictures and the page."""
         scores, counts = self.all_scores(), self.counts()
+        differences = {made.file: made for made in self._differences(self.config.report.baseline)}
+        for table in self.config.report.tables.values():
+            differences |= {made.file: made for made in self._differences(table.baseline, table)}
+        cases = {name: self.case_study(name).only(".csv") for name in self.config.report.cases}
         data, trees = self._data_reports(), self._tree_reports()
         manifest = {
             "runs": _seeds(self.trained),
             "counts": counts,
             "reader": "reader.html",
+            "differences": list(differences),
+            "cases": {name: made.file for name, made in cases.items()},
             "stages": rules_by_stage(StudyArtifacts),
             "benchmarks": "results/benchmarks",
         }
@@ -70,8 +100,10 @@ class StudyArtifacts(RunArtifacts):
             "counts": list(counts.values()),
             **{name: list(group.values()) for name, group in data.items()},
             "trees": [made for group in trees.values() for made in group.values()],
+            "differences": list(differences.values()),
+            "cases": list(cases.values()),
         }
-        parts = [scores, *(inputs[name] for name in (*data, "trees"))]
+        parts = [scores, *inputs["differences"], *inputs["cases"], *(inputs[name] for name in (*data, "trees"))]
         params = {
             **self._report_params(),
             "manifest": json.dumps(manifest, ensure_ascii=False),
@@ -112,6 +144,19 @@ class StudyArtifacts(RunArtifacts):
         settings = as_argument(report.model_dump(mode="json", include={"title", "labels", "reader"}))
         params = {"settings": settings, "manifest": json.dumps(manifest, ensure_ascii=False)}
         return Artifact(["results/report/reader.html"], [parts], {"shown": parts}, params)
+
+    def _differences(self, baseline: str | None, table: LaidOutTable | None = None) -> list[Artifact]:
+        """Paired tests of all systems against a baseline, or of those that a table shows."""
+        if baseline is None:
+            return []
+        pairs = dict.fromkeys((run.dataset, run.system) for run in self.scored)
+        return [
+            made
+            for dataset, system in pairs
+            if system != baseline and (dataset, baseline) in pairs
+            for name, made in self.system_differences(dataset, system, baseline).items()
+            if table is None or _is_shown(table, Run(dataset, system, 0), name)
+        ]
 
     def _data_reports(self) -> dict[str, dict[str, Artifact]]:
         """What the report says of data, by the names of its manifest."""
