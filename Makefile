@@ -37,6 +37,8 @@ $(STAMP): requirements.lock pyproject.toml
 demo: $(STAMP)
 	snakemake --cores all --show-failed-logs
 	@cat results/report/summary.txt
+	@echo "Tables and pictures: $(CURDIR)/results/report/report.html"
+	@echo "Translations:        $(CURDIR)/results/report/reader.html"
 
 test: $(STAMP)
 	pytest -m "not slow and not gpu and not slurm"

@@ -5,7 +5,11 @@ from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
 from docmt.config.plan import Plan, growing, one_of, option, processes
-from docmt.config.references import CONTROLLED_SPLITS, CONTROLLED_SUITES, SEGMENTS_SUITES
+from docmt.config.references import (
+    CONTROLLED_SPLITS,
+    CONTROLLED_SUITES,
+    SEGMENTS_SUITES,
+)
 from docmt.errors import UserError
 from docmt.slurm import watch_jobs
 from docmt.snakemake import (
@@ -85,6 +89,7 @@ rule all:
     default_target: True
     input:
         "results/report/report.html",
+        "results/report/reader.html",
 
 
 rule demo:
@@ -154,6 +159,7 @@ rule figures:
 
 
 rule report:
-    """Tables, pictures and the page."""
+    """Tables and pictures on one page, translations on another."""
     input:
         "results/report/report.html",
+        "results/report/reader.html",

@@ -11,7 +11,7 @@ from docmt.report.settings import ReportSettings
 
 
 def add_commands(parser: CommandParser) -> None:
-    """Add `gather`, `table` and `render`."""
+    """Add `gather`, `table`, `figure`, `render` and `reader`."""
     gather = parser.add_command("gather", run_gather, "gather score files into one long table")
     _add_score_files(gather)
     gather.add_paths(out="CSV file to write")
@@ -53,6 +53,11 @@ def add_commands(parser: CommandParser) -> None:
     )
     render.add_paths(out="folder to write into")
     _add_fingerprints(render)
+
+    reader = parser.add_command("reader", run_reader, "make the page in which one reads translations")
+    reader.add_settings("ReportSettings")
+    reader.add_argument("--manifest", required=True, help="files to read (docs/reader.md): JSON or @FILE")
+    reader.add_paths(out="HTML file to write")
 
 
 def _add_score_files(command: CommandParser, *, required: bool = True) -> None:
@@ -153,3 +158,12 @@ def run_render(options: argparse.Namespace) -> None:
     )
     write_report(options.out, report)
     print(report.printed())
+
+
+def run_reader(options: argparse.Namespace) -> None:
+    """Write the page with translations and contrastive items."""
+    from docmt.report.reader.manifest import ReaderManifest
+    from docmt.report.reader.page import write_reader
+
+    settings = ReportSettings.from_argument(options.settings, where="report")
+    write_reader(options.out, ReaderManifest.from_argument(options.manifest, where="manifest"), settings)

@@ -19,12 +19,16 @@ def _check_pattern(pattern: str) -> str:
     return pattern
 
 
+RunPattern = Annotated[str, AfterValidator(_check_pattern)]
+"""The folder of a run, as a path with {dataset}, {system} and {seed}."""
+
+
 class Manifest(Settings):
     """What a report is made of. Names are shown in its tables; paths are relative to the working directory."""
 
     runs: dict[str, dict[str, list[int]]]
     """Trained runs: seeds by dataset and system."""
-    run_folder: Annotated[str, AfterValidator(_check_pattern)] = "results/{dataset}/runs/{system}/seed{seed}"
+    run_folder: RunPattern = "results/{dataset}/runs/{system}/seed{seed}"
     """Folder of a run; its `history.csv` is read."""
     statistics: dict[str, PathField] = {}
     """CSV files of `docmt instances statistics`, by dataset."""
@@ -48,6 +52,8 @@ class Manifest(Settings):
     """`evaluation.json` files, by parser."""
     tree_pictures: dict[str, PathField] = {}
     """SVG files of `docmt discourse draw`, by name."""
+    reader: str | None = None
+    """Where the page with the translations is, as a link from the report; null for none."""
     stages: dict[str, list[str]] = {}
     """Rules of each stage, in the order of the workflow: the rows of the costs."""
     benchmarks: PathField | None = None

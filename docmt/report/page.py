@@ -65,6 +65,7 @@ class Report:
     sections: list[Section]
     versions: list[str]
     summary_line: str
+    reader: str | None = None
 
     @property
     def tables(self) -> list[Table]:
@@ -137,6 +138,7 @@ def build_report(
         sections=[section for section in sections if section.tables or section.pictures],
         versions=package_versions(scores),
         summary_line=_describe(scores),
+        reader=manifest.reader,
     )
 
 

@@ -176,6 +176,16 @@ def shows(layout: LaidOutTable | ScoreFigure, dataset: str, test: str) -> bool:
     return layout.tests is None or dataset in layout.tests or f"{dataset}/{test}" in layout.tests
 
 
+class ReaderSettings(Settings):
+    """How much the page `results/report/reader.html` shows."""
+
+    seeds: int = Field(default=1, ge=1)
+    """Seeds of each system whose translations are shown: the first ones of `seeds`."""
+    max_megabytes: float = Field(default=10, gt=0)
+    """Size of the page. If all documents and items do not fit, each test set is reduced to the same share of them,
+    evenly spaced."""
+
+
 class ReportSettings(Settings):
     """What the report shows beside the scores."""
 
@@ -198,6 +208,8 @@ class ReportSettings(Settings):
     """Pictures of trainings laid out as in a paper, likewise."""
     note: str = ""
     """A sentence under the main tables that says what to see in them."""
+    reader: ReaderSettings = ReaderSettings()
+    """The page in which one reads translations (docs/reader.md)."""
     labels: dict[str, str] = {}
     """Display names of systems in tables and pictures, by their name in the config."""
     published: dict[str, Annotated[str, _published("row", "row")]] = {}

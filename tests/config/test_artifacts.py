@@ -110,7 +110,7 @@ def test_stages_hand_on_what_others_read_or_nobody(smoke):
     trained = ("sentence_transformer", "g_transformer_finetuned", "document_transformer", "rst_mix")
     models = {f"results/controlled/runs/{system}/seed1/model.pt" for system in trained}
     assert set(targets["training"]) == models
-    assert "results/report/report.html" in targets["report"]
+    assert {"results/report/report.html", "results/report/reader.html"} <= set(targets["report"])
 
 
 def test_the_report_lists_stages_and_runs_in_the_order_of_the_config(smoke):
@@ -118,6 +118,25 @@ def test_the_report_lists_stages_and_runs_in_the_order_of_the_config(smoke):
     assert list(manifest["stages"]) == list(STAGE_VERSIONS)
     trained = [run.system for run in smoke.trained]
     assert list(manifest["runs"]["controlled"]) == trained != sorted(trained)
+
+
+def test_the_reader_is_made_from_the_output_of_the_first_seeds():
+    def reader(**settings):
+        changes = {"seeds": [5, 3], "report": {"reader": settings}}
+        return StudyArtifacts(load_config(merge(read_config_file(SMOKE), changes)))
+
+    def outputs(seed):
+        folder = f"results/controlled/runs/rst_mix/seed{seed}/decoding"
+        return {f"{folder}/test_controlled.jsonl", f"{folder}/suite_pronoun.json"}
+
+    made = reader()
+    read = set(made.reader().input_files())
+    assert outputs(5) <= read
+    assert not outputs(3) & read
+    assert json.loads(made.reader().params["manifest"])["runs"]["controlled"]["rst_mix"] == [5]
+    assert outputs(5) | outputs(3) <= set(reader(seeds=2).reader().input_files())
+    assert not any("/scores/" in file for file in read)
+    assert "reader" not in json.loads(made.report().params["settings"]), "its settings rerun nothing else"
 
 
 def test_a_plan_names_what_it_lacks(smoke):

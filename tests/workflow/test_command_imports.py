@@ -36,6 +36,7 @@ ALLOWED = {
     "evaluate scores": {"numpy", "sacrebleu", "lxml"},
     "evaluate contrast": set(),
     "report gather": set(),
+    "report reader": {"numpy", "sacrebleu", "lxml"},
     "report render": {"numpy", "pandas", "matplotlib"},
 }
 """Command → the slow libraries (recorder/sitecustomize.py) that it may import; None for all."""

@@ -8,7 +8,8 @@ import pytest
 TRAINED = ("sentence_transformer", "g_transformer_finetuned", "document_transformer", "rst_mix")
 SYSTEMS = (*TRAINED, "rst_mix_without_trees")
 SPLITS = ("train", "dev", "test_controlled")
-REPORT = {"gather", "render"}
+SCORES = {"gather", "render"}
+REPORT = SCORES | {"render_reader"}
 
 
 def of_run(system, *rules):
@@ -63,14 +64,15 @@ NEW_SYSTEM = {
 
 CHANGES = {
     "nothing": (None, set()),
-    "report title": ({"report": {"title": "Another"}}, {"render"}),
-    "label of a system": ({"report": {"labels": {"document_transformer": "D"}}}, {"render"}),
+    "report title": ({"report": {"title": "Another"}}, {"render", "render_reader"}),
+    "label of a system": ({"report": {"labels": {"document_transformer": "D"}}}, {"render", "render_reader"}),
+    "size of the reader": ({"report": {"reader": {"max_megabytes": 2}}}, {"render_reader"}),
     "mirror": ({"corpora": {"mirror": "elsewhere"}}, set()),
     "unused recipe": ({"training": {"unused": {"max_steps": 5}}}, set()),
     "unused cutting": ({"instances": {"unused": {"max_tokens": 64}}}, set()),
     "metrics": (
         {"evaluation": {"metrics": ["s-BLEU"]}},
-        {job for system in SYSTEMS for job in of_run(system, "evaluate_translation")} | REPORT,
+        {job for system in SYSTEMS for job in of_run(system, "evaluate_translation")} | SCORES,
     ),
     "beam size": (
         {"decoding": {"beam_size": 3}},

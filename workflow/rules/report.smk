@@ -13,6 +13,7 @@
 #         results/tables/{cases}.txt, .md, .csv, .tex one case study of `report.cases` alone
 #         results/figures/{figure}.svg, .png, .csv    one picture of `report.figures` or `report.curves` alone
 #         results/report/tables/, figures/
+#         results/report/reader.html                  translations and contrastive items to read; from texts, decoding/
 
 
 use rule gather_system as gather with:
@@ -159,3 +160,29 @@ rule render:
         "DOCMT_FINGERPRINT={params.fingerprint}"
         " docmt report render --settings {params.settings:q} --facts {params.facts:q} --scores {input.scores}"
         " --manifest {params.manifest:q} --fingerprints {params.fingerprints} --out results/report > {output.summary} 2> {log}"
+
+
+rule render_reader:
+    """Make the page in which one reads translations and contrastive items."""
+    input:
+        plan.reader.input("shown"),
+    output:
+        report(
+            "results/report/reader.html",
+            category="Report",
+            caption="../captions/reader.rst",
+        ),
+    log:
+        "logs/render_reader/render_reader.log",
+    benchmark:
+        "results/benchmarks/render_reader/render_reader.tsv"
+    localrule: True
+    conda:
+        "../../environment.yml"
+    params:
+        settings=plan.reader.param("settings"),
+        manifest=plan.reader.param("manifest"),
+        fingerprint=plan.reader.fingerprint,
+    shell:
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt report reader --settings {params.settings:q} --manifest {params.manifest:q} --out {output} 2> {log}"

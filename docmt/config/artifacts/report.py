@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from typing import Any
 
 from docmt.config.artifacts.base import (
     Artifact,
@@ -97,6 +98,7 @@ class StudyArtifacts(RunArtifacts):
         manifest = {
             "runs": _seeds(self.trained),
             "counts": counts,
+            "reader": "reader.html",
             "differences": list(differences),
             "cases": {name: made.file for name, made in cases.items()},
             "stages": rules_by_stage(StudyArtifacts),
@@ -119,6 +121,41 @@ class StudyArtifacts(RunArtifacts):
             "manifest": json.dumps(manifest, ensure_ascii=False),
         }  # its order is that of the report
         return Artifact(["results/report/report.html"], parts, inputs, params)
+
+    @made_by("render_reader", stage="report")
+    def reader(self) -> Artifact:
+        """The page in which one reads the translations and contrastive items of all scored runs."""
+        shown = _seeds(self.scored)
+        for systems in shown.values():
+            for system, seeds in systems.items():
+                systems[system] = seeds[: self.config.report.reader.seeds]
+        manifest: dict[str, Any] = {"runs": shown, "languages": {}, "tests": {}, "suites": {}, "trees": {}}
+        parts: list[Artifact] = []
+        for dataset, systems in shown.items():
+            row = self.config.datasets[dataset]
+            splits = [split for split in row.parts() if split.startswith("test_")]
+            runs = [(dataset, system, str(seed)) for system, seeds in systems.items() for seed in seeds]
+            suites = {suite: self.suite(dataset, suite) for suite in row.suite_names()}
+            trees = {
+                split: {name: self.trees(dataset, name, split) for of, name in self.used_trees if of == dataset}
+                for split in splits
+            }
+            manifest["languages"][dataset] = list(row.languages)
+            manifest["tests"][dataset] = {_test_name(split): self.prefix(dataset, split) for split in splits}
+            manifest["suites"][dataset] = {suite: made.file for suite, made in suites.items()}
+            manifest["trees"][dataset] = {
+                _test_name(split): {name: list(made.files) for name, made in named.items()}
+                for split, named in trees.items()
+            }
+            parts += [self.dataset_split(dataset, split) for split in splits]
+            parts += [self.hypotheses(*run, split) for run in runs for split in splits]
+            parts += suites.values()
+            parts += [self.probabilities(*run, suite) for run in runs for suite in suites]
+            parts += [made for named in trees.values() for made in named.values()]
+        report = self.config.report
+        settings = as_argument(report.model_dump(mode="json", include={"title", "labels", "reader"}))
+        params = {"settings": settings, "manifest": json.dumps(manifest, ensure_ascii=False)}
+        return Artifact(["results/report/reader.html"], [parts], {"shown": parts}, params)
 
     def _differences(self, baseline: str | None, table: LaidOutTable | None = None) -> list[Artifact]:
         """Paired tests of all systems against a baseline, or of those that a table shows."""
@@ -163,7 +200,7 @@ class StudyArtifacts(RunArtifacts):
     def targets(self) -> dict[str, list[str]]:
         """By stage, what it makes for later stages or for the user."""
         models = [self.model(run.dataset, run.system, str(run.seed)).only("model.pt") for run in self.trained]
-        return handed_on([self.report(), *models])
+        return handed_on([self.report(), self.reader(), *models])
 
     @cached_property
     def all_made(self) -> list[Artifact]:
@@ -177,7 +214,7 @@ class StudyArtifacts(RunArtifacts):
         of_systems = dict.fromkeys((run.dataset, run.system) for run in self.scored)
         more = [self.dataset_scores(dataset) for dataset in dict.fromkeys(run.dataset for run in runs)]
         more += [self.system_scores(*names) for names in of_systems]
-        return list(leading_to([self.report(), *models, *laid_out, *more]))
+        return list(leading_to([self.report(), self.reader(), *models, *laid_out, *more]))
 
     def own_files(self) -> list[OwnFile]:
         """The user's files that the study reads."""
@@ -198,7 +235,10 @@ class StudyArtifacts(RunArtifacts):
         layouts = [*report.tables.values(), *report.figures.values()]
         systems = dict.fromkeys(name for layout in layouts for name in layout.systems)
         facts = {name: system_facts(self.config, name) for name in systems}
-        return {"settings": as_argument(report.model_dump(mode="json")), "facts": as_argument(facts)}
+        return {
+            "settings": as_argument(report.model_dump(mode="json", exclude={"reader"})),
+            "facts": as_argument(facts),
+        }
 
     def _figure_params(self, runs: Mapping[str, Mapping[str, list[int]]] | None = None) -> dict[str, str]:
         return {**self._report_params(), "manifest": as_argument({"runs": runs or {}})}
@@ -210,6 +250,10 @@ def _seeds(runs: Iterable[Run]) -> dict[str, dict[str, list[int]]]:
     for run in runs:
         seeds.setdefault(run.dataset, {}).setdefault(run.system, []).append(run.seed)
     return seeds
+
+
+def _test_name(split: str) -> str:
+    return split.removeprefix("test_")
 
 
 def _is_shown(table: LaidOutTable | ScoreFigure, run: Run, name: str) -> bool:

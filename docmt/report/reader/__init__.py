@@ -1,0 +1,1 @@
+"""The reader: a page beside the report in which one reads translations and contrastive items."""

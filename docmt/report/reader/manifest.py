@@ -1,0 +1,50 @@
+"""The manifest of the reader: which runs it shows, and which texts, suites and trees belong to them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from pydantic import model_validator
+
+from docmt.report.manifest import PathField, RunPattern
+from docmt.settings import Settings
+
+
+@dataclass(frozen=True)
+class ShownRun:
+    """One seed of a system on a dataset, and its folder."""
+
+    system: str
+    seed: int
+    folder: Path
+
+
+class ReaderManifest(Settings):
+    """What the reader is made of, by dataset. Paths are relative to the working directory."""
+
+    runs: dict[str, dict[str, list[int]]]
+    """Runs whose output is shown: seeds by dataset and system."""
+    languages: dict[str, list[str]]
+    """Source and target language of each dataset."""
+    run_folder: RunPattern = "results/{dataset}/runs/{system}/seed{seed}"
+    """Folder of a run, with `decoding/test_{test}.jsonl` and `decoding/suite_{suite}.json`."""
+    tests: dict[str, dict[str, PathField]] = {}
+    """Prefixes of the raw text of test splits, by dataset and test."""
+    suites: dict[str, dict[str, PathField]] = {}
+    """Contrastive test sets, by dataset and suite."""
+    trees: dict[str, dict[str, dict[str, list[PathField]]]] = {}
+    """Files with EDUs and trees of test splits, by dataset, test and name of the trees."""
+
+    def shown_runs(self, dataset: str) -> Iterator[ShownRun]:
+        """The runs on a dataset, in order."""
+        for system, seeds in self.runs.get(dataset, {}).items():
+            for seed in seeds:
+                yield ShownRun(system, seed, Path(self.run_folder.format(dataset=dataset, system=system, seed=seed)))
+
+    @model_validator(mode="after")
+    def _check_languages(self) -> Self:
+        for dataset in {*self.tests, *self.suites}:
+            if len(self.languages.get(dataset, [])) != 2:
+                raise ValueError(f"languages of {dataset!r} must be a source and a target language")
+        return self

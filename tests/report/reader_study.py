@@ -1,0 +1,110 @@
+"""A small study with ugly text for the tests of the reader: its files, manifest and page."""
+
+import base64
+import gzip
+import json
+import re
+
+from docmt.cli.main import main
+from docmt.files import write_json, write_jsonl, write_lines
+
+HOSTILE = "</script><script>window.attacked = 1</script><img src=x onerror='window.attacked = 1'> \"&amp;'"
+ARABIC = "الكلب ينبح في الحديقة."
+LINE_BREAKS = "eins\u2028zwei\u0085drei\r"
+DOCUMENTS = {
+    "d/one": [
+        ("The dog barks.", "Der Hund bellt."),
+        ("It is <b>loud</b>.", "Er ist <b>laut</b>."),
+        ("", ""),
+        ("We sleep.", "Wir schlafen."),
+    ],
+    HOSTILE: [(HOSTILE, HOSTILE), (ARABIC, LINE_BREAKS)],
+    "d/three": [("The cat sees it.", "Die Katze sieht ihn."), ("She sleeps.", "Sie schläft.")],
+}
+ALIGNED = {
+    "d/one": ["Der Hund bellt.", "Es ist <b>laut</b>.", "", "Wir schlafen heute."],
+    HOSTILE: [HOSTILE, ARABIC],
+    "d/three": ["Die Kuh kauft es.", "Sie schläft."],
+}
+FREE = {
+    "d/one": ["Der Hund bellt laut.", "Wir schlafen."],
+    HOSTILE: [HOSTILE, ARABIC],
+    "d/three": ["Die Katze sieht ihn.", "Er isst."],
+}
+ITEMS = [
+    {"phenomenon": "pronoun", "distance": 1, "kind": None, "scores": {"aligned": [-1.0, -2.5], "free": [-3.0, -2.0]}},
+    {"phenomenon": "pronoun", "distance": 2, "kind": "far", "scores": {"aligned": [-2.0, -1.5], "free": [-4.0, -2.0]}},
+    {"phenomenon": "deixis", "distance": None, "kind": "du", "scores": {"aligned": [-2.0, -2.0], "free": [-1, "-inf"]}},
+]  # fmt: skip
+
+
+def make_study(folder, *, seeds=(1,)):
+    """Write the files of a study with two systems; return its manifest."""
+    prefix = folder / "text/test_t"
+    pairs = [pair for document in DOCUMENTS.values() for pair in document]
+    for lang, lines in zip(("en", "de"), zip(*pairs, strict=True), strict=True):
+        write_lines(folder / f"text/test_t.{lang}", [line.replace("\r", "") for line in lines])
+    index = [f"{name}\t{len(document)}" for name, document in DOCUMENTS.items()]
+    write_lines(folder / "text/test_t.documents.tsv", ["document\tn_sentences", *index])
+    items = [
+        {key: item[key] for key in ("phenomenon", "distance", "kind")}
+        | {"id": f"item-{n}", "correct": 0, "sentence": 1, "src": ["The dog barks.", "It sleeps."]}
+        | {"candidates": [["Der Hund bellt.", "Er schläft."], ["Der Hund bellt.", "Es schläft."]]}
+        for n, item in enumerate(ITEMS)
+    ]
+    write_jsonl(folder / "suite.jsonl", items)
+    for seed in seeds:
+        for system, texts in (("aligned", ALIGNED), ("free", FREE)):
+            decoding = folder / f"runs/{system}-{seed}/decoding"
+            write_hypotheses(decoding / "test_t.jsonl", texts, aligned=system == "aligned")
+            scores = [{"id": f"item-{n}", "scores": item["scores"][system]} for n, item in enumerate(ITEMS)]
+            write_json(decoding / "suite_s.json", {"items": scores})
+    write_jsonl(folder / "trees.jsonl", [tree_of("d/one"), tree_of("elsewhere")])
+    return {
+        "runs": {"d": {system: list(seeds) for system in ("aligned", "free")}},
+        "languages": {"d": ["en", "de"]},
+        "run_folder": str(folder / "runs/{system}-{seed}"),
+        "tests": {"d": {"t": str(prefix)}},
+        "suites": {"d": {"s": str(folder / "suite.jsonl")}},
+        "trees": {"d": {"t": {"parsed": [str(folder / "trees.jsonl")]}}},
+    }
+
+
+def write_hypotheses(path, texts, *, aligned):
+    """One instance per document."""
+    rows, first = [], 0
+    for instance, (name, document) in enumerate(DOCUMENTS.items()):
+        numbers = {"instance": instance, "first_sentence": first, "n_sentences": len(document)}
+        rows.append(numbers | {"document": name, "aligned": aligned, "sentences": texts[name]})
+        first += len(document)
+    write_jsonl(path, rows)
+
+
+def tree_of(name):
+    """Four sentences in five EDUs: the second sentence has two."""
+    words = [["The", "dog", "barks", "."], ["It", "is", "<b>loud</b>", "."], [], ["We", "sleep", "."]]
+    edus = [(0, 0, 4), (1, 0, 2), (1, 2, 4), (2, 0, 0), (3, 0, 3)]
+    arcs = [(-1, "root"), (0, "Elaboration"), (1, "Same-Unit"), (0, "Joint"), (0, "</script>")]
+    return {
+        "document": name,
+        "sentences": words,
+        "edus": [dict(zip(("sentence", "start", "end"), edu, strict=True)) for edu in edus],
+        "tree": None,
+        "dependency": [{"head": head, "relation": relation} for head, relation in arcs],
+    }
+
+
+def render(folder, manifest, **settings):
+    """The path of the page, made by the command."""
+    path = folder / "reader.html"
+    arguments = ["--settings", json.dumps(settings), "--manifest", json.dumps(manifest), "--out", str(path)]
+    assert main(["report", "reader", *arguments]) == 0
+    return path
+
+
+def unpack(path):
+    """The data that a page embeds."""
+    (packed,) = re.findall(
+        r'<script type="application/octet-stream" id="data">([A-Za-z0-9+/=]*)</script>', path.read_text()
+    )
+    return json.loads(gzip.decompress(base64.b64decode(packed)))

@@ -1,0 +1,203 @@
+"""What the reader shows: texts, scores, samples and trees, as they are embedded in its page."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+from reader_study import ALIGNED, DOCUMENTS, FREE, HOSTILE, ITEMS, make_study, render, unpack, write_hypotheses
+from sacrebleu import sentence_chrf
+
+from docmt.cli.main import main
+from docmt.files import write_json, write_jsonl
+from docmt.report.reader.page import fit, sample
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reader")
+    return render(folder, make_study(folder), title=HOSTILE, labels={"free": HOSTILE})
+
+
+def test_every_sentence_has_its_source_reference_and_translations(page):
+    data = unpack(page)
+    (part,) = data["tests"]
+    assert (part["name"], part["languages"], part["total"]) == ("d/t", ["en", "de"], 3)
+    assert [run["label"] for run in data["runs"]] == ["aligned", HOSTILE]
+    for document, (name, pairs) in zip(part["documents"], DOCUMENTS.items(), strict=True):
+        assert document["id"] == name
+        assert document["src"] == [src for src, _ in pairs]
+        references = [tgt.replace("\r", "") for _, tgt in pairs]
+        assert document["ref"] == references
+        assert [text for text, _ in document["runs"]["0"]] == ALIGNED[name]
+        for (text, score), reference in zip(document["runs"]["0"], references, strict=True):
+            assert score == pytest.approx(sentence_chrf(text, [reference]).score, abs=0.0501)
+
+
+def test_other_numbers_of_sentences_make_one_block(page):
+    one, *others = unpack(page)["tests"][0]["documents"]
+    joined, reference = " ".join(FREE["d/one"]), " ".join(tgt for _, tgt in DOCUMENTS["d/one"])
+    score = round(sentence_chrf(joined, [reference]).score, 1)
+    assert one["runs"]["1"] == [[joined, score, 4], None, None, None]
+    for document in others:
+        assert [text for text, _ in document["runs"]["1"]] == FREE[document["id"]]
+
+
+def test_items_have_the_scores_of_all_systems_and_ties_are_wrong(page):
+    (part,) = unpack(page)["suites"]
+    assert part["total"] == len(part["items"]) == 3
+    assert [item["runs"]["0"]["right"] for item in part["items"]] == [True, False, False]
+    assert [item["runs"]["1"]["right"] for item in part["items"]] == [False, False, True]
+    assert [item["runs"]["0"]["scores"] for item in part["items"]] == [item["scores"]["aligned"] for item in ITEMS]
+    assert part["items"][2]["runs"]["1"]["scores"] == [-1.0, None], "JSON has no infinity"
+    assert [(item["distance"], item["kind"]) for item in part["items"]] == [(1, None), (2, "far"), (None, "du")]
+
+
+def test_trees_are_those_of_the_document(page):
+    one, *others = unpack(page)["tests"][0]["documents"]
+    assert one["trees"]["parsed"] == [
+        [0, "The dog barks .", -1, "root"],
+        [1, "It is", 0, "Elaboration"],
+        [1, "<b>loud</b> .", 1, "Same-Unit"],
+        [2, "", 0, "Joint"],
+        [3, "We sleep .", 0, "</script>"],
+    ]
+    assert all(document["trees"] == {} for document in others)
+
+
+def test_edus_without_a_tree_have_no_heads(tmp_path):
+    manifest = make_study(tmp_path)
+    path = tmp_path / "trees.jsonl"
+    write_jsonl(path, [json.loads(path.read_text().splitlines()[0]) | {"dependency": None}])
+    edus = unpack(render(tmp_path, manifest))["tests"][0]["documents"][0]["trees"]["parsed"]
+    assert {(head, relation) for _, _, head, relation in edus} == {(None, "")}
+
+
+class Elements(HTMLParser):
+    """The elements of a page, and what it would load."""
+
+    def __init__(self):
+        super().__init__()
+        self.tags, self.loads = [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.loads += [value for name, value in attrs if name in ("src", "href", "action")]
+
+
+def test_no_text_becomes_markup_and_nothing_is_loaded(page):
+    html = page.read_text()
+    elements = Elements()
+    elements.feed(html)
+    assert elements.tags.count("script") == 2
+    assert "img" not in elements.tags
+    assert "attacked" not in re.sub(r"<title>.*?</title>|<h1>.*?</h1>", "", html, flags=re.DOTALL)
+    assert [link for link in elements.loads if not link.startswith("#")] == ["report.html"]
+    assert "default-src 'none'" in html
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", html)
+
+
+def test_several_seeds_are_named_by_their_seed(tmp_path):
+    runs = unpack(render(tmp_path, make_study(tmp_path, seeds=(1, 7))))["runs"]
+    assert [run["key"] for run in runs] == ["aligned.1", "aligned.7", "free.1", "free.7"]
+    assert runs[3]["label"] == "free, seed 7"
+
+
+def test_a_run_of_two_datasets_is_one(tmp_path):
+    manifest = make_study(tmp_path)
+    for key in ("runs", "languages", "tests", "suites"):
+        manifest[key]["e"] = manifest[key]["d"]
+    manifest["runs"]["e"] = {"free": [1]}
+    data = unpack(render(tmp_path, manifest))
+    assert [run["key"] for run in data["runs"]] == ["aligned", "free"]
+    assert [list(part["documents"][0]["runs"]) for part in data["tests"]] == [["0", "1"], ["1"]]
+    assert data["tests"][1]["documents"][0]["runs"]["1"] == data["tests"][0]["documents"][0]["runs"]["1"]
+
+
+def long_study(n):
+    """`n` documents whose texts compress badly, and as many items."""
+    documents = [{"id": f"{i}", "text": f"{pow(3, i + 100, 10**60)}"} for i in range(n)]
+    return {
+        "tests": [{"name": "d/t", "total": n, "documents": documents}],
+        "suites": [
+            {"name": "d/s", "total": n, "items": documents},
+            {"name": "d/u", "total": 1, "items": documents[:1]},
+        ],
+    }
+
+
+def test_a_sample_is_evenly_spaced():
+    data = sample(long_study(100), 0.04)
+    assert [document["id"] for document in data["tests"][0]["documents"]] == ["0", "25", "50", "75"]
+    assert [len(part["items"]) for part in data["suites"]] == [4, 1]
+    assert data["tests"][0]["total"] == 100
+    assert sample(long_study(7), 1.0) == long_study(7)
+
+
+@pytest.mark.parametrize("max_bytes", [3_000, 30_000, 60_000, 90_000])
+def test_the_data_fits_and_not_much_more_than_needed_is_left_out(max_bytes):
+    data = long_study(1000)
+    packed = fit(data, max_bytes)
+    assert max_bytes * 0.6 < len(packed) <= max_bytes
+    assert len(fit(data, 1e9)) > max_bytes, "all of it is longer"
+
+
+def test_one_document_remains_whatever_the_limit(caplog):
+    packed = fit(long_study(50), 10)
+    assert len(packed) > 10
+    assert "even with one document" in caplog.text
+
+
+def test_the_limit_is_that_of_the_whole_page(tmp_path):
+    manifest = make_study(tmp_path)
+    whole = render(tmp_path, manifest)
+    assert len(unpack(whole)["tests"][0]["documents"]) == 3
+    size = whole.stat().st_size
+    smaller = render(tmp_path, manifest, reader={"max_megabytes": (size - 40) / 1e6})
+    assert smaller.stat().st_size < size
+    part = unpack(smaller)["tests"][0]
+    assert (part["total"], len(part["documents"])) == (3, 2)
+
+
+def test_the_page_does_not_depend_on_when_it_is_made(tmp_path):
+    manifest = make_study(tmp_path)
+    assert render(tmp_path, manifest).read_bytes() == render(tmp_path, manifest).read_bytes()
+
+
+def without_a_sentence(folder):
+    write_hypotheses(
+        folder / "runs/aligned-1/decoding/test_t.jsonl", ALIGNED | {"d/three": ["Nur eine."]}, aligned=True
+    )
+
+
+def without_an_item(folder):
+    write_json(folder / "runs/free-1/decoding/suite_s.json", {"items": []})
+
+
+def without_translations(folder):
+    (folder / "runs/free-1/decoding/test_t.jsonl").unlink()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (without_a_sentence, "line 3: 1 sentences for 2 source sentences"),
+        (without_an_item, "lack item 'item-0'"),
+        (without_translations, "free-1/decoding/test_t.jsonl"),
+    ],
+)
+def test_what_does_not_fit_is_one_clear_line(spoil, message, tmp_path, capsys):
+    manifest = make_study(tmp_path)
+    spoil(tmp_path)
+    arguments = ["--manifest", json.dumps(manifest), "--out", str(tmp_path / "reader.html")]
+    assert main(["report", "reader", *arguments]) != 0
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert message in line
+    assert not (tmp_path / "reader.html").exists()
+
+
+def test_a_dataset_needs_its_languages(tmp_path, capsys):
+    manifest = make_study(tmp_path) | {"languages": {"d": ["en"]}}
+    arguments = ["--manifest", json.dumps(manifest), "--out", str(tmp_path / "reader.html")]
+    assert main(["report", "reader", *arguments]) != 0
+    assert "languages of 'd' must be a source and a target language" in capsys.readouterr().err

@@ -1,0 +1,284 @@
+"""The reader in Chromium: it shows, sorts, filters and finds what it should, in all widths and colors."""
+
+import json
+from urllib.parse import urlencode
+
+import pytest
+from reader_study import ARABIC, HOSTILE, make_study, render, unpack
+from webdriver import Browser
+
+from docmt.files import write_json, write_jsonl
+
+ROWS = ".sentences tbody tr"
+LIST = "#list .id"
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("page")
+    return render(folder, make_study(folder), title="A <b>study</b>", labels={"aligned": HOSTILE})
+
+
+@pytest.fixture(scope="module")
+def window(tmp_path_factory):
+    browser = Browser(tmp_path_factory.mktemp("profile"))
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+def browser(window):
+    """The window of this module; a test fails if it leaves an error in the console."""
+    window.resize(1300, 900)
+    yield window
+    assert window.console() == []
+    assert window.run("return window.attacked === undefined")
+
+
+def address(**state):
+    return "#" + urlencode(state)
+
+
+def test_a_document_is_shown_by_sentence(page, browser):
+    browser.open(page)
+    assert browser.texts("h1") == ["A <b>study</b>"]
+    assert browser.texts("#main h2") == ["d/one"]
+    assert browser.texts(".sentences thead th") == ["#", "source", "reference", f"{HOSTILE} (A)", "free (B)"]
+    assert browser.texts(f"{ROWS}:nth-child(2) .text") == [
+        "It is <b>loud</b>.",
+        "Er ist <b>laut</b>.",
+        "Es ist <b>laut</b>.",
+    ]
+    assert browser.run(f"return document.querySelector('{ROWS} td:last-child').rowSpan") == 4, "a block"
+    assert browser.texts("#list .caption") == ["3 documents"]
+
+
+def test_words_that_differ_are_marked(page, browser):
+    browser.open(page, address(systems="aligned"))
+    assert browser.texts(f"{ROWS} mark") == ["Er", "Es", "heute"]
+    browser.open(page, address(at="d/three"))
+    assert browser.texts(f"{ROWS}:first-child mark") == ["Kuh kauft es"], "the other system is right"
+    browser.open(page, address(at="d/three", marks="pair"))
+    assert browser.texts(f"{ROWS}:first-child mark") == ["Kuh kauft es", "Katze sieht ihn"]
+    browser.choose("marks", "none")
+    assert browser.texts(f"{ROWS} mark") == []
+
+
+@pytest.mark.parametrize("a", ["aligned", "free"])
+def test_documents_and_sentences_are_sorted(a, page, browser):
+    data = unpack(page)
+    run = [run["key"] for run in data["runs"]].index(a)
+    documents = data["tests"][0]["documents"]
+
+    def score(document, run):
+        cells = [cell for cell in document["runs"][str(run)] if cell]
+        return sum(cell[1] for cell in cells) / len(cells)
+
+    worst = [document["id"] for document in sorted(documents, key=lambda d: score(d, run))]
+    apart = [document["id"] for document in sorted(documents, key=lambda d: -abs(score(d, 0) - score(d, 1)))]
+    browser.open(page, address(a=a, b="free" if a == "aligned" else "aligned", at="d/three"))
+    browser.choose("list", "worst")
+    assert browser.texts(LIST) == worst
+    browser.choose("list", "best")
+    assert browser.texts(LIST) == worst[::-1]
+    browser.choose("list", "difference")
+    assert browser.texts(LIST) == apart
+    assert browser.texts("#main h2") == ["d/three"], "what is open stays open"
+    cells = documents[2]["runs"][str(run)]
+    browser.choose("sort", "worst")
+    order = [f"{i + 1}" for i in sorted(range(2), key=lambda i: cells[i][1])]
+    assert browser.texts(f"{ROWS} th") == order
+    browser.choose("sort", "best")
+    assert browser.texts(f"{ROWS} th") == order[::-1]
+
+
+def test_sorted_sentences_of_a_block_name_it(page, browser):
+    browser.open(page, address(sort="worst", a="aligned"))
+    assert len(browser.texts(f"{ROWS} td")) == 4 * 4
+    assert browser.texts(f"{ROWS} td:last-child .quiet") == ["in a block with the sentences before"] * 3
+
+
+def test_search_filters_documents_and_marks_hits(page, browser):
+    browser.open(page)
+    browser.type("input[name=q]", "KATZE")
+    browser.wait(f"return document.querySelectorAll('{LIST}').length === 1")
+    assert browser.texts(LIST) == ["d/three"]
+    assert browser.texts("#list .caption") == ["1 of 3 documents"]
+    assert "q=KATZE" in browser.run("return location.hash")
+    assert browser.run("return document.activeElement.name") == "q", "one can go on typing"
+    browser.open(page, address(q="Katze", at="d/three", marks="none"))
+    assert browser.texts("mark.hit") == ["Katze", "Katze"]
+    browser.open(page, address(q="<b>", marks="none"))
+    assert browser.texts("mark.hit") == ["<b>"] * 3
+    browser.open(page, address(q="(.*[+?^$"))
+    assert browser.texts(LIST) == []
+
+
+def test_systems_can_be_left_out(page, browser):
+    browser.open(page)
+    browser.click("input[value=free]")
+    assert browser.texts(".sentences thead th")[3:] == [f"{HOSTILE} (A)"]
+    browser.click("input[value=aligned]")
+    assert browser.texts(".sentences thead th") == ["#", "source", "reference"]
+    browser.click("input[value=free]")
+    assert browser.texts(".sentences thead th")[3:] == ["free (B)"]
+
+
+def test_a_link_opens_the_same_view_and_nonsense_the_first_one(page, browser):
+    browser.open(page)
+    browser.choose("marks", "pair")
+    browser.click("#list li:nth-child(3) a")
+    browser.run("history.back()")
+    browser.wait("return document.querySelector('#main h2').textContent === 'd/one'")
+    browser.run("history.forward()")
+    browser.wait("return document.querySelector('#main h2').textContent === 'd/three'")
+    link, shown = browser.run("return [location.hash, document.getElementById('main').textContent]")
+    browser.open(page, link)
+    assert browser.run("return document.getElementById('main').textContent") == shown
+    assert browser.texts("#main h2") == ["d/three"]
+    browser.open(
+        page, address(view="x", set="x", at="x", systems="x,y", a="x", b="x", marks="x", sort="x", list="x", tree="x")
+    )
+    assert browser.texts("#main h2") == ["d/one"]
+
+
+def test_arrows_go_through_the_list(page, browser):
+    browser.open(page)
+    seen = []
+    for key in ("right", "right", "right", "left"):
+        browser.press(key)
+        seen += browser.texts("#main h2")
+    assert seen == [HOSTILE, "d/three", "d/three", HOSTILE]
+    browser.press("/")
+    browser.press("right")
+    assert browser.texts("#main h2") == [HOSTILE], "in a field, arrows move the caret"
+
+
+def test_ugly_text_stays_text(page, browser):
+    browser.open(page, address(at=HOSTILE))
+    cells = browser.texts(f"{ROWS}:first-child .text")
+    assert cells == [HOSTILE] * 4
+    assert browser.texts(f"{ROWS}:nth-child(2) .text")[0] == ARABIC
+    directions = "return [...document.querySelectorAll(arguments[0])].map((e) => getComputedStyle(e).direction)"
+    assert browser.run(directions, f"{ROWS}:nth-child(2) .text") == ["rtl", "ltr", "rtl", "rtl"]
+
+
+def test_a_tree_has_an_arc_for_each_dependent(page, browser):
+    browser.open(page, address(tree="parsed"))
+    assert browser.texts(".tree .relation") == [
+        "root",
+        "Elaboration → 1",
+        "Same-Unit → 2",
+        "Joint → 1",
+        "</script> → 1",
+    ]
+    browser.wait("return document.querySelectorAll('.arcs path').length === 4")
+    browser.run("document.querySelector('.tree li').dispatchEvent(new MouseEvent('mouseenter'))")
+    assert len(browser.texts(".tree li.related")) == 3
+    browser.open(page)
+    browser.click(".trees summary")
+    browser.wait("return location.hash.includes('tree=parsed')")
+
+
+def test_items_are_filtered_by_outcome_phenomenon_distance_and_kind(page, browser):
+    browser.open(page, address(view="items"))
+    expected = {"": [0, 1, 2], "right": [0], "wrong": [1, 2], "won": [0], "lost": [2], "differ": [0, 2]}
+    for outcome, numbers in expected.items():
+        browser.choose("outcome", outcome)
+        assert browser.texts(LIST) == [f"item-{number}" for number in numbers]
+    browser.choose("outcome", "")
+    for key, value, numbers in (("phenomenon", "deixis", [2]), ("distance", "2", [1]), ("kind", "du", [2])):
+        browser.choose(key, value)
+        assert browser.texts(LIST) == [f"item-{number}" for number in numbers]
+        browser.choose(key, "")
+
+
+def test_an_item_shows_what_each_system_chose_and_how_clearly(page, browser):
+    browser.open(page, address(view="items", at="item-0"))
+    assert browser.texts(".candidate .text") == ["Er schläft.", "Es schläft."]
+    assert browser.texts(".candidate mark") == ["Er", "Es"]
+    rows = [browser.texts(f".choices tbody tr:nth-child({n}) td") for n in (1, 2)]
+    assert rows == [[HOSTILE, "−1.00", "−2.50", "1.50", "✓ right"], ["free", "−3.00", "−2.00", "−1.00", "✗ wrong"]]
+    assert browser.texts(".deciding th") == ["1"]
+    browser.open(page, address(view="items", at="item-2"))
+    assert browser.texts(".choices tbody tr:nth-child(2) td") == ["free", "−1.00", "−∞", "∞", "✓ right"]
+
+
+def test_items_are_sorted_by_how_clearly_they_are_right(page, browser):
+    browser.open(page, address(view="items", list="worst"))
+    assert browser.texts(LIST) == ["item-1", "item-2", "item-0"]
+    browser.choose("list", "best")
+    assert browser.texts(LIST) == ["item-0", "item-2", "item-1"]
+    browser.choose("list", "difference")
+    assert browser.texts(LIST)[:2] == ["item-2", "item-0"]
+
+
+def test_views_change_by_click(page, browser):
+    browser.open(page)
+    browser.click("#to-items")
+    assert browser.texts("#main h2") == ["item-0"]
+    browser.click("#to-documents")
+    assert browser.texts("#main h2") == ["d/one"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_is_readable_in_light_and_dark(scheme, page, browser):
+    browser.emulate("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    browser.open(page)
+    colors = browser.run(
+        "return ['body', 'mark.differs'].map((s) => getComputedStyle(document.querySelector(s)))"
+        ".map((style) => [style.color, style.backgroundColor])"
+    )
+    for ink, ground in colors:
+        assert contrast(ink, ground) > 7
+    is_dark = luminance(colors[0][1]) < 0.5
+    assert is_dark == (scheme == "dark")
+
+
+def luminance(color):
+    """Of `rgb(r, g, b)`, by WCAG."""
+    parts = [int(part) / 255 for part in color[color.index("(") + 1 : -1].split(",")[:3]]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def contrast(one, other):
+    darker, lighter = sorted((luminance(one), luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+@pytest.mark.parametrize("view", ["documents", "items"])
+def test_a_phone_shows_everything_below_one_another(view, page, browser):
+    browser.resize(360, 700)
+    browser.open(page, address(view=view, tree="parsed"))
+    assert browser.run("return document.documentElement.scrollWidth <= window.innerWidth")
+    assert browser.run("return getComputedStyle(document.querySelector('.sentences td')).display") == "block"
+
+
+def test_long_documents_and_lists_grow_by_a_button(tmp_path, browser):
+    manifest = make_study(tmp_path)
+    path = tmp_path / "suite.jsonl"
+    item = json.loads(path.read_text().splitlines()[0])
+    write_jsonl(path, [item | {"id": f"{n}"} for n in range(700)])
+    for system in ("aligned", "free"):
+        scores = {"items": [{"id": f"{n}", "scores": [-1, -2]} for n in range(700)]}
+        write_json(tmp_path / f"runs/{system}-1/decoding/suite_s.json", scores)
+    browser.open(render(tmp_path, manifest), address(view="items"))
+    assert len(browser.texts(LIST)) == 300
+    assert browser.texts("#list button") == ["show 300 more of 400"]
+    browser.click("#list button")
+    browser.click("#list button")
+    assert len(browser.texts(LIST)) == 700
+    assert browser.texts("#list button") == []
+    browser.open(tmp_path / "reader.html", address(view="items", at="650"))
+    assert browser.texts("[aria-current] .id") == ["650"]
+
+
+def test_a_study_without_suites_or_tests_shows_the_other(tmp_path, browser):
+    manifest = make_study(tmp_path)
+    browser.open(render(tmp_path, manifest | {"tests": {}}))
+    assert browser.texts("#main h2") == ["item-0"]
+    browser.open(render(tmp_path, manifest | {"suites": {}}), address(view="items"))
+    assert browser.texts("#main h2") == ["d/one"]
+    browser.open(render(tmp_path, manifest | {"tests": {}, "suites": {}}))
+    assert browser.texts("#main") == ["Nothing is found."]
