@@ -49,6 +49,7 @@ wildcard_constraints:
     parser=plan.names("discourse.parsers"),
     seed="[0-9]+",
     table=plan.names("report.tables"),
+    claim=plan.names("report.claims"),
     lang="[a-z]{2,3}",
     src="[a-z]{2,3}",
     tgt="[a-z]{2,3}",
@@ -135,6 +136,13 @@ rule tables:
     """The tables of `report.tables`, each from the scores of its systems."""
     input:
         expand("results/tables/{table}.txt", table=plan.config.report.tables),
+
+
+rule claims:
+    """The claims of `report.claims`: each as soon as its systems are scored, then all in one table."""
+    input:
+        expand("results/claims/{claim}.txt", claim=plan.config.report.claims),
+        "results/claims.txt",
 
 
 rule report:

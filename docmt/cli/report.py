@@ -22,17 +22,28 @@ def add_commands(parser: CommandParser) -> None:
     _add_score_files(table)
     table.add_paths(out="path without suffix; .csv, .md, .tex and .txt are written")
 
+    claims = parser.add_command("claims", run_claims, "judge the claims of the study by scores and training histories")
+    claims.add_settings("ReportSettings")
+    claims.add_argument("--name", nargs="*", help="keys of claims in the settings' `claims` (default: all)")
+    claims.add_argument("--scores", nargs="*", type=Path, default=[], help="JSON files of `docmt evaluate`")
+    _add_manifest(claims)
+    claims.add_paths(out="path without suffix; .csv, .md and .txt are written")
+
     render = parser.add_command("render", run_render, "make tables, pictures and the page")
     _add_settings(render)
     render.add_paths(scores="the long table of `docmt report gather`")
-    render.add_argument(
-        "--manifest", default='{"runs": {}}', help="other files to read (docs/report.md): JSON or @FILE"
-    )
+    _add_manifest(render)
     render.add_paths(out="folder to write into")
 
 
 def _add_score_files(command: CommandParser) -> None:
     command.add_argument("--scores", nargs="+", type=Path, required=True, help="JSON files of `docmt evaluate`")
+
+
+def _add_manifest(command: CommandParser) -> None:
+    command.add_argument(
+        "--manifest", default='{"runs": {}}', help="other files to read (docs/report.md): JSON or @FILE"
+    )
 
 
 def _add_settings(command: CommandParser) -> None:
@@ -63,6 +74,23 @@ def run_table(options: argparse.Namespace) -> None:
         )
     write_table(options.out, table)
     print(to_text(table))
+
+
+def run_claims(options: argparse.Namespace) -> None:
+    """Write the table of claims in three forms and print it."""
+    from docmt.report.claims.table import claims_table, wrap_text, write_claims
+    from docmt.report.gathering import gather_scores
+    from docmt.report.sources import read_histories
+
+    settings = ReportSettings.from_argument(options.settings, where="report")
+    for name in options.name or []:
+        look_up(settings.claims, name, where="report.claims", what="claim")
+    histories = read_histories(Manifest.from_argument(options.manifest, where="manifest"))
+    table = claims_table(gather_scores(options.scores), histories, settings, names=options.name)
+    if table is None:
+        raise UserError("report.claims: the study has no claims; docs/claims.md explains how to add some")
+    write_claims(options.out, table)
+    print(wrap_text(table))
 
 
 def run_render(options: argparse.Namespace) -> None:

@@ -1,5 +1,6 @@
 """Checks across the sections of a config: references, contradictions, cycles. Each error names its keys."""
 
+from docmt.config.claim_checks import check_claims
 from docmt.config.discourse_checks import check_discourse, check_trees
 from docmt.config.references import check_monolingual, check_reference, check_suite
 from docmt.config.rows import MONOLINGUAL, SENTENCES, DatasetSettings, SystemSettings
@@ -199,3 +200,4 @@ def _check_report(config: Config) -> None:
                 raise UserError(f"{where}.systems: {system!r} is not scored; leave it out")
         for test in table.tests or []:
             look_up({**config.datasets, **tests}, test, where=f"{where}.tests", what="dataset or test")
+    check_claims(config)

@@ -9,6 +9,7 @@ import pandas as pd
 
 from docmt import __version__
 from docmt.files import atomic_path, atomic_writer
+from docmt.report.claims.table import claims_table
 from docmt.report.costs import JobCost, costs_table, read_costs
 from docmt.report.data import (
     counts_table,
@@ -100,6 +101,7 @@ def build_report(
     laid_out = [laid_out_table(scores, name, settings, facts or {}) for name in settings.tables]
     sections = [
         _section("tables", "Tables of the study", laid_out),
+        _section("claims", "Claims", [claims_table(scores, histories, settings)]),
         _section("translation", "Translation", [main_table(summary, settings), further_table(summary, settings)]),
         _section(
             "discourse",

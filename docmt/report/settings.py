@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from docmt.evaluation.metrics import ACCURACY, main_metrics
+from docmt.report.claims.settings import Claim
 from docmt.report.publications import load_published
 from docmt.settings import Settings, check_name, nearest
 
@@ -31,6 +32,7 @@ OWN_TABLES = (
     "parsers",
     "training",
     "passes",
+    "claims",
     "instances",
     "overlap",
     "counts",
@@ -91,6 +93,9 @@ class ReportSettings(Settings):
     tables: dict[Annotated[str, AfterValidator(_table_name)], LaidOutTable] = {}
     """Tables laid out as in a paper, by name. They come first in the report; the target of a single one is
     `results/tables/NAME.txt`."""
+    claims: dict[Annotated[str, AfterValidator(check_name)], Claim] = {}
+    """Claims about systems, tested over their seeds, by name. They come after these tables; the target of all is
+    `claims`, that of a single one `results/claims/NAME.txt`."""
     labels: dict[str, str] = {}
     """Display names of systems in tables and pictures, by their name in the config."""
     published: dict[str, Annotated[str, _published("row", "row")]] = {}

@@ -69,6 +69,9 @@ def test_what_rules_ask_for_is_declared():
         made.report()
         for table in made.config.report.tables:
             made.table(table)
+        made.claims()
+        for claim in made.config.report.claims:
+            made.claim(claim)
         for (name, *_), artifact in made.known.items():
             declared |= {(name, "input", key) for key in artifact.inputs}
             declared |= {(name, "param", key) for key in artifact.params}

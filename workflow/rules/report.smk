@@ -10,6 +10,8 @@
 #         results/report/report.md, report.html       tables, curves, and how each number was computed
 #         results/report/summary.txt                  the main tables as plain text
 #         results/tables/{table}.txt, .md, .csv, .tex one table of `report.tables` alone
+#         results/claims/{claim}.txt, .md, .csv       one claim of `report.claims` alone
+#         results/claims.txt, .md, .csv               all claims
 #         results/report/tables/, figures/
 
 
@@ -52,6 +54,53 @@ rule study_table:
     shell:
         "docmt report table --settings {params.settings:q} --facts {params.facts:q} --name {wildcards.table}"
         " --scores {input} --out {params.prefix} > /dev/null 2> {log}"
+
+
+rule judge_claim:
+    """Judge claim {wildcards.claim} from the scores and histories of its systems alone."""
+    input:
+        scores=plan.claim.input("scores"),
+        histories=plan.claim.input("histories"),
+    output:
+        multiext("results/claims/{claim}", ".txt", ".md", ".csv"),
+    log:
+        "logs/judge_claim/{claim}.log",
+    benchmark:
+        "results/benchmarks/judge_claim/{claim}.tsv"
+    localrule: True
+    conda:
+        "../../environment.yml"
+    params:
+        settings=plan.claim.param("settings"),
+        manifest=plan.claim.param("manifest"),
+        fingerprint=plan.claim.fingerprint,
+        prefix="results/claims/{claim}",
+    shell:
+        "docmt report claims --settings {params.settings:q} --name {wildcards.claim} --scores {input.scores}"
+        " --manifest {params.manifest:q} --out {params.prefix} > /dev/null 2> {log}"
+
+
+rule judge_claims:
+    """Judge all claims of the study."""
+    input:
+        scores=plan.claims.input("scores"),
+        histories=plan.claims.input("histories"),
+    output:
+        multiext("results/claims", ".txt", ".md", ".csv"),
+    log:
+        "logs/judge_claims/judge_claims.log",
+    benchmark:
+        "results/benchmarks/judge_claims/judge_claims.tsv"
+    localrule: True
+    conda:
+        "../../environment.yml"
+    params:
+        settings=plan.claims.param("settings"),
+        manifest=plan.claims.param("manifest"),
+        fingerprint=plan.claims.fingerprint,
+    shell:
+        "docmt report claims --settings {params.settings:q} --scores {input.scores}"
+        " --manifest {params.manifest:q} --out results/claims > /dev/null 2> {log}"
 
 
 rule render:

@@ -1,10 +1,12 @@
 """Artifacts of the report stage, and the artifacts of a study as a whole."""
 
 import json
+from collections.abc import Iterable
 from functools import cached_property
 
 from docmt.config.artifacts.base import Artifact, as_argument, handed_on, made_by, rules_by_stage
 from docmt.config.artifacts.runs import RunArtifacts, run_folder
+from docmt.config.claim_checks import claim_runs
 from docmt.config.facts import system_facts
 from docmt.config.systems import Run, list_runs
 from docmt.evaluation.metrics import ACCURACY
@@ -30,13 +32,23 @@ class StudyArtifacts(RunArtifacts):
         files = [f"results/tables/{table}.{suffix}" for suffix in ("txt", "md", "csv", "tex")]
         return Artifact(files, [scores], {"scores": scores}, self._report_params())
 
+    @made_by("judge_claim", stage="report")
+    def claim(self, claim: str) -> Artifact:
+        """One claim of `report.claims`, from the scores or histories of its systems alone."""
+        return self._judged(f"results/claims/{claim}", [claim])
+
+    @made_by("judge_claims", stage="report")
+    def claims(self) -> Artifact:
+        """All claims, from what each of them needs."""
+        return self._judged("results/claims", list(self.config.report.claims))
+
     @made_by("render", stage="report")
     def report(self) -> Artifact:
         """Tables, pictures and the page."""
         scores, counts = self.all_scores(), self.counts()
         data, trees = self._data_reports(), self._tree_reports()
         manifest = {
-            "runs": self._seeds(),
+            "runs": seeds_by_system(self.trained),
             "counts": counts,
             "stages": rules_by_stage(StudyArtifacts),
             "benchmarks": "results/benchmarks",
@@ -55,6 +67,26 @@ class StudyArtifacts(RunArtifacts):
             "manifest": json.dumps(manifest, ensure_ascii=False),
         }  # its order is that of the report
         return Artifact(["results/report/report.html"], parts, inputs, params)
+
+    def _judged(self, prefix: str, names: list[str]) -> Artifact:
+        scores, histories = {}, {}
+        for claim in (self.config.report.claims[name] for name in names):
+            for run in claim_runs(self.config, claim):
+                if claim.is_of_history:
+                    histories[run] = self.model(run.dataset, run.system, str(run.seed)).only("history.csv")
+                else:
+                    part = f"suite_{claim.test}" if claim.metric == ACCURACY else f"test_{claim.test}"
+                    scores[run, part] = self.run_scores(run)[part]
+        inputs = {"scores": list(scores.values()), "histories": list(histories.values())}
+        return Artifact(
+            [f"{prefix}.{suffix}" for suffix in ("txt", "md", "csv")],
+            list(inputs.values()),
+            inputs,
+            {
+                "settings": as_argument(self.config.report.model_dump(mode="json")),
+                "manifest": as_argument({"runs": seeds_by_system(histories)}),
+            },
+        )
 
     def _data_reports(self) -> dict[str, dict[str, Artifact]]:
         """What the report says of data, by the names of its manifest."""
@@ -104,12 +136,13 @@ class StudyArtifacts(RunArtifacts):
         facts = {name: system_facts(self.config, name) for name in systems}
         return {"settings": as_argument(report.model_dump(mode="json")), "facts": as_argument(facts)}
 
-    def _seeds(self) -> dict[str, dict[str, list[int]]]:
-        """The seeds of all trained runs by dataset and system."""
-        seeds: dict[str, dict[str, list[int]]] = {}
-        for run in self.trained:
-            seeds.setdefault(run.dataset, {}).setdefault(run.system, []).append(run.seed)
-        return seeds
+
+def seeds_by_system(runs: Iterable[Run]) -> dict[str, dict[str, list[int]]]:
+    """The seeds of runs by dataset and system, as in the manifest of a report."""
+    seeds: dict[str, dict[str, list[int]]] = {}
+    for run in runs:
+        seeds.setdefault(run.dataset, {}).setdefault(run.system, []).append(run.seed)
+    return seeds
 
 
 def _is_shown(table: LaidOutTable, run: Run, name: str) -> bool:
