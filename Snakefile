@@ -5,7 +5,7 @@ from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
 from docmt.config.plan import Plan, growing, option, processes
-from docmt.config.references import CONTROLLED_SPLITS, CONTROLLED_SUITES
+from docmt.config.references import CONTROLLED_SPLITS, CONTROLLED_SUITES, SEGMENTS_SUITES
 from docmt.errors import UserError
 from docmt.slurm import watch_jobs
 from docmt.snakemake import (

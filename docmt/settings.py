@@ -35,14 +35,18 @@ class Settings(BaseModel):
 
     @classmethod
     def from_argument(cls, argument: str, *, where: str) -> Self:
-        """Read the value of a `--settings` option: JSON text, or `@` followed by the name of a JSON file."""
-        if argument.startswith("@"):
-            return cls.load(read_json(Path(argument[1:])), where=where)
-        try:
-            values = json.loads(argument)
-        except json.JSONDecodeError as error:
-            raise UserError(f"{where}: not JSON ({error.msg}): give JSON text or @FILE") from None
-        return cls.load(values, where=where)
+        """Read the value of a `--settings` option, see `read_argument`."""
+        return cls.load(read_argument(argument, where=where), where=where)
+
+
+def read_argument(argument: str, *, where: str) -> Any:
+    """Read the plain value of a `--settings` option: JSON text, or `@` followed by the name of a JSON file."""
+    if argument.startswith("@"):
+        return read_json(Path(argument[1:]))
+    try:
+        return json.loads(argument)
+    except json.JSONDecodeError as error:
+        raise UserError(f"{where}: not JSON ({error.msg}): give JSON text or @FILE") from None
 
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9_-]*"
@@ -66,11 +70,12 @@ def _describe(cls: type[BaseModel], error: ValidationError, where: str) -> str:
     """The first problem of a ValidationError in one line; unknown keys come first: most are typing errors."""
     problems = sorted(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
     problem = problems[0]
-    path = ".".join([where, *(str(part) for part in problem["loc"])])
+    keys, owner = _locate(cls, problem["loc"])
+    path = ".".join([where, *keys])
     kind = problem["type"]
     value = problem["input"]
     if kind == "extra_forbidden":
-        owner, key = _class_at(cls, problem["loc"][:-1]), str(problem["loc"][-1])
+        key = keys[-1]
         if new := getattr(owner, "renamed", {}).get(key):
             return f"{path}: this key is now called {new!r}"
         return f"{path}: unknown key; {nearest(key, list(owner.model_fields))}"
@@ -83,17 +88,31 @@ def _describe(cls: type[BaseModel], error: ValidationError, where: str) -> str:
     return f"{path}: {message}, not {value!r}" if problem["loc"] else f"{where}: {message}"
 
 
-def _class_at(cls: type[BaseModel], location: tuple[Any, ...]) -> type[BaseModel]:
-    """The settings class at the location of a validation error."""
-    for part in location:
-        field = cls.model_fields.get(str(part))
-        if field is None:
+def _locate(cls: type[BaseModel], location: tuple[Any, ...]) -> tuple[list[str], type[BaseModel]]:
+    """The keys that lead to a validation error, and the last settings class on the way.
+
+    The names by which Pydantic tells alternative classes apart are parts of the location, but no keys.
+    """
+    keys: list[str] = []
+    options = [cls]
+    for part in map(str, location):
+        if len(options) > 1 and (chosen := [each for each in options if part in _fixed_values(each)]):
+            options = chosen
             continue
-        cls = _settings_class(field.annotation) or cls
-    return cls
+        keys.append(part)
+        field = next((each.model_fields[part] for each in options if part in each.model_fields), None)
+        if field is not None:
+            options = _settings_classes(field.annotation) or options
+    return keys, options[0]
 
 
-def _settings_class(annotation: Any) -> type[BaseModel] | None:
+def _fixed_values(cls: type[BaseModel]) -> set[Any]:
+    """The values of the keys that can only have one."""
+    arguments = [get_args(field.annotation) for field in cls.model_fields.values()]
+    return {values[0] for values in arguments if len(values) == 1 and isinstance(values[0], str)}
+
+
+def _settings_classes(annotation: Any) -> list[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next((found for part in get_args(annotation) if (found := _settings_class(part))), None)
+        return [annotation]
+    return [found for part in get_args(annotation) for found in _settings_classes(part)]

@@ -150,9 +150,9 @@ def _combine(options: argparse.Namespace) -> None:
 
 def _generate(options: argparse.Namespace) -> None:
     from docmt.corpora.controlled.generator import generate_corpus
-    from docmt.corpora.controlled.settings import ControlledSettings
+    from docmt.corpora.controlled.settings import controlled_settings
 
-    settings = ControlledSettings.from_argument(options.settings, where="corpora.controlled")
+    settings = controlled_settings(options.settings, where="corpora.controlled")
     generate_corpus(settings, options.out)
 
 

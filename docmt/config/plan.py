@@ -140,6 +140,10 @@ class Plan:
         """Corpora of the catalogue and the user's own."""
         return one_of([self.catalogue_corpora(), *self.config.corpora.custom])
 
+    def controlled_corpora(self, documents: str) -> str:
+        """Corpora that docmt generates, with documents of one kind."""
+        return one_of(name for name, row in self.config.corpora.controlled.items() if row.documents == documents)
+
     def treebanks(self) -> str:
         """Treebanks of the catalogue."""
         return one_of(TREEBANKS)

@@ -14,7 +14,8 @@ from docmt.settings import nearest
 CONTROLLED_LANGUAGES = ("en", "de")
 CONTROLLED_SPLITS: tuple[str, ...] = ("train", "dev", "test")
 CONTROLLED_SUITES: tuple[str, ...] = ("pronoun", "deixis", "cohesion", "ellipsis")
-"""What `docmt corpora generate` makes."""
+SEGMENTS_SUITES: tuple[str, ...] = ("structure", "deixis", "cohesion", "ellipsis")
+"""What `docmt corpora generate` makes; the suites depend on the kind of documents."""
 
 Kind = Literal["controlled", "custom", "catalogue"]
 
@@ -67,7 +68,9 @@ def check_monolingual(config: Config, reference: str, *, lang: str, where: str) 
 def check_suite(config: Config, reference: str, *, pair: tuple[str, str], where: str) -> None:
     """Raises UserError unless `reference` names a contrastive test set of the language pair, in this direction."""
     what = "contrastive test set"
-    _check_name(config, reference, generated=CONTROLLED_SUITES, readers=CONVERTERS, where=where, what=what)
+    row = config.corpora.controlled.get(reference.split("/")[0])
+    generated = SEGMENTS_SUITES if row is not None and row.documents == "segments" else CONTROLLED_SUITES
+    _check_name(config, reference, generated=generated, readers=CONVERTERS, where=where, what=what)
     _check_pair(config, reference, pair=pair, where=where)
     languages = corpus_languages(config, reference.split("/")[0])
     if languages != pair:

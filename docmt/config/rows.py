@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from docmt.config.names import Language, Name, SplitReference
 from docmt.corpora.catalogue import ReadableCorpus
-from docmt.corpora.controlled.settings import ControlledSettings
+from docmt.corpora.controlled.settings import AnyControlledSettings
 from docmt.settings import Settings
 
 SENTENCES, MONOLINGUAL = "sentences", "monolingual"
@@ -18,7 +18,7 @@ class CorporaSettings(Settings):
 
     mirror: str | None = None
     """Folder to copy the catalog's files from, in place of downloading them; `DOCMT_MIRROR` does the same."""
-    controlled: dict[Name, ControlledSettings] = {}
+    controlled: dict[Name, AnyControlledSettings] = {}
     """Corpora that docmt generates itself (English and German), by name; splits `train`, `dev` and `test`."""
     custom: dict[Name, ReadableCorpus] = {}
     """Corpora in your own files, described as in the catalog; files are paths."""

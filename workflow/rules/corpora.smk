@@ -125,7 +125,7 @@ rule generate_corpus:
     benchmark:
         "results/benchmarks/generate_corpus/{corpus}.tsv"
     wildcard_constraints:
-        corpus=plan.names("corpora.controlled"),
+        corpus=plan.controlled_corpora("selection"),
     priority: 30
     conda:
         "../../environment.yml"
@@ -134,6 +134,29 @@ rule generate_corpus:
         fingerprint=plan.generated.fingerprint,
     shell:
         "docmt corpora generate --settings {params.settings:q} --out results/corpora/{wildcards.corpus}/en-de 2> {log}"
+
+
+use rule generate_corpus as generate_segments with:
+    output:
+        splits=expand(
+            "results/corpora/{{corpus}}/en-de/{split}.{end}",
+            split=CONTROLLED_SPLITS,
+            end=["en", "de", "documents.tsv", "discourse.jsonl"],
+        ),
+        suites=expand(
+            "results/corpora/{{corpus}}/en-de/{folder}/{suite}.jsonl",
+            folder=["suites", "suites/discourse"],
+            suite=SEGMENTS_SUITES,
+        ),
+    log:
+        "logs/generate_segments/{corpus}.log",
+    benchmark:
+        "results/benchmarks/generate_segments/{corpus}.tsv"
+    wildcard_constraints:
+        corpus=plan.controlled_corpora("segments"),
+    params:
+        settings=plan.generated.param("settings"),
+        fingerprint=plan.generated.fingerprint,
 
 
 rule combine_corpora:

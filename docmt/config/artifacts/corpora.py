@@ -31,7 +31,7 @@ class CorporaArtifacts(Declarations):
         """A contrastive test set of a corpus."""
         return self._of_corpus(corpus, suite, [f"results/corpora/{corpus}/{languages}/suites/{suite}.jsonl"])
 
-    @made_by("generate_corpus", stage="corpora")
+    @made_by("generate_corpus", "generate_segments", stage="corpora")
     def generated(self, corpus: str) -> Artifact:
         """A controlled corpus as a whole."""
         return self.corpus(corpus, "train", "-".join(CONTROLLED_LANGUAGES))

@@ -10,8 +10,10 @@ from typing import Any
 
 from docmt.corpora.controlled.building import DocumentBuilder, Placed
 from docmt.corpora.controlled.discourse import describe_discourse, measure_neighborhood, split_words
-from docmt.corpora.controlled.planning import build_document
-from docmt.corpora.controlled.settings import ControlledSettings
+from docmt.corpora.controlled.planning import build_document, draw_length
+from docmt.corpora.controlled.segment_suites import SEGMENT_BUILDERS, build_segment_suite
+from docmt.corpora.controlled.segments import SegmentBuilder
+from docmt.corpora.controlled.settings import ControlledSettings, SegmentsSettings
 from docmt.corpora.controlled.suites import BUILDERS, GeneratedItem, build_suite
 from docmt.corpora.documents import Document, write_documents
 from docmt.errors import UserError
@@ -35,7 +37,7 @@ class Generated:
     discourse: dict[str, Any]
 
 
-def generate_corpus(settings: ControlledSettings, out: Path) -> None:
+def generate_corpus(settings: ControlledSettings | SegmentsSettings, out: Path) -> None:
     """Write the corpus to the folder `out`; the manifest is written last.
 
     Files: `{train,dev,test}.{en,de}`, `{split}.documents.tsv`, `{split}.discourse.jsonl`, `suites/{suite}.jsonl`,
@@ -46,7 +48,7 @@ def generate_corpus(settings: ControlledSettings, out: Path) -> None:
     """
     out = Path(out)
     seen: set[tuple[str, ...]] = set()
-    suites = {name: build_suite(name, settings) for name in BUILDERS}
+    suites = build_suites(settings)
     for items in suites.values():
         seen.update(tuple(item["src"]) for item, _ in items)
     # The held-out documents come first, so that they do not depend on the size of the training split.
@@ -57,13 +59,22 @@ def generate_corpus(settings: ControlledSettings, out: Path) -> None:
         write_jsonl(Path(f"{prefix}.discourse.jsonl"), (item.discourse for item in documents))
     for name, items in suites.items():
         write_jsonl(out / "suites" / f"{name}.jsonl", (item for item, _ in items))
-        discourse = (describe_discourse(item["id"], builder.placed) for item, builder in items)
+        discourse = (describe_discourse(item["id"], placed) for item, placed in items)
         write_jsonl(out / "suites" / "discourse" / f"{name}.jsonl", discourse)
     write_json(out / "manifest.json", describe_corpus(settings, splits, suites))
     LOG.info("controlled corpus: %s", ", ".join(f"{len(splits[name])} {name} documents" for name in splits))
 
 
-def generate_split(settings: ControlledSettings, split: str, *, seen: set[tuple[str, ...]]) -> list[Generated]:
+def build_suites(settings: ControlledSettings | SegmentsSettings) -> dict[str, list[GeneratedItem]]:
+    """The contrastive suites of a corpus, by name."""
+    if isinstance(settings, SegmentsSettings):
+        return {name: build_segment_suite(name, settings) for name in SEGMENT_BUILDERS}
+    return {name: build_suite(name, settings) for name in BUILDERS}
+
+
+def generate_split(
+    settings: ControlledSettings | SegmentsSettings, split: str, *, seen: set[tuple[str, ...]]
+) -> list[Generated]:
     """Generate the documents of a split. Their sources differ from those in `seen`, and are added to it.
 
     Each document has a separate stream of random numbers, so document i does not depend on their number.
@@ -84,12 +95,12 @@ def generate_split(settings: ControlledSettings, split: str, *, seen: set[tuple[
     return documents
 
 
-def _unseen_document(settings: ControlledSettings, seed: str, seen: set[tuple[str, ...]]) -> DocumentBuilder:
+def _unseen_document(
+    settings: ControlledSettings | SegmentsSettings, seed: str, seen: set[tuple[str, ...]]
+) -> DocumentBuilder | SegmentBuilder:
     rng = Random(seed)
     for _ in range(MAX_ATTEMPTS):
-        # The shorter of two draws, so that short documents are more frequent.
-        lengths = [rng.randint(settings.min_sentences, settings.max_sentences) for _ in range(2)]
-        builder = build_document(rng, settings, min(lengths))
+        builder = _random_document(settings, rng)
         if builder.src not in seen:
             return builder
     raise UserError(
@@ -98,8 +109,19 @@ def _unseen_document(settings: ControlledSettings, seed: str, seen: set[tuple[st
     )
 
 
+def _random_document(settings: ControlledSettings | SegmentsSettings, rng: Random) -> DocumentBuilder | SegmentBuilder:
+    n_sentences = draw_length(rng, settings)
+    if not isinstance(settings, SegmentsSettings):
+        return build_document(rng, settings, n_sentences)
+    builder = SegmentBuilder(rng, settings, n_sentences)
+    builder.extend(n_sentences)
+    return builder
+
+
 def describe_corpus(
-    settings: ControlledSettings, splits: dict[str, list[Generated]], suites: dict[str, list[GeneratedItem]]
+    settings: ControlledSettings | SegmentsSettings,
+    splits: dict[str, list[Generated]],
+    suites: dict[str, list[GeneratedItem]],
 ) -> dict[str, Any]:
     """The manifest: settings, counts, distances, vocabulary, provenance."""
     return {

@@ -5,7 +5,12 @@ from random import Random
 
 from docmt.corpora.controlled import sentences
 from docmt.corpora.controlled.building import DocumentBuilder
-from docmt.corpora.controlled.settings import MAX_PRONOUN_DISTANCE, ControlledSettings
+from docmt.corpora.controlled.settings import MAX_PRONOUN_DISTANCE, ControlledSettings, SegmentsSettings
+
+
+def draw_length(rng: Random, settings: ControlledSettings | SegmentsSettings) -> int:
+    """The length of a document in sentences: the shorter of two draws, so that short documents are more frequent."""
+    return min(rng.randint(settings.min_sentences, settings.max_sentences) for _ in range(2))
 
 
 def build_document(rng: Random, settings: ControlledSettings, n_sentences: int) -> DocumentBuilder:

@@ -45,7 +45,8 @@ class Sentence:
         return " ".join(self.edus)
 
 
-def _plain(english: str, german: str | dict[str, str], end: str = ".") -> Sentence:
+def simple(english: str, german: str | dict[str, str], end: str = ".") -> Sentence:
+    """A sentence of one EDU, with one rendering or several."""
     variants = german if isinstance(german, dict) else {"": german}
     return Sentence((capitalize(english) + end,), {key: capitalize(text) + end for key, text in variants.items()})
 
@@ -55,14 +56,19 @@ def _front(rng: Random) -> tuple[str | None, str | None]:
     return (front.english, front.german) if front else (None, None)
 
 
-def with_subordinate(rng: Random, clause: Clause, other: Clause) -> Sentence:
-    """A sentence of two EDUs: the main clause `clause`, and `other`, subordinate to it by a conjunction."""
+def with_subordinate(rng: Random, clause: Clause, other: Clause, front: Phrase | None = None) -> Sentence:
+    """A sentence of two EDUs: the main clause `clause`, and `other`, subordinate to it by a conjunction.
+
+    The main clause comes first if it has a `front`, and otherwise in half of the draws.
+    """
     conjunction, relation = rng.choice(lexicon.CONJUNCTIONS)
     english = join(conjunction.english, other.english())
     german = join(conjunction.german, other.subordinate())
-    if rng.random() < 0.5:
-        edus = (capitalize(clause.english()), f"{english}.")
-        return Sentence(edus, {"": f"{capitalize(clause.main())}, {german}."}, relation, "NS")
+    if front is not None or rng.random() < 0.5:
+        first = front or Phrase("", "")
+        edus = (capitalize(clause.english(first.english)), f"{english}.")
+        text = f"{capitalize(clause.main(first.german or None))}, {german}."
+        return Sentence(edus, {"": text}, relation, "NS")
     edus = (f"{capitalize(english)},", f"{clause.english()}.")
     return Sentence(edus, {"": capitalize(clause.main(f"{german},")) + "."}, relation, "SN")
 
@@ -73,7 +79,7 @@ def filler(rng: Random) -> Sentence:
     if rng.random() < 0.3:
         return with_subordinate(rng, clause, other)
     english, german = _front(rng)
-    return _plain(clause.english(english), clause.main(german))
+    return simple(clause.english(english), clause.main(german))
 
 
 def introduction(
@@ -107,7 +113,7 @@ def introduction(
         text = f"{capitalize(clause.main())}, {RELATIVE[nouns[0].gender]} recht {quality.german} ist."
         return Sentence(edus, {"": text}, "Elaboration", "NS")
     front_en, front_de = _front(rng)
-    return _plain(clause.english(front_en), clause.main(front_de))
+    return simple(clause.english(front_en), clause.main(front_de))
 
 
 def pronoun(rng: Random, class_name: str) -> Sentence:
@@ -124,7 +130,7 @@ def pronoun(rng: Random, class_name: str) -> Sentence:
             clause = Clause(Phrase(person, person), predicate.fill("it", PRONOUN["acc"][gender]))
         source = clause.english(front_en)
         variants[gender] = clause.main(front_de)
-    return _plain(source, variants)
+    return simple(source, variants)
 
 
 def greeting(rng: Random, address: str) -> Sentence:
@@ -134,7 +140,7 @@ def greeting(rng: Random, address: str) -> Sentence:
     name = rng.choice(lexicon.FIRST_NAMES if address == "du" else lexicon.SURNAMES)
     tail = rng.choice(lexicon.GREETING_TAILS)
     english, german = (name, name) if address == "du" else (f"{title.english} {name}", f"{title.german} {name}")
-    return _plain(f"{hello.english}, {english}, {tail.english}", f"{hello.german}, {german}, {tail.german}")
+    return simple(f"{hello.english}, {english}, {tail.english}", f"{hello.german}, {german}, {tail.german}")
 
 
 def deixis(rng: Random) -> Sentence:
@@ -142,7 +148,7 @@ def deixis(rng: Random) -> Sentence:
     kind = rng.randrange(5)
     if kind == 0:
         form = rng.choice(lexicon.QUESTIONS)
-        return _plain(form.english, {a: join(form.verbs[a], a, form.rest) for a in ADDRESSES}, "?")
+        return simple(form.english, {a: join(form.verbs[a], a, form.rest) for a in ADDRESSES}, "?")
     if kind == 1:
         form = rng.choice(lexicon.STATEMENTS)
         front_en, front_de = _front(rng)
@@ -150,25 +156,25 @@ def deixis(rng: Random) -> Sentence:
             a: Clause(Phrase("you", a), Predicate(form.english, form.verbs[a], form.rest)).main(front_de)
             for a in ADDRESSES
         }
-        return _plain(join(front_en, "you", form.english), variants)
+        return simple(join(front_en, "you", form.english), variants)
     if kind == 2:
         phrase, you = rng.choice(lexicon.YOU_OBJECT)
-        return _plain(phrase.english, {a: phrase.german.format(you=you[a]) for a in ADDRESSES})
+        return simple(phrase.english, {a: phrase.german.format(you=you[a]) for a in ADDRESSES})
     noun = rng.choice(lexicon.KIN)
     if kind == 3:
         frame = rng.choice(lexicon.KIN_FRAMES)
         variants = {a: frame.german.format(kin=possessive(a, noun, "acc")) for a in ADDRESSES}
-        return _plain(frame.english.format(kin=noun.english), variants)
+        return simple(frame.english.format(kin=noun.english), variants)
     predicate = rng.choice(lexicon.KIN_PREDICATES)
     front_en, front_de = _front(rng)
     variants = {a: Clause(Phrase("", possessive(a, noun, "nom")), predicate).main(front_de) for a in ADDRESSES}
-    return _plain(join(front_en, f"your {noun.english}", predicate.english), variants)
+    return simple(join(front_en, f"your {noun.english}", predicate.english), variants)
 
 
 def topic(rng: Random, word: str, sense: int) -> Sentence:
     """A sentence that decides the sense of an ambiguous word without using it."""
     phrase = rng.choice(lexicon.AMBIGUOUS[word][sense].topics)
-    return _plain(phrase.english, phrase.german)
+    return simple(phrase.english, phrase.german)
 
 
 def ambiguous(rng: Random, word: str) -> Sentence:
@@ -178,7 +184,7 @@ def ambiguous(rng: Random, word: str) -> Sentence:
         str(number): frame.german.format(np=german_noun_phrase(sense.noun, case, definite=True))
         for number, sense in enumerate(lexicon.AMBIGUOUS[word])
     }
-    return _plain(frame.english.format(np=f"the {word}"), variants)
+    return simple(frame.english.format(np=f"the {word}"), variants)
 
 
 def consistent(rng: Random, word: str) -> Sentence:
@@ -186,7 +192,7 @@ def consistent(rng: Random, word: str) -> Sentence:
     case, frame = rng.choice(lexicon.SYNONYM_FRAMES)
     entry = lexicon.SYNONYMS[word]
     variants = {str(number): frame.german.format(np=entry.german(number, case)) for number in (0, 1)}
-    return _plain(frame.english.format(np=word), variants)
+    return simple(frame.english.format(np=word), variants)
 
 
 def activity(rng: Random, predicate: Predicate, *, person: str) -> Sentence:
@@ -196,7 +202,7 @@ def activity(rng: Random, predicate: Predicate, *, person: str) -> Sentence:
         Phrase(person, person), Predicate(join(predicate.english, place.english), predicate.verb, place.german)
     )
     front_en, front_de = _front(rng)
-    return _plain(clause.english(front_en), clause.main(front_de))
+    return simple(clause.english(front_en), clause.main(front_de))
 
 
 def ellipsis(rng: Random, *, person: str, verbs: tuple[Predicate, ...], gender: str | None) -> Sentence:
@@ -210,4 +216,4 @@ def ellipsis(rng: Random, *, person: str, verbs: tuple[Predicate, ...], gender: 
         predicate.verb: " ".join(frame.german.format(who=person, verb=predicate.verb, it=it).split())
         for predicate in verbs
     }
-    return _plain(frame.english.format(who=person), variants)
+    return simple(frame.english.format(who=person), variants)

@@ -1,11 +1,12 @@
 """Settings of the controlled corpus."""
 
 import math
-from typing import Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
-from docmt.settings import Settings
+from docmt.errors import UserError
+from docmt.settings import Settings, nearest, read_argument
 
 MAX_PRONOUN_DISTANCE = 5
 
@@ -29,8 +30,8 @@ class MoveWeights(Settings):
     """A sentence that decides nothing and depends on nothing."""
 
 
-class ControlledSettings(Settings):
-    """The controlled corpus: its size, its seed and the mixture of its sentences."""
+class CorpusSize(Settings):
+    """The size and the seed of a controlled corpus."""
 
     seed: int = Field(default=1, ge=0)
     """The same seed and settings give the same files, byte for byte."""
@@ -42,6 +43,14 @@ class ControlledSettings(Settings):
     """Documents in the test split."""
     n_suite_items: int = Field(default=300, ge=12, multiple_of=12)
     """Items in each contrastive suite; a multiple of 12, so that all balance groups are complete."""
+
+
+class ControlledSettings(CorpusSize):
+    """The controlled corpus: its size, its seed and the mixture of its sentences."""
+
+    # Left out of what is hashed: corpora keep the fingerprints from when there was one kind.
+    documents: Literal["selection"] = Field(default="selection", exclude=True)
+    """In these documents, the predicate of a pronoun selects its antecedent."""
     min_sentences: int = Field(default=6, ge=4)
     """Sentences in the shortest documents."""
     max_sentences: int = Field(default=20, ge=10, le=200)
@@ -72,3 +81,71 @@ class ControlledSettings(Settings):
         """The shortest possible length: one noun serves at most MAX_PRONOUN_DISTANCE pronouns."""
         n_introductions = max(1, math.ceil(self.min_pronouns / MAX_PRONOUN_DISTANCE))
         return 1 + n_introductions + self.min_pronouns + self.min_deictic
+
+
+class SegmentWeights(Settings):
+    """Relative weights of the kinds of sentences; the generator draws among those that are possible."""
+
+    continuation: float = Field(default=3.0, gt=0)
+    """A sentence with `it`, the topic of the innermost open segment."""
+    digression: float = Field(default=4.0, gt=0)
+    """A sentence that opens a digression."""
+    close: float = Field(default=5.0, gt=0)
+    """A sentence with `it` that returns from a digression to the segment around it."""
+    section: float = Field(default=1.5, gt=0)
+    """A sentence that opens a section, where no digression is open."""
+    ellipsis: float = Field(default=1.0, ge=0)
+    """An elliptical sentence, or one that an elliptical sentence can follow."""
+    ambiguous: float = Field(default=1.0, ge=0)
+    """A sentence that decides the sense of an ambiguous word, or uses the word."""
+    consistent: float = Field(default=1.0, ge=0)
+    """A sentence with a word that has two legitimate renderings."""
+
+
+class SegmentsSettings(CorpusSize):
+    """A controlled corpus whose documents are nested segments: their structure decides what a pronoun means."""
+
+    documents: Literal["segments"]
+    """In these documents, a pronoun means the topic of the innermost segment that is still open."""
+    min_sentences: int = Field(default=10, ge=8)
+    """Sentences in the shortest documents."""
+    max_sentences: int = Field(default=30, ge=30, le=1000)
+    """Sentences in the longest documents; a suite's deepest nesting needs about 20."""
+    n_deictic: float = Field(default=2.0, gt=0)
+    """Sentences with `you` or `your` in a document, on average."""
+    weights: SegmentWeights = SegmentWeights()
+    """The mixture of the kinds of sentences."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.min_sentences > self.max_sentences:
+            raise ValueError(f"min_sentences {self.min_sentences} is above max_sentences {self.max_sentences}")
+        return self
+
+
+KINDS: dict[str, type[ControlledSettings] | type[SegmentsSettings]] = {
+    "selection": ControlledSettings,
+    "segments": SegmentsSettings,
+}
+
+
+def _kind(values: Any) -> Any:
+    return values.get("documents", "selection") if isinstance(values, dict) else values.documents
+
+
+AnyControlledSettings = Annotated[
+    Annotated[ControlledSettings, Tag("selection")] | Annotated[SegmentsSettings, Tag("segments")],
+    Discriminator(
+        _kind, custom_error_type="documents", custom_error_message=f"documents must be one of {', '.join(KINDS)}"
+    ),
+]
+"""The settings of a controlled corpus; their key `documents` says of which kind."""
+
+
+def controlled_settings(argument: str, *, where: str) -> ControlledSettings | SegmentsSettings:
+    """Read the settings of a controlled corpus, as `Settings.from_argument` does."""
+    values = read_argument(argument, where=where)
+    kind = _kind(values) if isinstance(values, dict) else "selection"
+    if kind not in KINDS:
+        raise UserError(f"{where}.documents: no such kind {kind!r}; {nearest(str(kind), list(KINDS))}")
+    return KINDS[kind].load(values, where=where)

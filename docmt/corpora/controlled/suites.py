@@ -5,53 +5,65 @@ require each rendering equally often. The candidates of an item differ only in t
 So whichever rendering a sentence model prefers, it is right in half of each group.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, combinations, count, islice
 from random import Random
 from typing import Any
 
 from docmt.corpora.controlled import lexicon, sentences
-from docmt.corpora.controlled.building import DocumentBuilder
+from docmt.corpora.controlled.building import DocumentBuilder, Placed
 from docmt.corpora.controlled.german import GENDERS
 from docmt.corpora.controlled.sentences import Sentence
 from docmt.corpora.controlled.settings import ControlledSettings
 
 MAX_DISTANCE = {"pronoun": 5, "deixis": 8, "cohesion": 5, "ellipsis": 1}
 
-GeneratedItem = tuple[dict[str, Any], DocumentBuilder]
+GeneratedItem = tuple[dict[str, Any], Sequence[Placed]]
+"""An item and the sentences of its document, which ends with the focus sentence."""
 
 
 def build_suite(name: str, settings: ControlledSettings) -> list[GeneratedItem]:
-    """Build the items of a suite of `BUILDERS`, each with its document (which ends with the focus sentence).
+    """Build the items of a suite of `BUILDERS`.
 
     It depends only on the seed, the number of items, the lengths of documents and the weights.
     """
-    items = islice(chain.from_iterable(BUILDERS[name](settings)), settings.n_suite_items)
-    return [({"id": f"{name}-{number:05d}", **item}, builder) for number, (item, builder) in enumerate(items)]
+    return take_items(name, BUILDERS[name](settings), settings.n_suite_items)
 
 
-def _item(
-    builder: DocumentBuilder, *, phenomenon: str, pair: tuple[str, str], right: str, group: str, kind: str | None = None
+def take_items(name: str, groups: Iterable[list[GeneratedItem]], n_items: int) -> list[GeneratedItem]:
+    """The first items of all groups of a suite, with their ids."""
+    items = islice(chain.from_iterable(groups), n_items)
+    return [({"id": f"{name}-{number:05d}", **item}, placed) for number, (item, placed) in enumerate(items)]
+
+
+def make_item(
+    placed: Sequence[Placed],
+    *,
+    phenomenon: str,
+    pair: tuple[str, str],
+    right: str,
+    group: str,
+    kind: str | None = None,
 ) -> GeneratedItem:
     """The contrastive item of a document that ends with the focus sentence.
 
     The candidates are in the order of the pair.
     """
-    focus = builder.placed[-1]
+    focus = placed[-1]
     assert focus.antecedent is not None, "the context decides the focus sentence"
-    before = list(builder.tgt[:-1])
+    before = [each.tgt for each in placed[:-1]]
     item = {
         "phenomenon": phenomenon,
-        "distance": len(builder) - 1 - focus.antecedent,
-        "src": list(builder.src),
+        "distance": len(placed) - 1 - focus.antecedent,
+        "src": [each.sentence.src for each in placed],
         "candidates": [[*before, focus.sentence.variants[key]] for key in pair],
         "correct": pair.index(right),
-        "sentence": len(builder) - 1,
+        "sentence": len(placed) - 1,
         "group": group,
     }
     if kind:
         item["kind"] = kind
-    return item, builder
+    return item, placed
 
 
 def _draw_lead(rng: Random, settings: ControlledSettings, *, distance: int, fixed: int = 0) -> int:
@@ -75,8 +87,10 @@ def _pronoun_groups(settings: ControlledSettings) -> Iterator[list[GeneratedItem
         focus = sentences.pronoun(rng, class_name)
         for pair in combinations(GENDERS, 2):
             yield [
-                _item(
-                    _pronoun_document(Random(seed), settings, class_name, focus, gender=right, distance=distance),
+                make_item(
+                    _pronoun_document(
+                        Random(seed), settings, class_name, focus, gender=right, distance=distance
+                    ).placed,
                     phenomenon="pronoun",
                     pair=pair,
                     right=right,
@@ -122,8 +136,8 @@ def _deixis_groups(settings: ControlledSettings) -> Iterator[list[GeneratedItem]
         distance = 1 + number % MAX_DISTANCE["deixis"]
         focus = sentences.deixis(Random(f"{seed}/focus"))
         yield [
-            _item(
-                _deixis_document(Random(seed), settings, focus, address=address, distance=distance),
+            make_item(
+                _deixis_document(Random(seed), settings, focus, address=address, distance=distance).placed,
                 phenomenon="deixis",
                 pair=sentences.ADDRESSES,
                 right=address,
@@ -156,8 +170,8 @@ def _cohesion_groups(settings: ControlledSettings) -> Iterator[list[GeneratedIte
         draw = sentences.ambiguous if kind == "ambiguous" else sentences.consistent
         focus = draw(Random(f"{seed}/focus"), word)
         yield [
-            _item(
-                _cohesion_document(Random(seed), settings, word, focus, choice=choice, distance=distance),
+            make_item(
+                _cohesion_document(Random(seed), settings, word, focus, choice=choice, distance=distance).placed,
                 phenomenon="cohesion",
                 pair=("0", "1"),
                 right=str(choice),
@@ -195,8 +209,10 @@ def _ellipsis_groups(settings: ControlledSettings) -> Iterator[list[GeneratedIte
         gender = rng.choice(GENDERS) if is_transitive else None
         focus = sentences.ellipsis(rng, person=who, verbs=verbs, gender=gender)
         yield [
-            _item(
-                _ellipsis_document(Random(seed), settings, focus, verbs=order, others=tuple(others), gender=gender),
+            make_item(
+                _ellipsis_document(
+                    Random(seed), settings, focus, verbs=order, others=tuple(others), gender=gender
+                ).placed,
                 phenomenon="ellipsis",
                 pair=(verbs[0].verb, verbs[1].verb),
                 right=order[0].verb,

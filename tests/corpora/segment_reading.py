@@ -1,0 +1,64 @@
+"""An independent reading of documents of nested segments: from their English text and a dictionary of genders."""
+
+import re
+from dataclasses import dataclass, field
+
+OPENS = {"By the way": 0, "For example": 1, "In theory": 2, "At first sight": 3}
+CLOSES = {"Anyway": 0, "In general": 1, "In practice": 2, "In fact": 3}
+SECTIONS = ("First", "Then", "Moreover", "Furthermore")
+GENDERS = {
+    **dict.fromkeys(["cake", "cheese", "printer", "toaster", "bus", "train", "tree", "bush"], "m"),
+    **dict.fromkeys(["soup", "tart", "pump", "camera", "ferry", "tram", "rose", "tulip"], "f"),
+    **dict.fromkeys(["steak", "omelette", "radio", "microscope", "boat", "taxi", "violet", "herb"], "n"),
+}
+PRONOUNS = {"er": "m", "ihn": "m", "sie": "f", "es": "n"}
+
+
+@dataclass
+class Reading:
+    """What a reader knows of a document.
+
+    Attributes:
+        topics: the genders of all segments; `parents`: the segment around each, −1 for a section.
+        openers: the sentence that opens each segment.
+        mentions: per sentence the segment whose topic it mentions, by name or as `it`; None without mention.
+        section_of_last: the segment of the last section.
+    """
+
+    topics: list[str] = field(default_factory=list)
+    parents: list[int] = field(default_factory=list)
+    openers: list[int] = field(default_factory=list)
+    mentions: list[int | None] = field(default_factory=list)
+    sections: list[int] = field(default_factory=list)
+
+
+def starts(text: str, markers) -> str | None:
+    return next((marker for marker in markers if text.startswith(f"{marker} ")), None)
+
+
+def read(src: list[str]) -> Reading:
+    """Follow the segments; fails where their markers are not nested."""
+    found = Reading()
+    stack: list[tuple[int, int | None]] = []
+    for index, text in enumerate(src):
+        noun = next((word for word in re.findall(r"\w+", text) if word in GENDERS), None)
+        section, opens, closes = starts(text, SECTIONS), starts(text, OPENS), starts(text, CLOSES)
+        if closes:
+            assert stack.pop()[1] == CLOSES[closes], text
+        if section:
+            assert len(stack) < 2, text
+            stack = []
+        if section or opens:
+            found.parents.append(-1 if section else stack[-1][0])
+            found.topics.append(GENDERS[noun])
+            found.openers.append(index)
+            stack.append((len(found.topics) - 1, None if section else OPENS[opens]))
+            found.sections += [stack[-1][0]] if section else []
+        is_mention = section or opens or re.search(r"\b[Ii]t\b", text)
+        found.mentions.append(stack[-1][0] if is_mention else None)
+    return found
+
+
+def gender_of(text: str) -> str:
+    """The gender of the pronoun in a German sentence, one of whose words is a pronoun."""
+    return next(PRONOUNS[word.lower()] for word in re.findall(r"\w+", text) if word.lower() in PRONOUNS)

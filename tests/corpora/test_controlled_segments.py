@@ -1,0 +1,171 @@
+"""Documents of nested segments: what `it` means follows from the structure, and no place betrays anything."""
+
+import re
+from collections import Counter, defaultdict
+
+import pytest
+from segment_reading import GENDERS, gender_of, read
+
+from docmt.corpora.controlled.discourse import split_words
+from docmt.corpora.controlled.generator import generate_corpus, generate_split
+from docmt.corpora.controlled.settings import SegmentsSettings, controlled_settings
+from docmt.discourse.dependencies import to_dependencies
+from docmt.discourse.trees import from_json
+from docmt.errors import UserError
+from docmt.files import read_jsonl
+
+SETTINGS = SegmentsSettings(
+    documents="segments", seed=7, n_train_documents=600, n_dev_documents=5, n_test_documents=5, n_suite_items=12
+)
+
+
+@pytest.fixture(scope="module")
+def train():
+    return generate_split(SETTINGS, "train", seen=set())
+
+
+def test_files_are_the_same_for_the_same_seed_and_do_not_depend_on_the_size_of_train(tmp_path):
+    for folder, n_documents in (("a", 30), ("b", 30), ("c", 12)):
+        generate_corpus(SETTINGS.model_copy(update={"n_train_documents": n_documents}), tmp_path / folder)
+    names = [path.relative_to(tmp_path / "a") for path in (tmp_path / "a").rglob("*.*") if path.is_file()]
+    assert {f"suites/{name}.jsonl" for name in ("structure", "deixis", "cohesion", "ellipsis")} < set(map(str, names))
+    for name in names:
+        first, again, small = ((tmp_path / folder / name) for folder in "abc")
+        if "manifest" in name.name:
+            continue
+        assert first.read_bytes() == again.read_bytes()
+        if "train" not in name.name:
+            assert first.read_bytes() == small.read_bytes()
+    start = (tmp_path / "c/train.en").read_text(encoding="utf-8")
+    assert (tmp_path / "a/train.en").read_text(encoding="utf-8").startswith(start)
+
+
+def test_suites_and_splits_share_no_document(tmp_path):
+    generate_corpus(SETTINGS, tmp_path)
+    splits = [tuple(item.document.src) for item in generate_split(SETTINGS, "train", seen=set())]
+    assert len(set(splits)) == len(splits) == SETTINGS.n_train_documents
+    for path in (tmp_path / "suites").glob("*.jsonl"):
+        assert not {tuple(item["src"]) for item in read_jsonl(path)} & set(splits)
+
+
+def test_lengths_and_greetings(train):
+    lengths = [len(item.placed) for item in train]
+    assert min(lengths) >= SETTINGS.min_sentences
+    assert max(lengths) <= SETTINGS.max_sentences
+    for item in train:
+        greetings = [index for index, placed in enumerate(item.placed) if placed.kind == "greeting"]
+        assert len(greetings) == 1
+        assert 1 <= greetings[0] <= 4
+
+
+def test_it_is_the_topic_of_the_innermost_open_segment(train):
+    n_pronouns = 0
+    for item in train:
+        reading = read(item.document.src)
+        for index, placed in enumerate(item.placed):
+            if placed.phenomenon == "pronoun":
+                segment = reading.mentions[index]
+                assert gender_of(placed.tgt) == reading.topics[segment]
+                assert placed.antecedent == placed.parent == reading.openers[segment]
+                n_pronouns += 1
+            elif placed.kind in ("section", "digression"):
+                assert reading.openers[reading.mentions[index]] == index
+            else:
+                assert reading.mentions[index] is None
+    assert n_pronouns > 3 * len(train)
+
+
+def test_a_topic_is_the_topic_of_one_open_segment_only(train):
+    for item in train:
+        named = [word for text in item.document.src for word in split_words(text) if word in GENDERS]
+        assert len(named[-12:]) == len(set(named[-12:]))
+
+
+def test_each_english_sentence_has_one_rendering_unless_context_decides(train):
+    renderings = defaultdict(set)
+    for item in train:
+        for placed in item.placed:
+            if placed.phenomenon is None and placed.kind != "first rendering":
+                renderings[placed.sentence.src].add(placed.tgt)
+    assert all(len(found) == 1 for found in renderings.values())
+
+
+def test_genders_and_addresses_are_even_given_the_sentence(train):
+    genders, addresses, renderings = Counter(), Counter(), Counter()
+    for item in train:
+        for placed in item.placed:
+            if placed.phenomenon == "pronoun":
+                genders[gender_of(placed.tgt)] += 1
+            chosen = next(key for key, text in placed.sentence.variants.items() if text == placed.tgt)
+            addresses[chosen] += placed.phenomenon == "deixis"
+            renderings[chosen] += placed.kind == "first rendering"
+    assert all(0.28 < genders[gender] / genders.total() < 0.39 for gender in "mfn")
+    assert 0.43 < addresses["du"] / addresses.total() < 0.57
+    assert 0.4 < renderings["0"] / renderings.total() < 0.6
+
+
+def test_no_place_in_a_document_betrays_a_phenomenon(train):
+    """From the point where all kinds are possible on, they are as frequent at the end as in the middle."""
+    middle, end = Counter(), Counter()
+    for item in train:
+        kinds = [placed.phenomenon for placed in item.placed]
+        middle.update(kinds[6:-4])
+        end.update(kinds[-4:])
+    for phenomenon in ("pronoun", "deixis", "ellipsis"):
+        assert end[phenomenon] / end.total() == pytest.approx(middle[phenomenon] / middle.total(), abs=0.035)
+
+
+def test_gold_dependencies_are_those_that_docmt_makes_of_the_tree(train):
+    for item in train:
+        arcs = item.discourse["dependency"]
+        made = to_dependencies(from_json(item.discourse["tree"]), len(arcs))
+        assert [(arc["head"], arc["relation"]) for arc in arcs] == list(zip(made.heads, made.relations, strict=True))
+
+
+def test_the_tree_attaches_each_sentence_to_its_parent(train):
+    for item in train:
+        first = {}
+        for number, edu in enumerate(item.discourse["edus"]):
+            first.setdefault(edu["sentence"], number)
+        for index, placed in enumerate(item.placed):
+            edu = item.discourse["edus"][first[index]]
+            head = item.discourse["dependency"][first[index]]["head"]
+            if edu["sentence"] != index or head == -1:
+                assert index == 0
+            elif item.discourse["edus"][head]["sentence"] != index:
+                assert item.discourse["edus"][head]["sentence"] == placed.parent
+
+
+def test_phenomena_can_be_left_out():
+    none = {"ellipsis": 0.0, "ambiguous": 0.0, "consistent": 0.0}
+    settings = SegmentsSettings.model_validate({"documents": "segments", "n_train_documents": 20, "weights": none})
+    documents = generate_split(settings, "train", seen=set())
+    assert {placed.phenomenon for item in documents for placed in item.placed} == {"pronoun", "deixis", None}
+
+
+@pytest.mark.parametrize(("n_sentences", "n_tokens"), [(70, 500), (280, 2000)])
+def test_documents_can_be_long(n_sentences, n_tokens):
+    values = {"min_sentences": n_sentences - 10, "max_sentences": n_sentences + 10, "n_train_documents": 20}
+    documents = generate_split(SETTINGS.model_copy(update=values), "train", seen=set())
+    words = sum(len(split_words(text)) for item in documents for text in item.document.src) / len(documents)
+    assert words == pytest.approx(n_tokens, rel=0.15)
+    for item in documents:
+        read(item.document.src)
+        shares = Counter(placed.phenomenon for placed in item.placed)
+        assert shares["pronoun"] > 0.2 * len(item.placed)
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ('{"documents": "segment"}', "corpora.controlled.documents: no such kind 'segment'; did you mean 'segments'?"),
+        ('{"documents": "segments", "min_pronouns": 2}', "corpora.controlled.min_pronouns: unknown key"),
+        ('{"documents": "segments", "weights": {"closes": 1.0}}', "weights.closes: unknown key; did you mean 'close'?"),
+        ('{"documents": "segments", "min_sentences": 40}', "min_sentences 40 is above max_sentences 30"),
+        ('{"n_deictic": 1}', "corpora.controlled.n_deictic: unknown key"),
+        ("[]", "expected a mapping"),
+    ],
+)
+def test_wrong_settings_are_refused(argument, message):
+    with pytest.raises(UserError, match=re.escape(message)):
+        controlled_settings(argument, where="corpora.controlled")
