@@ -7,7 +7,6 @@ from statistics import NormalDist, fmean, stdev
 from typing import Literal
 
 import pandas as pd
-from scipy.special import stdtrit
 
 from docmt.report.claims.relations import ClaimedDifference, Term
 from docmt.report.claims.settings import Claim
@@ -156,6 +155,8 @@ def _compare(claim: Claim, comparison: ClaimedDifference, measured: Mapping[Term
 
 def half_width(sd: float, n_seeds: int, *, error: float) -> float:
     """Half the interval of a mean difference: Student's t over seeds and the standard error over items together."""
+    from scipy.special import stdtrit  # slow to import, and most reports have no claims
+
     tail = (1 + CONFIDENCE) / 2
     return math.hypot(float(stdtrit(n_seeds - 1, tail)) * sd / math.sqrt(n_seeds), NormalDist().inv_cdf(tail) * error)
 
