@@ -95,13 +95,28 @@ TABLE = {
     ),
     "unknown suite": (
         "datasets.controlled.suites",
-        ["controlled/pronouns"],
-        ["config.datasets.controlled.suites", "no contrastive test set 'pronouns'", "'pronoun'"],
+        ["controlled/structures"],
+        ["config.datasets.controlled.suites", "no contrastive test set 'structures'", "'structure'"],
+    ),
+    "suite of the other kind of generated documents": (
+        "datasets.controlled.suites",
+        ["controlled/pronoun"],
+        ["config.datasets.controlled.suites", "no contrastive test set 'pronoun'", "cohesion, deixis, ellipsis"],
+    ),
+    "unknown kind of generated documents": (
+        "corpora.controlled.controlled.documents",
+        "segment",
+        ["config.corpora.controlled.controlled", "documents must be one of selection, segments"],
+    ),
+    "unknown key of one kind of generated documents": (
+        "corpora.controlled.controlled.min_sentence",
+        12,
+        ["config.corpora.controlled.controlled.min_sentence: unknown key; did you mean 'min_sentences'?"],
     ),
     "suites of one name": (
         "datasets.controlled.suites",
-        ["controlled/pronoun", "controlled/pronoun"],
-        ["would share the name 'pronoun'"],
+        ["controlled/deixis", "controlled/deixis"],
+        ["would share the name 'deixis'"],
     ),
     "split twice": (
         "datasets.controlled.train",

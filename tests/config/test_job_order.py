@@ -23,7 +23,8 @@ def order(study):
 
 
 def test_trainings_that_others_wait_for_come_first_then_those_with_more_updates():
-    systems = order(plan())
+    updates = {"scratch": {"max_steps": 250}, "finetune": {"max_steps": 200}}
+    systems = order(plan(training=updates, systems={"g_transformer_finetuned": {"training": {"max_steps": 800}}}))
     assert systems[:2] == ["sentence_transformer", "g_transformer_finetuned"]
     assert set(systems[2:4]) == {"document_transformer", "g_transformer"}
 

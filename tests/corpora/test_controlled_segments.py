@@ -3,6 +3,7 @@
 import re
 from collections import Counter, defaultdict
 
+import numpy as np
 import pytest
 from segment_reading import GENDERS, gender_of, read
 
@@ -143,12 +144,22 @@ def test_phenomena_can_be_left_out():
     assert {placed.phenomenon for item in documents for placed in item.placed} == {"pronoun", "deixis", None}
 
 
-@pytest.mark.parametrize(("n_sentences", "n_tokens"), [(70, 500), (280, 2000)])
-def test_documents_can_be_long(n_sentences, n_tokens):
+def share_in_sight(discourse):
+    """The share of word pairs of a document that RST attention lets see each other: an EDU, its head, its children."""
+    lengths = np.array([edu["end"] - edu["start"] for edu in discourse["edus"]])
+    heads = np.array([arc["head"] for arc in discourse["dependency"]])
+    sees, children = np.eye(len(lengths), dtype=bool), np.flatnonzero(heads >= 0)
+    sees[children, heads[children]] = sees[heads[children], children] = True
+    return lengths @ sees @ lengths / lengths.sum() ** 2
+
+
+@pytest.mark.parametrize(("n_sentences", "n_tokens", "density"), [(70, 500, 0.045), (280, 2000, 0.011)])
+def test_documents_can_be_long(n_sentences, n_tokens, density):
     values = {"min_sentences": n_sentences - 10, "max_sentences": n_sentences + 10, "n_train_documents": 20}
     documents = generate_split(SETTINGS.model_copy(update=values), "train", seen=set())
     words = sum(len(split_words(text)) for item in documents for text in item.document.src) / len(documents)
     assert words == pytest.approx(n_tokens, rel=0.15)
+    assert np.mean([share_in_sight(item.discourse) for item in documents]) == pytest.approx(density, rel=0.25)
     for item in documents:
         read(item.document.src)
         shares = Counter(placed.phenomenon for placed in item.placed)
@@ -161,7 +172,7 @@ def test_documents_can_be_long(n_sentences, n_tokens):
         ('{"documents": "segment"}', "corpora.controlled.documents: no such kind 'segment'; did you mean 'segments'?"),
         ('{"documents": "segments", "min_pronouns": 2}', "corpora.controlled.min_pronouns: unknown key"),
         ('{"documents": "segments", "weights": {"closes": 1.0}}', "weights.closes: unknown key; did you mean 'close'?"),
-        ('{"documents": "segments", "min_sentences": 40}', "min_sentences 40 is above max_sentences 30"),
+        ('{"documents": "segments", "min_sentences": 50}', "min_sentences 50 is above max_sentences 40"),
         ('{"n_deictic": 1}', "corpora.controlled.n_deictic: unknown key"),
         ("[]", "expected a mapping"),
     ],

@@ -132,6 +132,15 @@ SHORTCUTS = {
     "noun mentioned most often that fits": lambda r, pair: Counter(fitting(mentions(r), r, pair)).most_common(1)[0][0],
     "noun mentioned least often that fits": lambda r, pair: Counter(fitting(mentions(r), r, pair)).most_common()[-1][0],
 }
+EXACTLY_EVEN = {
+    "last noun",
+    "last mention",
+    "last mention of another noun",
+    "last mention of another noun that fits",
+    "topic of the last section",
+    "mention before the last opener",
+    "segment around the last one",
+}
 
 
 @pytest.mark.parametrize("rule", SHORTCUTS)
@@ -143,7 +152,9 @@ def test_no_shortcut_is_better_than_chance(suites, rule):
         named = SHORTCUTS[rule](reading, pair)
         gender = None if named is None else reading.topics[named]
         points.append(float(gender == pair[item["correct"]]) if gender in pair else 0.5)
-    assert sum(points) / len(points) <= 0.57
+    accuracy = sum(points) / len(points)
+    # The others are even over all documents; the standard error of 150 groups is 0.04.
+    assert accuracy == 0.5 if rule in EXACTLY_EVEN else accuracy <= 0.6
 
 
 def test_suites_do_not_change_with_the_corpus(suites):

@@ -5,10 +5,7 @@ one exchange only: of the topics of two segments, of two verbs, of the form of a
 What is exchanged is drawn evenly in training too, so both documents are as likely as each other. A score that looks at
 one sentence pair at a time is therefore right for exactly half of all items.
 
-The plans of `structure` are balanced against shortcuts. Each rule that names one segment by its place is right as often
-as it names the distractor: the topic of the last section, the segment in which the last one was opened, the later of
-the two by opening or by mention. The distractor is never the noun named last, nor the topic of the segment that the
-focus closes, because those are never the antecedent, in training documents either.
+Items of `structure` end where a plan of `segment_plans` does, with every plan equally often.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -18,24 +15,14 @@ from typing import Any, NamedTuple
 
 from docmt.corpora.controlled import lexicon, sentences
 from docmt.corpora.controlled.planning import draw_length
-from docmt.corpora.controlled.segments import Move, SegmentBuilder
+from docmt.corpora.controlled.segment_plans import DISTRACTOR, PLANS, TARGET, draw_plan
+from docmt.corpora.controlled.segments import SegmentBuilder
 from docmt.corpora.controlled.settings import SegmentsSettings
 from docmt.corpora.controlled.suites import GeneratedItem, make_item, take_items
 from docmt.errors import UserError
 
 MAX_ATTEMPTS = 10_000
 SENTENCES_PER_MOVE = 2
-TARGET, DISTRACTOR = "target", "distractor"
-ASIDE = (Move("digress"), Move("close"))
-PLANS = (
-    ("shallow", False),
-    ("deep", False),
-    ("inner", True),
-    ("deep", True),
-    ("inner", True),
-    ("deep", True),
-)
-"""Kinds of items in turn, and whether the antecedent is the topic of a digression."""
 
 
 class Contrast(NamedTuple):
@@ -94,8 +81,7 @@ def _groups(name: str, settings: SegmentsSettings, build: Build, find: Find) -> 
 def _build_structure(
     rng: Random, settings: SegmentsSettings, number: int, exchange: Mapping[Any, Any]
 ) -> SegmentBuilder:
-    kind, is_inner = PLANS[number % len(PLANS)]
-    plan = _plan(rng, kind, is_inner=is_inner)
+    plan = draw_plan(rng, PLANS[number % len(PLANS)])
     n_sentences = draw_length(rng, settings)
     builder = SegmentBuilder(rng, settings, n_sentences, exchange)
     builder.extend(n_sentences - SENTENCES_PER_MOVE * len(plan))
@@ -108,35 +94,7 @@ def _find_structure(builder: SegmentBuilder, number: int) -> tuple[int, Contrast
     settings = builder.settings
     if not settings.min_sentences <= len(builder) <= settings.max_sentences or nouns[0].gender == nouns[1].gender:
         return None
-    return len(builder) - 1, Contrast((nouns[0].gender, nouns[1].gender), nouns, PLANS[number % len(PLANS)][0])
-
-
-def _plan(rng: Random, kind: str, *, is_inner: bool) -> list[Move]:
-    """The openings and ends of segments at the end of an item; its last sentence is the focus.
-
-    shallow: the antecedent is the topic of the last section, the distractor that of the section before; inner: the
-    antecedent is the topic of a digression, the distractor that of the section around it; deep: the distractor is the
-    topic of a digression within the one that the focus closes, and another one within that digression is named last.
-    """
-    if kind == "deep":
-        around = [Move("section"), Move("digress", TARGET)] if is_inner else [Move("section", TARGET)]
-        return [
-            *around,
-            *ASIDE * rng.randrange(3),
-            Move("digress"),
-            Move("digress", DISTRACTOR),
-            *ASIDE * rng.choice((1, 1, 2)),
-            Move("close"),
-            Move("close"),
-        ]
-    aside_in = rng.choice((TARGET, DISTRACTOR, None))
-    return [
-        Move("section", DISTRACTOR),
-        *(ASIDE if aside_in == DISTRACTOR else ()),
-        Move("digress" if is_inner else "section", TARGET),
-        *(ASIDE if aside_in == TARGET else ()),
-        *ASIDE,
-    ]
+    return len(builder) - 1, Contrast((nouns[0].gender, nouns[1].gender), nouns, PLANS[number % len(PLANS)].kind)
 
 
 # The other phenomena: documents that happen to have them

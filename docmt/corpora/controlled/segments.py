@@ -9,7 +9,7 @@ anywhere and neither open nor close segments. Nothing depends on how many senten
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
 from docmt.corpora.controlled import lexicon, segment_words, sentences
 from docmt.corpora.controlled.building import MAX_WORDS, Elided, Mention, Placed
@@ -24,14 +24,17 @@ from docmt.corpora.controlled.german import (
     german_noun_phrase,
     join,
 )
+from docmt.corpora.controlled.segment_plans import PLANS, Move, draw_plan
 from docmt.corpora.controlled.segment_words import Marker
 from docmt.corpora.controlled.sentences import Sentence
 from docmt.corpora.controlled.settings import SegmentsSettings
 
 NOUNS = tuple(noun for group in lexicon.CLASSES.values() for nouns in group.nouns.values() for noun in nouns)
 LATEST_GREETING = 4
-READY = 8.0
+READY = 4.0
 """How much likelier an ellipsis is where it is possible than a sentence that prepares one elsewhere."""
+PLANNED = 0.5
+"""How often a document follows a plan when it opens a segment outside all digressions."""
 KNOWN = 2.0
 """How much likelier a sentence has one of those words after the document has decided the first of them."""
 
@@ -49,13 +52,6 @@ class Segment:
     opener: int
     noun: Noun
     marker: Marker | None = None
-
-
-class Move(NamedTuple):
-    """A step of a plan: `section`, `digress` or `close`, and the role of a segment that it opens."""
-
-    name: str
-    role: str = ""
 
 
 def opener(rng: Random, noun: Noun, *, marker: Phrase, person: str, predicate: Predicate) -> Sentence:
@@ -99,7 +95,8 @@ class SegmentBuilder:
         segments: all segments in order; `stack`: those that are open, the innermost last.
         verbs: by sentence, the verb that an elliptical sentence can repeat.
         choices: by sentence, the word that it decides, and the number of the sense or rendering.
-        roles: the segments that a plan names.
+        plan: what the next openings and ends of segments are; if empty, they are random.
+        roles: the segments that the last plan names.
     """
 
     rng: Random
@@ -111,6 +108,7 @@ class SegmentBuilder:
     stack: list[Segment] = field(default_factory=list)
     verbs: dict[int, Predicate] = field(default_factory=dict)
     choices: dict[int, tuple[str, int]] = field(default_factory=dict)
+    plan: list[Move] = field(default_factory=list)
     roles: dict[str, Segment] = field(default_factory=dict)
     address: Mention[str] | None = None
     senses: dict[str, Mention[int]] = field(default_factory=dict)
@@ -137,33 +135,21 @@ class SegmentBuilder:
     def extend(self, n_sentences: int) -> None:
         """Add random sentences until there are so many."""
         while len(self) < n_sentences:
-            self._add_random(self._move)
+            self._add_random()
 
     def follow(self, plan: Iterable[Move]) -> None:
-        """Add random sentences, but take the openings and ends of segments from a plan; stop when it is done.
-
-        A section that comes too early waits until the open digressions are closed.
-        """
-        rest = list(plan)
-
-        def take(_: str) -> None:
-            move = Move("close") if rest[0].name == "section" and len(self.stack) > 1 else rest.pop(0)
-            self._move(move.name)
-            if move.role:
-                self.roles[move.role] = self.stack[-1]
-
-        while rest:
-            self._add_random(take)
+        """Add random sentences until the plan is done, in place of the one that may be under way."""
+        self.plan = list(plan)
+        while self.plan:
+            self._add_random()
 
     # One more sentence
 
-    def _add_random(self, move: Callable[[str], None]) -> None:
-        """Add a sentence of a random kind that is possible now; `move` opens and closes segments."""
-        if not self.placed:
-            return move("section")
-        if self.address is None and len(self) >= self.greeting_at:
+    def _add_random(self) -> None:
+        """Add a sentence of a random kind that is possible now."""
+        if self.placed and self.address is None and len(self) >= self.greeting_at:
             return self._greet()
-        options = self._options()
+        options = self._options() if self.placed else {"section": 1.0}
         kind = self.rng.choices(list(options), weights=list(options.values()))[0]
         others = {
             "continuation": self._continue,
@@ -172,7 +158,19 @@ class SegmentBuilder:
             "ambiguous": self._ambiguous,
             "consistent": self._consistent,
         }
-        return others[kind]() if kind in others else move(kind)
+        return others[kind]() if kind in others else self._move(kind)
+
+    def _move(self, name: str) -> None:
+        """Open or end a segment: as planned, or as given. A planned section waits for the end of all digressions."""
+        if not self.plan and len(self.stack) == 1 and self.rng.random() < PLANNED:
+            self.plan = draw_plan(self.rng, self.rng.choice(PLANS))
+        move = Move(name)
+        if self.plan:
+            is_early = self.plan[0].name == "section" and len(self.stack) > 1
+            move = Move("close") if is_early else self.plan.pop(0)
+        {"section": self._section, "digress": self._digress, "close": self._close}[move.name]()
+        if move.role:
+            self.roles[move.role] = self.stack[-1]
 
     def _options(self) -> dict[str, float]:
         weights, is_inside = self.settings.weights, len(self.stack) > 1
@@ -189,9 +187,6 @@ class SegmentBuilder:
             share = min(0.5, self.settings.n_deictic / self.n_sentences)
             options["deixis"] = sum(options.values()) * share / (1 - share)
         return options
-
-    def _move(self, name: str) -> None:
-        {"section": self._section, "digress": self._digress, "close": self._close}[name]()
 
     def _put(
         self,

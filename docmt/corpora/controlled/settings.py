@@ -84,7 +84,7 @@ class ControlledSettings(CorpusSize):
 
 
 class SegmentWeights(Settings):
-    """Relative weights of the kinds of sentences; the generator draws among those that are possible."""
+    """Relative weights of the kinds of sentences in documents of nested segments, among those that are possible."""
 
     continuation: float = Field(default=3.0, gt=0)
     """A sentence with `it`, the topic of the innermost open segment."""
@@ -109,7 +109,7 @@ class SegmentsSettings(CorpusSize):
     """In these documents, a pronoun means the topic of the innermost segment that is still open."""
     min_sentences: int = Field(default=10, ge=8)
     """Sentences in the shortest documents."""
-    max_sentences: int = Field(default=30, ge=30, le=1000)
+    max_sentences: int = Field(default=40, ge=30, le=1000)
     """Sentences in the longest documents; a suite's deepest nesting needs about 20."""
     n_deictic: float = Field(default=2.0, gt=0)
     """Sentences with `you` or `your` in a document, on average."""
@@ -129,8 +129,9 @@ KINDS: dict[str, type[ControlledSettings] | type[SegmentsSettings]] = {
 }
 
 
-def _kind(values: Any) -> Any:
-    return values.get("documents", "selection") if isinstance(values, dict) else values.documents
+def _kind(values: Any) -> str:
+    found = values.get("documents") if isinstance(values, dict) else getattr(values, "documents", None)
+    return "selection" if found is None else str(found)
 
 
 AnyControlledSettings = Annotated[
@@ -145,7 +146,7 @@ AnyControlledSettings = Annotated[
 def controlled_settings(argument: str, *, where: str) -> ControlledSettings | SegmentsSettings:
     """Read the settings of a controlled corpus, as `Settings.from_argument` does."""
     values = read_argument(argument, where=where)
-    kind = _kind(values) if isinstance(values, dict) else "selection"
+    kind = _kind(values)
     if kind not in KINDS:
-        raise UserError(f"{where}.documents: no such kind {kind!r}; {nearest(str(kind), list(KINDS))}")
+        raise UserError(f"{where}.documents: no such kind {kind!r}; {nearest(kind, list(KINDS))}")
     return KINDS[kind].load(values, where=where)
