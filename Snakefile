@@ -60,6 +60,7 @@ wildcard_constraints:
     table=plan.names("report.tables"),
     cases=plan.names("report.cases"),
     figure=one_of(plan.config.report.drawn),
+    claim=plan.names("report.claims"),
     lang="[a-z]{2,3}",
     src="[a-z]{2,3}",
     tgt="[a-z]{2,3}",
@@ -156,6 +157,13 @@ rule figures:
     """The pictures of `report.figures` and `report.curves`, each from the scores or histories of its systems."""
     input:
         expand("results/figures/{figure}.svg", figure=plan.config.report.drawn),
+
+
+rule claims:
+    """The claims of `report.claims`: each as soon as its systems are scored, then all in one table."""
+    input:
+        expand("results/claims/{claim}.txt", claim=plan.config.report.claims),
+        "results/claims.txt",
 
 
 rule report:

@@ -45,12 +45,17 @@ def add_commands(parser: CommandParser) -> None:
     figure.add_argument("--manifest", default='{"runs": {}}', help="runs whose histories it shows: JSON or @FILE")
     figure.add_paths(out="path without suffix; .svg, .png and .csv are written")
 
+    claims = parser.add_command("claims", run_claims, "judge the claims of the study by scores and training histories")
+    claims.add_settings("ReportSettings")
+    claims.add_argument("--name", nargs="*", help="keys of claims in the settings' `claims` (default: all)")
+    claims.add_argument("--scores", nargs="*", type=Path, default=[], help="JSON files of `docmt evaluate`")
+    _add_manifest(claims)
+    claims.add_paths(out="path without suffix; .csv, .md and .txt are written")
+
     render = parser.add_command("render", run_render, "make tables, pictures and the page")
     _add_settings(render)
     render.add_paths(scores="the long table of `docmt report gather`")
-    render.add_argument(
-        "--manifest", default='{"runs": {}}', help="other files to read (docs/report.md): JSON or @FILE"
-    )
+    _add_manifest(render)
     render.add_paths(out="folder to write into")
     _add_fingerprints(render)
 
@@ -68,6 +73,12 @@ def _add_score_files(command: CommandParser, *, required: bool = True) -> None:
 def _add_fingerprints(command: CommandParser) -> None:
     summary = "fingerprints of the study's scores: any other is refused"
     command.add_argument("--fingerprints", nargs="+", default=[], metavar="HEX", help=summary)
+
+
+def _add_manifest(command: CommandParser) -> None:
+    command.add_argument(
+        "--manifest", default='{"runs": {}}', help="other files to read (docs/report.md): JSON or @FILE"
+    )
 
 
 def _add_settings(command: CommandParser) -> None:
@@ -140,6 +151,23 @@ def run_figure(options: argparse.Namespace) -> None:
     if plot is None:
         raise UserError(f"{options.name}: the given scores and histories contain nothing that this picture shows")
     write_plot(options.out, plot)
+
+
+def run_claims(options: argparse.Namespace) -> None:
+    """Write the table of claims in three forms and print it."""
+    from docmt.report.claims.table import claims_table, wrap_text, write_claims
+    from docmt.report.gathering import gather_scores
+    from docmt.report.sources import read_histories
+
+    settings = ReportSettings.from_argument(options.settings, where="report")
+    for name in options.name or []:
+        look_up(settings.claims, name, where="report.claims", what="claim")
+    histories = read_histories(Manifest.from_argument(options.manifest, where="manifest"))
+    table = claims_table(gather_scores(options.scores), histories, settings, names=options.name)
+    if table is None:
+        raise UserError("report.claims: the study has no claims; docs/claims.md explains how to add some")
+    write_claims(options.out, table)
+    print(wrap_text(table))
 
 
 def run_render(options: argparse.Namespace) -> None:

@@ -1,5 +1,6 @@
 """Checks across the sections of a config: references, contradictions, cycles. Each error names its keys."""
 
+from docmt.config.claim_checks import check_claims
 from docmt.config.discourse_checks import check_discourse, check_trees
 from docmt.config.facts import system_facts
 from docmt.config.name_checks import check_job_names, check_languages, check_metrics, check_paths
@@ -210,6 +211,7 @@ def _check_report(config: Config) -> None:
         for test in table.tests or []:
             look_up(tests, test, where=f"{where}.tests", what="dataset or test")
     _check_cases_and_figures(config, tests)
+    check_claims(config)
 
 
 def _check_cases_and_figures(config: Config, tests: dict[str, None]) -> None:

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field
 
 from docmt.settings import NAME, check_name
 
-RESERVED = ("benchmarks", "corpora", "discourse", "figures", "report", "tables", "treebanks")
+RESERVED = ("benchmarks", "claims", "corpora", "discourse", "figures", "report", "tables", "treebanks")
 
 
 def _dataset_name(name: str) -> str:

@@ -10,6 +10,7 @@ import pandas as pd
 from docmt import __version__
 from docmt.files import atomic_path, atomic_writer
 from docmt.report.cases import case_table, read_cases
+from docmt.report.claims.table import claims_table
 from docmt.report.costs import JobCost, costs_table, read_costs
 from docmt.report.data import (
     counts_table,
@@ -115,6 +116,7 @@ def build_report(
     )
     sections = [
         _section("tables", "Tables of the study", laid_out),
+        _section("claims", "Claims", [claims_table(scores, histories, settings)]),
         _section("figures", "Figures of the study", [], [plot.picture for plot in plots if plot]),
         _section("translation", "Translation", [translation, further_table(summary, settings)]),
         _section(

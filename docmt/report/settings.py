@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from docmt.evaluation.metrics import ACCURACY, main_metrics
+from docmt.report.claims.settings import Claim
 from docmt.report.publications import load_published
 from docmt.settings import Settings, check_name, nearest
 
@@ -31,6 +32,7 @@ OWN_TABLES = (
     "parsers",
     "training",
     "passes",
+    "claims",
     "instances",
     "overlap",
     "counts",
@@ -210,6 +212,9 @@ class ReportSettings(Settings):
     """A sentence under the main tables that says what to see in them."""
     reader: ReaderSettings = ReaderSettings()
     """The page in which one reads translations (docs/reader.md)."""
+    claims: dict[Annotated[str, AfterValidator(check_name)], Claim] = {}
+    """Claims about systems, tested over their seeds, by name. They come after these tables; the target of all is
+    `claims`, that of a single one `results/claims/NAME.txt`."""
     labels: dict[str, str] = {}
     """Display names of systems in tables and pictures, by their name in the config."""
     published: dict[str, Annotated[str, _published("row", "row")]] = {}

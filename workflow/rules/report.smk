@@ -12,6 +12,8 @@
 #         results/tables/{table}.txt, .md, .csv, .tex one table of `report.tables` alone
 #         results/tables/{cases}.txt, .md, .csv, .tex one case study of `report.cases` alone
 #         results/figures/{figure}.svg, .png, .csv    one picture of `report.figures` or `report.curves` alone
+#         results/claims/{claim}.txt, .md, .csv       one claim of `report.claims` alone
+#         results/claims.txt, .md, .csv               all claims
 #         results/report/tables/, figures/
 #         results/report/reader.html                  translations and contrastive items to read; from texts, decoding/
 
@@ -114,6 +116,55 @@ rule study_figure:
         "DOCMT_FINGERPRINT={params.fingerprint}"
         " docmt report figure --settings {params.settings:q} --facts {params.facts:q} --name {wildcards.figure}"
         " {params.scores} --manifest {params.manifest:q} --out {params.prefix} 2> {log}"
+
+
+rule judge_claim:
+    """Judge claim {wildcards.claim} from the scores and histories of its systems alone."""
+    input:
+        scores=plan.claim.input("scores"),
+        histories=plan.claim.input("histories"),
+    output:
+        multiext("results/claims/{claim}", ".txt", ".md", ".csv"),
+    log:
+        "logs/judge_claim/{claim}.log",
+    benchmark:
+        "results/benchmarks/judge_claim/{claim}.tsv"
+    localrule: True
+    conda:
+        "../../environment.yml"
+    params:
+        settings=plan.claim.param("settings"),
+        manifest=plan.claim.param("manifest"),
+        fingerprint=plan.claim.fingerprint,
+        prefix="results/claims/{claim}",
+    shell:
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt report claims --settings {params.settings:q} --name {wildcards.claim} --scores {input.scores}"
+        " --manifest {params.manifest:q} --out {params.prefix} > /dev/null 2> {log}"
+
+
+rule judge_claims:
+    """Judge all claims of the study."""
+    input:
+        scores=plan.claims.input("scores"),
+        histories=plan.claims.input("histories"),
+    output:
+        multiext("results/claims", ".txt", ".md", ".csv"),
+    log:
+        "logs/judge_claims/judge_claims.log",
+    benchmark:
+        "results/benchmarks/judge_claims/judge_claims.tsv"
+    localrule: True
+    conda:
+        "../../environment.yml"
+    params:
+        settings=plan.claims.param("settings"),
+        manifest=plan.claims.param("manifest"),
+        fingerprint=plan.claims.fingerprint,
+    shell:
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt report claims --settings {params.settings:q} --scores {input.scores}"
+        " --manifest {params.manifest:q} --out results/claims > /dev/null 2> {log}"
 
 
 rule render:

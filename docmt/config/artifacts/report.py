@@ -15,6 +15,7 @@ from docmt.config.artifacts.base import (
     rules_by_stage,
 )
 from docmt.config.artifacts.runs import RunArtifacts, run_folder
+from docmt.config.claim_checks import claim_runs
 from docmt.config.facts import system_facts
 from docmt.config.systems import Run, list_runs
 from docmt.evaluation.metrics import ACCURACY
@@ -83,8 +84,18 @@ class StudyArtifacts(RunArtifacts):
         ]
         histories = [self.model(run.dataset, run.system, str(run.seed)).only("history.csv") for run in runs]
         inputs = {"scores": [], "histories": histories}
-        params = self._figure_params(_seeds(runs))
+        params = self._figure_params(seeds_by_system(runs))
         return Artifact(files, [histories, *params.values()], inputs, params)
+
+    @made_by("judge_claim", stage="report")
+    def claim(self, claim: str) -> Artifact:
+        """One claim of `report.claims`, from the scores or histories of its systems alone."""
+        return self._judged(f"results/claims/{claim}", [claim])
+
+    @made_by("judge_claims", stage="report")
+    def claims(self) -> Artifact:
+        """All claims, from what each of them needs."""
+        return self._judged("results/claims", list(self.config.report.claims))
 
     @made_by("render", stage="report")
     def report(self) -> Artifact:
@@ -96,7 +107,7 @@ class StudyArtifacts(RunArtifacts):
         cases = {name: self.case_study(name).only(".csv") for name in self.config.report.cases}
         data, trees = self._data_reports(), self._tree_reports()
         manifest = {
-            "runs": _seeds(self.trained),
+            "runs": seeds_by_system(self.trained),
             "counts": counts,
             "reader": "reader.html",
             "differences": list(differences),
@@ -125,7 +136,7 @@ class StudyArtifacts(RunArtifacts):
     @made_by("render_reader", stage="report")
     def reader(self) -> Artifact:
         """The page in which one reads the translations and contrastive items of all scored runs."""
-        shown = _seeds(self.scored)
+        shown = seeds_by_system(self.scored)
         for systems in shown.values():
             for system, seeds in systems.items():
                 systems[system] = seeds[: self.config.report.reader.seeds]
@@ -170,6 +181,23 @@ class StudyArtifacts(RunArtifacts):
             if table is None or _is_shown(table, Run(dataset, system, 0), name)
         ]
 
+    def _judged(self, prefix: str, names: list[str]) -> Artifact:
+        scores, histories = {}, {}
+        for claim in (self.config.report.claims[name] for name in names):
+            for run in claim_runs(self.config, claim):
+                if claim.is_of_history:
+                    histories[run] = self.model(run.dataset, run.system, str(run.seed)).only("history.csv")
+                else:
+                    part = f"suite_{claim.test}" if claim.metric == ACCURACY else f"test_{claim.test}"
+                    scores[run, part] = self.run_scores(run)[part]
+        inputs = {"scores": list(scores.values()), "histories": list(histories.values())}
+        params = {
+            "settings": as_argument(self.config.report.model_dump(mode="json")),
+            "manifest": as_argument({"runs": seeds_by_system(histories)}),
+        }
+        files = [f"{prefix}.{suffix}" for suffix in ("txt", "md", "csv")]
+        return Artifact(files, [*inputs.values(), *params.values()], inputs, params)
+
     def _data_reports(self) -> dict[str, dict[str, Artifact]]:
         """What the report says of data, by the names of its manifest."""
         makers = {"statistics": self.instance_statistics, "overlaps": self.overlap, "roundtrips": self.roundtrip}
@@ -211,6 +239,7 @@ class StudyArtifacts(RunArtifacts):
         laid_out = [self.table(name) for name in report.tables]
         laid_out += [self.case_study(name) for name in report.cases]
         laid_out += [self.figure(name) for name in report.drawn]
+        laid_out += [self.claims(), *(self.claim(name) for name in report.claims)]
         of_systems = dict.fromkeys((run.dataset, run.system) for run in self.scored)
         more = [self.dataset_scores(dataset) for dataset in dict.fromkeys(run.dataset for run in runs)]
         more += [self.system_scores(*names) for names in of_systems]
@@ -244,8 +273,8 @@ class StudyArtifacts(RunArtifacts):
         return {**self._report_params(), "manifest": as_argument({"runs": runs or {}})}
 
 
-def _seeds(runs: Iterable[Run]) -> dict[str, dict[str, list[int]]]:
-    """The seeds of runs by dataset and system."""
+def seeds_by_system(runs: Iterable[Run]) -> dict[str, dict[str, list[int]]]:
+    """The seeds of runs by dataset and system, as in the manifest of a report."""
     seeds: dict[str, dict[str, list[int]]] = {}
     for run in runs:
         seeds.setdefault(run.dataset, {}).setdefault(run.system, []).append(run.seed)

@@ -1,0 +1,50 @@
+"""Which runs a claim is about, and checks that they exist. Each error names its keys."""
+
+from docmt.config.schema import Config
+from docmt.config.systems import Run, list_runs, look_up
+from docmt.errors import UserError
+from docmt.evaluation.metrics import ACCURACY, METRICS
+from docmt.report.claims.settings import Claim
+
+ALWAYS = [ACCURACY, *(name for name, metric in METRICS.items() if metric.always)]
+"""Metrics that are computed without being named."""
+
+
+def check_claims(config: Config) -> None:
+    """Raises UserError when a claim names a system, dataset, test set or suite that the study does not have."""
+    for name, claim in config.report.claims.items():
+        _check_claim(config, claim, where=f"config.report.claims.{name}")
+
+
+def claim_runs(config: Config, claim: Claim) -> list[Run]:
+    """The runs that a claim is about: all seeds of its systems on the datasets that it names."""
+    wanted = {(claim_dataset(config, claim, term.dataset), term.system) for term in claim.terms}
+    return [run for run in list_runs(config) if (run.dataset, run.system) in wanted]
+
+
+def claim_dataset(config: Config, claim: Claim, dataset: str | None) -> str | None:
+    """The dataset that a claim's relation names, or else the claim, or else the only one of the study."""
+    only = next(iter(config.datasets)) if len(config.datasets) == 1 else None
+    return dataset or claim.dataset or only
+
+
+def _check_claim(config: Config, claim: Claim, *, where: str) -> None:
+    trained = {(run.dataset, run.system) for run in list_runs(config)}
+    for term in claim.terms:
+        system = look_up(config.systems, term.system, where=f"{where}.relations", what="system")
+        dataset = claim_dataset(config, claim, term.dataset)
+        if dataset is None:
+            raise UserError(f"{where}: the study has several datasets; set dataset, or write {term.system}@DATASET")
+        row = look_up(config.datasets, dataset, where=f"{where}.dataset", what="dataset")
+        if (dataset, term.system) not in trained:
+            raise UserError(f"{where}.relations: {term.system!r} is not trained on dataset {dataset!r}")
+        if claim.is_of_history and system.model_of is not None:
+            raise UserError(f"{where}.relations: {term.system!r} trains no models; name {system.model_of!r}")
+        if not claim.is_of_history and not system.scored:
+            raise UserError(f"{where}.relations: {term.system!r} is not scored; leave it out")
+        if claim.metric == ACCURACY:
+            look_up(dict.fromkeys(row.suite_names()), claim.test, where=f"{where}.test", what="suite")
+        elif not claim.is_of_history:
+            look_up(row.test, claim.test, where=f"{where}.test", what="test set")
+    if not claim.is_of_history and claim.metric not in (*config.evaluation.metrics, *ALWAYS):
+        raise UserError(f"{where}.metric: {claim.metric!r} is not computed; add it to evaluation.metrics")

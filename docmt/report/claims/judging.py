@@ -1,0 +1,173 @@
+"""From scores of seeds to verdicts."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist, fmean, stdev
+from typing import Literal
+
+import pandas as pd
+
+from docmt.report.claims.relations import ClaimedDifference, Term
+from docmt.report.claims.settings import Claim
+from docmt.report.frames import Record, column, is_missing, keep, records
+from docmt.report.sources import History
+
+Verdict = Literal["holds", "does not hold", "cannot be told", "not run"]
+
+CONFIDENCE = 0.9
+"""Of the intervals: each of their ends is a one-sided test at 5 %."""
+WILSON = NormalDist().inv_cdf(0.975)
+"""Half the width of the intervals in score files, in standard errors."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One score of one run; `error` is its standard error over test items, 0 where it is not estimated."""
+
+    value: float
+    error: float = 0.0
+
+
+Seeds = Mapping[int, Measured]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One comparison of a claim.
+
+    Attributes:
+        comparison: what is compared.
+        verdict: about this comparison alone.
+        seeds: that all its systems have.
+        mean, sd: of the difference over these seeds; NaN without enough.
+        low, high: the interval of the difference; NaN without enough.
+    """
+
+    comparison: ClaimedDifference
+    verdict: Verdict
+    seeds: tuple[int, ...]
+    mean: float = math.nan
+    sd: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+
+
+@dataclass(frozen=True)
+class Judgment:
+    """A claim with what was measured.
+
+    Attributes:
+        name, claim: as in the settings.
+        measured: by score, by seed.
+        findings: one for each comparison.
+    """
+
+    name: str
+    claim: Claim
+    measured: Mapping[Term, Seeds]
+    findings: Sequence[Finding]
+
+    @property
+    def verdict(self) -> Verdict:
+        """That all comparisons lead to together: one that does not hold decides."""
+        order: list[Verdict] = ["not run", "does not hold", "cannot be told", "holds"]
+        return min((finding.verdict for finding in self.findings), key=order.index)
+
+
+def judge(name: str, claim: Claim, scores: pd.DataFrame, histories: Sequence[History]) -> Judgment:
+    """Judge a claim by the long table of scores and the training histories, as far as they contain its systems."""
+    measured = {
+        term: _from_histories(claim, term, histories) if claim.is_of_history else _from_scores(claim, term, scores)
+        for term in claim.terms
+    }
+    return Judgment(name, claim, measured, [_compare(claim, each, measured) for each in claim.comparisons])
+
+
+def _from_scores(claim: Claim, term: Term, scores: pd.DataFrame) -> dict[int, Measured]:
+    wanted = {"system": term.system, "dataset": term.dataset or claim.dataset, "test": claim.test}
+    wanted |= {"metric": claim.metric, "phenomenon": claim.phenomenon}
+    rows = scores
+    for name, value in wanted.items():
+        if value is not None:
+            rows = keep(rows, (column(rows, name) == value).fillna(False).astype(bool))
+    rows = keep(rows, column(rows, "value").notna())
+    distances = column(rows, "distance")
+    if claim.distances:
+        rows = keep(rows, distances.isin(claim.distances))
+    elif claim.kind is not None:
+        rows = keep(rows, (column(rows, "kind") == claim.kind).fillna(False).astype(bool))
+    else:
+        rows = keep(rows, distances.isna() & column(rows, "kind").isna())
+    found: dict[int, list[Record]] = {}
+    for row in records(rows):
+        found.setdefault(int(row["seed"]), []).append(row)
+    # A suite with several phenomena has a row for the whole first, then one for each.
+    return {seed: _join(members if claim.distances else members[:1]) for seed, members in found.items()}
+
+
+def _join(rows: Sequence[Record]) -> Measured:
+    """The score of several groups of items together."""
+    sizes = [float(row["n"]) for row in rows]
+    errors = [0.0 if is_missing(row["low"]) else (row["high"] - row["low"]) / (2 * WILSON) for row in rows]
+    value = sum(size * row["value"] for size, row in zip(sizes, rows, strict=True)) / sum(sizes)
+    return Measured(value, math.hypot(*(size * each for size, each in zip(sizes, errors, strict=True))) / sum(sizes))
+
+
+def _from_histories(claim: Claim, term: Term, histories: Sequence[History]) -> dict[int, Measured]:
+    dataset = term.dataset or claim.dataset
+    found = {}
+    for history in histories:
+        if history.system == term.system and dataset in (None, history.dataset):
+            value = _read_history(history.table, claim.metric, claim.at)
+            if not is_missing(value):
+                found[history.seed] = Measured(value)
+    return found
+
+
+def _read_history(table: pd.DataFrame, name: str, at: int | Literal["best", "last"]) -> float:
+    """A column at an update; NaN where it was not measured."""
+    needed = "dev_loss" if at == "best" else name
+    rows = [row for row in records(table) if not is_missing(row.get(needed, math.nan))]
+    if at == "best":
+        rows.sort(key=lambda row: -row["dev_loss"])
+    elif at != "last":
+        rows = [row for row in rows if row["step"] == at]
+    return float(rows[-1].get(name, math.nan)) if rows else math.nan
+
+
+def _compare(claim: Claim, comparison: ClaimedDifference, measured: Mapping[Term, Seeds]) -> Finding:
+    sides = [measured[term] for term in comparison.weights]
+    seeds = tuple(sorted(set.intersection(*(set(side) for side in sides))))
+    if len(seeds) < claim.min_seeds:
+        return Finding(comparison, "not run", seeds)
+    differences = [
+        comparison.difference({term: measured[term][seed].value for term in comparison.weights}) for seed in seeds
+    ]
+    error = math.hypot(
+        *(weight * fmean(measured[term][seed].error for seed in seeds) for term, weight in comparison.weights.items())
+    )
+    mean, sd = fmean(differences), stdev(differences)
+    half = half_width(sd, len(seeds), error=error)
+    verdict = decide(comparison, mean - half, mean + half, margin=claim.margin)
+    return Finding(comparison, verdict, seeds, mean, sd, mean - half, mean + half)
+
+
+def half_width(sd: float, n_seeds: int, *, error: float) -> float:
+    """Half the interval of a mean difference: Student's t over seeds and the standard error over items together."""
+    from scipy.special import stdtrit  # slow to import, and most reports have no claims
+
+    tail = (1 + CONFIDENCE) / 2
+    return math.hypot(float(stdtrit(n_seeds - 1, tail)) * sd / math.sqrt(n_seeds), NormalDist().inv_cdf(tail) * error)
+
+
+def decide(comparison: ClaimedDifference, low: float, high: float, *, margin: float) -> Verdict:
+    """The verdict on a comparison whose difference lies between `low` and `high`."""
+    if comparison.kind == "within":
+        holds, fails = -comparison.bound <= low and high <= comparison.bound, low > comparison.bound
+        fails = fails or high < -comparison.bound
+    elif comparison.kind == "above":
+        holds, fails = low > margin, high < margin
+    else:
+        holds, fails = low >= -margin, high < -margin
+    return "holds" if holds else "does not hold" if fails else "cannot be told"

@@ -1,0 +1,89 @@
+"""Claims in a config: what they need of the study, and what is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from docmt.config.loading import load_config, merge, read_config_file
+from docmt.config.plan import Plan
+from docmt.errors import UserError
+
+SMOKE = Path(__file__).parents[2] / "config/examples/smoke.yaml"
+RUNS = "results/controlled/runs"
+
+
+def with_claims(*claims, **sections):
+    rows = {f"claim_{i}": {"statement": "S"} | claim for i, claim in enumerate(claims)}
+    return load_config(merge(read_config_file(SMOKE), {"report": {"claims": rows}, **sections}))
+
+
+BLEU = {"metric": "s-BLEU", "test": "controlled", "relations": ["rst_mix > sentence_transformer"]}
+ACCURACY = {"metric": "contrastive accuracy", "test": "pronoun", "relations": ["rst_mix >= rst_mix_without_trees"]}
+LOSS = {"metric": "dev_loss", "relations": ["document_transformer > g_transformer_finetuned"]}
+
+
+def test_a_claim_needs_the_scores_or_histories_of_its_systems_alone():
+    artifacts = Plan(with_claims(BLEU, ACCURACY, LOSS, seeds=[1, 2])).artifacts
+    assert sorted(artifacts.claim("claim_0").input_files()) == [
+        f"{RUNS}/{system}/seed{seed}/scores/test_controlled.json"
+        for system in ("rst_mix", "sentence_transformer")
+        for seed in (1, 2)
+    ]
+    assert sorted(artifacts.claim("claim_1").input_files()) == [
+        f"{RUNS}/{system}/seed{seed}/scores/suite_pronoun.json"
+        for system in ("rst_mix", "rst_mix_without_trees")
+        for seed in (1, 2)
+    ]
+    loss = artifacts.claim("claim_2")
+    assert loss.input_files("scores") == []
+    assert sorted(loss.input_files("histories")) == [
+        f"{RUNS}/{system}/seed{seed}/history.csv"
+        for system in ("document_transformer", "g_transformer_finetuned")
+        for seed in (1, 2)
+    ]
+    assert set(artifacts.claims().input_files()) == {
+        file for i in range(3) for file in artifacts.claim(f"claim_{i}").input_files()
+    }
+
+
+def test_claims_change_no_fingerprint_of_a_training_or_a_score():
+    plain, claimed = Plan(load_config(read_config_file(SMOKE))).artifacts, Plan(with_claims(BLEU)).artifacts
+    assert plain.all_scores().fingerprint == claimed.all_scores().fingerprint
+    assert plain.report().fingerprint == claimed.report().fingerprint
+
+
+@pytest.mark.parametrize(
+    ("claim", "message"),
+    [
+        (BLEU | {"relations": ["rst_mx > 5"]}, "claim_0.relations: no system 'rst_mx'; did you mean 'rst_mix'?"),
+        (BLEU | {"test": "control"}, "claim_0.test: no test set 'control'; did you mean 'controlled'?"),
+        (ACCURACY | {"test": "prnoun"}, "claim_0.test: no suite 'prnoun'; did you mean 'pronoun'?"),
+        (BLEU | {"metric": "METEOR"}, "claim_0.metric: 'METEOR' is not computed; add it to evaluation.metrics"),
+        (BLEU | {"dataset": "controled"}, "claim_0.dataset: no dataset 'controled'; did you mean 'controlled'?"),
+        (BLEU | {"relations": ["rst_mix@ted > 5"]}, "claim_0.dataset: no dataset 'ted'"),
+        (LOSS | {"relations": ["rst_mix_without_trees > 5"]}, "trains no models; name 'rst_mix'"),
+        (BLEU | {"metric": "S-BLEU"}, "config.report.claims.claim_0.metric: must name a metric"),
+    ],
+)  # fmt: skip
+def test_a_claim_about_what_is_not_there_is_refused(claim, message):
+    with pytest.raises(UserError) as caught:
+        with_claims(claim)
+    assert message in str(caught.value)
+
+
+def test_with_several_datasets_a_claim_must_name_one():
+    values = read_config_file(SMOKE)
+    other = {"datasets": {"other": values["datasets"]["controlled"]}}
+    with pytest.raises(UserError, match="set dataset, or write rst_mix@DATASET"):
+        with_claims(BLEU, **other)
+    both = BLEU | {"relations": ["rst_mix@other - rst_mix > 1"], "dataset": "controlled"}
+    artifacts = Plan(with_claims(both, **other)).artifacts
+    assert [file.split("/")[1] for file in artifacts.claim("claim_0").input_files()] == ["controlled", "other"]
+    few = {"systems": {"rst_mix": {"datasets": ["other"]}, "rst_mix_without_trees": {"datasets": ["other"]}}}
+    with pytest.raises(UserError, match="'rst_mix' is not trained on dataset 'controlled'"):
+        with_claims(both, **other, **few)
+
+
+def test_a_system_that_is_not_scored_has_no_scores_to_compare():
+    with pytest.raises(UserError, match="'sentence_transformer' is not scored"):
+        with_claims(BLEU, systems={"sentence_transformer": {"scored": False}})

@@ -1,0 +1,322 @@
+"""Claims: relations between systems, intervals over seeds and items, verdicts, and the table."""
+
+import math
+from statistics import stdev
+
+import pandas as pd
+import pytest
+
+from docmt.cli.main import main
+from docmt.errors import UserError
+from docmt.files import write_json
+from docmt.report.claims.judging import decide, half_width, judge
+from docmt.report.claims.relations import Term, parse_relation
+from docmt.report.claims.settings import Claim
+from docmt.report.claims.table import claims_table
+from docmt.report.gathering import COLUMNS, TYPES
+from docmt.report.page import build_report
+from docmt.report.settings import ReportSettings
+from docmt.report.sources import History
+
+A, B, C = Term("a"), Term("b"), Term("c")
+
+
+def claim(*relations, **keys):
+    values = {"statement": "S", "metric": "s-BLEU", "test": "t", "relations": list(relations)} | keys
+    return Claim.load(values, where="claim")
+
+
+def row(system, value, *, seed=1, **keys):
+    given = {"dataset": "d", "system": system, "seed": seed, "test": "t", "metric": "s-BLEU", "value": value, "n": 9}
+    return given | {"signature": "x"} | keys
+
+
+def of_seeds(system, *values, **keys):
+    return [row(system, value, seed=seed, **keys) for seed, value in enumerate(values, start=1)]
+
+
+def table(rows):
+    return pd.DataFrame(rows).reindex(columns=COLUMNS).astype(TYPES)
+
+
+def judged(rows, *relations, histories=(), **keys):
+    return judge("name", claim(*relations, **keys), table(rows), histories)
+
+
+# Relations.
+
+
+@pytest.mark.parametrize(
+    ("text", "weights", "constant", "kind"),
+    [
+        ("a > b", {A: 1, B: -1}, 0, "above"),
+        ("a < b", {A: -1, B: 1}, 0, "above"),
+        ("a >= b", {A: 1, B: -1}, 0, "not below"),
+        ("a <= b", {A: -1, B: 1}, 0, "not below"),
+        ("a > 50", {A: 1}, -50, "above"),
+        ("a - b > c - 2.5", {A: 1, B: -1, C: -1}, 2.5, "above"),
+        ("a@x - a > b@x", {Term("a", "x"): 1, A: -1, Term("b", "x"): -1}, 0, "above"),
+        ("a + a > b", {A: 2, B: -1}, 0, "above"),
+        ("a-b > c", {Term("a-b"): 1, C: -1}, 0, "above"),
+        ("  a   >\n b ", {A: 1, B: -1}, 0, "above"),
+    ],
+)  # fmt: skip
+def test_a_relation_is_a_difference_and_what_is_claimed_about_it(text, weights, constant, kind):
+    (found,) = parse_relation(text)
+    assert (found.weights, found.constant, found.kind) == (weights, constant, kind)
+
+
+def test_a_bound_and_a_chain():
+    (found,) = parse_relation("|a - b| <= 1.5")
+    assert (found.weights, found.kind, found.bound) == ({A: 1, B: -1}, "within", 1.5)
+    first, second = parse_relation("a > b >= c")
+    assert (first.text, first.kind, first.weights) == ("a > b", "above", {A: 1, B: -1})
+    assert (second.text, second.kind, second.weights) == ("b >= c", "not below", {B: 1, C: -1})
+    assert first.difference({A: 5.0, B: 3.0}) == 2.0
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "a", "a b", "a = b", "a >", "> b", "a>b", "a * b > c", "a - > b", "a > a", "5 > 4", "|a - b| < 1",
+     "|a - b| <= x", "|a - b| <= -1", "|a| - b <= 1", "a > b c", "a@ > b", "a > -5", "a == b"],
+)  # fmt: skip
+def test_what_is_no_relation_is_refused_with_examples(text):
+    with pytest.raises(UserError, match=r"claim\.relations\.0: .*write for example 'a > b'"):
+        claim(text)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"metric": "s-BLUE"}, "must name a metric or a column of the training history (did you mean 's-BLEU'?)"),
+        ({"test": None}, "test is missing: name the test set or suite that 's-BLEU' is measured on"),
+        ({"metric": "dev_loss"}, "'dev_loss' is measured in training; leave out test"),
+        ({"at": 100}, "at is for columns of the training history, not for 's-BLEU'"),
+        ({"distances": [1]}, "distances is for the metric 'contrastive accuracy', not for 's-BLEU'"),
+        ({"metric": "contrastive accuracy", "distances": [1], "kind": "k"}, "leave out distances or kind"),
+        ({"relations": []}, "claim.relations"),
+        ({"margin": -1.0}, "claim.margin"),
+        ({"min_seeds": 1}, "claim.min_seeds"),
+        ({"margn": 1.0}, "claim.margn: unknown key; did you mean 'margin'?"),
+    ],
+)
+def test_contradictions_in_a_claim_are_named(keys, message):
+    with pytest.raises(UserError) as caught:
+        claim("a > b", **keys)
+    assert message in str(caught.value)
+
+
+# Intervals and verdicts.
+
+
+def test_the_interval_is_that_of_the_paired_t_test():
+    found = judged(of_seeds("a", 12.0, 14.0, 13.0) + of_seeds("b", 10.0, 11.0, 12.0), "a > b").findings[0]
+    differences = [2.0, 3.0, 1.0]
+    half = 2.919986 * stdev(differences) / math.sqrt(3)  # t of 0.95 with two degrees of freedom
+    assert found.seeds == (1, 2, 3)
+    assert found.mean == pytest.approx(2.0)
+    assert found.sd == pytest.approx(1.0)
+    assert (found.low, found.high) == pytest.approx((2 - half, 2 + half), abs=1e-5)
+
+
+def test_items_of_a_test_widen_the_interval():
+    assert half_width(0.0, 3, error=0.0) == 0.0
+    assert half_width(0.0, 3, error=2.0) == pytest.approx(1.644854 * 2)
+    assert half_width(1.0, 3, error=2.0) == pytest.approx(math.hypot(2.919986 / math.sqrt(3), 1.644854 * 2), abs=1e-5)
+    accuracy = {"metric": "contrastive accuracy", "low": 51.96, "high": 59.80}  # standard error 2
+    rows = of_seeds("a", 56.0, 56.0, 56.0, **accuracy) + of_seeds("b", 53.0, 53.0, 53.0, **accuracy)
+    found = judged(rows, "a > b", metric="contrastive accuracy")
+    assert found.findings[0].high - found.findings[0].mean == pytest.approx(1.644854 * 2 * math.sqrt(2), abs=1e-3)
+    assert found.verdict == "cannot be told"
+
+
+@pytest.mark.parametrize(
+    ("relation", "margin", "low", "high", "verdict"),
+    [
+        ("a > b", 1.0, 1.1, 2.0, "holds"),
+        ("a > b", 1.0, 1.0, 2.0, "cannot be told"),
+        ("a > b", 1.0, 0.5, 1.5, "cannot be told"),
+        ("a > b", 1.0, -0.5, 0.9, "does not hold"),
+        ("a > b", 0.0, 0.0, 0.0, "cannot be told"),
+        ("a >= b", 1.0, -1.0, 0.0, "holds"),
+        ("a >= b", 1.0, -1.1, 5.0, "cannot be told"),
+        ("a >= b", 1.0, -3.0, -1.1, "does not hold"),
+        ("a >= b", 0.0, 0.0, 0.0, "holds"),
+        ("|a - b| <= 1", 0.0, -1.0, 1.0, "holds"),
+        ("|a - b| <= 1", 0.0, -1.5, 0.0, "cannot be told"),
+        ("|a - b| <= 1", 0.0, -9.0, 9.0, "cannot be told"),
+        ("|a - b| <= 1", 0.0, 1.1, 9.0, "does not hold"),
+        ("|a - b| <= 1", 0.0, -9.0, -1.1, "does not hold"),
+    ],
+)
+def test_the_interval_against_the_smallest_difference_that_matters_decides(relation, margin, low, high, verdict):
+    (found,) = parse_relation(relation)
+    assert decide(found, low, high, margin=margin) == verdict
+
+
+def test_equal_scores_are_not_better_but_not_worse_either():
+    rows = of_seeds("a", 5.0, 5.0, 5.0) + of_seeds("b", 5.0, 5.0, 5.0)
+    assert judged(rows, "a > b", margin=1.0).verdict == "does not hold"
+    assert judged(rows, "a > b").verdict == "cannot be told"
+    assert judged(rows, "a >= b").verdict == judged(rows, "|a - b| <= 0").verdict == "holds"
+
+
+def test_all_relations_are_claimed():
+    rows = of_seeds("a", 9.0, 9.1, 9.2) + of_seeds("b", 5.0, 5.1, 5.2) + of_seeds("c", 1.0, 5.0, 9.0)
+    assert judged(rows, "a > b", "b > 4").verdict == "holds"
+    assert judged(rows, "a > b", "b > c").verdict == "cannot be told"
+    assert judged(rows, "a > b", "b > c", "b > a").verdict == "does not hold"
+    assert judged(rows, "a > b", "b > d").verdict == "not run"
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [],
+        of_seeds("a", 9.0, 9.0, 9.0),
+        of_seeds("a", 9.0, 9.0, 9.0) + of_seeds("b", 5.0),
+        of_seeds("a", 9.0, 9.0, 9.0) + of_seeds("b", 5.0, 5.0),
+        of_seeds("a", 9.0, 9.0, 9.0) + of_seeds("b", 5.0, math.nan, 5.0),
+        of_seeds("a", 9.0, 9.0, 9.0) + [row("b", 5.0, seed=seed) for seed in (3, 4, 5)],
+        of_seeds("a", 9.0, 9.0, 9.0) + of_seeds("b", 5.0, 5.0, 5.0, test="u"),
+        of_seeds("a", 9.0, 9.0, 9.0) + of_seeds("b", 5.0, 5.0, 5.0, metric="chrF"),
+        of_seeds("a", 9.0, 9.0, 9.0) + of_seeds("b", 5.0, 5.0, 5.0, dataset="e"),
+    ],
+)
+def test_without_enough_seeds_there_is_no_verdict(rows):
+    assert judged(rows, "a > b", dataset="d").verdict == "not run"
+
+
+def test_the_seeds_that_all_systems_have_are_compared():
+    rows = of_seeds("a", 9.0, 8.0, 7.0, 100.0) + of_seeds("b", 5.0, math.nan, 3.0)
+    found = judged(rows, "a > b", min_seeds=2).findings[0]
+    assert (found.seeds, found.mean, found.verdict) == ((1, 3), 4.0, "holds")
+
+
+def test_datasets_of_one_relation_are_kept_apart():
+    levels = {"x": 10.0, "y": 4.0}
+    rows = [each for name, level in levels.items() for each in of_seeds("a", level, level, level, dataset=name)]
+    assert judged(rows, "a@x - a@y > 5").findings[0].mean == 1.0
+    assert judged(rows, "a > 5", dataset="y").verdict == "does not hold"
+
+
+# What is measured.
+
+
+def accuracies(system, whole, parts):
+    rows = of_seeds(system, whole, whole, whole, metric="contrastive accuracy", phenomenon="p")
+    for key, value, n in parts:
+        name, group = key
+        rows += of_seeds(
+            system, value, value, value, metric="contrastive accuracy", phenomenon="p", **{name: group}, n=n
+        )
+    return rows
+
+
+def test_contrastive_accuracy_of_a_suite_some_distances_or_a_kind():
+    parts = [(("distance", 1), 100.0, 10), (("distance", 2), 40.0, 30), (("distance", 3), 0.0, 10)]
+    parts.append((("kind", "k"), 7.0, 9))
+    rows = accuracies("a", 90.0, parts)
+    keys = {"metric": "contrastive accuracy"}
+    assert judged(rows, "a > 50", **keys).findings[0].mean == 40.0
+    assert judged(rows, "a > 50", distances=[1, 2], **keys).findings[0].mean == pytest.approx(5.0)
+    assert judged(rows, "a > 50", kind="k", **keys).findings[0].mean == -43.0
+    assert judged(rows, "a > 50", distances=[9], **keys).verdict == "not run"
+
+
+def test_a_suite_of_several_phenomena_counts_as_a_whole_unless_one_is_named():
+    keys = {"metric": "contrastive accuracy"}
+    rows = of_seeds("a", 80.0, 80.0, 80.0, **keys)
+    rows += of_seeds("a", 70.0, 70.0, 70.0, phenomenon="p", **keys) + of_seeds(
+        "a", 90.0, 90.0, 90.0, phenomenon="q", **keys
+    )
+    assert judged(rows, "a > 50", **keys).findings[0].mean == 30.0
+    assert judged(rows, "a > 50", phenomenon="q", **keys).findings[0].mean == 40.0
+
+
+def history(system, *, seed=1, dataset="d"):
+    columns = {
+        "step": [50.0, 100.0, 150.0, 200.0],
+        "dev_loss": [3.0 + seed, math.nan, 1.0 + seed, 2.0 + seed],
+        "entropy_cross": [7.0, 6.0, 5.0, math.nan],
+    }
+    return History(dataset, system, seed, pd.DataFrame(columns))
+
+
+@pytest.mark.parametrize(
+    ("metric", "at", "value"),
+    [
+        ("dev_loss", "best", 3.0),
+        ("dev_loss", "last", 4.0),
+        ("dev_loss", 50, 5.0),
+        ("entropy_cross", "best", 5.0),
+        ("entropy_cross", "last", 5.0),
+        ("entropy_cross", 100, 6.0),
+        ("entropy_cross", 200, None),
+        ("entropy_cross", 75, None),
+        ("entropy_other", "best", None),
+    ],
+)
+def test_columns_of_the_history_are_read_at_an_update_the_best_loss_or_the_end(metric, at, value):
+    histories = [history("a", seed=seed) for seed in (1, 2, 3)]
+    found = judged([], "a > 0", histories=histories, metric=metric, test=None, at=at)
+    assert found.verdict == ("not run" if value is None else "holds")
+    if value is not None:
+        assert found.findings[0].mean == value
+
+
+# The table.
+
+SETTINGS = {
+    "labels": {"a": "System A"},
+    "claims": {
+        "first": {
+            "statement": "A is better", "paper": "P", "place": "Table 1", "reported": "2 against 1", "metric": "s-BLEU",
+            "test": "t", "relations": ["a > b"], "margin": 0.5, "remark": "smaller",
+        },
+        "second": {"statement": "A is | known", "metric": "dev_loss", "at": 50, "relations": ["a > b"]},
+    },
+}  # fmt: skip
+ROWS = of_seeds("a", 9.0, 9.5, 10.0) + of_seeds("b", 5.0, 5.5, 6.0)
+
+
+def test_a_row_says_what_was_claimed_reported_measured_and_concluded():
+    found = claims_table(table(ROWS), [history("a")], ReportSettings.load(SETTINGS, where="report"))
+    assert found is not None
+    assert found.rows == [
+        [
+            "A is better (smaller)", "P, Table 1", "2 against 1",
+            "s-BLEU, t: System A 9.50 ± 0.50 (3); b 5.50 ± 0.50 (3)",
+            "a > b, margin 0.5: 4.00 [4.00, 4.00]", "holds",
+        ],
+        ["A is | known", "–", "–", "dev_loss at 50: System A 4.000 (1); b – (0)", "a > b: 0 of 3 seeds", "not run"],
+    ]  # fmt: skip
+    assert found.values["verdict"].tolist() == ["holds", "not run"]
+    assert found.values["low"][0] == 4.0
+    assert claims_table(table(ROWS), [], ReportSettings()) is None
+
+
+def test_the_report_has_the_claims_after_the_tables_of_the_study():
+    report = build_report(table(ROWS), ReportSettings.load(SETTINGS, where="report"))
+    assert report.sections[0].key == "claims"
+
+
+def test_the_command_writes_and_prints_all_claims_or_one(tmp_path, capsys):
+    for system in ("a", "b"):
+        write_json(tmp_path / f"{system}.json", {"scores": [each for each in ROWS if each["system"] == system]})
+    write_json(tmp_path / "settings.json", SETTINGS)
+    arguments = ["report", "claims", "--settings", f"@{tmp_path}/settings.json", "--out", str(tmp_path / "claims")]
+    scores = ["--scores", str(tmp_path / "a.json"), str(tmp_path / "b.json")]
+    assert main([*arguments, *scores]) == 0
+    assert "does not" not in (printed := capsys.readouterr().out)
+    assert "holds" in printed
+    assert "not run" in printed
+    assert (tmp_path / "claims.txt").read_text() in printed
+    assert r"A is \| known" in (tmp_path / "claims.md").read_text()
+    assert pd.read_csv(tmp_path / "claims.csv")["claim"].tolist() == ["first", "second"]
+    assert main([*arguments, "--name", "second"]) == 0
+    assert pd.read_csv(tmp_path / "claims.csv")["verdict"].tolist() == ["not run"]
+    assert main([*arguments, "--name", "third"]) == 2
+    assert "report.claims: no claim 'third'" in capsys.readouterr().err
+    assert main(["report", "claims", "--out", str(tmp_path / "claims")]) == 2
+    assert "the study has no claims" in capsys.readouterr().err
