@@ -49,7 +49,7 @@ def test_a_claim_needs_the_scores_or_histories_of_its_systems_alone():
 def test_claims_change_no_fingerprint_of_a_training_or_a_score():
     plain, claimed = Plan(load_config(read_config_file(SMOKE))).artifacts, Plan(with_claims(BLEU)).artifacts
     assert plain.all_scores().fingerprint == claimed.all_scores().fingerprint
-    assert plain.report().fingerprint == claimed.report().fingerprint
+    assert plain.report().fingerprint != claimed.report().fingerprint, "it shows them"
 
 
 @pytest.mark.parametrize(
