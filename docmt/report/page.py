@@ -189,7 +189,8 @@ def _read_costs(manifest: Manifest, scores: pd.DataFrame) -> list[JobCost]:
     folders = {
         f"{dataset}_{system}_seed{seed}": manifest.folder(dataset, system, seed) for dataset, system, seed in runs
     }
-    return read_costs(manifest.benchmarks, run_folders=folders, without=("render",), stages=manifest.stages)
+    pages = ("render", "render_reader")  # the second may be made before or after this one
+    return read_costs(manifest.benchmarks, run_folders=folders, without=pages, stages=manifest.stages)
 
 
 def _describe(scores: pd.DataFrame) -> str:

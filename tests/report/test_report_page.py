@@ -101,6 +101,12 @@ def test_page_is_whole_and_self_contained(tmp_path, study, capsys):
     assert "21.50 ± 0.71" in printed
 
 
+def test_the_page_links_to_the_reader_if_there_is_one(tmp_path, study):
+    files, manifest = study
+    html = render(tmp_path, (files, manifest | {"reader": 'a"b.html'}))
+    assert '<a href="a&#34;b.html">Read the translations</a>' in html
+
+
 def test_a_note_stands_under_the_last_main_table(tmp_path, study, capsys):
     html = render(tmp_path, study, note="See <b> and *this*.")
     assert html.count('<p class="note">See &lt;b&gt; and *this*.</p>') == 1
