@@ -4,8 +4,12 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
-from docmt.config.plan import Plan, growing, option, processes
-from docmt.config.references import CONTROLLED_SPLITS, CONTROLLED_SUITES, SEGMENTS_SUITES
+from docmt.config.plan import Plan, growing, one_of, option, processes
+from docmt.config.references import (
+    CONTROLLED_SPLITS,
+    CONTROLLED_SUITES,
+    SEGMENTS_SUITES,
+)
 from docmt.errors import UserError
 from docmt.slurm import watch_jobs
 from docmt.snakemake import (
@@ -41,6 +45,7 @@ wildcard_constraints:
     corpus="[^/]+",
     dataset=plan.names("datasets"),
     system=plan.names("systems"),
+    baseline=plan.names("systems"),
     cutting=plan.names("instances"),
     split=plan.splits(),
     suite="[A-Za-z0-9_-]+",
@@ -50,6 +55,8 @@ wildcard_constraints:
     seed="[0-9]+",
     table=plan.names("report.tables"),
     claim=plan.names("report.claims"),
+    cases=plan.names("report.cases"),
+    figure=one_of(plan.config.report.drawn),
     lang="[a-z]{2,3}",
     src="[a-z]{2,3}",
     tgt="[a-z]{2,3}",
@@ -133,9 +140,18 @@ rule evaluation:
 
 
 rule tables:
-    """The tables of `report.tables`, each from the scores of its systems."""
+    """The tables of `report.tables` and `report.cases`, each from the scores or translations of its systems."""
     input:
-        expand("results/tables/{table}.txt", table=plan.config.report.tables),
+        expand(
+            "results/tables/{table}.txt",
+            table=[*plan.config.report.tables, *plan.config.report.cases],
+        ),
+
+
+rule figures:
+    """The pictures of `report.figures` and `report.curves`, each from the scores or histories of its systems."""
+    input:
+        expand("results/figures/{figure}.svg", figure=plan.config.report.drawn),
 
 
 rule claims:

@@ -2,6 +2,7 @@
 
 from docmt.config.claim_checks import check_claims
 from docmt.config.discourse_checks import check_discourse, check_trees
+from docmt.config.facts import system_facts
 from docmt.config.references import check_monolingual, check_reference, check_suite
 from docmt.config.rows import MONOLINGUAL, SENTENCES, DatasetSettings, SystemSettings
 from docmt.config.schema import Config
@@ -15,6 +16,7 @@ from docmt.config.systems import (
     training_settings,
 )
 from docmt.errors import UserError
+from docmt.report.settings import CaseTable, CurveFigure, ScoreFigure
 from docmt.training.settings import TaskName
 
 SHARED_SHAPE = ("width", "heads", "feed_forward_width")
@@ -183,6 +185,7 @@ def _check_init(config: Config, name: str) -> None:
 
 
 def _check_report(config: Config) -> None:
+    _check_baseline(config, config.report.baseline, where="config.report.baseline")
     for key in ("labels", "published"):
         for system in getattr(config.report, key):
             look_up(config.systems, system, where=f"config.report.{key}", what="system")
@@ -191,13 +194,60 @@ def _check_report(config: Config) -> None:
         for name, dataset in config.datasets.items()
         for test in (*dataset.test, *dataset.suite_names())
     }
+    tests = {**dict.fromkeys(config.datasets), **tests}
     for name in config.report.datasets:
-        look_up({**config.datasets, **tests}, name, where="config.report.datasets", what="dataset or test")
+        look_up(tests, name, where="config.report.datasets", what="dataset or test")
     for name, table in config.report.tables.items():
         where = f"config.report.tables.{name}"
+        _check_baseline(config, table.baseline, where=f"{where}.baseline")
         for system in table.systems:
             if not look_up(config.systems, system, where=f"{where}.systems", what="system").scored:
                 raise UserError(f"{where}.systems: {system!r} is not scored; leave it out")
         for test in table.tests or []:
-            look_up({**config.datasets, **tests}, test, where=f"{where}.tests", what="dataset or test")
+            look_up(tests, test, where=f"{where}.tests", what="dataset or test")
+    _check_cases_and_figures(config, tests)
     check_claims(config)
+
+
+def _check_cases_and_figures(config: Config, tests: dict[str, None]) -> None:
+    for name, cases in config.report.cases.items():
+        _check_cases(config, cases, where=f"config.report.cases.{name}")
+    for name, figure in config.report.figures.items():
+        _check_figure(config, figure, tests, where=f"config.report.figures.{name}")
+    for name, figure in config.report.curves.items():
+        _check_curves(config, figure, where=f"config.report.curves.{name}")
+
+
+def _check_baseline(config: Config, system: str | None, *, where: str) -> None:
+    if system is not None and not look_up(config.systems, system, where=where, what="system").scored:
+        raise UserError(f"{where}: {system!r} is not scored; name another system")
+
+
+def _check_cases(config: Config, cases: CaseTable, *, where: str) -> None:
+    tests = {f"{name}/{test}": name for name, dataset in config.datasets.items() for test in dataset.test}
+    dataset = look_up(tests, cases.test, where=f"{where}.test", what="test set")
+    for key in ("system", "baseline"):
+        system = getattr(cases, key)
+        _check_baseline(config, system, where=f"{where}.{key}")
+        if not any((run.dataset, run.system) == (dataset, system) for run in list_runs(config)):
+            raise UserError(f"{where}.{key}: {system!r} has no run on dataset {dataset!r}")
+
+
+def _check_figure(config: Config, figure: ScoreFigure, tests: dict[str, None], *, where: str) -> None:
+    for system in [*figure.systems, *figure.values]:
+        if not look_up(config.systems, system, where=f"{where}.lines", what="system").scored:
+            raise UserError(f"{where}.lines: {system!r} is not scored; leave it out")
+    for system in figure.systems:
+        if system not in figure.values and figure.x not in system_facts(config, system):
+            fact = f"the config gives no {figure.x!r} of it" if figure.x else "`x` is null"
+            raise UserError(f"{where}: {system!r} has no place on the horizontal axis: {fact}; add it to `values`")
+    for test in figure.tests or []:
+        look_up(tests, test, where=f"{where}.tests", what="dataset or test")
+
+
+def _check_curves(config: Config, figure: CurveFigure, *, where: str) -> None:
+    for system in figure.systems:
+        if owner := look_up(config.systems, system, where=f"{where}.systems", what="system").model_of:
+            raise UserError(f"{where}.systems: {system!r} trains no model; take {owner!r}")
+    for dataset in figure.datasets or []:
+        look_up(config.datasets, dataset, where=f"{where}.datasets", what="dataset")

@@ -8,7 +8,7 @@ YES, NO = "✓", "✗"
 
 
 def system_facts(config: Config, system: str) -> dict[str, str]:
-    """The facts that `report.tables` can show (`FactName`); one that a system does not have is absent.
+    """The facts that tables and figures can show (`FactName`); one that a system does not have is absent.
 
     `Bi-sent` and `Mo-doc` are the words of Chen et al. (2021), Table 1: whether sentence pairs or monolingual documents
     were learned from, by the system itself or by one that it starts from.
@@ -19,12 +19,31 @@ def system_facts(config: Config, system: str) -> dict[str, str]:
         "Mo-doc": YES if any("restoration" in training.tasks for training in trainings) else NO,
         "Fine-tuning tasks": ", ".join(trainings[0].tasks),
         "Input": _input(config, system),
+        **_shape_facts(config, system, trainings[0]),
     }
     restoration = next((training.restoration for training in trainings if "restoration" in training.tasks), None)
     if restoration is not None:
         kinds = {"CA-GSR": restoration.gap_ratio, "CA-MSR": restoration.mask_ratio}
         facts["Gap ratio"] = f"{restoration.gap_ratio:.0%}"
         facts["Objective"] = " + ".join(kind for kind, ratio in kinds.items() if ratio) or "none"
+    return facts
+
+
+def _shape_facts(config: Config, system: str, training: TrainingSettings) -> dict[str, str]:
+    """What the figures of Bao et al. (2021) and of the RST-Transformer vary: length, data, size, layers, `drop_rst`."""
+    owner = config.systems[model_owner(config, system)]
+    model = model_settings(config, system)
+    facts = {
+        "Instance length": str(config.instances[config.systems[system].cutting].max_tokens),
+        "Size": owner.size,
+    }
+    if (subset := config.instances[owner.cutting].subset) is not None:
+        facts["Training instances"] = str(subset)
+    mixed = [attention.upper_layers for attention in model.attentions.values() if len(attention.patterns()) > 1]
+    if mixed:
+        facts["Upper layers"] = str(max(mixed))
+    if model.needs_trees:
+        facts["drop_rst"] = f"{training.drop_rst:g}"
     return facts
 
 

@@ -7,7 +7,7 @@ from pydantic import AfterValidator
 
 from docmt.settings import NAME, check_name
 
-RESERVED = ("benchmarks", "claims", "corpora", "discourse", "report", "tables", "treebanks")
+RESERVED = ("benchmarks", "claims", "corpora", "discourse", "figures", "report", "tables", "treebanks")
 
 
 def _dataset_name(name: str) -> str:

@@ -40,6 +40,8 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     # Baselines.
     "sentence_transformer": _attentions(GROUP, GROUP, GROUP, positions="sentence"),
     "document_transformer": _attentions(GLOBAL, GLOBAL, GLOBAL, target_stream="free"),
+    # As many target as source sentences, so that scores over sentences exist (RST-Transformer, Table 3).
+    "document_transformer_aligned": _attentions(GLOBAL, GLOBAL, GLOBAL),
     "concatenation": _attentions(WINDOW, WINDOW, WINDOW),
     # G-Transformer and its ablations: Tables 3, 5 and 6 of the paper.
     "g_transformer": _attentions(COMBINED, COMBINED, COMBINED),

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from docmt.report.frames import Record, choose, column, is_missing, records
-from docmt.report.publications import PublishedStatistics, load_published, load_published_statistics
+from docmt.report.publications import PublishedStatistics, find_published, load_published, load_published_statistics
 from docmt.report.settings import ReportSettings
 from docmt.report.sources import CUTTING_COLUMNS, History
 from docmt.report.tables import MISSING, CellMaker, Table, blank_repeats, build_table, count, format_count, score, word
@@ -198,17 +198,30 @@ def passes_table(histories: Sequence[History], settings: ReportSettings) -> Tabl
     if not rows:
         return None
     values = pd.DataFrame(rows)
-    tasks = [str(name) for name in values if str(name).startswith(PASSES)]
-    cells = {name.removeprefix(PASSES): score(name, digits=1) for name in tasks}
+    digits = {str(name): 1 for name in values if str(name).startswith(PASSES)} | {"hours": 2}
+    cells = {}
+    for name, n_digits in digits.items():
+        heading = name.removeprefix(PASSES)
+        cells[heading] = score(name, digits=n_digits)
+        published = [_published_effort(settings, row, name) for row in rows]
+        if any(value is not None for value in published):
+            values[f"{name} published"] = published
+            cells[f"{heading}, published"] = score(f"{name} published", digits=n_digits)
     return build_table(
         values,
-        _run_cells(settings) | cells | {"hours": score("hours")},
+        _run_cells(settings) | cells,
         key="passes",
         title="Tasks in training",
         caption="Passes over the data of each task during the whole training.",
         n_labels=2,
         n_repeated=1,
     )
+
+
+def _published_effort(settings: ReportSettings, row: dict[str, Any], name: str) -> float | None:
+    """The passes or hours that a paper gives for the training of a row."""
+    found = find_published(settings.published.get(row["system"]), settings.datasets.get(row["dataset"]), metric=name)
+    return None if found is None else found.value
 
 
 def _passes(history: History) -> list[str]:

@@ -19,7 +19,7 @@ from docmt.report.sources import History
 from docmt.report.summary import contrastive_scores
 
 INK = "#1b1f24"
-LEGEND_CHARACTERS = 110
+LEGEND_CHARACTERS_PER_INCH = 12.8
 
 STYLE: dict[Any, Any] = {
     "font.size": 9,
@@ -89,10 +89,11 @@ class Line(TypedDict):
 
 
 class Styles:
-    """One color, dash and marker for each system, the same in every picture."""
+    """One color, dash and marker for each name in the legends, the same in every picture."""
 
     def __init__(self, systems: Sequence[str], settings: ReportSettings) -> None:
-        self._places = {name: i for i, name in enumerate(dict.fromkeys(systems))}
+        labels = dict.fromkeys(settings.label(system) for system in systems)
+        self._places = {label: i for i, label in enumerate(labels)}
         self._settings = settings
 
     def label(self, system: str) -> str:
@@ -101,18 +102,21 @@ class Styles:
         label = self._settings.label(system).replace("$", r"\$")
         return f" {label}" if label.startswith("_") else label
 
+    def _place(self, system: str) -> int:
+        return self._places[self._settings.label(system)]
+
     def color(self, system: str) -> str:
         """The color of lines, bars and bands."""
-        return COLORS[self._places[system] % len(COLORS)]
+        return COLORS[self._place(system) % len(COLORS)]
 
     def line(self, system: str) -> Line:
         """Color and dashes."""
-        place = self._places[system]
+        place = self._place(system)
         return {"color": self.color(system), "linestyle": DASHES[place // len(COLORS) % len(DASHES)]}
 
     def marker(self, system: str) -> str:
         """The mark at each measurement."""
-        return MARKERS[self._places[system] % len(MARKERS)]
+        return MARKERS[self._place(system) % len(MARKERS)]
 
 
 @dataclass(frozen=True)
@@ -157,7 +161,9 @@ def training_curves(histories: Sequence[History], styles: Styles) -> list[Pictur
     pictures = []
     for curves, dataset in pairs:
         members = [history for history in histories if history.dataset == dataset]
-        shown = [name for name in curves.panels if any(_measured(history, name) is not None for history in members)]
+        shown = [
+            name for name in curves.panels if any(measured_values(history, name) is not None for history in members)
+        ]
         if not shown:
             continue
         with matplotlib.rc_context(STYLE):
@@ -165,16 +171,19 @@ def training_curves(histories: Sequence[History], styles: Styles) -> list[Pictur
             axes = figure.subplots(1, len(shown), squeeze=False)[0]
             for panel, name in zip(axes, shown, strict=True):
                 for system in dict.fromkeys(history.system for history in members):
-                    series = [_measured(history, name) for history in members if history.system == system]
-                    _draw_seeds(panel, [one for one in series if one is not None], styles, system)
+                    series = [measured_values(history, name) for history in members if history.system == system]
+                    found = [one for one in series if one is not None]
+                    draw_seeds(panel, found, line=styles.line(system), label=styles.label(system))
                 panel.set(title=curves.panels[name], xlabel="updates")
             axes[0].set_ylabel(curves.y_label)
-            _add_legend(figure, axes)
-            pictures.append(_finish(figure, f"{curves.key}_{dataset}", f"{curves.title}: {dataset}", curves.caption))
+            add_legend(figure, axes)
+            pictures.append(
+                finish_picture(figure, f"{curves.key}_{dataset}", f"{curves.title}: {dataset}", curves.caption)
+            )
     return pictures
 
 
-def _measured(history: History, column: str) -> pd.Series | None:
+def measured_values(history: History, column: str) -> pd.Series | None:
     """The finite values of a column by update, or None when there are none."""
     if column not in history.table:
         return None
@@ -183,11 +192,10 @@ def _measured(history: History, column: str) -> pd.Series | None:
     return pd.Series(finite[~finite.index.duplicated(keep="last")]) if len(finite) else None
 
 
-def _draw_seeds(axes: Axes, series: list[pd.Series], styles: Styles, system: str) -> None:
+def draw_seeds(axes: Axes, series: list[pd.Series], *, line: Line, label: str) -> None:
     """Thin lines for single seeds; their mean and range where all seeds have measurements."""
     if not series:
         return
-    line = styles.line(system)
     # A single measurement has no line: it needs a dot to be visible.
     marker = "o" if all(len(one) == 1 for one in series) else None
     table = pd.concat(series, axis=1)
@@ -198,7 +206,7 @@ def _draw_seeds(axes: Axes, series: list[pd.Series], styles: Styles, system: str
         axes.fill_between(
             table.index, table.min(axis=1), table.max(axis=1), color=line["color"], alpha=0.18, linewidth=0
         )
-    axes.plot(table.index, table.mean(axis=1), label=styles.label(system), marker=marker, **line)
+    axes.plot(table.index, table.mean(axis=1), label=label, marker=marker, **line)
 
 
 def accuracy_bars(summary: pd.DataFrame, styles: Styles) -> list[Picture]:
@@ -227,12 +235,14 @@ def accuracy_bars(summary: pd.DataFrame, styles: Styles) -> list[Picture]:
             axes.set(ylim=(0, 105), xlim=(-0.6, len(suites) - 0.4), ylabel="accuracy (%)")
             axes.set_xticks(range(len(suites)), [suite.replace("_", " ") for suite in suites])
             axes.grid(axis="x", visible=False)
-            _add_legend(figure, [axes])
+            add_legend(figure, [axes])
             caption = (
                 "Share of items whose right candidate scores strictly highest. Whiskers: 95 % Wilson interval of one "
                 "seed, or one deviation of several. Dashed: guessing."
             )
-            pictures.append(_finish(figure, f"contrastive_{dataset}", f"Contrastive accuracy: {dataset}", caption))
+            pictures.append(
+                finish_picture(figure, f"contrastive_{dataset}", f"Contrastive accuracy: {dataset}", caption)
+            )
     return pictures
 
 
@@ -262,23 +272,25 @@ def distance_lines(summary: pd.DataFrame, styles: Styles) -> list[Picture]:
                 axes.set(title=suite.replace("_", " "), xlabel="distance (sentences)", ylim=(0, 105))
                 axes.set_xticks(sorted(set(here["distance"].astype(int))))
             panels[0].set_ylabel("accuracy (%)")
-            _add_legend(figure, panels)
+            add_legend(figure, panels)
             caption = "Sentences between the antecedent and the word that depends on it. Dashed: guessing."
-            pictures.append(_finish(figure, f"distance_{dataset}", f"Accuracy by distance: {dataset}", caption))
+            pictures.append(finish_picture(figure, f"distance_{dataset}", f"Accuracy by distance: {dataset}", caption))
     return pictures
 
 
-def _add_legend(figure: Figure, panels: Sequence[Axes]) -> None:
+def add_legend(figure: Figure, panels: Sequence[Axes]) -> None:
     """One legend under all panels."""
     entries = {
         label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
     # About this many characters fit below the panels; each entry takes 8 more for its line and margins.
-    columns = max(1, min(len(entries), LEGEND_CHARACTERS // (max(map(len, entries), default=0) + 8)))
+    room = int(LEGEND_CHARACTERS_PER_INCH * figure.get_figwidth())
+    columns = max(1, min(len(entries), room // (max(map(len, entries), default=0) + 8)))
     figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=columns)
 
 
-def _finish(figure: Figure, key: str, title: str, caption: str) -> Picture:
+def finish_picture(figure: Figure, key: str, title: str, caption: str) -> Picture:
+    """The figure as SVG and PNG; the same figure gives the same bytes."""
     svg, png = io.StringIO(), io.BytesIO()
     figure.savefig(svg, format="svg", transparent=True, metadata={"Date": None})
     figure.savefig(png, format="png", dpi=160, facecolor="white", metadata={"Software": None})

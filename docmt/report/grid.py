@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from docmt.evaluation.metrics import Metric
+from docmt.report.differences import Difference, describe_marks
 from docmt.report.frames import column, is_missing, keep, means, records
 from docmt.report.publications import PublishedNumber
 from docmt.report.settings import ReportSettings
@@ -28,6 +29,7 @@ class GridShape:
         column: the column of the rows that names a column of the table.
         columns: the metric of each of the table's columns, by heading and in order.
         lookup: the published number of a row and a column.
+        tested: how a row differs from the baseline in a column.
     """
 
     by: Sequence[str]
@@ -35,6 +37,7 @@ class GridShape:
     column: str
     columns: Mapping[str, Metric]
     lookup: Callable[[Label, str], PublishedNumber | None]
+    tested: Callable[[Label, str], Difference | None] = lambda *_: None
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,7 @@ class Cell:
     seeds: int = 0
     n: int | None = None
     published: PublishedNumber | None = None
+    tested: Difference | None = None
 
 
 Grid = dict[Label, dict[str, Cell]]
@@ -83,7 +87,7 @@ def build_grid(
     return Table(
         key=key,
         title=title,
-        caption=caption + _describe_published(grid, settings),
+        caption=caption + describe_marks(_tests(grid), settings) + _describe_published(grid, settings),
         header=header,
         rows=shown,
         values=_values(grid, shape),
@@ -107,7 +111,7 @@ def _collect(rows: pd.DataFrame, shape: GridShape) -> Grid:
         for name in shape.columns:
             row = found.get((label, name), {})
             ours = {field: row[field] for field in ("mean", "sd", "seeds", "n") if row}
-            grid[label][name] = Cell(**ours, published=shape.lookup(label, name))
+            grid[label][name] = Cell(**ours, published=shape.lookup(label, name), tested=shape.tested(label, name))
     return grid
 
 
@@ -148,10 +152,15 @@ def _format_line(
     line = [*label[:-1], settings.label(label[-1]), str(seeds) if seeds else MISSING]
     for name, cell in cells.items():
         digits = columns[name].digits
-        line.append(format_score(cell.mean, cell.sd, digits=digits))
+        mark = f" {cell.tested.mark}" if cell.tested and cell.tested.mark else ""
+        line.append(format_score(cell.mean, cell.sd, digits=digits) + mark)
         if name in published:
             line.append(format_score(cell.published.value if cell.published else NAN, digits=digits))
     return line
+
+
+def _tests(grid: Grid) -> list[Difference]:
+    return [cell.tested for cells in grid.values() for cell in cells.values() if cell.tested]
 
 
 def _source(number: PublishedNumber) -> str:
@@ -176,6 +185,8 @@ def _values(grid: Grid, shape: GridShape) -> pd.DataFrame:
         row: dict[str, Any] = dict(zip(shape.by, label, strict=True))
         for name, cell in cells.items():
             row |= {name: cell.mean, f"{name} sd": cell.sd, f"{name} seeds": cell.seeds, f"{name} n": cell.n}
+            row[f"{name} p"] = cell.tested.p if cell.tested else None
+            row[f"{name} p (sign test)"] = cell.tested.sign_p if cell.tested else None
             row[f"{name} published"] = cell.published.value if cell.published else None
         sources = dict.fromkeys(_source(cell.published) for cell in cells.values() if cell.published)
         rows.append(row | {"source": "; ".join(sources) or None})

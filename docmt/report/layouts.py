@@ -11,11 +11,12 @@ from docmt.errors import UserError
 from docmt.evaluation.metrics import find_metric
 from docmt.files import atomic_writer
 from docmt.report import frames
+from docmt.report.differences import UNTESTED, Difference, Differences
 from docmt.report.frames import keep
 from docmt.report.grid import GridShape, Label, build_grid
 from docmt.report.publications import PublishedNumber
 from docmt.report.results import name_suites, published_number
-from docmt.report.settings import LaidOutTable, ReportSettings
+from docmt.report.settings import LaidOutTable, ReportSettings, ScoreFigure, shows
 from docmt.report.summary import ACCURACY, contrastive_scores, summarize, translation_scores
 from docmt.report.tables import MISSING, Table, escape_markdown, to_latex, to_markdown, to_text
 
@@ -45,26 +46,35 @@ class Column:
     phenomenon: str | None = None
 
 
-def laid_out_table(scores: pd.DataFrame, name: str, settings: ReportSettings, facts: Facts) -> Table | None:
+def laid_out_table(
+    scores: pd.DataFrame, name: str, settings: ReportSettings, facts: Facts, differences: Differences = UNTESTED
+) -> Table | None:
     """One of the tables that the settings describe, by its name there; None when none of it has been scored.
 
     The facts are what the config says of each system, by the names of `LaidOutTable.facts`.
     """
     layout = settings.tables[name]
-    rows = _choose(scores, layout)
+    rows = choose_rows(scores, layout)
     if rows.empty:
         return None
     if layout.average:
         rows = _with_averages(rows)
-    headings = _headings(rows, layout)
+    headings = name_columns(rows, layout)
     columns = {heading: column for column, heading in headings.items()}
 
     def lookup(label: Label, heading: str) -> PublishedNumber | None:
         wanted = columns[heading]
         if wanted.test != AVERAGE:
-            return _published(settings, label[-1], wanted)
+            return published_cell(settings, label[-1], wanted)
         averaged = [column for column in headings if column.metric == wanted.metric and column.test != AVERAGE]
-        return _average([_published(settings, label[-1], column) for column in averaged])
+        return _average([published_cell(settings, label[-1], column) for column in averaged])
+
+    def tested(label: Label, heading: str) -> Difference | None:
+        cell = columns[heading]
+        baseline = layout.baseline or settings.baseline
+        return differences.find(
+            baseline, cell.dataset, cell.test, label[-1], metric=cell.metric, phenomenon=cell.phenomenon
+        )
 
     digits = max(find_metric(metric).digits for metric in layout.metrics)
     shape = GridShape(
@@ -73,23 +83,26 @@ def laid_out_table(scores: pd.DataFrame, name: str, settings: ReportSettings, fa
         column="column",
         columns={heading: replace(find_metric(column.metric), digits=digits) for heading, column in columns.items()},
         lookup=lookup,
+        tested=tested,
     )
     table = build_grid(
-        summarize(rows.assign(column=[headings[column] for column in _columns(rows)]), extra=["column"]),
+        summarize(rows.assign(column=[headings[column] for column in columns_of(rows)]), extra=["column"]),
         settings,
         shape,
         key=name,
         title=layout.title,
         caption="In percent; mean and sample deviation over seeds. The best of ours is in bold.",
     )
+    table = replace(table, note=layout.note)
     return _insert_facts(table, [facts.get(system, {}) for system in table.values["system"]], layout.facts)
 
 
 def write_table(prefix: Path, table: Table) -> None:
     """Write a table as `.csv` (full precision), `.md`, `.tex` and `.txt`."""
+    words = [text for text in (table.note, table.caption) if text]
     forms = {
         "csv": table.values.to_csv(index=False),
-        "md": f"{to_markdown(table)}\n\n{escape_markdown(table.caption)}\n",
+        "md": "\n\n".join([to_markdown(table), *map(escape_markdown, words)]) + "\n",
         "tex": to_latex(table),
         "txt": f"{to_text(table)}\n\n{table.caption}\n",
     }
@@ -98,14 +111,14 @@ def write_table(prefix: Path, table: Table) -> None:
             file.write(text)
 
 
-def _choose(scores: pd.DataFrame, layout: LaidOutTable) -> pd.DataFrame:
-    """The rows of the table's systems, tests and metrics, in the order of its systems."""
+def choose_rows(scores: pd.DataFrame, layout: LaidOutTable | ScoreFigure) -> pd.DataFrame:
+    """The rows of a table's or figure's systems, tests and metrics, in the order of its systems."""
     accuracies = contrastive_scores(scores)
     phenomena = keep(accuracies, frames.column(accuracies, "phenomenon").notna())
     kept = pd.concat([translation_scores(scores), phenomena])
     is_listed = frames.column(kept, "metric").isin(layout.metrics) & frames.column(kept, "system").isin(layout.systems)
     kept = keep(kept, is_listed)
-    is_shown = [layout.shows(dataset, test) for dataset, test in zip(kept["dataset"], kept["test"], strict=True)]
+    is_shown = [shows(layout, dataset, test) for dataset, test in zip(kept["dataset"], kept["test"], strict=True)]
     kept = keep(kept, pd.Series(is_shown, index=kept.index, dtype="bool"))
     places = frames.column(kept, "system").map(layout.systems.index)
     return kept.assign(place=places).sort_values("place", kind="stable").drop(columns="place")
@@ -120,15 +133,15 @@ def _with_averages(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([rows, means.assign(dataset=AVERAGE, test=AVERAGE)]).astype(dict(rows.dtypes))
 
 
-def _columns(rows: pd.DataFrame) -> list[Column]:
+def columns_of(rows: pd.DataFrame) -> list[Column]:
     """The column of each row."""
     phenomena = rows["phenomenon"].astype(object).where(rows["phenomenon"].notna(), None)
     return [Column(*key) for key in zip(rows["dataset"], rows["test"], rows["metric"], phenomena, strict=True)]
 
 
-def _headings(rows: pd.DataFrame, layout: LaidOutTable) -> dict[Column, str]:
+def name_columns(rows: pd.DataFrame, layout: LaidOutTable | ScoreFigure) -> dict[Column, str]:
     """Columns with their headings: by test in the order of scoring, the average last, and then by metric."""
-    suites = dict(zip(_columns(rows), name_suites(rows)["suite"], strict=True))
+    suites = dict(zip(columns_of(rows), name_suites(rows)["suite"], strict=True))
     tests = list(dict.fromkeys((column.dataset, column.test) for column in suites))
     columns = sorted(
         suites,
@@ -156,7 +169,8 @@ def _heading(column: Column, suite: str, *, among: Sequence[Column]) -> str:
     return f"{test}: {column.metric}"
 
 
-def _published(settings: ReportSettings, system: str, column: Column) -> PublishedNumber | None:
+def published_cell(settings: ReportSettings, system: str, column: Column) -> PublishedNumber | None:
+    """The published number that the settings match with a system in a column, or None."""
     return published_number(
         settings, column.dataset, column.test, system, metric=column.metric, phenomenon=column.phenomenon
     )

@@ -30,6 +30,10 @@ class Manifest(Settings):
     """CSV files of `docmt instances statistics`, by dataset."""
     overlaps: dict[str, PathField] = {}
     """JSON files of `docmt corpora overlap`, by dataset."""
+    differences: list[PathField] = []
+    """JSON files of `docmt evaluate difference` and `contrast-difference`."""
+    cases: dict[str, PathField] = {}
+    """CSV files of `docmt report cases`, by name in the settings."""
     counts: dict[str, PathField] = {}
     """`counts.json` files, by name."""
     roundtrips: dict[str, PathField] = {}

@@ -1,7 +1,7 @@
 """The report: Markdown, one HTML page, and its tables and figures as files."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import jinja2
@@ -9,6 +9,7 @@ import pandas as pd
 
 from docmt import __version__
 from docmt.files import atomic_path, atomic_writer
+from docmt.report.cases import case_table, read_cases
 from docmt.report.claims.table import claims_table
 from docmt.report.costs import JobCost, costs_table, read_costs
 from docmt.report.data import (
@@ -22,10 +23,12 @@ from docmt.report.data import (
     statistics_table,
     training_table,
 )
+from docmt.report.differences import read_differences
 from docmt.report.discourse import parser_table, relation_table, segmenter_table, tree_pictures, tree_table
 from docmt.report.figures import Picture, Styles, accuracy_bars, distance_lines, training_curves
 from docmt.report.layouts import Facts, laid_out_table
 from docmt.report.manifest import Manifest
+from docmt.report.plots import draw_plot, study_styles
 from docmt.report.results import contrastive_table, further_table, main_table, split_table
 from docmt.report.settings import ReportSettings
 from docmt.report.sources import (
@@ -41,6 +44,8 @@ from docmt.report.summary import summarize
 from docmt.report.tables import Table, escape_markdown, to_latex, to_markdown, to_text
 
 TEMPLATES = Path(__file__).parent / "templates"
+MAIN_TABLES = ("results", "contrastive")
+"""The tables that are printed; the last of them has the note of the settings."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +83,7 @@ class Report:
             to_text(table)
             for section in self.sections
             for table in section.tables
-            if section.key == "tables" or table.key in ("results", "contrastive")
+            if section.key == "tables" or table.key in MAIN_TABLES
         ]
         return "\n\n".join(shown) or "no scores of translations or contrastive test sets"
 
@@ -97,17 +102,27 @@ def build_report(
     manifest = manifest or Manifest(runs={})
     summary = summarize(scores)
     histories = read_histories(manifest)
-    styles = Styles([*scores["system"], *(history.system for history in histories)], settings)
-    laid_out = [laid_out_table(scores, name, settings, facts or {}) for name in settings.tables]
+    styles = study_styles(settings, [*scores["system"], *(history.system for history in histories)])
+    differences = read_differences(manifest.differences)
+    laid_out = [laid_out_table(scores, name, settings, facts or {}, differences) for name in settings.tables]
+    laid_out += [case_table(name, read_cases(path), settings) for name, path in manifest.cases.items()]
+    drawn = {"scores": scores, "facts": facts or {}, "histories": histories}
+    plots = [draw_plot(name, settings, styles, **drawn) for name in settings.drawn]
+    translation, contrastive = _add_note(
+        main_table(summary, settings, differences),
+        contrastive_table(summary, settings, differences),
+        note=settings.note,
+    )
     sections = [
         _section("tables", "Tables of the study", laid_out),
         _section("claims", "Claims", [claims_table(scores, histories, settings)]),
-        _section("translation", "Translation", [main_table(summary, settings), further_table(summary, settings)]),
+        _section("figures", "Figures of the study", [], [plot.picture for plot in plots if plot]),
+        _section("translation", "Translation", [translation, further_table(summary, settings)]),
         _section(
             "discourse",
             "Discourse",
             [
-                contrastive_table(summary, settings),
+                contrastive,
                 split_table(summary, settings, by="distance"),
                 split_table(summary, settings, by="kind"),
             ],
@@ -125,6 +140,12 @@ def build_report(
         versions=package_versions(scores),
         summary_line=_describe(scores),
     )
+
+
+def _add_note(*tables: Table | None, note: str) -> list[Table | None]:
+    """The tables, of which the last one that there is has the note."""
+    last = max((place for place, table in enumerate(tables) if table is not None), default=None)
+    return [replace(table, note=note) if table and place == last else table for place, table in enumerate(tables)]
 
 
 def _section(key: str, title: str, tables: Sequence[Table | None], pictures: Sequence[Picture] = ()) -> Section:

@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 
 from docmt.evaluation.metrics import find_metric
+from docmt.report.differences import UNTESTED, Difference, Differences
 from docmt.report.frames import column, is_missing, keep, records
 from docmt.report.grid import GridShape, Label, build_grid
 from docmt.report.publications import PublishedNumber, find_published
@@ -24,7 +25,7 @@ def published_number(
     return find_published(settings.published.get(system), published_dataset, metric=metric, phenomenon=phenomenon)
 
 
-def main_table(summary: pd.DataFrame, settings: ReportSettings) -> Table | None:
+def main_table(summary: pd.DataFrame, settings: ReportSettings, differences: Differences = UNTESTED) -> Table | None:
     """Systems by the metrics of the settings, for each test set."""
     rows = translation_scores(summary)
     rows = keep(rows, column(rows, "metric").isin(settings.metrics))
@@ -39,6 +40,7 @@ def main_table(summary: pd.DataFrame, settings: ReportSettings) -> Table | None:
         caption="In percent; mean and sample deviation over seeds. The best of ours is in bold. d-BLEU (instances) is "
         "over the instances that a system translates, which differ between ways of cutting documents; d-BLEU "
         "(documents) is not affected.",
+        differences=differences,
     )
 
 
@@ -57,11 +59,12 @@ def further_table(summary: pd.DataFrame, settings: ReportSettings) -> Table | No
         "ends: sentences that reached the length limit. Aligned instances: those with as many sentences as the source "
         "(only for systems without sentence alignment).",
         compare=False,
+        differences=UNTESTED,
     )
 
 
 def _translation_table(
-    rows: pd.DataFrame, settings: ReportSettings, metrics: Sequence[str], **described: Any
+    rows: pd.DataFrame, settings: ReportSettings, metrics: Sequence[str], *, differences: Differences, **described: Any
 ) -> Table | None:
     if not metrics:
         return None
@@ -70,30 +73,45 @@ def _translation_table(
         dataset, test, system = label
         return published_number(settings, dataset, test, system, metric=heading)
 
+    def tested(label: Label, heading: str) -> Difference | None:
+        return differences.find(settings.baseline, *label, metric=heading)
+
     shape = GridShape(
         by=["dataset", "test", "system"],
         names=["Dataset", "Test", "System"],
         column="metric",
         columns={name: find_metric(name) for name in metrics},
         lookup=lookup,
+        tested=tested,
     )
     return build_grid(rows, settings, shape, **described)
 
 
-def contrastive_table(summary: pd.DataFrame, settings: ReportSettings) -> Table | None:
+def contrastive_table(
+    summary: pd.DataFrame, settings: ReportSettings, differences: Differences = UNTESTED
+) -> Table | None:
     """Systems by phenomena, with a row for guessing under each dataset."""
     rows = name_suites(contrastive_scores(summary))
     if rows.empty:
         return None
-    origins = {(row["dataset"], row["suite"]): (row["test"], row["phenomenon"]) for row in records(rows)}
+    origins = {
+        (row["dataset"], row["suite"]): (row["test"], None if is_missing(row["phenomenon"]) else row["phenomenon"])
+        for row in records(rows)
+    }
 
     def lookup(label: Label, heading: str) -> PublishedNumber | None:
         dataset, system = label
         if (dataset, heading) not in origins:
             return None
         test, phenomenon = origins[dataset, heading]
-        phenomenon = None if is_missing(phenomenon) else phenomenon
         return published_number(settings, dataset, test, system, metric=ACCURACY, phenomenon=phenomenon)
+
+    def tested(label: Label, heading: str) -> Difference | None:
+        dataset, system = label
+        if (dataset, heading) not in origins:
+            return None
+        test, phenomenon = origins[dataset, heading]
+        return differences.find(settings.baseline, dataset, test, system, metric=ACCURACY, phenomenon=phenomenon)
 
     sizes = rows.drop_duplicates(["dataset", "suite"])
     items = "; ".join(f"{row['dataset']} {row['suite']} {row['n']}" for row in records(sizes))
@@ -103,6 +121,7 @@ def contrastive_table(summary: pd.DataFrame, settings: ReportSettings) -> Table 
         column="suite",
         columns=dict.fromkeys(rows["suite"], find_metric(ACCURACY)),
         lookup=lookup,
+        tested=tested,
     )
     return build_grid(
         rows,

@@ -50,8 +50,30 @@ def _table_name(name: str) -> str:
     return check_name(name)
 
 
-FactName = Literal["Bi-sent", "Mo-doc", "Gap ratio", "Objective", "Fine-tuning tasks", "Input"]
-"""A fact about a system that is read from the config; also the heading of its column."""
+OWN_PICTURES = ("learning_curves", "entropies", "contrastive", "distance", "tree")
+"""How the file names of the report's other pictures begin."""
+
+
+def _figure_name(name: str) -> str:
+    if name.split("_")[0] in [own.split("_")[0] for own in OWN_PICTURES]:
+        raise ValueError(f"a name must not begin like those of the report's own pictures ({', '.join(OWN_PICTURES)})")
+    return check_name(name)
+
+
+FactName = Literal[
+    "Bi-sent",
+    "Mo-doc",
+    "Gap ratio",
+    "Objective",
+    "Fine-tuning tasks",
+    "Input",
+    "Instance length",
+    "Training instances",
+    "Size",
+    "Upper layers",
+    "drop_rst",
+]
+"""A fact about a system that is read from the config; also the heading of its column or the label of an axis."""
 
 
 class LaidOutTable(Settings):
@@ -59,28 +81,101 @@ class LaidOutTable(Settings):
 
     title: str
     """Heading of the table."""
+    note: str = ""
+    """A sentence under the table that says what to see in it."""
     systems: list[str] = Field(min_length=1)
     """Rows, in order."""
     metrics: list[str] = Field(default=["s-BLEU"], min_length=1)
     """Columns of each test, in order; `contrastive accuracy` gives one per phenomenon."""
     tests: list[str] | None = None
     """Datasets (`NAME`), or single test sets or suites of them (`NAME/TEST`); null means all."""
+    baseline: str | None = None
+    """System that the others are tested against; null means that of the report."""
     average: bool = False
     """Whether to append the means over all tests."""
     facts: list[FactName] = []
     """Columns that describe the systems, read from the config: trained on sentence pairs (`Bi-sent`) or on restoring
     documents (`Mo-doc`) before or in this training; share of gap sentences (`Gap ratio`) and kinds of noise
-    (`Objective`) of that restoration; tasks of the last training (`Fine-tuning tasks`); `Input` when decoding."""
-
-    def shows(self, dataset: str, test: str) -> bool:
-        """Whether a test set or suite of a dataset is among `tests`."""
-        return self.tests is None or dataset in self.tests or f"{dataset}/{test}" in self.tests
+    (`Objective`) of that restoration; tasks of the last training (`Fine-tuning tasks`); `Input` when decoding; most
+    tokens of its instances (`Instance length`); the subset of them that it is trained on (`Training instances`);
+    `Size`; number of `Upper layers`; `drop_rst`."""
 
     @model_validator(mode="after")
     def _check_average(self) -> Self:
         if self.average and ACCURACY in self.metrics:
             raise ValueError(f"only translation scores can be averaged; remove {ACCURACY!r} from metrics, or average")
         return self
+
+
+class CaseTable(Settings):
+    """Sentences that one system translates better than another: those with the largest difference of chrF."""
+
+    title: str
+    """Heading of the table."""
+    note: str = ""
+    """A sentence under the table that says what to see in it."""
+    system: str
+    """System whose translations are better."""
+    baseline: str
+    """The other system; both must be aligned by sentence. Each is shown with its first seed."""
+    test: str
+    """Test set, as `NAME/TEST`."""
+    count: int = Field(default=3, ge=1)
+    """Number of sentences."""
+    context: int = Field(default=2, ge=0)
+    """Source sentences of the same document to show before each."""
+
+
+class ScoreFigure(Settings):
+    """A picture of scores over a fact about systems, with a line per group of systems and a panel per test and metric.
+
+    Points are means over seeds with the sample deviation; published numbers are beside them.
+    """
+
+    title: str
+    """Heading of the picture."""
+    note: str = ""
+    """A sentence under the picture that says what to see in it."""
+    lines: dict[str, Annotated[list[str], Field(min_length=1)]] = Field(min_length=1)
+    """Systems on each line, by the line's name in the legend."""
+    x: FactName | None = None
+    """The horizontal axis, read from the config; null if `values` has all systems. Words become equal steps."""
+    values: dict[str, int | float | str] = {}
+    """Places of systems on the horizontal axis, in place of `x`."""
+    x_label: str | None = None
+    """Words at the horizontal axis; null means those of `x`."""
+    metrics: list[str] = Field(default=["s-BLEU"], min_length=1)
+    """Panels of each test, in order; `contrastive accuracy` gives one per phenomenon."""
+    tests: list[str] | None = None
+    """Datasets (`NAME`), or single test sets or suites of them (`NAME/TEST`); null means all."""
+
+    @property
+    def systems(self) -> list[str]:
+        """The systems of all lines, each once."""
+        return list(dict.fromkeys(system for line in self.lines.values() for system in line))
+
+
+class CurveFigure(Settings):
+    """A picture of chosen systems in training: columns of `history.csv` over updates."""
+
+    title: str
+    """Heading of the picture."""
+    note: str = ""
+    """A sentence under the picture that says what to see in it."""
+    systems: list[str] = Field(min_length=1)
+    """Trained systems, a color each."""
+    datasets: list[str] | None = None
+    """Datasets, with panels each; null means all."""
+    panels: dict[str, Annotated[list[str], Field(min_length=1)]] = Field(min_length=1)
+    """Columns of `history.csv` in each panel (a kind of line each), by the panel's heading: `train_loss`, `dev_loss`,
+    `entropy_cross`, `entropy_cross_group` … (see docs/training.md)."""
+    y_label: str = ""
+    """Words at the vertical axis."""
+
+
+def shows(layout: LaidOutTable | ScoreFigure, dataset: str, test: str) -> bool:
+    """Whether a test set or suite of a dataset is among the `tests` of a table or figure."""
+    return layout.tests is None or dataset in layout.tests or f"{dataset}/{test}" in layout.tests
 
 
 class ReportSettings(Settings):
@@ -96,6 +191,18 @@ class ReportSettings(Settings):
     claims: dict[Annotated[str, AfterValidator(check_name)], Claim] = {}
     """Claims about systems, tested over their seeds, by name. They come after these tables; the target of all is
     `claims`, that of a single one `results/claims/NAME.txt`."""
+    cases: dict[Annotated[str, AfterValidator(_table_name)], CaseTable] = {}
+    """Case studies by name; the target of a single one is `results/tables/NAME.txt`."""
+    baseline: str | None = None
+    """System that all others are tested against on the same dataset; `*` and `**` in the tables mean p < 0.05 and
+    p < 0.01. null tests nothing."""
+    figures: dict[Annotated[str, AfterValidator(_figure_name)], ScoreFigure] = {}
+    """Pictures of scores laid out as in a paper, by name. They follow the tables; the target of a single one is
+    `results/figures/NAME.svg`."""
+    curves: dict[Annotated[str, AfterValidator(_figure_name)], CurveFigure] = {}
+    """Pictures of trainings laid out as in a paper, likewise."""
+    note: str = ""
+    """A sentence under the main tables that says what to see in them."""
     labels: dict[str, str] = {}
     """Display names of systems in tables and pictures, by their name in the config."""
     published: dict[str, Annotated[str, _published("row", "row")]] = {}
@@ -103,6 +210,19 @@ class ReportSettings(Settings):
     datasets: dict[str, Annotated[str, _published("dataset", "data set")]] = {}
     """Published data set that corresponds to a dataset (`NAME`) or to one of its test sets or suites (`NAME/TEST`)."""
 
+    @property
+    def drawn(self) -> list[str]:
+        """The names of `figures` and `curves`."""
+        return [*self.figures, *self.curves]
+
     def label(self, system: str) -> str:
         """The display name of a system."""
         return self.labels.get(system, system)
+
+    @model_validator(mode="after")
+    def _check_names(self) -> Self:
+        for one, other in (("figures", "curves"), ("tables", "cases")):
+            twice = next((name for name in getattr(self, one) if name in getattr(self, other)), None)
+            if twice is not None:
+                raise ValueError(f"{one} and {other} both contain {twice!r}; rename one")
+        return self

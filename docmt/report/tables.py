@@ -1,6 +1,7 @@
 """A formatted table, and its forms: text, Markdown, LaTeX."""
 
 import re
+import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from tabulate import tabulate
 from docmt.report.frames import Record, is_missing, records
 
 MISSING = "–"
+NOTE_WIDTH = 100
 LATEX = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
@@ -50,6 +52,7 @@ class Table:
         muted: rows that are not ours (guessing, published counts).
         breaks: rows that begin a new group.
         is_long: whether the page folds it.
+        note: the user's own words under it.
     """
 
     key: str
@@ -64,6 +67,7 @@ class Table:
     muted: frozenset[int] = frozenset()
     breaks: frozenset[int] = frozenset()
     is_long: bool = False
+    note: str = ""
 
     @property
     def alignments(self) -> list[str]:
@@ -142,9 +146,10 @@ def blank_repeats(rows: list[list[str]], n_columns: int) -> tuple[list[list[str]
 
 
 def to_text(table: Table) -> str:
-    """Plain text for a terminal."""
+    """Plain text for a terminal, with the note but without the caption."""
     body = tabulate(table.rows, table.header, "simple", colalign=table.alignments, disable_numparse=True)
-    return f"{table.title}\n\n{body}"
+    note = f"\n\n{textwrap.fill(table.note, NOTE_WIDTH)}" if table.note else ""
+    return f"{table.title}\n\n{body}{note}"
 
 
 def to_markdown(table: Table) -> str:
@@ -178,7 +183,7 @@ def to_latex(table: Table) -> str:
             f"\\textbf{{{escape_latex(c)}}}" if (i, j) in table.best else escape_latex(c) for j, c in enumerate(row)
         ]
         lines.append(" & ".join(cells) + " \\\\")
-    caption = f"{table.title}. {table.caption}" if table.caption else f"{table.title}."
+    caption = " ".join(filter(None, (f"{table.title}.", table.caption, table.note)))
     lines += [
         "\\bottomrule",
         "\\end{tabular}",

@@ -19,8 +19,8 @@ class EntropyMeter:
     """A reusable context manager that measures every attention of a model in use.
 
     It measures the entropy in bits of the weights of each query, averaged over heads first as in the paper's code, then
-    over queries, then over the attention modules of a kind. A fused attention counts as two; the entropy of RST
-    attention is over the tokens that it sees.
+    over queries, then over the attention modules of a kind, and of each pattern of that kind. A fused attention counts
+    as two; the entropy of RST attention is over the tokens that it sees.
     """
 
     def __init__(self, model: Transformer) -> None:
@@ -57,6 +57,10 @@ class EntropyMeter:
         self.sums = [flat[i : i + 2] for i in range(0, len(flat), 2)]
 
     def entropies(self) -> dict[str, float]:
-        """Entropies in bits, for `cross`, `encoder` and `decoder`."""
-        measured = list(zip(self.kinds, self.sums, strict=True))
-        return {kind: fmean(total / count for k, (total, count) in measured if k == kind) for kind in KINDS}
+        """Entropies in bits, for `cross`, `encoder` and `decoder`; then of each pattern, such as `cross_global`."""
+        found: dict[str, list[float]] = {kind: [] for kind in KINDS}
+        for kind, module, (total, count) in zip(self.kinds, self.modules, self.sums, strict=True):
+            if kind in KINDS:
+                found[kind].append(total / count)
+                found.setdefault(f"{kind}_{module.pattern}", []).append(total / count)
+        return {name: fmean(values) for name, values in found.items()}

@@ -97,10 +97,10 @@ class TrainingState:
         return self.tasks[0].epoch
 
     def columns(self) -> list[str]:
-        """The columns of the history."""
-        if len(self.tasks) == 1:
-            return list(HISTORY_COLUMNS)
-        return [*HISTORY_COLUMNS, *(f"{column}_{task.name}" for column in TASK_COLUMNS for task in self.tasks)]
+        """The columns of the history: those of every training, of each of several tasks, and of each attention."""
+        tasks = self.tasks if len(self.tasks) > 1 else []
+        every = [*HISTORY_COLUMNS, *(f"{column}_{task.name}" for column in TASK_COLUMNS for task in tasks)]
+        return list(dict.fromkeys([*every, *(name for row in self.history for name in row)]))
 
     def add_update(self, number: int, *, loss: float, labels: int, tokens: int) -> None:
         """Count what an update of task `number` read, and its sum of losses."""

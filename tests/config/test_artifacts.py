@@ -72,6 +72,10 @@ def test_what_rules_ask_for_is_declared():
         made.claims()
         for claim in made.config.report.claims:
             made.claim(claim)
+        for cases in made.config.report.cases:
+            made.case_study(cases)
+        for figure in made.config.report.drawn:
+            made.figure(figure)
         for (name, *_), artifact in made.known.items():
             declared |= {(name, "input", key) for key in artifact.inputs}
             declared |= {(name, "param", key) for key in artifact.params}

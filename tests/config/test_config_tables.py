@@ -108,3 +108,64 @@ def test_a_table_of_what_is_not_there_is_refused(table, message):
     with pytest.raises(UserError) as caught:
         load_config(merge(values, {"report": {"tables": {"x": {"title": "x"} | table}}}))
     assert message in str(caught.value)
+
+
+def test_a_baseline_adds_paired_tests_of_what_a_table_shows():
+    values = read_config_file(EXAMPLES / "paper_crosstask_zhen.yaml")
+    table = {"title": "x", "systems": ["transformer", "tuned"], "tests": ["zhen/nist06"]}
+    plan = Plan(load_config(merge(values, {"report": {"tables": {"x": table | {"baseline": "transformer"}}}})))
+    folder = "results/zhen/runs"
+    differences = f"{folder}/tuned/against/transformer/test_nist06.json"
+    assert plan.artifacts.table("x").input_files("differences") == [differences]
+    made = plan.artifacts.differences("zhen", "tuned", "transformer", "test_nist06")
+    assert made.files == [differences]
+    assert made.input_files("system") == [f"{folder}/tuned/seed1/decoding/test_nist06.jsonl"]
+    assert made.input_files("baseline") == [f"{folder}/transformer/seed1/decoding/test_nist06.jsonl"]
+    assert differences in plan.artifacts.report().input_files("differences")
+    assert not Plan(ZHEN).artifacts.report().input_files("differences")
+
+
+def test_the_baseline_of_the_report_is_for_all_systems_and_tests():
+    values = read_config_file(EXAMPLES / "smoke.yaml")
+    plan = Plan(load_config(merge(values, {"report": {"baseline": "sentence_transformer"}})))
+    others = [name for name in plan.config.systems if name != "sentence_transformer"]
+    expected = {
+        f"results/controlled/runs/{name}/against/sentence_transformer/{test}.json"
+        for name in others
+        for test in ("test_controlled", "suite_pronoun")
+    }
+    assert set(plan.artifacts.report().input_files("differences")) == expected
+
+
+def test_an_unknown_baseline_is_refused():
+    values = read_config_file(EXAMPLES / "paper_crosstask_zhen.yaml")
+    for system, message in (("tund", "config.report.baseline: no system 'tund'"), ("pretrained", "is not scored")):
+        with pytest.raises(UserError, match=message):
+            load_config(merge(values, {"report": {"baseline": system}}))
+
+
+CASES = {"title": "x", "system": "rst_mix", "baseline": "sentence_transformer", "test": "controlled/controlled"}
+
+
+def test_a_case_study_needs_the_translations_of_its_two_systems():
+    values = merge(read_config_file(EXAMPLES / "smoke.yaml"), {"report": {"cases": {"x": CASES}}})
+    made = Plan(load_config(values)).artifacts
+    study = made.case_study("x")
+    folder = "results/controlled/runs"
+    assert study.input_files("system") == [f"{folder}/rst_mix/seed1/decoding/test_controlled.jsonl"]
+    assert study.input_files("baseline") == [f"{folder}/sentence_transformer/seed1/decoding/test_controlled.jsonl"]
+    assert "results/tables/x.csv" in made.report().input_files("cases")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"system": "rst_mx"}, "config.report.cases.x.system: no system 'rst_mx'"),
+        ({"test": "controlled/pronoun"}, "config.report.cases.x.test: no test set 'controlled/pronoun'"),
+    ],
+)
+def test_a_case_study_of_what_is_not_there_is_refused(changes, message):
+    values = merge(read_config_file(EXAMPLES / "smoke.yaml"), {"report": {"cases": {"x": CASES | changes}}})
+    with pytest.raises(UserError) as caught:
+        load_config(values)
+    assert message in str(caught.value)

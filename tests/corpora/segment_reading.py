@@ -3,8 +3,8 @@
 import re
 from dataclasses import dataclass, field
 
-OPENS = {"By the way": 0, "For example": 1, "In theory": 2, "At first sight": 3}
-CLOSES = {"Anyway": 0, "In general": 1, "In practice": 2, "In fact": 3}
+OPENS = {"By the way": 0, "For example": 1, "Theoretically": 2, "At first sight": 3}
+CLOSES = {"Anyway": 0, "Generally": 1, "Practically": 2, "Actually": 3}
 SECTIONS = ("First", "Then", "Moreover", "Furthermore")
 GENDERS = {
     **dict.fromkeys(["cake", "cheese", "printer", "toaster", "bus", "train", "tree", "bush"], "m"),

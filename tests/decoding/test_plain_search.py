@@ -11,7 +11,14 @@ from docmt.decoding.settings import DecodingSettings
 from docmt.models.layout import Layout
 from docmt.text.vocabulary import BOS, EOD, EOS, N_SPECIALS
 
-ARCHITECTURES = ["g_transformer", "sentence_transformer", "concatenation", "document_transformer", "global_context"]
+ARCHITECTURES = [
+    "g_transformer",
+    "sentence_transformer",
+    "concatenation",
+    "document_transformer",
+    "document_transformer_aligned",
+    "global_context",
+]
 LIMITS = {"max_length_ratio": 1.0, "max_length_offset": 2}
 
 

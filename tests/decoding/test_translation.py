@@ -13,7 +13,7 @@ from docmt.instances.storage import load_instances
 from docmt.models.model_file import TrainedModel, load_model
 from docmt.text.vocabulary import BOS, EOS
 
-ARCHITECTURES = ("g_transformer", "sentence_transformer", "document_transformer")
+ARCHITECTURES = ("g_transformer", "sentence_transformer", "document_transformer", "document_transformer_aligned")
 TARGETS = [[translate(sentence) for sentence in document] for document in DOCUMENTS]
 
 

@@ -62,6 +62,7 @@ WHOLE = {
     "sentence_transformer": (OWN, OWN),
     "global_context": (ALL, OWN),
     "document_transformer": (ALL, PAST),
+    "document_transformer_aligned": (ALL, PAST),
     "g_transformer": (ALL, PAST),
     "g_transformer_no_target_context": (ALL, OWN),
     "g_transformer_no_context": (OWN, OWN),
@@ -94,6 +95,7 @@ LAYERS = {
     # architecture: pattern of (encoder, decoder, cross) in lower and upper layers
     "sentence_transformer": (("group",) * 3, ("group",) * 3),
     "document_transformer": (("global",) * 3, ("global",) * 3),
+    "document_transformer_aligned": (("global",) * 3, ("global",) * 3),
     "concatenation": (("window",) * 3, ("window",) * 3),
     "g_transformer": (("group",) * 3, (COMBINED,) * 3),
     "g_transformer_no_target_context": (("group",) * 3, (COMBINED, "group", COMBINED)),

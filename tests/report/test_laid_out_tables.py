@@ -6,8 +6,9 @@ import pandas as pd
 import pytest
 
 from docmt.cli.main import main
+from docmt.report.differences import Differences
 from docmt.report.gathering import COLUMNS, TYPES
-from docmt.report.layouts import laid_out_table
+from docmt.report.layouts import laid_out_table, write_table
 from docmt.report.page import build_report
 from docmt.report.settings import OWN_TABLES, LaidOutTable, ReportSettings
 
@@ -26,15 +27,16 @@ def accuracy(system, value, phenomenon, **keys):
     )
 
 
-def lay_out(rows, *, published=None, datasets=None, labels=None, **table):
+def lay_out(rows, *, published=None, datasets=None, labels=None, differences=(), baseline=None, **table):
     values = {"title": "Table 1", "systems": ["a", "b"]} | table
     settings = ReportSettings(
         tables={"table_1": LaidOutTable(**values)},
         published=published or {},
         datasets=datasets or {},
         labels=labels or {},
+        baseline=baseline,
     )
-    return laid_out_table(long_table(rows), "table_1", settings, FACTS)
+    return laid_out_table(long_table(rows), "table_1", settings, FACTS, Differences(differences))
 
 
 def long_table(rows):
@@ -138,6 +140,14 @@ def test_the_command_writes_four_forms(tmp_path, capsys):
     assert {path.suffix for path in tmp_path.glob("table_6.*")} == {".csv", ".md", ".tex", ".txt"}
     assert pd.read_csv(tmp_path / "table_6.csv").loc[0, "s-BLEU"] == 50.03
     assert "20\\%" in (tmp_path / "table_6.tex").read_text(encoding="utf-8")
+
+
+def test_a_note_of_a_table_is_in_all_forms(tmp_path):
+    table = lay_out([score("a", 1)], note="Mind the 1 %: it is *low*.")
+    write_table(tmp_path / "x", table)
+    notes = {"txt": "Mind the 1 %: it is *low*.", "md": "1 %: it is \\*low\\*.", "tex": "Mind the 1 \\%"}
+    for suffix, note in notes.items():
+        assert note in (tmp_path / f"x.{suffix}").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -72,11 +72,12 @@ def study(tmp_path):
     return files, {"runs": runs, "run_folder": str(tmp_path / "runs/{dataset}-{system}-{seed}")}
 
 
-def render(folder, study):
+def render(folder, study, **settings):
     files, manifest = study
     assert main(["report", "gather", "--scores", *files, "--out", str(folder / "scores.csv")]) == 0
     arguments = ["--scores", str(folder / "scores.csv"), "--out", str(folder / "out")]
-    assert main(["report", "render", *arguments, "--manifest", json.dumps(manifest)]) == 0
+    arguments += ["--settings", json.dumps(settings), "--manifest", json.dumps(manifest)]
+    assert main(["report", "render", *arguments]) == 0
     return (folder / "out" / "report.html").read_text(encoding="utf-8")
 
 
@@ -98,6 +99,16 @@ def test_page_is_whole_and_self_contained(tmp_path, study, capsys):
     assert "Translation scores" in printed
     assert "Contrastive accuracy" in printed
     assert "21.50 ± 0.71" in printed
+
+
+def test_a_note_stands_under_the_last_main_table(tmp_path, study, capsys):
+    html = render(tmp_path, study, note="See <b> and *this*.")
+    assert html.count('<p class="note">See &lt;b&gt; and *this*.</p>') == 1
+    assert html.index('id="discourse-contrastive"') < html.index("See &lt;b&gt;") < html.index('id="training"')
+    assert "See \\<b\\> and \\*this\\*.\n" in (tmp_path / "out" / "report.md").read_text()
+    printed = capsys.readouterr().out
+    assert printed.rstrip().endswith("See <b> and *this*.")
+    assert 'class="note"' not in render(tmp_path, study)
 
 
 def test_tables_and_figures_are_files(tmp_path, study):

@@ -235,3 +235,8 @@ def test_passes_over_the_data_of_each_task():
     assert table.header == ["Dataset", "System", "Seed", "pairs", "restoration", "documents", "hours"]
     assert table.rows == [["d", "a", "1", "2.2", "0.1", "–", "0.50"], ["", "b", "1", "–", "–", "3.0", "0.50"]]
     assert passes_table([history("c")], SETTINGS) is None
+    settings = ReportSettings(published={"a": "cross-task/pretraining"}, datasets={"d": "news"})
+    table = passes_table([pretraining, tuning], settings)
+    assert table.header[3:8] == ["pairs", "pairs, published", "restoration", "restoration, published", "documents"]
+    assert table.rows[0][3:] == ["2.2", "20.0", "0.1", "1.2", "–", "0.50", "130.00"]
+    assert table.rows[1][3:] == ["–", "–", "–", "–", "3.0", "0.50", "–"]

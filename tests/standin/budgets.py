@@ -7,6 +7,7 @@ the number of tokens.
 MICRO_BATCH_LAUNCHES = {
     "sentence_transformer": 789,
     "document_transformer": 789,
+    "document_transformer_aligned": 789,
     "concatenation": 897,
     "g_transformer": 989,
     "g_transformer_no_target_context": 927,

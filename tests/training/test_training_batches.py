@@ -269,7 +269,10 @@ def test_combined_attention_counts_as_two():
         model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
     lengths = batch.layout.src_lengths_G.tolist()
     local = sum(n * math.log2(n) for n in lengths) / sum(lengths)
-    assert meter.entropies()["encoder"] == pytest.approx((2 * local + math.log2(sum(lengths))) / 3, rel=1e-5)
+    found = meter.entropies()
+    assert found["encoder"] == pytest.approx((2 * local + math.log2(sum(lengths))) / 3, rel=1e-5)
+    assert found["encoder_group"] == pytest.approx(local, rel=1e-5)
+    assert found["encoder_global"] == pytest.approx(math.log2(sum(lengths)), rel=1e-5)
 
 
 @pytest.mark.parametrize("architecture", ["rst_serial", "rst_parallel", "rst_mix"])
@@ -287,4 +290,7 @@ def test_the_entropy_of_rst_attention_is_over_what_it_sees(architecture):
     n_tokens = lengths.sum()
     local = (lengths * np.log2(lengths)).sum() / n_tokens
     seen = batch.layout.grouping("encoder", "rst").dense_mask(n_tokens).sum(1).numpy()
-    assert meter.entropies()["encoder"] == pytest.approx((local + np.log2(seen).mean()) / 2, rel=1e-5)
+    found = meter.entropies()
+    assert found["encoder"] == pytest.approx((local + np.log2(seen).mean()) / 2, rel=1e-5)
+    assert found["encoder_group"] == pytest.approx(local, rel=1e-5)
+    assert found["encoder_rst"] == pytest.approx(np.log2(seen).mean(), rel=1e-5)

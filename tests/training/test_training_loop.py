@@ -24,12 +24,14 @@ from docmt.training.updates import Turn, UpdateReader
 
 def test_history_has_a_row_per_logging_step_and_validation(study_files, tmp_path):
     trained, history = run_training(study_files, tmp_path, training={"log_every_steps": 3})
-    assert tuple(history.columns) == HISTORY_COLUMNS
+    parts = [f"entropy_{kind}_{part}" for kind in ("encoder", "decoder", "cross") for part in ("group", "global")]
+    assert tuple(history.columns[: len(HISTORY_COLUMNS)]) == HISTORY_COLUMNS
+    assert sorted(history.columns[len(HISTORY_COLUMNS) :]) == sorted(parts)
     assert history["step"].tolist() == [3, 4, 6, 8, 9, 12]
     logged, validated = history["step"] % 3 == 0, history["step"] % 4 == 0
     for column in ("train_loss", "learning_rate", "gradient_norm", "tokens_per_second"):
         assert history[column].notna().equals(logged), column
-    for column in ("dev_loss", "dev_nll", "entropy_cross", "entropy_encoder", "entropy_decoder"):
+    for column in ("dev_loss", "dev_nll", "entropy_cross", "entropy_encoder", "entropy_decoder", *parts):
         assert history[column].notna().equals(validated), column
     assert (history[["step", "tokens", "seconds"]].diff().dropna() >= 0).all(axis=None)
     assert history["learning_rate"].dropna().tolist() == pytest.approx([9e-4, 18e-4, 27e-4, 3e-3 * (10 / 12) ** 0.5])

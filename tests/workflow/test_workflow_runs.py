@@ -129,6 +129,24 @@ def test_a_table_of_a_paper_is_a_target_of_its_systems_alone(finished, tmp_path)
     assert trained == {"train sentence_transformer", "train g_transformer_finetuned"}
 
 
+def test_pictures_and_a_case_study_are_targets_of_their_systems_alone(finished, tmp_path):
+    done = finished.run("figures", "results/tables/table_4.txt")
+    assert done.returncode == 0, done.stderr
+    results = finished.folder / "results"
+    report = (results / "report/report.html").read_text(encoding="utf-8")
+    for name in ("figure_2", "figure_4"):
+        assert (results / f"figures/{name}.svg").read_bytes() == (results / f"report/figures/{name}.svg").read_bytes()
+        assert f'id="figures-{name}"' in report
+    assert (results / "tables/table_4.txt").read_text(encoding="utf-8").startswith("Case study\n")
+    assert list(results.glob("controlled/runs/g_transformer_finetuned/against/sentence_transformer/suite_pronoun.json"))
+    planned = set(read_jobs(snakemake(tmp_path, "--dry-run", "results/figures/figure_4.svg").stdout))
+    trained = {job for job in planned if job.startswith("train ")}
+    assert trained == {
+        f"train {name}" for name in ("sentence_transformer", "document_transformer", "g_transformer_finetuned")
+    }
+    assert not [job for job in planned if job.startswith("translate ")]
+
+
 def test_scores_of_one_system_are_a_target(finished):
     target = "results/controlled/runs/document_transformer/scores.csv"
     done = finished.run(target)

@@ -3,6 +3,7 @@
 # Reads:  results/{dataset}/runs/{system}/seed{seed}/decoding/
 #         results/{dataset}/corpora/{src}-{tgt}/{split}.{lang}, .documents.tsv; for APT, also of the training split
 # Makes:  results/{dataset}/runs/{system}/seed{seed}/scores/{split}.json, suite_{suite}.json
+#         results/{dataset}/runs/{system}/against/{baseline}/{split}.json, suite_{suite}.json   paired tests, all seeds
 #         results/{dataset}/runs/{system}/scores.csv      all scores of one system: the target for one system
 #         results/{dataset}/scores.csv                    all scores on one dataset: the target for one dataset
 
@@ -35,6 +36,33 @@ rule evaluate_translation:
         " seed={wildcards.seed} test={params.test} fingerprint={params.fingerprint} --out {output} 2> {log}"
 
 
+rule compare_translation:
+    """Test {wildcards.system} against {wildcards.baseline} on {wildcards.dataset} {wildcards.split}."""
+    input:
+        references=plan.differences.input("references"),
+        system=plan.differences.input("system"),
+        baseline=plan.differences.input("baseline"),
+    output:
+        "results/{dataset}/runs/{system}/against/{baseline}/{split}.json",
+    log:
+        "logs/compare_translation/{dataset}_{system}_{baseline}_{split}.log",
+    benchmark:
+        "results/benchmarks/compare_translation/{dataset}_{system}_{baseline}_{split}.tsv"
+    localrule: True
+    conda:
+        "../../environment.yml"
+    params:
+        settings=plan.differences.param("settings"),
+        languages=plan.differences.param("languages"),
+        prefix=plan.differences.param("prefix"),
+        test=plan.differences.param("test"),
+        fingerprint=plan.differences.fingerprint,
+    shell:
+        "docmt evaluate difference --settings {params.settings:q} --prefix {params.prefix} {params.languages}"
+        " --system {input.system} --baseline {input.baseline} --names {wildcards.system} {wildcards.baseline}"
+        " --dataset {wildcards.dataset} --test {params.test} --fingerprint {params.fingerprint} --out {output} 2> {log}"
+
+
 rule evaluate_contrast:
     """Count how often {wildcards.system}, seed {wildcards.seed}, prefers the right candidate of {wildcards.suite}."""
     input:
@@ -55,6 +83,29 @@ rule evaluate_contrast:
         "docmt evaluate contrast --suite {input.suite} --log-probabilities {input.probabilities}"
         " --run dataset={wildcards.dataset} system={wildcards.system} seed={wildcards.seed} test={wildcards.suite}"
         " fingerprint={params.fingerprint} --out {output} 2> {log}"
+
+
+rule compare_contrast:
+    """Test {wildcards.system} against {wildcards.baseline} on {wildcards.suite} of {wildcards.dataset}."""
+    input:
+        suite=plan.suite_differences.input("suite"),
+        system=plan.suite_differences.input("system"),
+        baseline=plan.suite_differences.input("baseline"),
+    output:
+        "results/{dataset}/runs/{system}/against/{baseline}/suite_{suite}.json",
+    log:
+        "logs/compare_contrast/{dataset}_{system}_{baseline}_{suite}.log",
+    benchmark:
+        "results/benchmarks/compare_contrast/{dataset}_{system}_{baseline}_{suite}.tsv"
+    localrule: True
+    conda:
+        "../../environment.yml"
+    params:
+        fingerprint=plan.suite_differences.fingerprint,
+    shell:
+        "docmt evaluate contrast-difference --suite {input.suite} --system {input.system} --baseline {input.baseline}"
+        " --names {wildcards.system} {wildcards.baseline} --dataset {wildcards.dataset} --test {wildcards.suite}"
+        " --fingerprint {params.fingerprint} --out {output} 2> {log}"
 
 
 rule gather_system:

@@ -12,6 +12,8 @@
 #         results/tables/{table}.txt, .md, .csv, .tex one table of `report.tables` alone
 #         results/claims/{claim}.txt, .md, .csv       one claim of `report.claims` alone
 #         results/claims.txt, .md, .csv               all claims
+#         results/tables/{cases}.txt, .md, .csv, .tex one case study of `report.cases` alone
+#         results/figures/{figure}.svg, .png, .csv    one picture of `report.figures` or `report.curves` alone
 #         results/report/tables/, figures/
 
 
@@ -36,7 +38,8 @@ use rule gather_system as gather with:
 rule study_table:
     """Make table {wildcards.table} of the study from the scores of its systems alone."""
     input:
-        plan.table.input(),
+        scores=plan.table.input("scores"),
+        differences=plan.table.input("differences"),
     output:
         multiext("results/tables/{table}", ".txt", ".md", ".csv", ".tex"),
     log:
@@ -49,11 +52,64 @@ rule study_table:
     params:
         settings=plan.table.param("settings"),
         facts=plan.table.param("facts"),
+        differences=option("--differences", "differences"),
         fingerprint=plan.table.fingerprint,
         prefix="results/tables/{table}",
     shell:
         "docmt report table --settings {params.settings:q} --facts {params.facts:q} --name {wildcards.table}"
-        " --scores {input} --out {params.prefix} > /dev/null 2> {log}"
+        " --scores {input.scores} {params.differences} --out {params.prefix} > /dev/null 2> {log}"
+
+
+rule study_cases:
+    """Choose the sentences of case study {wildcards.cases}."""
+    input:
+        references=plan.case_study.input("references"),
+        system=plan.case_study.input("system"),
+        baseline=plan.case_study.input("baseline"),
+    output:
+        multiext("results/tables/{cases}", ".txt", ".md", ".csv", ".tex"),
+    log:
+        "logs/study_cases/{cases}.log",
+    benchmark:
+        "results/benchmarks/study_cases/{cases}.tsv"
+    localrule: True
+    conda:
+        "../../environment.yml"
+    params:
+        settings=plan.case_study.param("settings"),
+        languages=plan.case_study.param("languages"),
+        text=plan.case_study.param("prefix"),
+        fingerprint=plan.case_study.fingerprint,
+        prefix="results/tables/{cases}",
+    shell:
+        "docmt report cases --settings {params.settings:q} --name {wildcards.cases} --prefix {params.text}"
+        " {params.languages} --system {input.system} --baseline {input.baseline} --out {params.prefix} 2> {log}"
+
+
+rule study_figure:
+    """Draw figure {wildcards.figure} of the study from the scores or histories of its systems alone."""
+    input:
+        scores=plan.figure.input("scores"),
+        histories=plan.figure.input("histories"),
+    output:
+        multiext("results/figures/{figure}", ".svg", ".png", ".csv"),
+    log:
+        "logs/study_figure/{figure}.log",
+    benchmark:
+        "results/benchmarks/study_figure/{figure}.tsv"
+    localrule: True
+    conda:
+        "../../environment.yml"
+    params:
+        settings=plan.figure.param("settings"),
+        facts=plan.figure.param("facts"),
+        manifest=plan.figure.param("manifest"),
+        scores=option("--scores", "scores"),
+        fingerprint=plan.figure.fingerprint,
+        prefix="results/figures/{figure}",
+    shell:
+        "docmt report figure --settings {params.settings:q} --facts {params.facts:q} --name {wildcards.figure}"
+        " {params.scores} --manifest {params.manifest:q} --out {params.prefix} 2> {log}"
 
 
 rule judge_claim:
@@ -113,6 +169,8 @@ rule render:
         counts=plan.report.input("counts"),
         roundtrips=plan.report.input("roundtrips"),
         trees=plan.report.input("trees"),
+        differences=plan.report.input("differences"),
+        cases=plan.report.input("cases"),
     output:
         summary="results/report/summary.txt",
         markdown="results/report/report.md",

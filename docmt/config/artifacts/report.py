@@ -1,7 +1,7 @@
 """Artifacts of the report stage, and the artifacts of a study as a whole."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 from docmt.config.artifacts.base import Artifact, as_argument, handed_on, made_by, rules_by_stage
@@ -10,7 +10,7 @@ from docmt.config.claim_checks import claim_runs
 from docmt.config.facts import system_facts
 from docmt.config.systems import Run, list_runs
 from docmt.evaluation.metrics import ACCURACY
-from docmt.report.settings import LaidOutTable
+from docmt.report.settings import LaidOutTable, ScoreFigure, shows
 
 
 class StudyArtifacts(RunArtifacts):
@@ -29,8 +29,51 @@ class StudyArtifacts(RunArtifacts):
         scores = [
             made for run in self.scored for name, made in self.run_scores(run).items() if _is_shown(row, run, name)
         ]
+        differences = self._differences(row.baseline or self.config.report.baseline, row)
         files = [f"results/tables/{table}.{suffix}" for suffix in ("txt", "md", "csv", "tex")]
-        return Artifact(files, [scores], {"scores": scores}, self._report_params())
+        inputs = {"scores": scores, "differences": differences}
+        return Artifact(files, [scores, *differences], inputs, self._report_params())
+
+    @made_by("study_cases", stage="report")
+    def case_study(self, cases: str) -> Artifact:
+        """One case study of `report.cases`, from the translations of its two systems."""
+        row = self.config.report.cases[cases]
+        dataset, test = row.test.split("/")
+        split = f"test_{test}"
+        system, baseline = (
+            self.hypotheses(dataset, name, str(self.runs_of(dataset, name)[0].seed), split)
+            for name in (row.system, row.baseline)
+        )
+        references = self.dataset_split(dataset, split)
+        return Artifact(
+            [f"results/tables/{cases}.{suffix}" for suffix in ("txt", "md", "csv", "tex")],
+            [row.model_dump(mode="json"), system, baseline, references],
+            {"references": references, "system": system, "baseline": baseline},
+            {
+                "settings": as_argument(self.config.report.model_dump(mode="json")),
+                "languages": self.language_options(dataset),
+                "prefix": self.prefix(dataset, split),
+            },
+        )
+
+    @made_by("study_figure", stage="report")
+    def figure(self, figure: str) -> Artifact:
+        """One picture of `report.figures` or `report.curves`, from the scores or histories of its systems alone."""
+        files = [f"results/figures/{figure}.{suffix}" for suffix in ("svg", "png", "csv")]
+        if (row := self.config.report.figures.get(figure)) is not None:
+            scores = [
+                made for run in self.scored for name, made in self.run_scores(run).items() if _is_shown(row, run, name)
+            ]
+            return Artifact(files, [scores], {"scores": scores, "histories": []}, self._figure_params())
+        curves = self.config.report.curves[figure]
+        runs = [
+            run
+            for run in self.trained
+            if run.system in curves.systems and (curves.datasets is None or run.dataset in curves.datasets)
+        ]
+        histories = [self.model(run.dataset, run.system, str(run.seed)).only("history.csv") for run in runs]
+        inputs = {"scores": [], "histories": histories}
+        return Artifact(files, [histories], inputs, self._figure_params(_seeds(runs)))
 
     @made_by("judge_claim", stage="report")
     def claim(self, claim: str) -> Artifact:
@@ -46,10 +89,16 @@ class StudyArtifacts(RunArtifacts):
     def report(self) -> Artifact:
         """Tables, pictures and the page."""
         scores, counts = self.all_scores(), self.counts()
+        differences = {made.file: made for made in self._differences(self.config.report.baseline)}
+        for table in self.config.report.tables.values():
+            differences |= {made.file: made for made in self._differences(table.baseline, table)}
+        cases = {name: self.case_study(name).only(".csv") for name in self.config.report.cases}
         data, trees = self._data_reports(), self._tree_reports()
         manifest = {
-            "runs": seeds_by_system(self.trained),
+            "runs": _seeds(self.trained),
             "counts": counts,
+            "differences": list(differences),
+            "cases": {name: made.file for name, made in cases.items()},
             "stages": rules_by_stage(StudyArtifacts),
             "benchmarks": "results/benchmarks",
         }
@@ -60,8 +109,10 @@ class StudyArtifacts(RunArtifacts):
             "counts": list(counts.values()),
             **{name: list(group.values()) for name, group in data.items()},
             "trees": [made for group in trees.values() for made in group.values()],
+            "differences": list(differences.values()),
+            "cases": list(cases.values()),
         }
-        parts = [scores, *(inputs[name] for name in (*data, "trees"))]
+        parts = [scores, *inputs["differences"], *inputs["cases"], *(inputs[name] for name in (*data, "trees"))]
         params = {
             **self._report_params(),
             "manifest": json.dumps(manifest, ensure_ascii=False),
@@ -84,9 +135,22 @@ class StudyArtifacts(RunArtifacts):
             inputs,
             {
                 "settings": as_argument(self.config.report.model_dump(mode="json")),
-                "manifest": as_argument({"runs": seeds_by_system(histories)}),
+                "manifest": as_argument({"runs": _seeds(histories)}),
             },
         )
+
+    def _differences(self, baseline: str | None, table: LaidOutTable | None = None) -> list[Artifact]:
+        """Paired tests of all systems against a baseline, or of those that a table shows."""
+        if baseline is None:
+            return []
+        pairs = dict.fromkeys((run.dataset, run.system) for run in self.scored)
+        return [
+            made
+            for dataset, system in pairs
+            if system != baseline and (dataset, baseline) in pairs
+            for name, made in self.system_differences(dataset, system, baseline).items()
+            if table is None or _is_shown(table, Run(dataset, system, 0), name)
+        ]
 
     def _data_reports(self) -> dict[str, dict[str, Artifact]]:
         """What the report says of data, by the names of its manifest."""
@@ -132,24 +196,28 @@ class StudyArtifacts(RunArtifacts):
     def _report_params(self) -> dict[str, str]:
         """The settings of the report, and what the config says of the systems for the tables that show it."""
         report = self.config.report
-        systems = dict.fromkeys(name for table in report.tables.values() for name in table.systems)
+        layouts = [*report.tables.values(), *report.figures.values()]
+        systems = dict.fromkeys(name for layout in layouts for name in layout.systems)
         facts = {name: system_facts(self.config, name) for name in systems}
         return {"settings": as_argument(report.model_dump(mode="json")), "facts": as_argument(facts)}
 
+    def _figure_params(self, runs: Mapping[str, Mapping[str, list[int]]] | None = None) -> dict[str, str]:
+        return {**self._report_params(), "manifest": as_argument({"runs": runs or {}})}
 
-def seeds_by_system(runs: Iterable[Run]) -> dict[str, dict[str, list[int]]]:
-    """The seeds of runs by dataset and system, as in the manifest of a report."""
+
+def _seeds(runs: Iterable[Run]) -> dict[str, dict[str, list[int]]]:
+    """The seeds of runs by dataset and system."""
     seeds: dict[str, dict[str, list[int]]] = {}
     for run in runs:
         seeds.setdefault(run.dataset, {}).setdefault(run.system, []).append(run.seed)
     return seeds
 
 
-def _is_shown(table: LaidOutTable, run: Run, name: str) -> bool:
+def _is_shown(table: LaidOutTable | ScoreFigure, run: Run, name: str) -> bool:
     is_suite = name.startswith("suite_")
     wanted = ACCURACY in table.metrics if is_suite else set(table.metrics) != {ACCURACY}
     test = name.removeprefix("suite_" if is_suite else "test_")
-    return run.system in table.systems and wanted and table.shows(run.dataset, test)
+    return run.system in table.systems and wanted and shows(table, run.dataset, test)
 
 
 STAGES = rules_by_stage(StudyArtifacts)

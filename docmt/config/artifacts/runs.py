@@ -157,6 +157,40 @@ class RunArtifacts(DiscourseArtifacts):
             {"suite": self.suite(dataset, suite), "probabilities": probabilities},
         )
 
+    @made_by("compare_translation", stage="evaluation")
+    def differences(self, dataset: str, system: str, baseline: str, split: str) -> Artifact:
+        """Paired tests of a system against a baseline on a test split, over all seeds."""
+        settings = self.config.evaluation.model_dump(mode="json")
+        pair = [
+            [self.hypotheses(dataset, name, str(run.seed), split) for run in self.runs_of(dataset, name)]
+            for name in (system, baseline)
+        ]
+        references = self.dataset_split(dataset, split)
+        return Artifact(
+            [f"results/{dataset}/runs/{system}/against/{baseline}/{split}.json"],
+            [settings, *pair, references],
+            {"references": references, "system": pair[0], "baseline": pair[1]},
+            {
+                "settings": as_argument(settings),
+                "languages": self.language_options(dataset),
+                "prefix": self.prefix(dataset, split),
+                "test": split.removeprefix("test_"),
+            },
+        )
+
+    @made_by("compare_contrast", stage="evaluation")
+    def suite_differences(self, dataset: str, system: str, baseline: str, suite: str) -> Artifact:
+        """Paired tests of a system against a baseline on a contrastive test set, over all seeds."""
+        pair = [
+            [self.probabilities(dataset, name, str(run.seed), suite) for run in self.runs_of(dataset, name)]
+            for name in (system, baseline)
+        ]
+        return Artifact(
+            [f"results/{dataset}/runs/{system}/against/{baseline}/suite_{suite}.json"],
+            [*pair],
+            {"suite": self.suite(dataset, suite), "system": pair[0], "baseline": pair[1]},
+        )
+
     @made_by("gather_dataset", stage="evaluation")
     def dataset_scores(self, dataset: str) -> Artifact:
         """All scores on a dataset in one table."""
@@ -180,6 +214,18 @@ class RunArtifacts(DiscourseArtifacts):
         return {split: self.scores(*place, split) for split in splits} | {
             f"suite_{suite}": self.suite_scores(*place, suite) for suite in row.suite_names()
         }
+
+    def system_differences(self, dataset: str, system: str, baseline: str) -> dict[str, Artifact]:
+        """All paired tests of a system against a baseline on a dataset, by test split or `suite_{suite}`."""
+        row = self.config.datasets[dataset]
+        splits = [split for split in row.parts() if split.startswith("test_")]
+        return {split: self.differences(dataset, system, baseline, split) for split in splits} | {
+            f"suite_{suite}": self.suite_differences(dataset, system, baseline, suite) for suite in row.suite_names()
+        }
+
+    def runs_of(self, dataset: str, system: str) -> list[Run]:
+        """The runs of a system on a dataset, one per seed."""
+        return [run for run in list_runs(self.config) if (run.dataset, run.system) == (dataset, system)]
 
     @property
     def trained(self) -> list[Run]:

@@ -20,11 +20,11 @@ class Move(NamedTuple):
     role: str = ""
 
 
-class Plan(NamedTuple):
+class SegmentPlan(NamedTuple):
     """The kind of a plan, and whether its target is a digression rather than a section.
 
     shallow: the distractor is the section before that of the target; inner: the section around the target; deep: a
-    digression within the one that the return ends, and that digression holds one or two of its own.
+    digression within the one that the return ends, and that digression holds one or two others.
     """
 
     kind: str
@@ -32,19 +32,19 @@ class Plan(NamedTuple):
 
 
 PLANS = (
-    Plan("shallow", False),
-    Plan("deep", False),
-    Plan("inner", True),
-    Plan("deep", True),
-    Plan("inner", True),
-    Plan("deep", True),
+    SegmentPlan("shallow", False),
+    SegmentPlan("deep", False),
+    SegmentPlan("inner", True),
+    SegmentPlan("deep", True),
+    SegmentPlan("inner", True),
+    SegmentPlan("deep", True),
 )
 """Every plan as often as it has to be for the balance."""
 
 ASIDE = (Move("digress"), Move("close"))
 
 
-def draw_plan(rng: Random, plan: Plan) -> list[Move]:
+def draw_plan(rng: Random, plan: SegmentPlan) -> list[Move]:
     """The moves of a plan, with a random number of further digressions, which are closed at once."""
     if plan.kind == "deep":
         return [

@@ -7,7 +7,7 @@ from docmt.corpora.controlled.german import Phrase, Predicate
 
 @dataclass(frozen=True)
 class Marker:
-    """A digression begins with one phrase; the sentence with which the segment around it goes on has the other.
+    """A digression begins with one phrase; the sentence that returns from it has the other.
 
     Attributes:
         opens, closes: the phrases, at the beginning of their sentences.
@@ -19,11 +19,12 @@ class Marker:
     relation: str
 
 
+# No two markers begin with the same word: a linear parser sees the first words of neighboring segments as a pair.
 MARKERS = (
     Marker(Phrase("by the way", "übrigens"), Phrase("anyway", "jedenfalls"), "Background"),
-    Marker(Phrase("for example", "zum Beispiel"), Phrase("in general", "im Allgemeinen"), "Explanation"),
-    Marker(Phrase("in theory", "theoretisch"), Phrase("in practice", "praktisch"), "Contrast"),
-    Marker(Phrase("at first sight", "auf den ersten Blick"), Phrase("in fact", "tatsächlich"), "Comparison"),
+    Marker(Phrase("for example", "zum Beispiel"), Phrase("generally", "im Allgemeinen"), "Explanation"),
+    Marker(Phrase("theoretically", "theoretisch"), Phrase("practically", "praktisch"), "Contrast"),
+    Marker(Phrase("at first sight", "auf den ersten Blick"), Phrase("actually", "tatsächlich"), "Comparison"),
 )
 
 FIRST_SECTION = Phrase("first", "zuerst")

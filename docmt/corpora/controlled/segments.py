@@ -232,13 +232,15 @@ class SegmentBuilder:
     def _section(self) -> None:
         marker = self.rng.choice(segment_words.SECTIONS) if self.placed else segment_words.FIRST_SECTION
         self.stack, first = [], self.segments[0].opener if self.segments else -1
-        self._open(marker, None, kind="section", relation="Joint", parent=first, nuclearity="NN")
+        self._open(marker, None, kind="section", relation="Joint", nuclearity="NN", parent=first)
 
     def _digress(self) -> None:
         marker = self.rng.choice([each for each in segment_words.MARKERS if all(s.marker != each for s in self.stack)])
         self._open(marker.opens, marker, kind="digression", relation=marker.relation, parent=self.stack[-1].opener)
 
-    def _open(self, phrase: Phrase, marker: Marker | None, *, parent: int, **placing: str) -> None:
+    def _open(
+        self, phrase: Phrase, marker: Marker | None, *, kind: str, relation: str, parent: int, nuclearity: str = "NS"
+    ) -> None:
         """Open a segment with a topic that no open or recent one has."""
         recent = {segment.noun for segment in self.segments[-len(NOUNS) // 2 :]} | {each.noun for each in self.stack}
         free = [noun for noun in NOUNS if self._drawn(noun) not in recent]
@@ -247,7 +249,7 @@ class SegmentBuilder:
         sentence = opener(self.rng, noun, marker=phrase, person=person, predicate=predicate)
         self.stack.append(Segment(len(self), noun, marker))
         self.segments.append(self.stack[-1])
-        self._put(sentence, parent=parent, **placing)
+        self._put(sentence, kind, relation, parent=parent, nuclearity=nuclearity)
         if len(sentence.edus) == 1:
             self._can_repeat(Elided(predicate, person, noun.gender))
 
@@ -336,16 +338,21 @@ class SegmentBuilder:
             word = self.rng.choice([word for word in lexicon.SYNONYMS if word not in self.renderings])
             _, rendering = self._drawn((word, self.rng.randrange(2)))
             self.choices[len(self)] = (word, rendering)
-            decided = {"variant": str(rendering)}
+            before = None
         else:
             word = self.rng.choice(list(self.renderings))
             before = self.renderings[word]
             rendering = before.value
-            decided = {"variant": str(rendering), "phenomenon": "cohesion", "antecedent": before.index}
-        kind = "consistent" if "phenomenon" in decided else "first rendering"
-        self._put(self._fresh(sentences.consistent, word), kind, "Elaboration", **decided)
+        self._put(
+            self._fresh(sentences.consistent, word),
+            "consistent" if before else "first rendering",
+            "Elaboration",
+            variant=str(rendering),
+            phenomenon="cohesion" if before else None,
+            antecedent=before.index if before else None,
+        )
         self.renderings[word] = Mention(len(self) - 1, rendering)
 
-    def _is_new(self, known: Mapping[str, Any]) -> bool:
+    def _is_new(self, decided: Mapping[str, Any]) -> bool:
         """Whether the next word is a new one."""
-        return not known or (len(known) < MAX_WORDS and self.rng.random() < 0.3)
+        return not decided or (len(decided) < MAX_WORDS and self.rng.random() < 0.3)

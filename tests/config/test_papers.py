@@ -1,0 +1,122 @@
+"""Every table and figure of the papers is a target of a shipped config, or docs/papers.md says why not."""
+
+import re
+from functools import cache
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from docmt.config.loading import load_config, read_config_file
+from docmt.config.plan import Plan
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/papers.md").read_text(encoding="utf-8")
+SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE, flags=re.M | re.S))
+ITEMS = {"G-Transformer": (7, 8), "RST-Transformer": (5, 5), "Cross-task pre-training": (10, 3)}
+"""How many tables and figures each paper has."""
+CONFIGS = sorted(path.stem for path in (ROOT / "config/examples").glob("paper_*.yaml"))
+
+
+def rows(paper):
+    """Item, configs, targets and remark of each row of a paper's table."""
+    lines = [line for line in SECTIONS[paper].splitlines() if line.startswith("|")][2:]
+    for line in lines:
+        item, configs, targets, remark = (cell.strip() for cell in line[1:-1].split("|"))
+        yield item, re.findall(r"`(\w+)`", configs), re.findall(r"`(\w+)`", targets) or [targets], remark
+
+
+ROWS = [(paper, *row) for paper in ITEMS for row in rows(paper)]
+
+
+@cache
+def plan(config):
+    """The plan of a paper's config. Not for use inside an assertion: what it says of itself has no end."""
+    return Plan(load_config(read_config_file(ROOT / f"config/examples/{config}.yaml")))
+
+
+def layouts(config, target):
+    """The table, the case study and the picture of that name, at least one: the artifact, its file and its systems."""
+    report, artifacts = plan(config).config.report, plan(config).artifacts
+    if target in report.tables:
+        yield artifacts.table(target), f"results/tables/{target}.txt", set(report.tables[target].systems)
+    if target in report.cases:
+        row = report.cases[target]
+        yield artifacts.case_study(target), f"results/tables/{target}.txt", {row.system, row.baseline}
+    if target in report.drawn:
+        picture = {**report.figures, **report.curves}[target]
+        yield artifacts.figure(target), f"results/figures/{target}.svg", set(picture.systems)
+
+
+def tables(config):
+    return plan(config).config.report.tables
+
+
+@pytest.mark.parametrize("paper", ITEMS)
+def test_every_table_and_figure_is_listed_once(paper):
+    n_tables, n_figures = ITEMS[paper]
+    expected = [f"Table {n}" for n in range(1, n_tables + 1)] + [f"Figure {n}" for n in range(1, n_figures + 1)]
+    listed = [item for item, *_ in rows(paper) if not item.startswith("Section")]
+    assert listed == expected
+
+
+@pytest.mark.parametrize(("paper", "item", "configs", "targets", "remark"), ROWS)
+def test_an_item_has_targets_or_a_reason(paper, item, configs, targets, remark):
+    if targets == ["–"]:
+        assert not configs
+        assert remark
+    for config in configs:
+        for target in targets:
+            if target == "report":
+                assert remark, "which part of the report"
+                continue
+            found = list(layouts(config, target))
+            assert found, target
+            for made, file, systems in found:
+                files, needed = made.files, [name for name in made.input_files() if "/runs/" in name]
+                assert file in files
+                assert {Path(name).parts[3] for name in needed} == systems
+            assert item.lower().replace(" ", "_").replace(".", "_") in target
+
+
+def test_every_table_of_the_configs_is_listed():
+    listed = {(config, target) for _, _, configs, targets, _ in ROWS for config in configs for target in targets}
+    assert {(config, table) for config in CONFIGS for table in tables(config)} <= listed
+    reports = {config: plan(config).config.report for config in CONFIGS}
+    assert {(config, name) for config, report in reports.items() for name in (*report.drawn, *report.cases)} <= listed
+    assert {config for config, _ in listed} == set(CONFIGS)
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_every_system_of_a_paper_is_in_a_table_or_leads_to_one(config):
+    systems = plan(config).config.systems
+    shown = set(chain.from_iterable(table.systems for table in tables(config).values()))
+    needed = set(shown)
+    for name in shown:
+        origin = systems[name].model_of or systems[name].init
+        while origin:
+            needed.add(origin)
+            origin = systems[origin].model_of or systems[origin].init
+    assert needed == set(systems)
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_systems_that_train_differ(config):
+    """Equal models are trained once and named a second time with `model_of`."""
+    artifacts = plan(config).artifacts
+    fingerprints = {
+        run: artifacts.model(run.dataset, run.system, str(run.seed)).fingerprint for run in artifacts.trained
+    }
+    assert len(set(fingerprints.values())) == len(fingerprints)
+
+
+def test_an_update_has_the_tokens_of_the_papers_four_gpus():
+    for config, tokens in (
+        ("paper_gtransformer", {16_384}),
+        ("paper_gtransformer_enru", {16_384}),
+        ("paper_gtransformer_figures", {16_384}),
+        ("paper_rst_transformer", {16_384, 32_768}),
+        ("paper_rst_transformer_enru", {32_768}),
+    ):
+        recipes = plan(config).config.training.values()
+        assert {recipe.max_batch_tokens * recipe.accumulation_steps for recipe in recipes} == tokens

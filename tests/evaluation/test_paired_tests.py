@@ -1,0 +1,186 @@
+"""Paired tests against a baseline: how often they find what is not there, and agreement with other programs."""
+
+import json
+import logging
+import random
+from math import comb
+
+import numpy as np
+import pytest
+from sacrebleu.significance import PairedTest
+
+from docmt.cli.main import main
+from docmt.corpora.contrastive import ContrastiveItem
+from docmt.evaluation.bleu import build_metric
+from docmt.evaluation.hypotheses import Hypothesis
+from docmt.evaluation.paired import binomial_p, compare_accuracies, compare_translations
+from docmt.evaluation.settings import EvaluationSettings
+
+SETTINGS = EvaluationSettings(metrics=["s-BLEU"])
+WORDS = [f"w{i}" for i in range(50)]
+N_TRIALS = 200
+
+
+def make_run(sentences, *, aligned=True, length=1):
+    starts = range(0, len(sentences), length)
+    return [
+        Hypothesis(
+            instance=i,
+            document=f"d{start // 4}",
+            first_sentence=start,
+            n_sentences=length,
+            aligned=aligned,
+            sentences=sentences[start : start + length],
+        )
+        for i, start in enumerate(starts)
+    ]
+
+
+def noisy(sentences, rng, share):
+    return [" ".join(rng.choice(WORDS) if rng.random() < share else w for w in line.split()) for line in sentences]
+
+
+def make_reference(rng, n=60):
+    return [" ".join(rng.choice(WORDS) for _ in range(rng.randint(4, 12))) for _ in range(n)]
+
+
+def compare(ours, theirs, reference, settings=SETTINGS):
+    return compare_translations(ours, theirs, reference, settings=settings, tgt_lang="de")
+
+
+def test_of_equal_systems_one_in_twenty_differs_by_either_test():
+    rng = random.Random(1)
+    found = []
+    for _ in range(N_TRIALS):
+        reference = make_reference(rng)
+        (row,) = compare(*([make_run(noisy(reference, rng, 0.3))] for _ in range(2)), reference)
+        found.append((row.p, row.sign_p))
+    bootstrap, sign = (np.array(found) < 0.05).mean(0)
+    assert 0.03 <= bootstrap <= 0.07
+    assert 0.03 <= sign <= 0.07
+
+
+def test_p_values_are_those_of_sacrebleus_two_sided_test():
+    """Its randomization; its bootstrap tests one side, and finds two to three times as many equal systems to differ."""
+    logging.getLogger("sacrebleu").setLevel(logging.WARNING)
+    rng = random.Random(2)
+    for better in (0.3, 0.28, 0.25, 0.2):
+        reference = make_reference(rng, 100)
+        ours, theirs = noisy(reference, rng, better), noisy(reference, rng, 0.3)
+        metrics = {"BLEU": build_metric("s-BLEU", SETTINGS, "de")}
+        paired = PairedTest([("b", theirs), ("a", ours)], metrics, [reference], test_type="ar", n_samples=1000)
+        theirs_row = paired()[1]["BLEU"]
+        (row,) = compare([make_run(ours)], [make_run(theirs)], reference)
+        assert row.p == pytest.approx(theirs_row[1].p_value, abs=0.08)
+        assert row.difference == pytest.approx(theirs_row[1].score - theirs_row[0].score)
+
+
+def test_equal_translations_do_not_differ_and_much_better_ones_do():
+    rng = random.Random(3)
+    reference = make_reference(rng)
+    run, bad = make_run(noisy(reference, rng, 0.2)), make_run(noisy(reference, rng, 0.6))
+    (same,) = compare([run], [run], reference)
+    assert (same.difference, same.p, same.sign_p) == (0, 1, 1)
+    (other,) = compare([run], [bad], reference)
+    assert other.difference > 10
+    assert other.p < 0.01
+    assert other.sign_p < 0.01
+    (mirrored,) = compare([bad], [run], reference)
+    assert (mirrored.difference, mirrored.p) == (pytest.approx(-other.difference), other.p)
+
+
+def test_seeds_are_averaged_over_the_same_sentences():
+    rng = random.Random(4)
+    reference = make_reference(rng)
+    seeds = [make_run(noisy(reference, rng, 0.3)) for _ in range(3)]
+    (row,) = compare(seeds, [seeds[0]], reference)
+    scores = [compare([seed], [seeds[0]], reference)[0].difference for seed in seeds]
+    assert row.difference == pytest.approx(np.mean(scores))
+    assert row.n == len(reference)
+
+
+def test_the_sign_test_counts_segments_that_raise_or_lower_the_baselines_score():
+    reference = ["a b c d e f", "g h i j k l", "m n o p q r", "s t u v w x"]
+    theirs = ["a b c d e x", "g h i j k l", "m n o p q r", "s t u v w x"]
+    ours = ["a b c d e f", "g h i j x l", "m n x p q r", "s t u v w x"]
+    (row,) = compare([make_run(ours)], [make_run(theirs)], reference)
+    assert row.sign_p == binomial_p(1, 2) == 1
+
+
+def test_only_metrics_over_shared_segments_are_compared():
+    rng = random.Random(5)
+    reference = make_reference(rng, 8)
+    settings = EvaluationSettings()
+    whole, single = make_run(reference, aligned=False, length=4), make_run(reference)
+    names = [row.metric for row in compare([whole], [single], reference, settings)]
+    assert names == ["d-BLEU (documents)"]
+    both = [row.metric for row in compare([single], [single], reference, settings)]
+    assert both == ["s-BLEU", "d-BLEU (instances)", "d-BLEU (documents)", "chrF"]
+
+
+def make_items(n, phenomena=("p",)):
+    return [
+        ContrastiveItem(
+            id=str(i), phenomenon=phenomena[i % len(phenomena)], src=["s"], candidates=[["x"], ["y"]], correct=0
+        )
+        for i in range(n)
+    ]
+
+
+def log_probabilities(right):
+    return {str(i): [0.0, -1.0] if correct else [-1.0, 0.0] for i, correct in enumerate(right)}
+
+
+def test_mcnemar_counts_items_that_only_one_gets_right():
+    ours, theirs = [1] * 8 + [0] * 2 + [1, 0], [0] * 8 + [1] * 2 + [1, 0]
+    (row,) = compare_accuracies(make_items(12), [log_probabilities(ours)], [log_probabilities(theirs)])
+    assert row.p == pytest.approx(2 * sum(comb(10, k) for k in range(3)) / 2**10)
+    assert row.difference == pytest.approx(50)
+    assert binomial_p(0, 0) == 1
+    assert binomial_p(5, 5) == 1
+
+
+@pytest.mark.parametrize(("n_seeds", "n_trials"), [(1, 1000), (2, N_TRIALS)])
+def test_of_equally_accurate_systems_about_one_in_twenty_differs(n_seeds, n_trials):
+    """McNemar's exact test finds 4.1 % of such pairs: p can take few values."""
+    rng = random.Random(6)
+    items = make_items(300)
+    found = []
+    for _ in range(n_trials):
+        pair = [[log_probabilities(rng.random() < 0.6 for _ in items) for _ in range(n_seeds)] for _ in range(2)]
+        found.append(compare_accuracies(items, *pair)[0].p)
+    assert 0.03 <= (np.array(found) < 0.05).mean() <= 0.07
+
+
+def test_accuracies_of_a_suite_and_of_each_phenomenon():
+    items = make_items(10, ("p", "q"))
+    good, bad = log_probabilities([1] * 10), log_probabilities([0] * 10)
+    rows = compare_accuracies(items, [good, good], [bad])
+    assert [(row.phenomenon, row.n, row.difference) for row in rows] == [(None, 10, 100), ("p", 5, 100), ("q", 5, 100)]
+    assert rows[0].p < 0.01 < rows[1].p
+    assert [row.phenomenon for row in compare_accuracies(make_items(4), [good], [bad])] == ["p"]
+
+
+def test_the_commands_write_what_the_report_reads(tmp_path):
+    reference = make_reference(random.Random(7), 8)
+    for lang in ("en", "de"):
+        (tmp_path / f"t.{lang}").write_text("".join(f"{line}\n" for line in reference))
+    (tmp_path / "t.documents.tsv").write_text("document\tn_sentences\nd0\t4\nd1\t4\n")
+    hypotheses = tmp_path / "h.jsonl"
+    hypotheses.write_text("".join(f"{one.model_dump_json()}\n" for one in make_run(reference)))
+    pair = ["--names", "a", "b", "--dataset", "d", "--test", "t", "--fingerprint", "f00"]
+    files = ["--system", str(hypotheses), str(hypotheses), "--baseline", str(hypotheses)]
+    text = ["--prefix", str(tmp_path / "t"), "--src-lang", "en", "--tgt-lang", "de"]
+    assert main(["evaluate", "difference", *text, *files, *pair, "--out", str(tmp_path / "o.json")]) == 0
+    content = json.loads((tmp_path / "o.json").read_text())
+    assert content["provenance"]["fingerprint"] == "f00"
+    first = content["differences"][0]
+    assert {key: first[key] for key in ("dataset", "test", "system", "baseline", "metric", "p")} == {
+        "dataset": "d", "test": "t", "system": "a", "baseline": "b", "metric": "s-BLEU", "p": 1.0,
+    }  # fmt: skip
+    (tmp_path / "s.jsonl").write_text("".join(f"{json.dumps(vars(item))}\n" for item in make_items(3)))
+    scores = tmp_path / "s.json"
+    scores.write_text(json.dumps({"items": [{"id": str(i), "scores": [0, -1]} for i in range(3)]}))
+    files = ["--suite", str(tmp_path / "s.jsonl"), "--system", str(scores), "--baseline", str(scores)]
+    assert main(["evaluate", "contrast-difference", *files, *pair, "--out", str(tmp_path / "p.json")]) == 0
+    assert json.loads((tmp_path / "p.json").read_text())["differences"][0]["method"] == "McNemar, exact"

@@ -1,0 +1,97 @@
+"""Paired tests against a baseline as marks in tables."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from docmt.cli.main import main
+from docmt.errors import UserError
+from docmt.report.differences import Difference, Differences, read_differences
+from docmt.report.gathering import COLUMNS, TYPES
+from docmt.report.layouts import laid_out_table
+from docmt.report.manifest import Manifest
+from docmt.report.page import build_report
+from docmt.report.results import contrastive_table, main_table
+from docmt.report.settings import LaidOutTable, ReportSettings
+from docmt.report.summary import summarize
+
+
+def score(system, value, *, test="t", metric="s-BLEU", seed=1, phenomenon=None):
+    row = {"dataset": "d", "system": system, "seed": seed, "test": test, "metric": metric, "value": value, "n": 9}
+    return row | {"phenomenon": phenomenon, "signature": "x"}
+
+
+def long_table(rows):
+    return pd.DataFrame(rows).reindex(columns=COLUMNS).astype(TYPES)
+
+
+def difference(system, p, *, baseline="base", test="t", metric="s-BLEU", phenomenon=None, method="bootstrap"):
+    keys = {"dataset": "d", "test": test, "system": system, "baseline": baseline, "metric": metric}
+    return Difference(**keys, phenomenon=phenomenon, difference=1.0, p=p, sign_p=0.5, n=9, method=method)
+
+
+FOUND = Differences(
+    [
+        difference("a", 0.02),
+        difference("b", 0.009),
+        difference("c", 0.05),
+        difference("a", 0.001, baseline="b"),
+        difference("a", 0.03, test="s", metric="contrastive accuracy", phenomenon="deixis", method="McNemar"),
+        difference("a", 0.001, test="s", metric="contrastive accuracy", method="McNemar"),
+    ]
+)
+SCORES = [score(system, 20) for system in ("base", "a", "b", "c", "d")]
+
+
+def test_the_main_table_marks_what_differs_from_the_baseline():
+    table = main_table(summarize(long_table(SCORES)), ReportSettings(baseline="base", labels={"base": "Base"}), FOUND)
+    assert [row[-1] for row in table.rows] == ["20.00", "20.00 *", "20.00 **", "20.00", "20.00"]
+    assert table.caption.endswith(" * and **: differs from Base with p < 0.05 and p < 0.01 (bootstrap).")
+    values = table.values.set_index("system")
+    assert values["s-BLEU p"].dropna().to_dict() == {"a": 0.02, "b": 0.009, "c": 0.05}
+    assert values.loc["a", "s-BLEU p (sign test)"] == 0.5
+
+
+def test_without_a_baseline_or_tests_nothing_is_marked():
+    for settings, found in ((ReportSettings(), FOUND), (ReportSettings(baseline="base"), Differences([]))):
+        table = main_table(summarize(long_table(SCORES)), settings, found)
+        assert {row[-1] for row in table.rows} == {"20.00"}
+        assert "differs from" not in table.caption
+        assert "s-BLEU p" not in table.values
+
+
+def test_accuracies_are_marked_by_phenomenon():
+    rows = [score("a", 60, test="s", metric="contrastive accuracy", phenomenon=name) for name in ("deixis", "x", None)]
+    table = contrastive_table(summarize(long_table(rows)), ReportSettings(baseline="base"), FOUND)
+    assert table.rows[0][3:] == ["60.0 *", "60.0", "60.0 **"]
+    assert "(McNemar)" in table.caption
+
+
+@pytest.mark.parametrize(("baseline", "cells"), [(None, ["20.00 *", "20.00 **"]), ("b", ["20.00 **", "20.00"])])
+def test_a_table_may_have_its_own_baseline(baseline, cells):
+    layout = LaidOutTable(title="x", systems=["a", "b"], baseline=baseline)
+    settings = ReportSettings(baseline="base", tables={"x": layout})
+    table = laid_out_table(long_table(SCORES), "x", settings, {}, FOUND)
+    assert [row[-1] for row in table.rows] == cells
+
+
+def test_files_of_another_form_are_refused(tmp_path):
+    path = tmp_path / "d.json"
+    for content in ([], {"scores": []}, {"differences": [{"dataset": "d"}]}, {"differences": [1]}):
+        path.write_text(json.dumps(content))
+        with pytest.raises(UserError, match="not an output of `docmt evaluate difference`"):
+            read_differences([path])
+
+
+def test_the_table_command_and_the_page_read_them(tmp_path, capsys):
+    (tmp_path / "d.json").write_text(json.dumps({"differences": [vars(difference("a", 0.001))]}))
+    (tmp_path / "s.json").write_text(json.dumps({"scores": SCORES, "provenance": {}}))
+    settings = {"baseline": "base", "tables": {"x": {"title": "x", "systems": ["a"]}}}
+    files = ["--scores", str(tmp_path / "s.json"), "--differences", str(tmp_path / "d.json")]
+    options = ["--settings", json.dumps(settings), "--name", "x", "--out", str(tmp_path / "x")]
+    assert main(["report", "table", *options, *files]) == 0
+    assert "20.00 **" in capsys.readouterr().out
+    manifest = Manifest(runs={}, differences=[tmp_path / "d.json"])
+    report = build_report(long_table(SCORES), ReportSettings.load(settings, where="report"), manifest=manifest)
+    assert report.printed().count("20.00 **") == 2
