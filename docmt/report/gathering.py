@@ -12,8 +12,8 @@ from docmt.report.score_files import COLUMNS, NEEDED, TYPES, check_fingerprints,
 
 
 def gather_scores(paths: Sequence[Path]) -> pd.DataFrame:
-    """The long table of score files, empty without any; raises UserError as `gather_rows` does."""
-    return pd.DataFrame(gather_rows(paths) if paths else []).reindex(columns=COLUMNS).astype(TYPES)
+    """The long table of score files; raises UserError as `gather_rows` does."""
+    return pd.DataFrame(gather_rows(paths)).reindex(columns=COLUMNS).astype(TYPES)
 
 
 def no_scores() -> pd.DataFrame:

@@ -106,6 +106,12 @@ def test_contradictions_in_a_claim_are_named(keys, message):
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize("keys", [{}, {"metric": "dev_loss", "test": None, "at": 50}])
+def test_settings_with_all_their_defaults_are_those_of_the_command(keys):
+    given = claim("a > b", **keys)
+    assert Claim.load(given.model_dump(mode="json"), where="claim") == given
+
+
 # Intervals and verdicts.
 
 

@@ -84,7 +84,7 @@ class Claim(Settings):
             raise ValueError(f"{self.metric!r} is measured in training; leave out test")
         if not self.is_of_history and self.test is None:
             raise ValueError(f"test is missing: name the test set or suite that {self.metric!r} is measured on")
-        if not self.is_of_history and "at" in self.model_fields_set:
+        if not self.is_of_history and self.at != "best":
             raise ValueError(f"at is for columns of the training history, not for {self.metric!r}")
         items = [name for name in ("phenomenon", "distances", "kind") if getattr(self, name)]
         if items and self.metric != ACCURACY:
