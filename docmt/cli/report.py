@@ -156,14 +156,15 @@ def run_figure(options: argparse.Namespace) -> None:
 def run_claims(options: argparse.Namespace) -> None:
     """Write the table of claims in three forms and print it."""
     from docmt.report.claims.table import claims_table, wrap_text, write_claims
-    from docmt.report.gathering import gather_scores
+    from docmt.report.gathering import gather_scores, no_scores
     from docmt.report.sources import read_histories
 
     settings = ReportSettings.from_argument(options.settings, where="report")
     for name in options.name or []:
         look_up(settings.claims, name, where="report.claims", what="claim")
     histories = read_histories(Manifest.from_argument(options.manifest, where="manifest"))
-    table = claims_table(gather_scores(options.scores), histories, settings, names=options.name)
+    scores = gather_scores(options.scores) if options.scores else no_scores()
+    table = claims_table(scores, histories, settings, names=options.name)
     if table is None:
         raise UserError("report.claims: the study has no claims; docs/claims.md explains how to add some")
     write_claims(options.out, table)

@@ -84,6 +84,16 @@ class SharedLayout(Layout):
         """As `Layout.positions`, of the rows that are computed."""
         return self.keep(super().positions(side, device, within=within), side)
 
+    def sentences(self, device: torch.device) -> Tensor:
+        """As `Layout.sentences`, of the rows that are computed."""
+        sentences_S = np.repeat(np.arange(len(self.src_lengths_G)), self.src_lengths_G)[self._rows["src"].kept]
+        return torch.from_numpy(self._rows["vectors"].places[sentences_S]).to(device)
+
+    @property
+    def n_sentences(self) -> int:
+        """Source sentences that are computed."""
+        return len(self._rows["vectors"].kept)
+
     def grouping(self, slot: Slot, pattern: str) -> Grouping:
         """As `Layout.grouping`, of the rows that are computed.
 

@@ -64,6 +64,7 @@ def test_failures_of_finished_stages_and_other_runs_do_not_matter(folder):
     folder.write("logs/render/render.log", "ValueError: bad\n")
     assert [failure.rule for failure in folder.read().failures] == ["render"]
     folder.write("results/report/report.html")
+    folder.write("results/report/reader.html")
     assert folder.read().failures == []
     folder.write("logs/mine/x.log", "ValueError: bad\n")
     assert [failure.stage for failure in folder.read().failures] == ["other"]
