@@ -44,7 +44,7 @@ def add_commands(parser: CommandParser) -> None:
     summary = "systems; the first is the baseline"
     compare.add_argument("--hypotheses", nargs="+", required=True, metavar="[NAME=]FILE", help=summary)
     compare.add_argument("--test", choices=("bootstrap", "randomization"), default="bootstrap", help="kind of test")
-    compare.add_argument("--samples", type=int, default=1000, help="number of number of resamples or trials")
+    compare.add_argument("--samples", type=int, default=1000, help="number of resamples or trials")
     compare.add_argument("--out", type=Path, help="also write the table to this CSV file")
 
     difference = parser.add_command("difference", run_difference, "test a system against a baseline, over all seeds")

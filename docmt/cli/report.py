@@ -51,6 +51,7 @@ def add_commands(parser: CommandParser) -> None:
     claims.add_argument("--scores", nargs="*", type=Path, default=[], help="JSON files of `docmt evaluate`")
     _add_manifest(claims)
     claims.add_paths(out="path without suffix; .csv, .md and .txt are written")
+    _add_fingerprints(claims)
 
     render = parser.add_command("render", run_render, "make tables, pictures and the page")
     _add_settings(render)
@@ -72,7 +73,7 @@ def _add_score_files(command: CommandParser, *, required: bool = True) -> None:
 
 def _add_fingerprints(command: CommandParser) -> None:
     summary = "fingerprints of the study's scores: any other is refused"
-    command.add_argument("--fingerprints", nargs="+", default=[], metavar="HEX", help=summary)
+    command.add_argument("--fingerprints", nargs="*", default=[], metavar="HEX", help=summary)
 
 
 def _add_manifest(command: CommandParser) -> None:
@@ -156,7 +157,7 @@ def run_figure(options: argparse.Namespace) -> None:
 def run_claims(options: argparse.Namespace) -> None:
     """Write the table of claims in three forms and print it."""
     from docmt.report.claims.table import claims_table, wrap_text, write_claims
-    from docmt.report.gathering import gather_scores, no_scores
+    from docmt.report.gathering import gather_scores, no_scores, refuse_other_studies
     from docmt.report.sources import read_histories
 
     settings = ReportSettings.from_argument(options.settings, where="report")
@@ -164,6 +165,7 @@ def run_claims(options: argparse.Namespace) -> None:
         look_up(settings.claims, name, where="report.claims", what="claim")
     histories = read_histories(Manifest.from_argument(options.manifest, where="manifest"))
     scores = gather_scores(options.scores) if options.scores else no_scores()
+    refuse_other_studies(scores, options.fingerprints)
     table = claims_table(scores, histories, settings, names=options.name)
     if table is None:
         raise UserError("report.claims: the study has no claims; docs/claims.md explains how to add some")

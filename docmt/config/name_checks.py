@@ -56,9 +56,12 @@ def check_metrics(config: Config) -> None:
     """Raises UserError when the report shows a metric that does not exist, or a table one that the study lacks."""
     for metric in config.report.metrics:
         look_up(METRICS, metric, where="config.report.metrics", what="metric")
-    for name, table in config.report.tables.items():
-        where = f"config.report.tables.{name}.metrics"
-        for metric in table.metrics:
+    report = config.report
+    layouts = {f"tables.{name}": table for name, table in report.tables.items()}
+    layouts |= {f"figures.{name}": figure for name, figure in report.figures.items()}
+    for name, layout in layouts.items():
+        where = f"config.report.{name}.metrics"
+        for metric in layout.metrics:
             look_up(METRICS, metric, where=where, what="metric")
             if metric in selectable_metrics() and metric not in config.evaluation.metrics:
                 raise UserError(

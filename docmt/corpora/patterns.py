@@ -18,12 +18,14 @@ def matching_names(pattern: str, names: Iterable[str]) -> list[str]:
 def matching_files(path: Path) -> list[tuple[str, Path]]:
     """The files that a pattern stands for, sorted, with their names below its last folder without `*`.
 
-    A plain path stands for itself, whether there is such a file or not.
+    A plain path stands for itself, whether there is such a file or not. A pattern without a folder does not enter
+    folders: it would walk through all results.
     """
     if not is_pattern(path):
         return [(path.name, path)]
     n_plain = next(n for n, part in enumerate(path.parts) if is_pattern(part))
     folder = Path(*path.parts[:n_plain])
     pattern = "/".join(path.parts[n_plain:])
-    names = (file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
+    found = folder.rglob("*") if "/" in pattern or n_plain else folder.glob(pattern)
+    names = (file.relative_to(folder).as_posix() for file in found if file.is_file())
     return [(name, folder / name) for name in matching_names(pattern, names)]

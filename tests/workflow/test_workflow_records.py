@@ -29,7 +29,7 @@ def test_a_copy_without_the_records_of_snakemake_is_up_to_date(copied):
         (FASTER, of_run("document_transformer") | REPORT),
         ({"systems": {"concatenation": NEW_SYSTEM}}, of_run("concatenation") | REPORT),
         ({"systems": {"rst_mix": {"training": {"drop_rst": 0.3}}}}, of_rst() | REPORT),
-        ({"report": {"title": "Another"}}, {"render"}),
+        ({"report": {"title": "Another"}}, {"render", "render_reader"}),
     ],
     ids=["learning rate", "new system", "dropped trees", "title"],
 )

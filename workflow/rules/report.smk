@@ -61,7 +61,8 @@ rule study_table:
     shell:
         "DOCMT_FINGERPRINT={params.fingerprint}"
         " docmt report table --settings {params.settings:q} --facts {params.facts:q} --name {wildcards.table}"
-        " --scores {input.scores} {params.differences} --fingerprints {params.fingerprints} --out {params.prefix} > /dev/null 2> {log}"
+        " --scores {input.scores} {params.differences} --fingerprints {params.fingerprints}"
+        " --out {params.prefix} > /dev/null 2> {log}"
 
 
 rule study_cases:
@@ -136,11 +137,12 @@ rule judge_claim:
         settings=plan.claim.param("settings"),
         manifest=plan.claim.param("manifest"),
         fingerprint=plan.claim.fingerprint,
+        fingerprints=plan.claim.fingerprints("scores"),
         prefix="results/claims/{claim}",
     shell:
         "DOCMT_FINGERPRINT={params.fingerprint}"
         " docmt report claims --settings {params.settings:q} --name {wildcards.claim} --scores {input.scores}"
-        " --manifest {params.manifest:q} --out {params.prefix} > /dev/null 2> {log}"
+        " --manifest {params.manifest:q} --fingerprints {params.fingerprints} --out {params.prefix} > /dev/null 2> {log}"
 
 
 rule judge_claims:
@@ -161,10 +163,11 @@ rule judge_claims:
         settings=plan.claims.param("settings"),
         manifest=plan.claims.param("manifest"),
         fingerprint=plan.claims.fingerprint,
+        fingerprints=plan.claims.fingerprints("scores"),
     shell:
         "DOCMT_FINGERPRINT={params.fingerprint}"
         " docmt report claims --settings {params.settings:q} --scores {input.scores}"
-        " --manifest {params.manifest:q} --out results/claims > /dev/null 2> {log}"
+        " --manifest {params.manifest:q} --fingerprints {params.fingerprints} --out results/claims > /dev/null 2> {log}"
 
 
 rule render:
@@ -210,7 +213,8 @@ rule render:
     shell:
         "DOCMT_FINGERPRINT={params.fingerprint}"
         " docmt report render --settings {params.settings:q} --facts {params.facts:q} --scores {input.scores}"
-        " --manifest {params.manifest:q} --fingerprints {params.fingerprints} --out results/report > {output.summary} 2> {log}"
+        " --manifest {params.manifest:q} --fingerprints {params.fingerprints}"
+        " --out results/report > {output.summary} 2> {log}"
 
 
 rule render_reader:

@@ -57,7 +57,7 @@ class StudyArtifacts(RunArtifacts):
         references = self.dataset_split(dataset, split)
         return Artifact(
             [f"results/tables/{cases}.{suffix}" for suffix in ("txt", "md", "csv", "tex")],
-            [row.model_dump(mode="json"), system, baseline, references],
+            [row.model_dump(mode="json"), self.config.report.labels, system, baseline, references],
             {"references": references, "system": system, "baseline": baseline},
             {
                 "settings": as_argument(self.config.report.model_dump(mode="json")),
@@ -166,7 +166,7 @@ class StudyArtifacts(RunArtifacts):
         report = self.config.report
         settings = as_argument(report.model_dump(mode="json", include={"title", "labels", "reader"}))
         params = {"settings": settings, "manifest": json.dumps(manifest, ensure_ascii=False)}
-        return Artifact(["results/report/reader.html"], [parts], {"shown": parts}, params)
+        return Artifact(["results/report/reader.html"], [parts, *params.values()], {"shown": parts}, params)
 
     def _differences(self, baseline: str | None, table: LaidOutTable | None = None) -> list[Artifact]:
         """Paired tests of all systems against a baseline, or of those that a table shows."""

@@ -102,8 +102,9 @@ def _from_scores(claim: Claim, term: Term, scores: pd.DataFrame) -> dict[int, Me
     found: dict[int, list[Record]] = {}
     for row in records(rows):
         found.setdefault(int(row["seed"]), []).append(row)
-    # A suite with several phenomena has a row for the whole first, then one for each.
-    return {seed: _join(members if claim.distances else members[:1]) for seed, members in found.items()}
+    # A suite with several phenomena has a row for the whole first, then one for each; by distance or kind, only these.
+    is_split = bool(claim.distances) or claim.kind is not None
+    return {seed: _join(members if is_split else members[:1]) for seed, members in found.items()}
 
 
 def _join(rows: Sequence[Record]) -> Measured:
