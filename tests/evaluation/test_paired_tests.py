@@ -140,16 +140,32 @@ def test_mcnemar_counts_items_that_only_one_gets_right():
     assert binomial_p(5, 5) == 1
 
 
-@pytest.mark.parametrize(("n_seeds", "n_trials"), [(1, 1000), (2, N_TRIALS)])
-def test_of_equally_accurate_systems_about_one_in_twenty_differs(n_seeds, n_trials):
-    """McNemar's exact test finds 4.1 % of such pairs: p can take few values."""
+def rate_of_equal_systems(n_seeds, n_trials, n_items=300, accuracy=0.6):
+    """How often systems of the same accuracy are found to differ."""
     rng = random.Random(6)
-    items = make_items(300)
+    items = make_items(n_items)
     found = []
     for _ in range(n_trials):
-        pair = [[log_probabilities(rng.random() < 0.6 for _ in items) for _ in range(n_seeds)] for _ in range(2)]
+        pair = [[log_probabilities(rng.random() < accuracy for _ in items) for _ in range(n_seeds)] for _ in range(2)]
         found.append(compare_accuracies(items, *pair)[0].p)
-    assert 0.03 <= (np.array(found) < 0.05).mean() <= 0.07
+    return (np.array(found) < 0.05).mean()
+
+
+def test_the_exact_test_finds_as_many_equal_systems_to_differ_as_it_should():
+    """Fewer than one in twenty, because p can take few values: 4.1 % of pairs with 300 items."""
+    n_items, share = 300, 2 * 0.6 * 0.4  # of items that only one of them gets right
+    exact = sum(
+        comb(n_items, n) * share**n * (1 - share) ** (n_items - n) * comb(n, k) / 2**n
+        for n in range(n_items + 1)
+        for k in range(n + 1)
+        if binomial_p(k, n - k) < 0.05
+    )
+    assert 0.03 <= exact <= 0.07
+    assert rate_of_equal_systems(1, 400) == pytest.approx(exact, abs=3 * (exact * (1 - exact) / 400) ** 0.5)
+
+
+def test_with_several_seeds_about_one_in_twenty_equal_pairs_differs():
+    assert 0.03 <= rate_of_equal_systems(2, N_TRIALS) <= 0.07
 
 
 def test_accuracies_of_a_suite_and_of_each_phenomenon():
