@@ -259,11 +259,12 @@ def read_ahead(
     )
     try:
         yield from loader
-    except RuntimeError as error:
-        if "DataLoader worker" not in str(error):
+    except (RuntimeError, ConnectionError, EOFError) as error:  # the latter two if it ends while it hands a batch over
+        if isinstance(error, RuntimeError) and "DataLoader worker" not in str(error):
             raise
+        reason = str(error).partition("\n")[0]
         raise UserError(
-            f"training: a process that prepares batches is gone ({str(error).splitlines()[0]}): memory may be too "
+            f"training: a process that prepares batches is gone ({reason}): memory may be too "
             "small; the same command resumes from the last checkpoint"
         ) from None
 

@@ -35,7 +35,10 @@ ALLOWED = {
     "decode contrast": TORCH | TEXT,
     "evaluate scores": {"numpy", "sacrebleu", "lxml"},
     "evaluate contrast": set(),
+    "evaluate difference": {"numpy", "sacrebleu", "lxml"},
+    "evaluate contrast-difference": {"numpy", "sacrebleu", "lxml"},
     "report gather": set(),
+    "report cases": {"numpy", "sacrebleu", "lxml", "pandas", "matplotlib"},
     "report reader": {"numpy", "sacrebleu", "lxml"},
     "report render": {"numpy", "pandas", "matplotlib"},
 }

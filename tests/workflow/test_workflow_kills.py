@@ -33,6 +33,7 @@ def test_after_a_kill_unlocking_and_the_same_call_end_in_the_same_files(alone, f
     process = start_snakemake(tmp_path, "--cores", "1", TARGET, config=study.config())
     marks = tmp_path / ".snakemake/incomplete"
     wait_until(lambda: process.poll() is not None or (marks.is_dir() and any(marks.iterdir())))
+    wait_until(lambda: process.poll() is not None or set(working_in(tmp_path)) - {process.pid})  # the job itself
     if alone:
         process.kill()
     else:

@@ -7,6 +7,8 @@ import pytest
 
 TRAINED = ("sentence_transformer", "g_transformer_finetuned", "document_transformer", "rst_mix")
 SYSTEMS = (*TRAINED, "rst_mix_without_trees")
+COMPARED = ("g_transformer_finetuned", "sentence_transformer")
+CASES = "study_cases table_4"
 SPLITS = ("train", "dev", "test_controlled")
 SCORES = {"gather", "render"}
 REPORT = SCORES | {"render_reader"}
@@ -22,7 +24,16 @@ def of_run(system, *rules):
     }
     if system == "rst_mix_without_trees":
         del names["train"]
-    return {names[rule] for rule in rules or names}
+    return {names[rule] for rule in rules or names} | of_comparison(system, rules or tuple(names))
+
+
+def of_comparison(system, rules):
+    """What the fine-tuned system and its baseline have in common: paired tests and the case study."""
+    if system not in COMPARED:
+        return set()
+    pair = " ".join(COMPARED)
+    found = {f"compare_contrast {pair} pronoun"} if "contrast" in rules else set()
+    return found | ({f"compare_translation {pair} test_controlled", CASES} if "translate" in rules else set())
 
 
 def of_rst():
@@ -65,14 +76,16 @@ NEW_SYSTEM = {
 CHANGES = {
     "nothing": (None, set()),
     "report title": ({"report": {"title": "Another"}}, {"render", "render_reader"}),
-    "label of a system": ({"report": {"labels": {"document_transformer": "D"}}}, {"render", "render_reader"}),
+    "label of a system": ({"report": {"labels": {"document_transformer": "D"}}}, {"render", "render_reader", CASES}),
     "size of the reader": ({"report": {"reader": {"max_megabytes": 2}}}, {"render_reader"}),
     "mirror": ({"corpora": {"mirror": "elsewhere"}}, set()),
     "unused recipe": ({"training": {"unused": {"max_steps": 5}}}, set()),
     "unused cutting": ({"instances": {"unused": {"max_tokens": 64}}}, set()),
     "metrics": (
-        {"evaluation": {"metrics": ["s-BLEU"]}},
-        {job for system in SYSTEMS for job in of_run(system, "evaluate_translation")} | SCORES,
+        {"evaluation": {"metrics": ["s-BLEU", "d-BLEU (instances)"]}},
+        {job for system in SYSTEMS for job in of_run(system, "evaluate_translation")}
+        | {f"compare_translation {' '.join(COMPARED)} test_controlled"}
+        | SCORES,
     ),
     "beam size": (
         {"decoding": {"beam_size": 3}},
@@ -117,7 +130,7 @@ CHANGES = {
     "new suite": (
         {"datasets": {"controlled": {"suites": ["controlled/pronoun", "controlled/deixis"]}}},
         {f"{rule} {system} deixis" for rule in ("contrast", "evaluate_contrast") for system in SYSTEMS}
-        | {"annotate_suite parsed deixis"}
+        | {"annotate_suite parsed deixis", f"compare_contrast {' '.join(COMPARED)} deixis"}
         | REPORT,
     ),
     "BPE merges": ({"text": {"bpe_merges": 80}}, FROM_BPE),

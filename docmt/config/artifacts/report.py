@@ -60,7 +60,7 @@ class StudyArtifacts(RunArtifacts):
             [row.model_dump(mode="json"), self.config.report.labels, system, baseline, references],
             {"references": references, "system": system, "baseline": baseline},
             {
-                "settings": as_argument(self.config.report.model_dump(mode="json")),
+                "settings": as_argument(self.config.report.model_dump(mode="json", include={"cases", "labels"})),
                 "languages": self.language_options(dataset),
                 "prefix": self.prefix(dataset, split),
             },
@@ -192,7 +192,7 @@ class StudyArtifacts(RunArtifacts):
                     scores[run, part] = self.run_scores(run)[part]
         inputs = {"scores": list(scores.values()), "histories": list(histories.values())}
         params = {
-            "settings": as_argument(self.config.report.model_dump(mode="json")),
+            "settings": as_argument(self.config.report.model_dump(mode="json", include={"claims", "labels"})),
             "manifest": as_argument({"runs": seeds_by_system(histories)}),
         }
         files = [f"{prefix}.{suffix}" for suffix in ("txt", "md", "csv")]
