@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
-from sacrebleu.metrics.chrf import CHRF
 
 from docmt.corpora.documents import text_path
 from docmt.errors import UserError
@@ -45,6 +44,8 @@ def choose_cases(
     Raises:
         UserError: hypotheses are not aligned by sentence, or do not fit the text.
     """
+    from sacrebleu.metrics.chrf import CHRF  # here, because the report needs the tables alone
+
     index, reference = read_reference(prefix, src_lang=src_lang, tgt_lang=tgt_lang)
     source = read_lines(text_path(prefix, src_lang))
     ours, theirs = (_sentences(read_hypotheses(path, index), path) for path in (system, baseline))
