@@ -1,11 +1,9 @@
 """Building a document sentence by sentence, keeping track of what later sentences depend on."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from random import Random
-from typing import Generic, TypeVar
 
 from docmt.corpora.controlled import lexicon, sentences
+from docmt.corpora.controlled.drafts import Draft, Elided, Mention
 from docmt.corpora.controlled.german import GENDERS, Noun, Predicate
 from docmt.corpora.controlled.sentences import Sentence
 from docmt.corpora.controlled.settings import MAX_PRONOUN_DISTANCE, MoveWeights
@@ -18,56 +16,11 @@ EARLIER = 3.0  # … a pronoun refers to a noun of an earlier sentence than to t
 OPEN_IN_TREE = 20.0  # … a pronoun refers to what the discourse tree keeps open
 
 
-@dataclass(frozen=True)
-class Placed:
-    """A sentence in its document.
-
-    Attributes:
-        sentence: the sentence with all its renderings.
-        tgt: the German rendering that the context requires.
-        phenomenon: `pronoun`, `deixis`, `cohesion` or `ellipsis` if the context decides the rendering, else None.
-        kind: what the sentence does, for counting.
-        antecedent: index of the sentence that decides the rendering, None if there is none.
-        parent: index of the sentence to which it is attached in the discourse tree, -1 for the first.
-        relation, nuclearity: of that attachment; "NS": the parent is the nucleus, "SN": the parent is the satellite.
-    """
-
-    sentence: Sentence
-    tgt: str
-    phenomenon: str | None
-    kind: str
-    antecedent: int | None
-    parent: int
-    relation: str
-    nuclearity: str
-
-
-Decision = TypeVar("Decision")
-
-
-@dataclass(frozen=True)
-class Mention(Generic[Decision]):
-    """The sentence that last decided something, and the noun, sense, rendering or address that it chose."""
-
-    index: int
-    value: Decision
-
-
-@dataclass(frozen=True)
-class Elided:
-    """The verb phrase that an elliptical sentence can repeat; `gender` is that of its object, None without one."""
-
-    predicate: Predicate
-    person: str
-    gender: str | None
-
-
 @dataclass
-class DocumentBuilder:
-    """A document under construction.
+class DocumentBuilder(Draft):
+    """A document whose pronouns mean the noun that the predicate selects.
 
     Attributes:
-        rng: the only source of randomness.
         weights: relative frequency of each kind of sentence.
         reserved: noun classes and words that random sentences must not use (those of a suite's focus).
         has_deixis: whether random sentences may depend on the form of address.
@@ -75,32 +28,13 @@ class DocumentBuilder:
         paired_introductions: share of introductions with two nouns; the first has two unless this is 0.
     """
 
-    rng: Random
     weights: MoveWeights
     reserved: frozenset[str] = frozenset()
     has_deixis: bool = True
     has_ellipsis: bool = True
     paired_introductions: float = 0.6
-    placed: list[Placed] = field(default_factory=list)
     nouns: dict[str, Mention[Noun]] = field(default_factory=dict)
-    senses: dict[str, Mention[int]] = field(default_factory=dict)
-    renderings: dict[str, Mention[int]] = field(default_factory=dict)
-    address: Mention[str] | None = None
-    elided: Elided | None = None
     frontier: list[int] = field(default_factory=list)
-
-    def __len__(self) -> int:
-        return len(self.placed)
-
-    @property
-    def src(self) -> tuple[str, ...]:
-        """The source sentences."""
-        return tuple(placed.sentence.src for placed in self.placed)
-
-    @property
-    def tgt(self) -> tuple[str, ...]:
-        """The target sentences that the context requires."""
-        return tuple(placed.tgt for placed in self.placed)
 
     # Adding given sentences
 
@@ -120,7 +54,6 @@ class DocumentBuilder:
         It is attached to its antecedent if that is still open, else to the sentence before.
         """
         index = len(self.placed)
-        self.elided = None
         if not self.frontier:
             parent = -1
         elif antecedent is not None and antecedent in self.frontier and phenomenon != "deixis":
@@ -133,27 +66,16 @@ class DocumentBuilder:
                 relation, nuclearity = "Background", "SN"
                 self.frontier.pop()
         self.frontier.append(index)
-        self.placed.append(
-            Placed(
-                sentence=sentence,
-                tgt=sentence.variants[variant],
-                phenomenon=phenomenon,
-                kind=kind,
-                antecedent=antecedent,
-                parent=parent,
-                relation=relation,
-                nuclearity=nuclearity,
-            )
+        self._place(
+            sentence,
+            kind,
+            relation,
+            variant=variant,
+            phenomenon=phenomenon,
+            antecedent=antecedent,
+            parent=parent,
+            nuclearity=nuclearity,
         )
-
-    def _fresh(self, draw: Callable[..., Sentence], *arguments: object) -> Sentence:
-        """The first of at most ten draws that the document does not have yet, else the last."""
-        sentence = draw(self.rng, *arguments)
-        for _ in range(9):
-            if sentence.src not in self.src:
-                break
-            sentence = draw(self.rng, *arguments)
-        return sentence
 
     def add_filler(self) -> None:
         """Add a sentence on which nothing depends."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from docmt.corpora.controlled.building import Placed
+from docmt.corpora.controlled.drafts import Placed
 from docmt.rst import dependency_arcs, flatten_nested
 
 WORD = re.compile(r"Mrs?\.|\w+|[^\w\s]")

@@ -8,8 +8,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from docmt.corpora.controlled.building import DocumentBuilder, Placed
+from docmt.corpora.controlled.building import DocumentBuilder
 from docmt.corpora.controlled.discourse import describe_discourse, measure_neighborhood, split_words
+from docmt.corpora.controlled.drafts import Placed
 from docmt.corpora.controlled.planning import build_document, draw_length
 from docmt.corpora.controlled.segment_suites import SEGMENT_BUILDERS, build_segment_suite
 from docmt.corpora.controlled.segments import SegmentBuilder

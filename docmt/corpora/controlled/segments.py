@@ -6,13 +6,14 @@ anywhere and neither open nor close segments. Nothing depends on how many senten
 `you` is, so a document that ends early is a document like all others: the suites rely on it.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
 from docmt.corpora.controlled import lexicon, segment_words, sentences
-from docmt.corpora.controlled.building import MAX_WORDS, Elided, Mention, Placed
+from docmt.corpora.controlled.building import MAX_WORDS
+from docmt.corpora.controlled.drafts import Draft, Elided, Mention
 from docmt.corpora.controlled.german import (
     GENDERS,
     PRONOUN,
@@ -82,16 +83,14 @@ def continuation(rng: Random, marker: Phrase | None) -> Sentence:
 
 
 @dataclass
-class SegmentBuilder:
-    """A document under construction.
+class SegmentBuilder(Draft):
+    """A document of nested segments.
 
     Attributes:
-        rng: the only source of randomness.
         settings: the frequencies of the kinds of sentences.
         n_sentences: length of the document that this one is the beginning of; it sets how rare `you` is.
         exchange: what to put in place of what is drawn: nouns, verbs, addresses, senses, renderings. Whatever it says,
             the same random numbers are drawn, so two documents differ in nothing else.
-        placed: the sentences.
         segments: all segments in order; `stack`: those that are open, the innermost last.
         verbs: by sentence, the verb that an elliptical sentence can repeat.
         choices: by sentence, the word that it decides, and the number of the sense or rendering.
@@ -99,38 +98,19 @@ class SegmentBuilder:
         roles: the segments that the last plan names.
     """
 
-    rng: Random
     settings: SegmentsSettings
     n_sentences: int
     exchange: Mapping[Any, Any] = field(default_factory=dict)
-    placed: list[Placed] = field(default_factory=list)
     segments: list[Segment] = field(default_factory=list)
     stack: list[Segment] = field(default_factory=list)
     verbs: dict[int, Predicate] = field(default_factory=dict)
     choices: dict[int, tuple[str, int]] = field(default_factory=dict)
     plan: list[Move] = field(default_factory=list)
     roles: dict[str, Segment] = field(default_factory=dict)
-    address: Mention[str] | None = None
-    senses: dict[str, Mention[int]] = field(default_factory=dict)
-    renderings: dict[str, Mention[int]] = field(default_factory=dict)
-    elided: Elided | None = None
     greeting_at: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.greeting_at = self.rng.randint(1, LATEST_GREETING)
-
-    def __len__(self) -> int:
-        return len(self.placed)
-
-    @property
-    def src(self) -> tuple[str, ...]:
-        """The source sentences."""
-        return tuple(placed.sentence.src for placed in self.placed)
-
-    @property
-    def tgt(self) -> tuple[str, ...]:
-        """The target sentences that the context requires."""
-        return tuple(placed.tgt for placed in self.placed)
 
     def extend(self, n_sentences: int) -> None:
         """Add random sentences until there are so many."""
@@ -201,28 +181,16 @@ class SegmentBuilder:
         nuclearity: str = "NS",
     ) -> None:
         """Append a sentence, by default as a satellite of the opener of the innermost segment."""
-        self.elided = None
-        self.placed.append(
-            Placed(
-                sentence=sentence,
-                tgt=sentence.variants[variant],
-                phenomenon=phenomenon,
-                kind=kind,
-                antecedent=antecedent,
-                parent=self.stack[-1].opener if parent is None else parent,
-                relation=relation,
-                nuclearity=nuclearity,
-            )
+        self._place(
+            sentence,
+            kind,
+            relation,
+            variant=variant,
+            phenomenon=phenomenon,
+            antecedent=antecedent,
+            parent=self.stack[-1].opener if parent is None else parent,
+            nuclearity=nuclearity,
         )
-
-    def _fresh(self, draw: Callable[..., Sentence], *arguments: Any) -> Sentence:
-        """The first of at most ten draws that the document does not have yet, else the last."""
-        sentence = draw(self.rng, *arguments)
-        for _ in range(9):
-            if sentence.src not in self.src:
-                break
-            sentence = draw(self.rng, *arguments)
-        return sentence
 
     def _drawn(self, value: Any) -> Any:
         return self.exchange.get(value, value)

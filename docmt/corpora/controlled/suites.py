@@ -11,7 +11,8 @@ from random import Random
 from typing import Any
 
 from docmt.corpora.controlled import lexicon, sentences
-from docmt.corpora.controlled.building import DocumentBuilder, Placed
+from docmt.corpora.controlled.building import DocumentBuilder
+from docmt.corpora.controlled.drafts import Placed
 from docmt.corpora.controlled.german import GENDERS
 from docmt.corpora.controlled.sentences import Sentence
 from docmt.corpora.controlled.settings import ControlledSettings
