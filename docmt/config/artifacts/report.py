@@ -35,9 +35,7 @@ class StudyArtifacts(RunArtifacts):
     def table(self, table: str) -> Artifact:
         """One table of `report.tables`, from the scores of its systems alone."""
         row = self.config.report.tables[table]
-        scores = [
-            made for run in self.scored for name, made in self.run_scores(run).items() if _is_shown(row, run, name)
-        ]
+        scores = self._shown_scores(row)
         differences = self._differences(row.baseline or self.config.report.baseline, row)
         files = [f"results/tables/{table}.{suffix}" for suffix in ("txt", "md", "csv", "tex")]
         inputs = {"scores": scores, "differences": differences}
@@ -71,9 +69,7 @@ class StudyArtifacts(RunArtifacts):
         """One picture of `report.figures` or `report.curves`, from the scores or histories of its systems alone."""
         files = [f"results/figures/{figure}.{suffix}" for suffix in ("svg", "png", "csv")]
         if (row := self.config.report.figures.get(figure)) is not None:
-            scores = [
-                made for run in self.scored for name, made in self.run_scores(run).items() if _is_shown(row, run, name)
-            ]
+            scores = self._shown_scores(row)
             params = self._figure_params()
             return Artifact(files, [scores, *params.values()], {"scores": scores, "histories": []}, params)
         curves = self.config.report.curves[figure]
@@ -167,6 +163,12 @@ class StudyArtifacts(RunArtifacts):
         settings = as_argument(report.model_dump(mode="json", include={"title", "labels", "reader"}))
         params = {"settings": settings, "manifest": json.dumps(manifest, ensure_ascii=False)}
         return Artifact(["results/report/reader.html"], [parts, *params.values()], {"shown": parts}, params)
+
+    def _shown_scores(self, layout: LaidOutTable | ScoreFigure) -> list[Artifact]:
+        """The scores that a table or a figure shows."""
+        return [
+            made for run in self.scored for name, made in self.run_scores(run).items() if _is_shown(layout, run, name)
+        ]
 
     def _differences(self, baseline: str | None, table: LaidOutTable | None = None) -> list[Artifact]:
         """Paired tests of all systems against a baseline, or of those that a table shows."""

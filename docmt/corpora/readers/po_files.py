@@ -1,9 +1,7 @@
 """Many PO files, of a folder or an archive: help pages, dialogues and manuals as their projects translate them."""
 
-import io
 import posixpath
 import re
-import tarfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,12 +12,12 @@ from typing import Literal
 import polib
 
 from docmt.corpora.patterns import matching_files
+from docmt.corpora.readers.archives import read_members
 from docmt.corpora.readers.collector import Collector, ReaderResult
-from docmt.corpora.readers.monolingual import decode
 from docmt.corpora.readers.pages import parse_po, why_not
 from docmt.corpora.readers.sides import pick
 from docmt.errors import UserError
-from docmt.files import read_bytes, read_text
+from docmt.files import read_text
 from docmt.settings import Settings
 
 TAG = re.compile(r"</?[A-Za-z][^<>]*>")
@@ -89,31 +87,16 @@ def read_po_files(files: Mapping[str, Path], *, form: PoFiles, languages: Sequen
 
 
 def _texts(path: Path) -> Iterator[tuple[str, str]]:
-    """The PO files of a folder (by pattern) or a tar: name and content."""
+    """The PO files of a folder (by pattern) or a tar: name (in a tar, below its top folder) and content."""
     if path.name.endswith((".tar.gz", ".tar")):
-        yield from _members(path)
+        members = read_members(path, ".po", what="PO")
+        yield from ((name.partition("/")[2] or name, text) for name, text in members)
         return
     found = matching_files(path)
     if not found:
         raise UserError(f"{path}: no file has such a name")
     for name, file in found:
         yield name, read_text(file)
-
-
-def _members(path: Path) -> Iterator[tuple[str, str]]:
-    """The PO files of an archive, sorted by name below its top folder; nothing is unpacked to disk."""
-    try:
-        with tarfile.open(fileobj=io.BytesIO(read_bytes(path))) as archive:
-            found = {
-                member.name.partition("/")[2] or member.name: archive.extractfile(member)
-                for member in archive.getmembers()
-                if member.isfile() and member.name.endswith(".po")
-            }
-            for name in sorted(found):
-                if stream := found[name]:
-                    yield name, decode(stream.read(), where=f"{path}: {name}")
-    except (tarfile.TarError, EOFError, OSError) as error:
-        raise UserError(f"{path}: not a tar of PO files ({error}): fetch it again") from None
 
 
 def _pages(entries: Iterable[polib.POEntry], collector: Collector) -> Iterator[tuple[str, list[_Message]]]:
