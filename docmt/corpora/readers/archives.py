@@ -22,10 +22,11 @@ def read_members(path: Path, suffix: str, *, what: str) -> list[tuple[str, str]]
                     files[member.name] = stream.read()
     except (tarfile.TarError, EOFError, OSError) as error:
         raise UserError(f"{path}: not a tar of {what} files ({error}): fetch it again") from None
-    return [(name, _decode(files[name], where=f"{path}:{name}")) for name in sorted(files)]
+    return [(name, decode(files[name], where=f"{path}:{name}")) for name in sorted(files)]
 
 
-def _decode(content: bytes, *, where: str) -> str:
+def decode(content: bytes, *, where: str) -> str:
+    """The text of a file in an archive. Raises UserError when it is not UTF-8."""
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:

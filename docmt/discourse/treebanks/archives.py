@@ -4,7 +4,7 @@ import tarfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from docmt.corpora.readers.monolingual import decode
+from docmt.corpora.readers.archives import decode
 from docmt.errors import UserError
 from docmt.files import BYTE_ORDER_MARK, read_text
 
