@@ -16,6 +16,7 @@ from docmt.snakemake import (
     cores_per_gpu,
     ignore_code_changes,
     keep_asking_squeue,
+    keep_one_timer,
     remake_outdated,
     spread_training,
 )
@@ -24,6 +25,8 @@ min_version("9.27")
 
 # What a new version of docmt rebuilds is decided by stage versions, not by the wording of shell commands.
 ignore_code_changes(workflow)
+
+keep_one_timer()
 
 
 # A config given with --configfile is complete by itself; without one, the demo's is used.

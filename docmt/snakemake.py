@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -89,6 +90,29 @@ def remake_outdated(workflow: "SnakemakeWorkflow", compare: Callable[[], tuple[l
             super()._build_dag()
 
     workflow.__class__ = RecordReadingWorkflow
+
+
+def keep_one_timer() -> None:
+    """Keep Snakemake from looking at all waiting jobs ever more often.
+
+    To respect its limit of jobs per second, each look at the waiting jobs starts a timer for another look a second
+    later. The looks that the ends of jobs cause start timers, too, and none of these chains ever ends while jobs wait:
+    after 500 jobs, a core does nothing but look. Here a timer is started only when no other is running.
+    """
+    from snakemake.scheduling.job_scheduler import JobScheduler
+
+    waiting: set[JobScheduler] = set()
+
+    def schedule_once(scheduler: JobScheduler, delay: float) -> None:
+        def look() -> None:
+            waiting.discard(scheduler)
+            scheduler._open_jobs.release()
+
+        if scheduler not in waiting:
+            waiting.add(scheduler)
+            Timer(delay, look).start()
+
+    JobScheduler._schedule_reevalutation = schedule_once
 
 
 def keep_asking_squeue() -> None:

@@ -3,17 +3,20 @@
 import re
 import subprocess
 import sys
+import time
 from importlib import metadata
+from threading import Semaphore
 from types import SimpleNamespace
 
 import pytest
 from snakemake.exceptions import WorkflowError
 from snakemake.resources import Resources
+from snakemake.scheduling.job_scheduler import JobScheduler
 from snakemake_executor_plugin_slurm.submit_string import get_submit_command
 from snakemake_executor_plugin_slurm.utils import set_gres_string
 from snakemake_executor_plugin_slurm.validation import validate_slurm_extra
 
-from docmt.snakemake import TESTED, cores_per_gpu, spread_training
+from docmt.snakemake import TESTED, cores_per_gpu, keep_one_timer, spread_training
 
 SNAKEFILE = """
 from docmt.snakemake import ignore_code_changes
@@ -75,6 +78,21 @@ def test_a_reworded_command_reruns_nothing_and_a_changed_parameter_does(snakemak
 def test_a_job_in_a_second_snakemake_reads_the_snakefile(snakemake):
     as_python = ('shell:\n        "cat {input} > {output}"', 'run:\n        open(output[0], "w").write("b")')
     assert snakemake(change=as_python) == {"first", "second"}
+
+
+def test_waiting_jobs_have_one_timer(monkeypatch):
+    class Scheduler:
+        _open_jobs = Semaphore(0)
+
+    monkeypatch.setattr(JobScheduler, "_schedule_reevalutation", JobScheduler._schedule_reevalutation)
+    keep_one_timer()
+    scheduler = Scheduler()
+    for _ in range(2):
+        for _ in range(5):
+            JobScheduler._schedule_reevalutation(scheduler, 0.05)
+        assert scheduler._open_jobs.acquire(timeout=10)
+        time.sleep(0.2)
+        assert not scheduler._open_jobs.acquire(blocking=False)
 
 
 def test_the_linter_reads_the_snakefile(tmp_path):
