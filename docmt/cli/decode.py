@@ -5,6 +5,7 @@ from pathlib import Path
 
 from docmt.cli.options import CommandParser
 from docmt.corpora.contrastive import read_suite
+from docmt.corpora.documents import index_path, read_index
 from docmt.decoding.settings import DecodingSettings
 from docmt.errors import UserError
 from docmt.files import sha256_file, write_json, write_jsonl
@@ -12,7 +13,7 @@ from docmt.provenance import describe, write_job_facts
 
 
 def add_commands(parser: CommandParser) -> None:
-    """Add `translate` and `contrast`."""
+    """Add all commands."""
     translate = parser.add_command("translate", run_translate, "translate instances by beam search")
     translate.add_paths(instances="folder of instances")
     contrast = parser.add_command(
@@ -25,6 +26,15 @@ def add_commands(parser: CommandParser) -> None:
         command.add_paths(model="model file", out="file to write")
         add_device_options(command)
     add_batch_option(translate)
+
+    taken = parser.add_command("take-hypotheses", run_take_hypotheses, "check translations that were made elsewhere")
+    summary = "a line for each sentence or for each document of the split, or JSONL of `docmt decode translate`"
+    taken.add_paths(hypotheses=summary, prefix="raw text of the split", out="JSONL file to write")
+    scores = parser.add_command(
+        "take-log-probabilities", run_take_log_probabilities, "check scores of candidates that were made elsewhere"
+    )
+    summary = "a line for each item with the scores of its candidates, or JSON of `docmt decode contrast`"
+    scores.add_paths(scores=summary, suite="contrastive test set, JSON lines", out="JSON file to write")
 
 
 def add_device_options(parser: argparse.ArgumentParser) -> None:
@@ -93,4 +103,22 @@ def run_contrast(options: argparse.Namespace) -> None:
     items = score_suite(read_suite(options.suite), TargetScorer(trained, settings, device=device), trees)
     facts = {"suite": sha256_file(options.suite), "model": trained.provenance}
     provenance = describe(settings=settings.model_dump(), device=device, n_devices=1, **facts)
+    write_json(options.out, {"items": items, "provenance": provenance})
+
+
+def run_take_hypotheses(options: argparse.Namespace) -> None:
+    """Write translations that were made elsewhere in the form of docmt's own."""
+    from docmt.evaluation.given import take_hypotheses
+
+    index = read_index(index_path(options.prefix))
+    hypotheses = take_hypotheses(options.hypotheses, index)
+    write_jsonl(options.out, (hypothesis.model_dump() for hypothesis in hypotheses))
+
+
+def run_take_log_probabilities(options: argparse.Namespace) -> None:
+    """Write scores that were made elsewhere in the form of docmt's own."""
+    from docmt.evaluation.given import take_log_probabilities
+
+    items = take_log_probabilities(options.scores, read_suite(options.suite))
+    provenance = describe(settings={}, suite=sha256_file(options.suite), scores=sha256_file(options.scores))
     write_json(options.out, {"items": items, "provenance": provenance})

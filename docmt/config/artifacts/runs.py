@@ -1,8 +1,9 @@
 """Artifacts of instances, training, decoding and evaluation: what is made once per run (dataset × system × seed)."""
 
+from pathlib import Path
 from typing import Any
 
-from docmt.config.artifacts.base import Artifact, as_argument, made_by
+from docmt.config.artifacts.base import Artifact, OwnFile, as_argument, made_by
 from docmt.config.artifacts.discourse import DiscourseArtifacts
 from docmt.config.rows import MONOLINGUAL, SENTENCES
 from docmt.config.systems import (
@@ -10,6 +11,7 @@ from docmt.config.systems import (
     Run,
     dataset_instances,
     decoding_settings,
+    is_trained,
     list_runs,
     model_owner,
     model_settings,
@@ -97,9 +99,18 @@ class RunArtifacts(DiscourseArtifacts):
             {"settings": as_argument(settings)},
         )
 
-    @made_by("translate", stage="decoding")
+    @made_by("translate", "take_hypotheses", stage="decoding")
     def hypotheses(self, dataset: str, system: str, seed: str, split: str) -> Artifact:
-        """Translations of a split by a run."""
+        """Translations of a split by a run, or those of a system made elsewhere."""
+        if self.config.systems[system].is_given:
+            own, file = self._given(system, "hypotheses", f"{dataset}/{split.removeprefix('test_')}")
+            text = self.dataset_split(dataset, split)
+            return Artifact(
+                [f"{run_folder(Run(dataset, system, int(seed)))}/decoding/{split}.jsonl"],
+                [own, Path(file).suffix, text],
+                {"own": own, "documents": text.only(".documents.tsv")},
+                {"prefix": self.prefix(dataset, split)},
+            )
         settings = decoding_settings(self.config, system).model_dump(mode="json")
         model = self.model(dataset, system, seed).only("model.pt")
         instances = self.instances(dataset, self.config.systems[system].cutting, split)
@@ -110,9 +121,17 @@ class RunArtifacts(DiscourseArtifacts):
             {"settings": as_argument(settings)},
         )
 
-    @made_by("contrast", stage="decoding")
+    @made_by("contrast", "take_log_probabilities", stage="decoding")
     def probabilities(self, dataset: str, system: str, seed: str, suite: str) -> Artifact:
-        """Log probabilities of a contrastive test set by a run."""
+        """Log probabilities of a contrastive test set by a run, or by a system made elsewhere."""
+        if self.config.systems[system].is_given:
+            own, file = self._given(system, "log_probabilities", f"{dataset}/{suite}")
+            items = self.suite(dataset, suite)
+            return Artifact(
+                [f"{run_folder(Run(dataset, system, int(seed)))}/decoding/suite_{suite}.json"],
+                [own, Path(file).suffix, items],
+                {"own": own, "suite": items},
+            )
         settings = decoding_settings(self.config, system)
         model, items = self.model(dataset, system, seed).only("model.pt"), self.suite(dataset, suite)
         name = self.config.instances[self.config.systems[system].cutting].trees
@@ -206,21 +225,31 @@ class RunArtifacts(DiscourseArtifacts):
         scores = [made for run in runs for made in self.run_scores(run).values()]
         return Artifact([file], [scores], {"scores": scores})
 
+    def test_splits(self, dataset: str, *systems: str) -> list[str]:
+        """The test splits of a dataset that all of these systems translate: those made elsewhere, as given."""
+        rows = [self.config.systems[system] for system in systems]
+        tests = self.config.datasets[dataset].test
+        known = [test for test in tests if all(not r.is_given or f"{dataset}/{test}" in r.hypotheses for r in rows)]
+        return [f"test_{test}" for test in known]
+
+    def suites(self, dataset: str, *systems: str) -> list[str]:
+        """The contrastive test sets of a dataset that all of these systems score, likewise."""
+        rows = [self.config.systems[system] for system in systems]
+        names = self.config.datasets[dataset].suite_names()
+        return [name for name in names if all(not r.is_given or f"{dataset}/{name}" in r.log_probabilities for r in rows)]
+
     def run_scores(self, run: Run) -> dict[str, Artifact]:
         """All scores of a run, by test split or `suite_{suite}`."""
-        row = self.config.datasets[run.dataset]
         place = (run.dataset, run.system, str(run.seed))
-        splits = [split for split in row.parts() if split.startswith("test_")]
-        return {split: self.scores(*place, split) for split in splits} | {
-            f"suite_{suite}": self.suite_scores(*place, suite) for suite in row.suite_names()
+        return {split: self.scores(*place, split) for split in self.test_splits(run.dataset, run.system)} | {
+            f"suite_{suite}": self.suite_scores(*place, suite) for suite in self.suites(run.dataset, run.system)
         }
 
     def system_differences(self, dataset: str, system: str, baseline: str) -> dict[str, Artifact]:
         """All paired tests of a system against a baseline on a dataset, by test split or `suite_{suite}`."""
-        row = self.config.datasets[dataset]
-        splits = [split for split in row.parts() if split.startswith("test_")]
-        return {split: self.differences(dataset, system, baseline, split) for split in splits} | {
-            f"suite_{suite}": self.suite_differences(dataset, system, baseline, suite) for suite in row.suite_names()
+        pair = (dataset, system, baseline)
+        return {split: self.differences(*pair, split) for split in self.test_splits(*pair)} | {
+            f"suite_{suite}": self.suite_differences(*pair, suite) for suite in self.suites(*pair)
         }
 
     def runs_of(self, dataset: str, system: str) -> list[Run]:
@@ -230,12 +259,17 @@ class RunArtifacts(DiscourseArtifacts):
     @property
     def trained(self) -> list[Run]:
         """The runs that train their own model."""
-        return [run for run in list_runs(self.config) if model_owner(self.config, run.system) == run.system]
+        return [run for run in list_runs(self.config) if is_trained(self.config, run.system)]
 
     @property
     def scored(self) -> list[Run]:
         """The runs whose translations are scored."""
         return [run for run in list_runs(self.config) if self.config.systems[run.system].scored]
+
+    def _given(self, system: str, key: str, test: str) -> tuple[OwnFile, str]:
+        """The file with the output of a system made elsewhere for a test set or suite, and its name."""
+        file = getattr(self.config.systems[system], key)[test]
+        return OwnFile.at(file, where=f"config.systems.{system}.{key}.{test}"), file
 
     def _instance_settings(self, cutting: str, split: str) -> dict[str, Any]:
         """The settings of one split's instances: documents are chosen for training only; pairs stay single."""
