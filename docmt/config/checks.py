@@ -70,6 +70,8 @@ def _check_dataset(config: Config, name: str, dataset: DatasetSettings) -> None:
             if "train" in (held.get(reference), part) and held.get(reference, part) != part:
                 raise UserError(f"{where}.train and {where}.{part} both contain {reference!r}; keep one")
             held.setdefault(reference, part)
+    for test in dataset.references:
+        look_up(dataset.test, test, where=f"{where}.references", what="test set")
     names: dict[str, str] = {}
     for reference in dataset.suites:
         check_suite(config, reference, pair=pair, where=f"{where}.suites")

@@ -21,6 +21,12 @@ def check_paths(config: Config) -> None:
         for part, path in trees.files.items()
     }
     paths |= {
+        f"datasets.{name}.references.{test}": path
+        for name, dataset in config.datasets.items()
+        for test, files in dataset.references.items()
+        for path in files
+    }
+    paths |= {
         f"systems.{name}.{key}.{test}": path
         for name, system in config.systems.items()
         for key in sorted(OF_GIVEN_SYSTEMS)

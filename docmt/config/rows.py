@@ -37,6 +37,8 @@ class DatasetSettings(Settings):
     """Validation data: early stopping and the choice of the final model."""
     test: dict[Name, Annotated[list[SplitReference], Field(min_length=1)]] = Field(min_length=1)
     """Test sets by name; each is scored separately."""
+    references: dict[Name, list[str]] = {}
+    """Files with further references, by test set: each has one line for each sentence of the test set."""
     suites: list[SplitReference] = []
     """Contrastive test sets, written `corpus/suite`."""
     sentences: list[SplitReference] = []

@@ -52,6 +52,7 @@ def compare_systems(
     tgt_lang: str,
     test: Literal["bootstrap", "randomization"],
     n_samples: int,
+    more_references: Sequence[Sequence[str]] = (),
 ) -> list[Comparison]:
     """Test every system against the first one, by BLEU and chrF over the shortest segments that all share.
 
@@ -62,7 +63,8 @@ def compare_systems(
         raise UserError("a comparison needs the hypotheses of at least two systems with different names")
     unit = common_unit(systems)
     texts = {name: [hypothesis.sentences for hypothesis in found] for name, found in systems.items()}
-    joined = {name: join_segments(found, texts[name], reference, unit) for name, found in systems.items()}
+    all_references = [reference, *more_references]
+    joined = {name: join_segments(found, texts[name], all_references, unit) for name, found in systems.items()}
     references = next(iter(joined.values()))[1]
     metrics = {
         "BLEU": build_metric("s-BLEU", settings, tgt_lang),
@@ -72,7 +74,7 @@ def compare_systems(
     paired = PairedTest(
         [(name, segments[0]) for name, segments in joined.items()],
         metrics,
-        [references],
+        references,
         test_type=TESTS[test],
         n_samples=n_samples,
     )

@@ -129,8 +129,8 @@ def test_tokenized_scores_equal_multi_bleu(seed, unit):
     name = {"sentences": "tokenised s-BLEU", "instances": "tokenised d-BLEU (instances)"}[unit]
     tokenize = word_tokenizer(SETTINGS, "de")
     tokens = [[tokenize(sentence) for sentence in hypothesis.sentences] for hypothesis in hypotheses]
-    pairs = join_segments(hypotheses, tokens, [tokenize(line) for line in reference], unit)
-    pairs = [[" ".join(segment.split()) for segment in side] for side in pairs]
+    ours, (theirs,) = join_segments(hypotheses, tokens, [[tokenize(line) for line in reference]], unit)
+    pairs = [[" ".join(segment.split()) for segment in side] for side in (ours, theirs)]
     assert scores_by_metric(hypotheses, reference)[name]["value"] == pytest.approx(multi_bleu(*pairs), abs=1e-9)
 
 

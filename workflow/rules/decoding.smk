@@ -7,6 +7,7 @@
 #         the user's files, for systems whose output is given
 # Makes:  results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl           hypotheses
 #         results/{dataset}/runs/{system}/seed{seed}/decoding/suite_{suite}.json      log probabilities
+#         results/{dataset}/runs/{system}/seed{seed}/scores/cxmi_{split}.json, cxmi_suite_{suite}.json
 
 
 rule translate:
@@ -68,6 +69,38 @@ rule contrast:
         "DOCMT_FINGERPRINT={params.fingerprint}"
         " docmt decode contrast --settings {params.settings:q} --model {input.model} --suite {input.suite}"
         " {params.trees} --threads {threads} --out {output} 2> {log}"
+
+
+rule measure_context:
+    """Measure what context adds for {wildcards.system}, seed {wildcards.seed}, on {wildcards.dataset} {wildcards.part}."""
+    input:
+        model=plan.cxmi.input("model"),
+        text=plan.cxmi.input("text"),
+        trees=plan.cxmi.input("trees"),
+    output:
+        "results/{dataset}/runs/{system}/seed{seed}/scores/cxmi_{part}.json",
+    log:
+        "logs/measure_context/{dataset}_{system}_seed{seed}_{part}.log",
+    benchmark:
+        "results/benchmarks/measure_context/{dataset}_{system}_seed{seed}_{part}.tsv"
+    conda:
+        "../../environment.yml"
+    resources:
+        mem_mb=growing(8000),
+        runtime=growing(120),
+        gpu=1,
+        cpus_per_gpu=cores_per_gpu,
+    params:
+        settings=plan.cxmi.param("settings"),
+        source=plan.cxmi.param("source"),
+        test=plan.cxmi.param("test"),
+        trees=option("--discourse", "trees"),
+        fingerprint=plan.cxmi.fingerprint,
+    shell:
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt decode cxmi --settings {params.settings:q} --model {input.model} {params.source} {params.trees}"
+        " --run dataset={wildcards.dataset} system={wildcards.system} seed={wildcards.seed} test={params.test}"
+        " fingerprint={params.fingerprint} --threads {threads} --out {output} 2> {log}"
 
 
 rule take_hypotheses:

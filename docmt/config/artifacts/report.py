@@ -14,11 +14,11 @@ from docmt.config.artifacts.base import (
     made_by,
     rules_by_stage,
 )
-from docmt.config.artifacts.runs import RunArtifacts, run_folder
+from docmt.config.artifacts.runs import COMET_PREFIX, CXMI_PREFIX, RunArtifacts, run_folder
 from docmt.config.claim_checks import claim_runs
 from docmt.config.facts import system_facts
 from docmt.config.systems import GIVEN_SEED, Run, dataset_instances, list_runs
-from docmt.evaluation.metrics import ACCURACY
+from docmt.evaluation.metrics import ACCURACY, COMET, CXMI
 from docmt.report.settings import LaidOutTable, ScoreFigure, shows
 
 
@@ -145,7 +145,8 @@ class StudyArtifacts(RunArtifacts):
             suites = {suite: self.suite(dataset, suite) for suite in row.suite_names()}
             for system in systems:
                 if self.config.systems[system].is_given:
-                    outputs = list(self.run_scores(Run(dataset, system, GIVEN_SEED)))
+                    suites = [f"suite_{suite}" for suite in self.suites(dataset, system)]
+                    outputs = [*self.test_splits(dataset, system), *suites]
                     manifest.setdefault("given", {}).setdefault(dataset, {})[system] = outputs
             trees = {
                 split: {name: self.trees(dataset, name, split) for of, name in self.used_trees if of == dataset}
@@ -195,6 +196,7 @@ class StudyArtifacts(RunArtifacts):
                     histories[run] = self.model(run.dataset, run.system, str(run.seed)).only("history.csv")
                 else:
                     part = f"suite_{claim.test}" if claim.metric == ACCURACY else f"test_{claim.test}"
+                    part = {CXMI: CXMI_PREFIX, COMET: COMET_PREFIX}.get(claim.metric, "") + part
                     scores[run, part] = self.run_scores(run)[part]
         inputs = {"scores": list(scores.values()), "histories": list(histories.values())}
         params = {
@@ -295,6 +297,10 @@ def _test_name(split: str) -> str:
 
 
 def _is_shown(table: LaidOutTable | ScoreFigure, run: Run, name: str) -> bool:
+    for prefix, metric in ((CXMI_PREFIX, CXMI), (COMET_PREFIX, COMET)):
+        if name.startswith(prefix):
+            test = name.removeprefix(prefix).removeprefix("test_").removeprefix("suite_")
+            return metric in table.metrics and run.system in table.systems and shows(table, run.dataset, test)
     is_suite = name.startswith("suite_")
     wanted = ACCURACY in table.metrics if is_suite else set(table.metrics) != {ACCURACY}
     test = name.removeprefix("suite_" if is_suite else "test_")
