@@ -60,7 +60,7 @@ def f1(
     references: Sequence[Sequence[Sequence[str]]],
     kinds: Mapping[str, Sequence[Sequence[str]]],
 ) -> float | None:
-    """F1 in percent over sentences of words; of several references, the highest count of each kind. None without any."""
+    """F1 in percent over sentences of words, or None; of several references, the highest count of each kind."""
     matches = ours = theirs = 0
     for number, hypothesis in enumerate(hypotheses):
         found = count_kinds(hypothesis, kinds)
@@ -76,9 +76,7 @@ def count_kinds(words: Sequence[str], kinds: Mapping[str, Iterable[Sequence[str]
     """How often the phrases of each kind occur in a sentence."""
     return Counter(
         {
-            kind: sum(
-                list(words[i : i + len(phrase)]) == list(phrase) for phrase in phrases for i in range(len(words))
-            )
+            kind: sum(list(words[i : i + len(phrase)]) == list(phrase) for phrase in phrases for i in range(len(words)))
             for kind, phrases in kinds.items()
         }
     )

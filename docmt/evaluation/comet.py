@@ -49,9 +49,7 @@ def score_comet(test: TranslatedTest, settings: CometSettings) -> list[ScoreRow]
     return [{"metric": COMET, "value": 100 * sum(scores) / len(scores), "n": len(scores), "signature": signature}]
 
 
-def with_context(
-    sentences: Sequence[str], context: Sequence[str], lengths: Sequence[int], n_before: int
-) -> list[str]:
+def with_context(sentences: Sequence[str], context: Sequence[str], lengths: Sequence[int], n_before: int) -> list[str]:
     """Each sentence behind the `n_before` sentences of `context` before it in its document, as far as there are any."""
     lines, start = [], 0
     for length in lengths:

@@ -108,7 +108,7 @@ def read_reference(prefix: Path, *, src_lang: str, tgt_lang: str) -> tuple[Docum
 
 
 def read_more_references(paths: Sequence[Path], n_sentences: int) -> list[list[str]]:
-    """Further references of a split, a line for each sentence. Raises UserError when one has another number of lines."""
+    """Further references of a split. Raises UserError when one does not have a line for each sentence."""
     texts = [[line.removesuffix("\r") for line in read_lines(path)] for path in paths]
     for path, lines in zip(paths, texts, strict=True):
         if len(lines) != n_sentences:

@@ -130,7 +130,9 @@ METRICS: dict[str, Metric] = {
     BLONDE[1]: Metric("F1 of five kinds of discourse markers, likewise", score_blonde, on_request=True),
     ADDRESS: Metric("du or Sie as in the document so far, see below", score_consistency, on_request=True),
     TERMS: Metric("terms as in the document so far, see below", score_consistency, needs=(ALIGNER, TRAINING)),
-    CXMI: Metric("what context adds to the log probability of a reference sentence; in nats, see below", needs=(MODEL,)),
+    CXMI: Metric(
+        "what context adds to the log probability of a reference sentence; in nats, see below", needs=(MODEL,)
+    ),
     COMET: Metric("with the section `evaluation.comet`, see below", unit="sentences", needs=("its own environment",)),
     ACCURACY: Metric("share of contrastive items that are right, see below", digits=1),
 }
@@ -139,7 +141,9 @@ METRICS: dict[str, Metric] = {
 def selectable_metrics() -> list[str]:
     """What the settings of evaluation may name."""
     return [
-        name for name, metric in METRICS.items() if (metric.scorer is not None or MODEL in metric.needs) and not metric.always
+        name
+        for name, metric in METRICS.items()
+        if (metric.scorer is not None or MODEL in metric.needs) and not metric.always
     ]
 
 

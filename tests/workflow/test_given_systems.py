@@ -104,4 +104,7 @@ def test_systems_of_hypotheses_files_get_their_rows_without_a_training(tmp_path)
     (own / "two.de").write_text("Ein Satz .\n" * 2, encoding="utf-8")
     wrong = snakemake(tmp_path, "--cores", "1", "--show-failed-logs", config=config)
     assert wrong.returncode
-    assert f"own/two.de: 2 lines, but the test set has {len(reference)} sentences in {len(index)} documents" in wrong.stderr
+    assert (
+        f"own/two.de: 2 lines, but the test set has {len(reference)} sentences in {len(index)} documents"
+        in wrong.stderr
+    )

@@ -17,7 +17,7 @@ from docmt.config.artifacts.base import (
 from docmt.config.artifacts.runs import COMET_PREFIX, CXMI_PREFIX, RunArtifacts, run_folder
 from docmt.config.claim_checks import claim_runs
 from docmt.config.facts import system_facts
-from docmt.config.systems import GIVEN_SEED, Run, dataset_instances, list_runs
+from docmt.config.systems import Run, dataset_instances, list_runs
 from docmt.evaluation.metrics import ACCURACY, COMET, CXMI
 from docmt.report.settings import LaidOutTable, ScoreFigure, shows
 

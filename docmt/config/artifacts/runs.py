@@ -284,7 +284,9 @@ class RunArtifacts(DiscourseArtifacts):
         """The contrastive test sets of a dataset that all of these systems score, likewise."""
         rows = [self.config.systems[system] for system in systems]
         names = self.config.datasets[dataset].suite_names()
-        return [name for name in names if all(not r.is_given or f"{dataset}/{name}" in r.log_probabilities for r in rows)]
+        return [
+            name for name in names if all(not r.is_given or f"{dataset}/{name}" in r.log_probabilities for r in rows)
+        ]
 
     def run_scores(self, run: Run) -> dict[str, Artifact]:
         """All scores of a run, by test split or `suite_{suite}`; further ones begin with a prefix."""
