@@ -44,6 +44,8 @@ def add_commands(parser: CommandParser) -> None:
     summary = "systems; the first is the baseline"
     compare.add_argument("--hypotheses", nargs="+", required=True, metavar="[NAME=]FILE", help=summary)
     compare.add_argument("--test", choices=("bootstrap", "randomization"), default="bootstrap", help="kind of test")
+    summary = "segments that are drawn or exchanged; the shortest that all systems share, unless given"
+    compare.add_argument("--unit", choices=("sentences", "instances", "documents"), help=summary)
     compare.add_argument("--samples", type=int, default=1000, help="number of resamples or trials")
     compare.add_argument("--out", type=Path, help="also write the table to this CSV file")
 
@@ -191,6 +193,7 @@ def run_compare(options: argparse.Namespace) -> None:
         tgt_lang=options.tgt_lang,
         test=options.test,
         n_samples=options.samples,
+        unit=options.unit,
         more_references=read_more_references(options.references, len(reference)),
     )
     table = pd.DataFrame(rows)

@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import sys
 
 import pytest
 import yaml
@@ -16,6 +17,7 @@ STUDY = {
     "corpora": {"controlled": {"made": GENERATED}},
     "text": {"bpe_merges": 20},
     "report": {"baseline": "one"},
+    "evaluation": {"comet": {"program": "own/comet-score", "checkpoint": "own/model.ckpt"}},
     "datasets": {
         "made": {
             "src_lang": "en",
@@ -23,6 +25,7 @@ STUDY = {
             "train": ["made/train"],
             "dev": ["made/dev"],
             "test": {"test": ["made/test"], "dev": ["made/dev"]},
+            "references": {"test": ["own/second.de"]},
             "suites": ["made/pronoun"],
         }
     },
@@ -32,6 +35,11 @@ STUDY = {
     },
 }
 TEXT = "results/made/corpora/en-de"
+COMET = f"""#!{sys.executable}
+import json, sys
+n = len(open(sys.argv[2]).readlines())
+json.dump([{{"COMET": 0.5}}] * n, open(sys.argv[sys.argv.index("--to_json") + 1], "w"))
+"""
 
 
 def read_rows(path):
@@ -73,8 +81,10 @@ def test_systems_of_hypotheses_files_get_their_rows_without_a_training(tmp_path)
     assert re.search(r"config\.systems\.\w+\.\w+\.made/\w+: own/\S+: no such file", missing.stdout + missing.stderr)
     own = tmp_path / "own"
     own.mkdir()
-    for name in ("one.de", "two.de", "dev.de", "two.scores"):
+    for name in ("one.de", "two.de", "dev.de", "two.scores", "second.de", "model.ckpt"):
         (own / name).write_text("", encoding="utf-8")
+    (own / "comet-score").write_text(COMET, encoding="utf-8")
+    (own / "comet-score").chmod(0o755)
     texts = [f"{TEXT}/test_{test}.documents.tsv" for test in ("test", "dev")]
     made = snakemake(tmp_path, "--cores", "1", *texts, config=config)
     assert made.returncode == 0, made.stderr
@@ -83,6 +93,7 @@ def test_systems_of_hypotheses_files_get_their_rows_without_a_training(tmp_path)
     index = (tmp_path / f"{TEXT}/test_test.documents.tsv").read_text(encoding="utf-8").splitlines()[1:]
     (own / "two.de").write_text("Ein Satz .\n" * len(index), encoding="utf-8")
     (own / "dev.de").write_bytes((tmp_path / f"{TEXT}/test_dev.de").read_bytes())
+    (own / "second.de").write_text("Noch ein Satz .\n" * len(reference), encoding="utf-8")
     (own / "two.scores").write_text("-1 -2\n" * 12, encoding="utf-8")
     planned = {job.split()[0] for job in read_jobs(snakemake(tmp_path, "--dry-run", config=config).stdout)}
     assert planned >= {"take_hypotheses", "take_log_probabilities", "evaluate_translation", "render_reader"}
@@ -93,6 +104,10 @@ def test_systems_of_hypotheses_files_get_their_rows_without_a_training(tmp_path)
     scores = {(row["system"], row["test"], row["metric"]): row for row in read_rows(report / "scores.csv")}
     assert float(scores["one", "test", "s-BLEU"]["value"]) == pytest.approx(100)
     assert float(scores["one", "dev", "s-BLEU"]["value"]) == pytest.approx(100)
+    assert scores["one", "test", "s-BLEU"]["signature"].startswith("nrefs:2|")
+    assert scores["one", "dev", "s-BLEU"]["signature"].startswith("nrefs:1|")
+    assert float(scores["one", "test", "COMET"]["value"]) == 50
+    assert ("two", "test", "COMET") not in scores
     assert ("two", "test", "s-BLEU") not in scores, "a line for each document is not aligned by sentences"
     assert float(scores["two", "test", "d-BLEU (documents)"]["value"]) < 5
     assert ("two", "dev", "d-BLEU (documents)") not in scores

@@ -145,8 +145,8 @@ class StudyArtifacts(RunArtifacts):
             suites = {suite: self.suite(dataset, suite) for suite in row.suite_names()}
             for system in systems:
                 if self.config.systems[system].is_given:
-                    suites = [f"suite_{suite}" for suite in self.suites(dataset, system)]
-                    outputs = [*self.test_splits(dataset, system), *suites]
+                    scored = [f"suite_{suite}" for suite in self.suites(dataset, system)]
+                    outputs = [*self.test_splits(dataset, system), *scored]
                     manifest.setdefault("given", {}).setdefault(dataset, {})[system] = outputs
             trees = {
                 split: {name: self.trees(dataset, name, split) for of, name in self.used_trees if of == dataset}
