@@ -17,7 +17,7 @@ from docmt.config.systems import (
     model_settings,
     training_settings,
 )
-from docmt.evaluation.metrics import CXMI, needs_training_text
+from docmt.evaluation.metrics import COMET, CXMI, needs_training_text
 
 CONTRAST_KEYS = {"max_batch_tokens", "context", "precision"}
 """Keys of section `decoding` that matter when given targets are scored: beam and lengths play no part."""
@@ -199,12 +199,12 @@ class RunArtifacts(DiscourseArtifacts):
     def comet(self, dataset: str, system: str, seed: str, split: str) -> Artifact:
         """COMET of a run on a test split."""
         chosen = self.config.evaluation.comet
-        settings = {} if chosen is None else chosen.model_dump(mode="json", exclude={"program", "batch_size", "gpus"})
+        context = chosen.context if chosen else 0
         hypotheses, references = self.hypotheses(dataset, system, seed, split), self.dataset_split(dataset, split)
         model = OwnFile.at(chosen.model_file if chosen else "", where="config.evaluation.comet.checkpoint")
         return Artifact(
             [f"{run_folder(Run(dataset, system, int(seed)))}/scores/{COMET_PREFIX}{split}.json"],
-            [settings, model, hypotheses, references],
+            [COMET, context, model, hypotheses, references],
             {"references": references, "hypotheses": hypotheses, "model": model},
             {
                 "settings": as_argument(self.config.evaluation.model_dump(mode="json", include={"comet"})),
