@@ -56,6 +56,7 @@ wildcard_constraints:
     cutting=plan.names("instances"),
     split=plan.splits(),
     suite="[A-Za-z0-9_-]+",
+    part="(test|suite)_[A-Za-z0-9_-]+",
     treebank=plan.treebanks(),
     segmenter=plan.names("discourse.segmenters"),
     parser=plan.names("discourse.parsers"),

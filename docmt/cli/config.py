@@ -7,6 +7,7 @@ from pathlib import Path
 from docmt.cli.options import CommandParser
 from docmt.config.loading import load_config_files
 from docmt.config.manual import json_schema, manual, replace_manual
+from docmt.config.rows import OF_GIVEN_SYSTEMS
 from docmt.config.systems import list_runs, look_up, model_settings, training_settings
 from docmt.errors import UserError
 from docmt.files import atomic_writer, read_text
@@ -43,6 +44,9 @@ def run_show(options: argparse.Namespace) -> None:
     """Print one system's settings."""
     config = load_config_files([options.file])
     row = look_up(config.systems, options.system, where="SYSTEM", what="system")
+    if row.is_given:
+        print(json.dumps(row.model_dump(include=OF_GIVEN_SYSTEMS), indent=1, ensure_ascii=False))
+        return
     settings = {
         "instances": config.instances[row.cutting].model_dump(mode="json"),
         "model": model_settings(config, options.system).model_dump(mode="json"),

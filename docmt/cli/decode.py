@@ -5,6 +5,7 @@ from pathlib import Path
 
 from docmt.cli.options import CommandParser
 from docmt.corpora.contrastive import read_suite
+from docmt.corpora.documents import index_path, read_documents, read_index, text_path
 from docmt.decoding.settings import DecodingSettings
 from docmt.errors import UserError
 from docmt.files import sha256_file, write_json, write_jsonl
@@ -12,7 +13,7 @@ from docmt.provenance import describe, write_job_facts
 
 
 def add_commands(parser: CommandParser) -> None:
-    """Add `translate` and `contrast`."""
+    """Add all commands."""
     translate = parser.add_command("translate", run_translate, "translate instances by beam search")
     translate.add_paths(instances="folder of instances")
     contrast = parser.add_command(
@@ -20,11 +21,33 @@ def add_commands(parser: CommandParser) -> None:
     )
     contrast.add_paths(suite="contrastive test set, JSON lines")
     contrast.add_argument("--discourse", type=Path, help="trees of the source documents, one per item")
-    for command in (translate, contrast):
+    cxmi = parser.add_command("cxmi", run_cxmi, "what context adds to the log probability of references (CXMI)")
+    _add_cxmi_options(cxmi)
+    for command in (translate, contrast, cxmi):
         command.add_settings("DecodingSettings")
         command.add_paths(model="model file", out="file to write")
         add_device_options(command)
     add_batch_option(translate)
+
+    taken = parser.add_command("take-hypotheses", run_take_hypotheses, "check translations that were made elsewhere")
+    summary = "a line for each sentence or for each document of the split, or JSONL of `docmt decode translate`"
+    taken.add_paths(hypotheses=summary, prefix="raw text of the split", out="JSONL file to write")
+    scores = parser.add_command(
+        "take-log-probabilities", run_take_log_probabilities, "check scores of candidates that were made elsewhere"
+    )
+    summary = "a line for each item with the scores of its candidates, or JSON of `docmt decode contrast`"
+    scores.add_paths(scores=summary, suite="contrastive test set, JSON lines", out="JSON file to write")
+
+
+def _add_cxmi_options(command: CommandParser) -> None:
+    source = command.add_mutually_exclusive_group(required=True)
+    source.add_argument("--prefix", type=Path, help="raw text of a split, as PREFIX.{lang}")
+    source.add_argument("--suite", type=Path, help="contrastive test set instead: last sentences of right candidates")
+    for side in ("src", "tgt"):
+        command.add_argument(f"--{side}-lang", help="language, with --prefix")
+    command.add_argument("--discourse", type=Path, nargs="+", help="trees of the source documents")
+    summary = "dataset=… system=… seed=… test=… [fingerprint=…]"
+    command.add_argument("--run", dest="run_keys", nargs="+", required=True, metavar="KEY=VALUE", help=summary)
 
 
 def add_device_options(parser: argparse.ArgumentParser) -> None:
@@ -94,3 +117,50 @@ def run_contrast(options: argparse.Namespace) -> None:
     facts = {"suite": sha256_file(options.suite), "model": trained.provenance}
     provenance = describe(settings=settings.model_dump(), device=device, n_devices=1, **facts)
     write_json(options.out, {"items": items, "provenance": provenance})
+
+
+def run_take_hypotheses(options: argparse.Namespace) -> None:
+    """Write translations that were made elsewhere in the form of docmt's own."""
+    from docmt.evaluation.given import take_hypotheses
+
+    index = read_index(index_path(options.prefix))
+    hypotheses = take_hypotheses(options.hypotheses, index)
+    write_jsonl(options.out, (hypothesis.model_dump() for hypothesis in hypotheses))
+
+
+def run_take_log_probabilities(options: argparse.Namespace) -> None:
+    """Write scores that were made elsewhere in the form of docmt's own."""
+    from docmt.evaluation.given import take_log_probabilities
+
+    items = take_log_probabilities(options.scores, read_suite(options.suite))
+    provenance = describe(settings={}, suite=sha256_file(options.suite), scores=sha256_file(options.scores))
+    write_json(options.out, {"items": items, "provenance": provenance})
+
+
+def run_cxmi(options: argparse.Namespace) -> None:
+    """Score how much a model uses context."""
+    from docmt.evaluation.rows import parse_run, write_scores
+
+    run = parse_run(options.run_keys)
+    if options.prefix and None in (options.src_lang, options.tgt_lang):
+        raise UserError("--prefix: give --src-lang and --tgt-lang too")
+    device = choose_device(options)
+    from docmt.decoding.contrast import TargetScorer
+    from docmt.decoding.usage import context_gains, describe_suite, describe_test
+    from docmt.discourse.documents import read_discourse
+    from docmt.models.model_file import load_model
+
+    settings = DecodingSettings.from_argument(options.settings, where="decoding")
+    scorer = TargetScorer(load_model(options.model), settings, device=device)
+    trees = [one for file in options.discourse for one in read_discourse(file)] if options.discourse else None
+    inputs = {"model": options.model, "reference": options.suite}
+    if options.suite:
+        items = read_suite(options.suite)
+        gains = context_gains([(item.id, item.src, item.candidates[item.correct]) for item in items], scorer, trees)
+        rows = describe_suite(items, gains)
+    else:
+        texts = read_documents(options.prefix, languages=(options.src_lang, options.tgt_lang))
+        rows = describe_test(context_gains([(text.id, text.src, text.tgt) for text in texts], scorer, trees))
+        inputs["reference"] = text_path(options.prefix, options.tgt_lang)
+    facts = {"device": device, "n_devices": 1}
+    write_scores(options.out, rows, run=run, settings=settings.model_dump(), inputs=inputs, **facts)

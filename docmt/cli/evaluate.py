@@ -11,7 +11,7 @@ from docmt.corpora.contrastive import read_suite
 from docmt.corpora.documents import index_path, text_path
 from docmt.errors import UserError
 from docmt.evaluation.contrast import read_log_probabilities, score_contrast
-from docmt.evaluation.hypotheses import read_hypotheses, read_reference
+from docmt.evaluation.hypotheses import read_hypotheses, read_more_references, read_reference
 from docmt.evaluation.metrics import TranslatedTest, metrics_table, score_translations
 from docmt.evaluation.rows import ScoreRow, parse_run, write_scores
 from docmt.evaluation.settings import EvaluationSettings
@@ -44,12 +44,19 @@ def add_commands(parser: CommandParser) -> None:
     summary = "systems; the first is the baseline"
     compare.add_argument("--hypotheses", nargs="+", required=True, metavar="[NAME=]FILE", help=summary)
     compare.add_argument("--test", choices=("bootstrap", "randomization"), default="bootstrap", help="kind of test")
+    summary = "segments that are drawn or exchanged; the shortest that all systems share, unless given"
+    compare.add_argument("--unit", choices=("sentences", "instances", "documents"), help=summary)
     compare.add_argument("--samples", type=int, default=1000, help="number of resamples or trials")
     compare.add_argument("--out", type=Path, help="also write the table to this CSV file")
 
     difference = parser.add_command("difference", run_difference, "test a system against a baseline, over all seeds")
     _add_text_options(difference)
     _add_pair_options(difference, "hypotheses of each seed (JSONL of `docmt decode translate`)")
+
+    comet = parser.add_command("comet", run_comet, "score one run with COMET, by its program in another environment")
+    _add_text_options(comet)
+    comet.add_paths(hypotheses="JSONL of `docmt decode translate`")
+    _add_run_options(comet)
 
     summary = "test contrastive accuracy against a baseline, over all seeds"
     contrast_difference = parser.add_command("contrast-difference", run_contrast_difference, summary)
@@ -73,6 +80,8 @@ def _add_text_options(command: CommandParser) -> None:
     command.add_paths(prefix="raw text of the split, as PREFIX.{lang}")
     command.add_argument("--src-lang", required=True, help="source language")
     command.add_argument("--tgt-lang", required=True, help="target language")
+    summary = "further references, a line for each sentence of the split"
+    command.add_argument("--references", nargs="+", type=Path, default=[], metavar="FILE", help=summary)
 
 
 def _add_run_options(command: CommandParser) -> None:
@@ -109,6 +118,16 @@ def run_pronouns(options: argparse.Namespace) -> None:
     _write_run(options, rows, settings=test.settings)
 
 
+def run_comet(options: argparse.Namespace) -> None:
+    """Score one run on one test set by COMET."""
+    from docmt.evaluation.comet import score_comet
+
+    test = _read_test(options)
+    if test.settings.comet is None:
+        raise UserError("evaluation.comet: give its checkpoint in --settings")
+    _write_run(options, score_comet(test, test.settings.comet), settings=test.settings)
+
+
 def _read_test(options: argparse.Namespace) -> TranslatedTest:
     parse_run(options.run_keys)  # a bad key is an error before the work, not after it
     settings = EvaluationSettings.from_argument(options.settings, where="evaluation")
@@ -120,7 +139,8 @@ def _read_test(options: argparse.Namespace) -> TranslatedTest:
         prefix=options.prefix,
         src_lang=options.src_lang,
         tgt_lang=options.tgt_lang,
-        training=options.training,
+        training=getattr(options, "training", None),
+        more_references=read_more_references(options.references, len(reference)),
     )
 
 
@@ -130,6 +150,7 @@ def _write_run(options: argparse.Namespace, rows: list[ScoreRow], *, settings: E
         "reference": text_path(options.prefix, options.tgt_lang),
         "documents": index_path(options.prefix),
     }
+    inputs |= {f"reference {number}": path for number, path in enumerate(options.references, start=2)}
     run = parse_run(options.run_keys)
     write_scores(options.out, rows, run=run, settings=settings.model_dump(), inputs=inputs)
 
@@ -172,6 +193,8 @@ def run_compare(options: argparse.Namespace) -> None:
         tgt_lang=options.tgt_lang,
         test=options.test,
         n_samples=options.samples,
+        unit=options.unit,
+        more_references=read_more_references(options.references, len(reference)),
     )
     table = pd.DataFrame(rows)
     if options.out:
@@ -203,7 +226,10 @@ def run_difference(options: argparse.Namespace) -> None:
     system, baseline = (
         [read_hypotheses(path, index) for path in paths] for paths in (options.system, options.baseline)
     )
-    found = compare_translations(system, baseline, reference, settings=settings, tgt_lang=options.tgt_lang)
+    more = read_more_references(options.references, len(reference))
+    found = compare_translations(
+        system, baseline, reference, settings=settings, tgt_lang=options.tgt_lang, more_references=more
+    )
     _write_differences(options, found, settings=settings.model_dump())
 
 

@@ -3,6 +3,7 @@
 from docmt.config.claim_checks import check_claims
 from docmt.config.discourse_checks import check_discourse, check_trees
 from docmt.config.facts import system_facts
+from docmt.config.given_checks import check_given, check_output, check_trained
 from docmt.config.name_checks import check_job_names, check_languages, check_metrics, check_paths
 from docmt.config.references import check_monolingual, check_reference, check_suite
 from docmt.config.rows import MONOLINGUAL, SENTENCES, DatasetSettings, SystemSettings
@@ -69,6 +70,8 @@ def _check_dataset(config: Config, name: str, dataset: DatasetSettings) -> None:
             if "train" in (held.get(reference), part) and held.get(reference, part) != part:
                 raise UserError(f"{where}.train and {where}.{part} both contain {reference!r}; keep one")
             held.setdefault(reference, part)
+    for test in dataset.references:
+        look_up(dataset.test, test, where=f"{where}.references", what="test set")
     names: dict[str, str] = {}
     for reference in dataset.suites:
         check_suite(config, reference, pair=pair, where=f"{where}.suites")
@@ -108,6 +111,9 @@ def _check_pretraining(config: Config, dataset: DatasetSettings, *, where: str) 
 
 def _check_system(config: Config, name: str, system: SystemSettings) -> None:
     where = f"config.systems.{name}"
+    if system.is_given:
+        check_given(config, name)
+        return
     for dataset in system.datasets or []:
         look_up(config.datasets, dataset, where=f"{where}.datasets", what="dataset")
     cutting = look_up(config.instances, system.cutting, where=f"{where}.cutting", what="cutting")
@@ -148,8 +154,7 @@ def _check_tasks(config: Config, name: str, tasks: list[TaskName]) -> None:
 def _check_owner(config: Config, name: str, owner: str) -> None:
     """The models that a system takes from another one must exist."""
     where = f"config.systems.{name}.model_of"
-    if look_up(config.systems, owner, where=where, what="system").model_of is not None:
-        raise UserError(f"{where}: {owner!r} trains no models; name {config.systems[owner].model_of!r}")
+    check_trained(config, owner, where=where)
     _check_runs_of(config, name, owner, where=where)
 
 
@@ -177,8 +182,7 @@ def _check_init(config: Config, name: str) -> None:
             raise UserError(f"{where}.init: systems initialize each other in a circle: {' ← '.join([*chain, origin])}")
         look_up(config.systems, origin, where=f"config.systems.{chain[-1]}.init", what="system")
         chain.append(origin)
-    if config.systems[system.init].model_of is not None:
-        raise UserError(f"{where}.init: {system.init!r} trains no models; name the system that does")
+    check_trained(config, system.init, where=f"{where}.init")
     _check_runs_of(config, name, system.init, where=f"{where}.init")
     mine, theirs = model_settings(config, name), model_settings(config, system.init)
     for key in SHARED_SHAPE:
@@ -236,6 +240,7 @@ def _check_cases(config: Config, cases: CaseTable, *, where: str) -> None:
         _check_baseline(config, system, where=f"{where}.{key}")
         if not any((run.dataset, run.system) == (dataset, system) for run in list_runs(config)):
             raise UserError(f"{where}.{key}: {system!r} has no run on dataset {dataset!r}")
+        check_output(config, system, cases.test, is_suite=False, where=f"{where}.{key}")
 
 
 def _check_figure(config: Config, figure: ScoreFigure, tests: dict[str, None], *, where: str) -> None:
@@ -252,7 +257,6 @@ def _check_figure(config: Config, figure: ScoreFigure, tests: dict[str, None], *
 
 def _check_curves(config: Config, figure: CurveFigure, *, where: str) -> None:
     for system in figure.systems:
-        if owner := look_up(config.systems, system, where=f"{where}.systems", what="system").model_of:
-            raise UserError(f"{where}.systems: {system!r} trains no model; take {owner!r}")
+        check_trained(config, system, where=f"{where}.systems")
     for dataset in figure.datasets or []:
         look_up(config.datasets, dataset, where=f"{where}.datasets", what="dataset")

@@ -1,9 +1,10 @@
 """Which runs a claim is about, and checks that they exist. Each error names its keys."""
 
+from docmt.config.given_checks import check_output, check_trained
 from docmt.config.schema import Config
 from docmt.config.systems import Run, list_runs, look_up
 from docmt.errors import UserError
-from docmt.evaluation.metrics import ACCURACY, METRICS
+from docmt.evaluation.metrics import ACCURACY, COMET, CXMI, METRICS
 from docmt.report.claims.settings import Claim
 
 ALWAYS = [ACCURACY, *(name for name, metric in METRICS.items() if metric.always)]
@@ -38,13 +39,19 @@ def _check_claim(config: Config, claim: Claim, *, where: str) -> None:
         row = look_up(config.datasets, dataset, where=f"{where}.dataset", what="dataset")
         if (dataset, term.system) not in trained:
             raise UserError(f"{where}.relations: {term.system!r} is not trained on dataset {dataset!r}")
-        if claim.is_of_history and system.model_of is not None:
-            raise UserError(f"{where}.relations: {term.system!r} trains no models; name {system.model_of!r}")
+        if claim.is_of_history:
+            check_trained(config, term.system, where=f"{where}.relations")
         if not claim.is_of_history and not system.scored:
             raise UserError(f"{where}.relations: {term.system!r} is not scored; leave it out")
         if claim.metric == ACCURACY:
             look_up(dict.fromkeys(row.suite_names()), claim.test, where=f"{where}.test", what="suite")
         elif not claim.is_of_history:
             look_up(row.test, claim.test, where=f"{where}.test", what="test set")
-    if not claim.is_of_history and claim.metric not in (*config.evaluation.metrics, *ALWAYS):
-        raise UserError(f"{where}.metric: {claim.metric!r} is not computed; add it to evaluation.metrics")
+        if claim.metric == CXMI and system.is_given:
+            raise UserError(f"{where}.relations: {term.system!r} has no model, its output is given, so it has no CXMI")
+        test = f"{dataset}/{claim.test}"
+        check_output(config, term.system, test, is_suite=claim.metric == ACCURACY, where=f"{where}.relations")
+    computed = [*config.evaluation.metrics, *ALWAYS, *([COMET] if config.evaluation.comet else [])]
+    if not claim.is_of_history and claim.metric not in computed:
+        key = "comet" if claim.metric == COMET else "metrics"
+        raise UserError(f"{where}.metric: {claim.metric!r} is not computed; add it to evaluation.{key}")

@@ -11,8 +11,10 @@ def system_facts(config: Config, system: str) -> dict[str, str]:
     """The facts that tables and figures can show (`FactName`); one that a system does not have is absent.
 
     `Bi-sent` and `Mo-doc` are the words of Chen et al. (2021), Table 1: whether sentence pairs or monolingual documents
-    were learned from, by the system itself or by one that it starts from.
+    were learned from, by the system itself or by one that it starts from. A system made elsewhere has no facts.
     """
+    if config.systems[system].is_given:
+        return {}
     trainings = _trainings(config, system)
     facts = {
         "Bi-sent": YES if any("pairs" in training.tasks for training in trainings) else NO,

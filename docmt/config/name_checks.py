@@ -1,5 +1,6 @@
 """Checks of what a config names: paths, languages, metrics, and the jobs that follow. Errors name their keys."""
 
+from docmt.config.rows import OF_GIVEN_SYSTEMS
 from docmt.config.schema import Config
 from docmt.config.systems import list_runs, look_up
 from docmt.errors import UserError
@@ -18,6 +19,18 @@ def check_paths(config: Config) -> None:
         f"discourse.trees.{name}.files.{part}": path
         for name, trees in config.discourse.trees.items()
         for part, path in trees.files.items()
+    }
+    paths |= {
+        f"datasets.{name}.references.{test}": path
+        for name, dataset in config.datasets.items()
+        for test, files in dataset.references.items()
+        for path in files
+    }
+    paths |= {
+        f"systems.{name}.{key}.{test}": path
+        for name, system in config.systems.items()
+        for key in sorted(OF_GIVEN_SYSTEMS)
+        for test, path in getattr(system, key).items()
     }
     for key, path in paths.items():
         if "{" in path or "}" in path:

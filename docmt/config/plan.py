@@ -170,6 +170,14 @@ class Plan:
         """Corpora that docmt generates, with documents of one kind."""
         return one_of(name for name, row in self.config.corpora.controlled.items() if row.documents == documents)
 
+    def given_systems(self) -> str:
+        """Systems whose output is given."""
+        return one_of(name for name, row in self.config.systems.items() if row.is_given)
+
+    def decoding_systems(self) -> str:
+        """Systems that docmt decodes."""
+        return one_of(name for name, row in self.config.systems.items() if not row.is_given)
+
     def treebanks(self) -> str:
         """Treebanks of the catalogue."""
         return one_of(TREEBANKS)

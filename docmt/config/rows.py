@@ -37,6 +37,8 @@ class DatasetSettings(Settings):
     """Validation data: early stopping and the choice of the final model."""
     test: dict[Name, Annotated[list[SplitReference], Field(min_length=1)]] = Field(min_length=1)
     """Test sets by name; each is scored separately."""
+    references: dict[Name, list[str]] = {}
+    """Files with further references, by test set: each has one line for each sentence of the test set."""
     suites: list[SplitReference] = []
     """Contrastive test sets, written `corpus/suite`."""
     sentences: list[SplitReference] = []
@@ -89,15 +91,24 @@ class DatasetSettings(Settings):
         return next(reference for reference in self.suites if reference.split("/")[1] == suite)
 
 
+OF_GIVEN_SYSTEMS = {"hypotheses", "log_probabilities"}
+"""Keys that make a system one that docmt does not train; it has no others."""
+
+
 class SystemSettings(Settings):
-    """A model and its recipe. Its runs are dataset × system × seed."""
+    """A model and its recipe, or the output of a system made elsewhere. Its runs are dataset × system × seed."""
 
     renamed: ClassVar[dict[str, str]] = {"segmentation": "cutting"}
 
     datasets: list[str] | None = None
     """Datasets it is trained on; null means all."""
-    cutting: str
-    """How documents are cut into instances, and with which trees: a name in section `instances`."""
+    hypotheses: dict[str, str] = {}
+    """For a system that docmt does not train: files with its translations, by test set `DATASET/TEST`."""
+    log_probabilities: dict[str, str] = {}
+    """Likewise, files with its scores of the candidates of contrastive test sets, by `DATASET/SUITE`."""
+    cutting: str = ""
+    """How documents are cut into instances, and with which trees: a name in section `instances`. Required unless the
+    output of the system is given."""
     model_of: Name | None = None
     """System whose models this one uses instead of training its own, for example to decode them differently."""
     architecture: str | None = None
@@ -119,8 +130,25 @@ class SystemSettings(Settings):
     scored: bool = True
     """Whether its models translate and are scored; false for pre-training that other systems only start from."""
 
+    @property
+    def is_given(self) -> bool:
+        """Whether its output is read from files."""
+        return bool(self.hypotheses or self.log_probabilities)
+
+    def runs_on(self, dataset: str) -> bool:
+        """Whether it is trained on a dataset, or has output for one of its tests."""
+        if self.is_given:
+            return any(name.split("/")[0] == dataset for name in (*self.hypotheses, *self.log_probabilities))
+        return self.datasets is None or dataset in self.datasets
+
     @model_validator(mode="after")
     def _check_origin(self) -> Self:
+        if self.is_given:
+            if other := sorted(self.model_fields_set - OF_GIVEN_SYSTEMS):
+                raise ValueError(f"the output of this system is given, so docmt trains no model: leave out {other[0]}")
+            return self
+        if not self.cutting:
+            raise ValueError("cutting is missing: set it, or give hypotheses of a system made elsewhere")
         missing = [key for key in ("architecture", "recipe") if getattr(self, key) is None]
         if self.model_of is None and missing:
             raise ValueError(f"{missing[0]} is missing: set it, or set model_of to use the models of another system")

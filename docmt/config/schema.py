@@ -24,9 +24,9 @@ class Config(Settings):
     """From text to subwords."""
     discourse: DiscourseSettings = DiscourseSettings()
     """EDUs and trees."""
-    instances: dict[Name, CuttingRow] = Field(min_length=1)
+    instances: dict[Name, CuttingRow] = {}
     """Ways of cutting documents into instances, by name."""
-    training: dict[Name, TrainingSettings] = Field(min_length=1)
+    training: dict[Name, TrainingSettings] = {}
     """Recipes by name."""
     decoding: DecodingSettings = DecodingSettings()
     """Beam search."""

@@ -17,9 +17,13 @@ PARTS_OF_TASKS: dict[TaskName, str] = {"pairs": SENTENCES, "restoration": MONOLI
 """The part of a dataset that a task of training reads beside the training split."""
 
 
+GIVEN_SEED = 1
+"""Stands for the seed of a system whose output is given."""
+
+
 @dataclass(frozen=True)
 class Run:
-    """One training: a row dataset × system × seed."""
+    """One training, or the output of a system made elsewhere: a row dataset × system × seed."""
 
     dataset: str
     system: str
@@ -45,6 +49,12 @@ def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 def model_owner(config: Config, system: str) -> str:
     """The system that trains the models which a system decodes with: itself, unless it names another as `model_of`."""
     return config.systems[system].model_of or system
+
+
+def is_trained(config: Config, system: str) -> bool:
+    """Whether docmt trains models of this system: they are neither those of another one, nor made elsewhere."""
+    row = config.systems[system]
+    return row.model_of is None and not row.is_given
 
 
 def model_settings(config: Config, system: str) -> ModelSettings:
@@ -99,8 +109,8 @@ def list_runs(config: Config) -> list[Run]:
         Run(dataset, system, seed)
         for dataset in config.datasets
         for system, row in config.systems.items()
-        if row.datasets is None or dataset in row.datasets
-        for seed in (row.seeds or config.seeds)
+        if row.runs_on(dataset)
+        for seed in ([GIVEN_SEED] if row.is_given else row.seeds or config.seeds)
     ]
 
 
@@ -114,7 +124,7 @@ def dataset_instances(config: Config, dataset: str) -> list[tuple[str, str]]:
     ]
     for run in list_runs(config):
         system = config.systems[run.system]
-        if run.dataset == dataset and system.model_of is None:
+        if run.dataset == dataset and is_trained(config, run.system):
             tasks = training_settings(config, run.system).tasks
             parts += [(system.cutting, part) for task, part in PARTS_OF_TASKS.items() if task in tasks]
     return list(dict.fromkeys(parts))
@@ -122,5 +132,5 @@ def dataset_instances(config: Config, dataset: str) -> list[tuple[str, str]]:
 
 def dataset_cuttings(config: Config, dataset: str) -> list[str]:
     """The cuttings that the systems of a dataset use, each once."""
-    systems = dict.fromkeys(run.system for run in list_runs(config) if run.dataset == dataset)
-    return list(dict.fromkeys(config.systems[system].cutting for system in systems))
+    rows = [config.systems[run.system] for run in list_runs(config) if run.dataset == dataset]
+    return list(dict.fromkeys(row.cutting for row in rows if not row.is_given))

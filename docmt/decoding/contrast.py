@@ -23,6 +23,7 @@ from docmt.models.batch import Batch, pack
 from docmt.models.model_file import TrainedModel
 from docmt.models.transformer import Transformer
 from docmt.models.trees import BatchTrees
+from docmt.text.vocabulary import EOS
 
 CPU_BATCH_TOKENS = 2048
 """Larger batches gain nothing on a CPU, and leave its caches (docs/experiments/performance.md)."""
@@ -96,6 +97,30 @@ class TargetScorer:
                 meter.add(sum(len(pair.src) for pair in members))
         return totals.tolist()
 
+    def score_sentences(self, candidates: Sequence[Candidate], *, alone: bool = False) -> list[np.ndarray]:
+        """Log probability in nats of the words and `</s>` of each sentence; float64 [sentences] for each candidate.
+
+        Args:
+            candidates: the documents.
+            alone: each sentence is an instance by itself, instead of part of an instance as the model knows them.
+        """
+        pairs = [pair for number, one in enumerate(candidates) for pair in self._split(number, one, alone=alone)]
+        order = sorted(range(len(pairs)), key=lambda number: -pairs[number].n_tokens)
+        found = [np.zeros(0)] * len(pairs)
+        with Meter(sum(len(pair.src) for pair in pairs), label="score", unit="sentences") as meter:
+            for batch in fill_batches(order, self._budget, cost=lambda number: pairs[number].n_tokens):
+                members = [pairs[number] for number in batch]
+                sums = sentence_log_probabilities(self.model, self._pack(members))
+                counts = [len(pair.src) for pair in members]
+                for number, part in zip(batch, np.split(sums, np.cumsum(counts)[:-1]), strict=True):
+                    found[number] = part
+                meter.add(sum(counts))
+        owners = [pair.candidate for pair in pairs]
+        return [
+            np.concatenate([part for owner, part in zip(owners, found, strict=True) if owner == number])
+            for number in range(len(candidates))
+        ]
+
     def _families(self, pairs: Sequence[Pair]) -> Iterator[Siblings]:
         """The pairs by source, as many together as a batch takes."""
         is_free = self.model.settings.target_stream == "free"
@@ -107,13 +132,13 @@ class TargetScorer:
                 shared = [n_shared_inputs(part[0].tgt, pair.tgt, is_free=is_free) for pair in part[1:]]
                 yield Siblings(part, [0, *shared])
 
-    def _split(self, number: int, candidate: Candidate) -> Iterator[Pair]:
-        """The instances of a candidate, split by the rule that the model was trained with."""
+    def _split(self, number: int, candidate: Candidate, *, alone: bool = False) -> Iterator[Pair]:
+        """The instances of a candidate, split by the rule that the model was trained with, or into sentences."""
         src = [self.encode(sentence, "src") for sentence in candidate.src]
         tgt = [self.encode(sentence, "tgt") for sentence in candidate.tgt]
         costs = [max(len(a), len(b)) for a, b in zip(src, tgt, strict=True)]
         start = 0
-        for count in self.trained.split(costs):
+        for count in [1] * len(costs) if alone else self.trained.split(costs):
             end = start + count
             trees = None if candidate.trees is None else cut_trees(candidate.trees, start, end)
             yield Pair(number, src[start:end], tgt[start:end], trees)
@@ -164,6 +189,18 @@ def instance_log_probabilities(model: Transformer, batch: Batch, sharing: Sharin
     ends = np.cumsum(layout.tgt_lengths_G)[np.cumsum(layout.tgt_sentences_B) - 1]
     sums = np.concatenate(([0.0], np.cumsum(losses.double().cpu().numpy())))
     return -np.diff(sums[np.concatenate(([0], ends))])
+
+
+@torch.inference_mode()
+def sentence_log_probabilities(model: Transformer, batch: Batch) -> np.ndarray:
+    """Log probability in nats of the words and `</s>` of each sentence; float64 [sentences].
+
+    Other labels, which free streams have, do not count: a sentence alone has others than one in a document.
+    """
+    logits = model.logits(model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)).float()
+    losses_N = F.cross_entropy(logits, batch.tgt_labels_N, reduction="none").double() * batch.is_word_or_end()
+    sums_N = losses_N.cpu().numpy().cumsum()
+    return -np.diff(sums_N[(batch.tgt_labels_N == EOS).cpu().numpy()], prepend=0)
 
 
 def score_suite(

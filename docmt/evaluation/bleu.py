@@ -9,8 +9,8 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from docmt.evaluation import metrics
-from docmt.evaluation.hypotheses import join_segments
-from docmt.evaluation.metrics import TranslatedTest
+from docmt.evaluation.hypotheses import Hypothesis, Unit, join_segments
+from docmt.evaluation.metrics import DOC2DOC, TranslatedTest
 from docmt.evaluation.rows import ScoreRow
 from docmt.evaluation.settings import EvaluationSettings
 from docmt.logs import progress
@@ -19,10 +19,14 @@ from docmt.text.chinese import chinese_words
 
 @dataclass(frozen=True)
 class Sides:
-    """The sentences of each instance, and those of the reference."""
+    """The sentences of each instance, and those of each reference."""
 
     translations: Sequence[Sequence[str]]
-    reference: Sequence[str]
+    references: Sequence[Sequence[str]]
+
+    def join(self, hypotheses: Sequence[Hypothesis], unit: Unit) -> tuple[list[str], list[list[str]]]:
+        """The segments of the translations and of each reference."""
+        return join_segments(hypotheses, self.translations, self.references, unit)
 
 
 def score_bleu(test: TranslatedTest) -> list[ScoreRow]:
@@ -33,30 +37,31 @@ def score_bleu(test: TranslatedTest) -> list[ScoreRow]:
     """
     settings, tgt_lang = test.settings, test.tgt_lang
     units = metrics.chosen_units(test, metrics.score_bleu)
-    raw = words = Sides([hypothesis.sentences for hypothesis in test.hypotheses], test.reference)
+    raw = words = Sides([hypothesis.sentences for hypothesis in test.hypotheses], test.references)
     if any(_is_tokenized(name) for name in units):
         words = _tokenize(raw, word_tokenizer(settings, tgt_lang))
     rows: list[ScoreRow] = []
     for name, unit in units.items():
         sides = words if _is_tokenized(name) else raw
-        segments = join_segments(test.hypotheses, sides.translations, sides.reference, unit)
+        translations, references = sides.join(test.hypotheses, unit)
         scorer = build_metric(name, settings, tgt_lang)
-        score = scorer.corpus_score(segments[0], [segments[1]])
+        score = scorer.corpus_score(translations, references)
         signature = f"{scorer.get_signature().format()}|segments:{unit}"
         if _is_tokenized(name):
             signature += f"|words:{describe_words(settings, tgt_lang)}"
-        rows.append({"metric": name, "value": score.score, "n": len(segments[0]), "signature": signature})
+        rows.append({"metric": name, "value": score.score, "n": len(translations), "signature": signature})
     return rows + _describe_lengths(test, raw, build_bleu(settings, tgt_lang))
 
 
 def _is_tokenized(name: str) -> bool:
-    return name.startswith("tokenised")
+    return name.startswith("tokenised") or name == DOC2DOC
 
 
 def _tokenize(raw: Sides, tokenize: Callable[[str], str]) -> Sides:
-    every = progress([*raw.translations, raw.reference], label="tokenize", unit="instances")
-    *translations, reference = [[tokenize(sentence) for sentence in sentences] for sentences in every]
-    return Sides(translations, reference)
+    every = progress([*raw.translations, *raw.references], label="tokenize", unit="instances")
+    tokenized = [[tokenize(sentence) for sentence in sentences] for sentences in every]
+    n = len(raw.translations)
+    return Sides(tokenized[:n], tokenized[n:])
 
 
 def build_metric(name: str, settings: EvaluationSettings, tgt_lang: str) -> SacreMetric:
@@ -65,7 +70,8 @@ def build_metric(name: str, settings: EvaluationSettings, tgt_lang: str) -> Sacr
         return CHRF(lowercase=settings.lowercase)
     if _is_tokenized(name):
         # Moses' multi-bleu.perl: words as separated by spaces, and no smoothing.
-        return BLEU(lowercase=settings.lowercase, tokenize="none", smooth_method="none", force=True)
+        is_lower = settings.lowercase or name == DOC2DOC
+        return BLEU(lowercase=is_lower, tokenize="none", smooth_method="none", force=True)
     return build_bleu(settings, tgt_lang)
 
 
@@ -104,8 +110,7 @@ def describe_words(settings: EvaluationSettings, lang: str) -> str:
 def _describe_lengths(test: TranslatedTest, raw: Sides, scorer: BLEU) -> list[ScoreRow]:
     """Rows on length and alignment, all in percent."""
     hypotheses = test.hypotheses
-    segments = join_segments(hypotheses, raw.translations, raw.reference, "instances")
-    score = scorer.corpus_score(segments[0], [segments[1]])
+    score = scorer.corpus_score(*raw.join(hypotheses, "instances"))
     rows: list[ScoreRow] = [
         {
             "metric": "length ratio",
@@ -121,7 +126,7 @@ def _describe_lengths(test: TranslatedTest, raw: Sides, scorer: BLEU) -> list[Sc
     n_forced = sum(hypothesis.forced_ends for hypothesis in hypotheses)
     if n_forced:
         signature = "sentences that reached the length limit"
-        rows.append(_share("forced ends", n_forced, len(raw.reference), signature=signature))
+        rows.append(_share("forced ends", n_forced, len(raw.references[0]), signature=signature))
     return rows
 
 

@@ -107,26 +107,37 @@ def read_reference(prefix: Path, *, src_lang: str, tgt_lang: str) -> tuple[Docum
     return index, lines
 
 
+def read_more_references(paths: Sequence[Path], n_sentences: int) -> list[list[str]]:
+    """Further references of a split. Raises UserError when one does not have a line for each sentence."""
+    texts = [[line.removesuffix("\r") for line in read_lines(path)] for path in paths]
+    for path, lines in zip(paths, texts, strict=True):
+        if len(lines) != n_sentences:
+            raise UserError(f"{path}: {len(lines)} lines, but the test set has {n_sentences} sentences")
+    return texts
+
+
 def join_segments(
-    hypotheses: Sequence[Hypothesis], translations: Sequence[Sequence[str]], reference: Sequence[str], unit: Unit
-) -> tuple[list[str], list[str]]:
-    """Pair translations and references by sentence, instance or document; longer units are joined by spaces.
+    hypotheses: Sequence[Hypothesis],
+    translations: Sequence[Sequence[str]],
+    references: Sequence[Sequence[str]],
+    unit: Unit,
+) -> tuple[list[str], list[list[str]]]:
+    """The segments of the translations and of each reference: sentences, instances or documents, joined by spaces.
 
     Args:
         hypotheses: which sentences each instance covers.
         translations: the sentences of each instance (their texts, or their tokenized texts).
-        reference: the sentences of the split, likewise.
-        unit: what becomes one pair. `sentences` needs aligned hypotheses.
+        references: the sentences of the split in each reference, likewise.
+        unit: what becomes one segment. `sentences` needs aligned hypotheses.
     """
     if unit == "sentences":
-        return [sentence for sentences in translations for sentence in sentences], list(reference)
+        return [sentence for sentences in translations for sentence in sentences], [list(text) for text in references]
     pairs = zip(hypotheses, translations, strict=True)
     key = (lambda pair: pair[0].instance) if unit == "instances" else (lambda pair: pair[0].document)
-    joined, references = [], []
+    joined, bounds = [], []
     for _, group in groupby(pairs, key=key):
         members = list(group)
         start = members[0][0].first_sentence
-        end = start + sum(hypothesis.n_sentences for hypothesis, _ in members)
+        bounds.append((start, start + sum(hypothesis.n_sentences for hypothesis, _ in members)))
         joined.append(" ".join(sentence for _, sentences in members for sentence in sentences))
-        references.append(" ".join(reference[start:end]))
-    return joined, references
+    return joined, [[" ".join(text[start:end]) for start, end in bounds] for text in references]

@@ -71,24 +71,28 @@ def score_meteor(test: TranslatedTest) -> list[ScoreRow]:
         return [missing_row(name, reason) for name in units]
     language = choose_language(test.tgt_lang, test.settings)
     texts: list[Sequence[str]] = [hypothesis.sentences for hypothesis in test.hypotheses]
-    reference = test.reference
+    references = test.references
     words = "METEOR's own"
     if not language.is_normalized:
         tokenize = word_tokenizer(test.settings, test.tgt_lang)
         texts = [[tokenize(sentence) for sentence in sentences] for sentences in texts]
-        reference = [tokenize(sentence) for sentence in reference]
+        references = [[tokenize(sentence) for sentence in reference] for reference in references]
         words = describe_words(test.settings, test.tgt_lang)
     options, has_table = language_options(language, jar)
     rows: list[ScoreRow] = []
     for name, unit in units.items():
-        joined, references = join_segments(test.hypotheses, texts, reference, unit)
+        joined, segments = join_segments(test.hypotheses, texts, references, unit)
+        several = ["-r", str(len(references))] if len(references) > 1 else []
         score, identity = run_meteor(
-            joined, references, command=[java, *JAVA_OPTIONS, "-jar", str(jar)], options=options
+            joined,
+            [reference for group in zip(*segments, strict=True) for reference in group],
+            command=[java, *JAVA_OPTIONS, "-jar", str(jar)],
+            options=[*options, *several],
         )
         table = "yes" if has_table else "no"
         signature = (
             f"{identity}|paraphrase table:{table}|words:{words}|segments:{unit}"
-            f"|package:{PACKAGE} {metadata.version(PACKAGE)}"
+            f"|package:{PACKAGE} {metadata.version(PACKAGE)}" + (f"|refs:{len(references)}" if several else "")
         )
         rows.append({"metric": name, "value": 100 * score, "n": len(joined), "signature": signature})
     return rows
@@ -135,7 +139,7 @@ def language_options(language: Language, jar: Path) -> tuple[list[str], bool]:
 def run_meteor(
     hypotheses: Sequence[str], references: Sequence[str], *, command: Sequence[str], options: Sequence[str]
 ) -> tuple[float, str]:
-    """Run the program, `command`, over pairs of segments, which may be empty.
+    """Run the program, `command`, over segments, which may be empty, and references: as many for each segment.
 
     Returns:
         The overall score from 0 to 1, and the program's identification of its settings.

@@ -17,8 +17,11 @@ if TYPE_CHECKING:  # planning a study reads this module and computes nothing
     from docmt.evaluation.rows import ScoreRow
     from docmt.evaluation.settings import EvaluationSettings
 
-ACCURACY = "contrastive accuracy"
-JAVA, ALIGNER, TRAINING = "Java", "eflomal", "the training text"
+ACCURACY, CXMI, COMET = "contrastive accuracy", "CXMI", "COMET"
+DOC2DOC = "Doc2Doc d-BLEU"
+BLONDE = ("BlonDe pronouns", "BlonDe markers")
+TERMS, ADDRESS = "term consistency", "address consistency"
+JAVA, ALIGNER, TRAINING, MODEL = "Java", "eflomal", "the training text", "the model"
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,7 @@ class TranslatedTest:
     Attributes:
         hypotheses: all instances of the split, in order.
         reference: the sentences of the split, untokenized.
+        more_references: further translations of the same sentences, for BLEU, chrF, METEOR and BlonDe.
         settings: which metrics, and how they are computed.
         prefix: raw text of the split, as `PREFIX.{lang}`.
         src_lang, tgt_lang: languages.
@@ -41,6 +45,12 @@ class TranslatedTest:
     src_lang: str
     tgt_lang: str
     training: Path | None = None
+    more_references: Sequence[Sequence[str]] = ()
+
+    @property
+    def references(self) -> list[Sequence[str]]:
+        """All references."""
+        return [self.reference, *self.more_references]
 
     @property
     def is_aligned(self) -> bool:
@@ -57,10 +67,11 @@ class Metric:
 
     Attributes:
         about: how it is computed, in words.
-        scorer: computes it, together with others, as far as the settings name them; None for contrastive accuracy.
+        scorer: computes it, together with others, as far as the settings name them; None where another command does.
         unit: what it takes as one segment; None when it has none.
         needs: what it needs beyond Python. What needs something is computed only when the settings name it.
         always: whether its scorer reports it even when no setting names it.
+        on_request: whether it is computed only when the settings name it, as what needs something is.
         is_main: whether it is a column of the report's main table by default.
         digits: after the decimal point in tables.
         lower_is_better: whether the lowest score is the best.
@@ -71,6 +82,7 @@ class Metric:
     unit: "Unit | None" = None
     needs: tuple[str, ...] = ()
     always: bool = False
+    on_request: bool = False
     is_main: bool = False
     digits: int = 2
     lower_is_better: bool = False
@@ -84,6 +96,8 @@ def _imported(name: str) -> Scorer:
 score_bleu = _imported("docmt.evaluation.bleu:score_bleu")
 score_meteor = _imported("docmt.evaluation.meteor:score_meteor")
 score_apt = _imported("docmt.evaluation.pronouns:score_pronouns")
+score_blonde = _imported("docmt.evaluation.blonde:score_blonde")
+score_consistency = _imported("docmt.evaluation.consistency:score_consistency")
 
 METRICS: dict[str, Metric] = {
     "s-BLEU": Metric("sacreBLEU, case-sensitive, detokenized", score_bleu, unit="sentences", is_main=True),
@@ -95,6 +109,12 @@ METRICS: dict[str, Metric] = {
         "Moses words, no smoothing: the number of Moses' `multi-bleu.perl`", score_bleu, unit="sentences"
     ),
     "tokenised d-BLEU (instances)": Metric("likewise", score_bleu, unit="instances"),
+    DOC2DOC: Metric(
+        "lower-cased Moses words, no smoothing: the d-BLEU of Doc2Doc (Sun et al. 2022)",
+        score_bleu,
+        unit="documents",
+        on_request=True,
+    ),
     "chrF": Metric("chrF2 of sacreBLEU", score_bleu, unit="sentences", is_main=True),
     "length ratio": Metric("words of the hypotheses per word of the reference", score_bleu, always=True),
     "aligned instances": Metric(
@@ -106,18 +126,30 @@ METRICS: dict[str, Metric] = {
     "METEOR": Metric("METEOR 1.5, see below", score_meteor, unit="sentences", needs=(JAVA,)),
     "d-METEOR (instances)": Metric("likewise", score_meteor, unit="instances", needs=(JAVA,)),
     "APT": Metric("accuracy of pronouns, see below", score_apt, needs=(ALIGNER, TRAINING)),
+    BLONDE[0]: Metric("F1 of he and she by sentence, see below", score_blonde, on_request=True),
+    BLONDE[1]: Metric("F1 of five kinds of discourse markers, likewise", score_blonde, on_request=True),
+    ADDRESS: Metric("du or Sie as in the document so far, see below", score_consistency, on_request=True),
+    TERMS: Metric("terms as in the document so far, see below", score_consistency, needs=(ALIGNER, TRAINING)),
+    CXMI: Metric(
+        "what context adds to the log probability of a reference sentence; in nats, see below", needs=(MODEL,)
+    ),
+    COMET: Metric("with the section `evaluation.comet`, see below", unit="sentences", needs=("its own environment",)),
     ACCURACY: Metric("share of contrastive items that are right, see below", digits=1),
 }
 
 
 def selectable_metrics() -> list[str]:
     """What the settings of evaluation may name."""
-    return [name for name, metric in METRICS.items() if metric.scorer is not None and not metric.always]
+    return [
+        name
+        for name, metric in METRICS.items()
+        if (metric.scorer is not None or MODEL in metric.needs) and not metric.always
+    ]
 
 
 def default_metrics() -> list[str]:
     """What is computed unless the settings say otherwise: all that needs nothing beyond Python."""
-    return [name for name in selectable_metrics() if not METRICS[name].needs]
+    return [name for name in selectable_metrics() if not (METRICS[name].needs or METRICS[name].on_request)]
 
 
 def main_metrics() -> list[str]:

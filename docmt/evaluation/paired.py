@@ -37,6 +37,7 @@ class PairedDifference:
         difference: of the mean scores over seeds, in percent points.
         p: of that difference, two-sided.
         sign_p: of the sign test of Collins et al. (2005); None for accuracies.
+        randomization_p: of approximate randomization (Riezler and Maxwell 2005); None for accuracies.
         n: segments or items.
         method: how `p` was computed.
     """
@@ -46,26 +47,35 @@ class PairedDifference:
     difference: float
     p: float
     sign_p: float | None
+    randomization_p: float | None
     n: int
     method: str
 
 
 def compare_translations(
-    system: Runs, baseline: Runs, reference: Sequence[str], *, settings: EvaluationSettings, tgt_lang: str
+    system: Runs,
+    baseline: Runs,
+    reference: Sequence[str],
+    *,
+    settings: EvaluationSettings,
+    tgt_lang: str,
+    more_references: Sequence[Sequence[str]] = (),
 ) -> list[PairedDifference]:
     """Paired tests by the metrics of the settings that both have over the same segments.
 
     The first test is paired bootstrap resampling (Koehn 2004), two-sided: how often the difference of a resample is as
     far from their mean as the observed one is from zero. (sacreBLEU subtracts the mean of absolute differences, which
     tests one side only.) The second is the sign test of Collins et al. (2005): for each segment, whether the baseline's
-    score rises or falls when its translation is replaced by the system's.
+    score rises or falls when its translation is replaced by the system's. The third is approximate randomization: how
+    often the difference is as large when the two translations of each segment change places at random.
     """
     found = []
     for name in TESTED:
         unit = METRICS[name].unit
         if name in settings.metrics and unit is not None and _shares(unit, [*system, *baseline]):
             metric = build_metric(name, settings, tgt_lang)
-            ours, theirs = ([_statistics(metric, run, reference, unit) for run in runs] for runs in (system, baseline))
+            references = [reference, *more_references]
+            ours, theirs = ([_statistics(metric, run, references, unit) for run in runs] for runs in (system, baseline))
             found.append(_test_metric(name, metric, ours, theirs))
     return found
 
@@ -77,10 +87,12 @@ def _shares(unit: Unit, runs: Runs) -> bool:
     return unit == "documents" or len({tuple(hypothesis.n_sentences for hypothesis in run) for run in runs}) == 1
 
 
-def _statistics(metric: SacreMetric, run: Sequence[Hypothesis], reference: Sequence[str], unit: Unit) -> np.ndarray:
+def _statistics(
+    metric: SacreMetric, run: Sequence[Hypothesis], references: Sequence[Sequence[str]], unit: Unit
+) -> np.ndarray:
     """The counts that the score of a corpus is made of, one row per segment; float64."""
-    segments, references = join_segments(run, [hypothesis.sentences for hypothesis in run], reference, unit)
-    return np.array(metric._extract_corpus_statistics(segments, [references]), dtype="float64")
+    segments = join_segments(run, [hypothesis.sentences for hypothesis in run], references, unit)
+    return np.array(metric._extract_corpus_statistics(*segments), dtype="float64")
 
 
 def _score(metric: SacreMetric, statistics: np.ndarray) -> float:
@@ -90,24 +102,50 @@ def _score(metric: SacreMetric, statistics: np.ndarray) -> float:
 def _test_metric(
     name: str, metric: SacreMetric, ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray]
 ) -> PairedDifference:
-    n = len(ours[0])
-    counts = np.random.default_rng(SEED).multinomial(n, [1 / n] * n, size=N_SAMPLES).astype("float64")
-
-    def resample(runs: Sequence[np.ndarray]) -> np.ndarray:
-        return np.mean([[_score(metric, sums) for sums in counts @ run] for run in runs], axis=0)
-
     means = [fmean(_score(metric, run.sum(0)) for run in runs) for runs in (ours, theirs)]
     difference = means[0] - means[1]
-    resampled = resample(ours) - resample(theirs)
+    resampled = bootstrap(metric, ours, theirs)
     return PairedDifference(
         metric=name,
         phenomenon=None,
         difference=difference,
         p=_share_beyond(resampled - resampled.mean(), difference),
         sign_p=_sign_test(metric, ours, theirs),
-        n=n,
+        randomization_p=_randomize(metric, ours, theirs),
+        n=len(ours[0]),
         method=f"paired bootstrap, {N_SAMPLES} resamples",
     )
+
+
+def bootstrap(metric: SacreMetric, ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray]) -> np.ndarray:
+    """The difference of mean scores in each resample of the segments; float64 [samples]."""
+    n = len(ours[0])
+    counts = np.random.default_rng(SEED).multinomial(n, [1 / n] * n, size=N_SAMPLES).astype("float64")
+
+    def resample(runs: Sequence[np.ndarray]) -> np.ndarray:
+        return np.mean([_scores(metric, counts @ run) for run in runs], axis=0)
+
+    return resample(ours) - resample(theirs)
+
+
+def _randomize(metric: SacreMetric, ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray]) -> float:
+    """Approximate randomization; runs are paired in their order, and a segment changes places in all pairs at once.
+
+    The side with fewer runs begins again with its first one.
+    """
+    swapped = np.random.default_rng(SEED).integers(0, 2, size=(N_SAMPLES, len(ours[0]))).astype("float64")
+    observed, shuffled = 0.0, np.zeros(N_SAMPLES)
+    for number in range(max(len(ours), len(theirs))):
+        our, their = ours[number % len(ours)], theirs[number % len(theirs)]
+        observed += _score(metric, our.sum(0)) - _score(metric, their.sum(0))
+        change = swapped @ (their - our)
+        shuffled += _scores(metric, our.sum(0) + change) - _scores(metric, their.sum(0) - change)
+    return _share_beyond(shuffled, observed)
+
+
+def _scores(metric: SacreMetric, sums: np.ndarray) -> np.ndarray:
+    """The score of each row of summed counts; float64 [samples]."""
+    return np.array([_score(metric, row) for row in sums])
 
 
 def _share_beyond(under_null: np.ndarray, observed: float) -> float:
@@ -164,6 +202,7 @@ def compare_accuracies(
                 difference=100 * float(own.mean()),
                 p=binomial_p(int((own > 0).sum()), int((own < 0).sum())) if is_single else _flip_signs(own),
                 sign_p=None,
+                randomization_p=None,
                 n=len(own),
                 method="McNemar, exact" if is_single else f"items' signs at random, {N_SAMPLES} samples",
             )

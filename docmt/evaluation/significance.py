@@ -12,6 +12,7 @@ from docmt.evaluation.bleu import build_metric
 from docmt.evaluation.hypotheses import Hypothesis, Unit, join_segments
 from docmt.evaluation.settings import EvaluationSettings
 
+UNITS: list[Unit] = ["sentences", "instances", "documents"]
 TESTS = {"bootstrap": "bs", "randomization": "ar"}
 
 
@@ -52,17 +53,23 @@ def compare_systems(
     tgt_lang: str,
     test: Literal["bootstrap", "randomization"],
     n_samples: int,
+    more_references: Sequence[Sequence[str]] = (),
+    unit: Unit | None = None,
 ) -> list[Comparison]:
-    """Test every system against the first one, by BLEU and chrF over the shortest segments that all share.
+    """Test every system against the first one, by BLEU and chrF over the shortest segments that all share, or `unit`.
 
     The test is paired bootstrap resampling with `n_samples` resamples, or paired approximate randomization with as many
-    trials. Raises UserError for fewer than two systems.
+    trials. Raises UserError for fewer than two systems, and for segments that they do not share.
     """
     if len(systems) < 2:
         raise UserError("a comparison needs the hypotheses of at least two systems with different names")
-    unit = common_unit(systems)
+    shortest = common_unit(systems)
+    unit = unit or shortest
+    if UNITS.index(unit) < UNITS.index(shortest):
+        raise UserError(f"--unit {unit}: the systems share no segments shorter than {shortest}")
     texts = {name: [hypothesis.sentences for hypothesis in found] for name, found in systems.items()}
-    joined = {name: join_segments(found, texts[name], reference, unit) for name, found in systems.items()}
+    all_references = [reference, *more_references]
+    joined = {name: join_segments(found, texts[name], all_references, unit) for name, found in systems.items()}
     references = next(iter(joined.values()))[1]
     metrics = {
         "BLEU": build_metric("s-BLEU", settings, tgt_lang),
@@ -72,7 +79,7 @@ def compare_systems(
     paired = PairedTest(
         [(name, segments[0]) for name, segments in joined.items()],
         metrics,
-        [references],
+        references,
         test_type=TESTS[test],
         n_samples=n_samples,
     )

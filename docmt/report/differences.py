@@ -29,6 +29,7 @@ class Difference:
     sign_p: float | None
     n: int
     method: str
+    randomization_p: float | None = None
 
     @property
     def mark(self) -> str:
@@ -70,7 +71,8 @@ def _read(path: Path) -> Iterator[Difference]:
         raise UserError(f"{path}: not an output of `docmt evaluate difference`: key 'differences' is missing")
     for row in rows:
         try:
-            yield Difference(**{key: row[key] for key in KEYS})
+            # Studies of an older version lack the last one.
+            yield Difference(**{key: row[key] for key in KEYS}, randomization_p=row.get("randomization_p"))
         except (KeyError, TypeError) as error:
             raise UserError(f"{path}: not an output of `docmt evaluate difference`: {error}") from None
 

@@ -187,6 +187,7 @@ def _values(grid: Grid, shape: GridShape) -> pd.DataFrame:
             row |= {name: cell.mean, f"{name} sd": cell.sd, f"{name} seeds": cell.seeds, f"{name} n": cell.n}
             row[f"{name} p"] = cell.tested.p if cell.tested else None
             row[f"{name} p (sign test)"] = cell.tested.sign_p if cell.tested else None
+            row[f"{name} p (randomization)"] = cell.tested.randomization_p if cell.tested else None
             row[f"{name} published"] = cell.published.value if cell.published else None
         sources = dict.fromkeys(_source(cell.published) for cell in cells.values() if cell.published)
         rows.append(row | {"source": "; ".join(sources) or None})

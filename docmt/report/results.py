@@ -55,9 +55,9 @@ def further_table(summary: pd.DataFrame, settings: ReportSettings) -> Table | No
         metrics,
         key="further",
         title="Further scores",
-        caption="In percent. Tokenized scores equal Moses' multi-bleu. Length ratio: hypotheses to references. Forced "
-        "ends: sentences that reached the length limit. Aligned instances: those with as many sentences as the source "
-        "(only for systems without sentence alignment).",
+        caption="In percent, CXMI in nats. Tokenized scores equal Moses' multi-bleu. Length ratio: hypotheses to "
+        "references. Forced ends: sentences that reached the length limit. Aligned instances: those with as many "
+        "sentences as the source (only for systems without sentence alignment).",
         compare=False,
         differences=UNTESTED,
     )

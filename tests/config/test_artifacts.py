@@ -62,13 +62,17 @@ def test_every_rule_but_fetching_carries_a_fingerprint_and_hands_it_to_its_comma
 
 
 def test_what_rules_ask_for_is_declared():
-    """Every `plan.X.input("y")` and `plan.X.param("y")` of the rules, for artifacts of the shipped configs."""
+    """Every `plan.X.input("y")` and `plan.X.param("y")` of the rules: shipped configs, and one with given output."""
     asked = set()
     for file in (ROOT / "workflow/rules").glob("*.smk"):
         asked |= set(re.findall(r'plan\.(\w+)\.(input|param)\("(\w+)"\)', file.read_text(encoding="utf-8")))
     declared = set()
-    for config in [ROOT / "config/config.yaml", *(ROOT / "config/examples").glob("*.yaml")]:
-        made = StudyArtifacts(load_config(read_config_file(config)))
+    given = {"hypotheses": {"controlled/controlled": "a"}, "log_probabilities": {"controlled/pronoun": "b"}}
+    evaluation = {"metrics": ["s-BLEU", "d-BLEU (instances)", "CXMI"], "comet": {"checkpoint": "c"}}
+    with_given = merge(read_config_file(SMOKE), {"systems": {"given": given}, "evaluation": evaluation})
+    files = [ROOT / "config/config.yaml", *(ROOT / "config/examples").glob("*.yaml")]
+    for values in [with_given, *map(read_config_file, files)]:
+        made = StudyArtifacts(load_config(values))
         assert made.all_made
         for (name, *_), artifact in made.known.items():
             declared |= {(name, "input", key) for key in artifact.inputs}

@@ -129,8 +129,8 @@ def test_tokenized_scores_equal_multi_bleu(seed, unit):
     name = {"sentences": "tokenised s-BLEU", "instances": "tokenised d-BLEU (instances)"}[unit]
     tokenize = word_tokenizer(SETTINGS, "de")
     tokens = [[tokenize(sentence) for sentence in hypothesis.sentences] for hypothesis in hypotheses]
-    pairs = join_segments(hypotheses, tokens, [tokenize(line) for line in reference], unit)
-    pairs = [[" ".join(segment.split()) for segment in side] for side in pairs]
+    ours, (theirs,) = join_segments(hypotheses, tokens, [[tokenize(line) for line in reference]], unit)
+    pairs = [[" ".join(segment.split()) for segment in side] for side in (ours, theirs)]
     assert scores_by_metric(hypotheses, reference)[name]["value"] == pytest.approx(multi_bleu(*pairs), abs=1e-9)
 
 
@@ -224,3 +224,41 @@ def test_equals_sacrebleu_by_its_own_function():
     assert build_metric("chrF", SETTINGS, "de").corpus_score(translation, [REFERENCE]).score == pytest.approx(
         sacrebleu.corpus_chrf(translation, [REFERENCE]).score
     )
+
+
+def test_several_references_are_those_of_sacrebleu_in_all_units():
+    translation = ["Der Hund ist müde, er schläft.", "Sie sagte: „Komm!“", "", "Das Haus am Fluss.", "Nein.", "Ende"]
+    more = [["Der Hund ist müde, er schläft."] + [""] * 5, translation]
+    settings = EvaluationSettings(metrics=["s-BLEU", "d-BLEU (documents)", "tokenised s-BLEU", "chrF"])
+
+    def rows(*references):
+        first, *others = references
+        test = TranslatedTest(
+            make_hypotheses(translation), first, settings, Path("t"), "en", "de", more_references=others
+        )
+        return {row["metric"]: row for row in score_bleu(test)}
+
+    found = rows(REFERENCE, *more)
+    assert all(found[name]["value"] == pytest.approx(100) for name in settings.metrics), (
+        "one of them is the translation"
+    )
+    assert found["s-BLEU"]["signature"].startswith("nrefs:3|")
+    two = rows(REFERENCE, more[0])
+    direct = build_metric("s-BLEU", settings, "de").corpus_score(translation, [REFERENCE, more[0]])
+    assert two["s-BLEU"]["value"] == direct.score > rows(REFERENCE)["s-BLEU"]["value"]
+    assert len({rows(*order)["chrF"]["value"] for order in ((REFERENCE, more[0]), (more[0], REFERENCE))}) == 1
+
+
+def test_d_bleu_of_doc2doc_is_lower_cased_multi_bleu_over_documents():
+    settings = EvaluationSettings(metrics=["Doc2Doc d-BLEU", "d-BLEU (documents)"])
+    translation = [REFERENCE[0].upper(), *REFERENCE[1:4], "Wir kaufen", "Ende"]
+    rows = scores_by_metric(make_hypotheses(translation), settings=settings)
+    tokenize = word_tokenizer(settings, "de")
+    sides = [
+        [" ".join(" ".join(map(tokenize, part)).lower().split()) for part in (side[:4], side[4:])]
+        for side in (translation, REFERENCE)
+    ]
+    assert rows["Doc2Doc d-BLEU"]["value"] == pytest.approx(multi_bleu(*sides), abs=1e-9)
+    assert "case:lc" in rows["Doc2Doc d-BLEU"]["signature"]
+    assert "case:mixed" in rows["d-BLEU (documents)"]["signature"]
+    assert "Doc2Doc d-BLEU" not in default_metrics()

@@ -117,6 +117,10 @@ def test_compare_falls_back_to_instances_and_documents(tmp_path, text, capsys):
     options = [*text_options(tmp_path), "--samples", "20"]
     assert main(["evaluate", "compare", "--hypotheses", str(one), str(two), *options]) == 0
     assert "BLEU (instances)" in capsys.readouterr().out
+    assert main(["evaluate", "compare", "--hypotheses", str(one), str(two), *options, "--unit", "documents"]) == 0
+    assert "BLEU (documents)" in capsys.readouterr().out
+    assert main(["evaluate", "compare", "--hypotheses", str(one), str(two), *options, "--unit", "sentences"]) == 2
+    assert "share no segments shorter than instances" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -210,3 +210,21 @@ def test_a_paraphrase_table_beside_the_program_is_used(tmp_path):
     options, has_table = language_options(language, tmp_path / "m.jar")
     assert has_table
     assert options[-3:] == ["exact stem paraphrase", "-w", "1.0 0.8 0.2"]
+
+
+@needs_meteor
+def test_of_several_references_the_nearest_counts_for_each_segment():
+    def score_with(translation, *references):
+        hypotheses = make_hypotheses(translation)
+        first, *more = references
+        test = TranslatedTest(
+            hypotheses, first, SETTINGS, Path("t"), src_lang="en", tgt_lang="de", more_references=more
+        )
+        return {row["metric"]: row for row in score_meteor(test)}["METEOR"]
+
+    other = ["Der Kater wacht, er frisst.", *REFERENCE[1:]]
+    mixed = [*REFERENCE[:3], *TRANSLATION[3:]]
+    assert score_with(mixed, REFERENCE, mixed)["value"] == 100
+    assert score_with(mixed, other, REFERENCE)["value"] == pytest.approx(score_with(mixed, REFERENCE)["value"])
+    assert score_with(mixed, other)["value"] < score_with(mixed, REFERENCE)["value"]
+    assert "|refs:2" in score_with(mixed, other, REFERENCE)["signature"]

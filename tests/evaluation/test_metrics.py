@@ -57,8 +57,8 @@ def test_one_entry_makes_a_metric(monkeypatch):
     assert "| `mine` | an instance, its sentences joined by a space | my own | patience |" in metrics_table()
 
 
-def test_only_apt_reads_the_training_text():
-    assert [name for name in METRICS if metrics.needs_training_text([name])] == ["APT"]
+def test_only_metrics_with_word_alignments_read_the_training_text():
+    assert [name for name in METRICS if metrics.needs_training_text([name])] == ["APT", "term consistency"]
 
 
 def test_the_manual_has_the_table(tmp_path, capsys):

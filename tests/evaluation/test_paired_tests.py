@@ -13,7 +13,7 @@ from docmt.cli.main import main
 from docmt.corpora.contrastive import ContrastiveItem
 from docmt.evaluation.bleu import build_metric
 from docmt.evaluation.hypotheses import Hypothesis
-from docmt.evaluation.paired import binomial_p, compare_accuracies, compare_translations
+from docmt.evaluation.paired import binomial_p, bootstrap, compare_accuracies, compare_translations
 from docmt.evaluation.settings import EvaluationSettings
 
 SETTINGS = EvaluationSettings(metrics=["s-BLEU"])
@@ -48,16 +48,17 @@ def compare(ours, theirs, reference, settings=SETTINGS):
     return compare_translations(ours, theirs, reference, settings=settings, tgt_lang="de")
 
 
-def test_of_equal_systems_one_in_twenty_differs_by_either_test():
+def test_of_equal_systems_one_in_twenty_differs_by_each_test():
     rng = random.Random(1)
     found = []
     for _ in range(N_TRIALS):
         reference = make_reference(rng)
         (row,) = compare(*([make_run(noisy(reference, rng, 0.3))] for _ in range(2)), reference)
-        found.append((row.p, row.sign_p))
-    bootstrap, sign = (np.array(found) < 0.05).mean(0)
+        found.append((row.p, row.sign_p, row.randomization_p))
+    bootstrap, sign, randomization = (np.array(found) < 0.05).mean(0)
     assert 0.03 <= bootstrap <= 0.07
     assert 0.03 <= sign <= 0.07
+    assert 0.03 <= randomization <= 0.07
 
 
 def test_p_values_are_those_of_sacrebleus_two_sided_test():
@@ -72,7 +73,25 @@ def test_p_values_are_those_of_sacrebleus_two_sided_test():
         theirs_row = paired()[1]["BLEU"]
         (row,) = compare([make_run(ours)], [make_run(theirs)], reference)
         assert row.p == pytest.approx(theirs_row[1].p_value, abs=0.08)
+        assert row.randomization_p == pytest.approx(theirs_row[1].p_value, abs=0.05), "the same test, other draws"
         assert row.difference == pytest.approx(theirs_row[1].score - theirs_row[0].score)
+
+
+def test_resamples_are_those_of_sacrebleus_bootstrap():
+    """Its p follows from our resamples by its own rule, which subtracts the mean of absolute differences."""
+    logging.getLogger("sacrebleu").setLevel(logging.WARNING)
+    rng = random.Random(8)
+    metric = build_metric("s-BLEU", SETTINGS, "de")
+    for better in (0.3, 0.27, 0.2):
+        reference = make_reference(rng, 100)
+        ours, theirs = noisy(reference, rng, better), noisy(reference, rng, 0.3)
+        paired = PairedTest([("b", theirs), ("a", ours)], {"BLEU": metric}, [reference], test_type="bs", n_samples=1000)
+        expected = paired()[1]["BLEU"][1].p_value
+        counts = [np.array(metric._extract_corpus_statistics(side, [reference]), float) for side in (ours, theirs)]
+        resampled = np.abs(bootstrap(metric, counts[:1], counts[1:]))
+        observed = abs(metric.corpus_score(ours, [reference]).score - metric.corpus_score(theirs, [reference]).score)
+        found = (np.sum(resampled - resampled.mean() > observed) + 1) / 1001
+        assert found == pytest.approx(expected, abs=0.05)
 
 
 def test_equal_translations_do_not_differ_and_much_better_ones_do():
@@ -80,11 +99,12 @@ def test_equal_translations_do_not_differ_and_much_better_ones_do():
     reference = make_reference(rng)
     run, bad = make_run(noisy(reference, rng, 0.2)), make_run(noisy(reference, rng, 0.6))
     (same,) = compare([run], [run], reference)
-    assert (same.difference, same.p, same.sign_p) == (0, 1, 1)
+    assert (same.difference, same.p, same.sign_p, same.randomization_p) == (0, 1, 1, 1)
     (other,) = compare([run], [bad], reference)
     assert other.difference > 10
     assert other.p < 0.01
     assert other.sign_p < 0.01
+    assert other.randomization_p < 0.01
     (mirrored,) = compare([bad], [run], reference)
     assert (mirrored.difference, mirrored.p) == (pytest.approx(-other.difference), other.p)
 
@@ -97,6 +117,19 @@ def test_seeds_are_averaged_over_the_same_sentences():
     scores = [compare([seed], [seeds[0]], reference)[0].difference for seed in seeds]
     assert row.difference == pytest.approx(np.mean(scores))
     assert row.n == len(reference)
+    assert 0.05 < row.randomization_p <= 1
+
+
+def test_several_references_count_in_tests_too():
+    rng = random.Random(9)
+    reference, other = make_reference(rng), make_reference(rng)
+    ours, theirs = make_run(noisy(reference, rng, 0.3)), make_run(other)
+    (one,) = compare([ours], [theirs], reference)
+    (both,) = compare_translations(
+        [ours], [theirs], reference, settings=SETTINGS, tgt_lang="de", more_references=[other]
+    )
+    assert one.difference > 0 > both.difference
+    assert both.p < 0.01
 
 
 def test_the_sign_test_counts_segments_that_raise_or_lower_the_baselines_score():

@@ -2,7 +2,7 @@
 #
 # Reads:  results/{dataset}/runs/{system}/seed{seed}/decoding/
 #         results/{dataset}/corpora/{src}-{tgt}/{split}.{lang}, .documents.tsv; for APT, also of the training split
-# Makes:  results/{dataset}/runs/{system}/seed{seed}/scores/{split}.json, suite_{suite}.json
+# Makes:  results/{dataset}/runs/{system}/seed{seed}/scores/{split}.json, suite_{suite}.json, comet_{split}.json
 #         results/{dataset}/runs/{system}/against/{baseline}/{split}.json, suite_{suite}.json   paired tests, all seeds
 #         results/{dataset}/runs/{system}/scores.csv      all scores of one system: the target for one system
 #         results/{dataset}/scores.csv                    all scores on one dataset: the target for one dataset
@@ -12,6 +12,7 @@ rule evaluate_translation:
     """Score {wildcards.system}, seed {wildcards.seed}, on {wildcards.dataset} {wildcards.split}."""
     input:
         references=plan.scores.input("references"),
+        more=plan.scores.input("more"),
         training=plan.scores.input("training"),
         hypotheses="results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl",
     output:
@@ -27,20 +28,53 @@ rule evaluate_translation:
         settings=plan.scores.param("settings"),
         languages=plan.scores.param("languages"),
         prefix=plan.scores.param("prefix"),
+        more=option("--references", "more"),
         training=plan.scores.param("training"),
         test=plan.scores.param("test"),
         fingerprint=plan.scores.fingerprint,
     shell:
         "DOCMT_FINGERPRINT={params.fingerprint}"
         " docmt evaluate scores --settings {params.settings:q} --hypotheses {input.hypotheses} --prefix {params.prefix}"
-        " {params.languages} {params.training} --run dataset={wildcards.dataset} system={wildcards.system}"
+        " {params.languages} {params.more} {params.training} --run dataset={wildcards.dataset} system={wildcards.system}"
         " seed={wildcards.seed} test={params.test} fingerprint={params.fingerprint} --out {output} 2> {log}"
+
+
+rule evaluate_comet:
+    """Score {wildcards.system}, seed {wildcards.seed}, on {wildcards.dataset} {wildcards.split} with COMET."""
+    input:
+        references=plan.comet.input("references"),
+        hypotheses="results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl",
+        model=plan.comet.input("model"),
+    output:
+        "results/{dataset}/runs/{system}/seed{seed}/scores/comet_{split}.json",
+    log:
+        "logs/evaluate_comet/{dataset}_{system}_seed{seed}_{split}.log",
+    benchmark:
+        "results/benchmarks/evaluate_comet/{dataset}_{system}_seed{seed}_{split}.tsv"
+    conda:
+        "../../environment.yml"
+    resources:
+        mem_mb=growing(12000),
+        runtime=growing(120),
+        gpu=int(plan.config.evaluation.comet is not None and plan.config.evaluation.comet.gpus),
+    params:
+        settings=plan.comet.param("settings"),
+        languages=plan.comet.param("languages"),
+        prefix=plan.comet.param("prefix"),
+        test=plan.comet.param("test"),
+        fingerprint=plan.comet.fingerprint,
+    shell:
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt evaluate comet --settings {params.settings:q} --hypotheses {input.hypotheses} --prefix {params.prefix}"
+        " {params.languages} --run dataset={wildcards.dataset} system={wildcards.system} seed={wildcards.seed}"
+        " test={params.test} fingerprint={params.fingerprint} --out {output} 2> {log}"
 
 
 rule compare_translation:
     """Test {wildcards.system} against {wildcards.baseline} on {wildcards.dataset} {wildcards.split}."""
     input:
         references=plan.differences.input("references"),
+        more=plan.differences.input("more"),
         system=plan.differences.input("system"),
         baseline=plan.differences.input("baseline"),
     output:
@@ -56,12 +90,13 @@ rule compare_translation:
         settings=plan.differences.param("settings"),
         languages=plan.differences.param("languages"),
         prefix=plan.differences.param("prefix"),
+        more=option("--references", "more"),
         test=plan.differences.param("test"),
         fingerprint=plan.differences.fingerprint,
     shell:
         "DOCMT_FINGERPRINT={params.fingerprint}"
         " docmt evaluate difference --settings {params.settings:q} --prefix {params.prefix} {params.languages}"
-        " --system {input.system} --baseline {input.baseline} --names {wildcards.system} {wildcards.baseline}"
+        " {params.more} --system {input.system} --baseline {input.baseline} --names {wildcards.system} {wildcards.baseline}"
         " --dataset {wildcards.dataset} --test {params.test} --fingerprint {params.fingerprint} --out {output} 2> {log}"
 
 

@@ -14,11 +14,11 @@ from docmt.config.artifacts.base import (
     made_by,
     rules_by_stage,
 )
-from docmt.config.artifacts.runs import RunArtifacts, run_folder
+from docmt.config.artifacts.runs import COMET_PREFIX, CXMI_PREFIX, RunArtifacts, run_folder
 from docmt.config.claim_checks import claim_runs
 from docmt.config.facts import system_facts
-from docmt.config.systems import Run, list_runs
-from docmt.evaluation.metrics import ACCURACY
+from docmt.config.systems import Run, dataset_instances, list_runs
+from docmt.evaluation.metrics import ACCURACY, COMET, CXMI
 from docmt.report.settings import LaidOutTable, ScoreFigure, shows
 
 
@@ -140,9 +140,14 @@ class StudyArtifacts(RunArtifacts):
         parts: list[Artifact] = []
         for dataset, systems in shown.items():
             row = self.config.datasets[dataset]
-            splits = [split for split in row.parts() if split.startswith("test_")]
+            splits = self.test_splits(dataset)
             runs = [(dataset, system, str(seed)) for system, seeds in systems.items() for seed in seeds]
             suites = {suite: self.suite(dataset, suite) for suite in row.suite_names()}
+            for system in systems:
+                if self.config.systems[system].is_given:
+                    scored = [f"suite_{suite}" for suite in self.suites(dataset, system)]
+                    outputs = [*self.test_splits(dataset, system), *scored]
+                    manifest.setdefault("given", {}).setdefault(dataset, {})[system] = outputs
             trees = {
                 split: {name: self.trees(dataset, name, split) for of, name in self.used_trees if of == dataset}
                 for split in splits
@@ -155,9 +160,9 @@ class StudyArtifacts(RunArtifacts):
                 for split, named in trees.items()
             }
             parts += [self.dataset_split(dataset, split) for split in splits]
-            parts += [self.hypotheses(*run, split) for run in runs for split in splits]
+            parts += [self.hypotheses(*run, split) for run in runs for split in self.test_splits(*run[:2])]
             parts += suites.values()
-            parts += [self.probabilities(*run, suite) for run in runs for suite in suites]
+            parts += [self.probabilities(*run, suite) for run in runs for suite in self.suites(*run[:2])]
             parts += [made for named in trees.values() for made in named.values()]
         report = self.config.report
         settings = as_argument(report.model_dump(mode="json", include={"title", "labels", "reader"}))
@@ -191,6 +196,7 @@ class StudyArtifacts(RunArtifacts):
                     histories[run] = self.model(run.dataset, run.system, str(run.seed)).only("history.csv")
                 else:
                     part = f"suite_{claim.test}" if claim.metric == ACCURACY else f"test_{claim.test}"
+                    part = {CXMI: CXMI_PREFIX, COMET: COMET_PREFIX}.get(claim.metric, "") + part
                     scores[run, part] = self.run_scores(run)[part]
         inputs = {"scores": list(scores.values()), "histories": list(histories.values())}
         params = {
@@ -203,7 +209,9 @@ class StudyArtifacts(RunArtifacts):
     def _data_reports(self) -> dict[str, dict[str, Artifact]]:
         """What the report says of data, by the names of its manifest."""
         makers = {"statistics": self.instance_statistics, "overlaps": self.overlap, "roundtrips": self.roundtrip}
-        return {name: {dataset: make(dataset) for dataset in self.config.datasets} for name, make in makers.items()}
+        reports = {name: {dataset: make(dataset) for dataset in self.config.datasets} for name, make in makers.items()}
+        cut = [dataset for dataset in self.config.datasets if dataset_instances(self.config, dataset)]
+        return reports | {"statistics": {dataset: reports["statistics"][dataset] for dataset in cut}}
 
     def _tree_reports(self) -> dict[str, dict[str, Artifact]]:
         """What the report says of trees, segmenters and parsers, by the names of its manifest."""
@@ -256,7 +264,8 @@ class StudyArtifacts(RunArtifacts):
         """Datasets with the trees that their systems read."""
         pairs = {}
         for run in list_runs(self.config):
-            if trees := self.config.instances[self.config.systems[run.system].cutting].trees:
+            row = self.config.systems[run.system]
+            if not row.is_given and (trees := self.config.instances[row.cutting].trees):
                 pairs[run.dataset, trees] = None
         return list(pairs)
 
@@ -288,6 +297,10 @@ def _test_name(split: str) -> str:
 
 
 def _is_shown(table: LaidOutTable | ScoreFigure, run: Run, name: str) -> bool:
+    for prefix, metric in ((CXMI_PREFIX, CXMI), (COMET_PREFIX, COMET)):
+        if name.startswith(prefix):
+            test = name.removeprefix(prefix).removeprefix("test_").removeprefix("suite_")
+            return metric in table.metrics and run.system in table.systems and shows(table, run.dataset, test)
     is_suite = name.startswith("suite_")
     wanted = ACCURACY in table.metrics if is_suite else set(table.metrics) != {ACCURACY}
     test = name.removeprefix("suite_" if is_suite else "test_")

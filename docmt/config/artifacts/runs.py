@@ -1,8 +1,9 @@
 """Artifacts of instances, training, decoding and evaluation: what is made once per run (dataset × system × seed)."""
 
+from pathlib import Path
 from typing import Any
 
-from docmt.config.artifacts.base import Artifact, as_argument, made_by
+from docmt.config.artifacts.base import Artifact, OwnFile, as_argument, made_by
 from docmt.config.artifacts.discourse import DiscourseArtifacts
 from docmt.config.rows import MONOLINGUAL, SENTENCES
 from docmt.config.systems import (
@@ -10,15 +11,19 @@ from docmt.config.systems import (
     Run,
     dataset_instances,
     decoding_settings,
+    is_trained,
     list_runs,
     model_owner,
     model_settings,
     training_settings,
 )
-from docmt.evaluation.metrics import needs_training_text
+from docmt.evaluation.metrics import COMET, CXMI, needs_training_text
 
 CONTRAST_KEYS = {"max_batch_tokens", "context", "precision"}
 """Keys of section `decoding` that matter when given targets are scored: beam and lengths play no part."""
+
+CXMI_PREFIX, COMET_PREFIX = "cxmi_", "comet_"
+"""How the names of further scores of a test split or suite begin."""
 
 
 class RunArtifacts(DiscourseArtifacts):
@@ -97,9 +102,18 @@ class RunArtifacts(DiscourseArtifacts):
             {"settings": as_argument(settings)},
         )
 
-    @made_by("translate", stage="decoding")
+    @made_by("translate", "take_hypotheses", stage="decoding")
     def hypotheses(self, dataset: str, system: str, seed: str, split: str) -> Artifact:
-        """Translations of a split by a run."""
+        """Translations of a split by a run, or those of a system made elsewhere."""
+        if self.config.systems[system].is_given:
+            own, file = self._given(system, "hypotheses", f"{dataset}/{split.removeprefix('test_')}")
+            text = self.dataset_split(dataset, split)
+            return Artifact(
+                [f"{run_folder(Run(dataset, system, int(seed)))}/decoding/{split}.jsonl"],
+                [own, Path(file).suffix, text],
+                {"own": own, "documents": text.only(".documents.tsv")},
+                {"prefix": self.prefix(dataset, split)},
+            )
         settings = decoding_settings(self.config, system).model_dump(mode="json")
         model = self.model(dataset, system, seed).only("model.pt")
         instances = self.instances(dataset, self.config.systems[system].cutting, split)
@@ -110,9 +124,17 @@ class RunArtifacts(DiscourseArtifacts):
             {"settings": as_argument(settings)},
         )
 
-    @made_by("contrast", stage="decoding")
+    @made_by("contrast", "take_log_probabilities", stage="decoding")
     def probabilities(self, dataset: str, system: str, seed: str, suite: str) -> Artifact:
-        """Log probabilities of a contrastive test set by a run."""
+        """Log probabilities of a contrastive test set by a run, or by a system made elsewhere."""
+        if self.config.systems[system].is_given:
+            own, file = self._given(system, "log_probabilities", f"{dataset}/{suite}")
+            items = self.suite(dataset, suite)
+            return Artifact(
+                [f"{run_folder(Run(dataset, system, int(seed)))}/decoding/suite_{suite}.json"],
+                [own, Path(file).suffix, items],
+                {"own": own, "suite": items},
+            )
         settings = decoding_settings(self.config, system)
         model, items = self.model(dataset, system, seed).only("model.pt"), self.suite(dataset, suite)
         name = self.config.instances[self.config.systems[system].cutting].trees
@@ -124,17 +146,43 @@ class RunArtifacts(DiscourseArtifacts):
             {"settings": as_argument(settings.model_dump(mode="json", include=CONTRAST_KEYS))},
         )
 
+    @made_by("measure_context", stage="decoding")
+    def cxmi(self, dataset: str, system: str, seed: str, part: str) -> Artifact:
+        """What context adds to the log probability of the reference: scores of a test split, or of `suite_{suite}`."""
+        settings = decoding_settings(self.config, system)
+        model = self.model(dataset, system, seed).only("model.pt")
+        suite = part.removeprefix("suite_") if part.startswith("suite_") else None
+        text = self.dataset_split(dataset, part) if suite is None else self.suite(dataset, suite)
+        name = self.config.instances[self.config.systems[system].cutting].trees
+        trees = []
+        if name:
+            trees = [self.trees(dataset, name, part) if suite is None else self.suite_trees(dataset, name, suite)]
+        return Artifact(
+            [f"{run_folder(Run(dataset, system, int(seed)))}/scores/{CXMI_PREFIX}{part}.json"],
+            [CXMI, settings.context, model, text, *trees],
+            {"model": model, "text": text, "trees": trees},
+            {
+                "settings": as_argument(settings.model_dump(mode="json", include=CONTRAST_KEYS)),
+                "source": f"--suite {text.file}"
+                if suite is not None
+                else f"--prefix {self.prefix(dataset, part)} {self.language_options(dataset)}",
+                "test": suite or part.removeprefix("test_"),
+            },
+        )
+
     @made_by("evaluate_translation", stage="evaluation")
     def scores(self, dataset: str, system: str, seed: str, split: str) -> Artifact:
         """Scores of a run on a test split."""
-        settings = self.config.evaluation.model_dump(mode="json")
+        settings = self.config.evaluation.model_dump(mode="json", exclude={"comet"})
         hypotheses, references = self.hypotheses(dataset, system, seed, split), self.dataset_split(dataset, split)
         is_aligned = needs_training_text(self.config.evaluation.metrics)
+        more = self._more_references(dataset, split)
         return Artifact(
             [f"{run_folder(Run(dataset, system, int(seed)))}/scores/{split}.json"],
-            [settings, hypotheses, references],
+            [settings, hypotheses, references, *more],
             {
                 "references": references,
+                "more": more,
                 "training": [self.dataset_split(dataset, "train")] if is_aligned else [],
                 "hypotheses": hypotheses,
             },
@@ -143,6 +191,25 @@ class RunArtifacts(DiscourseArtifacts):
                 "languages": self.language_options(dataset),
                 "prefix": self.prefix(dataset, split),
                 "training": f"--training {self.prefix(dataset, 'train')}" if is_aligned else "",
+                "test": split.removeprefix("test_"),
+            },
+        )
+
+    @made_by("evaluate_comet", stage="evaluation")
+    def comet(self, dataset: str, system: str, seed: str, split: str) -> Artifact:
+        """COMET of a run on a test split."""
+        chosen = self.config.evaluation.comet
+        context = chosen.context if chosen else 0
+        hypotheses, references = self.hypotheses(dataset, system, seed, split), self.dataset_split(dataset, split)
+        model = OwnFile.at(chosen.model_file if chosen else "", where="config.evaluation.comet.checkpoint")
+        return Artifact(
+            [f"{run_folder(Run(dataset, system, int(seed)))}/scores/{COMET_PREFIX}{split}.json"],
+            [COMET, context, model, hypotheses, references],
+            {"references": references, "hypotheses": hypotheses, "model": model},
+            {
+                "settings": as_argument(self.config.evaluation.model_dump(mode="json", include={"comet"})),
+                "languages": self.language_options(dataset),
+                "prefix": self.prefix(dataset, split),
                 "test": split.removeprefix("test_"),
             },
         )
@@ -160,16 +227,16 @@ class RunArtifacts(DiscourseArtifacts):
     @made_by("compare_translation", stage="evaluation")
     def differences(self, dataset: str, system: str, baseline: str, split: str) -> Artifact:
         """Paired tests of a system against a baseline on a test split, over all seeds."""
-        settings = self.config.evaluation.model_dump(mode="json")
+        settings = self.config.evaluation.model_dump(mode="json", exclude={"comet"})
         pair = [
             [self.hypotheses(dataset, name, str(run.seed), split) for run in self.runs_of(dataset, name)]
             for name in (system, baseline)
         ]
-        references = self.dataset_split(dataset, split)
+        references, more = self.dataset_split(dataset, split), self._more_references(dataset, split)
         return Artifact(
             [f"results/{dataset}/runs/{system}/against/{baseline}/{split}.json"],
-            [settings, *pair, references],
-            {"references": references, "system": pair[0], "baseline": pair[1]},
+            [settings, *pair, references, *more],
+            {"references": references, "more": more, "system": pair[0], "baseline": pair[1]},
             {
                 "settings": as_argument(settings),
                 "languages": self.language_options(dataset),
@@ -206,21 +273,40 @@ class RunArtifacts(DiscourseArtifacts):
         scores = [made for run in runs for made in self.run_scores(run).values()]
         return Artifact([file], [scores], {"scores": scores})
 
+    def test_splits(self, dataset: str, *systems: str) -> list[str]:
+        """The test splits of a dataset that all of these systems translate: those made elsewhere, as given."""
+        rows = [self.config.systems[system] for system in systems]
+        tests = self.config.datasets[dataset].test
+        known = [test for test in tests if all(not r.is_given or f"{dataset}/{test}" in r.hypotheses for r in rows)]
+        return [f"test_{test}" for test in known]
+
+    def suites(self, dataset: str, *systems: str) -> list[str]:
+        """The contrastive test sets of a dataset that all of these systems score, likewise."""
+        rows = [self.config.systems[system] for system in systems]
+        names = self.config.datasets[dataset].suite_names()
+        return [
+            name for name in names if all(not r.is_given or f"{dataset}/{name}" in r.log_probabilities for r in rows)
+        ]
+
     def run_scores(self, run: Run) -> dict[str, Artifact]:
-        """All scores of a run, by test split or `suite_{suite}`."""
-        row = self.config.datasets[run.dataset]
+        """All scores of a run, by test split or `suite_{suite}`; further ones begin with a prefix."""
         place = (run.dataset, run.system, str(run.seed))
-        splits = [split for split in row.parts() if split.startswith("test_")]
-        return {split: self.scores(*place, split) for split in splits} | {
-            f"suite_{suite}": self.suite_scores(*place, suite) for suite in row.suite_names()
+        found = {split: self.scores(*place, split) for split in self.test_splits(run.dataset, run.system)} | {
+            f"suite_{suite}": self.suite_scores(*place, suite) for suite in self.suites(run.dataset, run.system)
         }
+        if self.config.evaluation.comet is not None:
+            splits = self.test_splits(run.dataset, run.system)
+            found |= {f"{COMET_PREFIX}{split}": self.comet(*place, split) for split in splits}
+        if CXMI in self.config.evaluation.metrics and not self.config.systems[run.system].is_given:
+            parts = [part for part in found if not part.startswith(COMET_PREFIX)]
+            found |= {f"{CXMI_PREFIX}{part}": self.cxmi(*place, part) for part in parts}
+        return found
 
     def system_differences(self, dataset: str, system: str, baseline: str) -> dict[str, Artifact]:
         """All paired tests of a system against a baseline on a dataset, by test split or `suite_{suite}`."""
-        row = self.config.datasets[dataset]
-        splits = [split for split in row.parts() if split.startswith("test_")]
-        return {split: self.differences(dataset, system, baseline, split) for split in splits} | {
-            f"suite_{suite}": self.suite_differences(dataset, system, baseline, suite) for suite in row.suite_names()
+        pair = (dataset, system, baseline)
+        return {split: self.differences(*pair, split) for split in self.test_splits(*pair)} | {
+            f"suite_{suite}": self.suite_differences(*pair, suite) for suite in self.suites(*pair)
         }
 
     def runs_of(self, dataset: str, system: str) -> list[Run]:
@@ -230,12 +316,23 @@ class RunArtifacts(DiscourseArtifacts):
     @property
     def trained(self) -> list[Run]:
         """The runs that train their own model."""
-        return [run for run in list_runs(self.config) if model_owner(self.config, run.system) == run.system]
+        return [run for run in list_runs(self.config) if is_trained(self.config, run.system)]
 
     @property
     def scored(self) -> list[Run]:
         """The runs whose translations are scored."""
         return [run for run in list_runs(self.config) if self.config.systems[run.system].scored]
+
+    def _more_references(self, dataset: str, split: str) -> list[OwnFile]:
+        """The user's files with further references of a test split."""
+        test = split.removeprefix("test_")
+        where = f"config.datasets.{dataset}.references.{test}"
+        return [OwnFile.at(file, where=where) for file in self.config.datasets[dataset].references.get(test, [])]
+
+    def _given(self, system: str, key: str, test: str) -> tuple[OwnFile, str]:
+        """The file with the output of a system made elsewhere for a test set or suite, and its name."""
+        file = getattr(self.config.systems[system], key)[test]
+        return OwnFile.at(file, where=f"config.systems.{system}.{key}.{test}"), file
 
     def _instance_settings(self, cutting: str, split: str) -> dict[str, Any]:
         """The settings of one split's instances: documents are chosen for training only; pairs stay single."""

@@ -29,6 +29,9 @@ class ReaderManifest(Settings):
     """Source and target language of each dataset."""
     run_folder: RunPattern = "results/{dataset}/runs/{system}/seed{seed}"
     """Folder of a run, with `decoding/test_{test}.jsonl` and `decoding/suite_{suite}.json`."""
+    given: dict[str, dict[str, list[str]]] = {}
+    """By dataset and system, the output that a system made elsewhere has: `test_{test}`, `suite_{suite}`. Systems
+    without an entry have all of it."""
     tests: dict[str, dict[str, PathField]] = {}
     """Prefixes of the raw text of test splits, by dataset and test."""
     suites: dict[str, dict[str, PathField]] = {}
@@ -41,6 +44,15 @@ class ReaderManifest(Settings):
         for system, seeds in self.runs.get(dataset, {}).items():
             for seed in seeds:
                 yield ShownRun(system, seed, Path(self.run_folder.format(dataset=dataset, system=system, seed=seed)))
+
+    def outputs(self, dataset: str, name: str, suffix: str) -> list[tuple[ShownRun, Path]]:
+        """The runs that have output of this name for a dataset, with its file."""
+        given = self.given.get(dataset, {})
+        return [
+            (run, run.folder / f"decoding/{name}{suffix}")
+            for run in self.shown_runs(dataset)
+            if run.system not in given or name in given[run.system]
+        ]
 
     @model_validator(mode="after")
     def _check_languages(self) -> Self:

@@ -43,16 +43,18 @@ def collect(manifest: ReaderManifest, settings: ReportSettings) -> dict[str, Any
     runs: dict[tuple[str, int], int] = {}
     tests, suites = [], []
     for dataset in manifest.runs:
-        shown = list(manifest.shown_runs(dataset))
-        numbers = [runs.setdefault((run.system, run.seed), len(runs)) for run in shown]
+        for run in manifest.shown_runs(dataset):
+            runs.setdefault((run.system, run.seed), len(runs))
         languages = manifest.languages.get(dataset, [])
         for test, prefix in manifest.tests.get(dataset, {}).items():
-            files = {n: run.folder / f"decoding/test_{test}.jsonl" for n, run in zip(numbers, shown, strict=True)}
+            found = manifest.outputs(dataset, f"test_{test}", ".jsonl")
+            files = {runs[run.system, run.seed]: file for run, file in found}
             trees = manifest.trees.get(dataset, {}).get(test, {})
             documents = read_documents(prefix, languages, files, trees)
             tests.append(_part(f"{dataset}/{test}", languages, documents=documents))
         for suite, path in manifest.suites.get(dataset, {}).items():
-            files = {n: run.folder / f"decoding/suite_{suite}.json" for n, run in zip(numbers, shown, strict=True)}
+            found = manifest.outputs(dataset, f"suite_{suite}", ".json")
+            files = {runs[run.system, run.seed]: file for run, file in found}
             suites.append(_part(f"{dataset}/{suite}", languages, items=read_items(path, files)))
     names = [
         {

@@ -1,0 +1,86 @@
+"""COMET (Rei et al. 2022), computed by its own program `comet-score` in an environment of its own.
+
+The program reads plain files with a line for each sentence, and writes its scores as JSON. In the document variant
+(Vernikos et al. 2022), the previous sentences stand before each sentence: of the source before a source sentence, of
+the reference before a reference and also before a hypothesis.
+"""
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from docmt.corpora.documents import index_path, read_index, text_path
+from docmt.errors import UserError
+from docmt.evaluation.comet_settings import CometSettings
+from docmt.evaluation.metrics import COMET, TranslatedTest
+from docmt.evaluation.programs import find_program, run_program
+from docmt.evaluation.rows import ScoreRow
+from docmt.files import read_json, read_lines, write_lines
+
+SEPARATOR = " </s> "
+
+
+def score_comet(test: TranslatedTest, settings: CometSettings) -> list[ScoreRow]:
+    """The mean of the segments' scores, times 100; no row for hypotheses that are not aligned by sentences.
+
+    Raises UserError when the program or the checkpoint is missing, or when the program fails or prints something else.
+    """
+    if not test.is_aligned:
+        return []
+    program = find_program(settings.program)
+    if program is None:
+        raise UserError(
+            f"evaluation.comet.program: {settings.program!r} is not found: make the environment of "
+            "workflow/envs/comet.yml and give the path of its comet-score"
+        )
+    if not Path(settings.model_file).is_file():
+        raise UserError(f"evaluation.comet.checkpoint: {settings.model_file}: no such file")
+    hypotheses = [sentence for one in test.hypotheses for sentence in one.sentences]
+    source = read_lines(text_path(test.prefix, test.src_lang))
+    lengths = read_index(index_path(test.prefix)).lengths
+    texts = {
+        "source": with_context(source, source, lengths, settings.context),
+        "hypothesis": with_context(hypotheses, test.reference, lengths, settings.context),
+        "reference": with_context(test.reference, test.reference, lengths, settings.context),
+    }
+    scores = _run(program, texts, settings)
+    signature = f"model:{Path(settings.checkpoint).name}|context:{settings.context}|mean of segments × 100"
+    return [{"metric": COMET, "value": 100 * sum(scores) / len(scores), "n": len(scores), "signature": signature}]
+
+
+def with_context(sentences: Sequence[str], context: Sequence[str], lengths: Sequence[int], n_before: int) -> list[str]:
+    """Each sentence behind the `n_before` sentences of `context` before it in its document, as far as there are any."""
+    lines, start = [], 0
+    for length in lengths:
+        for i in range(start, start + length):
+            lines.append(SEPARATOR.join([*context[max(start, i - n_before) : i], sentences[i]]))
+        start += length
+    return lines
+
+
+def _run(program: str, texts: dict[str, list[str]], settings: CometSettings) -> list[float]:
+    with tempfile.TemporaryDirectory(prefix="docmt-comet-") as folder:
+        files = {name: Path(folder) / name for name in (*texts, "scores.json")}
+        for name, lines in texts.items():
+            # The program splits at all line ends.
+            write_lines(files[name], (" ".join(line.splitlines()) for line in lines), checksum=False)
+        options = ["-s", "source", "-t", "hypothesis", "-r", "reference", "--to_json", "scores.json"]
+        command = [program, *(str(files.get(word, word)) for word in options), "--model", settings.model_file]
+        command += ["--batch_size", str(settings.batch_size), "--gpus", str(settings.gpus)]
+        command += ["--enable-context"] if settings.context else []
+        run_program(command, name=COMET)
+        scores = _read_scores(read_json(files["scores.json"]))
+    if len(scores) != len(texts["source"]):
+        raise UserError(f"COMET wrote {len(scores)} scores for {len(texts['source'])} sentences")
+    return scores
+
+
+def _read_scores(content: Any) -> list[float]:
+    """The scores of the segments: a list of objects, in newer versions under the name of the file of hypotheses."""
+    if isinstance(content, dict) and len(content) == 1:
+        (content,) = content.values()
+    try:
+        return [float(segment[COMET]) for segment in content]
+    except (KeyError, TypeError, ValueError):
+        raise UserError("COMET wrote scores in an unknown form: use unbabel-comet 2.2") from None

@@ -1,0 +1,190 @@
+"""Consistency within documents, without annotation: of terms (by word alignment) and of forms of address (by lists).
+
+A choice is what stands for a term, or which form of address a sentence has. Each repetition within a document is
+compared with the occurrence before it. The accuracy of consistency is the share of those repetitions with the same
+choice as before, among those where the reference has the same choice as before. The reference itself has 100 %.
+Controls are rows of their own (by `kind`): how often hypothesis and reference repeat a choice at all, and the accuracy
+when sentences are dealt out to other documents at random, which is what a system reaches without any context.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from typing import Self
+
+import yaml
+from pydantic import Field
+
+from docmt.corpora.documents import index_path, read_index
+from docmt.evaluation.alignment import Link, Pair, align_words, describe_aligner, find_aligner
+from docmt.evaluation.bleu import describe_words, word_tokenizer
+from docmt.evaluation.metrics import ADDRESS, TERMS, TranslatedTest
+from docmt.evaluation.programs import NotComputableError, missing_row
+from docmt.evaluation.pronouns import Text, read_training
+from docmt.evaluation.rows import ScoreRow
+from docmt.evaluation.settings import EvaluationSettings
+from docmt.settings import Settings
+
+FOLDER = Path(__file__).parent / "data/address"
+MIN_LETTERS = {"zh": 2, "ja": 2}
+"""Letters of the shortest term where four is too many."""
+STEM = 5
+"""Two words are one choice if so many of their first letters are equal: endings of German or Russian do not count."""
+SEED = 1
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """What stands for a term in a sentence: choices of reference and hypothesis; none where nothing was found."""
+
+    sentence: int
+    document: int
+    term: str
+    reference: frozenset[str]
+    hypothesis: frozenset[str]
+
+
+class AddressForms(Settings):
+    """Words that address somebody, of one language."""
+
+    informal: list[str] = Field(min_length=1)
+    """In lower case."""
+    formal: list[str] = Field(min_length=1)
+    """Likewise, or as written."""
+    capitals_matter: bool = False
+    """Whether formal words count as written, and not at the beginning of a sentence."""
+
+    @classmethod
+    def of(cls, lang: str) -> Self:
+        """The lists of a language. Raises NotComputableError when there are none."""
+        path = FOLDER / f"{lang}.yaml"
+        if not path.is_file():
+            known = ", ".join(sorted(file.stem for file in FOLDER.glob("*.yaml")))
+            raise NotComputableError(f"no lists of forms of address for {lang} (only for {known})")
+        return cls.load(yaml.safe_load(path.read_text(encoding="utf-8")), where=path.name)
+
+    def find(self, words: Sequence[str]) -> frozenset[str]:
+        """The forms in a sentence: `informal`, `formal`, both or none."""
+        found = {"informal"} if any(word.lower() in self.informal for word in words) else set()
+        for before, word in zip(["", *words], words, strict=False):
+            is_inside = any(map(str.isalnum, before)) or before == ","
+            if (is_inside and word in self.formal) if self.capitals_matter else (word.lower() in self.formal):
+                found.add("formal")
+        return frozenset(found)
+
+
+def score_consistency(test: TranslatedTest) -> list[ScoreRow]:
+    """Rows of the metrics that the settings name; none for hypotheses that are not aligned by sentences.
+
+    A metric without lists for the language, or without the aligner, has one row with the value None.
+    """
+    rows: list[ScoreRow] = []
+    makers = {ADDRESS: find_addresses, TERMS: find_terms}
+    for name in test.settings.metrics if test.is_aligned else ():
+        if name not in makers:
+            continue
+        try:
+            occurrences, signature = makers[name](test)
+        except NotComputableError as reason:
+            rows.append(missing_row(name, reason))
+            continue
+        rows += describe_consistency(name, occurrences, owners(test), signature=signature)
+    return rows
+
+
+def owners(test: TranslatedTest) -> list[int]:
+    """The number of the document of each sentence."""
+    lengths = read_index(index_path(test.prefix)).lengths
+    return [number for number, length in enumerate(lengths) for _ in range(length)]
+
+
+def find_addresses(test: TranslatedTest) -> tuple[list[Occurrence], str]:
+    """The sentences in which the reference addresses somebody, and the signature."""
+    forms, tokenize = AddressForms.of(test.tgt_lang), word_tokenizer(EvaluationSettings(), test.tgt_lang)
+    hypotheses = [sentence for one in test.hypotheses for sentence in one.sentences]
+    occurrences = [
+        Occurrence(i, document, "address", *(forms.find(tokenize(sentence).split()) for sentence in pair))
+        for i, (document, *pair) in enumerate(zip(owners(test), test.reference, hypotheses, strict=True))
+    ]
+    words = describe_words(EvaluationSettings(), test.tgt_lang)
+    return [one for one in occurrences if one.reference], f"forms of address:{test.tgt_lang}|words:{words}"
+
+
+def find_terms(test: TranslatedTest) -> tuple[list[Occurrence], str]:
+    """The occurrences of source terms with their counterparts, and the signature."""
+    program = find_aligner()
+    text = Text.of(test)
+    training = read_training(test)
+    pairs = dict.fromkeys((tuple(one), tuple(other)) for one, other in [*text.pairs, *training])
+    # A translation that equals the reference gets the same links.
+    links = dict(zip(pairs, align_words(list(pairs), program=program), strict=True))
+    signature = f"terms|stem:{STEM} letters|aligner:{describe_aligner()}|training pairs:{len(training)}|case:lc"
+    return list_terms(text, owners(test), links, test.src_lang, test.tgt_lang), signature
+
+
+def list_terms(
+    text: Text, documents: Sequence[int], links: dict[Pair, set[Link]], src_lang: str, tgt_lang: str
+) -> list[Occurrence]:
+    """Occurrences of terms: words of at least four letters that at most half of the documents have."""
+    in_documents = {(word, document) for words, document in zip(text.source, documents, strict=True) for word in words}
+    spread = Counter(word for word, _ in in_documents)
+    limit = max(1, len(set(documents)) // 2)
+    found = []
+    for i, (document, source) in enumerate(zip(documents, text.source, strict=True)):
+        for position, word in enumerate(source):
+            if spread[word] <= limit and is_content(word, src_lang):
+                ours, theirs = (
+                    _choice(position, source, side[i], links, tgt_lang) for side in (text.hypothesis, text.reference)
+                )
+                found.append(Occurrence(i, document, word, reference=theirs, hypothesis=ours))
+    return found
+
+
+def is_content(word: str, lang: str) -> bool:
+    """Whether a word is long enough to mean something; numbers and marks are not."""
+    return word.isalpha() and len(word) >= MIN_LETTERS.get(lang, 4)
+
+
+def _choice(
+    position: int, source: Sequence[str], target: Sequence[str], links: dict[Pair, set[Link]], lang: str
+) -> frozenset[str]:
+    linked = [target[j] for i, j in links[tuple(source), tuple(target)] if i == position]
+    return frozenset(word[:STEM] for word in linked if is_content(word, lang))
+
+
+def describe_consistency(
+    metric: str, occurrences: Sequence[Occurrence], documents: Sequence[int], *, signature: str
+) -> list[ScoreRow]:
+    """The accuracy of consistency, and its controls by `kind`; a value is None where nothing repeats."""
+
+    def row(kind: str | None, results: Iterable[bool]) -> ScoreRow:
+        found = list(results)
+        value = 100 * sum(found) / len(found) if found else None
+        return {"metric": metric, "value": value, "n": len(found), "kind": kind, "signature": signature}
+
+    shuffled = list(documents)
+    Random(SEED).shuffle(shuffled)
+    dealt = [replace(one, document=shuffled[one.sentence]) for one in occurrences]
+    pairs, others = list(repetitions(occurrences)), list(repetitions(dealt))
+    return [
+        row(None, _accuracies(pairs)),
+        row("hypothesis", (bool(a.hypothesis & b.hypothesis) for a, b in pairs)),
+        row("reference", (bool(a.reference & b.reference) for a, b in pairs)),
+        row("shuffled documents", _accuracies(others)),
+    ]
+
+
+def repetitions(occurrences: Iterable[Occurrence]) -> Iterable[tuple[Occurrence, Occurrence]]:
+    """Each occurrence in another sentence than the one before it in its document, with that one."""
+    before: dict[tuple[int, str], Occurrence] = {}
+    for one in occurrences:
+        last = before.get((one.document, one.term))
+        if last is not None and last.sentence != one.sentence:
+            yield last, one
+        before[one.document, one.term] = one
+
+
+def _accuracies(pairs: Iterable[tuple[Occurrence, Occurrence]]) -> Iterable[bool]:
+    return (bool(a.hypothesis & b.hypothesis) for a, b in pairs if a.reference & b.reference)

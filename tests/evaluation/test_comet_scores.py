@@ -1,0 +1,93 @@
+"""COMET by a stand-in: what its program is given, and what is made of its scores."""
+
+import json
+import sys
+
+import pytest
+from test_bleu_scores import REFERENCE, make_hypotheses
+
+from docmt.cli.main import main
+from docmt.evaluation.comet import with_context
+
+PROGRAM = """#!{python}
+import json, sys
+options = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+assert options["--model"].endswith("checkpoints/model.ckpt"), options
+sides = {{key: open(options[flag], encoding="utf-8").read().split("\\n")[:-1] for flag, key in
+         (("-s", "src"), ("-t", "mt"), ("-r", "ref"))}}
+segments = [dict(zip(sides, row)) | {{"COMET": 0.5 + 0.1 * (row[1] == row[2])}} for row in zip(*sides.values())]
+json.dump({{"options": sys.argv[1:], "segments": segments}}, open({seen!r}, "w"))
+json.dump({written}, open(options["--to_json"], "w"))
+"""
+
+
+@pytest.fixture
+def study(tmp_path):
+    (tmp_path / "t.documents.tsv").write_text("document\tn_sentences\na\t4\nb\t2\n")
+    (tmp_path / "t.en").write_text("".join(f"s{i}\n" for i in range(6)))
+    (tmp_path / "t.de").write_text("".join(f"{line}\n" for line in REFERENCE))
+    (tmp_path / "model/checkpoints").mkdir(parents=True)
+    (tmp_path / "model/checkpoints/model.ckpt").touch()
+    translations = [*REFERENCE[:3], "Ein\u2028Haus .", *REFERENCE[4:]]
+    hypotheses = make_hypotheses(translations)
+    (tmp_path / "h.jsonl").write_text("".join(f"{one.model_dump_json()}\n" for one in hypotheses))
+    return tmp_path
+
+
+def run(folder, written="{options['-t']: segments}", **settings):
+    program = folder / "comet-score"
+    program.write_text(PROGRAM.format(python=sys.executable, seen=str(folder / "seen.json"), written=written))
+    program.chmod(0o755)
+    comet = {"checkpoint": str(folder / "model"), "program": str(program)} | settings
+    options = ["--settings", json.dumps({"comet": comet}), "--prefix", str(folder / "t"), "--src-lang", "en"]
+    options += ["--tgt-lang", "de", "--hypotheses", str(folder / "h.jsonl"), "--out", str(folder / "o.json")]
+    return main(["evaluate", "comet", *options, "--run", "dataset=d", "system=s", "seed=1", "test=t"])
+
+
+@pytest.mark.parametrize("written", ["segments", "{options['-t']: segments}"])
+def test_the_mean_of_the_scores_becomes_a_row(study, written):
+    assert run(study, written) == 0
+    (row,) = json.loads((study / "o.json").read_text())["scores"]
+    assert row["value"] == pytest.approx(100 * (0.5 + 0.1 * 5 / 6))
+    assert (row["metric"], row["n"]) == ("COMET", 6)
+    seen = json.loads((study / "seen.json").read_text())
+    assert [one["src"] for one in seen["segments"]] == [f"s{i}" for i in range(6)]
+    assert seen["segments"][3]["mt"] == "Ein Haus .", "the program would end a line there"
+    assert "--enable-context" not in seen["options"]
+
+
+def test_the_document_variant_puts_source_and_reference_before(study):
+    assert run(study, context=2) == 0
+    seen = json.loads((study / "seen.json").read_text())
+    assert "--enable-context" in seen["options"]
+    fourth, fifth = seen["segments"][3], seen["segments"][4]
+    assert fourth["src"] == "s1 </s> s2 </s> s3"
+    assert fourth["mt"] == f"{REFERENCE[1]} </s> {REFERENCE[2]} </s> Ein Haus ."
+    assert fifth["src"] == "s4", "a document begins"
+
+
+def test_context_ends_at_documents():
+    assert with_context(list("abcd"), list("ABCD"), (3, 1), 1) == ["a", "A </s> b", "B </s> c", "d"]
+    assert with_context(list("abcd"), list("ABCD"), (3, 1), 0) == list("abcd")
+
+
+@pytest.mark.parametrize(
+    ("written", "settings", "words"),
+    [
+        ("segments[1:]", {}, "COMET wrote 5 scores for 6 sentences"),
+        ("[1, 2]", {}, "unknown form"),
+        ("segments", {"program": "no-such-program"}, "'no-such-program' is not found: make the environment"),
+        ("segments", {"checkpoint": "nowhere"}, "nowhere/checkpoints/model.ckpt: no such file"),
+        ("segments[0]['nothing']", {}, "COMET failed (exit code 1): KeyError"),
+    ],
+)
+def test_what_is_missing_or_fails_is_one_line(study, capsys, written, settings, words):
+    assert run(study, written, **settings) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_systems_without_sentence_alignment_have_no_row(study):
+    hypotheses = make_hypotheses([["x"], ["y"], ["z"]], aligned=False)
+    (study / "h.jsonl").write_text("".join(f"{one.model_dump_json()}\n" for one in hypotheses))
+    assert run(study) == 0
+    assert json.loads((study / "o.json").read_text())["scores"] == []
