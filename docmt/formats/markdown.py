@@ -1,0 +1,141 @@
+"""Markdown: paragraphs, headings, list items and cells. Code, HTML blocks, link targets and front matter stay."""
+
+import itertools
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token as MarkdownToken
+
+from docmt.formats.files import TextFile
+from docmt.formats.segments import Draft, Mark, Segment
+
+FRONT_MATTER = re.compile(r"\ufeff?---[ \t]*\r?\n.*?\n(?:---|\.\.\.)[ \t]*(?:\r?\n|$)", re.DOTALL)
+TARGET = r"\((?:[^()\\]|\\.|\([^()]*\))*\)"
+INLINE = re.compile(
+    r"(?P<code>(?<!`)(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`))"
+    rf"|(?P<tag>!\[[^\]]*\](?:{TARGET}|\[[^\]]*\])?|\[\^[^\]]+\]|<!--.*?-->|\[[ xX]\](?= ))"
+    r"|(?P<value><[A-Za-z][A-Za-z0-9+.-]*:[^<>\s]*>|<[^<>\s@]+@[^<>\s]+>|\$[^$\s](?:[^$]*[^$\s])?\$(?!\d))"
+    r"|(?P<open>\[)"
+    rf"|(?P<close>\](?:{TARGET}|\[[^\]]*\])?)"
+    r"|(?P<emphasis>\*{1,3}|_{1,3}|~~)"
+    r"|\\(?P<escaped>[!-/:-@\[-`{-~])"
+)
+HARD_BREAK = re.compile(r"(?: {2,}|\\)$")
+SPECIAL = re.compile(r"[\\`*\[\]<>|]|(?<!\w)_|_(?!\w)|~~")
+LINE_BREAK = re.compile(r"[ \\]*\r?\n[ \t>]*")
+
+Structure = list[Any]
+
+
+class MarkdownFile(TextFile):
+    """A Markdown file (CommonMark with tables and strikethrough), as one document."""
+
+    name = "markdown"
+    suffixes = (".md", ".markdown")
+
+    def find(self) -> list[list[Segment]]:
+        """A segment for each run of inline text that can be found in the lines of its block."""
+        self._parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+        front = found[0] if (found := FRONT_MATTER.match(self.text)) else ""
+        self._references: dict[str, Any] = {}
+        blocks = self._parser.parse("\n" * front.count("\n") + self.text[len(front) :], self._references)
+        starts = list(itertools.accumulate(map(len, self.text.split("\n")), lambda total, n: total + n + 1, initial=0))
+        return [list(self._segments(blocks, starts))]
+
+    def _segments(self, blocks: list[MarkdownToken], starts: list[int]) -> Iterator[Segment]:
+        cursor, lines = 0, (0, 0)
+        for block in blocks:
+            if block.map:
+                lines = block.map[0], block.map[1]
+            if block.type != "inline" or not block.content:
+                continue
+            places: list[tuple[int, int]] = []
+            cursor = max(cursor, starts[lines[0]])
+            for line in block.content.split("\n"):
+                start = self.text.find(line.strip(), cursor, starts[lines[1]] if lines[1] < len(starts) else None)
+                if start < 0:  # rewritten by the parser: tabs, escaped bars in cells
+                    break
+                cursor = start + len(line.strip())
+                places.append((start, cursor))
+            else:
+                yield self._segment(block.content.split("\n"), places)
+
+    def _segment(self, lines: list[str], places: list[tuple[int, int]]) -> Segment:
+        """The lines of a block as one: their ends become blanks, or marks where they break the line."""
+        draft, waiting, flat = Draft(), [], ""
+        for number, line in enumerate(lines):
+            flat += line.strip(" ") if number else line.rstrip(" ")
+            if number + 1 < len(lines) and HARD_BREAK.search(line):
+                _add_inline(draft, flat.removesuffix("\\"), waiting)
+                raw = self.text[places[number][1] - line.endswith("\\") : places[number + 1][0]]
+                draft.mark(Mark(raw, "tag"))
+                flat = ""
+            elif number + 1 < len(lines):
+                flat += " "
+        _add_inline(draft, flat, waiting)
+        return draft.segment(places[0][0], places[-1][1])
+
+    def escape(self, text: str) -> str:
+        """Text in which no character is taken for markup."""
+        return SPECIAL.sub(lambda found: f"\\{found[0]}" if found[0] != "~~" else "\\~\\~", text)
+
+    def render(self, segment: Segment, text: str) -> str:
+        """The text with placeholders as they were: in Markdown, tags are markup."""
+        pieces = re.split("([\U000f0000-\U000ffffd])", text)
+        return "".join(segment.mark(piece).raw if n % 2 else self.escape(piece) for n, piece in enumerate(pieces))
+
+    def accepts(self, segment: Segment, filled: str) -> bool:
+        """Whether the parser finds the same blocks, links, code and emphasis as before."""
+        before, after = (self._structure(self.render(segment, text)) for text in (segment.text, filled))
+        return before == after
+
+    def _structure(self, text: str) -> tuple[list[str], Structure]:
+        content = LINE_BREAK.sub("  \n", text)
+        blocks = self._parser.parse(content, {"references": self._references.get("references", {})})
+        inline = [child for block in blocks for child in block.children or []]
+        kinds = [
+            (child.type, sorted((key, str(value)) for key, value in child.attrs.items()), child.content)
+            for child in inline
+            if child.type not in ("text", "softbreak", "text_special")
+        ]
+        return [block.type for block in blocks], sorted(kinds)
+
+
+def _add_inline(draft: Draft, text: str, waiting: list[str]) -> None:
+    """Add text with inline markup; `waiting` are the runs of emphasis and the links that are open."""
+    position = 0
+    plain = ""
+    for found in INLINE.finditer(text):
+        plain += text[position : found.start()]
+        position = found.end()
+        kind, name = _kind(found, text, waiting)
+        if kind is None:
+            plain += found["escaped"] or found[0]
+            continue
+        draft.add(plain)
+        plain = ""
+        draft.mark(Mark(found[0], kind), name=name)
+    draft.add(plain + text[position:])
+
+
+def _kind(found: re.Match[str], text: str, waiting: list[str]) -> tuple[Any, str]:
+    """The kind of a piece of markup, None for text; and the name that its other side has."""
+    if found["code"] or found["value"]:
+        return "value", ""
+    if found["tag"]:
+        return "tag", ""
+    if found["open"]:
+        return "open", "link"
+    if found["close"]:
+        return "close", "link"
+    if run := found["emphasis"]:
+        before, after = text[: found.start()][-1:], text[found.end() :][:1]
+        if run in waiting and before.strip():
+            waiting.remove(run)
+            return "close", run
+        if after.strip() and not (run[0] == "_" and before.isalnum()):
+            waiting.append(run)
+            return "open", run
+    return None, ""

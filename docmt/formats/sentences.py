@@ -1,0 +1,77 @@
+"""Sentences of segments: where they begin, and which marks at their edges stay outside."""
+
+from collections.abc import Sequence
+
+from docmt.formats.segments import MARK, Segment
+
+WITHOUT_BLANKS = ("zh", "ja", "th", "lo", "km", "my", "yue")
+"""Languages that write sentences one after the other."""
+
+
+def split_text(text: str, lang: str) -> list[str]:
+    """The sentences of a text, each with the white space after it; a line end ends one."""
+    # Here, because most commands do without it. The library is compiled and has no types.
+    from sentencex import segment  # pyright: ignore[reportAttributeAccessIssue]
+
+    return [part for line in text.splitlines(keepends=True) for part in segment(lang, line)]
+
+
+def split_segment(segment: Segment, text: str, lang: str) -> list[str]:
+    """The sentences of a segment's text, which joined are the text; markup does not hide where they end."""
+    if segment.is_sentence:
+        return [text]
+    kept = [n for n, character in enumerate(text) if not _is_markup(segment, character)]
+    plain = "".join(text[n] for n in kept)
+    cuts, position = [0], 0
+    for sentence in split_text(plain, lang)[:-1]:
+        position += len(sentence)
+        cut = kept[position]
+        while cut > cuts[-1] and _is_markup(segment, text[cut - 1]) and segment.mark(text[cut - 1]).kind != "close":
+            cut -= 1
+        cuts.append(cut)
+    return [text[start:end] for start, end in zip(cuts, [*cuts[1:], len(text)], strict=True)]
+
+
+def _is_markup(segment: Segment, character: str) -> bool:
+    return bool(MARK.match(character)) and segment.mark(character).kind != "value"
+
+
+def trim(segment: Segment, sentence: str) -> tuple[str, str, str]:
+    """A sentence without white space and markup at its edges, between what was before and after it.
+
+    One side of a pair is only taken away together with the other, if that is in the sentence.
+    """
+    start, end = 0, len(sentence)
+    while start < end:
+        first, last = (_partner(segment, sentence[start:end], place) for place in (0, -1))
+        if first == "outside":
+            start += 1
+        elif last == "outside":
+            end -= 1
+        elif first == last == "around":
+            start, end = start + 1, end - 1
+        else:
+            break
+    return sentence[:start], sentence[start:end], sentence[end:]
+
+
+def _partner(segment: Segment, text: str, place: int) -> str:
+    """What may happen to the character at an edge: it can stay `outside`, is one of a pair `around`, or is `text`."""
+    character = text[place]
+    if character.isspace():
+        return "outside"
+    if not _is_markup(segment, character):
+        return "text"
+    mark = segment.mark(character)
+    if mark.pair is None:
+        return "outside"
+    partners = [n for n, other in enumerate(text) if MARK.match(other) and segment.mark(other).pair == mark.pair]
+    if len(partners) == 1:
+        return "outside"
+    return "around" if partners == [0, len(text) - 1] else "text"
+
+
+def numbered(sentence: str) -> tuple[str, Sequence[str]]:
+    """A sentence as models see it, with marks as `{0}`, `{1}`, …, and the marks."""
+    marks = list(dict.fromkeys(MARK.findall(sentence)))
+    return MARK.sub(lambda found: f"{{{marks.index(found[0])}}}", sentence), marks
