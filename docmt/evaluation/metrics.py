@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # planning a study reads this module and computes nothing
     from docmt.evaluation.rows import ScoreRow
     from docmt.evaluation.settings import EvaluationSettings
 
-ACCURACY = "contrastive accuracy"
+ACCURACY, GENERATIVE = ACCURACIES = ("contrastive accuracy", "generative accuracy")
 JAVA, ALIGNER, TRAINING = "Java", "eflomal", "the training text"
 
 
@@ -57,7 +57,7 @@ class Metric:
 
     Attributes:
         about: how it is computed, in words.
-        scorer: computes it, together with others, as far as the settings name them; None for contrastive accuracy.
+        scorer: computes it, together with others, as far as the settings name them; None for accuracies on suites.
         unit: what it takes as one segment; None when it has none.
         needs: what it needs beyond Python. What needs something is computed only when the settings name it.
         always: whether its scorer reports it even when no setting names it.
@@ -107,6 +107,7 @@ METRICS: dict[str, Metric] = {
     "d-METEOR (instances)": Metric("likewise", score_meteor, unit="instances", needs=(JAVA,)),
     "APT": Metric("accuracy of pronouns, see below", score_apt, needs=(ALIGNER, TRAINING)),
     ACCURACY: Metric("share of contrastive items that are right, see below", digits=1),
+    GENERATIVE: Metric("share of items whose translation contains what is expected, see below", digits=1),
 }
 
 

@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
+from docmt.decoding.settings import ContrastSettings
 from docmt.evaluation.metrics import check_metric, default_metrics, selectable_metrics
 from docmt.settings import Settings
 
@@ -31,6 +32,9 @@ class EvaluationSettings(Settings):
     """Number of word alignments for APT. The aligner is random, so APT is the mean over this many runs."""
     aligner_sentences: int = Field(default=20_000, ge=0)
     """Sentence pairs from the beginning of the training text that are aligned together with the test for APT."""
+
+    contrast: ContrastSettings = ContrastSettings()
+    """How candidates of contrastive test sets are compared."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

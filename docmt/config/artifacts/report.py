@@ -18,8 +18,11 @@ from docmt.config.artifacts.runs import RunArtifacts, run_folder
 from docmt.config.claim_checks import claim_runs
 from docmt.config.facts import system_facts
 from docmt.config.systems import Run, list_runs
-from docmt.evaluation.metrics import ACCURACY
+from docmt.evaluation.metrics import ACCURACY, GENERATIVE
 from docmt.report.settings import LaidOutTable, ScoreFigure, shows
+
+PARTS = {ACCURACY: "suite", GENERATIVE: "generated"}
+"""How the files of scores on suites begin; those on test splits begin with `test`."""
 
 
 class StudyArtifacts(RunArtifacts):
@@ -142,7 +145,7 @@ class StudyArtifacts(RunArtifacts):
             row = self.config.datasets[dataset]
             splits = [split for split in row.parts() if split.startswith("test_")]
             runs = [(dataset, system, str(seed)) for system, seeds in systems.items() for seed in seeds]
-            suites = {suite: self.suite(dataset, suite) for suite in row.suite_names()}
+            suites = {suite: self.suite(dataset, suite) for suite in self.suites_by_kind(dataset)[0]}
             trees = {
                 split: {name: self.trees(dataset, name, split) for of, name in self.used_trees if of == dataset}
                 for split in splits
@@ -190,7 +193,7 @@ class StudyArtifacts(RunArtifacts):
                 if claim.is_of_history:
                     histories[run] = self.model(run.dataset, run.system, str(run.seed)).only("history.csv")
                 else:
-                    part = f"suite_{claim.test}" if claim.metric == ACCURACY else f"test_{claim.test}"
+                    part = f"{PARTS.get(claim.metric, 'test')}_{claim.test}"
                     scores[run, part] = self.run_scores(run)[part]
         inputs = {"scores": list(scores.values()), "histories": list(histories.values())}
         params = {
@@ -288,9 +291,9 @@ def _test_name(split: str) -> str:
 
 
 def _is_shown(table: LaidOutTable | ScoreFigure, run: Run, name: str) -> bool:
-    is_suite = name.startswith("suite_")
-    wanted = ACCURACY in table.metrics if is_suite else set(table.metrics) != {ACCURACY}
-    test = name.removeprefix("suite_" if is_suite else "test_")
+    kind, _, test = name.partition("_")
+    metric = next((metric for metric, part in PARTS.items() if part == kind), None)
+    wanted = metric in table.metrics if metric else not set(table.metrics) <= PARTS.keys()
     return run.system in table.systems and wanted and shows(table, run.dataset, test)
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from docmt.config.artifacts.base import Artifact, as_argument, made_by
 from docmt.config.artifacts.discourse import DiscourseArtifacts
+from docmt.config.references import is_generative
 from docmt.config.rows import MONOLINGUAL, SENTENCES
 from docmt.config.systems import (
     PARTS_OF_TASKS,
@@ -15,10 +16,13 @@ from docmt.config.systems import (
     model_settings,
     training_settings,
 )
+from docmt.decoding.settings import ContrastSettings
 from docmt.evaluation.metrics import needs_training_text
 
 CONTRAST_KEYS = {"max_batch_tokens", "context", "precision"}
 """Keys of section `decoding` that matter when given targets are scored: beam and lengths play no part."""
+NO_RULES = ContrastSettings()
+"""The rules of contrastive test sets at their defaults."""
 
 
 class RunArtifacts(DiscourseArtifacts):
@@ -113,21 +117,42 @@ class RunArtifacts(DiscourseArtifacts):
     @made_by("contrast", stage="decoding")
     def probabilities(self, dataset: str, system: str, seed: str, suite: str) -> Artifact:
         """Log probabilities of a contrastive test set by a run."""
-        settings = decoding_settings(self.config, system)
+        settings, rules = decoding_settings(self.config, system), self.config.evaluation.contrast
         model, items = self.model(dataset, system, seed).only("model.pt"), self.suite(dataset, suite)
+        # The search matters where it makes the context; rules at their defaults leave the fingerprint as it was.
+        own = [settings.model_dump(mode="json")] if rules.context == "own" else []
+        given = [rules.score, rules.context]
+        given = given if given != [NO_RULES.score, NO_RULES.context] else []
         name = self.config.instances[self.config.systems[system].cutting].trees
         trees = [self.suite_trees(dataset, name, suite)] if name else []
         return Artifact(
             [f"{run_folder(Run(dataset, system, int(seed)))}/decoding/suite_{suite}.json"],
-            [settings.context, model, items, *trees],
+            [settings.context, model, items, *trees, *given, *own],
             {"model": model, "suite": items, "trees": trees},
-            {"settings": as_argument(settings.model_dump(mode="json", include=CONTRAST_KEYS))},
+            {
+                "settings": as_argument(settings.model_dump(mode="json", include=None if own else CONTRAST_KEYS)),
+                "rules": f"--score {rules.score} --target-context {rules.context}" if given else "",
+            },
+        )
+
+    @made_by("generate", stage="decoding")
+    def generated_documents(self, dataset: str, system: str, seed: str, suite: str) -> Artifact:
+        """Translations of the documents of a generative test set by a run."""
+        settings = decoding_settings(self.config, system).model_dump(mode="json")
+        model, items = self.model(dataset, system, seed).only("model.pt"), self.suite(dataset, suite)
+        name = self.config.instances[self.config.systems[system].cutting].trees
+        trees = [self.suite_trees(dataset, name, suite)] if name else []
+        return Artifact(
+            [f"{run_folder(Run(dataset, system, int(seed)))}/decoding/generated_{suite}.jsonl"],
+            [settings, model, items, *trees],
+            {"model": model, "suite": items, "trees": trees},
+            {"settings": as_argument(settings)},
         )
 
     @made_by("evaluate_translation", stage="evaluation")
     def scores(self, dataset: str, system: str, seed: str, split: str) -> Artifact:
         """Scores of a run on a test split."""
-        settings = self.config.evaluation.model_dump(mode="json")
+        settings = self._translation_settings()
         hypotheses, references = self.hypotheses(dataset, system, seed, split), self.dataset_split(dataset, split)
         is_aligned = needs_training_text(self.config.evaluation.metrics)
         return Artifact(
@@ -153,14 +178,26 @@ class RunArtifacts(DiscourseArtifacts):
         probabilities = self.probabilities(dataset, system, seed, suite)
         return Artifact(
             [f"{run_folder(Run(dataset, system, int(seed)))}/scores/suite_{suite}.json"],
-            [probabilities],
+            [probabilities, *self._ties],
             {"suite": self.suite(dataset, suite), "probabilities": probabilities},
+            {"ties": " ".join(self._ties)},
+        )
+
+    @made_by("evaluate_generation", stage="evaluation")
+    def generation_scores(self, dataset: str, system: str, seed: str, suite: str) -> Artifact:
+        """Accuracy of a run on a generative test set."""
+        generated = self.generated_documents(dataset, system, seed, suite)
+        return Artifact(
+            [f"{run_folder(Run(dataset, system, int(seed)))}/scores/generated_{suite}.json"],
+            [generated],
+            {"suite": self.suite(dataset, suite), "generated": generated},
+            {"lang": self.config.datasets[dataset].tgt_lang},
         )
 
     @made_by("compare_translation", stage="evaluation")
     def differences(self, dataset: str, system: str, baseline: str, split: str) -> Artifact:
         """Paired tests of a system against a baseline on a test split, over all seeds."""
-        settings = self.config.evaluation.model_dump(mode="json")
+        settings = self._translation_settings()
         pair = [
             [self.hypotheses(dataset, name, str(run.seed), split) for run in self.runs_of(dataset, name)]
             for name in (system, baseline)
@@ -187,8 +224,23 @@ class RunArtifacts(DiscourseArtifacts):
         ]
         return Artifact(
             [f"results/{dataset}/runs/{system}/against/{baseline}/suite_{suite}.json"],
+            [*pair, *self._ties],
+            {"suite": self.suite(dataset, suite), "system": pair[0], "baseline": pair[1]},
+            {"ties": " ".join(self._ties)},
+        )
+
+    @made_by("compare_generation", stage="evaluation")
+    def generation_differences(self, dataset: str, system: str, baseline: str, suite: str) -> Artifact:
+        """Paired tests of a system against a baseline on a generative test set, over all seeds."""
+        pair = [
+            [self.generated_documents(dataset, name, str(run.seed), suite) for run in self.runs_of(dataset, name)]
+            for name in (system, baseline)
+        ]
+        return Artifact(
+            [f"results/{dataset}/runs/{system}/against/{baseline}/generated_{suite}.json"],
             [*pair],
             {"suite": self.suite(dataset, suite), "system": pair[0], "baseline": pair[1]},
+            {"lang": self.config.datasets[dataset].tgt_lang},
         )
 
     @made_by("gather_dataset", stage="evaluation")
@@ -207,21 +259,36 @@ class RunArtifacts(DiscourseArtifacts):
         return Artifact([file], [scores], {"scores": scores})
 
     def run_scores(self, run: Run) -> dict[str, Artifact]:
-        """All scores of a run, by test split or `suite_{suite}`."""
+        """All scores of a run, by test split, `suite_{suite}` or `generated_{suite}`."""
         row = self.config.datasets[run.dataset]
         place = (run.dataset, run.system, str(run.seed))
         splits = [split for split in row.parts() if split.startswith("test_")]
-        return {split: self.scores(*place, split) for split in splits} | {
-            f"suite_{suite}": self.suite_scores(*place, suite) for suite in row.suite_names()
-        }
+        contrastive, generative = self.suites_by_kind(run.dataset)
+        return (
+            {split: self.scores(*place, split) for split in splits}
+            | {f"suite_{suite}": self.suite_scores(*place, suite) for suite in contrastive}
+            | {f"generated_{suite}": self.generation_scores(*place, suite) for suite in generative}
+        )
 
     def system_differences(self, dataset: str, system: str, baseline: str) -> dict[str, Artifact]:
-        """All paired tests of a system against a baseline on a dataset, by test split or `suite_{suite}`."""
+        """All paired tests of a system against a baseline on a dataset, by the names of `run_scores`."""
         row = self.config.datasets[dataset]
+        pair = (dataset, system, baseline)
         splits = [split for split in row.parts() if split.startswith("test_")]
-        return {split: self.differences(dataset, system, baseline, split) for split in splits} | {
-            f"suite_{suite}": self.suite_differences(dataset, system, baseline, suite) for suite in row.suite_names()
-        }
+        contrastive, generative = self.suites_by_kind(dataset)
+        return (
+            {split: self.differences(*pair, split) for split in splits}
+            | {f"suite_{suite}": self.suite_differences(*pair, suite) for suite in contrastive}
+            | {f"generated_{suite}": self.generation_differences(*pair, suite) for suite in generative}
+        )
+
+    def suites_by_kind(self, dataset: str) -> tuple[list[str], list[str]]:
+        """The contrastive and the generative test sets of a dataset."""
+        row = self.config.datasets[dataset]
+        names: tuple[list[str], list[str]] = ([], [])
+        for suite in row.suite_names():
+            names[is_generative(self.config, row.suite_reference(suite))].append(suite)
+        return names
 
     def runs_of(self, dataset: str, system: str) -> list[Run]:
         """The runs of a system on a dataset, one per seed."""
@@ -236,6 +303,16 @@ class RunArtifacts(DiscourseArtifacts):
     def scored(self) -> list[Run]:
         """The runs whose translations are scored."""
         return [run for run in list_runs(self.config) if self.config.systems[run.system].scored]
+
+    def _translation_settings(self) -> dict[str, Any]:
+        """What matters to scores of translations."""
+        return self.config.evaluation.model_dump(mode="json", exclude={"contrast"})
+
+    @property
+    def _ties(self) -> list[str]:
+        """The option of the rule for ties; none at its default, which fingerprints do not contain."""
+        ties = self.config.evaluation.contrast.ties
+        return [] if ties == NO_RULES.ties else ["--ties", ties]
 
     def _instance_settings(self, cutting: str, split: str) -> dict[str, Any]:
         """The settings of one split's instances: documents are chosen for training only; pairs stay single."""
