@@ -32,12 +32,9 @@ def add_commands(parser: CommandParser) -> None:
     _add_mirror(fetch)
 
     read = parser.add_command("read", _read, "read a split; write text, document index and counts")
-    which = read.add_mutually_exclusive_group(required=True)
-    which.add_argument("--corpus", metavar="NAME", help="name in the catalog")
-    which.add_argument("--spec", metavar="S", help="description of your own files, JSON text or @FILE")
+    _add_description(read)
     read.add_argument("--split", required=True, help="name of the split")
     _add_languages(read, "or the language of a monolingual corpus")
-    read.add_argument("--files", type=Path, metavar="FOLDER", default=".", help="folder with the files as fetched")
     _add_path(read, "--out", "PREFIX", "writes PREFIX.{lang} and so on")
 
     combining = parser.add_command("combine", _combine, "concatenate splits into one split of a dataset")
@@ -57,15 +54,21 @@ def add_commands(parser: CommandParser) -> None:
     overlap.add_argument("--tgt-lang", required=True, metavar="LANG", help="target language")
     _add_path(overlap, "--out", "FILE.json", "the counts")
 
-    suite = parser.add_command("suite", _suite, "convert a published contrastive test set")
-    suite.add_argument("--corpus", required=True, metavar="NAME", help="name in the catalog")
+    suite = parser.add_command("suite", _suite, "convert a contrastive or generative test set")
+    _add_description(suite)
     suite.add_argument("--split", default="test", help="name of the split")
-    _add_path(suite, "--files", "FOLDER", "folder with the files as fetched")
     _add_path(suite, "--out", "FILE.jsonl", "one item per line")
 
     check = parser.add_command("check", _check, "read everything in a mirror and compare the counts with the catalog")
     check.add_argument("--corpora", nargs="+", metavar="NAME", help="only these corpora")
     _add_mirror(check)
+
+
+def _add_description(command: CommandParser) -> None:
+    which = command.add_mutually_exclusive_group(required=True)
+    which.add_argument("--corpus", metavar="NAME", help="name in the catalog")
+    which.add_argument("--spec", metavar="S", help="description of your own files, JSON text or @FILE")
+    command.add_argument("--files", type=Path, metavar="FOLDER", default=".", help="folder with the files as fetched")
 
 
 def _add_path(command: CommandParser, option: str, metavar: str, purpose: str, *, nargs: str | None = None) -> None:
@@ -163,13 +166,12 @@ def _overlap(options: argparse.Namespace) -> None:
 
 
 def _suite(options: argparse.Namespace) -> None:
-    from docmt.corpora.catalogue import find_corpus
     from docmt.corpora.reading import files_by_role
     from docmt.corpora.suites import convert_suite
 
-    entry = find_corpus(options.corpus)
-    files = files_by_role(entry.corpus.split(options.split, where=entry.where), options.files)
-    items, dropped = convert_suite(entry.corpus, options.split, files=files, where=entry.where)
+    corpus, where, _ = _described(options)
+    files = files_by_role(corpus.split(options.split, where=where), options.files)
+    items, dropped = convert_suite(corpus, options.split, files=files, where=where)
     write_jsonl(options.out, items)
     for cause, n in dropped.items():
         log.info("%s: left out: %d × %s", options.out, n, cause)

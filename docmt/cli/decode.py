@@ -2,11 +2,13 @@
 
 import argparse
 from pathlib import Path
+from typing import get_args
 
 from docmt.cli.options import CommandParser
 from docmt.corpora.contrastive import read_suite
 from docmt.corpora.documents import index_path, read_documents, read_index, text_path
-from docmt.decoding.settings import DecodingSettings
+from docmt.corpora.generative import read_generative_suite
+from docmt.decoding.settings import ContrastScore, DecodingSettings, TargetContext
 from docmt.errors import UserError
 from docmt.files import sha256_file, write_json, write_jsonl
 from docmt.provenance import describe, write_job_facts
@@ -23,11 +25,20 @@ def add_commands(parser: CommandParser) -> None:
     contrast.add_argument("--discourse", type=Path, help="trees of the source documents, one per item")
     cxmi = parser.add_command("cxmi", run_cxmi, "what context adds to the log probability of references (CXMI)")
     _add_cxmi_options(cxmi)
-    for command in (translate, contrast, cxmi):
+    rules = get_args(ContrastScore)
+    contrast.add_argument("--score", choices=rules, default=rules[0], help="what is computed of each candidate")
+    contexts = get_args(TargetContext)
+    summary = "target sentences before the tested one: of the test set, or translated by the model"
+    contrast.add_argument("--target-context", choices=contexts, default=contexts[0], help=summary)
+    generate = parser.add_command("generate", run_generate, "translate the documents of a generative test set")
+    generate.add_paths(suite="generative test set, JSON lines")
+    generate.add_argument("--discourse", type=Path, help="trees of the source documents, one per item")
+    for command in (translate, contrast, generate, cxmi):
         command.add_settings("DecodingSettings")
         command.add_paths(model="model file", out="file to write")
         add_device_options(command)
-    add_batch_option(translate)
+    for command in (translate, generate):
+        add_batch_option(command)
 
     taken = parser.add_command("take-hypotheses", run_take_hypotheses, "check translations that were made elsewhere")
     summary = "a line for each sentence or for each document of the split, or JSONL of `docmt decode translate`"
@@ -104,19 +115,43 @@ def run_translate(options: argparse.Namespace) -> None:
 
 
 def run_contrast(options: argparse.Namespace) -> None:
-    """Score the candidates of a contrastive test set."""
+    """Score the candidates of a contrastive test set, in float32 on all devices."""
     device = choose_device(options)
-    from docmt.decoding.contrast import TargetScorer, score_suite
+    from docmt.decoding.contrast import TargetScorer, score_suite, with_own_context
+    from docmt.decoding.translation import Translator
     from docmt.discourse.documents import read_discourse
     from docmt.models.model_file import load_model
 
     settings = DecodingSettings.from_argument(options.settings, where="decoding")
     trained = load_model(options.model)
     trees = read_discourse(options.discourse) if options.discourse else None
-    items = score_suite(read_suite(options.suite), TargetScorer(trained, settings, device=device), trees)
-    facts = {"suite": sha256_file(options.suite), "model": trained.provenance}
+    items = read_suite(options.suite)
+    if options.target_context == "own":
+        items = with_own_context(items, Translator(trained, settings, device=device), trees)
+    # In half precision, candidates that differ in a word could tie or change places.
+    exact = settings.model_copy(update={"precision": "float32"})
+    scores = score_suite(items, TargetScorer(trained, exact, device=device, rule=options.score), trees)
+    rules = {"score": options.score, "context": options.target_context}
+    facts = {"suite": sha256_file(options.suite), "model": trained.provenance, "contrast": rules}
     provenance = describe(settings=settings.model_dump(), device=device, n_devices=1, **facts)
-    write_json(options.out, {"items": items, "provenance": provenance})
+    write_json(options.out, {"items": scores, "provenance": provenance})
+
+
+def run_generate(options: argparse.Namespace) -> None:
+    """Translate the source documents of a generative test set."""
+    device = choose_device(options)
+    from docmt.decoding.translation import Translator
+    from docmt.discourse.documents import read_discourse
+    from docmt.models.model_file import load_model
+
+    settings = DecodingSettings.from_argument(options.settings, where="decoding")
+    items = read_generative_suite(options.suite)
+    trees = read_discourse(options.discourse) if options.discourse else None
+    translator = Translator(load_model(options.model), settings, device=device, batch_tokens=options.batch_tokens)
+    found = translator.translate_documents([item.src for item in items], trees)
+    rows = ({"id": item.id, "sentences": sentences} for item, sentences in zip(items, found, strict=True))
+    write_jsonl(options.out, rows)
+    write_job_facts(options.out, device=device, n_devices=1)
 
 
 def run_take_hypotheses(options: argparse.Namespace) -> None:

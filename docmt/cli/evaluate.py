@@ -3,16 +3,18 @@
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from docmt import provenance
 from docmt.cli.options import CommandParser
 from docmt.corpora.contrastive import read_suite
 from docmt.corpora.documents import index_path, text_path
+from docmt.corpora.generative import read_generative_suite
+from docmt.decoding.settings import ContrastSettings, Ties
 from docmt.errors import UserError
 from docmt.evaluation.contrast import read_log_probabilities, score_contrast
 from docmt.evaluation.hypotheses import read_hypotheses, read_more_references, read_reference
-from docmt.evaluation.metrics import TranslatedTest, metrics_table, score_translations
+from docmt.evaluation.metrics import GENERATIVE, TranslatedTest, metrics_table, score_translations
 from docmt.evaluation.rows import ScoreRow, parse_run, write_scores
 from docmt.evaluation.settings import EvaluationSettings
 from docmt.files import atomic_writer, read_text, sha256_file, write_json
@@ -37,7 +39,16 @@ def add_commands(parser: CommandParser) -> None:
 
     contrast = parser.add_command("contrast", run_contrast, "contrastive accuracy of one run")
     contrast.add_paths(suite="JSONL of contrastive items", log_probabilities="JSON of `docmt decode contrast`")
+    _add_ties(contrast)
     _add_run_options(contrast)
+
+    generation = parser.add_command(
+        "generation", run_generation, "generative accuracy of one run, or of any translation"
+    )
+    _add_generation_options(generation)
+    summary = "JSONL of `docmt decode generate`, or text with a line per item (its payload) or per source sentence"
+    generation.add_argument("--translations", type=Path, required=True, metavar="FILE", help=summary)
+    _add_run_options(generation)
 
     compare = parser.add_command("compare", run_compare, "test whether systems differ significantly (paired tests)")
     _add_text_options(compare)
@@ -61,7 +72,13 @@ def add_commands(parser: CommandParser) -> None:
     summary = "test contrastive accuracy against a baseline, over all seeds"
     contrast_difference = parser.add_command("contrast-difference", run_contrast_difference, summary)
     contrast_difference.add_paths(suite="JSONL of contrastive items")
+    _add_ties(contrast_difference)
     _add_pair_options(contrast_difference, "log probabilities of each seed (JSON of `docmt decode contrast`)")
+
+    summary = "test generative accuracy against a baseline, over all seeds"
+    generation_difference = parser.add_command("generation-difference", run_generation_difference, summary)
+    _add_generation_options(generation_difference)
+    _add_pair_options(generation_difference, "translations of each seed (JSONL of `docmt decode generate`)")
 
     metrics = parser.add_command("metrics", run_metrics, "print all metrics as Markdown")
     metrics.add_argument("--into", type=Path, metavar="FILE", help="replace the table inside FILE instead")
@@ -89,6 +106,16 @@ def _add_run_options(command: CommandParser) -> None:
     summary = "dataset=… system=… seed=… test=… [fingerprint=…]"
     command.add_argument("--run", dest="run_keys", nargs="+", required=True, metavar="KEY=VALUE", help=summary)
     command.add_paths(out="JSON file to write")
+
+
+def _add_generation_options(command: CommandParser) -> None:
+    command.add_paths(suite="JSONL of generative items")
+    command.add_argument("--tgt-lang", required=True, help="target language")
+
+
+def _add_ties(command: CommandParser) -> None:
+    rules = get_args(Ties)
+    command.add_argument("--ties", choices=rules, default=rules[0], help="what an item with equal scores counts")
 
 
 def _add_pair_options(command: CommandParser, files: str) -> None:
@@ -164,9 +191,22 @@ def run_contrast(options: argparse.Namespace) -> None:
         raise UserError(
             f"{options.log_probabilities}: computed on another content of {options.suite}: compute it again"
         )
-    rows = score_contrast(items, scores)
+    where = f"{options.log_probabilities}: provenance.contrast"
+    rules = ContrastSettings.load({**origin.get("contrast", {}), "ties": options.ties}, where=where)
+    rows = score_contrast(items, scores, rules)
     inputs = {"reference": options.suite, "log_probabilities": options.log_probabilities}
     write_scores(options.out, rows, run=run, settings={}, inputs=inputs, log_probabilities=origin)
+
+
+def run_generation(options: argparse.Namespace) -> None:
+    """Score one run on one generative test set."""
+    from docmt.evaluation.generation import read_payloads, score_generation
+
+    run = parse_run(options.run_keys)
+    items = read_generative_suite(options.suite)
+    rows = score_generation(items, read_payloads(options.translations, items), lang=options.tgt_lang)
+    inputs = {"reference": options.suite, "translations": options.translations}
+    write_scores(options.out, rows, run=run, settings={}, inputs=inputs)
 
 
 def run_compare(options: argparse.Namespace) -> None:
@@ -241,7 +281,21 @@ def run_contrast_difference(options: argparse.Namespace) -> None:
     system, baseline = (
         [read_log_probabilities(path)[0] for path in paths] for paths in (options.system, options.baseline)
     )
-    _write_differences(options, compare_accuracies(items, system, baseline), settings={})
+    _write_differences(options, compare_accuracies(items, system, baseline, ties=options.ties), settings={})
+
+
+def run_generation_difference(options: argparse.Namespace) -> None:
+    """Write how the generative accuracy of a system differs from that of a baseline."""
+    from docmt.evaluation.generation import judge_payloads, read_payloads
+    from docmt.evaluation.paired import compare_verdicts
+
+    items = read_generative_suite(options.suite)
+    system, baseline = (
+        [judge_payloads(items, read_payloads(path, items), lang=options.tgt_lang) for path in paths]
+        for paths in (options.system, options.baseline)
+    )
+    found = compare_verdicts(GENERATIVE, [item.phenomenon for item in items], system, baseline)
+    _write_differences(options, found, settings={})
 
 
 def _write_differences(

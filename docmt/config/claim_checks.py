@@ -1,13 +1,14 @@
 """Which runs a claim is about, and checks that they exist. Each error names its keys."""
 
 from docmt.config.given_checks import check_output, check_trained
+from docmt.config.references import is_generative
 from docmt.config.schema import Config
 from docmt.config.systems import Run, list_runs, look_up
 from docmt.errors import UserError
-from docmt.evaluation.metrics import ACCURACY, COMET, CXMI, METRICS
+from docmt.evaluation.metrics import ACCURACIES, COMET, CXMI, GENERATIVE, METRICS
 from docmt.report.claims.settings import Claim
 
-ALWAYS = [ACCURACY, *(name for name, metric in METRICS.items() if metric.always)]
+ALWAYS = [*ACCURACIES, *(name for name, metric in METRICS.items() if metric.always)]
 """Metrics that are computed without being named."""
 
 
@@ -43,14 +44,16 @@ def _check_claim(config: Config, claim: Claim, *, where: str) -> None:
             check_trained(config, term.system, where=f"{where}.relations")
         if not claim.is_of_history and not system.scored:
             raise UserError(f"{where}.relations: {term.system!r} is not scored; leave it out")
-        if claim.metric == ACCURACY:
-            look_up(dict.fromkeys(row.suite_names()), claim.test, where=f"{where}.test", what="suite")
+        if claim.metric in ACCURACIES:
+            wanted = claim.metric == GENERATIVE
+            suites = [s for s in row.suite_names() if is_generative(config, row.suite_reference(s)) == wanted]
+            look_up(dict.fromkeys(suites), claim.test, where=f"{where}.test", what="suite")
         elif not claim.is_of_history:
             look_up(row.test, claim.test, where=f"{where}.test", what="test set")
         if claim.metric == CXMI and system.is_given:
             raise UserError(f"{where}.relations: {term.system!r} has no model, its output is given, so it has no CXMI")
         test = f"{dataset}/{claim.test}"
-        check_output(config, term.system, test, is_suite=claim.metric == ACCURACY, where=f"{where}.relations")
+        check_output(config, term.system, test, is_suite=claim.metric in ACCURACIES, where=f"{where}.relations")
     computed = [*config.evaluation.metrics, *ALWAYS, *([COMET] if config.evaluation.comet else [])]
     if not claim.is_of_history and claim.metric not in computed:
         key = "comet" if claim.metric == COMET else "metrics"

@@ -116,7 +116,8 @@ class Plan:
 
     def described(self, wildcards: Any, output: Any) -> str:
         """`--corpus NAME --files FOLDER` for a corpus of the catalogue, `--spec JSON` for the user's own."""
-        corpus = self.corpus.param("corpus")(wildcards)
+        declared = self.corpus_suite if "suite" in dict(wildcards.items()) else self.corpus
+        corpus = declared.param("corpus")(wildcards)
         if wildcards.corpus in self.config.corpora.custom:
             return f"--spec {shlex.quote(corpus)}"
         return f"--corpus {wildcards.corpus} --files {corpus}"

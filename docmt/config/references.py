@@ -7,7 +7,7 @@ from docmt.config.schema import Config
 from docmt.corpora.catalogue import ReadableCorpus, load_catalogue
 from docmt.corpora.readers.build import READERS
 from docmt.corpora.readers.monolingual import MONOLINGUAL_READERS
-from docmt.corpora.suites import CONVERTERS
+from docmt.corpora.suites import CONVERTERS, GENERATIVE
 from docmt.errors import UserError
 from docmt.settings import nearest
 
@@ -66,7 +66,7 @@ def check_monolingual(config: Config, reference: str, *, lang: str, where: str) 
 
 
 def check_suite(config: Config, reference: str, *, pair: tuple[str, str], where: str) -> None:
-    """Raises UserError unless `reference` names a contrastive test set of the language pair, in this direction."""
+    """Raises UserError unless `reference` names a contrastive or generative test set of the pair, in this direction."""
     what = "contrastive test set"
     row = config.corpora.controlled.get(reference.split("/")[0])
     generated = SEGMENTS_SUITES if row is not None and row.documents == "segments" else CONTROLLED_SUITES
@@ -75,6 +75,15 @@ def check_suite(config: Config, reference: str, *, pair: tuple[str, str], where:
     languages = corpus_languages(config, reference.split("/")[0])
     if languages != pair:
         raise UserError(f"{where}: {reference!r} tests {'-'.join(languages)}, not {'-'.join(pair)}")
+
+
+def is_generative(config: Config, reference: str) -> bool:
+    """Whether a suite is scored by what translations contain, instead of by preferences among candidates."""
+    corpus, suite = reference.split("/")
+    if corpus in config.corpora.controlled:
+        return False
+    row = readable_corpus(config, corpus)
+    return (row.splits[suite].format or row.format).reader in GENERATIVE
 
 
 def _check_name(

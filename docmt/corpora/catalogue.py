@@ -127,15 +127,17 @@ class ReadableCorpus(Settings):
             raise ValueError("`languages` must be two different languages, source and target, or one")
         return self
 
-    def holds(self, split: str) -> Literal["documents", "sentences", "monolingual", "suite", "files"]:
+    def holds(self, split: str) -> Literal["documents", "sentences", "monolingual", "suite", "generative", "files"]:
         """What a split holds.
 
-        In order: parallel documents, sentence pairs, documents of one language, a contrastive test set, or files that
-        are used unchanged.
+        In order: parallel documents, sentence pairs, documents of one language, a contrastive or a generative test set,
+        or files that are used unchanged.
         """
         reader = (self.splits[split].format or self.format).reader
-        if reader == "files" or reader.endswith("_suite"):
-            return "files" if reader == "files" else "suite"
+        if reader == "files":
+            return "files"
+        if reader.endswith(("_suite", "_generative")):
+            return "suite" if reader.endswith("_suite") else "generative"
         if len(self.languages) == 1:
             return "monolingual"
         return "sentences" if reader == "single_lines" else "documents"

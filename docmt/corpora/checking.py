@@ -55,7 +55,7 @@ def _read(entry: Entry, name: str, folder: Path) -> CheckResult:
         return CheckResult(entry.name, name, "ok", note="checksums only")
     if form.reader in CONVERTERS:
         items, dropped = convert_suite(corpus, name, files=files, where=entry.where)
-        n_candidates = sum(len(item["candidates"]) for item in items)
+        n_candidates = sum(len(item.get("candidates", [""])) for item in items)
         return CheckResult(entry.name, name, "ok", len(items), n_candidates, _describe(dropped))
     documents, counts = read_split(corpus, name, files=files, languages=corpus.languages, where=entry.where)
     for _ in documents:

@@ -1,8 +1,9 @@
 """Reading contrastive test sets (their format: docs/files.md)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from docmt.errors import UserError
 from docmt.files import read_jsonl
@@ -32,13 +33,52 @@ class ContrastiveItem:
     distance: int | None = None
     kind: str | None = None
 
+    @property
+    def sentence(self) -> int:
+        """The first sentence in which candidates differ; the last one when none does."""
+        columns = list(zip(*self.candidates, strict=True))
+        return next((i for i, column in enumerate(columns) if len(set(column)) > 1), len(columns) - 1)
+
+
+class SuiteItem(Protocol):
+    """What items of all kinds of suites have."""
+
+    @property
+    def id(self) -> str:
+        """Unique within the suite."""
+        ...
+
+    @property
+    def src(self) -> tuple[str, ...]:
+        """Source sentences."""
+        ...
+
+
+Item = TypeVar("Item", bound=SuiteItem)
+
 
 def read_suite(path: Path) -> list[ContrastiveItem]:
     """Read the items of a suite. Raises UserError that names the file and the first bad line."""
-    items: list[ContrastiveItem] = []
+    return read_items(path, read_contrastive)
+
+
+def read_items(path: Path, read_item: Callable[[dict[str, Any], str], Item]) -> list[Item]:
+    """Read a suite of one kind.
+
+    Args:
+        path: one JSON object per line.
+        read_item: makes an item from an object; its second argument names the line in messages.
+
+    Raises:
+        UserError: names the file and the first bad line.
+    """
+    items: list[Item] = []
     seen = set()
     for line, value in enumerate(read_jsonl(path), start=1):
-        item = _read_item(value, f"{path}: line {line}")
+        where = f"{path}: line {line}"
+        if not isinstance(value, dict):
+            raise UserError(f"{where}: must be an object (docs/files.md)")
+        item = read_item(value, where)
         if item.id in seen:
             raise UserError(f"{path}: line {line}: duplicate item {item.id!r}")
         seen.add(item.id)
@@ -48,15 +88,10 @@ def read_suite(path: Path) -> list[ContrastiveItem]:
     return items
 
 
-def _read_item(value: Any, where: str) -> ContrastiveItem:
-    if not isinstance(value, dict):
-        raise UserError(f"{where}: must be an object (docs/files.md)")
-    missing = next((key for key in KEYS if key not in value), None)
-    if missing:
-        raise UserError(f"{where}: key {missing!r} is missing")
+def read_contrastive(value: dict[str, Any], where: str) -> ContrastiveItem:
+    """One item from its JSON object. Raises UserError that begins with `where`."""
+    check_keys(value, KEYS, where)
     src, candidates, correct = value["src"], value["candidates"], value["correct"]
-    if not _is_document(src):
-        raise UserError(f"{where}: `src` must be a list of at least one sentence")
     if not isinstance(candidates, list) or not all(map(_is_document, candidates)):
         raise UserError(f"{where}: `candidates` must be a list of lists of sentences")
     if len(candidates) < 2 or not (isinstance(correct, int) and 0 <= correct < len(candidates)):
@@ -73,6 +108,15 @@ def _read_item(value: Any, where: str) -> ContrastiveItem:
         distance=value.get("distance"),
         kind=value.get("kind"),
     )
+
+
+def check_keys(value: dict[str, Any], keys: tuple[str, ...], where: str) -> None:
+    """Raises UserError when a key is missing, or `src` is no document."""
+    missing = next((key for key in keys if key not in value), None)
+    if missing:
+        raise UserError(f"{where}: key {missing!r} is missing")
+    if not _is_document(value["src"]):
+        raise UserError(f"{where}: `src` must be a list of at least one sentence")
 
 
 def _is_document(value: Any) -> bool:

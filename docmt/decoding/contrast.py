@@ -1,7 +1,7 @@
 """Log probabilities of given translations, for contrastive test sets."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -11,9 +11,9 @@ import torch.nn.functional as F
 
 from docmt.batching import fill_batches
 from docmt.corpora.contrastive import ContrastiveItem
-from docmt.decoding.settings import DecodingSettings
+from docmt.decoding.settings import SMOOTHING, ContrastScore, DecodingSettings
 from docmt.decoding.sharing import SharedLayout, Sharing, n_shared_inputs
-from docmt.decoding.translation import cut_trees, place_source, prepare_model
+from docmt.decoding.translation import Translator, cut_trees, place_source, prepare_model
 from docmt.discourse.documents import DiscourseDocument
 from docmt.errors import UserError
 from docmt.instances.packing import PackedSentences
@@ -31,11 +31,18 @@ CPU_BATCH_TOKENS = 2048
 
 @dataclass(frozen=True)
 class Candidate:
-    """A source document with a given translation and, for models that read them, its trees over the subwords."""
+    """A source document with a given translation.
+
+    Attributes:
+        src, tgt: sentences.
+        trees: of the source over its subwords, for models that read them.
+        siblings: the translations of the same item, itself included: all are cut into instances alike.
+    """
 
     src: Sequence[str]
     tgt: Sequence[str]
     trees: PlacedTrees | None = None
+    siblings: Sequence[Sequence[str]] = ()
 
 
 @dataclass(frozen=True)
@@ -74,28 +81,38 @@ class Siblings:
 
 
 class TargetScorer:
-    """Scores given target documents with teacher forcing, on the device `cpu` or `cuda`."""
+    """Scores given target documents with teacher forcing, on the device `cpu` or `cuda`, by one of the rules."""
 
-    def __init__(self, trained: TrainedModel, settings: DecodingSettings, *, device: str = "cpu") -> None:
-        self.trained, self.settings, self.device = trained, settings, device
+    def __init__(
+        self,
+        trained: TrainedModel,
+        settings: DecodingSettings,
+        *,
+        device: str = "cpu",
+        rule: ContrastScore = "log_probability",
+    ) -> None:
+        self.trained, self.settings, self.device, self.rule = trained, settings, device, rule
         self.model = prepare_model(trained.model, settings, device)
         self.encode = cache(trained.encode)
         limit = settings.max_batch_tokens
         self._budget = min(limit, CPU_BATCH_TOKENS) if device == "cpu" else limit
 
     def score(self, candidates: Sequence[Candidate]) -> list[float]:
-        """Log probability in nats of each candidate."""
+        """Log probability in nats of each candidate, or what the rule makes of it."""
         pairs = [pair for number, candidate in enumerate(candidates) for pair in self._split(number, candidate)]
         families = sorted(self._families(pairs), key=lambda family: -family.pairs[0].n_tokens)
-        totals = np.zeros(len(candidates))
+        totals, n_labels = np.zeros((2, len(candidates)))
+        smoothing = SMOOTHING if self.rule == "label_smoothed" else 0.0
         batches = list(fill_batches(families, self._budget, cost=lambda family: family.n_tokens))
         with Meter(sum(len(pair.src) for pair in pairs), label="score", unit="sentences") as meter:
             for batch in batches:
                 members = [pair for family in batch for pair in family.pairs]
-                sums = instance_log_probabilities(self.model, self._pack(members), _sharing(batch))
-                np.add.at(totals, [pair.candidate for pair in members], sums)
+                packed, numbers = self._pack(members), [pair.candidate for pair in members]
+                sums = instance_log_probabilities(self.model, packed, _sharing(batch), smoothing=smoothing)
+                np.add.at(totals, numbers, sums)
+                np.add.at(n_labels, numbers, np.diff(_last_labels(packed), prepend=0))
                 meter.add(sum(len(pair.src) for pair in members))
-        return totals.tolist()
+        return (totals / n_labels if self.rule == "per_token" else totals).tolist()
 
     def score_sentences(self, candidates: Sequence[Candidate], *, alone: bool = False) -> list[np.ndarray]:
         """Log probability in nats of the words and `</s>` of each sentence; float64 [sentences] for each candidate.
@@ -136,7 +153,8 @@ class TargetScorer:
         """The instances of a candidate, split by the rule that the model was trained with, or into sentences."""
         src = [self.encode(sentence, "src") for sentence in candidate.src]
         tgt = [self.encode(sentence, "tgt") for sentence in candidate.tgt]
-        costs = [max(len(a), len(b)) for a, b in zip(src, tgt, strict=True)]
+        siblings = ([self.encode(sentence, "tgt") for sentence in sibling] for sibling in candidate.siblings)
+        costs = [max(map(len, sentences)) for sentences in zip(src, tgt, *siblings, strict=True)]
         start = 0
         for count in [1] * len(costs) if alone else self.trained.split(costs):
             end = start + count
@@ -172,23 +190,34 @@ def _sharing(families: Sequence[Siblings]) -> Sharing:
 
 
 @torch.inference_mode()
-def instance_log_probabilities(model: Transformer, batch: Batch, sharing: Sharing | None = None) -> np.ndarray:
+def instance_log_probabilities(
+    model: Transformer, batch: Batch, sharing: Sharing | None = None, *, smoothing: float = 0.0
+) -> np.ndarray:
     """Log probability in nats of all labels of each instance; float64 [instances].
 
-    With `sharing`, what instances have in common is computed once.
+    With `sharing`, what instances have in common is computed once. With `smoothing`, a label's log probability is mixed
+    with the mean over the vocabulary in this proportion, as in the training loss.
     """
     layout = batch.layout
     if sharing is None:
         logits = model.logits(model(batch.src_tokens_S, batch.tgt_inputs_N, layout)).float()
-        losses = F.cross_entropy(logits, batch.tgt_labels_N, reduction="none")
+        losses = F.cross_entropy(logits, batch.tgt_labels_N, reduction="none", label_smoothing=smoothing)
     else:
         shared = SharedLayout(layout, sharing)
         states = model(shared.keep(batch.src_tokens_S, "src"), shared.keep(batch.tgt_inputs_N, "tgt"), shared)
         scores = model.logits(states).float().log_softmax(-1)
-        losses = -scores[shared.places("tgt", scores.device), batch.tgt_labels_N]
-    ends = np.cumsum(layout.tgt_lengths_G)[np.cumsum(layout.tgt_sentences_B) - 1]
+        places = shared.places("tgt", scores.device)
+        losses = -scores[places, batch.tgt_labels_N]
+        if smoothing:
+            losses = (1 - smoothing) * losses - smoothing * scores.mean(-1)[places]
     sums = np.concatenate(([0.0], np.cumsum(losses.double().cpu().numpy())))
-    return -np.diff(sums[np.concatenate(([0], ends))])
+    return -np.diff(sums[np.concatenate(([0], _last_labels(batch)))])
+
+
+def _last_labels(batch: Batch) -> np.ndarray:
+    """How many labels there are up to the end of each instance; int64 [instances]."""
+    layout = batch.layout
+    return np.cumsum(layout.tgt_lengths_G)[np.cumsum(layout.tgt_sentences_B) - 1]
 
 
 @torch.inference_mode()
@@ -216,6 +245,27 @@ def score_suite(
     flat = []
     for number, item in enumerate(items):
         placed = None if trees is None else place_source(trees[number], item.src, scorer.trained)
-        flat += [Candidate(item.src, candidate, placed) for candidate in item.candidates]
+        flat += [Candidate(item.src, candidate, placed, item.candidates) for candidate in item.candidates]
     scores = iter(scorer.score(flat))
     return [{"id": item.id, "scores": [next(scores) for _ in item.candidates]} for item in items]
+
+
+def with_own_context(
+    items: Sequence[ContrastiveItem], translator: Translator, trees: Sequence[DiscourseDocument] | None = None
+) -> list[ContrastiveItem]:
+    """The items with the system's translation in place of the target sentences before those that differ.
+
+    Where sentences correspond by construction, whole documents are translated, with their trees; otherwise only what
+    comes before, so that no candidate follows a translation of itself.
+    """
+    if translator.is_aligned:
+        found = translator.translate_documents([item.src for item in items], trees)
+    else:
+        found = translator.translate_documents([item.src[: item.sentence] for item in items])
+    return [
+        replace(
+            item,
+            candidates=tuple((*own[: item.sentence], *candidate[item.sentence :]) for candidate in item.candidates),
+        )
+        for item, own in zip(items, found, strict=True)
+    ]

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from docmt.corpora.contrastive import read_suite
+from docmt.corpora.contrastive import read_items
 from docmt.corpora.documents import DocumentIndex
+from docmt.corpora.generative import read_either
 from docmt.discourse.documents import DiscourseDocument, iterate_discourse
 from docmt.discourse.parsing.baselines import Parser
 from docmt.discourse.parsing.model_file import reads_states_of
@@ -17,8 +18,8 @@ from docmt.errors import UserError
 
 
 def suite_texts(suite: Path) -> Iterator[PlainText]:
-    """Read the source documents of a contrastive test set; each has the id of its item."""
-    for item in read_suite(suite):
+    """Read the source documents of a contrastive or generative test set; each has the id of its item."""
+    for item in read_items(suite, read_either):
         yield PlainText(item.id, list(item.src))
 
 

@@ -1,18 +1,36 @@
 """Accuracy on contrastive test sets."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any
+from typing import Any, TypeVar
 
 from docmt.corpora.contrastive import ContrastiveItem
+from docmt.corpora.generative import GenerativeItem
+from docmt.decoding.settings import SMOOTHING, ContrastSettings, Ties
 from docmt.errors import UserError
 from docmt.evaluation.metrics import ACCURACY
 from docmt.evaluation.rows import ScoreRow
 from docmt.files import read_json
 
-SIGNATURE = "the right candidate scores strictly highest|score:log probability of the whole target|interval:Wilson 95 %"
+WINNERS = {
+    "wrong": "the right candidate scores strictly highest",
+    "first": "the right candidate is the first of those that score highest",
+}
+SCORES = {
+    "log_probability": "log probability of the whole target",
+    "per_token": "log probability of the whole target per token",
+    "label_smoothed": f"log probability of the whole target with label smoothing {SMOOTHING}",
+}
+RULES = ContrastSettings()
+TestedItem = TypeVar("TestedItem", ContrastiveItem, GenerativeItem)
+
+
+def contrast_signature(rules: ContrastSettings) -> str:
+    """How the accuracy is computed, in words."""
+    context = "|target context:the system's own" if rules.context == "own" else ""
+    return f"{WINNERS[rules.ties]}|score:{SCORES[rules.score]}{context}|interval:Wilson 95 %"
 
 
 def read_log_probabilities(path: Path) -> tuple[dict[str, list[float]], dict[str, Any]]:
@@ -32,8 +50,10 @@ def read_log_probabilities(path: Path) -> tuple[dict[str, list[float]], dict[str
     return scores, content.get("provenance", {})
 
 
-def score_contrast(items: Sequence[ContrastiveItem], scores: Mapping[str, Sequence[float]]) -> list[ScoreRow]:
-    """Accuracy in percent: over the suite, and by phenomenon, by distance and by kind. A tie counts as wrong.
+def score_contrast(
+    items: Sequence[ContrastiveItem], scores: Mapping[str, Sequence[float]], rules: ContrastSettings = RULES
+) -> list[ScoreRow]:
+    """Accuracy in percent: over the suite, and by phenomenon, by distance and by kind.
 
     Returns:
         Rows with the keys metric, value, n, phenomenon, distance, kind, low and high (95 % Wilson interval), chance
@@ -42,28 +62,52 @@ def score_contrast(items: Sequence[ContrastiveItem], scores: Mapping[str, Sequen
     Raises:
         UserError: items without scores, scores without items, or a wrong number of them.
     """
-    results = [(item, is_right(item, scores)) for item in items]
+    verdicts = [is_right(item, scores, ties=rules.ties) for item in items]
     known = {item.id for item in items}
     stranger = next((name for name in scores if name not in known), None)
     if stranger is not None:
         raise UserError(f"log probabilities contain item {stranger!r}, which is not in the suite: use the same suite")
+    common: ScoreRow = {"metric": ACCURACY, "value": None, "n": 0, "signature": contrast_signature(rules)}
+    return accuracy_rows(items, verdicts, common, chance=lambda item: 1 / len(item.candidates))
+
+
+def accuracy_rows(
+    items: Sequence[TestedItem],
+    verdicts: Sequence[bool],
+    common: ScoreRow,
+    *,
+    chance: Callable[[TestedItem], float] | None = None,
+) -> list[ScoreRow]:
+    """The shares of items that are right: over a suite, and by phenomenon, by distance and by kind.
+
+    Args:
+        items: of the suite.
+        verdicts: whether each is right.
+        common: what all rows have.
+        chance: the probability of guessing an item, if that makes sense.
+    """
+    results = list(zip(items, verdicts, strict=True))
+
+    def row(members: Sequence[tuple[TestedItem, bool]], **keys: Any) -> ScoreRow:
+        empty = {"phenomenon": None, "distance": None, "kind": None}
+        guessed = {"chance": 100 * sum(chance(item) for item, _ in members) / len(members)} if chance else {}
+        return {**common, **empty, **keys, **_share([right for _, right in members]), **guessed}
+
     phenomena = list(dict.fromkeys(item.phenomenon for item in items))
-    rows = []
-    if len(phenomena) > 1:
-        rows.append(_row(results))
+    rows = [row(results)] if len(phenomena) > 1 else []
     for phenomenon in phenomena:
         members = [(item, right) for item, right in results if item.phenomenon == phenomenon]
-        rows.append(_row(members, phenomenon=phenomenon))
+        rows.append(row(members, phenomenon=phenomenon))
         for key in ("distance", "kind"):
             values = {getattr(item, key) for item, _ in members} - {None}
             for value in sorted(values, key=lambda value: (isinstance(value, str), value)):
                 group = [(item, right) for item, right in members if getattr(item, key) == value]
-                rows.append(_row(group, phenomenon=phenomenon, **{key: value}))
+                rows.append(row(group, phenomenon=phenomenon, **{key: value}))
     return rows
 
 
-def is_right(item: ContrastiveItem, scores: Mapping[str, Sequence[float]]) -> bool:
-    """Whether the right candidate scores strictly highest. Raises UserError when scores are missing or not numbers."""
+def is_right(item: ContrastiveItem, scores: Mapping[str, Sequence[float]], *, ties: Ties = "wrong") -> bool:
+    """Whether the right candidate scores highest. Raises UserError when scores are missing or not numbers."""
     if item.id not in scores:
         raise UserError(f"log probabilities lack item {item.id!r} of the suite: score the suite again")
     values = scores[item.id]
@@ -71,6 +115,8 @@ def is_right(item: ContrastiveItem, scores: Mapping[str, Sequence[float]]) -> bo
         raise UserError(f"log probabilities of item {item.id!r}: {len(values)} for {len(item.candidates)} candidates")
     if any(math.isnan(value) for value in values):
         raise UserError(f"log probabilities of item {item.id!r} are not numbers (NaN): the model is broken")
+    if ties == "first":
+        return values.index(max(values)) == item.correct
     others = [value for i, value in enumerate(values) if i != item.correct]
     return values[item.correct] > max(others)
 
@@ -85,25 +131,7 @@ def wilson_interval(right: int, n: int, *, confidence: float = 0.95) -> tuple[fl
     return max(0.0, (center - margin) / scale), min(1.0, (center + margin) / scale)
 
 
-def _row(
-    results: Sequence[tuple[ContrastiveItem, bool]],
-    *,
-    phenomenon: str | None = None,
-    distance: int | None = None,
-    kind: str | None = None,
-) -> ScoreRow:
-    n = len(results)
-    right = sum(right for _, right in results)
+def _share(verdicts: Sequence[bool]) -> dict[str, Any]:
+    n, right = len(verdicts), sum(verdicts)
     low, high = wilson_interval(right, n)
-    return {
-        "metric": ACCURACY,
-        "value": 100 * right / n,
-        "n": n,
-        "phenomenon": phenomenon,
-        "distance": distance,
-        "kind": kind,
-        "low": 100 * low,
-        "high": 100 * high,
-        "chance": 100 * sum(1 / len(item.candidates) for item, _ in results) / n,
-        "signature": SIGNATURE,
-    }
+    return {"value": 100 * right / n, "n": n, "low": 100 * low, "high": 100 * high}

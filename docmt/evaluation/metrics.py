@@ -17,7 +17,8 @@ if TYPE_CHECKING:  # planning a study reads this module and computes nothing
     from docmt.evaluation.rows import ScoreRow
     from docmt.evaluation.settings import EvaluationSettings
 
-ACCURACY, CXMI, COMET = "contrastive accuracy", "CXMI", "COMET"
+ACCURACY, GENERATIVE = ACCURACIES = ("contrastive accuracy", "generative accuracy")
+CXMI, COMET = "CXMI", "COMET"
 DOC2DOC = "Doc2Doc d-BLEU"
 BLONDE = ("BlonDe pronouns", "BlonDe markers")
 TERMS, ADDRESS = "term consistency", "address consistency"
@@ -135,6 +136,7 @@ METRICS: dict[str, Metric] = {
     ),
     COMET: Metric("with the section `evaluation.comet`, see below", unit="sentences", needs=("its own environment",)),
     ACCURACY: Metric("share of contrastive items that are right, see below", digits=1),
+    GENERATIVE: Metric("share of items whose translation contains what is expected, see below", digits=1),
 }
 
 

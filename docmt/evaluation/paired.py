@@ -13,6 +13,7 @@ import numpy as np
 from sacrebleu.metrics.base import Metric as SacreMetric
 
 from docmt.corpora.contrastive import ContrastiveItem
+from docmt.decoding.settings import Ties
 from docmt.evaluation.bleu import build_metric
 from docmt.evaluation.contrast import is_right
 from docmt.evaluation.hypotheses import Hypothesis, Unit, join_segments
@@ -177,6 +178,8 @@ def compare_accuracies(
     items: Sequence[ContrastiveItem],
     system: Sequence[Mapping[str, Sequence[float]]],
     baseline: Sequence[Mapping[str, Sequence[float]]],
+    *,
+    ties: Ties = "wrong",
 ) -> list[PairedDifference]:
     """McNemar's exact test of contrastive accuracy, over the suite and by phenomenon.
 
@@ -187,17 +190,25 @@ def compare_accuracies(
         items: of the suite.
         system: log probabilities of the candidates by item id, for each seed.
         baseline: likewise.
+        ties: what an item with equal scores counts.
     """
-    right = [np.array([[is_right(item, run) for item in items] for run in runs]).mean(0) for runs in (system, baseline)]
-    differences = right[0] - right[1]
+    verdicts = [[[is_right(item, run, ties=ties) for item in items] for run in runs] for runs in (system, baseline)]
+    return compare_verdicts(ACCURACY, [item.phenomenon for item in items], *verdicts)
+
+
+def compare_verdicts(
+    metric: str, of_items: Sequence[str], system: Sequence[Sequence[bool]], baseline: Sequence[Sequence[bool]]
+) -> list[PairedDifference]:
+    """The tests of `compare_accuracies`, from the phenomenon of each item and, per seed, whether each is right."""
+    differences = np.mean(system, axis=0) - np.mean(baseline, axis=0)
     is_single = len(system) == len(baseline) == 1
-    phenomena = list(dict.fromkeys(item.phenomenon for item in items))
+    phenomena = list(dict.fromkeys(of_items))
     found = []
     for phenomenon in [None, *phenomena] if len(phenomena) > 1 else phenomena:
-        own = differences[[phenomenon in (None, item.phenomenon) for item in items]]
+        own = differences[[phenomenon in (None, of_item) for of_item in of_items]]
         found.append(
             PairedDifference(
-                metric=ACCURACY,
+                metric=metric,
                 phenomenon=phenomenon,
                 difference=100 * float(own.mean()),
                 p=binomial_p(int((own > 0).sum()), int((own < 0).sum())) if is_single else _flip_signs(own),

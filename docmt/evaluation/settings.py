@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
+from docmt.decoding.settings import ContrastSettings
 from docmt.evaluation.comet_settings import CometSettings
 from docmt.evaluation.metrics import check_metric, default_metrics, selectable_metrics
 from docmt.settings import Settings
@@ -35,6 +36,8 @@ class EvaluationSettings(Settings):
 
     comet: CometSettings | None = None
     """COMET, by a program in an environment of its own; null computes none."""
+    contrast: ContrastSettings = ContrastSettings()
+    """How candidates of contrastive test sets are compared."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -24,6 +24,7 @@ RECORDS = {
     "train": "model.job.json",
     "translate": "decoding/{part}.job.json",
     "contrast": "decoding/suite_{part}.json",
+    "generate": "decoding/generated_{part}.job.json",
 }
 """Where a job of a rule records its device, in the folder of its run."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from docmt.errors import UserError
-from docmt.evaluation.metrics import find_metric
+from docmt.evaluation.metrics import ACCURACIES, GENERATIVE, find_metric
 from docmt.files import atomic_writer
 from docmt.report import frames
 from docmt.report.differences import UNTESTED, Difference, Differences
@@ -17,7 +17,7 @@ from docmt.report.grid import GridShape, Label, build_grid
 from docmt.report.publications import PublishedNumber
 from docmt.report.results import name_suites, published_number
 from docmt.report.settings import LaidOutTable, ReportSettings, ScoreFigure, shows
-from docmt.report.summary import ACCURACY, contrastive_scores, summarize, translation_scores
+from docmt.report.summary import contrastive_scores, summarize, translation_scores
 from docmt.report.tables import MISSING, Table, escape_markdown, to_latex, to_markdown, to_text
 
 AVERAGE = "average"
@@ -113,7 +113,7 @@ def write_table(prefix: Path, table: Table) -> None:
 
 def choose_rows(scores: pd.DataFrame, layout: LaidOutTable | ScoreFigure) -> pd.DataFrame:
     """The rows of a table's or figure's systems, tests and metrics, in the order of its systems."""
-    accuracies = contrastive_scores(scores)
+    accuracies = pd.concat([contrastive_scores(scores, metric=metric) for metric in ACCURACIES])
     phenomena = keep(accuracies, frames.column(accuracies, "phenomenon").notna())
     kept = pd.concat([translation_scores(scores), phenomena])
     is_listed = frames.column(kept, "metric").isin(layout.metrics) & frames.column(kept, "system").isin(layout.systems)
@@ -158,9 +158,10 @@ def name_columns(rows: pd.DataFrame, layout: LaidOutTable | ScoreFigure) -> dict
 def _heading(column: Column, suite: str, *, among: Sequence[Column]) -> str:
     """The shortest unambiguous heading: a test is named only among several, and only as fully as needed."""
     datasets = {other.dataset for other in among}
-    if column.metric == ACCURACY:
+    if column.metric in ACCURACIES:
+        suite += " (generative)" if column.metric == GENERATIVE else ""
         return suite if len(datasets) == 1 else f"{column.dataset}: {suite}"
-    tests = {(other.dataset, other.test) for other in among if other.metric != ACCURACY}
+    tests = {(other.dataset, other.test) for other in among if other.metric not in ACCURACIES}
     if column.test != AVERAGE and len(tests) == 1:
         return column.metric
     if column.test == AVERAGE or len(datasets) == 1:

@@ -8,6 +8,7 @@ import jinja2
 import pandas as pd
 
 from docmt import __version__
+from docmt.evaluation.metrics import ACCURACIES
 from docmt.files import atomic_path, atomic_writer
 from docmt.report.cases import case_table, read_cases
 from docmt.report.claims.table import claims_table
@@ -44,7 +45,7 @@ from docmt.report.summary import summarize
 from docmt.report.tables import Table, escape_markdown, to_latex, to_markdown, to_text
 
 TEMPLATES = Path(__file__).parent / "templates"
-MAIN_TABLES = ("results", "contrastive")
+MAIN_TABLES = ("results", "contrastive", "generative")
 """The tables that are printed; the last of them has the note of the settings."""
 
 
@@ -109,9 +110,9 @@ def build_report(
     laid_out += [case_table(name, read_cases(path), settings) for name, path in manifest.cases.items()]
     drawn = {"scores": scores, "facts": facts or {}, "histories": histories}
     plots = [draw_plot(name, settings, styles, **drawn) for name in settings.drawn]
-    translation, contrastive = _add_note(
+    translation, contrastive, generative = _add_note(
         main_table(summary, settings, differences),
-        contrastive_table(summary, settings, differences),
+        *(contrastive_table(summary, settings, differences, metric=metric) for metric in ACCURACIES),
         note=settings.note,
     )
     sections = [
@@ -124,8 +125,12 @@ def build_report(
             "Discourse",
             [
                 contrastive,
-                split_table(summary, settings, by="distance"),
-                split_table(summary, settings, by="kind"),
+                generative,
+                *(
+                    split_table(summary, settings, by=by, metric=metric)
+                    for metric in ACCURACIES
+                    for by in ("distance", "kind")
+                ),
             ],
             accuracy_bars(summary, styles) + distance_lines(summary, styles),
         ),

@@ -1,20 +1,24 @@
-"""Tables of results: translation scores and contrastive accuracy, with published numbers beside ours."""
+"""Tables of results: translation scores and accuracies on test suites, with published numbers beside ours."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 
-from docmt.evaluation.metrics import find_metric
+from docmt.evaluation.metrics import ACCURACY, GENERATIVE, find_metric
 from docmt.report.differences import UNTESTED, Difference, Differences
 from docmt.report.frames import column, is_missing, keep, records
 from docmt.report.grid import GridShape, Label, build_grid
 from docmt.report.publications import PublishedNumber, find_published
 from docmt.report.settings import ReportSettings
-from docmt.report.summary import ACCURACY, contrastive_scores, translation_scores
+from docmt.report.summary import contrastive_scores, translation_scores
 from docmt.report.tables import Table
 
 ALL = "all"
+WINNING = {
+    ACCURACY: "whose correct candidate scores strictly highest",
+    GENERATIVE: "whose translation contains what is expected",
+}
 
 
 def published_number(
@@ -88,10 +92,14 @@ def _translation_table(
 
 
 def contrastive_table(
-    summary: pd.DataFrame, settings: ReportSettings, differences: Differences = UNTESTED
+    summary: pd.DataFrame,
+    settings: ReportSettings,
+    differences: Differences = UNTESTED,
+    *,
+    metric: str = ACCURACY,
 ) -> Table | None:
-    """Systems by phenomena, with a row for guessing under each dataset."""
-    rows = name_suites(contrastive_scores(summary))
+    """Systems by phenomena; for contrastive accuracy with a row for guessing under each dataset."""
+    rows = name_suites(contrastive_scores(summary, metric=metric))
     if rows.empty:
         return None
     origins = {
@@ -104,14 +112,14 @@ def contrastive_table(
         if (dataset, heading) not in origins:
             return None
         test, phenomenon = origins[dataset, heading]
-        return published_number(settings, dataset, test, system, metric=ACCURACY, phenomenon=phenomenon)
+        return published_number(settings, dataset, test, system, metric=metric, phenomenon=phenomenon)
 
     def tested(label: Label, heading: str) -> Difference | None:
         dataset, system = label
         if (dataset, heading) not in origins:
             return None
         test, phenomenon = origins[dataset, heading]
-        return differences.find(settings.baseline, dataset, test, system, metric=ACCURACY, phenomenon=phenomenon)
+        return differences.find(settings.baseline, dataset, test, system, metric=metric, phenomenon=phenomenon)
 
     sizes = rows.drop_duplicates(["dataset", "suite"])
     items = "; ".join(f"{row['dataset']} {row['suite']} {row['n']}" for row in records(sizes))
@@ -119,7 +127,7 @@ def contrastive_table(
         by=["dataset", "system"],
         names=["Dataset", "System"],
         column="suite",
-        columns=dict.fromkeys(rows["suite"], find_metric(ACCURACY)),
+        columns=dict.fromkeys(rows["suite"], find_metric(metric)),
         lookup=lookup,
         tested=tested,
     )
@@ -127,17 +135,16 @@ def contrastive_table(
         rows,
         settings,
         shape,
-        key="contrastive",
-        title="Contrastive accuracy",
-        caption="Percentage of items whose correct candidate scores strictly highest; mean and sample deviation over "
-        f"seeds. Items: {items}.",
-        chance=True,
+        key=metric.split()[0],
+        title=metric.capitalize(),
+        caption=f"Percentage of items {WINNING[metric]}; mean and sample deviation over seeds. Items: {items}.",
+        chance=metric == ACCURACY,
     )
 
 
-def split_table(summary: pd.DataFrame, settings: ReportSettings, *, by: str) -> Table | None:
-    """Contrastive accuracy by `distance` or by `kind`."""
-    rows = name_suites(contrastive_scores(summary, by=by))
+def split_table(summary: pd.DataFrame, settings: ReportSettings, *, by: str, metric: str = ACCURACY) -> Table | None:
+    """Contrastive or generative accuracy by `distance` or by `kind`."""
+    rows = name_suites(contrastive_scores(summary, by=by, metric=metric))
     if rows.empty:
         return None
     rows = rows.assign(**{by: rows[by].astype("string")})
@@ -152,15 +159,15 @@ def split_table(summary: pd.DataFrame, settings: ReportSettings, *, by: str) -> 
         by=["dataset", "suite", "system"],
         names=["Dataset", "Phenomenon", "System"],
         column=by,
-        columns=dict.fromkeys(columns, find_metric(ACCURACY)),
+        columns=dict.fromkeys(columns, find_metric(metric)),
         lookup=lambda *_: None,
     )
     return build_grid(
         rows,
         settings,
         shape,
-        key=f"contrastive_by_{by}",
-        title=f"Contrastive accuracy by {by}",
+        key=f"{metric.split()[0]}_by_{by}",
+        title=f"{metric.capitalize()} by {by}",
         caption=f"{words[by]} Percent; mean and sample deviation over seeds.",
     )
 

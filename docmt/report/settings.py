@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from docmt.evaluation.metrics import ACCURACY, main_metrics
+from docmt.evaluation.metrics import ACCURACIES, main_metrics
 from docmt.report.claims.settings import Claim
 from docmt.report.publications import load_published
 from docmt.settings import Settings, check_name, nearest
@@ -26,6 +26,9 @@ OWN_TABLES = (
     "contrastive",
     "contrastive_by_distance",
     "contrastive_by_kind",
+    "generative",
+    "generative_by_distance",
+    "generative_by_kind",
     "trees",
     "tree_relations",
     "segmenters",
@@ -102,8 +105,9 @@ class LaidOutTable(Settings):
 
     @model_validator(mode="after")
     def _check_average(self) -> Self:
-        if self.average and ACCURACY in self.metrics:
-            raise ValueError(f"only translation scores can be averaged; remove {ACCURACY!r} from metrics, or average")
+        for metric in self.metrics if self.average else []:
+            if metric in ACCURACIES:
+                raise ValueError(f"only translation scores can be averaged; remove {metric!r} from metrics, or average")
         return self
 
 

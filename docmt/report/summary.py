@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from docmt.evaluation.metrics import ACCURACY
+from docmt.evaluation.metrics import ACCURACIES, ACCURACY
 from docmt.report.frames import column, keep
 from docmt.report.score_files import KEY
 
@@ -39,12 +39,15 @@ def summarize(scores: pd.DataFrame, *, extra: Sequence[str] = ()) -> pd.DataFram
 
 def translation_scores(summary: pd.DataFrame) -> pd.DataFrame:
     """The rows on whole translations, without those on single pronouns or cases."""
-    return keep(summary, (column(summary, "metric") != ACCURACY) & column(summary, "kind").isna())
+    return keep(summary, ~column(summary, "metric").isin(ACCURACIES) & column(summary, "kind").isna())
 
 
-def contrastive_scores(summary: pd.DataFrame, *, by: str | None = None) -> pd.DataFrame:
-    """The rows on contrastive test sets: over whole phenomena, or by `distance` or `kind`."""
-    rows = keep(summary, column(summary, "metric") == ACCURACY)
+def contrastive_scores(summary: pd.DataFrame, *, by: str | None = None, metric: str = ACCURACY) -> pd.DataFrame:
+    """The rows on contrastive test sets, or those of generative accuracy: over whole phenomena, or by a key.
+
+    The key is `distance` or `kind`.
+    """
+    rows = keep(summary, column(summary, "metric") == metric)
     if by is None:
         return keep(rows, column(rows, "distance").isna() & column(rows, "kind").isna())
     return keep(rows, column(rows, by).notna())

@@ -107,6 +107,25 @@ def test_the_number_of_shards_does_not_matter_to_trees_nor_the_beam_to_log_proba
     assert changed == {"hypotheses", "scores"}
 
 
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [({"ties": "first"}, {"accuracy"}), ({"score": "per_token"}, {"probabilities", "accuracy"})],
+)
+def test_rules_of_contrastive_sets_matter_to_these_alone(smoke, rules, expected):
+    other = StudyArtifacts(load_config(merge(read_config_file(SMOKE), {"evaluation": {"contrast": rules}})))
+    mine, theirs = (fingerprints(made) | {"accuracy": made.suite_scores(*RUN, "pronoun")} for made in (smoke, other))
+    assert {name for name in mine if mine[name].fingerprint != theirs[name].fingerprint} == expected
+
+
+def test_the_search_matters_to_log_probabilities_where_it_makes_the_context():
+    own = {"evaluation": {"contrast": {"context": "own"}}}
+    made = [
+        StudyArtifacts(load_config(merge(merge(read_config_file(SMOKE), own), {"decoding": {"beam_size": size}})))
+        for size in (2, 7)
+    ]
+    assert len({each.probabilities(*RUN, "pronoun").fingerprint for each in made}) == 2
+
+
 def test_stages_hand_on_what_others_read_or_nobody(smoke):
     targets = smoke.targets
     assert "results/controlled/text/train.bpe.en" in targets["text"]

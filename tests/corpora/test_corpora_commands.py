@@ -180,7 +180,7 @@ def test_list_prints_the_catalogue(capsys):
         (["fetch", "--corpus", "nothing", "--out", "OUT"], "no corpus 'nothing'"),
         (["check"], "--mirror DIR"),
         (
-            ["suite", "--corpus", "ctxpro-ende", "--split", "auxiliary_dev", "--files", "OUT", "--out", "OUT/x"],
+            ["suite", "--corpus", "contrapro-items-ende", "--split", "cat", "--files", "OUT", "--out", "OUT/x"],
             "no wrong translations",
         ),
         (

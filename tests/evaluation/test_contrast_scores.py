@@ -3,8 +3,9 @@
 import pytest
 
 from docmt.corpora.contrastive import ContrastiveItem
+from docmt.decoding.settings import ContrastSettings
 from docmt.errors import UserError
-from docmt.evaluation.contrast import read_log_probabilities, score_contrast, wilson_interval
+from docmt.evaluation.contrast import contrast_signature, read_log_probabilities, score_contrast, wilson_interval
 
 
 def item(name, *, phenomenon="pronoun", distance=None, kind=None, n=2, correct=0):
@@ -42,6 +43,38 @@ def test_right_candidate_must_be_strictly_highest(scores, value):
     row = score_contrast([item("a", n=3)], {"a": scores})[0]
     assert row["value"] == value
     assert row["chance"] == pytest.approx(100 / 3)
+
+
+@pytest.mark.parametrize(
+    ("correct", "scores", "wrong", "first"),
+    [
+        (0, [-1.0, -1.0, -5.0], 0.0, 100.0),
+        (1, [-1.0, -1.0, -5.0], 0.0, 0.0),
+        (1, [-9.0, -1.0, -1.0], 0.0, 100.0),
+        (2, [-1.0, -1.1, -0.5], 100.0, 100.0),
+    ],
+)
+def test_ties_count_by_the_rule(correct, scores, wrong, first):
+    for ties, value in (("wrong", wrong), ("first", first)):
+        rules = ContrastSettings(ties=ties)
+        assert score_contrast([item("a", n=3, correct=correct)], {"a": scores}, rules)[0]["value"] == value
+
+
+def test_signatures_differ_by_rule_and_the_default_is_what_it_was():
+    assert contrast_signature(ContrastSettings()) == (
+        "the right candidate scores strictly highest|score:log probability of the whole target|interval:Wilson 95 %"
+    )
+    rules = [{}, {"ties": "first"}, {"score": "per_token"}, {"score": "label_smoothed"}, {"context": "own"}]
+    assert len({contrast_signature(ContrastSettings(**rule)) for rule in rules}) == len(rules)
+
+
+def test_a_constant_scorer_an_oracle_and_their_opposite():
+    items = [item(f"i{i}", n=2 + i % 3, correct=i % 2) for i in range(60)]
+    constant = {one.id: [0.0] * len(one.candidates) for one in items}
+    oracle = {one.id: [float(i == one.correct) for i in range(len(one.candidates))] for one in items}
+    worst = {name: [-value for value in values] for name, values in oracle.items()}
+    assert [score_contrast(items, each)[0]["value"] for each in (constant, oracle, worst)] == [0.0, 100.0, 0.0]
+    assert score_contrast(items, constant, ContrastSettings(ties="first"))[0]["value"] == 50.0
 
 
 def test_wilson_interval_against_published_values():

@@ -48,6 +48,19 @@ def test_missing_and_undefined_values_are_dashes():
     assert table.best == frozenset()
 
 
+def test_generative_accuracy_has_a_table_without_guessing():
+    rows = [accuracy("a", 40, test="ctxpro", metric="generative accuracy", chance=None), accuracy("a", 60)]
+    rows += [accuracy("a", 50, test="ctxpro", metric="generative accuracy", chance=None, kind="DO.ELL")]
+    summary = summarize(long_table(*rows))
+    table = contrastive_table(summary, SETTINGS, metric="generative accuracy")
+    assert (table.key, table.title, table.rows) == ("generative", "Generative accuracy", [["d", "a", "1", "40.0"]])
+    assert [row[:2] for row in contrastive_table(summary, SETTINGS).rows] == [["d", "a"], ["", "guessing"]]
+    split = split_table(summary, SETTINGS, by="kind", metric="generative accuracy")
+    assert (split.key, split.header[-1], split.rows[0][-1]) == ("generative_by_kind", "DO.ELL", "50.0")
+    assert main_table(summary, SETTINGS) is None
+    assert further_table(summary, SETTINGS) is None
+
+
 def test_no_translation_scores_no_table():
     summary = summarize(long_table(accuracy("a", 60)))
     assert main_table(summary, SETTINGS) is None

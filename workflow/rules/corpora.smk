@@ -5,7 +5,7 @@
 #                                                                   parallel jobs never share a file
 #         results/corpora/{corpus}/{src}-{tgt}/{split}.{lang}       a split of a corpus, with documents.tsv, counts.json
 #         results/corpora/{corpus}/{lang}/{split}.{lang}            the same for one language of a corpus
-#         results/corpora/{corpus}/{src}-{tgt}/suites/{suite}.jsonl contrastive test sets
+#         results/corpora/{corpus}/{src}-{tgt}/suites/{suite}.jsonl contrastive and generative test sets
 #         results/corpora/{corpus}/en-de/{split}.discourse.jsonl    gold EDUs and trees, of generated corpora only
 #         results/{dataset}/corpora/{src}-{tgt}/{split}.{lang}      the splits of a dataset, likewise
 #         results/{dataset}/corpora/overlap.json                    what training and test data share
@@ -86,9 +86,9 @@ use rule read_corpus as read_monolingual with:
 
 
 rule convert_suite:
-    """Convert the contrastive test set {wildcards.suite} of {wildcards.corpus}."""
+    """Convert the contrastive or generative test set {wildcards.suite} of {wildcards.corpus}."""
     input:
-        fetched=plan.corpus_suite.input("fetched"),
+        plan.corpus_suite.input(),
     output:
         "results/corpora/{corpus}/{src}-{tgt}/suites/{suite}.jsonl",
     log:
@@ -96,17 +96,17 @@ rule convert_suite:
     benchmark:
         "results/benchmarks/convert_suite/{corpus}_{src}-{tgt}_{suite}.tsv"
     wildcard_constraints:
-        corpus=plan.catalogue_corpora(),
+        corpus=plan.corpora_of_files(),
     localrule: True
     conda:
         "../../environment.yml"
     params:
-        folder=plan.corpus_suite.param("corpus"),
+        corpus=plan.corpus_suite.param("corpus"),
+        described=plan.described,
         fingerprint=plan.corpus_suite.fingerprint,
     shell:
         "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt corpora suite --corpus {wildcards.corpus} --split {wildcards.suite} --files {params.folder}"
-        " --out {output} 2> {log}"
+        " docmt corpora suite {params.described} --split {wildcards.suite} --out {output} 2> {log}"
 
 
 rule generate_corpus:

@@ -8,6 +8,7 @@
 # Makes:  results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl           hypotheses
 #         results/{dataset}/runs/{system}/seed{seed}/decoding/suite_{suite}.json      log probabilities
 #         results/{dataset}/runs/{system}/seed{seed}/scores/cxmi_{split}.json, cxmi_suite_{suite}.json
+#         results/{dataset}/runs/{system}/seed{seed}/decoding/generated_{suite}.jsonl translations of generative test sets
 
 
 rule translate:
@@ -63,11 +64,41 @@ rule contrast:
         cpus_per_gpu=cores_per_gpu,
     params:
         settings=plan.probabilities.param("settings"),
+        rules=plan.probabilities.param("rules"),
         trees=option("--discourse", "trees"),
         fingerprint=plan.probabilities.fingerprint,
     shell:
         "DOCMT_FINGERPRINT={params.fingerprint}"
         " docmt decode contrast --settings {params.settings:q} --model {input.model} --suite {input.suite}"
+        " {params.trees} {params.rules} --threads {threads} --out {output} 2> {log}"
+
+
+rule generate:
+    """Translate the documents of suite {wildcards.suite} with {wildcards.system}, seed {wildcards.seed}."""
+    input:
+        model=plan.generated_documents.input("model"),
+        suite=plan.generated_documents.input("suite"),
+        trees=plan.generated_documents.input("trees"),
+    output:
+        "results/{dataset}/runs/{system}/seed{seed}/decoding/generated_{suite}.jsonl",
+    log:
+        "logs/generate/{dataset}_{system}_seed{seed}_{suite}.log",
+    benchmark:
+        "results/benchmarks/generate/{dataset}_{system}_seed{seed}_{suite}.tsv"
+    conda:
+        "../../environment.yml"
+    resources:
+        mem_mb=growing(8000),
+        runtime=growing(240),
+        gpu=1,
+        cpus_per_gpu=cores_per_gpu,
+    params:
+        settings=plan.generated_documents.param("settings"),
+        trees=option("--discourse", "trees"),
+        fingerprint=plan.generated_documents.fingerprint,
+    shell:
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt decode generate --settings {params.settings:q} --model {input.model} --suite {input.suite}"
         " {params.trees} --threads {threads} --out {output} 2> {log}"
 
 

@@ -2,8 +2,10 @@
 #
 # Reads:  results/{dataset}/runs/{system}/seed{seed}/decoding/
 #         results/{dataset}/corpora/{src}-{tgt}/{split}.{lang}, .documents.tsv; for APT, also of the training split
-# Makes:  results/{dataset}/runs/{system}/seed{seed}/scores/{split}.json, suite_{suite}.json, comet_{split}.json
-#         results/{dataset}/runs/{system}/against/{baseline}/{split}.json, suite_{suite}.json   paired tests, all seeds
+# Makes:  results/{dataset}/runs/{system}/seed{seed}/scores/{split}.json, suite_{suite}.json,
+#         generated_{suite}.json, comet_{split}.json
+#         results/{dataset}/runs/{system}/against/{baseline}/{split}.json, suite_{suite}.json, generated_{suite}.json
+#                                                         paired tests, all seeds
 #         results/{dataset}/runs/{system}/scores.csv      all scores of one system: the target for one system
 #         results/{dataset}/scores.csv                    all scores on one dataset: the target for one dataset
 
@@ -115,10 +117,11 @@ rule evaluate_contrast:
     conda:
         "../../environment.yml"
     params:
+        ties=plan.suite_scores.param("ties"),
         fingerprint=plan.suite_scores.fingerprint,
     shell:
         "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt evaluate contrast --suite {input.suite} --log-probabilities {input.probabilities}"
+        " docmt evaluate contrast --suite {input.suite} --log-probabilities {input.probabilities} {params.ties}"
         " --run dataset={wildcards.dataset} system={wildcards.system} seed={wildcards.seed} test={wildcards.suite}"
         " fingerprint={params.fingerprint} --out {output} 2> {log}"
 
@@ -139,12 +142,62 @@ rule compare_contrast:
     conda:
         "../../environment.yml"
     params:
+        ties=plan.suite_differences.param("ties"),
         fingerprint=plan.suite_differences.fingerprint,
     shell:
         "DOCMT_FINGERPRINT={params.fingerprint}"
         " docmt evaluate contrast-difference --suite {input.suite} --system {input.system} --baseline {input.baseline}"
-        " --names {wildcards.system} {wildcards.baseline} --dataset {wildcards.dataset} --test {wildcards.suite}"
+        " {params.ties} --names {wildcards.system} {wildcards.baseline} --dataset {wildcards.dataset} --test {wildcards.suite}"
         " --fingerprint {params.fingerprint} --out {output} 2> {log}"
+
+
+rule evaluate_generation:
+    """Count how often {wildcards.system}, seed {wildcards.seed}, generates what {wildcards.suite} expects."""
+    input:
+        suite=plan.generation_scores.input("suite"),
+        generated="results/{dataset}/runs/{system}/seed{seed}/decoding/generated_{suite}.jsonl",
+    output:
+        "results/{dataset}/runs/{system}/seed{seed}/scores/generated_{suite}.json",
+    log:
+        "logs/evaluate_generation/{dataset}_{system}_seed{seed}_{suite}.log",
+    benchmark:
+        "results/benchmarks/evaluate_generation/{dataset}_{system}_seed{seed}_{suite}.tsv"
+    localrule: True
+    conda:
+        "../../environment.yml"
+    params:
+        lang=plan.generation_scores.param("lang"),
+        fingerprint=plan.generation_scores.fingerprint,
+    shell:
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt evaluate generation --suite {input.suite} --translations {input.generated} --tgt-lang {params.lang}"
+        " --run dataset={wildcards.dataset} system={wildcards.system} seed={wildcards.seed} test={wildcards.suite}"
+        " fingerprint={params.fingerprint} --out {output} 2> {log}"
+
+
+rule compare_generation:
+    """Test {wildcards.system} against {wildcards.baseline} on {wildcards.suite} of {wildcards.dataset}."""
+    input:
+        suite=plan.generation_differences.input("suite"),
+        system=plan.generation_differences.input("system"),
+        baseline=plan.generation_differences.input("baseline"),
+    output:
+        "results/{dataset}/runs/{system}/against/{baseline}/generated_{suite}.json",
+    log:
+        "logs/compare_generation/{dataset}_{system}_{baseline}_{suite}.log",
+    benchmark:
+        "results/benchmarks/compare_generation/{dataset}_{system}_{baseline}_{suite}.tsv"
+    localrule: True
+    conda:
+        "../../environment.yml"
+    params:
+        lang=plan.generation_differences.param("lang"),
+        fingerprint=plan.generation_differences.fingerprint,
+    shell:
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt evaluate generation-difference --suite {input.suite} --tgt-lang {params.lang} --system {input.system}"
+        " --baseline {input.baseline} --names {wildcards.system} {wildcards.baseline} --dataset {wildcards.dataset}"
+        " --test {wildcards.suite} --fingerprint {params.fingerprint} --out {output} 2> {log}"
 
 
 rule gather_system:

@@ -14,15 +14,19 @@ from docmt.config.artifacts.base import (
     made_by,
     rules_by_stage,
 )
-from docmt.config.artifacts.runs import COMET_PREFIX, CXMI_PREFIX, RunArtifacts, run_folder
+from docmt.config.artifacts.runs import run_folder
+from docmt.config.artifacts.scores import ScoreArtifacts
 from docmt.config.claim_checks import claim_runs
 from docmt.config.facts import system_facts
 from docmt.config.systems import Run, dataset_instances, list_runs
-from docmt.evaluation.metrics import ACCURACY, COMET, CXMI
+from docmt.evaluation.metrics import ACCURACY, COMET, CXMI, GENERATIVE
 from docmt.report.settings import LaidOutTable, ScoreFigure, shows
 
+PARTS = {ACCURACY: "suite", GENERATIVE: "generated", CXMI: "cxmi", COMET: "comet"}
+"""How the files of scores begin that other commands compute than those on test splits, which begin with `test`."""
 
-class StudyArtifacts(RunArtifacts):
+
+class StudyArtifacts(ScoreArtifacts):
     """All artifacts of a study, up to the report."""
 
     @made_by("gather", stage="report")
@@ -142,10 +146,10 @@ class StudyArtifacts(RunArtifacts):
             row = self.config.datasets[dataset]
             splits = self.test_splits(dataset)
             runs = [(dataset, system, str(seed)) for system, seeds in systems.items() for seed in seeds]
-            suites = {suite: self.suite(dataset, suite) for suite in row.suite_names()}
+            suites = {suite: self.suite(dataset, suite) for suite in self.suites_by_kind(dataset)[0]}
             for system in systems:
                 if self.config.systems[system].is_given:
-                    scored = [f"suite_{suite}" for suite in self.suites(dataset, system)]
+                    scored = [f"suite_{suite}" for suite in self.suites_by_kind(dataset, system)[0]]
                     outputs = [*self.test_splits(dataset, system), *scored]
                     manifest.setdefault("given", {}).setdefault(dataset, {})[system] = outputs
             trees = {
@@ -162,7 +166,7 @@ class StudyArtifacts(RunArtifacts):
             parts += [self.dataset_split(dataset, split) for split in splits]
             parts += [self.hypotheses(*run, split) for run in runs for split in self.test_splits(*run[:2])]
             parts += suites.values()
-            parts += [self.probabilities(*run, suite) for run in runs for suite in self.suites(*run[:2])]
+            parts += [self.probabilities(*run, suite) for run in runs for suite in self.suites_by_kind(*run[:2])[0]]
             parts += [made for named in trees.values() for made in named.values()]
         report = self.config.report
         settings = as_argument(report.model_dump(mode="json", include={"title", "labels", "reader"}))
@@ -195,8 +199,9 @@ class StudyArtifacts(RunArtifacts):
                 if claim.is_of_history:
                     histories[run] = self.model(run.dataset, run.system, str(run.seed)).only("history.csv")
                 else:
-                    part = f"suite_{claim.test}" if claim.metric == ACCURACY else f"test_{claim.test}"
-                    part = {CXMI: CXMI_PREFIX, COMET: COMET_PREFIX}.get(claim.metric, "") + part
+                    part = f"{PARTS.get(claim.metric, 'test')}_{claim.test}"
+                    if claim.metric in (CXMI, COMET):
+                        part = f"{PARTS[claim.metric]}_test_{claim.test}"
                     scores[run, part] = self.run_scores(run)[part]
         inputs = {"scores": list(scores.values()), "histories": list(histories.values())}
         params = {
@@ -297,13 +302,10 @@ def _test_name(split: str) -> str:
 
 
 def _is_shown(table: LaidOutTable | ScoreFigure, run: Run, name: str) -> bool:
-    for prefix, metric in ((CXMI_PREFIX, CXMI), (COMET_PREFIX, COMET)):
-        if name.startswith(prefix):
-            test = name.removeprefix(prefix).removeprefix("test_").removeprefix("suite_")
-            return metric in table.metrics and run.system in table.systems and shows(table, run.dataset, test)
-    is_suite = name.startswith("suite_")
-    wanted = ACCURACY in table.metrics if is_suite else set(table.metrics) != {ACCURACY}
-    test = name.removeprefix("suite_" if is_suite else "test_")
+    kind, _, test = name.partition("_")
+    test = test.removeprefix("test_").removeprefix("suite_") if kind in (PARTS[CXMI], PARTS[COMET]) else test
+    metric = next((metric for metric, part in PARTS.items() if part == kind), None)
+    wanted = metric in table.metrics if metric else not set(table.metrics) <= PARTS.keys()
     return run.system in table.systems and wanted and shows(table, run.dataset, test)
 
 

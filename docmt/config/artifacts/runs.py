@@ -17,13 +17,16 @@ from docmt.config.systems import (
     model_settings,
     training_settings,
 )
-from docmt.evaluation.metrics import COMET, CXMI, needs_training_text
+from docmt.decoding.settings import ContrastSettings
+from docmt.evaluation.metrics import CXMI
 
 CONTRAST_KEYS = {"max_batch_tokens", "context", "precision"}
 """Keys of section `decoding` that matter when given targets are scored: beam and lengths play no part."""
+NO_RULES = ContrastSettings()
+"""The rules of contrastive test sets at their defaults."""
 
-CXMI_PREFIX, COMET_PREFIX = "cxmi_", "comet_"
-"""How the names of further scores of a test split or suite begin."""
+CXMI_PREFIX = "cxmi_"
+"""How the names of CXMI's files of a test split or suite begin."""
 
 
 class RunArtifacts(DiscourseArtifacts):
@@ -135,15 +138,36 @@ class RunArtifacts(DiscourseArtifacts):
                 [own, Path(file).suffix, items],
                 {"own": own, "suite": items},
             )
-        settings = decoding_settings(self.config, system)
+        settings, rules = decoding_settings(self.config, system), self.config.evaluation.contrast
         model, items = self.model(dataset, system, seed).only("model.pt"), self.suite(dataset, suite)
+        # The search matters where it makes the context; rules at their defaults leave the fingerprint as it was.
+        own = [settings.model_dump(mode="json")] if rules.context == "own" else []
+        given = [rules.score, rules.context]
+        given = given if given != [NO_RULES.score, NO_RULES.context] else []
         name = self.config.instances[self.config.systems[system].cutting].trees
         trees = [self.suite_trees(dataset, name, suite)] if name else []
         return Artifact(
             [f"{run_folder(Run(dataset, system, int(seed)))}/decoding/suite_{suite}.json"],
-            [settings.context, model, items, *trees],
+            [settings.context, model, items, *trees, *given, *own],
             {"model": model, "suite": items, "trees": trees},
-            {"settings": as_argument(settings.model_dump(mode="json", include=CONTRAST_KEYS))},
+            {
+                "settings": as_argument(settings.model_dump(mode="json", include=None if own else CONTRAST_KEYS)),
+                "rules": f"--score {rules.score} --target-context {rules.context}" if given else "",
+            },
+        )
+
+    @made_by("generate", stage="decoding")
+    def generated_documents(self, dataset: str, system: str, seed: str, suite: str) -> Artifact:
+        """Translations of the documents of a generative test set by a run."""
+        settings = decoding_settings(self.config, system).model_dump(mode="json")
+        model, items = self.model(dataset, system, seed).only("model.pt"), self.suite(dataset, suite)
+        name = self.config.instances[self.config.systems[system].cutting].trees
+        trees = [self.suite_trees(dataset, name, suite)] if name else []
+        return Artifact(
+            [f"{run_folder(Run(dataset, system, int(seed)))}/decoding/generated_{suite}.jsonl"],
+            [settings, model, items, *trees],
+            {"model": model, "suite": items, "trees": trees},
+            {"settings": as_argument(settings)},
         )
 
     @made_by("measure_context", stage="decoding")
@@ -170,145 +194,6 @@ class RunArtifacts(DiscourseArtifacts):
             },
         )
 
-    @made_by("evaluate_translation", stage="evaluation")
-    def scores(self, dataset: str, system: str, seed: str, split: str) -> Artifact:
-        """Scores of a run on a test split."""
-        settings = self.config.evaluation.model_dump(mode="json", exclude={"comet"})
-        hypotheses, references = self.hypotheses(dataset, system, seed, split), self.dataset_split(dataset, split)
-        is_aligned = needs_training_text(self.config.evaluation.metrics)
-        more = self._more_references(dataset, split)
-        return Artifact(
-            [f"{run_folder(Run(dataset, system, int(seed)))}/scores/{split}.json"],
-            [settings, hypotheses, references, *more],
-            {
-                "references": references,
-                "more": more,
-                "training": [self.dataset_split(dataset, "train")] if is_aligned else [],
-                "hypotheses": hypotheses,
-            },
-            {
-                "settings": as_argument(settings),
-                "languages": self.language_options(dataset),
-                "prefix": self.prefix(dataset, split),
-                "training": f"--training {self.prefix(dataset, 'train')}" if is_aligned else "",
-                "test": split.removeprefix("test_"),
-            },
-        )
-
-    @made_by("evaluate_comet", stage="evaluation")
-    def comet(self, dataset: str, system: str, seed: str, split: str) -> Artifact:
-        """COMET of a run on a test split."""
-        chosen = self.config.evaluation.comet
-        context = chosen.context if chosen else 0
-        hypotheses, references = self.hypotheses(dataset, system, seed, split), self.dataset_split(dataset, split)
-        model = OwnFile.at(chosen.model_file if chosen else "", where="config.evaluation.comet.checkpoint")
-        return Artifact(
-            [f"{run_folder(Run(dataset, system, int(seed)))}/scores/{COMET_PREFIX}{split}.json"],
-            [COMET, context, model, hypotheses, references],
-            {"references": references, "hypotheses": hypotheses, "model": model},
-            {
-                "settings": as_argument(self.config.evaluation.model_dump(mode="json", include={"comet"})),
-                "languages": self.language_options(dataset),
-                "prefix": self.prefix(dataset, split),
-                "test": split.removeprefix("test_"),
-            },
-        )
-
-    @made_by("evaluate_contrast", stage="evaluation")
-    def suite_scores(self, dataset: str, system: str, seed: str, suite: str) -> Artifact:
-        """Accuracy of a run on a contrastive test set."""
-        probabilities = self.probabilities(dataset, system, seed, suite)
-        return Artifact(
-            [f"{run_folder(Run(dataset, system, int(seed)))}/scores/suite_{suite}.json"],
-            [probabilities],
-            {"suite": self.suite(dataset, suite), "probabilities": probabilities},
-        )
-
-    @made_by("compare_translation", stage="evaluation")
-    def differences(self, dataset: str, system: str, baseline: str, split: str) -> Artifact:
-        """Paired tests of a system against a baseline on a test split, over all seeds."""
-        settings = self.config.evaluation.model_dump(mode="json", exclude={"comet"})
-        pair = [
-            [self.hypotheses(dataset, name, str(run.seed), split) for run in self.runs_of(dataset, name)]
-            for name in (system, baseline)
-        ]
-        references, more = self.dataset_split(dataset, split), self._more_references(dataset, split)
-        return Artifact(
-            [f"results/{dataset}/runs/{system}/against/{baseline}/{split}.json"],
-            [settings, *pair, references, *more],
-            {"references": references, "more": more, "system": pair[0], "baseline": pair[1]},
-            {
-                "settings": as_argument(settings),
-                "languages": self.language_options(dataset),
-                "prefix": self.prefix(dataset, split),
-                "test": split.removeprefix("test_"),
-            },
-        )
-
-    @made_by("compare_contrast", stage="evaluation")
-    def suite_differences(self, dataset: str, system: str, baseline: str, suite: str) -> Artifact:
-        """Paired tests of a system against a baseline on a contrastive test set, over all seeds."""
-        pair = [
-            [self.probabilities(dataset, name, str(run.seed), suite) for run in self.runs_of(dataset, name)]
-            for name in (system, baseline)
-        ]
-        return Artifact(
-            [f"results/{dataset}/runs/{system}/against/{baseline}/suite_{suite}.json"],
-            [*pair],
-            {"suite": self.suite(dataset, suite), "system": pair[0], "baseline": pair[1]},
-        )
-
-    @made_by("gather_dataset", stage="evaluation")
-    def dataset_scores(self, dataset: str) -> Artifact:
-        """All scores on a dataset in one table."""
-        return self._table(f"results/{dataset}/scores.csv", [run for run in self.scored if run.dataset == dataset])
-
-    @made_by("gather_system", stage="evaluation")
-    def system_scores(self, dataset: str, system: str) -> Artifact:
-        """All scores of a system on a dataset in one table."""
-        runs = [run for run in self.scored if (run.dataset, run.system) == (dataset, system)]
-        return self._table(f"results/{dataset}/runs/{system}/scores.csv", runs)
-
-    def _table(self, file: str, runs: list[Run]) -> Artifact:
-        scores = [made for run in runs for made in self.run_scores(run).values()]
-        return Artifact([file], [scores], {"scores": scores})
-
-    def test_splits(self, dataset: str, *systems: str) -> list[str]:
-        """The test splits of a dataset that all of these systems translate: those made elsewhere, as given."""
-        rows = [self.config.systems[system] for system in systems]
-        tests = self.config.datasets[dataset].test
-        known = [test for test in tests if all(not r.is_given or f"{dataset}/{test}" in r.hypotheses for r in rows)]
-        return [f"test_{test}" for test in known]
-
-    def suites(self, dataset: str, *systems: str) -> list[str]:
-        """The contrastive test sets of a dataset that all of these systems score, likewise."""
-        rows = [self.config.systems[system] for system in systems]
-        names = self.config.datasets[dataset].suite_names()
-        return [
-            name for name in names if all(not r.is_given or f"{dataset}/{name}" in r.log_probabilities for r in rows)
-        ]
-
-    def run_scores(self, run: Run) -> dict[str, Artifact]:
-        """All scores of a run, by test split or `suite_{suite}`; further ones begin with a prefix."""
-        place = (run.dataset, run.system, str(run.seed))
-        found = {split: self.scores(*place, split) for split in self.test_splits(run.dataset, run.system)} | {
-            f"suite_{suite}": self.suite_scores(*place, suite) for suite in self.suites(run.dataset, run.system)
-        }
-        if self.config.evaluation.comet is not None:
-            splits = self.test_splits(run.dataset, run.system)
-            found |= {f"{COMET_PREFIX}{split}": self.comet(*place, split) for split in splits}
-        if CXMI in self.config.evaluation.metrics and not self.config.systems[run.system].is_given:
-            parts = [part for part in found if not part.startswith(COMET_PREFIX)]
-            found |= {f"{CXMI_PREFIX}{part}": self.cxmi(*place, part) for part in parts}
-        return found
-
-    def system_differences(self, dataset: str, system: str, baseline: str) -> dict[str, Artifact]:
-        """All paired tests of a system against a baseline on a dataset, by test split or `suite_{suite}`."""
-        pair = (dataset, system, baseline)
-        return {split: self.differences(*pair, split) for split in self.test_splits(*pair)} | {
-            f"suite_{suite}": self.suite_differences(*pair, suite) for suite in self.suites(*pair)
-        }
-
     def runs_of(self, dataset: str, system: str) -> list[Run]:
         """The runs of a system on a dataset, one per seed."""
         return [run for run in list_runs(self.config) if (run.dataset, run.system) == (dataset, system)]
@@ -322,12 +207,6 @@ class RunArtifacts(DiscourseArtifacts):
     def scored(self) -> list[Run]:
         """The runs whose translations are scored."""
         return [run for run in list_runs(self.config) if self.config.systems[run.system].scored]
-
-    def _more_references(self, dataset: str, split: str) -> list[OwnFile]:
-        """The user's files with further references of a test split."""
-        test = split.removeprefix("test_")
-        where = f"config.datasets.{dataset}.references.{test}"
-        return [OwnFile.at(file, where=where) for file in self.config.datasets[dataset].references.get(test, [])]
 
     def _given(self, system: str, key: str, test: str) -> tuple[OwnFile, str]:
         """The file with the output of a system made elsewhere for a test set or suite, and its name."""

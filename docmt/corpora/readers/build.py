@@ -21,14 +21,54 @@ class VoitaSuite(Settings):
 
 
 class ContraProSuite(Settings):
-    """ContraPro as lines for scoring (roles `en` and `de`): `previous sentence <SEP> sentence`, a variant per line."""
+    """ContraPro as lines for scoring (roles `en` and `de`): `previous sentence <SEP> sentence`, a variant per line.
+
+    The role `fields` adds the distances of items that are also in JSON files of ContraPro.
+    """
 
     reader: Literal["contrapro_suite"]
     """Name of the format."""
 
 
+class BawdenSuite(Settings):
+    """Contrastive sets of Bawden et al. 2018: JSON of example blocks (the roles are the phenomena)."""
+
+    reader: Literal["bawden_suite"]
+    """Name of the format."""
+
+
+class JsonSuite(Settings):
+    """Contrastive items in docmt's own format (role `items`), see docs/files.md."""
+
+    reader: Literal["jsonl_suite"]
+    """Name of the format."""
+
+
+class CtxproGenerative(Settings):
+    """ctxpro: JSON of items (role `items`), and a line of sentences per item, the payload last (role `inputs`)."""
+
+    reader: Literal["ctxpro_generative"]
+    """Name of the format."""
+    phenomenon: str
+    """What the items test, such as `formality`."""
+
+
+class ContraProGenerative(Settings):
+    """ContraPro, read as `contrapro_suite`: a translation is right if it has the reference's pronoun."""
+
+    reader: Literal["contrapro_generative"]
+    """Name of the format."""
+
+
+class JsonGenerative(Settings):
+    """Generative items in docmt's own format (role `items`), see docs/files.md."""
+
+    reader: Literal["jsonl_generative"]
+    """Name of the format."""
+
+
 class PlainFiles(Settings):
-    """Files that are fetched but not read as text: treebanks, and test sets that are scored by generation."""
+    """Files that are fetched but not read as text: treebanks, and further facts on test sets."""
 
     reader: Literal["files"]
     """Name of the format."""
@@ -51,6 +91,11 @@ Format = Annotated[
     | monolingual.Conllu
     | VoitaSuite
     | ContraProSuite
+    | BawdenSuite
+    | JsonSuite
+    | CtxproGenerative
+    | ContraProGenerative
+    | JsonGenerative
     | PlainFiles,
     Field(discriminator="reader"),
 ]
@@ -82,6 +127,7 @@ def read(files: Mapping[str, Path], *, form: Format, languages: Sequence[str]) -
         if len(languages) == 1:
             known = ", ".join(MONOLINGUAL_READERS)
             raise UserError(f"format {form.reader}: cannot hold documents in one language; use {known}")
-        hint = "use `docmt corpora suite`" if form.reader.endswith("_suite") else "use the files unchanged"
+        is_suite = form.reader.endswith(("_suite", "_generative"))
+        hint = "use `docmt corpora suite`" if is_suite else "use the files unchanged"
         raise UserError(f"format {form.reader}: contains no parallel documents: {hint}")
     return readers[form.reader](files, form=form, languages=languages)

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from docmt.evaluation.metrics import ACCURACY, METRICS
+from docmt.evaluation.metrics import ACCURACIES, ACCURACY, METRICS
 from docmt.report.claims.relations import ClaimedDifference, Term, parse_relation
 from docmt.settings import Settings, nearest
 
@@ -87,7 +87,7 @@ class Claim(Settings):
         if not self.is_of_history and self.at != "best":
             raise ValueError(f"at is for columns of the training history, not for {self.metric!r}")
         items = [name for name in ("phenomenon", "distances", "kind") if getattr(self, name)]
-        if items and self.metric != ACCURACY:
+        if items and self.metric not in ACCURACIES:
             raise ValueError(f"{items[0]} is for the metric {ACCURACY!r}, not for {self.metric!r}")
         if self.distances and self.kind is not None:
             raise ValueError("suites are split by distance or by kind, not by both: leave out distances or kind")

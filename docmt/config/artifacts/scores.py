@@ -1,0 +1,204 @@
+"""Scores of runs: translations, contrastive and generative test sets, paired tests."""
+
+from typing import Any
+
+from docmt.config.artifacts.base import Artifact, OwnFile, as_argument, made_by
+from docmt.config.artifacts.runs import CXMI_PREFIX, NO_RULES, RunArtifacts, run_folder
+from docmt.config.references import is_generative
+from docmt.config.systems import Run
+from docmt.evaluation.metrics import COMET, CXMI, needs_training_text
+
+COMET_PREFIX = "comet_"
+"""How the names of COMET's scores of a test split begin."""
+
+
+class ScoreArtifacts(RunArtifacts):
+    """Scores."""
+
+    @made_by("evaluate_translation", stage="evaluation")
+    def scores(self, dataset: str, system: str, seed: str, split: str) -> Artifact:
+        """Scores of a run on a test split."""
+        settings = self._translation_settings()
+        hypotheses, references = self.hypotheses(dataset, system, seed, split), self.dataset_split(dataset, split)
+        is_aligned = needs_training_text(self.config.evaluation.metrics)
+        more = self._more_references(dataset, split)
+        return Artifact(
+            [f"{run_folder(Run(dataset, system, int(seed)))}/scores/{split}.json"],
+            [settings, hypotheses, references, *more],
+            {
+                "references": references,
+                "more": more,
+                "training": [self.dataset_split(dataset, "train")] if is_aligned else [],
+                "hypotheses": hypotheses,
+            },
+            {
+                "settings": as_argument(settings),
+                "languages": self.language_options(dataset),
+                "prefix": self.prefix(dataset, split),
+                "training": f"--training {self.prefix(dataset, 'train')}" if is_aligned else "",
+                "test": split.removeprefix("test_"),
+            },
+        )
+
+    @made_by("evaluate_comet", stage="evaluation")
+    def comet(self, dataset: str, system: str, seed: str, split: str) -> Artifact:
+        """COMET of a run on a test split."""
+        chosen = self.config.evaluation.comet
+        context = chosen.context if chosen else 0
+        hypotheses, references = self.hypotheses(dataset, system, seed, split), self.dataset_split(dataset, split)
+        model = OwnFile.at(chosen.model_file if chosen else "", where="config.evaluation.comet.checkpoint")
+        return Artifact(
+            [f"{run_folder(Run(dataset, system, int(seed)))}/scores/{COMET_PREFIX}{split}.json"],
+            [COMET, context, model, hypotheses, references],
+            {"references": references, "hypotheses": hypotheses, "model": model},
+            {
+                "settings": as_argument(self.config.evaluation.model_dump(mode="json", include={"comet"})),
+                "languages": self.language_options(dataset),
+                "prefix": self.prefix(dataset, split),
+                "test": split.removeprefix("test_"),
+            },
+        )
+
+    @made_by("evaluate_contrast", stage="evaluation")
+    def suite_scores(self, dataset: str, system: str, seed: str, suite: str) -> Artifact:
+        """Accuracy of a run on a contrastive test set."""
+        probabilities = self.probabilities(dataset, system, seed, suite)
+        return Artifact(
+            [f"{run_folder(Run(dataset, system, int(seed)))}/scores/suite_{suite}.json"],
+            [probabilities, *self._ties],
+            {"suite": self.suite(dataset, suite), "probabilities": probabilities},
+            {"ties": " ".join(self._ties)},
+        )
+
+    @made_by("evaluate_generation", stage="evaluation")
+    def generation_scores(self, dataset: str, system: str, seed: str, suite: str) -> Artifact:
+        """Accuracy of a run on a generative test set."""
+        generated = self.generated_documents(dataset, system, seed, suite)
+        return Artifact(
+            [f"{run_folder(Run(dataset, system, int(seed)))}/scores/generated_{suite}.json"],
+            [generated],
+            {"suite": self.suite(dataset, suite), "generated": generated},
+            {"lang": self.config.datasets[dataset].tgt_lang},
+        )
+
+    @made_by("compare_translation", stage="evaluation")
+    def differences(self, dataset: str, system: str, baseline: str, split: str) -> Artifact:
+        """Paired tests of a system against a baseline on a test split, over all seeds."""
+        settings = self._translation_settings()
+        pair = [
+            [self.hypotheses(dataset, name, str(run.seed), split) for run in self.runs_of(dataset, name)]
+            for name in (system, baseline)
+        ]
+        references, more = self.dataset_split(dataset, split), self._more_references(dataset, split)
+        return Artifact(
+            [f"results/{dataset}/runs/{system}/against/{baseline}/{split}.json"],
+            [settings, *pair, references, *more],
+            {"references": references, "more": more, "system": pair[0], "baseline": pair[1]},
+            {
+                "settings": as_argument(settings),
+                "languages": self.language_options(dataset),
+                "prefix": self.prefix(dataset, split),
+                "test": split.removeprefix("test_"),
+            },
+        )
+
+    @made_by("compare_contrast", stage="evaluation")
+    def suite_differences(self, dataset: str, system: str, baseline: str, suite: str) -> Artifact:
+        """Paired tests of a system against a baseline on a contrastive test set, over all seeds."""
+        pair = [
+            [self.probabilities(dataset, name, str(run.seed), suite) for run in self.runs_of(dataset, name)]
+            for name in (system, baseline)
+        ]
+        return Artifact(
+            [f"results/{dataset}/runs/{system}/against/{baseline}/suite_{suite}.json"],
+            [*pair, *self._ties],
+            {"suite": self.suite(dataset, suite), "system": pair[0], "baseline": pair[1]},
+            {"ties": " ".join(self._ties)},
+        )
+
+    @made_by("compare_generation", stage="evaluation")
+    def generation_differences(self, dataset: str, system: str, baseline: str, suite: str) -> Artifact:
+        """Paired tests of a system against a baseline on a generative test set, over all seeds."""
+        pair = [
+            [self.generated_documents(dataset, name, str(run.seed), suite) for run in self.runs_of(dataset, name)]
+            for name in (system, baseline)
+        ]
+        return Artifact(
+            [f"results/{dataset}/runs/{system}/against/{baseline}/generated_{suite}.json"],
+            [*pair],
+            {"suite": self.suite(dataset, suite), "system": pair[0], "baseline": pair[1]},
+            {"lang": self.config.datasets[dataset].tgt_lang},
+        )
+
+    @made_by("gather_dataset", stage="evaluation")
+    def dataset_scores(self, dataset: str) -> Artifact:
+        """All scores on a dataset in one table."""
+        return self._table(f"results/{dataset}/scores.csv", [run for run in self.scored if run.dataset == dataset])
+
+    @made_by("gather_system", stage="evaluation")
+    def system_scores(self, dataset: str, system: str) -> Artifact:
+        """All scores of a system on a dataset in one table."""
+        runs = [run for run in self.scored if (run.dataset, run.system) == (dataset, system)]
+        return self._table(f"results/{dataset}/runs/{system}/scores.csv", runs)
+
+    def _table(self, file: str, runs: list[Run]) -> Artifact:
+        scores = [made for run in runs for made in self.run_scores(run).values()]
+        return Artifact([file], [scores], {"scores": scores})
+
+    def test_splits(self, dataset: str, *systems: str) -> list[str]:
+        """The test splits of a dataset that all of these systems translate: those made elsewhere, as given."""
+        rows = [self.config.systems[system] for system in systems]
+        tests = self.config.datasets[dataset].test
+        known = [test for test in tests if all(not r.is_given or f"{dataset}/{test}" in r.hypotheses for r in rows)]
+        return [f"test_{test}" for test in known]
+
+    def suites_by_kind(self, dataset: str, *systems: str) -> tuple[list[str], list[str]]:
+        """The contrastive and the generative test sets of a dataset for which all of these systems have output."""
+        row, rows = self.config.datasets[dataset], [self.config.systems[system] for system in systems]
+        names: tuple[list[str], list[str]] = ([], [])
+        for suite in row.suite_names():
+            generative = is_generative(self.config, row.suite_reference(suite))
+            if all(not r.is_given or (not generative and f"{dataset}/{suite}" in r.log_probabilities) for r in rows):
+                names[generative].append(suite)
+        return names
+
+    def run_scores(self, run: Run) -> dict[str, Artifact]:
+        """All scores of a run, by test split, `suite_{suite}` or `generated_{suite}`; others have a prefix."""
+        place = (run.dataset, run.system, str(run.seed))
+        splits = self.test_splits(run.dataset, run.system)
+        contrastive, generative = self.suites_by_kind(run.dataset, run.system)
+        found = {split: self.scores(*place, split) for split in splits}
+        found |= {f"suite_{suite}": self.suite_scores(*place, suite) for suite in contrastive}
+        with_context = list(found)
+        found |= {f"generated_{suite}": self.generation_scores(*place, suite) for suite in generative}
+        if self.config.evaluation.comet is not None:
+            found |= {f"{COMET_PREFIX}{split}": self.comet(*place, split) for split in splits}
+        if CXMI in self.config.evaluation.metrics and not self.config.systems[run.system].is_given:
+            found |= {f"{CXMI_PREFIX}{part}": self.cxmi(*place, part) for part in with_context}
+        return found
+
+    def system_differences(self, dataset: str, system: str, baseline: str) -> dict[str, Artifact]:
+        """All paired tests of a system against a baseline on a dataset, by the first names of `run_scores`."""
+        pair = (dataset, system, baseline)
+        contrastive, generative = self.suites_by_kind(*pair)
+        return (
+            {split: self.differences(*pair, split) for split in self.test_splits(*pair)}
+            | {f"suite_{suite}": self.suite_differences(*pair, suite) for suite in contrastive}
+            | {f"generated_{suite}": self.generation_differences(*pair, suite) for suite in generative}
+        )
+
+    def _more_references(self, dataset: str, split: str) -> list[OwnFile]:
+        """The user's files with further references of a test split."""
+        test = split.removeprefix("test_")
+        where = f"config.datasets.{dataset}.references.{test}"
+        return [OwnFile.at(file, where=where) for file in self.config.datasets[dataset].references.get(test, [])]
+
+    def _translation_settings(self) -> dict[str, Any]:
+        """What matters to scores of translations."""
+        return self.config.evaluation.model_dump(mode="json", exclude={"contrast", "comet"})
+
+    @property
+    def _ties(self) -> list[str]:
+        """The option of the rule for ties; none at its default, which fingerprints do not contain."""
+        ties = self.config.evaluation.contrast.ties
+        return [] if ties == NO_RULES.ties else ["--ties", ties]

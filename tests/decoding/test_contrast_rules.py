@@ -1,0 +1,115 @@
+"""Rules by which the candidates of contrastive test sets are compared."""
+
+import pytest
+import torch
+from core_fixtures import DOCUMENTS, make_model, translate
+
+from docmt.cli.main import main
+from docmt.corpora.contrastive import ContrastiveItem
+from docmt.decoding.contrast import Candidate, TargetScorer, score_suite, with_own_context
+from docmt.decoding.settings import DecodingSettings
+from docmt.decoding.translation import Translator
+from docmt.files import read_json, write_jsonl
+from docmt.instances.packing import PackedSentences
+from docmt.models.batch import pack
+from docmt.models.model_file import TrainedModel, load_model
+from docmt.training.loss import LossModule
+
+ARCHITECTURES = ["g_transformer", "document_transformer", "sentence_transformer"]
+TARGETS = [[translate(sentence) for sentence in document] for document in DOCUMENTS]
+PAIRS = [*zip(DOCUMENTS, TARGETS, strict=True), *zip(DOCUMENTS, DOCUMENTS, strict=True)]
+
+
+def untrained(study, architecture, **cutting):
+    model = make_model(architecture, n_symbols=len(study.vocabulary))
+    return TrainedModel(model, study.vocabulary, study.pipeline, cutting, {})
+
+
+def scores(trained, candidates, rule="log_probability"):
+    return TargetScorer(trained, DecodingSettings(), rule=rule).score(candidates)
+
+
+def batch_of(trained, src, tgt):
+    """The batch of one pair, by itself."""
+    sides = [[trained.encode(sentence, side) for sentence in text] for side, text in (("src", src), ("tgt", tgt))]
+    lengths = [torch.tensor([len(ids) for ids in side]).numpy() for side in sides]
+    tokens = [torch.cat([torch.from_numpy(ids) for ids in side]).numpy() for side in sides]
+    sentences = PackedSentences(tokens[0], lengths[0], tokens[1], lengths[1], torch.tensor([len(src)]).numpy())
+    return pack(sentences, settings=trained.model.settings)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_per_token_divides_by_the_labels(study_files, architecture):
+    trained = untrained(study_files, architecture)
+    candidates = [Candidate(*pair) for pair in PAIRS]
+    n_labels = [len(batch_of(trained, *pair).tgt_labels_N) for pair in PAIRS]
+    expected = [score / n for score, n in zip(scores(trained, candidates), n_labels, strict=True)]
+    assert scores(trained, candidates, "per_token") == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_label_smoothed_is_the_loss_of_training(study_files, architecture):
+    trained = untrained(study_files, architecture)
+    loss = LossModule(trained.model.eval(), 0.1)
+    with torch.no_grad():
+        expected = [-float(loss(batch_of(trained, *pair))) for pair in PAIRS]
+    found = scores(trained, [Candidate(*pair) for pair in PAIRS], "label_smoothed")
+    assert found == pytest.approx(expected, rel=1e-4)
+    assert found != pytest.approx(scores(trained, [Candidate(*pair) for pair in PAIRS]), rel=1e-4)
+
+
+def test_candidates_of_an_item_are_cut_alike(study_files):
+    """The longest decides for all: by itself, the short candidate would be one instance."""
+    trained = untrained(study_files, "g_transformer", max_tokens=14)
+    src = ("the dog", "a dog")
+    short, long = ("das Tier", "ein Tier"), ("das Tier", "ein Tier " * 4)
+    assert [
+        len(list(TargetScorer(trained, DecodingSettings())._split(0, Candidate(src, tgt)))) for tgt in (short, long)
+    ] == [1, 2]
+    (row,) = score_suite([ContrastiveItem("a", "p", src, (short, long), 0)], TargetScorer(trained, DecodingSettings()))
+    alone = [sum(scores(trained, [Candidate(src[i : i + 1], tgt[i : i + 1]) for i in (0, 1)])) for tgt in (short, long)]
+    assert row["scores"] == pytest.approx(alone, rel=1e-5)
+    assert row["scores"][0] != pytest.approx(scores(trained, [Candidate(src, short)])[0], rel=1e-3)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_own_context_is_what_the_model_translates(overfitted, architecture):
+    trained = load_model(overfitted(architecture))
+    src, tgt = DOCUMENTS[0], TARGETS[0]
+    wrong = ("Haus", "Haus")
+    item = ContrastiveItem("a", "p", tuple(src), ((*wrong, tgt[2]), (*wrong, "Haus")), 0)
+    assert item.sentence == 2
+    (found,) = with_own_context([item], Translator(trained, DecodingSettings()))
+    assert [candidate[2] for candidate in found.candidates] == [tgt[2], "Haus"]
+    assert all(candidate[:2] == tuple(tgt[:2]) for candidate in found.candidates)
+
+
+def test_an_item_without_context_stays_as_it_is(overfitted):
+    item = ContrastiveItem("a", "p", ("a dog",), (("ein Tier",), ("ein Haus",)), 0)
+    for architecture in ("g_transformer", "document_transformer"):
+        assert with_own_context([item], Translator(load_model(overfitted(architecture)), DecodingSettings())) == [item]
+
+
+def test_commands_name_the_rules_and_score_in_float32(overfitted, tmp_path):
+    suite, out, rows = (tmp_path / name for name in ("suite.jsonl", "scores.json", "rows.json"))
+    items = [
+        {"id": f"i{n}", "phenomenon": "p", "src": src, "candidates": [tgt, src], "correct": 0}
+        for n, (src, tgt) in enumerate(zip(DOCUMENTS, TARGETS, strict=True))
+    ]
+    write_jsonl(suite, items)
+    found = {}
+    for precision in ("float32", "bfloat16"):
+        options = ["--model", str(overfitted("g_transformer")), "--suite", str(suite), "--out", str(out)]
+        options += ["--settings", f'{{"precision": "{precision}"}}', "--score", "per_token", "--target-context", "own"]
+        assert main(["decode", "contrast", *options]) == 0
+        found[precision] = read_json(out)["items"]
+    assert found["float32"] == found["bfloat16"]
+    run = ["--run", "dataset=d", "system=s", "seed=1", "test=t", "--out", str(rows)]
+    options = ["--suite", str(suite), "--log-probabilities", str(out), "--ties", "first", *run]
+    assert main(["evaluate", "contrast", *options]) == 0
+    (row,) = read_json(rows)["scores"]
+    assert row["value"] == 100.0
+    assert row["signature"] == (
+        "the right candidate is the first of those that score highest|score:log probability of the whole target per "
+        "token|target context:the system's own|interval:Wilson 95 %"
+    )
