@@ -81,6 +81,20 @@ def count_updates(config: Config, systems: list[str]) -> int:
     return sum(training_settings(config, name).max_steps or 0 for name in systems)
 
 
+def training_chain(config: Config, system: str) -> list[str]:
+    """The systems whose trainings made the models of a system, each initialized from the next."""
+    owner = model_owner(config, system)
+    init = config.systems[owner].init
+    return [owner, *(training_chain(config, init) if init else [])]
+
+
+def is_generated(config: Config, dataset: str) -> bool:
+    """Whether docmt generates both training and test documents of a dataset."""
+    row = config.datasets[dataset]
+    sides = [row.train, [reference for references in row.test.values() for reference in references]]
+    return all(any(name.split("/")[0] in config.corpora.controlled for name in references) for references in sides)
+
+
 def decoding_settings(config: Config, system: str) -> DecodingSettings:
     """The settings of a system's decoding: section `decoding`, then the row's own keys."""
     over = config.systems[system].decoding

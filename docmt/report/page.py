@@ -25,10 +25,12 @@ from docmt.report.data import (
 )
 from docmt.report.differences import read_differences
 from docmt.report.discourse import parser_table, relation_table, segmenter_table, tree_pictures, tree_table
-from docmt.report.figures import Picture, Styles, accuracy_bars, distance_lines, training_curves
+from docmt.report.drawing import Picture
+from docmt.report.figures import accuracy_bars, distance_lines, training_curves
 from docmt.report.layouts import Facts, laid_out_table
 from docmt.report.manifest import Manifest
 from docmt.report.plots import draw_plot, study_styles
+from docmt.report.remarks import guessing_remark, overlap_remark, updates_remark
 from docmt.report.results import contrastive_table, further_table, main_table, split_table
 from docmt.report.settings import ReportSettings
 from docmt.report.sources import (
@@ -40,10 +42,13 @@ from docmt.report.sources import (
     read_statistics,
     read_tree_tables,
 )
+from docmt.report.styles import Styles
 from docmt.report.summary import summarize
-from docmt.report.tables import Table, escape_markdown, to_latex, to_markdown, to_text
+from docmt.report.tables import LATEX, Table, escape_markdown, to_csv, to_latex, to_markdown, to_text
 
 TEMPLATES = Path(__file__).parent / "templates"
+SCRIPTS = ("elements", "tables")
+"""The parts of the script, in the order in which they need each other."""
 MAIN_TABLES = ("results", "contrastive")
 """The tables that are printed; the last of them has the note of the settings."""
 
@@ -103,9 +108,16 @@ def build_report(
     manifest = manifest or Manifest(runs={})
     summary = summarize(scores)
     histories = read_histories(manifest)
-    styles = study_styles(settings, [*scores["system"], *(history.system for history in histories)])
+    named = [*manifest.systems, *scores["system"], *(history.system for history in histories)]
+    styles = study_styles(settings, named)
     differences = read_differences(manifest.differences)
-    laid_out = [laid_out_table(scores, name, settings, facts or {}, differences) for name in settings.tables]
+    laid_out = [
+        _with_remarks(
+            laid_out_table(scores, name, settings, facts or {}, differences),
+            updates_remark(histories, manifest.origins, layout.systems, settings),
+        )
+        for name, layout in settings.tables.items()
+    ]
     laid_out += [case_table(name, read_cases(path), settings) for name, path in manifest.cases.items()]
     drawn = {"scores": scores, "facts": facts or {}, "histories": histories}
     plots = [draw_plot(name, settings, styles, **drawn) for name in settings.drawn]
@@ -114,6 +126,9 @@ def build_report(
         contrastive_table(summary, settings, differences),
         note=settings.note,
     )
+    remark = updates_remark(histories, manifest.origins, list(scores["system"]), settings)
+    translation = _with_remarks(translation, remark)
+    contrastive = _with_remarks(contrastive, guessing_remark(summary, settings), "" if translation else remark)
     sections = [
         _section("tables", "Tables of the study", laid_out),
         _section("claims", "Claims", [claims_table(scores, histories, settings)]),
@@ -150,6 +165,11 @@ def _add_note(*tables: Table | None, note: str) -> list[Table | None]:
     return [replace(table, note=note) if table and place == last else table for place, table in enumerate(tables)]
 
 
+def _with_remarks(table: Table | None, *remarks: str) -> Table | None:
+    """The table, with what its numbers do not mean after its note."""
+    return table and replace(table, note=" ".join(filter(None, (table.note, *remarks))))
+
+
 def _section(key: str, title: str, tables: Sequence[Table | None], pictures: Sequence[Picture] = ()) -> Section:
     return Section(key, title, [table for table in tables if table is not None], list(pictures))
 
@@ -173,7 +193,7 @@ def _trees_section(manifest: Manifest) -> Section:
 def _data_section(manifest: Manifest, settings: ReportSettings) -> Section:
     tables = [
         statistics_table(read_statistics(list(manifest.statistics.values())), settings),
-        overlap_table(read_overlaps(manifest.overlaps)),
+        _with_remarks(overlap_table(read_overlaps(manifest.overlaps)), overlap_remark(manifest.generated)),
         counts_table(read_counts(manifest.counts)),
         roundtrip_table(read_measurements(manifest.roundtrips, key="languages")),
     ]
@@ -210,7 +230,7 @@ def write_report(folder: Path, report: Report) -> None:
     with atomic_path(folder / "tables") as tables:
         tables.mkdir()
         for table in report.tables:
-            table.values.to_csv(tables / f"{table.key}.csv", index=False, encoding="utf-8")
+            (tables / f"{table.key}.csv").write_text(to_csv(table), encoding="utf-8")
             (tables / f"{table.key}.tex").write_text(to_latex(table), encoding="utf-8")
     with atomic_path(folder / "figures") as figures:
         figures.mkdir()
@@ -232,5 +252,10 @@ def _render(name: str, report: Report) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"markdown_table": to_markdown, "markdown": escape_markdown}
-    return environment.get_template(f"{name}.txt").render(report=report, style=(TEMPLATES / "report.css").read_text())
+    environment.filters |= {"markdown_table": to_markdown, "markdown": escape_markdown, "csv": to_csv}
+    parts = {
+        "style": (TEMPLATES / "report.css").read_text(encoding="utf-8"),
+        "script": "".join((TEMPLATES / f"{part}.js").read_text(encoding="utf-8") for part in SCRIPTS),
+        "latex": LATEX,
+    }
+    return environment.get_template(f"{name}.txt").render(report=report, **parts)

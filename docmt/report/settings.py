@@ -227,6 +227,12 @@ class ReportSettings(Settings):
         """The names of `figures` and `curves`."""
         return [*self.figures, *self.curves]
 
+    @property
+    def legend(self) -> list[str]:
+        """The lines and systems of `figures` and `curves`: they take the first colors of the study."""
+        lines = [line for figure in self.figures.values() for line in figure.lines]
+        return [*lines, *(system for figure in self.curves.values() for system in figure.systems)]
+
     def label(self, system: str) -> str:
         """The display name of a system."""
         return self.labels.get(system, system)

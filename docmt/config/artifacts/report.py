@@ -17,7 +17,7 @@ from docmt.config.artifacts.base import (
 from docmt.config.artifacts.runs import RunArtifacts, run_folder
 from docmt.config.claim_checks import claim_runs
 from docmt.config.facts import system_facts
-from docmt.config.systems import Run, list_runs
+from docmt.config.systems import Run, is_generated, list_runs, training_chain
 from docmt.evaluation.metrics import ACCURACY
 from docmt.report.settings import LaidOutTable, ScoreFigure, shows
 
@@ -105,6 +105,9 @@ class StudyArtifacts(RunArtifacts):
         manifest = {
             "runs": seeds_by_system(self.trained),
             "counts": counts,
+            "systems": self._colored_systems(),
+            "origins": {run.system: training_chain(self.config, run.system) for run in self.scored},
+            "generated": [name for name in self.config.datasets if is_generated(self.config, name)],
             "reader": "reader.html",
             "differences": list(differences),
             "cases": {name: made.file for name, made in cases.items()},
@@ -136,7 +139,9 @@ class StudyArtifacts(RunArtifacts):
         for systems in shown.values():
             for system, seeds in systems.items():
                 systems[system] = seeds[: self.config.report.reader.seeds]
-        manifest: dict[str, Any] = {"runs": shown, "languages": {}, "tests": {}, "suites": {}, "trees": {}}
+        legend = [*self.config.report.legend, *self._colored_systems()]
+        manifest: dict[str, Any] = {"runs": shown, "legend": legend}
+        manifest |= {"languages": {}, "tests": {}, "suites": {}, "trees": {}}
         parts: list[Artifact] = []
         for dataset, systems in shown.items():
             row = self.config.datasets[dataset]
@@ -163,6 +168,10 @@ class StudyArtifacts(RunArtifacts):
         settings = as_argument(report.model_dump(mode="json", include={"title", "labels", "reader"}))
         params = {"settings": settings, "manifest": json.dumps(manifest, ensure_ascii=False)}
         return Artifact(["results/report/reader.html"], [parts, *params.values()], {"shown": parts}, params)
+
+    def _colored_systems(self) -> list[str]:
+        """Systems in the order of their colors: those with scores, then those that are only trained."""
+        return list(dict.fromkeys(run.system for run in [*self.scored, *self.trained]))
 
     def _shown_scores(self, layout: LaidOutTable | ScoreFigure) -> list[Artifact]:
         """The scores that a table or a figure shows."""

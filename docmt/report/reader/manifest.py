@@ -25,6 +25,8 @@ class ReaderManifest(Settings):
 
     runs: dict[str, dict[str, list[int]]]
     """Runs whose output is shown: seeds by dataset and system."""
+    legend: list[str] = []
+    """Names in the order of their colors, the same as in the pictures of the report; others follow."""
     languages: dict[str, list[str]]
     """Source and target language of each dataset."""
     run_folder: RunPattern = "results/{dataset}/runs/{system}/seed{seed}"

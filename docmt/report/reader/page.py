@@ -16,9 +16,10 @@ from docmt.report.reader.documents import read_documents
 from docmt.report.reader.items import read_items
 from docmt.report.reader.manifest import ReaderManifest
 from docmt.report.settings import ReportSettings
+from docmt.report.styles import Styles
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
-SCRIPTS = ("text", "state", "tree", "documents", "items", "main")
+SCRIPTS = ("elements", "reader/text", "reader/state", "reader/tree", "reader/documents", "reader/items", "reader/main")
 """The parts of the script, in the order in which they need each other."""
 ATTEMPTS = 4
 MARGIN = 0.98
@@ -31,9 +32,9 @@ def collect(manifest: ReaderManifest, settings: ReportSettings) -> dict[str, Any
     """All that the page could show.
 
     Returns:
-        `title`, `runs` (`key`, `label`), `tests` and `suites`. The last two are lists of objects with the keys `name`
-        (`DATASET/TEST`), `languages`, `total` (number of documents or items) and `documents` or `items`. Runs are
-        named by their number.
+        `title`, `runs` (`key`, `label`, `color`, `sign`), `tests` and `suites`. The last two are lists of objects with
+        the keys `name` (`DATASET/TEST`), `languages`, `total` (number of documents or items) and `documents` or
+        `items`. Runs are named by their number.
 
     Raises:
         UserError: a file is missing, malformed, or belongs to another split.
@@ -54,10 +55,13 @@ def collect(manifest: ReaderManifest, settings: ReportSettings) -> dict[str, Any
         for suite, path in manifest.suites.get(dataset, {}).items():
             files = {n: run.folder / f"decoding/suite_{suite}.json" for n, run in zip(numbers, shown, strict=True)}
             suites.append(_part(f"{dataset}/{suite}", languages, items=read_items(path, files)))
+    styles = Styles([*manifest.legend, *(system for system, _ in runs)], settings)
     names = [
         {
             "key": f"{system}.{seed}" if system in several else system,
             "label": settings.label(system) + (f", seed {seed}" if system in several else ""),
+            "color": styles.color(system),
+            "sign": styles.sign(system),
         }
         for system, seed in runs
     ]
@@ -128,7 +132,7 @@ def write_reader(path: Path, manifest: ReaderManifest, settings: ReportSettings)
         "style": "".join(
             (TEMPLATES / name).read_text(encoding="utf-8") for name in ("report.css", "reader/reader.css")
         ),
-        "script": "".join((TEMPLATES / f"reader/{name}.js").read_text(encoding="utf-8") for name in SCRIPTS),
+        "script": "".join((TEMPLATES / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS),
     }
     template = environment.get_template("reader/reader.html.txt")
     around = len(template.render(**parts, data="").encode())

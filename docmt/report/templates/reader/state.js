@@ -34,6 +34,8 @@ function available() {
 
 const runOf = (key) => data.runs.findIndex((run) => run.key === key);
 const label = (run) => data.runs[run].label;
+/** The name of a run after the mark that it has in the pictures of the report. */
+const named = (run) => [make("span", { class: "sign", style: `color: ${data.runs[run].color}`, "data-sign": data.runs[run].sign }), label(run)];
 const shownRuns = () => state.systems.split(",").map(runOf).filter((run) => available().includes(run));
 const pair = () => [runOf(state.a), runOf(state.b)];
 
