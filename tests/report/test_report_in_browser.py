@@ -12,6 +12,7 @@ from webdriver import Browser
 from docmt.cli.main import main
 
 READY = "return document.querySelectorAll('.tools').length > 0"
+LONG = "long name of a system " * 3
 HOSTILE = "<b>B</b> & $x_1$ | 1"
 SCORES = {
     "plain": (9.5, 61.0),
