@@ -16,9 +16,11 @@ from docmt.snakemake import (
     cores_per_gpu,
     ignore_code_changes,
     keep_asking_squeue,
+    note_farewell,
     remake_outdated,
     spread_training,
 )
+from docmt.status.stopping import farewell
 
 min_version("9.27")
 
@@ -64,6 +66,13 @@ wildcard_constraints:
     lang="[a-z]{2,3}",
     src="[a-z]{2,3}",
     tgt="[a-z]{2,3}",
+
+
+say_farewell = note_farewell(workflow, lambda: farewell(Path.cwd(), plan))
+
+
+onerror:
+    say_farewell()
 
 
 onstart:

@@ -12,7 +12,7 @@ from docmt.evaluation.settings import EvaluationSettings
 from docmt.report.settings import ReportSettings
 from docmt.settings import Settings
 from docmt.text.settings import TextSettings
-from docmt.training.settings import TrainingSettings
+from docmt.training.settings import Recipe
 
 
 class Config(Settings):
@@ -26,7 +26,7 @@ class Config(Settings):
     """EDUs and trees."""
     instances: dict[Name, CuttingRow] = Field(min_length=1)
     """Ways of cutting documents into instances, by name."""
-    training: dict[Name, TrainingSettings] = Field(min_length=1)
+    training: dict[Name, Recipe] = Field(min_length=1)
     """Recipes by name."""
     decoding: DecodingSettings = DecodingSettings()
     """Beam search."""

@@ -63,7 +63,7 @@ def training_settings(config: Config, system: str) -> TrainingSettings:
     row = config.systems[system]
     where = f"config.systems.{system}"
     recipe = look_up(config.training, row.recipe, where=f"{where}.recipe", what="recipe")
-    return TrainingSettings.load(merge(recipe.model_dump(), row.training), where=f"{where}.training")
+    return TrainingSettings.load(merge(recipe.model_dump(exclude={"loggers"}), row.training), where=f"{where}.training")
 
 
 def longest_chain(config: Config, system: str) -> list[str]:

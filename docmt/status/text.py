@@ -1,12 +1,17 @@
 """The state of a study as text for a terminal with 100 columns."""
 
 import time
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from tabulate import tabulate
 
 from docmt.snakemake import Workflow
 from docmt.status.failures import Failure
+from docmt.status.progress import Progress
+from docmt.status.reasons import Reason
+from docmt.status.remaining import Remaining
 from docmt.status.study import StudyStatus
 from docmt.status.trainings import STATES, Training
 
@@ -22,12 +27,31 @@ def show_study(status: StudyStatus) -> str:
     parts = [
         _head(status),
         _stages(status),
+        _remaining(status.remaining),
         _trainings(status.trainings),
         _running(status),
         _queue(status),
         _failures(status.failures),
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def show_reasons(reasons: Sequence[Reason]) -> str:
+    """Why jobs run again: first those with the reason in themselves, then how many follow from them."""
+    if not reasons:
+        return "no finished job runs again"
+    roots: dict[tuple[str, str], list[str]] = {}
+    for reason in reasons:
+        if reason.is_root:
+            roots.setdefault((reason.rule, reason.words), []).append(reason.file)
+    lines = []
+    for (rule, words), files in roots.items():
+        more = f" and {len(files) - 1} more" if len(files) > 1 else ""
+        lines += [f"{rule}  {files[0]}{more}", f"  {words}"]
+    after = Counter(reason.rule for reason in reasons if not reason.is_root)
+    if after:
+        lines += ["", f"because of these: {', '.join(f'{rule} {count}' for rule, count in after.items())}"]
+    return "\n".join(lines)
 
 
 def _head(status: StudyStatus) -> str:
@@ -59,6 +83,18 @@ def _stages(status: StudyStatus) -> str:
         [stage.name, f"{stage.done:,}", f"{stage.all:,}", bar(stage.done, stage.all, BAR)] for stage in status.stages
     ]
     return _table(rows, ["stage", "done", "all", ""], ["left", "right", "right", "left"])
+
+
+def _remaining(remaining: Remaining) -> str:
+    if not remaining.jobs:
+        return ""
+    jobs = f"{remaining.jobs} job{'s' if remaining.jobs > 1 else ''} left"
+    if remaining.eta_seconds is not None:
+        how = f" with {remaining.parallel} at a time" if remaining.parallel > 1 else ""
+        jobs += f", about {duration(remaining.eta_seconds)}{how}"
+    if remaining.unknown:
+        jobs += f"; {remaining.unknown} of them of a kind that has not finished here yet, so without a time"
+    return jobs
 
 
 def _trainings(trainings: list[Training]) -> str:
@@ -95,14 +131,30 @@ def _updates(training: Training) -> str:
 
 def _running(status: StudyStatus) -> str:
     rows = [
-        ["train", shorten(training.name, 45), _place(training.job, training.host, training.pid)]
+        [
+            "train",
+            shorten(training.name, 45),
+            "",
+            duration(training.eta_seconds),
+            _place(training.job, training.host, training.pid),
+        ]
         for training in status.trainings
         if training.state == "running"
     ]
     rows += [
-        [job.rule, shorten(job.name, 45), _place(job.job)] for job in status.workflow.running() if job.rule != "train"
+        [job.rule, shorten(job.name, 45), *_progress(status.progress.get(job.log)), _place(job.job)]
+        for job in status.workflow.running()
+        if job.rule != "train"
     ]
     return _list("running jobs", rows)
+
+
+def _progress(progress: Progress | None) -> list[str]:
+    """How far a job is and its ETA, if it said so in its log."""
+    if progress is None:
+        return ["", ""]
+    count = f"{progress.done:,}/{progress.total:,} {progress.unit}"
+    return [f"{bar(progress.done, progress.total, SMALL_BAR)} {count}", duration(progress.eta_seconds)]
 
 
 def _place(job: str | None, host: str | None = None, pid: int | None = None) -> str:

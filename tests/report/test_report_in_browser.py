@@ -137,7 +137,7 @@ def test_hidden_columns_and_filtered_rows_are_not_in_the_files_as_shown(browser,
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_on_a_phone_the_page_fits_and_the_system_stays_in_sight(scheme, browser, report):
     browser.emulate("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-    browser.resize(360, 700)
+    browser.resize(320, 700)
     browser.open(report / "report.html", ready=READY)
     assert browser.run("return document.documentElement.scrollWidth <= window.innerWidth")
     left, start, ground, room = browser.run(

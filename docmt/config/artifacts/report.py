@@ -236,10 +236,15 @@ class StudyArtifacts(RunArtifacts):
         }
 
     @cached_property
+    def finals(self) -> list[Artifact]:
+        """What a study is for: the report, the reader and the models. All else leads to these."""
+        models = [self.model(run.dataset, run.system, str(run.seed)).only("model.pt") for run in self.trained]
+        return [self.report(), self.reader(), *models]
+
+    @cached_property
     def targets(self) -> dict[str, list[str]]:
         """By stage, what it makes for later stages or for the user."""
-        models = [self.model(run.dataset, run.system, str(run.seed)).only("model.pt") for run in self.trained]
-        return handed_on([self.report(), self.reader(), *models])
+        return handed_on(self.finals)
 
     @cached_property
     def all_made(self) -> list[Artifact]:
