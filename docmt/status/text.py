@@ -18,6 +18,7 @@ from docmt.status.trainings import STATES, Training
 BAR = 20
 SMALL_BAR = 6
 NAME_WIDTH = 36
+SMALL_NAME_WIDTH = 20
 MOST_SHOWN = 20
 """How many failures, jobs and queued jobs are shown; the rest are counted."""
 
@@ -131,30 +132,26 @@ def _updates(training: Training) -> str:
 
 def _running(status: StudyStatus) -> str:
     rows = [
-        [
-            "train",
-            shorten(training.name, 45),
-            "",
-            duration(training.eta_seconds),
-            _place(training.job, training.host, training.pid),
-        ]
+        ("train", training.name, _place(training.job, training.host, training.pid))
         for training in status.trainings
         if training.state == "running"
     ]
     rows += [
-        [job.rule, shorten(job.name, 45), *_progress(status.progress.get(job.log)), _place(job.job)]
+        (job.rule, job.name, _how_far(status.progress.get(job.log), _place(job.job)))
         for job in status.workflow.running()
         if job.rule != "train"
     ]
-    return _list("running jobs", rows)
+    taken = max((len(rule) for rule, *_ in rows), default=0) + max((len(last) for *_, last in rows), default=0)
+    width = max(SMALL_NAME_WIDTH, min(45, 96 - taken))
+    return _list("running jobs", [[rule, shorten(name, width), last] for rule, name, last in rows])
 
 
-def _progress(progress: Progress | None) -> list[str]:
-    """How far a job is and its ETA, if it said so in its log."""
+def _how_far(progress: Progress | None, place: str) -> str:
+    """Where a job is, how far it is, and its ETA, if it said so in its log."""
     if progress is None:
-        return ["", ""]
-    count = f"{progress.done:,}/{progress.total:,} {progress.unit}"
-    return [f"{bar(progress.done, progress.total, SMALL_BAR)} {count}", duration(progress.eta_seconds)]
+        return place
+    left = f"{duration(progress.eta_seconds)} left" if progress.eta_seconds is not None else ""
+    return ", ".join(filter(None, [place, f"{progress.done:,}/{progress.total:,} {progress.unit}", left]))
 
 
 def _place(job: str | None, host: str | None = None, pid: int | None = None) -> str:
