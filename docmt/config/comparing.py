@@ -115,7 +115,7 @@ def _jobs(study: StudyArtifacts) -> list[Artifact]:
 
 
 def _differing(known: dict[str, str], study: StudyArtifacts) -> tuple[list[Artifact], list[Artifact]]:
-    """What of a study is known with another fingerprint, and what is not known."""
+    """What of a study is known with another fingerprint, and what is new."""
     jobs = _jobs(study)
     added = [artifact for artifact in jobs if not any(file in known for file in artifact.files)]
     again = [

@@ -17,7 +17,7 @@ from docmt.report.styles import Look, Styles
 INK = "#1b1f24"
 LEGEND_CHARACTERS_PER_INCH = 12.8
 MOST_BANDS = 6
-"""Bands of more systems than this hide each other: each system then has panels of its own."""
+"""Bands of more systems than this hide each other: each system then has its panels alone."""
 
 STYLE: dict[Any, Any] = {
     "font.size": 9,

@@ -21,7 +21,7 @@ class Remaining:
 
     Attributes:
         jobs: that have not finished.
-        unknown: those among them of which no job of the same rule has finished, so that their time is not known.
+        unknown: those among them of which no job of the same rule has finished, so that their time is unknown.
         eta_seconds: until the others have finished, with as many at a time as now run, or one; None if there are none.
         parallel: how many now run.
     """
