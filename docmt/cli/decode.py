@@ -7,12 +7,12 @@ from docmt.cli.options import CommandParser
 from docmt.corpora.contrastive import read_suite
 from docmt.decoding.settings import DecodingSettings
 from docmt.errors import UserError
-from docmt.files import sha256_file, write_json, write_jsonl
+from docmt.files import read_jsonl, sha256_file, write_json, write_jsonl
 from docmt.provenance import describe, write_job_facts
 
 
 def add_commands(parser: CommandParser) -> None:
-    """Add `translate` and `contrast`."""
+    """Add `translate`, `contrast` and `attention`."""
     translate = parser.add_command("translate", run_translate, "translate instances by beam search")
     translate.add_paths(instances="folder of instances")
     contrast = parser.add_command(
@@ -20,7 +20,10 @@ def add_commands(parser: CommandParser) -> None:
     )
     contrast.add_paths(suite="contrastive test set, JSON lines")
     contrast.add_argument("--discourse", type=Path, help="trees of the source documents, one per item")
-    for command in (translate, contrast):
+    attention = parser.add_command("attention", run_attention, "what a model looks at, in a sample of documents")
+    attention.add_paths(instances="folder of instances", hypotheses="their translations by the model, JSON lines")
+    attention.add_argument("--documents", type=_positive, default=1, help="size of the sample, evenly spaced")
+    for command in (translate, contrast, attention):
         command.add_settings("DecodingSettings")
         command.add_paths(model="model file", out="file to write")
         add_device_options(command)
@@ -94,3 +97,17 @@ def run_contrast(options: argparse.Namespace) -> None:
     facts = {"suite": sha256_file(options.suite), "model": trained.provenance}
     provenance = describe(settings=settings.model_dump(), device=device, n_devices=1, **facts)
     write_json(options.out, {"items": items, "provenance": provenance})
+
+
+def run_attention(options: argparse.Namespace) -> None:
+    """Write the attention in a sample of translated documents."""
+    device = choose_device(options)
+    from docmt.decoding.attention import attend
+    from docmt.instances.storage import load_instances
+    from docmt.models.model_file import load_model
+
+    settings = DecodingSettings.from_argument(options.settings, where="decoding")
+    trained, instances = load_model(options.model), load_instances(options.instances)
+    hypotheses = read_jsonl(options.hypotheses)
+    found = attend(trained, instances, hypotheses, settings, n_documents=options.documents, device=device)
+    write_json(options.out, {"documents": found, "provenance": describe(model=trained.provenance)})

@@ -183,6 +183,9 @@ class ReaderSettings(Settings):
 
     seeds: int = Field(default=1, ge=1)
     """Seeds of each system whose translations are shown: the first ones of `seeds`."""
+    attention: int = Field(default=0, ge=0)
+    """Documents of each test set of which the page shows the attention of each system, evenly spaced. It is computed
+    for these documents alone."""
     max_megabytes: float = Field(default=10, gt=0)
     """Size of the page. If all documents and items do not fit, each test set is reduced to the same share of them,
     evenly spaced."""

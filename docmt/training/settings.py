@@ -85,7 +85,10 @@ class TrainingSettings(Settings):
 
 
 class Recipe(TrainingSettings):
-    """A recipe of a study, with what does not shape its models: these keys are in no fingerprint."""
+    """A recipe. The defaults are those of G-Transformer trained from scratch (Appendix B.2, C.1).
+
+    The keys of this class alone do not shape models, and are in no fingerprint.
+    """
 
     loggers: list[LoggerName] = []
     """Loggers of Lightning that follow the training beside `history.csv`, in `loggers/` in the folder of the run.

@@ -142,6 +142,7 @@ class StudyArtifacts(RunArtifacts):
         legend = [*self.config.report.legend, *self._colored_systems()]
         manifest: dict[str, Any] = {"runs": shown, "legend": legend}
         manifest |= {"languages": {}, "tests": {}, "suites": {}, "trees": {}}
+        manifest["has_attention"] = has_attention = self.config.report.reader.attention > 0
         parts: list[Artifact] = []
         for dataset, systems in shown.items():
             row = self.config.datasets[dataset]
@@ -161,6 +162,8 @@ class StudyArtifacts(RunArtifacts):
             }
             parts += [self.dataset_split(dataset, split) for split in splits]
             parts += [self.hypotheses(*run, split) for run in runs for split in splits]
+            if has_attention:
+                parts += [self.attention(*run, split) for run in runs for split in splits]
             parts += suites.values()
             parts += [self.probabilities(*run, suite) for run in runs for suite in suites]
             parts += [made for named in trees.values() for made in named.values()]

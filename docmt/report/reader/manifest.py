@@ -35,6 +35,8 @@ class ReaderManifest(Settings):
     """Prefixes of the raw text of test splits, by dataset and test."""
     suites: dict[str, dict[str, PathField]] = {}
     """Contrastive test sets, by dataset and suite."""
+    has_attention: bool = False
+    """Whether the folders of runs have `decoding/attention_test_{test}.json`."""
     trees: dict[str, dict[str, dict[str, list[PathField]]]] = {}
     """Files with EDUs and trees of test splits, by dataset, test and name of the trees."""
 

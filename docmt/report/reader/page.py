@@ -12,14 +12,17 @@ import jinja2
 
 from docmt import __version__
 from docmt.files import atomic_writer
-from docmt.report.reader.documents import read_documents
+from docmt.report.reader.documents import add_attention, read_documents
 from docmt.report.reader.items import read_items
 from docmt.report.reader.manifest import ReaderManifest
 from docmt.report.settings import ReportSettings
 from docmt.report.styles import Styles
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
-SCRIPTS = ("elements", "reader/text", "reader/state", "reader/tree", "reader/documents", "reader/items", "reader/main")
+SCRIPTS = (
+    "elements",
+    *(f"reader/{name}" for name in ("text", "state", "tree", "attention", "documents", "items", "main")),
+)
 """The parts of the script, in the order in which they need each other."""
 ATTEMPTS = 4
 MARGIN = 0.98
@@ -51,6 +54,10 @@ def collect(manifest: ReaderManifest, settings: ReportSettings) -> dict[str, Any
             files = {n: run.folder / f"decoding/test_{test}.jsonl" for n, run in zip(numbers, shown, strict=True)}
             trees = manifest.trees.get(dataset, {}).get(test, {})
             documents = read_documents(prefix, languages, files, trees)
+            if manifest.has_attention:
+                add_attention(
+                    documents, {n: path.with_name(f"attention_test_{test}.json") for n, path in files.items()}
+                )
             tests.append(_part(f"{dataset}/{test}", languages, documents=documents))
         for suite, path in manifest.suites.get(dataset, {}).items():
             files = {n: run.folder / f"decoding/suite_{suite}.json" for n, run in zip(numbers, shown, strict=True)}

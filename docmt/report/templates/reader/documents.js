@@ -55,6 +55,7 @@ function showDocument(document) {
     make("h2", {}, document.id),
     make("p", { class: "caption" }, about(document)),
     make("div", { class: "scroll", tabindex: "0" }, table),
+    ...runs.filter((run) => document.attention?.[run]).map((run) => attentionPart(run, document.attention[run])),
     ...Object.entries(document.trees).map(([name, edus]) => treePart(name, edus)),
   ];
 }

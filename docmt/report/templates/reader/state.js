@@ -14,6 +14,8 @@ const DEFAULTS = {
   list: "order", // of documents, likewise
   q: "",
   tree: "", // name of the trees that are open
+  attention: "", // key of the run whose attention is open
+  word: "", // number of the target word whose attention is shown
   phenomenon: "",
   distance: "",
   kind: "",
@@ -72,7 +74,7 @@ function readAddress() {
 
 /** Change the view. What one types or chooses replaces the address; what one opens is added to the history. */
 function go(changes, { opens = false } = {}) {
-  if (changes.set !== undefined || changes.view !== undefined) Object.assign(state, { at: "", phenomenon: "", distance: "", kind: "" });
+  if (changes.set !== undefined || changes.view !== undefined) Object.assign(state, { at: "", word: "", phenomenon: "", distance: "", kind: "" });
   Object.assign(state, changes);
   settle();
   render();
