@@ -9,7 +9,7 @@ from tabulate import tabulate
 
 from docmt.cli.options import CommandParser
 from docmt.config.artifacts.base import STAGE_VERSIONS, Artifact
-from docmt.config.comparing import Comparison, compare_configs
+from docmt.config.comparing import ConfigComparison, compare_configs
 from docmt.config.loading import load_config_files
 
 MOST_KEYS = 40
@@ -27,7 +27,7 @@ def run(options: argparse.Namespace) -> None:
     print(show_comparison(compare_configs(load_config_files([options.old]), load_config_files([options.new]))))
 
 
-def show_comparison(comparison: Comparison) -> str:
+def show_comparison(comparison: ConfigComparison) -> str:
     """Changed keys with what each runs again, then all jobs that run again, as text."""
     if not comparison.changes:
         return "the two configurations mean the same: nothing runs again"

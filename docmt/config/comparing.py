@@ -62,7 +62,7 @@ def changed_values(old: dict[str, Any], new: dict[str, Any], *, prefix: tuple[st
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ConfigComparison:
     """What a new configuration means for a study that was made with an old one.
 
     Attributes:
@@ -81,7 +81,7 @@ class Comparison:
     n_jobs: int
 
 
-def compare_configs(old: Config, new: Config) -> Comparison:
+def compare_configs(old: Config, new: Config) -> ConfigComparison:
     """Compare the studies of two configurations in the same folder.
 
     Raises UserError when a file of the user's that one of them names is missing.
@@ -99,7 +99,7 @@ def compare_configs(old: Config, new: Config) -> Comparison:
         except UserError:
             changes.append((change, None))
     left = [file for file in known if file not in made]
-    return Comparison(changes, again, added, left, len(_jobs(after)))
+    return ConfigComparison(changes, again, added, left, len(_jobs(after)))
 
 
 def fingerprints(study: StudyArtifacts) -> dict[str, str]:

@@ -23,7 +23,7 @@ from docmt.report.data import (
     statistics_table,
     training_table,
 )
-from docmt.report.differences import read_differences
+from docmt.report.differences import Differences, read_differences
 from docmt.report.discourse import parser_table, relation_table, segmenter_table, tree_pictures, tree_table
 from docmt.report.drawing import Picture
 from docmt.report.figures import accuracy_bars, distance_lines, training_curves
@@ -121,14 +121,8 @@ def build_report(
     laid_out += [case_table(name, read_cases(path), settings) for name, path in manifest.cases.items()]
     drawn = {"scores": scores, "facts": facts or {}, "histories": histories}
     plots = [draw_plot(name, settings, styles, **drawn) for name in settings.drawn]
-    translation, contrastive = _add_note(
-        main_table(summary, settings, differences),
-        contrastive_table(summary, settings, differences),
-        note=settings.note,
-    )
     remark = updates_remark(histories, manifest.origins, list(scores["system"]), settings)
-    translation = _with_remarks(translation, remark)
-    contrastive = _with_remarks(contrastive, guessing_remark(summary, settings), "" if translation else remark)
+    translation, contrastive = _main_tables(summary, settings, differences, remark)
     sections = [
         _section("tables", "Tables of the study", laid_out),
         _section("claims", "Claims", [claims_table(scores, histories, settings)]),
@@ -157,6 +151,19 @@ def build_report(
         summary_line=_describe(scores),
         reader=manifest.reader,
     )
+
+
+def _main_tables(
+    summary: pd.DataFrame, settings: ReportSettings, differences: Differences, remark: str
+) -> tuple[Table | None, Table | None]:
+    """Translation scores and contrastive accuracy, with the note of the settings and what the numbers do not mean."""
+    translation, contrastive = _add_note(
+        main_table(summary, settings, differences),
+        contrastive_table(summary, settings, differences),
+        note=settings.note,
+    )
+    guessing = guessing_remark(summary, settings)
+    return _with_remarks(translation, remark), _with_remarks(contrastive, guessing, "" if translation else remark)
 
 
 def _add_note(*tables: Table | None, note: str) -> list[Table | None]:

@@ -90,12 +90,11 @@ def _remaining(remaining: Remaining) -> str:
     if not remaining.jobs:
         return ""
     jobs = f"{remaining.jobs} job{'s' if remaining.jobs > 1 else ''} left"
-    if remaining.eta_seconds is not None:
-        how = f" with {remaining.parallel} at a time" if remaining.parallel > 1 else ""
-        jobs += f", about {duration(remaining.eta_seconds)}{how}"
-    if remaining.unknown:
-        jobs += f"; {remaining.unknown} of them of a kind that has not finished here yet, so without a time"
-    return jobs
+    if remaining.eta_seconds is None or 2 * remaining.unknown > remaining.jobs:
+        return f"{jobs}; too few have finished to tell for how long"
+    how = f" with {remaining.parallel} at a time" if remaining.parallel > 1 else ""
+    without = f", without {remaining.unknown} of kinds that have not run yet" if remaining.unknown else ""
+    return f"{jobs}, about {duration(remaining.eta_seconds)}{how}{without}"
 
 
 def _trainings(trainings: list[Training]) -> str:

@@ -107,15 +107,10 @@ def train(
     model = Transformer(settings.model, len(vocabulary))
     pretrained = _copy_weights(model, files.init, vocabulary) if files.init else set()
     identity = _identify(settings, data, files, seed)
-    fabric = make_fabric(
-        settings.training.precision,
-        accelerator,
-        width=settings.model.width,
-        devices=devices,
-        nodes=nodes,
-    )
-    kind, precision = f"{fabric.world_size} × {fabric.device.type}", fabric.strategy.precision.precision
-    log.info("%.2fM parameters, %s, %s", _count_parameters(model) / 1e6, kind, precision)
+    precision, width = settings.training.precision, settings.model.width
+    fabric = make_fabric(precision, accelerator, width=width, devices=devices, nodes=nodes)
+    kind, used = f"{fabric.world_size} × {fabric.device.type}", fabric.strategy.precision.precision
+    log.info("%.2fM parameters, %s, %s", _count_parameters(model) / 1e6, kind, used)
     folder = files.checkpoints / fingerprint(identity)
     with FolderLock(folder, devices=fabric.world_size) if fabric.is_global_zero else contextlib.nullcontext():
         trainer = Trainer(
