@@ -17,9 +17,11 @@ from docmt.snakemake import (
     ignore_code_changes,
     keep_asking_squeue,
     keep_one_timer,
+    note_farewell,
     remake_outdated,
     spread_training,
 )
+from docmt.status.stopping import farewell
 
 min_version("9.27")
 
@@ -68,6 +70,13 @@ wildcard_constraints:
     lang="[a-z]{2,3}",
     src="[a-z]{2,3}",
     tgt="[a-z]{2,3}",
+
+
+say_farewell = note_farewell(workflow, lambda: farewell(Path.cwd(), plan))
+
+
+onerror:
+    say_farewell()
 
 
 onstart:

@@ -10,10 +10,13 @@ import binascii
 import json
 import platform
 import re
+import signal
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Timer
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -113,6 +116,26 @@ def keep_one_timer() -> None:
             Timer(delay, look).start()
 
     JobScheduler._schedule_reevalutation = schedule_once
+
+
+def note_farewell(workflow: "SnakemakeWorkflow", farewell: Callable[[], str]) -> Callable[[], None]:
+    """Note Ctrl-C; returns what `onerror` calls: after Ctrl-C, it prints the line that `farewell` gives.
+
+    Snakemake itself ends with the errors of the jobs that were interrupted, as if they had failed.
+    """
+    noted = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        noted.append(number)
+        signal.default_int_handler(number, frame)
+
+    def say() -> None:
+        if noted:
+            print(farewell(), file=sys.stderr, flush=True)
+
+    if workflow.is_main_process and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, note)
+    return say
 
 
 def keep_asking_squeue() -> None:
@@ -320,16 +343,34 @@ def _facts(text: str) -> dict[str, str]:
 
 
 def _started(folder: Path) -> Iterator[tuple[str, str | None]]:
-    """Outputs that Snakemake marks as incomplete. A mark is named by the path in base64, in pieces when it is long."""
+    """Outputs that Snakemake marks as incomplete."""
+    for output, mark in _marks(folder):
+        number = mark.get("external_jobid")
+        yield output, None if number is None else str(number)
+
+
+def _marks(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What Snakemake noted about outputs. A note is named by the path in base64, in pieces when it is long."""
     for mark in folder.rglob("*"):
         if mark.is_file():
             name = "".join(part.removeprefix("@") for part in mark.relative_to(folder).parts)
             try:
                 output = base64.urlsafe_b64decode(name).decode("utf-8")
-                number = json.loads(_read(mark)).get("external_jobid")
-            except (binascii.Error, ValueError, AttributeError):
+                content = json.loads(_read(mark))
+            except (binascii.Error, ValueError):
                 continue
-            yield output, None if number is None else str(number)
+            if isinstance(content, dict):
+                yield output, content
+
+
+def recorded_params(folder: Path) -> dict[str, list[str]]:
+    """The parameters that Snakemake recorded for the jobs in a study's folder, as literals of Python, by output."""
+    found = {}
+    for output, record in _marks(folder / ".snakemake" / "metadata"):
+        params = record.get("params")
+        if isinstance(params, list):
+            found[output] = [str(value) for value in params]
+    return found
 
 
 def _find_process(folder: Path) -> int | None:

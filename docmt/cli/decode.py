@@ -10,7 +10,7 @@ from docmt.corpora.documents import index_path, read_documents, read_index, text
 from docmt.corpora.generative import read_generative_suite
 from docmt.decoding.settings import ContrastScore, DecodingSettings, TargetContext
 from docmt.errors import UserError
-from docmt.files import sha256_file, write_json, write_jsonl
+from docmt.files import read_jsonl, sha256_file, write_json, write_jsonl
 from docmt.provenance import describe, write_job_facts
 
 
@@ -21,25 +21,25 @@ def add_commands(parser: CommandParser) -> None:
     contrast = parser.add_command(
         "contrast", run_contrast, "log probability of each candidate of a contrastive test set"
     )
-    contrast.add_paths(suite="contrastive test set, JSON lines")
-    contrast.add_argument("--discourse", type=Path, help="trees of the source documents, one per item")
-    cxmi = parser.add_command("cxmi", run_cxmi, "what context adds to the log probability of references (CXMI)")
-    _add_cxmi_options(cxmi)
-    rules = get_args(ContrastScore)
-    contrast.add_argument("--score", choices=rules, default=rules[0], help="what is computed of each candidate")
-    contexts = get_args(TargetContext)
-    summary = "target sentences before the tested one: of the test set, or translated by the model"
-    contrast.add_argument("--target-context", choices=contexts, default=contexts[0], help=summary)
+    _add_contrast_options(contrast)
     generate = parser.add_command("generate", run_generate, "translate the documents of a generative test set")
     generate.add_paths(suite="generative test set, JSON lines")
     generate.add_argument("--discourse", type=Path, help="trees of the source documents, one per item")
-    for command in (translate, contrast, generate, cxmi):
+    cxmi = parser.add_command("cxmi", run_cxmi, "what context adds to the log probability of references (CXMI)")
+    _add_cxmi_options(cxmi)
+    attention = parser.add_command("attention", run_attention, "what a model looks at, in a sample of documents")
+    attention.add_paths(instances="folder of instances", hypotheses="their translations by the model, JSON lines")
+    attention.add_argument("--documents", type=_positive, default=1, help="size of the sample, evenly spaced")
+    for command in (translate, contrast, generate, cxmi, attention):
         command.add_settings("DecodingSettings")
         command.add_paths(model="model file", out="file to write")
         add_device_options(command)
     for command in (translate, generate):
         add_batch_option(command)
+    _add_given_commands(parser)
 
+
+def _add_given_commands(parser: CommandParser) -> None:
     taken = parser.add_command("take-hypotheses", run_take_hypotheses, "check translations that were made elsewhere")
     summary = "a line for each sentence or for each document of the split, or JSONL of `docmt decode translate`"
     taken.add_paths(hypotheses=summary, prefix="raw text of the split", out="JSONL file to write")
@@ -48,6 +48,16 @@ def add_commands(parser: CommandParser) -> None:
     )
     summary = "a line for each item with the scores of its candidates, or JSON of `docmt decode contrast`"
     scores.add_paths(scores=summary, suite="contrastive test set, JSON lines", out="JSON file to write")
+
+
+def _add_contrast_options(command: CommandParser) -> None:
+    command.add_paths(suite="contrastive test set, JSON lines")
+    command.add_argument("--discourse", type=Path, help="trees of the source documents, one per item")
+    rules = get_args(ContrastScore)
+    command.add_argument("--score", choices=rules, default=rules[0], help="what is computed of each candidate")
+    contexts = get_args(TargetContext)
+    summary = "target sentences before the tested one: of the test set, or translated by the model"
+    command.add_argument("--target-context", choices=contexts, default=contexts[0], help=summary)
 
 
 def _add_cxmi_options(command: CommandParser) -> None:
@@ -199,3 +209,17 @@ def run_cxmi(options: argparse.Namespace) -> None:
         inputs["reference"] = text_path(options.prefix, options.tgt_lang)
     facts = {"device": device, "n_devices": 1}
     write_scores(options.out, rows, run=run, settings=settings.model_dump(), inputs=inputs, **facts)
+
+
+def run_attention(options: argparse.Namespace) -> None:
+    """Write the attention in a sample of translated documents."""
+    device = choose_device(options)
+    from docmt.decoding.attention import attend
+    from docmt.instances.storage import load_instances
+    from docmt.models.model_file import load_model
+
+    settings = DecodingSettings.from_argument(options.settings, where="decoding")
+    trained, instances = load_model(options.model), load_instances(options.instances)
+    hypotheses = read_jsonl(options.hypotheses)
+    found = attend(trained, instances, hypotheses, settings, n_documents=options.documents, device=device)
+    write_json(options.out, {"documents": found, "provenance": describe(model=trained.provenance)})

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 from docmt.cli.options import CommandParser
@@ -11,8 +12,10 @@ from docmt.config.loading import load_config_files
 from docmt.config.plan import Plan
 from docmt.config.systems import list_runs
 from docmt.errors import UserError
+from docmt.snakemake import read_workflow
+from docmt.status.reasons import explain
 from docmt.status.study import read_study
-from docmt.status.text import show_study
+from docmt.status.text import show_reasons, show_study
 from docmt.status.trainings import job_name
 
 
@@ -27,6 +30,7 @@ def add_commands(parser: CommandParser) -> None:
         help="configuration files, as for Snakemake (default: config/config.yaml)",
     )
     parser.add_argument("--costs", action="store_true", help="show the time, CPU, GPU and memory use of jobs instead")
+    parser.add_argument("--why", action="store_true", help="show why finished jobs run again instead")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
@@ -41,8 +45,17 @@ def run(options: argparse.Namespace) -> None:
     if options.costs:
         print_costs(folder, plan, as_json=options.json)
         return
+    if options.why:
+        print_reasons(folder, plan, as_json=options.json)
+        return
     status = read_study(folder, plan, configfiles=configfiles)
     print(json.dumps(status.to_json(), indent=1, ensure_ascii=False) if options.json else show_study(status))
+
+
+def print_reasons(folder: Path, plan: Plan, *, as_json: bool) -> None:
+    """Print why jobs that have finished run again."""
+    reasons = explain(folder, plan, read_workflow(folder))
+    print(json.dumps([asdict(reason) for reason in reasons], indent=1) if as_json else show_reasons(reasons))
 
 
 def default_config() -> Path:

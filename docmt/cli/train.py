@@ -5,9 +5,11 @@ import logging
 import os
 import sys
 from pathlib import Path
+from typing import get_args
 
 from docmt.cli.options import CommandParser
 from docmt.training.launching import LOST_PEER, is_lost_peer, launch
+from docmt.training.settings import LoggerName
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +39,8 @@ def add_commands(parser: CommandParser) -> None:
         help="tokens that a device computes at once, whatever the size of an update; 0 means what the memory of a GPU "
         "allows, max_batch_tokens on a CPU",
     )
+    summary = "loggers that follow the training, in `loggers/` beside the model"
+    parser.add_argument("--loggers", nargs="*", choices=get_args(LoggerName), default=[], help=summary)
     parser.set_defaults(run=run)
 
 
@@ -91,6 +95,7 @@ def _train(options: argparse.Namespace) -> int:
             devices=options.devices,
             nodes=options.nodes,
             device_tokens=options.device_tokens or None,
+            loggers=options.loggers,
         )
     except Interrupted as interruption:
         return 128 + interruption.signal_number

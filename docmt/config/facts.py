@@ -1,7 +1,7 @@
 """What the config says of a system, in the words of a paper's tables."""
 
 from docmt.config.schema import Config
-from docmt.config.systems import decoding_settings, model_owner, model_settings, training_settings
+from docmt.config.systems import decoding_settings, model_owner, model_settings, training_chain, training_settings
 from docmt.training.settings import TrainingSettings
 
 YES, NO = "✓", "✗"
@@ -51,12 +51,7 @@ def _shape_facts(config: Config, system: str, training: TrainingSettings) -> dic
 
 def _trainings(config: Config, system: str) -> list[TrainingSettings]:
     """The trainings that lead to a system's model, the last one first."""
-    found = []
-    name: str | None = model_owner(config, system)
-    while name is not None:
-        found.append(training_settings(config, name))
-        name = config.systems[name].init
-    return found
+    return [training_settings(config, name) for name in training_chain(config, system)]
 
 
 def _input(config: Config, system: str) -> str:

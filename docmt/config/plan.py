@@ -135,6 +135,12 @@ class Plan:
         (lang,) = self.config.datasets[wildcards.dataset].part_languages(MONOLINGUAL)
         return f"--monolingual-lang {lang}" if input.monolingual else ""
 
+    def loggers(self, wildcards: Any, output: Any) -> str:
+        """`--loggers NAME …`, or nothing. As it asks for `output`, Snakemake does not train again for other loggers."""
+        recipe = self.config.systems[wildcards.system].recipe
+        names = self.config.training[recipe].loggers if recipe else []
+        return f"--loggers {' '.join(names)}" if names else ""
+
     def urgency(self, wildcards: Any) -> float:
         """The priority of a training: the more trainings wait for it in a row, and the more updates, the higher."""
         chain = longest_chain(self.config, wildcards.system)

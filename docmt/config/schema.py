@@ -12,7 +12,7 @@ from docmt.evaluation.settings import EvaluationSettings
 from docmt.report.settings import ReportSettings
 from docmt.settings import Settings
 from docmt.text.settings import TextSettings
-from docmt.training.settings import TrainingSettings
+from docmt.training.settings import Recipe
 
 
 class Config(Settings):
@@ -26,7 +26,7 @@ class Config(Settings):
     """EDUs and trees."""
     instances: dict[Name, CuttingRow] = {}
     """Ways of cutting documents into instances, by name."""
-    training: dict[Name, TrainingSettings] = {}
+    training: dict[Name, Recipe] = {}
     """Recipes by name."""
     decoding: DecodingSettings = DecodingSettings()
     """Beam search."""

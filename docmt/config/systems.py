@@ -73,7 +73,7 @@ def training_settings(config: Config, system: str) -> TrainingSettings:
     row = config.systems[system]
     where = f"config.systems.{system}"
     recipe = look_up(config.training, row.recipe, where=f"{where}.recipe", what="recipe")
-    return TrainingSettings.load(merge(recipe.model_dump(), row.training), where=f"{where}.training")
+    return TrainingSettings.load(merge(recipe.model_dump(exclude={"loggers"}), row.training), where=f"{where}.training")
 
 
 def longest_chain(config: Config, system: str) -> list[str]:
@@ -89,6 +89,20 @@ def longest_chain(config: Config, system: str) -> list[str]:
 def count_updates(config: Config, systems: list[str]) -> int:
     """The most updates of the trainings of systems together; those without `max_steps` count as none."""
     return sum(training_settings(config, name).max_steps or 0 for name in systems)
+
+
+def training_chain(config: Config, system: str) -> list[str]:
+    """The systems whose trainings made the models of a system, each initialized from the next."""
+    owner = model_owner(config, system)
+    init = config.systems[owner].init
+    return [owner, *(training_chain(config, init) if init else [])]
+
+
+def is_generated(config: Config, dataset: str) -> bool:
+    """Whether docmt generates both training and test documents of a dataset."""
+    row = config.datasets[dataset]
+    sides = [row.train, [reference for references in row.test.values() for reference in references]]
+    return all(any(name.split("/")[0] in config.corpora.controlled for name in references) for references in sides)
 
 
 def decoding_settings(config: Config, system: str) -> DecodingSettings:

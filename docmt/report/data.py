@@ -76,7 +76,8 @@ def overlap_table(overlaps: Sequence[tuple[str, str, dict[str, Any]]]) -> Table 
         | {_heading(name): _count_and_share(name) for name in columns},
         key="overlap",
         title="Overlap with the training data",
-        caption="Test sentences, pairs and documents that occur verbatim in the training set.",
+        caption="Test sentences and pairs that occur verbatim in the training set, and documents with more than "
+        "half of their sentences there.",
         n_labels=2,
         n_repeated=1,
     )

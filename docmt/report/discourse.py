@@ -10,7 +10,7 @@ import pandas as pd
 
 from docmt.errors import UserError
 from docmt.files import read_text
-from docmt.report.figures import Picture
+from docmt.report.drawing import Picture
 from docmt.report.frames import Record, choose, is_missing
 from docmt.report.tables import MISSING, CellMaker, Table, build_table, count, score, word
 

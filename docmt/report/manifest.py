@@ -52,6 +52,12 @@ class Manifest(Settings):
     """`evaluation.json` files, by parser."""
     tree_pictures: dict[str, PathField] = {}
     """SVG files of `docmt discourse draw`, by name."""
+    systems: list[str] = []
+    """Systems in the order of their colors; others follow."""
+    origins: dict[str, list[str]] = {}
+    """The trained systems whose updates made the models of a system, the last training first."""
+    generated: list[str] = []
+    """Datasets whose test documents are generated from the templates of their training documents."""
     reader: str | None = None
     """Where the page with the translations is, as a link from the report; null for none."""
     stages: dict[str, list[str]] = {}

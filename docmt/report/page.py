@@ -24,13 +24,15 @@ from docmt.report.data import (
     statistics_table,
     training_table,
 )
-from docmt.report.differences import read_differences
+from docmt.report.differences import Differences, read_differences
 from docmt.report.discourse import parser_table, relation_table, segmenter_table, tree_pictures, tree_table
-from docmt.report.figures import Picture, Styles, accuracy_bars, distance_lines, training_curves
+from docmt.report.drawing import Picture
+from docmt.report.figures import accuracy_bars, distance_lines, training_curves
 from docmt.report.layouts import Facts, laid_out_table
 from docmt.report.manifest import Manifest
 from docmt.report.plots import draw_plot, study_styles
-from docmt.report.results import contrastive_table, further_table, main_table, split_table
+from docmt.report.remarks import guessing_remark, overlap_remark, updates_remark
+from docmt.report.results import contrastive_table, further_table, main_table, split_tables
 from docmt.report.settings import ReportSettings
 from docmt.report.sources import (
     History,
@@ -41,11 +43,14 @@ from docmt.report.sources import (
     read_statistics,
     read_tree_tables,
 )
+from docmt.report.styles import Styles
 from docmt.report.summary import summarize
-from docmt.report.tables import Table, escape_markdown, to_latex, to_markdown, to_text
+from docmt.report.tables import LATEX, Table, escape_markdown, to_csv, to_latex, to_markdown, to_text
 
 TEMPLATES = Path(__file__).parent / "templates"
 MAIN_TABLES = ("results", "contrastive", "generative")
+SCRIPTS = ("elements", "tables")
+"""The parts of the script, in the order in which they need each other."""
 """The tables that are printed; the last of them has the note of the settings."""
 
 
@@ -104,17 +109,21 @@ def build_report(
     manifest = manifest or Manifest(runs={})
     summary = summarize(scores)
     histories = read_histories(manifest)
-    styles = study_styles(settings, [*scores["system"], *(history.system for history in histories)])
+    named = [*manifest.systems, *scores["system"], *(history.system for history in histories)]
+    styles = study_styles(settings, named)
     differences = read_differences(manifest.differences)
-    laid_out = [laid_out_table(scores, name, settings, facts or {}, differences) for name in settings.tables]
+    laid_out = [
+        _with_remarks(
+            laid_out_table(scores, name, settings, facts or {}, differences),
+            updates_remark(histories, manifest.origins, layout.systems, settings),
+        )
+        for name, layout in settings.tables.items()
+    ]
     laid_out += [case_table(name, read_cases(path), settings) for name, path in manifest.cases.items()]
     drawn = {"scores": scores, "facts": facts or {}, "histories": histories}
     plots = [draw_plot(name, settings, styles, **drawn) for name in settings.drawn]
-    translation, contrastive, generative = _add_note(
-        main_table(summary, settings, differences),
-        *(contrastive_table(summary, settings, differences, metric=metric) for metric in ACCURACIES),
-        note=settings.note,
-    )
+    remark = updates_remark(histories, manifest.origins, list(scores["system"]), settings)
+    translation, *accuracies = _main_tables(summary, settings, differences, remark)
     sections = [
         _section("tables", "Tables of the study", laid_out),
         _section("claims", "Claims", [claims_table(scores, histories, settings)]),
@@ -123,15 +132,7 @@ def build_report(
         _section(
             "discourse",
             "Discourse",
-            [
-                contrastive,
-                generative,
-                *(
-                    split_table(summary, settings, by=by, metric=metric)
-                    for metric in ACCURACIES
-                    for by in ("distance", "kind")
-                ),
-            ],
+            [*accuracies, *split_tables(summary, settings)],
             accuracy_bars(summary, styles) + distance_lines(summary, styles),
         ),
         _trees_section(manifest),
@@ -149,10 +150,32 @@ def build_report(
     )
 
 
+def _main_tables(
+    summary: pd.DataFrame, settings: ReportSettings, differences: Differences, remark: str
+) -> tuple[Table | None, Table | None, Table | None]:
+    """Translation scores, contrastive and generative accuracy, with the note of the settings and remarks."""
+    translation, contrastive, generative = _add_note(
+        main_table(summary, settings, differences),
+        *(contrastive_table(summary, settings, differences, metric=metric) for metric in ACCURACIES),
+        note=settings.note,
+    )
+    guessing = guessing_remark(summary, settings)
+    return (
+        _with_remarks(translation, remark),
+        _with_remarks(contrastive, guessing, "" if translation else remark),
+        generative,
+    )
+
+
 def _add_note(*tables: Table | None, note: str) -> list[Table | None]:
     """The tables, of which the last one that there is has the note."""
     last = max((place for place, table in enumerate(tables) if table is not None), default=None)
     return [replace(table, note=note) if table and place == last else table for place, table in enumerate(tables)]
+
+
+def _with_remarks(table: Table | None, *remarks: str) -> Table | None:
+    """The table, with what its numbers do not mean after its note."""
+    return table and replace(table, note=" ".join(filter(None, (table.note, *remarks))))
 
 
 def _section(key: str, title: str, tables: Sequence[Table | None], pictures: Sequence[Picture] = ()) -> Section:
@@ -178,7 +201,7 @@ def _trees_section(manifest: Manifest) -> Section:
 def _data_section(manifest: Manifest, settings: ReportSettings) -> Section:
     tables = [
         statistics_table(read_statistics(list(manifest.statistics.values())), settings),
-        overlap_table(read_overlaps(manifest.overlaps)),
+        _with_remarks(overlap_table(read_overlaps(manifest.overlaps)), overlap_remark(manifest.generated)),
         counts_table(read_counts(manifest.counts)),
         roundtrip_table(read_measurements(manifest.roundtrips, key="languages")),
     ]
@@ -215,7 +238,7 @@ def write_report(folder: Path, report: Report) -> None:
     with atomic_path(folder / "tables") as tables:
         tables.mkdir()
         for table in report.tables:
-            table.values.to_csv(tables / f"{table.key}.csv", index=False, encoding="utf-8")
+            (tables / f"{table.key}.csv").write_text(to_csv(table), encoding="utf-8")
             (tables / f"{table.key}.tex").write_text(to_latex(table), encoding="utf-8")
     with atomic_path(folder / "figures") as figures:
         figures.mkdir()
@@ -237,5 +260,10 @@ def _render(name: str, report: Report) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"markdown_table": to_markdown, "markdown": escape_markdown}
-    return environment.get_template(f"{name}.txt").render(report=report, style=(TEMPLATES / "report.css").read_text())
+    environment.filters |= {"markdown_table": to_markdown, "markdown": escape_markdown, "csv": to_csv}
+    parts = {
+        "style": (TEMPLATES / "report.css").read_text(encoding="utf-8"),
+        "script": "".join((TEMPLATES / f"{part}.js").read_text(encoding="utf-8") for part in SCRIPTS),
+        "latex": LATEX,
+    }
+    return environment.get_template(f"{name}.txt").render(report=report, **parts)

@@ -13,21 +13,13 @@ from matplotlib.figure import Figure
 
 from docmt.errors import UserError
 from docmt.files import atomic_path, atomic_writer
-from docmt.report.figures import (
-    DASHES,
-    STYLE,
-    Line,
-    Picture,
-    Styles,
-    add_legend,
-    draw_seeds,
-    finish_picture,
-    measured_values,
-)
+from docmt.report.drawing import MOST_BANDS, STYLE, Picture, add_legend, finish_picture
+from docmt.report.figures import draw_seeds, measured_values
 from docmt.report.frames import choose, column, is_missing, keep, records
 from docmt.report.layouts import Facts, choose_rows, columns_of, name_columns, published_cell
 from docmt.report.settings import CurveFigure, ReportSettings, ScoreFigure
 from docmt.report.sources import History
+from docmt.report.styles import DASHES, Styles
 from docmt.report.summary import summarize
 
 PANELS_PER_ROW = 3
@@ -45,9 +37,7 @@ class Plot:
 
 def study_styles(settings: ReportSettings, others: Sequence[str]) -> Styles:
     """The colors of a study: lines and systems of its figures first, so that one figure alone looks the same."""
-    drawn = [line for figure in settings.figures.values() for line in figure.lines]
-    drawn += [system for figure in settings.curves.values() for system in figure.systems]
-    return Styles([*drawn, *others], settings)
+    return Styles([*settings.legend, *others], settings)
 
 
 def draw_plot(
@@ -247,13 +237,16 @@ def _plot_curves(name: str, layout: CurveFigure, styles: Styles, histories: Sequ
 
 def _draw_panel(axes: Axes, histories: Sequence[History], quantities: Sequence[str], styles: Styles) -> None:
     """A color for each system, and dashes for each of several quantities."""
-    for system in dict.fromkeys(history.system for history in histories):
+    systems = dict.fromkeys(history.system for history in histories)
+    for system in systems:
         runs = [history for history in histories if history.system == system]
         for place, quantity in enumerate(quantities):
             series = [found for run in runs if (found := measured_values(run, quantity)) is not None]
-            line: Line = {"color": styles.color(system), "linestyle": DASHES[place % len(DASHES)]}
-            what = f", {quantity.replace('_', ' ')}" if len(quantities) > 1 else ""
-            draw_seeds(axes, series, line=line, label=f"{styles.label(system)}{what}")
+            look = styles.look(system)
+            if len(quantities) > 1:
+                look |= {"linestyle": DASHES[place % len(DASHES)]}
+                look |= {"label": f"{styles.label(system)}, {quantity.replace('_', ' ')}"}
+            draw_seeds(axes, series, look, has_band=len(systems) <= MOST_BANDS)
 
 
 def _curve_values(histories: Sequence[History], quantities: Sequence[str]) -> pd.DataFrame:

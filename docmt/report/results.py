@@ -142,6 +142,11 @@ def contrastive_table(
     )
 
 
+def split_tables(summary: pd.DataFrame, settings: ReportSettings) -> list[Table | None]:
+    """Both accuracies by distance and by kind."""
+    return [split_table(summary, settings, by=by, metric=name) for name in ACCURACIES for by in ("distance", "kind")]
+
+
 def split_table(summary: pd.DataFrame, settings: ReportSettings, *, by: str, metric: str = ACCURACY) -> Table | None:
     """Contrastive or generative accuracy by `distance` or by `kind`."""
     rows = name_suites(contrastive_scores(summary, by=by, metric=metric))

@@ -187,6 +187,9 @@ class ReaderSettings(Settings):
 
     seeds: int = Field(default=1, ge=1)
     """Seeds of each system whose translations are shown: the first ones of `seeds`."""
+    attention: int = Field(default=0, ge=0)
+    """Documents of each test set of which the page shows the attention of each system, evenly spaced. It is computed
+    for these documents alone."""
     max_megabytes: float = Field(default=10, gt=0)
     """Size of the page. If all documents and items do not fit, each test set is reduced to the same share of them,
     evenly spaced."""
@@ -230,6 +233,12 @@ class ReportSettings(Settings):
     def drawn(self) -> list[str]:
         """The names of `figures` and `curves`."""
         return [*self.figures, *self.curves]
+
+    @property
+    def legend(self) -> list[str]:
+        """The lines and systems of `figures` and `curves`: they take the first colors of the study."""
+        lines = [line for figure in self.figures.values() for line in figure.lines]
+        return [*lines, *(system for figure in self.curves.values() for system in figure.systems)]
 
     def label(self, system: str) -> str:
         """The display name of a system."""

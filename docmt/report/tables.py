@@ -52,7 +52,7 @@ class Table:
         muted: rows that are not ours (guessing, published counts).
         breaks: rows that begin a new group.
         is_long: whether the page folds it.
-        note: the user's own words under it.
+        note: words under it: the user's, and what the numbers do not mean.
     """
 
     key: str
@@ -79,6 +79,11 @@ class Table:
         """`label`, `number` or `remark` for each column."""
         n_numbers = len(self.header) - self.n_labels - self.n_remarks
         return ["label"] * self.n_labels + ["number"] * n_numbers + ["remark"] * self.n_remarks
+
+    @property
+    def pinned(self) -> int:
+        """The column that stays in sight when a narrow page scrolls: that of the systems, or the first."""
+        return self.header.index("System") if "System" in self.header else 0
 
 
 def format_score(value: float | None, deviation: float | None = None, *, digits: int = 2) -> str:
@@ -143,6 +148,11 @@ def blank_repeats(rows: list[list[str]], n_columns: int) -> tuple[list[list[str]
             breaks.add(i)
         shown.append([""] * same + row[same:])
     return shown, frozenset(breaks)
+
+
+def to_csv(table: Table) -> str:
+    """The values in full precision."""
+    return table.values.to_csv(index=False)
 
 
 def to_text(table: Table) -> str:

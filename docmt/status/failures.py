@@ -76,7 +76,7 @@ def find_failures(folder: Path, workflow: Workflow, is_planned: Callable[[str, s
 
 def last_error(path: Path) -> str | None:
     """The last error in a log that no ordinary message follows; None if there is none."""
-    for line in reversed(_tail(path)):
+    for line in reversed(read_tail(path)):
         message = LOG_LINE.match(line)
         if message:
             return line if message["level"] in ("ERROR", "CRITICAL") else None
@@ -87,20 +87,20 @@ def last_error(path: Path) -> str | None:
 
 def _slurm_error(path: Path) -> str | None:
     """Why Slurm ended a job: time limit, memory limit, or cancellation."""
-    return next((line for line in reversed(_tail(path)) if SLURM_LINE.match(line)), None)
+    return next((line for line in reversed(read_tail(path)) if SLURM_LINE.match(line)), None)
 
 
 def _was_stopped(path: Path) -> bool:
-    return any(STOPPED.search(line) for line in _tail(path)[-5:])
+    return any(STOPPED.search(line) for line in read_tail(path)[-5:])
 
 
 def _last_line(path: Path) -> str:
-    lines = _tail(path)
+    lines = read_tail(path)
     return repr(lines[-1]) if lines else "nothing: it is empty"
 
 
-def _tail(path: Path) -> list[str]:
-    """The last lines that are not empty, with progress bars split at carriage returns."""
+def read_tail(path: Path) -> list[str]:
+    """The last lines of a log that are not empty, with progress bars split at carriage returns."""
     try:
         with open(path, "rb") as file:
             file.seek(max(0, path.stat().st_size - TAIL_BYTES))

@@ -12,6 +12,8 @@ from docmt.report.stages import OTHER
 from docmt.snakemake import Workflow, read_workflow
 from docmt.status.cluster import Queue, read_queue
 from docmt.status.failures import Failure, find_failures
+from docmt.status.progress import Progress, read_progress
+from docmt.status.remaining import Remaining, estimate
 from docmt.status.trainings import Training, job_name, read_trainings
 
 OF_RUNS = ("training", "decoding", "evaluation")
@@ -38,10 +40,16 @@ class StudyStatus:
     stages: list[Stage]
     trainings: list[Training]
     failures: list[Failure]
+    progress: dict[str, Progress]
+    remaining: Remaining
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        running = [{"rule": job.rule, "name": job.name, "job": job.job} for job in self.workflow.running()]
+        running = [
+            {"rule": job.rule, "name": job.name, "job": job.job}
+            | ({"progress": asdict(self.progress[job.log])} if job.log in self.progress else {})
+            for job in self.workflow.running()
+        ]
         return {
             "folder": str(self.folder),
             "configfiles": [str(path) for path in self.configfiles],
@@ -57,6 +65,7 @@ class StudyStatus:
             "stages": [asdict(stage) for stage in self.stages],
             "trainings": [asdict(training) for training in self.trainings],
             "failures": [asdict(failure) for failure in self.failures],
+            "remaining": asdict(self.remaining),
         }
 
 
@@ -82,7 +91,11 @@ def read_study(folder: Path, plan: Plan, *, configfiles: Sequence[Path] = ()) ->
     trainings = read_trainings(folder, plan, workflow=workflow, queue=queue, failures=failures)
     running = {job_name(training) for training in trainings if training.state != "failed"}
     failures = [failure for failure in failures if failure.rule != "train" or failure.name not in running]
-    return StudyStatus(folder, tuple(configfiles), workflow, queue, stages, trainings, failures)
+    jobs = workflow.running()
+    progress = {job.log: found for job in jobs if job.log and (found := read_progress(folder / job.log))}
+    outputs = {output: progress.get(job.log) for job in jobs for output in job.outputs[:1]}
+    remaining = estimate(folder, plan, workflow, trainings=trainings, running=outputs)
+    return StudyStatus(folder, tuple(configfiles), workflow, queue, stages, trainings, failures, progress, remaining)
 
 
 def _stage(folder: Path, name: str, targets: Iterable[str], workflow: Workflow) -> Stage:

@@ -1,18 +1,24 @@
 """The state of a study as text for a terminal with 100 columns."""
 
 import time
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from tabulate import tabulate
 
 from docmt.snakemake import Workflow
 from docmt.status.failures import Failure
+from docmt.status.progress import Progress
+from docmt.status.reasons import Reason
+from docmt.status.remaining import Remaining
 from docmt.status.study import StudyStatus
 from docmt.status.trainings import STATES, Training
 
 BAR = 20
 SMALL_BAR = 6
 NAME_WIDTH = 36
+SMALL_NAME_WIDTH = 20
 MOST_SHOWN = 20
 """How many failures, jobs and queued jobs are shown; the rest are counted."""
 
@@ -22,12 +28,31 @@ def show_study(status: StudyStatus) -> str:
     parts = [
         _head(status),
         _stages(status),
+        _remaining(status.remaining),
         _trainings(status.trainings),
         _running(status),
         _queue(status),
         _failures(status.failures),
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def show_reasons(reasons: Sequence[Reason]) -> str:
+    """Why jobs run again: first those with the reason in themselves, then how many follow from them."""
+    if not reasons:
+        return "no finished job runs again"
+    roots: dict[tuple[str, str], list[str]] = {}
+    for reason in reasons:
+        if reason.is_root:
+            roots.setdefault((reason.rule, reason.words), []).append(reason.file)
+    lines = []
+    for (rule, words), files in roots.items():
+        more = f" and {len(files) - 1} more" if len(files) > 1 else ""
+        lines += [f"{rule}  {files[0]}{more}", f"  {words}"]
+    after = Counter(reason.rule for reason in reasons if not reason.is_root)
+    if after:
+        lines += ["", f"because of these: {', '.join(f'{rule} {count}' for rule, count in after.items())}"]
+    return "\n".join(lines)
 
 
 def _head(status: StudyStatus) -> str:
@@ -59,6 +84,17 @@ def _stages(status: StudyStatus) -> str:
         [stage.name, f"{stage.done:,}", f"{stage.all:,}", bar(stage.done, stage.all, BAR)] for stage in status.stages
     ]
     return _table(rows, ["stage", "done", "all", ""], ["left", "right", "right", "left"])
+
+
+def _remaining(remaining: Remaining) -> str:
+    if not remaining.jobs:
+        return ""
+    jobs = f"{remaining.jobs} job{'s' if remaining.jobs > 1 else ''} left"
+    if remaining.eta_seconds is None or 2 * remaining.unknown > remaining.jobs:
+        return f"{jobs}; too few have finished to tell for how long"
+    how = f" with {remaining.parallel} at a time" if remaining.parallel > 1 else ""
+    without = f", without {remaining.unknown} of kinds that have not run yet" if remaining.unknown else ""
+    return f"{jobs}, about {duration(remaining.eta_seconds)}{how}{without}"
 
 
 def _trainings(trainings: list[Training]) -> str:
@@ -95,14 +131,26 @@ def _updates(training: Training) -> str:
 
 def _running(status: StudyStatus) -> str:
     rows = [
-        ["train", shorten(training.name, 45), _place(training.job, training.host, training.pid)]
+        ("train", training.name, _place(training.job, training.host, training.pid))
         for training in status.trainings
         if training.state == "running"
     ]
     rows += [
-        [job.rule, shorten(job.name, 45), _place(job.job)] for job in status.workflow.running() if job.rule != "train"
+        (job.rule, job.name, _how_far(status.progress.get(job.log), _place(job.job)))
+        for job in status.workflow.running()
+        if job.rule != "train"
     ]
-    return _list("running jobs", rows)
+    taken = max((len(rule) for rule, *_ in rows), default=0) + max((len(last) for *_, last in rows), default=0)
+    width = max(SMALL_NAME_WIDTH, min(45, 96 - taken))
+    return _list("running jobs", [[rule, shorten(name, width), last] for rule, name, last in rows])
+
+
+def _how_far(progress: Progress | None, place: str) -> str:
+    """Where a job is, how far it is, and its ETA, if it said so in its log."""
+    if progress is None:
+        return place
+    left = f"{duration(progress.eta_seconds)} left" if progress.eta_seconds is not None else ""
+    return ", ".join(filter(None, [place, f"{progress.done:,}/{progress.total:,} {progress.unit}", left]))
 
 
 def _place(job: str | None, host: str | None = None, pid: int | None = None) -> str:

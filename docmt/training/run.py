@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -23,8 +24,9 @@ from docmt.text.pipeline import TextPipeline
 from docmt.text.vocabulary import Vocabulary
 from docmt.training.devices import make_fabric
 from docmt.training.lock import FolderLock
+from docmt.training.loggers import make_loggers
 from docmt.training.progress import write_history
-from docmt.training.settings import TrainingSettings
+from docmt.training.settings import LoggerName, TrainingSettings
 from docmt.training.tasks import TaskData, build_tasks
 from docmt.training.trainer import Trainer
 
@@ -69,6 +71,11 @@ class TrainingFiles:
     monolingual_folder: Path | None = None
     monolingual_lang: str | None = None
 
+    @property
+    def run(self) -> str:
+        """What the run is called elsewhere: the end of the path of its folder, such as `runs/rst_mix/seed1`."""
+        return "/".join(self.out.absolute().parts[-4:-1])
+
 
 def train(
     settings: RunSettings,
@@ -79,10 +86,12 @@ def train(
     devices: int = 1,
     nodes: int = 1,
     device_tokens: int | None = None,
+    loggers: Sequence[LoggerName] = (),
 ) -> None:
     """Train a model and write it with its history. With several processes, each calls this and the first one writes.
 
-    `device_tokens` is how many tokens a device computes at once; None chooses (see `probe_memory`).
+    `device_tokens` is how many tokens a device computes at once; None chooses (see `probe_memory`). `loggers` write
+    into a folder beside the model.
 
     Raises:
         UserError: a file or option does not fit, another trainer is using the same checkpoints, or training diverged.
@@ -98,15 +107,10 @@ def train(
     model = Transformer(settings.model, len(vocabulary))
     pretrained = _copy_weights(model, files.init, vocabulary) if files.init else set()
     identity = _identify(settings, data, files, seed)
-    fabric = make_fabric(
-        settings.training.precision,
-        accelerator,
-        width=settings.model.width,
-        devices=devices,
-        nodes=nodes,
-    )
-    kind, precision = f"{fabric.world_size} × {fabric.device.type}", fabric.strategy.precision.precision
-    log.info("%.2fM parameters, %s, %s", _count_parameters(model) / 1e6, kind, precision)
+    precision, width = settings.training.precision, settings.model.width
+    fabric = make_fabric(precision, accelerator, width=width, devices=devices, nodes=nodes)
+    kind, used = f"{fabric.world_size} × {fabric.device.type}", fabric.strategy.precision.precision
+    log.info("%.2fM parameters, %s, %s", _count_parameters(model) / 1e6, kind, used)
     folder = files.checkpoints / fingerprint(identity)
     with FolderLock(folder, devices=fabric.world_size) if fabric.is_global_zero else contextlib.nullcontext():
         trainer = Trainer(
@@ -119,6 +123,7 @@ def train(
             fabric=fabric,
             n_specials=vocabulary.n_specials,
             device_tokens=device_tokens,
+            loggers=make_loggers(loggers if fabric.is_global_zero else (), files.out.parent / "loggers", run=files.run),
         )
         model = trainer.run()
     cpu_seconds = _cpu_seconds(fabric)

@@ -12,6 +12,10 @@ TaskName = Literal["documents", "sentences", "pairs", "restoration"]
 restore noised monolingual documents."""
 
 
+LoggerName = Literal["csv", "tensorboard", "wandb", "mlflow"]
+"""A logger of Lightning."""
+
+
 class TrainingSettings(Settings):
     """A recipe. The defaults are those of G-Transformer trained from scratch (Appendix B.2, C.1)."""
 
@@ -78,3 +82,14 @@ class TrainingSettings(Settings):
         if twice is not None:
             raise ValueError(f"tasks includes {twice!r} twice")
         return self
+
+
+class Recipe(TrainingSettings):
+    """A recipe. The defaults are those of G-Transformer trained from scratch (Appendix B.2, C.1).
+
+    The keys of this class alone do not shape models, and are in no fingerprint.
+    """
+
+    loggers: list[LoggerName] = []
+    """Loggers of Lightning that follow the training beside `history.csv`, in `loggers/` in the folder of the run.
+    `wandb` and `mlflow` write files and reach no server. Changing this runs nothing again."""

@@ -32,6 +32,7 @@ from docmt.training.checkpoints import CheckpointFolder
 from docmt.training.compiling import compiled_loss
 from docmt.training.devices import computed_type
 from docmt.training.ledger import Ledger, Measurement
+from docmt.training.loggers import Loggers
 from docmt.training.loss import LossModule
 from docmt.training.memory import explained_memory, probe_memory
 from docmt.training.optimizer import build_optimizer, clip_gradients, set_learning_rate
@@ -73,7 +74,9 @@ class Trainer:
         fabric: Fabric,
         n_specials: int = N_SPECIALS,
         device_tokens: int | None = None,
+        loggers: Loggers | None = None,
     ) -> None:
+        self.loggers = loggers or Loggers({})
         self.settings, self.seed, self.fabric = settings, seed, fabric
         self.tasks = list(tasks)
         self.checkpoints = CheckpointFolder(folder)
@@ -112,7 +115,7 @@ class Trainer:
         """
         is_resumed = self._resume()
         self.state.sessions.append(Session(self.state.step))
-        with self.signals, contextlib.closing(self.writer):
+        with self.signals, contextlib.closing(self.writer), contextlib.closing(self.loggers):
             if not self._is_done() and (not is_resumed or self.fabric.device.type == "cuda"):
                 self.reader.device_tokens = probe_memory(
                     self.module,
@@ -279,6 +282,7 @@ class Trainer:
         row = self.state.end_window(
             learning_rate=self.ledger.rate, gradient_norm=self.ledger.norm, passes=self.passes()
         )
+        self.loggers.log(row, self.state.step)
         bar.set_postfix(loss=f"{row['train_loss']:.3f}", tok_s=row["tokens_per_second"])
         if bar.disable:
             log.info(
@@ -311,6 +315,7 @@ class Trainer:
         loss = measured["dev_loss"]
         if not math.isfinite(loss):
             raise UserError(f"training: validation loss is {loss} after update {state.step}: lower learning_rate")
+        self.loggers.log(measured, state.step)
         is_best = state.add_validation(measured, passes=self.passes())
         bar.set_postfix(dev_loss=f"{loss:.4f}")
         self._save(is_best=is_best)

@@ -68,8 +68,11 @@ def test_what_rules_ask_for_is_declared():
         asked |= set(re.findall(r'plan\.(\w+)\.(input|param)\("(\w+)"\)', file.read_text(encoding="utf-8")))
     declared = set()
     given = {"hypotheses": {"controlled/controlled": "a"}, "log_probabilities": {"controlled/pronoun": "b"}}
+    suites = {"controlled": {"suites": ["controlled/pronoun", "ctxpro-ende/auxiliary_dev"]}}
     evaluation = {"metrics": ["s-BLEU", "d-BLEU (instances)", "CXMI"], "comet": {"checkpoint": "c"}}
-    with_given = merge(read_config_file(SMOKE), {"systems": {"given": given}, "evaluation": evaluation})
+    with_given = merge(
+        read_config_file(SMOKE), {"systems": {"given": given}, "evaluation": evaluation, "datasets": suites}
+    )
     files = [ROOT / "config/config.yaml", *(ROOT / "config/examples").glob("*.yaml")]
     for values in [with_given, *map(read_config_file, files)]:
         made = StudyArtifacts(load_config(values))

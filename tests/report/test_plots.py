@@ -6,12 +6,12 @@ import pandas as pd
 import pytest
 
 from docmt.cli.main import main
-from docmt.report.figures import COLORS
 from docmt.report.gathering import COLUMNS, TYPES, no_scores
 from docmt.report.page import build_report
 from docmt.report.plots import Axis, draw_plot, study_styles, write_plot
 from docmt.report.settings import ReportSettings
 from docmt.report.sources import History
+from docmt.report.styles import COLORS
 
 FACTS = {
     "a64": {"Instance length": "64"},

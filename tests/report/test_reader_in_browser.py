@@ -1,6 +1,8 @@
 """The reader in Chromium: it shows, sorts, filters and finds what it should, in all widths and colors."""
 
 import json
+import random
+import time
 from urllib.parse import urlencode
 
 import pytest
@@ -8,6 +10,7 @@ from reader_study import ARABIC, HOSTILE, make_study, render, unpack
 from webdriver import Browser
 
 from docmt.files import write_json, write_jsonl
+from docmt.report.styles import COLORS, MARKERS
 
 ROWS = ".sentences tbody tr"
 LIST = "#list .id"
@@ -163,6 +166,20 @@ def test_ugly_text_stays_text(page, browser):
     assert browser.run(directions, f"{ROWS}:nth-child(2) .text") == ["rtl", "ltr", "rtl", "rtl"]
 
 
+def test_systems_have_the_marks_and_colors_of_the_report(page, browser):
+    browser.open(page)
+    found = browser.run(
+        "return [...document.querySelectorAll('.sentences th .sign, .systems .sign')]"
+        ".map((sign) => [getComputedStyle(sign, '::before').content, getComputedStyle(sign).color])"
+    )
+    expected = [[f'"{sign}"', rgb(color)] for sign, color in zip(MARKERS.values(), COLORS[:2], strict=False)]
+    assert found in (expected * 2, expected[::-1] * 2)
+
+
+def rgb(color):
+    return f"rgb({', '.join(str(int(color[i : i + 2], 16)) for i in (1, 3, 5))})"
+
+
 def test_a_tree_has_an_arc_for_each_dependent(page, browser):
     browser.open(page, address(tree="parsed"))
     assert browser.texts(".tree .relation") == [
@@ -282,3 +299,31 @@ def test_a_study_without_suites_or_tests_shows_the_other(tmp_path, browser):
     assert browser.texts("#main h2") == ["d/one"]
     browser.open(render(tmp_path, manifest | {"tests": {}, "suites": {}}))
     assert browser.texts("#main") == ["Nothing is found."]
+
+
+@pytest.mark.slow
+def test_a_study_of_a_hundred_runs_opens_in_three_seconds(tmp_path, browser, monkeypatch):
+    """With 5,000 sentences: the page holds a sample of its documents, and says so."""
+    rng = random.Random(1)
+    words = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(2, 11))) for _ in range(8000)]
+    texts = [" ".join(rng.choices(words, k=rng.randint(5, 30))) for _ in range(20000)]
+
+    def made_up(prefix, languages, hypotheses, trees):
+        return [
+            {"id": f"document {n}", "src": rng.sample(texts, 50), "ref": rng.sample(texts, 50), "trees": {}}
+            | {
+                "runs": {
+                    run: [[text, rng.randint(1, 999) / 10] for text in rng.sample(texts, 50)] for run in hypotheses
+                }
+            }
+            for n in range(100)
+        ]
+
+    monkeypatch.setattr("docmt.report.reader.page.read_documents", made_up)
+    manifest = {"runs": {"d": {f"system{n}": [1] for n in range(100)}}, "languages": {"d": ["en", "de"]}}
+    path = render(tmp_path, manifest | {"tests": {"d": {"t": str(tmp_path / "t")}}})
+    assert path.stat().st_size <= 10e6
+    started = time.monotonic()
+    browser.open(path)
+    assert time.monotonic() - started <= 3
+    assert "of 100 in the test set" in browser.texts("#list .caption")[0]

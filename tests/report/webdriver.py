@@ -52,11 +52,11 @@ class Browser:
         except urllib.error.HTTPError as error:
             raise AssertionError(json.load(error)["value"]["message"]) from None
 
-    def open(self, path, fragment=""):
-        """Load a page anew and wait until it is ready."""
+    def open(self, path, fragment="", *, ready="return document.getElementById('message').hidden"):
+        """Load a page anew and wait until a script says that it is ready."""
         self._call("POST", "/url", url="about:blank")
         self._call("POST", "/url", url=path.as_uri() + fragment)
-        self.wait("return document.getElementById('message').hidden")
+        self.wait(ready)
 
     def run(self, script, *arguments):
         """What a script returns."""

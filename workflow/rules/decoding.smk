@@ -6,6 +6,8 @@
 #         results/{dataset}/discourse/{trees}/suite_{suite}.discourse.jsonl, for systems that read trees
 #         the user's files, for systems whose output is given
 # Makes:  results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl           hypotheses
+# Makes:  results/{dataset}/runs/{system}/seed{seed}/decoding/attention_{split}.json   attention in some documents
+#         results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl           hypotheses
 #         results/{dataset}/runs/{system}/seed{seed}/decoding/suite_{suite}.json      log probabilities
 #         results/{dataset}/runs/{system}/seed{seed}/scores/cxmi_{split}.json, cxmi_suite_{suite}.json
 #         results/{dataset}/runs/{system}/seed{seed}/decoding/generated_{suite}.jsonl translations of generative test sets
@@ -39,6 +41,35 @@ rule translate:
         "DOCMT_FINGERPRINT={params.fingerprint}"
         " docmt decode translate --settings {params.settings:q} --model {input.model} --instances {input.instances}"
         " --threads {threads} --out {output} 2> {log}"
+
+
+rule attend:
+    """Note what {wildcards.system}, seed {wildcards.seed}, looks at in some documents of {wildcards.split}."""
+    input:
+        model=plan.attention.input("model"),
+        instances=plan.attention.input("instances"),
+        hypotheses=plan.attention.input("hypotheses"),
+    output:
+        "results/{dataset}/runs/{system}/seed{seed}/decoding/attention_{split}.json",
+    log:
+        "logs/attend/{dataset}_{system}_seed{seed}_{split}.log",
+    benchmark:
+        "results/benchmarks/attend/{dataset}_{system}_seed{seed}_{split}.tsv"
+    conda:
+        "../../environment.yml"
+    resources:
+        mem_mb=growing(8000),
+        runtime=growing(60),
+        gpu=1,
+        cpus_per_gpu=cores_per_gpu,
+    params:
+        settings=plan.attention.param("settings"),
+        documents=plan.attention.param("documents"),
+        fingerprint=plan.attention.fingerprint,
+    shell:
+        "DOCMT_FINGERPRINT={params.fingerprint}"
+        " docmt decode attention --settings {params.settings:q} --model {input.model} --instances {input.instances}"
+        " --hypotheses {input.hypotheses} --documents {params.documents} --threads {threads} --out {output} 2> {log}"
 
 
 rule contrast:

@@ -58,7 +58,10 @@ rule evaluate_comet:
     resources:
         mem_mb=growing(12000),
         runtime=growing(120),
-        gpu=int(plan.config.evaluation.comet is not None and plan.config.evaluation.comet.gpus),
+        gpu=int(
+            plan.config.evaluation.comet is not None
+            and plan.config.evaluation.comet.gpus
+        ),
     params:
         settings=plan.comet.param("settings"),
         languages=plan.comet.param("languages"),

@@ -25,6 +25,7 @@ use rule gather_system as gather with:
         report(
             "results/report/scores.csv",
             category="Scores",
+            labels={"table": "all scores"},
             caption="../captions/scores.rst",
         ),
     log:
@@ -188,13 +189,15 @@ rule render:
         html=report(
             "results/report/report.html",
             category="Report",
+            labels={"page": "tables and figures"},
             caption="../captions/report.rst",
         ),
         tables=directory("results/report/tables"),
         figures=report(
             directory("results/report/figures"),
             patterns=["{name}.svg"],
-            category="Curves",
+            category="Figures",
+            labels={"figure": "{name}"},
             caption="../captions/figures.rst",
         ),
     log:
@@ -225,6 +228,7 @@ rule render_reader:
         report(
             "results/report/reader.html",
             category="Report",
+            labels={"page": "translations to read"},
             caption="../captions/reader.rst",
         ),
     log:

@@ -7,6 +7,7 @@
 # Makes:  results/{dataset}/runs/{system}/seed{seed}/model.pt       weights, and everything else that translating needs
 #         results/{dataset}/runs/{system}/seed{seed}/history.csv    one row per logging step
 # Also:   results/{dataset}/runs/{system}/seed{seed}/checkpoints/   not an output: a killed training resumes from them
+#         results/{dataset}/runs/{system}/seed{seed}/loggers/       of `loggers`, if there are any; not an output either
 
 
 rule train:
@@ -21,7 +22,16 @@ rule train:
         monolingual=plan.model.input("monolingual"),
     output:
         model="results/{dataset}/runs/{system}/seed{seed}/model.pt",
-        history="results/{dataset}/runs/{system}/seed{seed}/history.csv",
+        history=report(
+            "results/{dataset}/runs/{system}/seed{seed}/history.csv",
+            category="Trainings",
+            labels={
+                "dataset": "{dataset}",
+                "system": "{system}",
+                "seed": "{seed}",
+            },
+            caption="../captions/history.rst",
+        ),
     log:
         "logs/train/{dataset}_{system}_seed{seed}.log",
     benchmark:
@@ -42,6 +52,7 @@ rule train:
         sentences=option("--sentences", "sentences"),
         monolingual=option("--monolingual", "monolingual"),
         monolingual_lang=plan.monolingual_lang,
+        loggers=plan.loggers,
         checkpoints="results/{dataset}/runs/{system}/seed{seed}/checkpoints",
         fingerprint=plan.model.fingerprint,
     shell:
@@ -49,7 +60,7 @@ rule train:
         # `exec`, so that a signal reaches the training itself, and Snakemake waits until it has saved.
         " exec docmt train --settings {params.settings:q} --train {input.train} --dev {input.dev}"
         " --vocabulary {input.vocabulary} --pipeline {input.pipeline} {params.init}"
-        " {params.sentences} {params.monolingual} {params.monolingual_lang} --seed {wildcards.seed}"
+        " {params.sentences} {params.monolingual} {params.monolingual_lang} {params.loggers} --seed {wildcards.seed}"
         " --devices $(({resources.gpu} / {resources.nodes})) --nodes {resources.nodes} --threads {threads}"
         " --device-tokens {resources.device_tokens}"
         " --checkpoints {params.checkpoints} --history {output.history} --out {output.model} 2> {log}"

@@ -21,7 +21,7 @@ STAGE_VERSIONS = {
     "training": 3,
     "decoding": 2,
     "evaluation": 1,
-    "report": 2,
+    "report": 3,
 }
 """The stages in order. Raise a number when the code of a stage changes what it makes: every study then rebuilds it."""
 
@@ -39,7 +39,8 @@ class Artifact:
         is_kept: whether the files stay; False for intermediate text.
         is_recorded: whether the command that makes the files records this fingerprint with their checksums; False for
             files of the user, files that belong to another artifact, and marks that Snakemake sets.
-        stage: that makes them; filled in by `made_by`.
+        stage: that makes them; filled in by `made_by`, as are the rules.
+        rules: those of which one makes them.
     """
 
     files: Sequence[str]
@@ -49,6 +50,7 @@ class Artifact:
     is_kept: bool = True
     is_recorded: bool = True
     stage: str = ""
+    rules: tuple[str, ...] = ()
 
     @cached_property
     def fingerprint(self) -> str:
@@ -133,7 +135,7 @@ def made_by(*rules: str, stage: str) -> Callable[[Declaration[Owner, P]], Declar
             key = (declare.__name__, args, tuple(sorted(kwargs.items())))
             if key not in self.known:
                 made = declare(self, *args, **kwargs)
-                self.known[key] = made if made.stage else replace(made, stage=stage)
+                self.known[key] = made if made.stage else replace(made, stage=stage, rules=rules)
             return self.known[key]
 
         once.made_by = (stage, rules)  # type: ignore[attr-defined]  # read by `rules_by_stage`

@@ -18,7 +18,7 @@ from docmt.config.artifacts.runs import run_folder
 from docmt.config.artifacts.scores import ScoreArtifacts
 from docmt.config.claim_checks import claim_runs
 from docmt.config.facts import system_facts
-from docmt.config.systems import Run, dataset_instances, list_runs
+from docmt.config.systems import Run, dataset_instances, is_generated, list_runs, training_chain
 from docmt.evaluation.metrics import ACCURACY, COMET, CXMI, GENERATIVE
 from docmt.report.settings import LaidOutTable, ScoreFigure, shows
 
@@ -109,6 +109,9 @@ class StudyArtifacts(ScoreArtifacts):
         manifest = {
             "runs": seeds_by_system(self.trained),
             "counts": counts,
+            "systems": self._colored_systems(),
+            "origins": {run.system: training_chain(self.config, run.system) for run in self.scored},
+            "generated": [name for name in self.config.datasets if is_generated(self.config, name)],
             "reader": "reader.html",
             "differences": list(differences),
             "cases": {name: made.file for name, made in cases.items()},
@@ -140,7 +143,10 @@ class StudyArtifacts(ScoreArtifacts):
         for systems in shown.values():
             for system, seeds in systems.items():
                 systems[system] = seeds[: self.config.report.reader.seeds]
-        manifest: dict[str, Any] = {"runs": shown, "languages": {}, "tests": {}, "suites": {}, "trees": {}}
+        legend = [*self.config.report.legend, *self._colored_systems()]
+        manifest: dict[str, Any] = {"runs": shown, "legend": legend}
+        manifest |= {"languages": {}, "tests": {}, "suites": {}, "trees": {}}
+        manifest["has_attention"] = has_attention = self.config.report.reader.attention > 0
         parts: list[Artifact] = []
         for dataset, systems in shown.items():
             row = self.config.datasets[dataset]
@@ -165,6 +171,9 @@ class StudyArtifacts(ScoreArtifacts):
             }
             parts += [self.dataset_split(dataset, split) for split in splits]
             parts += [self.hypotheses(*run, split) for run in runs for split in self.test_splits(*run[:2])]
+            if has_attention:
+                own = [run for run in runs if not self.config.systems[run[1]].is_given]
+                parts += [self.attention(*run, split) for run in own for split in splits]
             parts += suites.values()
             parts += [self.probabilities(*run, suite) for run in runs for suite in self.suites_by_kind(*run[:2])[0]]
             parts += [made for named in trees.values() for made in named.values()]
@@ -172,6 +181,10 @@ class StudyArtifacts(ScoreArtifacts):
         settings = as_argument(report.model_dump(mode="json", include={"title", "labels", "reader"}))
         params = {"settings": settings, "manifest": json.dumps(manifest, ensure_ascii=False)}
         return Artifact(["results/report/reader.html"], [parts, *params.values()], {"shown": parts}, params)
+
+    def _colored_systems(self) -> list[str]:
+        """Systems in the order of their colors: those with scores, then those that are only trained."""
+        return list(dict.fromkeys(run.system for run in [*self.scored, *self.trained]))
 
     def _shown_scores(self, layout: LaidOutTable | ScoreFigure) -> list[Artifact]:
         """The scores that a table or a figure shows."""
@@ -240,10 +253,15 @@ class StudyArtifacts(ScoreArtifacts):
         }
 
     @cached_property
+    def finals(self) -> list[Artifact]:
+        """What a study is for: the report, the reader and the models. All else leads to these."""
+        models = [self.model(run.dataset, run.system, str(run.seed)).only("model.pt") for run in self.trained]
+        return [self.report(), self.reader(), *models]
+
+    @cached_property
     def targets(self) -> dict[str, list[str]]:
         """By stage, what it makes for later stages or for the user."""
-        models = [self.model(run.dataset, run.system, str(run.seed)).only("model.pt") for run in self.trained]
-        return handed_on([self.report(), self.reader(), *models])
+        return handed_on(self.finals)
 
     @cached_property
     def all_made(self) -> list[Artifact]:

@@ -127,6 +127,22 @@ class RunArtifacts(DiscourseArtifacts):
             {"settings": as_argument(settings)},
         )
 
+    @made_by("attend", stage="decoding")
+    def attention(self, dataset: str, system: str, seed: str, split: str) -> Artifact:
+        """What a run looks at while it writes its translations of a sample of documents."""
+        made = self.hypotheses(dataset, system, seed, split)
+        settings = decoding_settings(self.config, system)
+        n_documents = self.config.report.reader.attention
+        return Artifact(
+            [f"{run_folder(Run(dataset, system, int(seed)))}/decoding/attention_{split}.json"],
+            [settings.context, n_documents, made],
+            {"hypotheses": made, **{name: made.inputs[name] for name in ("model", "instances")}},
+            {
+                "settings": as_argument(settings.model_dump(mode="json", include=CONTRAST_KEYS)),
+                "documents": n_documents,
+            },
+        )
+
     @made_by("contrast", "take_log_probabilities", stage="decoding")
     def probabilities(self, dataset: str, system: str, seed: str, suite: str) -> Artifact:
         """Log probabilities of a contrastive test set by a run, or by a system made elsewhere."""

@@ -25,6 +25,8 @@ class ReaderManifest(Settings):
 
     runs: dict[str, dict[str, list[int]]]
     """Runs whose output is shown: seeds by dataset and system."""
+    legend: list[str] = []
+    """Names in the order of their colors, the same as in the pictures of the report; others follow."""
     languages: dict[str, list[str]]
     """Source and target language of each dataset."""
     run_folder: RunPattern = "results/{dataset}/runs/{system}/seed{seed}"
@@ -36,6 +38,8 @@ class ReaderManifest(Settings):
     """Prefixes of the raw text of test splits, by dataset and test."""
     suites: dict[str, dict[str, PathField]] = {}
     """Contrastive test sets, by dataset and suite."""
+    has_attention: bool = False
+    """Whether the folders of runs have `decoding/attention_test_{test}.json`."""
     trees: dict[str, dict[str, dict[str, list[PathField]]]] = {}
     """Files with EDUs and trees of test splits, by dataset, test and name of the trees."""
 

@@ -12,13 +12,17 @@ import jinja2
 
 from docmt import __version__
 from docmt.files import atomic_writer
-from docmt.report.reader.documents import read_documents
+from docmt.report.reader.documents import add_attention, read_documents
 from docmt.report.reader.items import read_items
 from docmt.report.reader.manifest import ReaderManifest
 from docmt.report.settings import ReportSettings
+from docmt.report.styles import Styles
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
-SCRIPTS = ("text", "state", "tree", "documents", "items", "main")
+SCRIPTS = (
+    "elements",
+    *(f"reader/{name}" for name in ("text", "state", "tree", "attention", "documents", "items", "main")),
+)
 """The parts of the script, in the order in which they need each other."""
 ATTEMPTS = 4
 MARGIN = 0.98
@@ -31,9 +35,9 @@ def collect(manifest: ReaderManifest, settings: ReportSettings) -> dict[str, Any
     """All that the page could show.
 
     Returns:
-        `title`, `runs` (`key`, `label`), `tests` and `suites`. The last two are lists of objects with the keys `name`
-        (`DATASET/TEST`), `languages`, `total` (number of documents or items) and `documents` or `items`. Runs are
-        named by their number.
+        `title`, `runs` (`key`, `label`, `color`, `sign`), `tests` and `suites`. The last two are lists of objects with
+        the keys `name` (`DATASET/TEST`), `languages`, `total` (number of documents or items) and `documents` or
+        `items`. Runs are named by their number.
 
     Raises:
         UserError: a file is missing, malformed, or belongs to another split.
@@ -45,21 +49,28 @@ def collect(manifest: ReaderManifest, settings: ReportSettings) -> dict[str, Any
     for dataset in manifest.runs:
         for run in manifest.shown_runs(dataset):
             runs.setdefault((run.system, run.seed), len(runs))
-        languages = manifest.languages.get(dataset, [])
+        languages, given = manifest.languages.get(dataset, []), manifest.given.get(dataset, {})
         for test, prefix in manifest.tests.get(dataset, {}).items():
             found = manifest.outputs(dataset, f"test_{test}", ".jsonl")
             files = {runs[run.system, run.seed]: file for run, file in found}
             trees = manifest.trees.get(dataset, {}).get(test, {})
             documents = read_documents(prefix, languages, files, trees)
+            if manifest.has_attention:
+                of_models = {runs[run.system, run.seed]: run.folder for run, _ in found if run.system not in given}
+                name = f"decoding/attention_test_{test}.json"
+                add_attention(documents, {number: folder / name for number, folder in of_models.items()})
             tests.append(_part(f"{dataset}/{test}", languages, documents=documents))
         for suite, path in manifest.suites.get(dataset, {}).items():
             found = manifest.outputs(dataset, f"suite_{suite}", ".json")
             files = {runs[run.system, run.seed]: file for run, file in found}
             suites.append(_part(f"{dataset}/{suite}", languages, items=read_items(path, files)))
+    styles = Styles([*manifest.legend, *(system for system, _ in runs)], settings)
     names = [
         {
             "key": f"{system}.{seed}" if system in several else system,
             "label": settings.label(system) + (f", seed {seed}" if system in several else ""),
+            "color": styles.color(system),
+            "sign": styles.sign(system),
         }
         for system, seed in runs
     ]
@@ -130,7 +141,7 @@ def write_reader(path: Path, manifest: ReaderManifest, settings: ReportSettings)
         "style": "".join(
             (TEMPLATES / name).read_text(encoding="utf-8") for name in ("report.css", "reader/reader.css")
         ),
-        "script": "".join((TEMPLATES / f"reader/{name}.js").read_text(encoding="utf-8") for name in SCRIPTS),
+        "script": "".join((TEMPLATES / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS),
     }
     template = environment.get_template("reader/reader.html.txt")
     around = len(template.render(**parts, data="").encode())

@@ -45,7 +45,8 @@ function showDocument(document) {
   const runs = shownRuns();
   const [a, b] = pair();
   const sentences = sortedBy(document.src.map((_, i) => i), sortKeys((sentence, run) => scoreAt(document, run, sentence))[state.sort]);
-  const heads = ["source", "reference", ...runs.map((run) => label(run) + (state.a !== state.b ? (run === a ? " (A)" : run === b ? " (B)" : "") : ""))];
+  const letter = (run) => (state.a === state.b ? "" : run === a ? " (A)" : run === b ? " (B)" : "");
+  const heads = [["source"], ["reference"], ...runs.map((run) => [...named(run), letter(run)])];
   const head = make("tr", {}, make("th", {}, "#"), heads.map((name) => make("th", { scope: "col" }, name)));
   const body = make("tbody");
   const table = make("table", { class: "sentences", style: `--columns: ${heads.length}` }, make("thead", {}, head), body);
@@ -54,6 +55,7 @@ function showDocument(document) {
     make("h2", {}, document.id),
     make("p", { class: "caption" }, about(document)),
     make("div", { class: "scroll", tabindex: "0" }, table),
+    ...runs.filter((run) => document.attention?.[run]).map((run) => attentionPart(run, document.attention[run])),
     ...Object.entries(document.trees).map(([name, edus]) => treePart(name, edus)),
   ];
 }

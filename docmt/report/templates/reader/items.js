@@ -110,7 +110,7 @@ function choices(item) {
     return make(
       "tr",
       { class: right ? "right" : "wrong" },
-      make("td", { class: "label" }, label(run)),
+      make("td", { class: "label" }, named(run)),
       scores.map((score) => make("td", { class: "number" }, score === null ? "−∞" : formatNumber(score, 2))),
       make("td", { class: "number" }, Number.isFinite(margin) ? formatNumber(margin, 2) : "∞"),
       make("td", {}, right ? "✓ right" : "✗ wrong"),

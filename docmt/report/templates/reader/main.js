@@ -37,7 +37,7 @@ function systemBoxes() {
   const boxes = available().map((run) => {
     const { key } = data.runs[run];
     const box = make("input", { type: "checkbox", name: "system", value: key, checked: shownRuns().includes(run), onchange: toggle });
-    return make("label", { class: "box" }, box, label(run));
+    return make("label", { class: "box" }, box, named(run));
   });
   return make("fieldset", { class: "systems" }, make("legend", {}, "Systems"), boxes);
 }

@@ -14,6 +14,8 @@ const DEFAULTS = {
   list: "order", // of documents, likewise
   q: "",
   tree: "", // name of the trees that are open
+  attention: "", // key of the run whose attention is open
+  word: "", // number of the target word whose attention is shown
   phenomenon: "",
   distance: "",
   kind: "",
@@ -34,6 +36,8 @@ function available() {
 
 const runOf = (key) => data.runs.findIndex((run) => run.key === key);
 const label = (run) => data.runs[run].label;
+/** The name of a run after the mark that it has in the pictures of the report. */
+const named = (run) => [make("span", { class: "sign", style: `color: ${data.runs[run].color}`, "data-sign": data.runs[run].sign }), label(run)];
 const shownRuns = () => state.systems.split(",").map(runOf).filter((run) => available().includes(run));
 const pair = () => [runOf(state.a), runOf(state.b)];
 
@@ -70,7 +74,7 @@ function readAddress() {
 
 /** Change the view. What one types or chooses replaces the address; what one opens is added to the history. */
 function go(changes, { opens = false } = {}) {
-  if (changes.set !== undefined || changes.view !== undefined) Object.assign(state, { at: "", phenomenon: "", distance: "", kind: "" });
+  if (changes.set !== undefined || changes.view !== undefined) Object.assign(state, { at: "", word: "", phenomenon: "", distance: "", kind: "" });
   Object.assign(state, changes);
   settle();
   render();

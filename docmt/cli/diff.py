@@ -1,0 +1,53 @@
+"""`docmt diff`: what a changed configuration runs again."""
+
+import argparse
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from tabulate import tabulate
+
+from docmt.cli.options import CommandParser
+from docmt.config.artifacts.base import STAGE_VERSIONS, Artifact
+from docmt.config.comparing import ConfigComparison, compare_configs
+from docmt.config.loading import load_config_files
+
+MOST_KEYS = 40
+
+
+def add_commands(parser: CommandParser) -> None:
+    """Add the arguments."""
+    parser.add_argument("old", type=Path, metavar="OLD.yaml", help="configuration that results were made with")
+    parser.add_argument("new", type=Path, metavar="NEW.yaml", help="configuration to run next")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print the changed keys, and the jobs that run again. Raises UserError for a bad configuration."""
+    print(show_comparison(compare_configs(load_config_files([options.old]), load_config_files([options.new]))))
+
+
+def show_comparison(comparison: ConfigComparison) -> str:
+    """Changed keys with what each runs again, then all jobs that run again, as text."""
+    if not comparison.changes:
+        return "the two configurations mean the same: nothing runs again"
+    rows = [
+        [str(change), "only valid with other changes" if jobs is None else count_jobs(jobs) or "nothing runs again"]
+        for change, jobs in comparison.changes
+    ]
+    more = f"\n… and {len(rows) - MOST_KEYS} more" if len(rows) > MOST_KEYS else ""
+    keys = tabulate(rows[:MOST_KEYS], ["changed key", "runs again by itself"], "simple", disable_numparse=True)
+    totals = [
+        f"of {comparison.n_jobs} jobs",
+        f"  again: {count_jobs(comparison.again) or 'none'}",
+        f"  new:   {count_jobs(comparison.added) or 'none'}",
+    ]
+    if comparison.left:
+        totals.append(f"  files of the old study that stay and are not used: {len(comparison.left)}")
+    return f"{keys}{more}\n\n" + "\n".join(totals)
+
+
+def count_jobs(artifacts: Iterable[Artifact]) -> str:
+    """How many jobs of each stage, such as `training 3, decoding 6`."""
+    counts = Counter(artifact.stage for artifact in artifacts)
+    return ", ".join(f"{stage} {counts[stage]}" for stage in STAGE_VERSIONS if counts[stage])

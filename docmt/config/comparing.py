@@ -1,0 +1,126 @@
+"""What two configurations differ in, and which jobs of a study a change runs again."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from docmt.config.artifacts.base import Artifact, OwnFile
+from docmt.config.artifacts.report import StudyArtifacts
+from docmt.config.loading import load_config
+from docmt.config.schema import Config
+from docmt.errors import UserError
+
+MISSING = object()
+
+
+@dataclass(frozen=True)
+class Change:
+    """A key whose value differs.
+
+    Attributes:
+        key: path to it, with dots.
+        old: value before; `MISSING` if the key is new.
+        new: value now; `MISSING` if the key is gone.
+    """
+
+    key: tuple[str, ...]
+    old: Any
+    new: Any
+
+    def __str__(self) -> str:
+        name = ".".join(self.key)
+        if self.old is MISSING:
+            return f"{name}: new"
+        return f"{name}: gone" if self.new is MISSING else f"{name}: {_show(self.old)} → {_show(self.new)}"
+
+    def apply(self, values: dict[str, Any]) -> dict[str, Any]:
+        """A copy of the values with this change."""
+        head, *rest = self.key
+        changed = dict(values)
+        if rest:
+            changed[head] = Change(tuple(rest), self.old, self.new).apply(values.get(head) or {})
+        elif self.new is MISSING:
+            del changed[head]
+        else:
+            changed[head] = self.new
+        return changed
+
+
+def _show(value: Any) -> str:
+    text = f"{value}"
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+def changed_values(old: dict[str, Any], new: dict[str, Any], *, prefix: tuple[str, ...] = ()) -> Iterator[Change]:
+    """The keys in which nested mappings differ, in the order of the new one; a new or gone mapping is one change."""
+    for key in dict.fromkeys([*new, *old]):
+        before, after = old.get(key, MISSING), new.get(key, MISSING)
+        if isinstance(before, dict) and isinstance(after, dict):
+            yield from changed_values(before, after, prefix=(*prefix, key))
+        elif before is MISSING or after is MISSING or before != after:
+            yield Change((*prefix, key), before, after)
+
+
+@dataclass(frozen=True)
+class ConfigComparison:
+    """What a new configuration means for a study that was made with an old one.
+
+    Attributes:
+        changes: keys that differ, each with what it alone would run again; None where the old configuration with this
+            change alone is not valid.
+        again: what both have and is made again.
+        added: what only the new one makes.
+        left: files that only the old one made: they stay in the folder.
+        n_jobs: all that the new one makes.
+    """
+
+    changes: list[tuple[Change, list[Artifact] | None]]
+    again: list[Artifact]
+    added: list[Artifact]
+    left: list[str]
+    n_jobs: int
+
+
+def compare_configs(old: Config, new: Config) -> ConfigComparison:
+    """Compare the studies of two configurations in the same folder.
+
+    Raises UserError when a file of the user's that one of them names is missing.
+    """
+    before, after = StudyArtifacts(old), StudyArtifacts(new)
+    known = fingerprints(before)
+    again, added = _differing(known, after)
+    made = {file for artifact in after.all_made for file in artifact.files}
+    values = old.model_dump(mode="json", exclude_unset=True)
+    changes: list[tuple[Change, list[Artifact] | None]] = []
+    for change in changed_values(old.model_dump(mode="json"), new.model_dump(mode="json")):
+        try:
+            alone = StudyArtifacts(load_config(change.apply(values)))
+            changes.append((change, _differing(known, alone)[0]))
+        except UserError:
+            changes.append((change, None))
+    left = [file for file in known if file not in made]
+    return ConfigComparison(changes, again, added, left, len(_jobs(after)))
+
+
+def fingerprints(study: StudyArtifacts) -> dict[str, str]:
+    """The fingerprints of all files of a study that docmt makes."""
+    return {file: artifact.fingerprint for artifact in _jobs(study) for file in artifact.files}
+
+
+def _jobs(study: StudyArtifacts) -> list[Artifact]:
+    """What a study makes; artifacts that are a part of another one's files count with that."""
+    made = [each for each in study.all_made if not isinstance(each, OwnFile)]
+    whole = {file: artifact for artifact in sorted(made, key=lambda each: len(each.files)) for file in artifact.files}
+    return list({id(artifact): artifact for artifact in whole.values()}.values())
+
+
+def _differing(known: dict[str, str], study: StudyArtifacts) -> tuple[list[Artifact], list[Artifact]]:
+    """What of a study is known with another fingerprint, and what is new."""
+    jobs = _jobs(study)
+    added = [artifact for artifact in jobs if not any(file in known for file in artifact.files)]
+    again = [
+        artifact
+        for artifact in jobs
+        if any(known.get(file, artifact.fingerprint) != artifact.fingerprint for file in artifact.files)
+    ]
+    return again, added

@@ -1,0 +1,78 @@
+"""How systems look in every picture and page: a color, a mark and dashes for each."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from docmt.report.settings import ReportSettings
+
+# Found by a search over colors of lightness 36 to 80 for a large smallest CIEDE2000 distance between two: at least 20,
+# and 15 as seen with deuteranopia and protanopia (Machado et al. 2009); tests/report/test_styles.py measures it.
+COLORS = (
+    "#540cfc",
+    "#c07818",
+    "#249c78",
+    "#9c1878",
+    "#60c0fc",
+    "#9c3000",
+    "#f0c000",
+    "#6c78fc",
+    "#546054",
+    "#9c789c",
+    "#b4cc9c",
+    "#d8c0cc",
+)
+DASHES = ("-", "--", ":", "-.")
+MARKERS = {"o": "●", "s": "■", "D": "◆", "^": "▲", "v": "▼", "P": "✚", "X": "✖"}
+"""Marks of matplotlib, each with a sign like it for text. Their number and that of the colors have no common factor, so
+that color and mark together repeat only after their product."""
+
+
+HATCHES = ("", "//", "..", "xx")
+
+Look = dict[str, Any]
+"""How matplotlib draws a line: arguments of `Axes.plot`."""
+
+
+class Styles:
+    """One color, dash and mark for each name in the legends, the same in every picture."""
+
+    def __init__(self, systems: Sequence[str], settings: ReportSettings) -> None:
+        labels = dict.fromkeys(settings.label(system) for system in systems)
+        self._places = {label: i for i, label in enumerate(labels)}
+        self._settings = settings
+
+    def label(self, system: str) -> str:
+        """The name in the legend."""
+        # matplotlib reads `$` as mathematics and leaves names that begin with `_` out of legends.
+        label = self._settings.label(system).replace("$", r"\$")
+        return f" {label}" if label.startswith("_") else label
+
+    def _place(self, system: str) -> int:
+        return self._places[self._settings.label(system)]
+
+    def color(self, system: str) -> str:
+        """The color of lines, bars and bands."""
+        return COLORS[self._place(system) % len(COLORS)]
+
+    def line(self, system: str) -> Look:
+        """Color and dashes."""
+        return {"color": self.color(system), "linestyle": DASHES[self._round(system) % len(DASHES)]}
+
+    def marker(self, system: str) -> str:
+        """The mark at measurements."""
+        return list(MARKERS)[self._place(system) % len(MARKERS)]
+
+    def look(self, system: str) -> Look:
+        """A line with its marks and its name in the legend."""
+        return {**self.line(system), "marker": self.marker(system), "markersize": 4, "label": self.label(system)}
+
+    def hatch(self, system: str) -> str:
+        """What fills bars whose color another system has too."""
+        return HATCHES[self._round(system) % len(HATCHES)]
+
+    def sign(self, system: str) -> str:
+        """The mark in text."""
+        return MARKERS[self.marker(system)]
+
+    def _round(self, system: str) -> int:
+        return self._place(system) // len(COLORS)

@@ -1,0 +1,133 @@
+// Tables that one sorts, filters and takes along. Without this script, the page shows the same tables.
+
+const MISSING = "–";
+const texts = (cells) => Array.from(cells, (cell) => cell.textContent);
+
+/** What a table shows, and how: `rows` have their `cells` with the labels that are blank where they repeat the row above. */
+function readTable(table) {
+  const heads = [...table.tHead.rows[0].cells];
+  const kinds = heads.map((head) => head.classList[0]);
+  const rows = [];
+  for (const element of table.tBodies[0].rows) {
+    const written = texts(element.cells);
+    const above = rows.at(-1)?.cells;
+    const labels = kinds.findIndex((kind, i) => kind !== "label" || written[i] !== "");
+    rows.push({ element, written, cells: written.map((text, i) => (above && i < labels ? above[i] : text)) });
+  }
+  return { table, heads, kinds, names: texts(heads), rows, shown: rows, hidden: new Set(), words: [], by: null, falls: false };
+}
+
+/** The number that a cell begins with, or NaN. */
+const numberIn = (text) => parseFloat(text.replaceAll(",", "").replace("−", "-"));
+
+/** The order of two cells; missing ones are last in both directions. */
+function compare(one, other, kind, falls) {
+  if (one === MISSING || other === MISSING) return (one === MISSING) - (other === MISSING);
+  const sign = falls ? -1 : 1;
+  const difference = kind === "number" ? numberIn(one) - numberIn(other) : NaN;
+  return sign * (Number.isNaN(difference) ? one.localeCompare(other, "en", { numeric: true }) : difference);
+}
+
+/** Put the rows that fit the filter in the order asked for. Rows out of their places have all their labels. */
+function arrange(view) {
+  const { table, kinds, rows, by, falls, words } = view;
+  const fits = ({ cells }) => words.every((word) => cells.some((cell) => cell.toLowerCase().includes(word)));
+  view.shown = rows.filter(fits);
+  if (by !== null) view.shown.sort((one, other) => compare(one.cells[by], other.cells[by], kinds[by], falls));
+  const isWhole = by === null && view.shown.length === rows.length;
+  for (const { element, cells, written } of rows) (isWhole ? written : cells).forEach((text, i) => (element.cells[i].textContent = text));
+  table.tBodies[0].replaceChildren(...view.shown.map(({ element }) => element));
+  table.classList.toggle("rearranged", !isWhole);
+  view.heads.forEach((head, i) => head.setAttribute("aria-sort", i !== by ? "none" : falls ? "descending" : "ascending"));
+  view.count.textContent = view.shown.length === rows.length ? "" : `${view.shown.length} of ${rows.length} rows`;
+}
+
+/** A click sorts, best numbers and first letters first; a second one turns the order, a third one restores it. */
+function sortBy(view, i) {
+  const first = view.kinds[i] === "number";
+  if (view.by !== i) Object.assign(view, { by: i, falls: first });
+  else if (view.falls === first) view.falls = !first;
+  else view.by = null;
+  arrange(view);
+}
+
+function hideColumn(view, i, isHidden) {
+  view.hidden[isHidden ? "add" : "delete"](i);
+  for (const row of [view.heads, ...view.rows.map(({ element }) => element.cells)]) row[i].hidden = isHidden;
+}
+
+/** What is in sight: headings, alignments, and for each row its texts, which are bold, and whether it begins a group. */
+function inSight(view) {
+  const kept = view.names.map((_, i) => i).filter((i) => !view.hidden.has(i));
+  const rows = view.shown.map(({ element }, place) => ({
+    cells: kept.map((i) => ({ text: element.cells[i].textContent, isBest: element.cells[i].classList.contains("best") })),
+    opens: place > 0 && element.classList.contains("break") && !view.table.classList.contains("rearranged"),
+  }));
+  return { names: kept.map((i) => view.names[i]), isRight: kept.map((i) => view.kinds[i] === "number"), rows };
+}
+
+const escapeLatex = (text) => Array.from(text, (letter) => LATEX[letter] ?? letter).join("");
+const escapeMarkdown = (text) => text.replace(/[\\`*|[\]<>]/g, "\\$&").replace(/(?<![\p{L}\p{N}_])_|_(?![\p{L}\p{N}_])/gu, "\\_");
+
+function toLatex(view) {
+  const { names, isRight, rows } = inSight(view);
+  const article = view.table.closest("article");
+  const [title, caption, note] = ["h3", ".caption", ".note"].map((selector) => article.querySelector(selector)?.textContent ?? "");
+  const cell = ({ text, isBest }) => (isBest ? `\\textbf{${escapeLatex(text)}}` : escapeLatex(text));
+  return [
+    "% Needs \\usepackage{booktabs}.",
+    "\\begin{table}[t]",
+    "\\centering",
+    `\\begin{tabular}{${isRight.map((right) => (right ? "r" : "l")).join("")}}`,
+    "\\toprule",
+    `${names.map(escapeLatex).join(" & ")} \\\\`,
+    "\\midrule",
+    ...rows.flatMap(({ cells, opens }) => [...(opens ? ["\\midrule"] : []), `${cells.map(cell).join(" & ")} \\\\`]),
+    "\\bottomrule",
+    "\\end{tabular}",
+    `\\caption{${escapeLatex([`${title}.`, caption, note].filter(Boolean).join(" "))}}`,
+    `\\label{tab:${view.table.dataset.key}}`,
+    "\\end{table}",
+    "",
+  ].join("\n");
+}
+
+function toMarkdown(view) {
+  const { names, isRight, rows } = inSight(view);
+  const line = (cells) => `| ${cells.join(" | ")} |`;
+  const cell = ({ text, isBest }) => (isBest ? `**${escapeMarkdown(text)}**` : escapeMarkdown(text));
+  return [line(names.map(escapeMarkdown)), line(isRight.map((right) => (right ? "---:" : ":---"))), ...rows.map(({ cells }) => line(cells.map(cell))), ""].join("\n");
+}
+
+const FORMS = {
+  CSV: { suffix: "csv", make: (view) => view.csv, title: "all rows and columns in full precision" },
+  LaTeX: { suffix: "tex", make: toLatex, title: "the table as it is shown" },
+  Markdown: { suffix: "md", make: toMarkdown, title: "the table as it is shown" },
+};
+
+function save(name, text) {
+  const address = URL.createObjectURL(new Blob([text], { type: "text/plain;charset=utf-8" }));
+  make("a", { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 60000);
+}
+
+function addTools(table) {
+  const view = readTable(table);
+  const box = table.closest(".scroll");
+  view.csv = box.nextElementSibling.textContent;
+  view.count = make("span", { class: "count", "aria-live": "polite" });
+  view.heads.forEach((head, i) => head.replaceChildren(make("button", { type: "button", class: "sort", onclick: () => sortBy(view, i) }, view.names[i])));
+  const filter = make("input", { type: "search", placeholder: "filter rows", "aria-label": "filter rows" });
+  filter.addEventListener("input", () => {
+    view.words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+    arrange(view);
+  });
+  const boxes = view.names.map((name, i) => make("label", {}, make("input", { type: "checkbox", checked: true, onchange: (event) => hideColumn(view, i, !event.target.checked) }), name));
+  const columns = make("details", { class: "columns" }, make("summary", {}, "columns"), make("div", {}, boxes));
+  const buttons = Object.entries(FORMS).map(([form, { suffix, make: write, title }]) =>
+    make("button", { type: "button", title, onclick: () => save(`${table.dataset.key}.${suffix}`, write(view)) }, form),
+  );
+  box.before(make("div", { class: "tools" }, filter, columns, make("span", {}, "download ", buttons), view.count));
+}
+
+document.querySelectorAll("table[data-key]").forEach(addTools);

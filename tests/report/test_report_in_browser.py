@@ -1,0 +1,157 @@
+"""The report in Chromium: its tables sort, filter, hide columns and become files, on a phone too, without an error."""
+
+import csv
+import io
+import json
+import re
+import time
+
+import pytest
+from webdriver import Browser
+
+from docmt.cli.main import main
+
+READY = "return document.querySelectorAll('.tools').length > 0"
+LONG = "long name of a system " * 3
+HOSTILE = "<b>B</b> & $x_1$ | 1"
+SCORES = {
+    "plain": (9.5, 61.0),
+    HOSTILE: (21.25, 62.0),
+    "third": (None, 59.5),
+    LONG: (100.0, 50),
+}
+ROWS = "table[data-key=results] tbody tr"
+SYSTEMS = f"{ROWS} td:nth-child(3)"
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """The folder of a report on four systems and two test sets."""
+    folder = tmp_path_factory.mktemp("report")
+    files = []
+    for system, values in SCORES.items():
+        keys = {"dataset": "d", "system": system, "seed": 1, "n": 5, "signature": "x"}
+        scores = [
+            keys | {"test": test, "metric": metric, "value": value}
+            for test in ("t", "u")
+            for metric, value in zip(("s-BLEU", "chrF"), values, strict=True)
+        ]
+        path = folder / f"{len(files)}.json"
+        path.write_text(json.dumps({"provenance": {"commit": "c0ffee", "fingerprint": "f00"}, "scores": scores}))
+        files.append(str(path))
+    assert main(["report", "gather", "--scores", *files, "--out", str(folder / "scores.csv")]) == 0
+    settings = json.dumps({"note": "See 5 % of <this>."})
+    arguments = ["--scores", str(folder / "scores.csv"), "--settings", settings, "--out", str(folder / "out")]
+    assert main(["report", "render", *arguments]) == 0
+    return folder / "out"
+
+
+@pytest.fixture(scope="module")
+def window(tmp_path_factory):
+    browser = Browser(tmp_path_factory.mktemp("profile"))
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+def browser(window, report):
+    """The report in a window; a test fails if it leaves an error in the console."""
+    window.resize(1300, 900)
+    window.open(report / "report.html", ready=READY)
+    yield window
+    assert window.console() == []
+
+
+def sort(browser, column):
+    browser.click(f"table[data-key=results] th:nth-child({column}) button")
+
+
+def test_a_click_sorts_by_number_with_missing_ones_last_and_the_third_restores(browser):
+    first = [browser.texts(f"{ROWS}:nth-child({n}) td") for n in range(1, 9)]
+    assert [row[0] for row in first] == ["d"] + [""] * 7
+    sort(browser, 5)
+    assert browser.texts(f"{ROWS} td:nth-child(5)") == ["100.00"] * 2 + ["21.25"] * 2 + ["9.50"] * 2 + ["–"] * 2
+    assert browser.texts(f"{ROWS} td:nth-child(1)") == ["d"] * 8, "a row out of its place says where it belongs"
+    assert browser.texts(f"{ROWS} td:nth-child(2)") == ["t", "u"] * 4
+    sort(browser, 5)
+    assert browser.texts(f"{ROWS} td:nth-child(5)") == ["9.50"] * 2 + ["21.25"] * 2 + ["100.00"] * 2 + ["–"] * 2
+    assert browser.run("return document.querySelector('[aria-sort=ascending]').textContent") == "s-BLEU"
+    sort(browser, 5)
+    assert [browser.texts(f"{ROWS}:nth-child({n}) td") for n in range(1, 9)] == first
+
+
+def test_words_are_sorted_and_markup_in_names_stays_text(browser):
+    sort(browser, 3)
+    assert browser.texts(SYSTEMS)[:2] == [HOSTILE] * 2
+    assert browser.texts(f"{SYSTEMS} b") == []
+
+
+def test_a_filter_leaves_rows_with_all_words(browser):
+    browser.type("#translation-results input[type=search]", "PLAIN u")
+    assert [browser.texts(f"{ROWS}:nth-child(1) td")[:3]] == [["d", "u", "plain"]]
+    assert len(browser.texts(SYSTEMS)) == 1
+    assert browser.texts("#translation-results .count") == ["1 of 8 rows"]
+
+
+def saved(browser, folder, form, name):
+    """The text of a file that a button of the main table saves."""
+    browser.emulate("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
+    path = folder / name
+    buttons = "[...document.querySelectorAll('#translation-results .tools button')]"
+    browser.run(f"{buttons}.find((button) => button.textContent === arguments[0]).click()", form)
+    end = time.monotonic() + 20
+    while not path.exists():
+        assert time.monotonic() < end, list(folder.iterdir())
+        time.sleep(0.05)
+    return path.read_text(encoding="utf-8")
+
+
+def test_files_are_those_of_the_report(browser, report, tmp_path):
+    assert saved(browser, tmp_path, "CSV", "results.csv") == (report / "tables/results.csv").read_text()
+    assert saved(browser, tmp_path, "LaTeX", "results.tex") == (report / "tables/results.tex").read_text()
+    markdown = saved(browser, tmp_path, "Markdown", "results.md")
+    (section,) = re.findall(r"## Translation\n.*?\n(\|.*?)\n\n", (report / "report.md").read_text(), re.DOTALL)
+    assert cells(markdown) == cells(section)
+
+
+def cells(table):
+    """The cells of a table in Markdown, without the line of alignments."""
+    lines = [re.split(r"(?<!\\)\|", line)[1:-1] for line in table.strip().splitlines()]
+    return [[cell.strip() for cell in line] for line in lines if not set("".join(line)) <= set(":- ")]
+
+
+def test_hidden_columns_and_filtered_rows_are_not_in_the_files_as_shown(browser, report, tmp_path):
+    browser.click("#translation-results .columns summary")
+    browser.click("#translation-results .columns label:nth-child(4) input")
+    assert browser.texts("table[data-key=results] th:not([hidden])") == ["Dataset", "Test", "System", "s-BLEU", "chrF"]
+    browser.type("#translation-results input[type=search]", "third")
+    assert cells(saved(browser, tmp_path, "Markdown", "results.md")) == [
+        ["Dataset", "Test", "System", "s-BLEU", "chrF"],
+        ["d", "t", "third", "–", "59.50"],
+        ["d", "u", "third", "–", "59.50"],
+    ]
+    rows = list(csv.DictReader(io.StringIO(saved(browser, tmp_path, "CSV", "results.csv"))))
+    assert len(rows) == 8, "the values in full precision are always all"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_on_a_phone_the_page_fits_and_the_system_stays_in_sight(scheme, browser, report):
+    browser.emulate("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    browser.resize(320, 700)
+    browser.open(report / "report.html", ready=READY)
+    assert browser.run("return document.documentElement.scrollWidth <= window.innerWidth")
+    left, start, ground, room = browser.run(
+        "const box = document.querySelector('#translation-results .scroll'); box.scrollLeft = 1000;"
+        "const cell = box.querySelector('tbody td:nth-child(3)');"
+        "return [cell.getBoundingClientRect().left, box.getBoundingClientRect().left,"
+        " getComputedStyle(cell).backgroundColor, cell.offsetWidth / box.offsetWidth]"
+    )
+    assert left == pytest.approx(start, abs=1)
+    assert ground not in ("rgba(0, 0, 0, 0)", "transparent"), "what scrolls under it is hidden"
+    assert room < 0.6
+
+
+def test_the_page_may_load_nothing(browser):
+    policy = browser.run("return document.querySelector('meta[http-equiv=Content-Security-Policy]').content")
+    assert policy.startswith("default-src 'none'")
+    assert browser.run("return performance.getEntriesByType('resource').length") == 0

@@ -1,0 +1,126 @@
+"""Colors of systems: how far apart they are, also for those who do not see all, and where systems are apart instead."""
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from docmt.config.artifacts.report import StudyArtifacts
+from docmt.config.loading import load_config, merge, read_config_file
+from docmt.report.drawing import MOST_BANDS
+from docmt.report.figures import distance_lines, training_curves
+from docmt.report.settings import ReportSettings
+from docmt.report.sources import History
+from docmt.report.styles import COLORS, MARKERS, Styles
+
+# Machado, Oliveira and Fernandes (2009), complete deficiency, for linear RGB.
+DEUTERANOPIA = [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]]
+PROTANOPIA = [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
+XYZ = [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
+
+
+def lab(color, seen_with=((1, 0, 0), (0, 1, 0), (0, 0, 1))):
+    """CIELAB (D65) of an sRGB color as someone with a deficiency sees it."""
+    values = np.array([int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    linear = np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(np.array(seen_with) @ linear, 0, 1)
+    t = np.array(XYZ) @ seen / (0.95047, 1, 1.08883)
+    x, y, z = np.where(t > 216 / 24389, np.cbrt(t), (24389 / 27 * t + 16) / 116)
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
+def ciede2000(one, other):
+    """The distance of two colors in CIELAB (Sharma, Wu and Dalal 2005)."""
+    (l1, a1, b1), (l2, a2, b2) = one, other
+    c7 = ((math.hypot(a1, b1) + math.hypot(a2, b2)) / 2) ** 7
+    g = 1.5 - 0.5 * math.sqrt(c7 / (c7 + 25**7))
+    c1, c2 = math.hypot(g * a1, b1), math.hypot(g * a2, b2)
+    h1, h2 = (math.degrees(math.atan2(b, g * a)) % 360 for a, b in ((a1, b1), (a2, b2)))
+    turn = (h2 - h1 + 180) % 360 - 180 if c1 * c2 else 0
+    hue = 2 * math.sqrt(c1 * c2) * math.sin(math.radians(turn / 2))
+    light, chroma = (l1 + l2) / 2, (c1 + c2) / 2
+    mean = h1 + turn / 2 if c1 * c2 else h1 + h2
+    cosines = ((-0.17, 1, -30), (0.24, 2, 0), (0.32, 3, 6), (-0.20, 4, -63))
+    t = 1 + sum(weight * math.cos(math.radians(n * mean + shift)) for weight, n, shift in cosines)
+    scaled = (
+        (l2 - l1) / (1 + 0.015 * (light - 50) ** 2 / math.sqrt(20 + (light - 50) ** 2)),
+        (c2 - c1) / (1 + 0.045 * chroma),
+        hue / (1 + 0.015 * chroma * t),
+    )
+    bend = 60 * math.exp(-(((mean % 360 - 275) / 25) ** 2))
+    turning = -2 * math.sqrt(chroma**7 / (chroma**7 + 25**7)) * math.sin(math.radians(bend))
+    return math.sqrt(sum(part**2 for part in scaled) + turning * scaled[1] * scaled[2])
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "distance"),
+    [  # from the test data of Sharma, Wu and Dalal (2005)
+        ((50, 2.6772, -79.7751), (50, 0, -82.7485), 2.0425),
+        ((50, 2.49, -0.001), (50, -2.49, 0.0011), 7.2195),
+        ((50, 2.5, 0), (73, 25, -18), 27.1492),
+        ((60.2574, -34.0099, 36.2677), (60.4626, -34.1751, 39.4387), 1.2644),
+        ((2.0776, 0.0795, -1.1350), (0.9033, -0.0636, -0.5514), 0.9082),
+    ],
+)
+def test_the_formula_is_that_of_the_standard(one, other, distance):
+    assert ciede2000(one, other) == pytest.approx(distance, abs=1e-4)
+
+
+@pytest.mark.parametrize(("seen_with", "least"), [(np.eye(3), 20), (DEUTERANOPIA, 15), (PROTANOPIA, 15)])
+def test_twelve_systems_have_colors_far_apart(seen_with, least):
+    assert len(COLORS) == 12
+    colors = [lab(color, seen_with) for color in COLORS]
+    assert min(ciede2000(*pair) for pair in itertools.combinations(colors, 2)) >= least
+
+
+def test_beyond_twelve_systems_color_and_mark_together_tell_them_apart():
+    systems = [f"s{n}" for n in range(len(COLORS) * len(MARKERS))]
+    styles = Styles(systems, ReportSettings())
+    assert len({(styles.color(name), styles.marker(name)) for name in systems}) == len(systems)
+    assert len(set(MARKERS.values())) == len(MARKERS)
+    assert [styles.hatch(name) for name in (systems[0], systems[12], systems[24])] == ["", "//", ".."]
+
+
+def histories(n_systems, n_seeds=2):
+    table = pd.DataFrame({"step": [1, 2, 3], "train_loss": [3.0, 2.0, 1.0], "dev_loss": [math.nan, 4.0, 3.0]})
+    return [History("d", f"s{n}", seed, table + n) for n in range(n_systems) for seed in range(n_seeds)]
+
+
+def styles_of(n_systems):
+    return Styles([f"s{n}" for n in range(n_systems)], ReportSettings())
+
+
+def test_many_systems_get_panels_of_their_own():
+    few = training_curves(histories(MOST_BANDS), styles_of(MOST_BANDS))
+    assert [picture.key for picture in few] == ["learning_curves_d"]
+    many = training_curves(histories(12), styles_of(12))
+    assert [picture.key for picture in many] == ["learning_curves_d", "learning_curves_d_by_system"]
+    bands = [picture.svg.count("FillBetweenPolyCollection") for picture in (*few, *many)]
+    assert bands == [2 * MOST_BANDS, 0, 2 * 12], "bands are either apart or not there"
+    assert all(color in picture.svg for picture in many for color in COLORS)
+
+
+def test_many_systems_by_distance_get_panels_too():
+    rows = [
+        {"dataset": "d", "system": f"s{n}", "test": "t", "metric": "contrastive accuracy", "phenomenon": "pronoun"}
+        | {"distance": distance, "kind": None, "mean": 50.0 + n, "low": 40.0, "high": 70.0, "chance": 50.0, "n": 9}
+        for n in range(8)
+        for distance in (1, 2)
+    ]
+    pictures = distance_lines(pd.DataFrame(rows), styles_of(8))
+    assert [picture.key for picture in pictures] == ["distance_d", "distance_d_by_system"]
+
+
+def test_the_reader_has_the_colors_of_the_report(pytestconfig):
+    settings = {"curves": {"loss": {"title": "L", "systems": ["rst_mix"], "panels": {"Loss": ["dev_loss"]}}}}
+    path = pytestconfig.rootpath / "config/examples/smoke.yaml"
+    made = StudyArtifacts(load_config(merge(read_config_file(path), {"report": settings})))
+    legend = json.loads(made.reader().params["manifest"])["legend"]
+    systems = json.loads(made.report().params["manifest"])["systems"]
+    report = made.config.report
+    colors = Styles([*report.legend, *systems], report)
+    assert legend[: len(report.legend)] == report.legend != []
+    assert {name: Styles(legend, report).color(name) for name in systems} == {n: colors.color(n) for n in systems}

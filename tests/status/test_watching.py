@@ -1,0 +1,198 @@
+"""Time left, progress of decoding, why jobs run again, and the line after Ctrl-C."""
+
+import base64
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import BEGUN, SMOKE
+
+from docmt.checksums import record_of
+from docmt.cli.main import main
+from docmt.config.loading import load_config, merge, read_config_file
+from docmt.config.plan import Plan
+from docmt.snakemake import Workflow
+from docmt.status.progress import Progress, read_progress
+from docmt.status.reasons import explain
+from docmt.status.remaining import estimate, unfinished
+from docmt.status.stopping import farewell
+from docmt.status.trainings import Training
+
+IDLE = Workflow("idle")
+METER = "05:31:30 INFO translate: 320 of 1200 sentences, 8.0 per second, 01:50 left\n"
+
+
+def make(folder, *artifacts):
+    """Files as finished jobs leave them, with the fingerprints of the plan."""
+    for artifact in artifacts:
+        for file in artifact.files:
+            if not (folder.path / file).is_dir():
+                path = folder.write(file, "x")
+                record_of(path).parent.mkdir(exist_ok=True)
+                record_of(path).write_text(f"{'0' * 64}  {path.name}\n# fingerprint {artifact.fingerprint}\n")
+
+
+def changed(**sections):
+    return Plan(load_config(merge(read_config_file(SMOKE), sections)))
+
+
+def test_the_last_line_of_a_meter_is_the_progress_and_others_are_not(tmp_path):
+    log = tmp_path / "x.log"
+    log.write_text("05:31:00 INFO device cpu\n" + METER.replace("320", "160") + METER)
+    assert read_progress(log) == Progress(320, 1200, "sentences", 110.0)
+    log.write_text(METER.replace("8.0", "0.0").replace("01:50", "?"))
+    assert read_progress(log) == Progress(320, 1200, "sentences", None)
+    log.write_text("05:31:00 INFO 3 of 5 files were read\n")
+    assert read_progress(log) is None
+    assert read_progress(tmp_path / "missing.log") is None
+
+
+def test_a_meter_writes_what_is_read(tmp_path, monkeypatch):
+    log = tmp_path / "x.log"
+    code = (
+        "import docmt.logs as logs; logs.LOG_SECONDS = 0; logs.set_up_logging()\n"
+        "with logs.Meter(10, label='translate', unit='sentences') as meter: meter.add(4)"
+    )
+    with open(log, "w") as file:
+        subprocess.run([sys.executable, "-c", code], stderr=file, check=True)
+    assert (found := read_progress(log)) is not None
+    assert (found.done, found.total, found.unit) == (4, 10, "sentences")
+
+
+def test_a_running_translation_shows_how_far_it_is(folder, capsys):
+    log, output = "logs/translate/x.log", "results/d/runs/s/seed1/decoding/t.jsonl"
+    folder.lock()
+    folder.snakemake(BEGUN.format(rule="translate", outputs=output, log=log, number=1), host="elsewhere")
+    folder.mark(output)
+    folder.write(log, METER)
+    arguments = ["status", "--directory", str(folder.path), "--configfile", str(SMOKE)]
+    assert main(arguments) == 0
+    text = capsys.readouterr().out
+    assert "320/1,200 sentences, 1m left" in text
+    assert [line for line in text.splitlines() if len(line) > 100] == []
+    assert main([*arguments, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["snakemake"]["running"][0]["progress"]["done"] == 320
+    assert found["remaining"]["jobs"] == len(unfinished(folder.path, folder.plan, IDLE))
+
+
+def test_what_led_to_a_file_that_exists_is_not_left(folder):
+    study = folder.plan.artifacts
+    run = [(run.dataset, run.system, str(run.seed)) for run in study.trained]
+    everything = unfinished(folder.path, folder.plan, IDLE)
+    assert {"train", "tokenize", "translate", "render"} <= {artifact.rules[0] for artifact in everything}
+    assert sum(artifact.rules == ("train",) for artifact in everything) == len(run)
+    make(folder, study.report(), study.reader(), *(study.model(*names) for names in run[1:]))
+    left = unfinished(folder.path, folder.plan, IDLE)
+    assert study.model(*run[0]).files[0] in {file for artifact in left for file in artifact.files}
+    assert "translate" not in {artifact.rules[0] for artifact in left}
+    make(folder, study.model(*run[0]))
+    assert unfinished(folder.path, folder.plan, IDLE) == []
+
+
+def test_the_time_left_is_that_of_trainings_and_of_jobs_like_finished_ones(folder):
+    study = folder.plan.artifacts
+    first, *others = [(run.dataset, run.system, str(run.seed)) for run in study.trained]
+    make(folder, study.reader(), *(study.model(*names) for names in others))
+    folder.write("results/benchmarks/render/render.tsv", "s\tmax_rss\n20\t1\n")
+    folder.write("results/benchmarks/gather/gather.tsv", "half")
+    training = Training(first[0], first[1], 1, "interrupted", step=100, max_steps=300, seconds=50.0)
+
+    def left(**running):
+        return estimate(folder.path, folder.plan, IDLE, trainings=[training], running=running)
+
+    alone = left()
+    assert alone.eta_seconds == pytest.approx(100 + 20), "200 updates of half a second, and the page"
+    assert alone.unknown == alone.jobs - 2 > 0
+    assert left(a=None, b=None).eta_seconds == pytest.approx(100), "no sooner than the longest job alone"
+    make(folder, *study.finals, study.model(*first))
+    assert left().jobs == 0
+    assert left().eta_seconds is None
+
+
+def recorded(folder, artifact, **params):
+    """Snakemake's record of the parameters of a job."""
+    name = base64.urlsafe_b64encode(artifact.files[0].encode()).decode()
+    values = [repr(str(value)) for value in {**artifact.params, **params}.values()]
+    folder.write(f".snakemake/metadata/{name}", {"rule": "x", "params": values})
+
+
+def test_a_job_that_runs_again_says_which_setting_changed_and_the_others_that_they_follow(folder):
+    study = folder.plan.artifacts
+    hypotheses = study.hypotheses("controlled", "rst_mix", "1", "test_controlled")
+    scores = study.scores("controlled", "rst_mix", "1", "test_controlled")
+    make(folder, hypotheses, scores)
+    recorded(folder, hypotheses)
+    assert explain(folder.path, folder.plan, IDLE) == []
+    reasons = explain(folder.path, changed(decoding={"beam_size": 7}), IDLE)
+    assert [(reason.rule, reason.words, reason.is_root) for reason in reasons] == [
+        ("translate", "changed: beam_size: 2 → 7", True),
+        ("evaluate_translation", f"its input {hypotheses.files[0]} is made again", False),
+    ]
+
+
+def test_other_reasons_have_words_too(folder):
+    study = folder.plan.artifacts
+    hypotheses = study.hypotheses("controlled", "rst_mix", "1", "test_controlled")
+    make(folder, hypotheses)
+    plan = changed(decoding={"beam_size": 7})
+    (reason,) = explain(folder.path, plan, IDLE)
+    assert "copied without the records in .snakemake" in reason.words
+    recorded(folder, plan.artifacts.hypotheses("controlled", "rst_mix", "1", "test_controlled"))
+    (reason,) = explain(folder.path, plan, IDLE)
+    assert "a new version of docmt" in reason.words
+    (reason,) = explain(folder.path, folder.plan, Workflow("idle", started={hypotheses.files[0]: None}))
+    assert reason.words == "a job that was making it did not finish"
+
+
+def test_why_on_the_command_line(folder, tmp_path, capsys):
+    study = folder.plan.artifacts
+    hypotheses = study.hypotheses("controlled", "rst_mix", "1", "test_controlled")
+    make(folder, hypotheses, study.scores("controlled", "rst_mix", "1", "test_controlled"))
+    recorded(folder, hypotheses)
+    beam = tmp_path / "beam.yaml"
+    beam.write_text("decoding: {beam_size: 7}\n")
+    arguments = ["status", "--why", "--directory", str(folder.path), "--configfile", str(SMOKE)]
+    assert main(arguments) == 0
+    assert capsys.readouterr().out == "no finished job runs again\n"
+    assert main([*arguments, str(beam)]) == 0
+    assert capsys.readouterr().out == (
+        f"translate  {hypotheses.files[0]}\n  changed: beam_size: 2 → 7\n\nbecause of these: evaluate_translation 1\n"
+    )
+    assert main([*arguments, str(beam), "--json"]) == 0
+    assert [reason["is_root"] for reason in json.loads(capsys.readouterr().out)] == [True, False]
+
+
+def test_the_line_after_ctrl_c_says_what_is_saved(folder):
+    n_all = sum(map(len, folder.plan.targets().values()))
+    line = farewell(folder.path, folder.plan)
+    assert line == f"docmt: stopped: 0 of {n_all} results are made and stay; the same command makes the rest"
+    folder.checkpoint("progress.json", {"step": 4, "seconds": 2.0})
+    line = farewell(folder.path, folder.plan)
+    assert f"saved: {folder.run.system}/seed1 after update 4 of 6; the same command resumes" in line
+    assert "\n" not in line
+
+
+SNAKEFILE = """
+from docmt.snakemake import note_farewell
+
+say = note_farewell(workflow, lambda: "docmt: farewell")
+
+onerror:
+    say()
+
+rule all:
+    output: "x"
+    shell: "{command}"
+"""
+
+
+@pytest.mark.parametrize(("command", "lines"), [("kill -INT $PPID; sleep 1; exit 1", 1), ("exit 1", 0)])
+def test_only_ctrl_c_makes_snakemake_say_farewell(command, lines, tmp_path):
+    (tmp_path / "Snakefile").write_text(SNAKEFILE.replace("{command}", command))
+    arguments = [str(Path(sys.executable).with_name("snakemake")), "--cores", "1"]
+    done = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode != 0
+    assert done.stderr.splitlines().count("docmt: farewell") == lines
