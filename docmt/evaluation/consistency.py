@@ -117,9 +117,9 @@ def find_terms(test: TranslatedTest) -> tuple[list[Occurrence], str]:
     program = find_aligner()
     text = Text.of(test)
     training = read_training(test)
-    pairs = dict.fromkeys((tuple(one), tuple(other)) for one, other in [*text.pairs, *training])
     # A translation that equals the reference gets the same links.
-    links = dict(zip(pairs, align_words(list(pairs), program=program), strict=True))
+    pairs: list[Pair] = list(dict.fromkeys((tuple(one), tuple(other)) for one, other in [*text.pairs, *training]))
+    links = dict(zip(pairs, align_words(pairs, program=program), strict=True))
     signature = f"terms|stem:{STEM} letters|aligner:{describe_aligner()}|training pairs:{len(training)}|case:lc"
     return list_terms(text, owners(test), links, test.src_lang, test.tgt_lang), signature
 
