@@ -3,8 +3,8 @@
 A choice is what stands for a term, or which form of address a sentence has. Each repetition within a document is
 compared with the occurrence before it. The accuracy of consistency is the share of those repetitions with the same
 choice as before, among those where the reference has the same choice as before. The reference itself has 100 %.
-Controls are separate rows (by `kind`): how often hypothesis and reference repeat a choice at all, and the accuracy
-when sentences are dealt out to other documents at random, which is what a system reaches without any context.
+Controls are separate rows (by `kind`): how often hypothesis and reference repeat a choice at all, and how often the
+hypothesis does when its sentences are dealt out to documents at random, as a system would without any context.
 """
 
 from collections import Counter
@@ -167,12 +167,12 @@ def describe_consistency(
     shuffled = list(documents)
     Random(SEED).shuffle(shuffled)
     dealt = [replace(one, document=shuffled[one.sentence]) for one in occurrences]
-    pairs, others = list(repetitions(occurrences)), list(repetitions(dealt))
+    pairs = list(repetitions(occurrences))
     return [
-        row(None, _accuracies(pairs)),
-        row("hypothesis", (bool(a.hypothesis & b.hypothesis) for a, b in pairs)),
-        row("reference", (bool(a.reference & b.reference) for a, b in pairs)),
-        row("shuffled documents", _accuracies(others)),
+        row(None, (_repeats(a.hypothesis, b.hypothesis) for a, b in pairs if _repeats(a.reference, b.reference))),
+        row("hypothesis", (_repeats(a.hypothesis, b.hypothesis) for a, b in pairs)),
+        row("reference", (_repeats(a.reference, b.reference) for a, b in pairs)),
+        row("shuffled documents", (_repeats(a.hypothesis, b.hypothesis) for a, b in repetitions(dealt))),
     ]
 
 
@@ -186,5 +186,5 @@ def repetitions(occurrences: Iterable[Mention]) -> Iterable[tuple[Mention, Menti
         before[one.document, one.term] = one
 
 
-def _accuracies(pairs: Iterable[tuple[Mention, Mention]]) -> Iterable[bool]:
-    return (bool(a.hypothesis & b.hypothesis) for a, b in pairs if a.reference & b.reference)
+def _repeats(before: frozenset[str], now: frozenset[str]) -> bool:
+    return bool(before & now)
