@@ -191,8 +191,9 @@ def run_cxmi(options: argparse.Namespace) -> None:
         raise UserError("--prefix: give --src-lang and --tgt-lang too")
     device = choose_device(options)
     from docmt.decoding.contrast import TargetScorer
-    from docmt.decoding.usage import context_gains, describe_suite, describe_test
+    from docmt.decoding.usage import context_gains
     from docmt.discourse.documents import read_discourse
+    from docmt.evaluation.context_use import describe_suite, describe_test
     from docmt.models.model_file import load_model
 
     settings = DecodingSettings.from_argument(options.settings, where="decoding")

@@ -257,6 +257,8 @@ def _check_figure(config: Config, figure: ScoreFigure, tests: dict[str, None], *
 
 def _check_curves(config: Config, figure: CurveFigure, *, where: str) -> None:
     for system in figure.systems:
+        if owner := look_up(config.systems, system, where=f"{where}.systems", what="system").model_of:
+            raise UserError(f"{where}.systems: {system!r} trains no model; take {owner!r}")
         check_trained(config, system, where=f"{where}.systems")
     for dataset in figure.datasets or []:
         look_up(config.datasets, dataset, where=f"{where}.datasets", what="dataset")

@@ -25,7 +25,7 @@ def check_output(config: Config, system: str, test: str, *, is_suite: bool, wher
 
 
 def check_trained(config: Config, system: str, *, where: str) -> None:
-    """Raises UserError when a system has no models of its own."""
+    """Raises UserError unless docmt trains models of a system."""
     row = look_up(config.systems, system, where=where, what="system")
     if row.is_given:
         raise UserError(f"{where}: {system!r} has no model, its output is given; name a system that is trained")

@@ -18,7 +18,7 @@ from docmt.evaluation.rows import ScoreRow
 from docmt.evaluation.settings import EvaluationSettings
 
 LISTS = Path(__file__).parent / "data/blonde/en.yaml"
-KEYS = dict(zip(BLONDE, ("pronouns", "markers"), strict=True))
+KEYS: dict[str, str] = dict(zip(BLONDE, ("pronouns", "markers"), strict=True))
 """The list of each metric."""
 
 

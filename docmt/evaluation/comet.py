@@ -1,4 +1,4 @@
-"""COMET (Rei et al. 2022), computed by its own program `comet-score` in an environment of its own.
+"""COMET (Rei et al. 2022), computed by the program `comet-score` in a separate environment.
 
 The program reads plain files with a line for each sentence, and writes its scores as JSON. In the document variant
 (Vernikos et al. 2022), the previous sentences stand before each sentence: of the source before a source sentence, of

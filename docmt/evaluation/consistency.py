@@ -3,8 +3,8 @@
 A choice is what stands for a term, or which form of address a sentence has. Each repetition within a document is
 compared with the occurrence before it. The accuracy of consistency is the share of those repetitions with the same
 choice as before, among those where the reference has the same choice as before. The reference itself has 100 %.
-Controls are rows of their own (by `kind`): how often hypothesis and reference repeat a choice at all, and the accuracy
-when sentences are dealt out to other documents at random, which is what a system reaches without any context.
+Controls are separate rows (by `kind`): how often hypothesis and reference repeat a choice at all, and how often the
+hypothesis does when its sentences are dealt out to documents at random, as a system would without any context.
 """
 
 from collections import Counter
@@ -36,7 +36,7 @@ SEED = 1
 
 
 @dataclass(frozen=True)
-class Occurrence:
+class Mention:
     """What stands for a term in a sentence: choices of reference and hypothesis; none where nothing was found."""
 
     sentence: int
@@ -100,33 +100,33 @@ def owners(test: TranslatedTest) -> list[int]:
     return [number for number, length in enumerate(lengths) for _ in range(length)]
 
 
-def find_addresses(test: TranslatedTest) -> tuple[list[Occurrence], str]:
+def find_addresses(test: TranslatedTest) -> tuple[list[Mention], str]:
     """The sentences in which the reference addresses somebody, and the signature."""
     forms, tokenize = AddressForms.of(test.tgt_lang), word_tokenizer(EvaluationSettings(), test.tgt_lang)
     hypotheses = [sentence for one in test.hypotheses for sentence in one.sentences]
     occurrences = [
-        Occurrence(i, document, "address", *(forms.find(tokenize(sentence).split()) for sentence in pair))
+        Mention(i, document, "address", *(forms.find(tokenize(sentence).split()) for sentence in pair))
         for i, (document, *pair) in enumerate(zip(owners(test), test.reference, hypotheses, strict=True))
     ]
     words = describe_words(EvaluationSettings(), test.tgt_lang)
     return [one for one in occurrences if one.reference], f"forms of address:{test.tgt_lang}|words:{words}"
 
 
-def find_terms(test: TranslatedTest) -> tuple[list[Occurrence], str]:
+def find_terms(test: TranslatedTest) -> tuple[list[Mention], str]:
     """The occurrences of source terms with their counterparts, and the signature."""
     program = find_aligner()
     text = Text.of(test)
     training = read_training(test)
-    pairs = dict.fromkeys((tuple(one), tuple(other)) for one, other in [*text.pairs, *training])
     # A translation that equals the reference gets the same links.
-    links = dict(zip(pairs, align_words(list(pairs), program=program), strict=True))
+    pairs: list[Pair] = list(dict.fromkeys((tuple(one), tuple(other)) for one, other in [*text.pairs, *training]))
+    links = dict(zip(pairs, align_words(pairs, program=program), strict=True))
     signature = f"terms|stem:{STEM} letters|aligner:{describe_aligner()}|training pairs:{len(training)}|case:lc"
     return list_terms(text, owners(test), links, test.src_lang, test.tgt_lang), signature
 
 
 def list_terms(
     text: Text, documents: Sequence[int], links: dict[Pair, set[Link]], src_lang: str, tgt_lang: str
-) -> list[Occurrence]:
+) -> list[Mention]:
     """Occurrences of terms: words of at least four letters that at most half of the documents have."""
     in_documents = {(word, document) for words, document in zip(text.source, documents, strict=True) for word in words}
     spread = Counter(word for word, _ in in_documents)
@@ -138,7 +138,7 @@ def list_terms(
                 ours, theirs = (
                     _choice(position, source, side[i], links, tgt_lang) for side in (text.hypothesis, text.reference)
                 )
-                found.append(Occurrence(i, document, word, reference=theirs, hypothesis=ours))
+                found.append(Mention(i, document, word, reference=theirs, hypothesis=ours))
     return found
 
 
@@ -155,7 +155,7 @@ def _choice(
 
 
 def describe_consistency(
-    metric: str, occurrences: Sequence[Occurrence], documents: Sequence[int], *, signature: str
+    metric: str, occurrences: Sequence[Mention], documents: Sequence[int], *, signature: str
 ) -> list[ScoreRow]:
     """The accuracy of consistency, and its controls by `kind`; a value is None where nothing repeats."""
 
@@ -167,18 +167,18 @@ def describe_consistency(
     shuffled = list(documents)
     Random(SEED).shuffle(shuffled)
     dealt = [replace(one, document=shuffled[one.sentence]) for one in occurrences]
-    pairs, others = list(repetitions(occurrences)), list(repetitions(dealt))
+    pairs = list(repetitions(occurrences))
     return [
-        row(None, _accuracies(pairs)),
-        row("hypothesis", (bool(a.hypothesis & b.hypothesis) for a, b in pairs)),
-        row("reference", (bool(a.reference & b.reference) for a, b in pairs)),
-        row("shuffled documents", _accuracies(others)),
+        row(None, (_repeats(a.hypothesis, b.hypothesis) for a, b in pairs if _repeats(a.reference, b.reference))),
+        row("hypothesis", (_repeats(a.hypothesis, b.hypothesis) for a, b in pairs)),
+        row("reference", (_repeats(a.reference, b.reference) for a, b in pairs)),
+        row("shuffled documents", (_repeats(a.hypothesis, b.hypothesis) for a, b in repetitions(dealt))),
     ]
 
 
-def repetitions(occurrences: Iterable[Occurrence]) -> Iterable[tuple[Occurrence, Occurrence]]:
+def repetitions(occurrences: Iterable[Mention]) -> Iterable[tuple[Mention, Mention]]:
     """Each occurrence in another sentence than the one before it in its document, with that one."""
-    before: dict[tuple[int, str], Occurrence] = {}
+    before: dict[tuple[int, str], Mention] = {}
     for one in occurrences:
         last = before.get((one.document, one.term))
         if last is not None and last.sentence != one.sentence:
@@ -186,5 +186,5 @@ def repetitions(occurrences: Iterable[Occurrence]) -> Iterable[tuple[Occurrence,
         before[one.document, one.term] = one
 
 
-def _accuracies(pairs: Iterable[tuple[Occurrence, Occurrence]]) -> Iterable[bool]:
-    return (bool(a.hypothesis & b.hypothesis) for a, b in pairs if a.reference & b.reference)
+def _repeats(before: frozenset[str], now: frozenset[str]) -> bool:
+    return bool(before & now)

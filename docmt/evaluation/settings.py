@@ -35,7 +35,7 @@ class EvaluationSettings(Settings):
     """Sentence pairs from the beginning of the training text that are aligned together with the test for APT."""
 
     comet: CometSettings | None = None
-    """COMET, by a program in an environment of its own; null computes none."""
+    """COMET, by a program in a separate environment; null computes none."""
     contrast: ContrastSettings = ContrastSettings()
     """How candidates of contrastive test sets are compared."""
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from docmt.evaluation.metrics import ACCURACY, GENERATIVE, find_metric
+from docmt.evaluation.metrics import ACCURACIES, ACCURACY, GENERATIVE, find_metric
 from docmt.report.differences import UNTESTED, Difference, Differences
 from docmt.report.frames import column, is_missing, keep, records
 from docmt.report.grid import GridShape, Label, build_grid

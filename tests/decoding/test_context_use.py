@@ -10,8 +10,9 @@ from test_target_scores import directly, scorer, untrained
 from docmt.cli.main import main
 from docmt.corpora.contrastive import ContrastiveItem
 from docmt.decoding.contrast import Candidate
-from docmt.decoding.usage import context_gains, describe_suite, describe_test
+from docmt.decoding.usage import context_gains
 from docmt.errors import UserError
+from docmt.evaluation.context_use import describe_suite, describe_test
 from docmt.models.model_file import load_model
 from docmt.text.vocabulary import EOD
 

@@ -9,6 +9,7 @@ import pytest
 import yaml
 from conftest import read_jobs, snakemake
 
+from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.loading import load_config
 from docmt.errors import UserError
 
@@ -78,7 +79,10 @@ def test_systems_of_hypotheses_files_get_their_rows_without_a_training(tmp_path)
     config.write_text(yaml.safe_dump(STUDY), encoding="utf-8")
     missing = snakemake(tmp_path, "--dry-run", config=config)
     assert missing.returncode
-    assert re.search(r"config\.systems\.\w+\.\w+\.made/\w+: own/\S+: no such file", missing.stdout + missing.stderr)
+    assert re.search(r"config\.\S+: own/\S+: no such file", missing.stdout + missing.stderr)
+    named = {own.where: own.file for own in StudyArtifacts(load_config(STUDY)).own_files()}
+    assert named["config.systems.one.hypotheses.made/test"] == "own/one.de"
+    assert named["config.systems.two.log_probabilities.made/pronoun"] == "own/two.scores"
     own = tmp_path / "own"
     own.mkdir()
     for name in ("one.de", "two.de", "dev.de", "two.scores", "second.de", "model.ckpt"):
