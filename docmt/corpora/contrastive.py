@@ -40,7 +40,7 @@ class ContrastiveItem:
         return next((i for i, column in enumerate(columns) if len(set(column)) > 1), len(columns) - 1)
 
 
-class SuiteItem(Protocol):
+class AnyItem(Protocol):
     """What items of all kinds of suites have."""
 
     @property
@@ -54,7 +54,7 @@ class SuiteItem(Protocol):
         ...
 
 
-Item = TypeVar("Item", bound=SuiteItem)
+Item = TypeVar("Item", bound=AnyItem)
 
 
 def read_suite(path: Path) -> list[ContrastiveItem]:

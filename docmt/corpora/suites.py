@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from docmt.corpora.catalogue import ReadableCorpus
-from docmt.corpora.contrastive import Item, read_contrastive, read_items
+from docmt.corpora.contrastive import read_contrastive, read_items
 from docmt.corpora.generative import read_generative
 from docmt.corpora.patterns import matching_files
 from docmt.corpora.readers.sides import pick
@@ -194,7 +194,7 @@ def _ctxpro(files: Mapping[str, Path], form: Any) -> Iterator[SuiteItem]:
         }
 
 
-def _own(read_item: Callable[[dict[str, Any], str], Item]) -> "Converter":
+def _own(read_item: Callable[[dict[str, Any], str], Any]) -> "Converter":
     """The converter of docmt's own format, which checks it."""
 
     def convert(files: Mapping[str, Path], form: Any) -> Iterator[SuiteItem]:

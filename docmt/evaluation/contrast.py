@@ -67,15 +67,21 @@ def score_contrast(
     stranger = next((name for name in scores if name not in known), None)
     if stranger is not None:
         raise UserError(f"log probabilities contain item {stranger!r}, which is not in the suite: use the same suite")
-    common: ScoreRow = {"metric": ACCURACY, "value": None, "n": 0, "signature": contrast_signature(rules)}
-    return accuracy_rows(items, verdicts, common, chance=lambda item: 1 / len(item.candidates))
+    return accuracy_rows(
+        items,
+        verdicts,
+        metric=ACCURACY,
+        signature=contrast_signature(rules),
+        chance=lambda item: 1 / len(item.candidates),
+    )
 
 
 def accuracy_rows(
     items: Sequence[TestedItem],
     verdicts: Sequence[bool],
-    common: ScoreRow,
     *,
+    metric: str,
+    signature: str,
     chance: Callable[[TestedItem], float] | None = None,
 ) -> list[ScoreRow]:
     """The shares of items that are right: over a suite, and by phenomenon, by distance and by kind.
@@ -83,15 +89,35 @@ def accuracy_rows(
     Args:
         items: of the suite.
         verdicts: whether each is right.
-        common: what all rows have.
+        metric: name of the accuracy.
+        signature: how it is computed.
         chance: the probability of guessing an item, if that makes sense.
     """
     results = list(zip(items, verdicts, strict=True))
 
-    def row(members: Sequence[tuple[TestedItem, bool]], **keys: Any) -> ScoreRow:
-        empty = {"phenomenon": None, "distance": None, "kind": None}
-        guessed = {"chance": 100 * sum(chance(item) for item, _ in members) / len(members)} if chance else {}
-        return {**common, **empty, **keys, **_share([right for _, right in members]), **guessed}
+    def row(
+        members: Sequence[tuple[TestedItem, bool]],
+        *,
+        phenomenon: str | None = None,
+        distance: int | None = None,
+        kind: str | None = None,
+    ) -> ScoreRow:
+        n, right = len(members), sum(right for _, right in members)
+        low, high = wilson_interval(right, n)
+        made: ScoreRow = {
+            "metric": metric,
+            "value": 100 * right / n,
+            "n": n,
+            "phenomenon": phenomenon,
+            "distance": distance,
+            "kind": kind,
+            "low": 100 * low,
+            "high": 100 * high,
+            "signature": signature,
+        }
+        if chance is not None:
+            made["chance"] = 100 * sum(chance(item) for item, _ in members) / n
+        return made
 
     phenomena = list(dict.fromkeys(item.phenomenon for item in items))
     rows = [row(results)] if len(phenomena) > 1 else []
@@ -129,9 +155,3 @@ def wilson_interval(right: int, n: int, *, confidence: float = 0.95) -> tuple[fl
     margin = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     scale = 1 + z * z / n
     return max(0.0, (center - margin) / scale), min(1.0, (center + margin) / scale)
-
-
-def _share(verdicts: Sequence[bool]) -> dict[str, Any]:
-    n, right = len(verdicts), sum(verdicts)
-    low, high = wilson_interval(right, n)
-    return {"value": 100 * right / n, "n": n, "low": 100 * low, "high": 100 * high}

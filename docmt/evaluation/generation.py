@@ -94,4 +94,4 @@ def score_generation(items: Sequence[GenerativeItem], payloads: Sequence[str], *
     rules = "; ".join(RULES[match] for match in dict.fromkeys(item.match for item in items))
     signature = f"{rules}|interval:Wilson 95 %"
     verdicts = judge_payloads(items, payloads, lang=lang)
-    return accuracy_rows(items, verdicts, {"metric": GENERATIVE, "value": None, "n": 0, "signature": signature})
+    return accuracy_rows(items, verdicts, metric=GENERATIVE, signature=signature)

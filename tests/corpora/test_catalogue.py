@@ -67,6 +67,7 @@ def test_published_sizes_are_expected(name, dev, test):
         ("gum-texts", "train", "monolingual"),
         ("gum", "all", "files"),
         ("voita2019-suites-enru", "test", "suite"),
+        ("ctxpro-ende", "formality_dev", "generative"),
     ],
 )
 def test_what_a_split_holds(name, split, holds):

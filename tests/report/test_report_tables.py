@@ -54,7 +54,7 @@ def test_generative_accuracy_has_a_table_without_guessing():
     summary = summarize(long_table(*rows))
     table = contrastive_table(summary, SETTINGS, metric="generative accuracy")
     assert (table.key, table.title, table.rows) == ("generative", "Generative accuracy", [["d", "a", "1", "40.0"]])
-    assert [row[:2] for row in contrastive_table(summary, SETTINGS).rows] == [["d", "a"], ["", "guessing"]]
+    assert [row[:2] for row in contrastive_table(summary, SETTINGS).rows] == [["d", "a"], ["", "(guessing)"]]
     split = split_table(summary, SETTINGS, by="kind", metric="generative accuracy")
     assert (split.key, split.header[-1], split.rows[0][-1]) == ("generative_by_kind", "DO.ELL", "50.0")
     assert main_table(summary, SETTINGS) is None
