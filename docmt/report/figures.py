@@ -71,7 +71,10 @@ def training_curves(histories: Sequence[History], styles: Styles) -> list[Pictur
         if series:
             described = {"key": f"{curves.key}_{dataset}", "title": f"{curves.title}: {dataset}"}
             axes = {"x_label": "updates", "y_label": curves.y_label}
-            pictures += draw_systems(series, draw_seeds, styles, caption=curves.caption, **described, **axes)
+            several = any(len(found) > 1 for found in series.values())
+            pictures += draw_systems(
+                series, draw_seeds, styles, caption=curves.caption, has_bands=several, **described, **axes
+            )
     return pictures
 
 
