@@ -91,8 +91,9 @@ def draw_systems(
     caption: str,
     x_label: str,
     y_label: str,
+    has_bands: bool = True,
 ) -> list[Picture]:
-    """A picture with a panel for each heading; where systems are many, a second one in which each has its own.
+    """A picture with a panel for each heading; where bands would hide each other, one more with a panel per system.
 
     Args:
         data: what is drawn, by heading and system.
@@ -103,9 +104,10 @@ def draw_systems(
         caption: what it shows.
         x_label: words at the horizontal axes.
         y_label: words at the vertical axis.
+        has_bands: whether the values have a spread.
     """
     headings = list(dict.fromkeys(heading for heading, _ in data))
-    is_crowded = len({system for _, system in data}) > MOST_BANDS
+    is_crowded = has_bands and len({system for _, system in data}) > MOST_BANDS
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(8.6, 3.1), layout="constrained")
         panels = figure.subplots(1, len(headings), squeeze=False)[0]

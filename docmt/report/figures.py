@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from docmt.report import frames
 from docmt.report.drawing import INK, STYLE, Picture, add_legend, draw_systems, finish_picture
@@ -16,6 +17,8 @@ from docmt.report.sources import History
 from docmt.report.styles import Look, Styles
 from docmt.report.summary import contrastive_scores
 
+MOST_TICKS = 8
+"""Distances that are all marked at an axis; of more, some are."""
 MARKS = 8
 """About how many marks a curve has."""
 
@@ -71,7 +74,10 @@ def training_curves(histories: Sequence[History], styles: Styles) -> list[Pictur
         if series:
             described = {"key": f"{curves.key}_{dataset}", "title": f"{curves.title}: {dataset}"}
             axes = {"x_label": "updates", "y_label": curves.y_label}
-            pictures += draw_systems(series, draw_seeds, styles, caption=curves.caption, **described, **axes)
+            several = any(len(found) > 1 for found in series.values())
+            pictures += draw_systems(
+                series, draw_seeds, styles, caption=curves.caption, has_bands=several, **described, **axes
+            )
     return pictures
 
 
@@ -175,4 +181,7 @@ def _draw_distances(axes: Axes, values: pd.DataFrame, look: Look, *, has_band: b
         axes.fill_between(places, low, high, color=look["color"], alpha=0.12, linewidth=0)
     axes.axhline(values["chance"].mean(), color=INK, linestyle=(0, (4, 3)), linewidth=1)
     axes.set(ylim=(0, 105))
-    axes.set_xticks(places)
+    if len(places) <= MOST_TICKS:
+        axes.set_xticks(places)
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=MOST_TICKS, integer=True))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pandas as pd
 
-from docmt.report.frames import column, is_missing, records
+from docmt.report.frames import column, is_missing, keep, records
 from docmt.report.results import name_suites
 from docmt.report.settings import ReportSettings
 from docmt.report.sources import History
@@ -74,11 +74,14 @@ def guessing_remark(summary: pd.DataFrame, settings: ReportSettings) -> str:
             guessing.setdefault(row["suite"], []).append(settings.label(row["system"]))
     if not guessing:
         return ""
-    n_systems = {suite: int((column(rows, "suite") == suite).sum()) for suite in guessing}
-    parts = [
-        f"{suite}: {'all' if len(labels) == n_systems[suite] > 1 else _list(dict.fromkeys(labels))}"
-        for suite, labels in guessing.items()
-    ]
+    parts = []
+    for suite, labels in guessing.items():
+        systems = [settings.label(row["system"]) for row in records(keep(rows, column(rows, "suite") == suite))]
+        others = " / ".join(name for name in systems if name not in labels)
+        if 2 * len(labels) > len(systems) > 1:
+            parts.append(f"{suite}: all but {others}" if others else f"{suite}: all")
+        else:
+            parts.append(f"{suite}: {' / '.join(dict.fromkeys(labels))}")
     return (
         "No better than guessing, as the interval or deviation of the accuracy reaches it: such a system has not "
         f"learned what decides, or does not see it: {'; '.join(parts)}."

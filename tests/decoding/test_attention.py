@@ -1,6 +1,7 @@
 """The attention that the reader shows: it is that of the model, by word, and no more than asked for."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -15,6 +16,8 @@ from docmt.errors import UserError
 from docmt.files import write_jsonl
 from docmt.instances.storage import load_instances
 from docmt.models.batch import collate
+from docmt.models.layers import parts
+from docmt.models.ragged import attention_entropy
 
 PARTS = {
     "sentence_transformer": ["group"],
@@ -44,22 +47,26 @@ def made(study_files, tmp_path_factory):
 
 
 def test_recorded_weights_are_those_that_the_model_computes_with(made):
+    """The formula against the kernel: the entropy of each query is that of the weights in padded batches of groups."""
     trained, instances, *_ = made("g_transformer")
     model = trained.model.eval()
     batch = collate(instances, [0], model.settings)
-    outputs, values = {}, {}
+    entropies = {}
 
-    def keep(module, arguments, output):
-        query, memory, _ = arguments
-        values[module.pattern] = module.project(query, memory)[2]
-        outputs[module.pattern] = output
+    def measure(module, arguments):
+        query_ND, memory_MD, groupings = arguments
+        query_NHK, key_MHK, _ = module.project(query_ND, memory_MD)
+        entropies[module.pattern] = attention_entropy(query_NHK, key_MHK, groupings(module.pattern))
 
     with torch.no_grad(), AttentionRecorder(model) as recorder:
-        handles = [part.register_forward_hook(keep) for part in recorder.attention.children() if hasattr(part, "heads")]
+        handles = [part.register_forward_pre_hook(measure) for part in parts(recorder.attention)]
         model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
         for handle in handles:
             handle.remove()
-    assert list(recorder.weights) == ["group", "global"]
+    assert list(recorder.weights) == list(entropies) == ["group", "global"]
+    for name, weights in recorder.weights.items():
+        expected = torch.special.entr(weights).sum(1) / math.log(2)
+        torch.testing.assert_close(entropies[name], expected, rtol=1e-4, atol=1e-4)
     for weights in recorder.weights.values():
         assert weights.shape == (len(batch.tgt_inputs_N), len(batch.src_tokens_S))
         torch.testing.assert_close(weights.sum(1), torch.ones(len(weights)))

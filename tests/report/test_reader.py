@@ -201,3 +201,12 @@ def test_a_dataset_needs_its_languages(tmp_path, capsys):
     arguments = ["--manifest", json.dumps(manifest), "--out", str(tmp_path / "reader.html")]
     assert main(["report", "reader", *arguments]) != 0
     assert "languages of 'd' must be a source and a target language" in capsys.readouterr().err
+
+
+def test_a_file_that_is_no_attention_is_one_clear_line(tmp_path, capsys):
+    manifest = make_study(tmp_path) | {"has_attention": True}
+    for system in ("aligned", "free"):
+        write_json(tmp_path / f"runs/{system}-1/decoding/attention_test_t.json", {"items": []})
+    arguments = ["--manifest", json.dumps(manifest), "--out", str(tmp_path / "reader.html")]
+    assert main(["report", "reader", *arguments]) == 2
+    assert "not an output of `docmt decode attention`" in capsys.readouterr().err

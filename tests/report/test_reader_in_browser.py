@@ -166,6 +166,35 @@ def test_ugly_text_stays_text(page, browser):
     assert browser.run(directions, f"{ROWS}:nth-child(2) .text") == ["rtl", "ltr", "rtl", "rtl"]
 
 
+def test_a_chosen_word_shows_what_was_looked_at_by_part_of_the_attention(tmp_path, browser):
+    instance = {"first": 2, "src": [["The", "dog"], ["It", "<b>"]], "tgt": [["Der", "Hund"], ["Es"]]}
+    instance |= {"parts": ["group", "global"], "gate": [80, 70, 60]}
+    instance["weights"] = {
+        "group": [[[0, 90]], [[1, 70]], [[3, 100]]],
+        "global": [[[0, 40]], [[1, 30], [2, 9]], [[0, 5]]],
+    }
+    manifest = make_study(tmp_path)
+    for system, documents in (("aligned", {"d/one": [instance]}), ("free", {})):
+        write_json(tmp_path / f"runs/{system}-1/decoding/attention_test_t.json", {"documents": documents})
+    page = render(tmp_path, manifest | {"has_attention": True}, labels={"aligned": HOSTILE})
+    browser.open(page)
+    assert browser.texts(".attention summary") == [f"Attention: {HOSTILE}"]
+    browser.click(".attention summary")
+    browser.wait("return document.querySelectorAll('.attention .word').length === 3")
+    assert browser.texts(".attention h3") == []
+    browser.run("document.querySelectorAll('.attention .word')[1].click()")
+    assert browser.texts(".attention h3") == ["group", "global"]
+    assert browser.texts(".attention div div:nth-of-type(1) p") == ["3 The dog "]
+    assert browser.texts(".attention div div:nth-of-type(2) p") == ["3 The dog ", "4 It <b> "]
+    assert browser.texts(".looked") == ["dog", "dog", "It"]
+    assert browser.texts(".attention [aria-live] .caption") == ["Gate: 70 % group, 30 % global."]
+    link = browser.run("return location.hash")
+    browser.open(page, link)
+    assert browser.texts(".looked") == ["dog", "dog", "It"], "a link shows the same"
+    browser.click("#list li:nth-child(3) a")
+    assert browser.texts(".attention") == []
+
+
 def test_systems_have_the_marks_and_colors_of_the_report(page, browser):
     browser.open(page)
     found = browser.run(

@@ -22,7 +22,7 @@ class DiscourseArtifacts(TextArtifacts):
             generated = self.generated(treebank)
             files = [f"results/corpora/{treebank}/en-de/{split}.discourse.jsonl" for split in CONTROLLED_SPLITS]
             params = {"prefix": f"results/corpora/{treebank}/en-de"}
-            return Artifact(files, generated.parts, params=params, stage=generated.stage)
+            return Artifact(files, generated.parts, params=params, stage=generated.stage, rules=generated.rules)
         entry = load_catalogue()[treebank]
         fetched = self.fetched(treebank, TREEBANK_SPLIT)
         prefix = f"results/treebanks/{treebank}"

@@ -26,7 +26,7 @@ function attentionBody(instances) {
   const sentences = instances.flatMap((instance) => {
     let word = 0;
     return instance.tgt.map((words, i) => {
-      const row = words.map((text) => {
+      const row = words.flatMap((text) => {
         const number = buttons.length;
         const button = make("button", { type: "button", class: "word", "aria-pressed": "false", onclick: () => {
           state.word = `${number}`;
@@ -40,7 +40,7 @@ function attentionBody(instances) {
     });
   });
   if (buttons[state.word]) choose(Number(state.word));
-  const hint = "Choose a word of the translation: marked are the source words that the last layer of the decoder attended to when it wrote the word, in percent, the mean over heads. The words are tokens of the model.";
+  const hint = "Choose a word of the translation: marked are the six source words that the last layer of the decoder attended to most when it wrote the word, in percent, the mean over heads; sentences without one are left out. The words are tokens of the model.";
   return [make("p", { class: "caption" }, hint), ...sentences, shown];
 }
 
@@ -52,12 +52,18 @@ function lookedAt(instance, word, lang) {
     names.map((name) => {
       const weights = new Map(instance.weights[name][word]);
       let place = 0;
-      const row = instance.src.flat().map((text) => {
-        const percent = weights.get(place++);
-        const attributes = percent === undefined ? {} : { class: "looked", style: `--share: ${percent / 100}`, "data-percent": percent };
-        return [make("span", attributes, text), " "];
+      const sentences = instance.src.map((words, i) => {
+        const first = place;
+        place += words.length;
+        const row = words.flatMap((text, j) => {
+          const percent = weights.get(first + j);
+          const attributes = percent === undefined ? {} : { class: "looked", style: `--share: ${percent / 100}`, "data-percent": percent };
+          return [make("span", attributes, text), " "];
+        });
+        const isSeen = words.some((_, j) => weights.has(first + j));
+        return isSeen ? make("p", { lang, dir: "auto" }, make("span", { class: "number" }, `${instance.first + i + 1} `), row) : null;
       });
-      return make("div", {}, make("h3", {}, name), make("p", { lang, dir: "auto" }, row));
+      return make("div", {}, make("h3", {}, name), sentences);
     }),
   );
 }
