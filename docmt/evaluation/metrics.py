@@ -106,6 +106,9 @@ METRICS: dict[str, Metric] = {
     "METEOR": Metric("METEOR 1.5, see below", score_meteor, unit="sentences", needs=(JAVA,)),
     "d-METEOR (instances)": Metric("likewise", score_meteor, unit="instances", needs=(JAVA,)),
     "APT": Metric("accuracy of pronouns, see below", score_apt, needs=(ALIGNER, TRAINING)),
+    "APT (neighbors)": Metric(
+        "likewise; pronouns without a link are searched between their neighbors", score_apt, needs=(ALIGNER, TRAINING)
+    ),
     ACCURACY: Metric("share of contrastive items that are right, see below", digits=1),
 }
 

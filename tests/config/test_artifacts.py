@@ -23,7 +23,7 @@ GOLDEN = {
     "model": "e3c43352711a",
     "hypotheses": "e2bf66d89208",
     "probabilities": "75d183cc7d8f",
-    "scores": "a4a54baba22c",
+    "scores": "a9bf8fb65158",
 }
 
 
