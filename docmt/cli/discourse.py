@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-FORMATS = ("gum", "gcdt", "rst_dt")
+FORMATS = ("gum", "gcdt", "rst_dt", "rs3")
 FORMS = ("dependency", "constituent")
 PARSER_HELP = "model file, chain, flat, right_branching, sentence_branching, …, isanlp:VERSION or file:PATH"
 
@@ -30,6 +30,7 @@ def add_commands(parser: CommandParser) -> None:
     """Add all commands."""
     treebank = parser.add_command("treebank", run_treebank, "read a treebank and write its splits")
     treebank.add_argument("--format", choices=FORMATS, required=True, help="which treebank")
+    treebank.add_argument("--lang", help="language of the text, for its tokenizer; with --format rs3")
     treebank.add_paths(files="folder with the files as fetched", out="folder to write")
     summary = "convert GUM's trees to dependency trees and compare them with the published ones"
     check = parser.add_command("check-conversion", run_check_conversion, summary)
@@ -117,10 +118,16 @@ def run_treebank(options: argparse.Namespace) -> None:
     from docmt.discourse.treebanks.collection import write_treebank
     from docmt.discourse.treebanks.gcdt import read_gcdt
     from docmt.discourse.treebanks.gum import read_gum
+    from docmt.discourse.treebanks.rs3_folder import read_rs3
     from docmt.discourse.treebanks.rst_dt import read_rst_dt
 
-    read = {"gum": read_gum, "gcdt": read_gcdt, "rst_dt": read_rst_dt}[options.format]
-    write_treebank(options.out, read(options.files))
+    if (options.format == "rs3") != (options.lang is not None):
+        raise UserError("docmt discourse treebank: --format rs3 needs --lang, and no other format takes it")
+    if options.lang is not None:
+        treebank = read_rs3(options.files, lang=options.lang)
+    else:
+        treebank = {"gum": read_gum, "gcdt": read_gcdt, "rst_dt": read_rst_dt}[options.format](options.files)
+    write_treebank(options.out, treebank)
 
 
 def run_check_conversion(options: argparse.Namespace) -> None:
