@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 
 FORMATS = ("gum", "gcdt", "rst_dt", "rs3")
 FORMS = ("dependency", "constituent")
+SENTENCE_TREES = ("parser", "chain")
 PARSER_HELP = "model file, chain, flat, right_branching, sentence_branching, …, isanlp:VERSION or file:PATH"
 
 
@@ -91,6 +92,8 @@ def _add_annotation_commands(commands: CommandParser) -> None:
     annotate.add_argument("--documents", type=Path, help="document index of the text")
     annotate.add_argument("--suite", type=Path, help="contrastive test set, instead of a text")
     annotate.add_argument("--lang", required=True, help="language of the text")
+    summary = "where the tree of sentences comes from: the parser, or each sentence depends on the one before"
+    annotate.add_argument("--sentences", choices=SENTENCE_TREES, default=SENTENCE_TREES[0], help=summary)
     annotate.add_argument("--shard", default="1/1", metavar="I/N", help="only the I-th of N parts of the documents")
     annotate.add_paths(out=".discourse.jsonl to write")
     summary = "gather trees under the document ids of a text that was combined from several corpora"
@@ -231,7 +234,7 @@ def run_parse(options: argparse.Namespace) -> None:
 
 def run_annotate(options: argparse.Namespace) -> None:
     """Write the trees of a text or of a contrastive test set."""
-    from docmt.discourse.annotation import annotate, suite_texts, take_shard
+    from docmt.discourse.annotation import annotate, chain_sentences, suite_texts, take_shard
     from docmt.discourse.documents import write_discourse
     from docmt.discourse.parsing.loading import load_parser
     from docmt.discourse.segmentation.prediction import Segmenter
@@ -250,6 +253,8 @@ def run_annotate(options: argparse.Namespace) -> None:
         texts = read_texts(options.text, options.documents)
         texts = take_shard(texts, read_index(options.documents), shard=shard, n_shards=n_shards)
     documents = annotate(texts, lang=options.lang, segmenter=segmenter, parser=parser)
+    if options.sentences == "chain":
+        documents = map(chain_sentences, documents)
     write_discourse(options.out, progress(documents, label="annotate", unit="documents"))
     log.info("%s", ", ".join(f"{name} {count}" for name, count in sorted(parser.counts.items())))
 

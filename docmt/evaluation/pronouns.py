@@ -237,7 +237,7 @@ def find_as_authors(position: int, pair: Pair, links: set[Link], lists: PronounL
     one nearest to the center of the words around the links joins them. Without a link, nothing is searched: the
     program was meant to, but its loop over the neighbors is empty.
     """
-    source, target = pair
+    _, target = pair
     positions = sorted(j for i, j in links if i == position)
     words = [target[j] for j in positions if lists.is_target(target[j])]
     if not positions or any(word in lists.target for word in words):
@@ -256,7 +256,7 @@ def find_beside_neighbors(position: int, pair: Pair, links: set[Link], lists: Pr
     When the aligned words hold no pronoun, the nearest free target pronoun within `WINDOW` words of them is taken. A
     source word without a link takes the place of its two neighbors.
     """
-    source, target = pair
+    _, target = pair
     positions = sorted(j for i, j in links if i == position)
     pronouns = [target[j] for j in positions if lists.is_target(target[j])]
     if pronouns:

@@ -222,6 +222,11 @@ TABLE = {
         True,
         ["config.discourse.trees.parsed", "give one of them"],
     ),
+    "chained sentences of gold trees": (
+        "discourse.trees.gold",
+        {"gold": True, "sentences": "chain"},
+        ["config.discourse.trees.gold", "sentences: chain goes with segmenter and parser"],
+    ),
     "trees of no source": ("discourse.trees.none", {}, ["config.discourse.trees.none", "give one of them"]),
     "unknown trees": ("instances.documents_with_trees.trees", "parsd", ["documents_with_trees.trees", "'parsed'"]),
     "files that lack a split": (

@@ -1,14 +1,16 @@
 """From text to trees: every document once and in order, whatever the shards and batches; bad files in one line."""
 
 import json
+import random
 
 import pytest
 import torch
 
 from docmt.cli.main import main
 from docmt.corpora.documents import DocumentIndex, read_index
-from docmt.discourse.annotation import annotate, rename, suite_texts, take_shard
-from docmt.discourse.documents import read_discourse, write_discourse
+from docmt.discourse.annotation import annotate, chain_sentences, rename, suite_texts, take_shard
+from docmt.discourse.dependencies import DependencyTree, merge_to_sentences
+from docmt.discourse.documents import DiscourseDocument, Edu, read_discourse, write_discourse
 from docmt.discourse.parsing.loading import load_parser
 from docmt.discourse.segmentation import text as segmentation_text
 from docmt.discourse.segmentation.prediction import SentenceReading
@@ -57,6 +59,46 @@ def test_batches_do_not_matter(files, monkeypatch, batch_words):
     expected = annotated(read_texts(*files))
     monkeypatch.setattr(segmentation_text, "BATCH_WORDS", batch_words)
     assert annotated(read_texts(*files)) == expected
+
+
+def test_chained_sentences_keep_the_arcs_inside_sentences():
+    words = (("a", "b", "c"), ("d",), (), ("e", "f"))
+    edus = (Edu(0, 0, 1), Edu(0, 1, 2), Edu(0, 2, 3), Edu(1, 0, 1), Edu(2, 0, 0), Edu(3, 0, 1), Edu(3, 1, 2))
+    # EDU 3 is the root; both EDUs of the last sentence depend on other sentences.
+    given = DependencyTree((1, 3, 1, -1, 1, 3, 0), ("x", "y", "z", "root", "v", "w", "u"))
+    chained = chain_sentences(DiscourseDocument("d", words, edus, arcs=given))
+    assert chained.arcs.heads == (1, -1, 1, 1, 3, 4, 5)
+    assert chained.arcs.relations == ("x", "root", "z", *["elaboration"] * 4)
+    sentences = merge_to_sentences(chained.arcs.heads, [edu.sentence for edu in edus], 4)
+    assert sentences == (-1, 0, 1, 2)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_chained_sentences_are_a_tree_of_any_tree(seed):
+    chance = random.Random(seed)
+    counts = [chance.randint(1, 4) for _ in range(chance.randint(1, 6))]
+    edus = tuple(Edu(sentence, place, place + 1) for sentence, n in enumerate(counts) for place in range(n))
+    words = tuple(("w",) * n for n in counts)
+    order = chance.sample(range(len(edus)), len(edus))
+    heads = [-1] * len(edus)
+    for place, edu in enumerate(order[1:], start=1):
+        heads[edu] = chance.choice(order[:place])
+    given = DependencyTree(tuple(heads), tuple("root" if head < 0 else f"r{head}" for head in heads))
+    chained = chain_sentences(DiscourseDocument("d", words, edus, arcs=given))  # which checks that it is a tree
+    sentence_of = [edu.sentence for edu in edus]
+    assert merge_to_sentences(chained.arcs.heads, sentence_of, len(counts)) == tuple(range(-1, len(counts) - 1))
+    for edu, head in enumerate(heads):
+        if head >= 0 and sentence_of[head] == sentence_of[edu]:
+            assert (chained.arcs.heads[edu], chained.arcs.relations[edu]) == (head, f"r{head}")
+        elif chained.arcs.heads[edu] >= 0:
+            assert chained.arcs.relations[edu] == (
+                given.relations[edu] if chained.arcs.heads[edu] == head else "elaboration"
+            )
+
+
+def test_a_document_without_sentences_has_no_chain():
+    empty = DiscourseDocument("d", (), (), arcs=DependencyTree((), ()))
+    assert chain_sentences(empty).arcs == DependencyTree((), ())
 
 
 @pytest.mark.parametrize("n_shards", [1, 2, 3, 8, 20])

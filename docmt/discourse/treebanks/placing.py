@@ -10,7 +10,7 @@ from docmt.discourse.treebanks.rstfile import RstFile
 from docmt.errors import UserError
 from docmt.text.tokenizer import sentence_words
 
-SENTENCE_END = re.compile(r"""[.?!…。？！]['"’”)\]」』》]*$""")
+SENTENCE_END = re.compile(r"""[.?!…。？！]['"’”“«»)\]」』》]*$""")
 SENTENCE, PARAGRAPH_LEVEL = 1, 2
 """What can end after an EDU."""
 GUESSED = "documents whose sentences were guessed from the ends of EDUs"

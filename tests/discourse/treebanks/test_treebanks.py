@@ -164,7 +164,7 @@ def run_rs3(folder, *more):
 
 
 @pytest.mark.parametrize("suffix", [".rs3", ".rs4"])
-def test_a_treebank_of_rs3_files_is_read_with_its_forests(tmp_path, suffix, caplog):
+def test_a_treebank_of_rs3_files_is_read_with_its_forests(tmp_path, suffix, capsys):
     forest = RS4.replace(' parent="4" relname="evaluation-comment"', "").replace("because it rained .", "„Es!“")
     folder = rs3_folder(tmp_path / "rs3", ["train/a", "dev/b", "test/c", "old/d"], suffix, forest)
     assert run_rs3(folder, "--lang", "de") == 0
@@ -177,7 +177,7 @@ def test_a_treebank_of_rs3_files_is_read_with_its_forests(tmp_path, suffix, capl
     counts = json.loads((tmp_path / "rs3-out/counts.json").read_text(encoding="utf-8"))
     assert counts["notes"]["documents of several trees, which were joined"] == 3
     assert counts["left_out"] == {"in none of the folders train, dev and test": ["d"]}
-    assert "rs3: 3 documents of several trees, which were joined" in caplog.text
+    assert "rs3: 3 documents of several trees, which were joined" in capsys.readouterr().err
 
 
 def test_rs3_files_without_folders_for_splits_are_divided(tmp_path):
