@@ -1,4 +1,4 @@
-"""Damaged, emptied, swapped or reordered files of every stage are named, or do no harm: none changes a result silently."""
+"""Damaged, emptied, swapped or reordered files of every stage are named or harmless: no result changes silently."""
 
 import collections
 
