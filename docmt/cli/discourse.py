@@ -88,7 +88,8 @@ def _add_annotation_commands(commands: CommandParser) -> None:
     annotate = commands.add_command("annotate", run_annotate, "segment and parse the documents of a text")
     annotate.add_paths(segmenter="segmenter model")
     annotate.add_argument("--parser", required=True, help="parser model, or chain, right_branching or flat")
-    annotate.add_argument("--text", type=Path, help="sentences, one per line; with --documents")
+    summary = "sentences, one per line; with --documents, or with a blank line between documents"
+    annotate.add_argument("--text", type=Path, help=summary)
     annotate.add_argument("--documents", type=Path, help="document index of the text")
     annotate.add_argument("--suite", type=Path, help="contrastive test set, instead of a text")
     annotate.add_argument("--lang", required=True, help="language of the text")
@@ -234,7 +235,7 @@ def run_parse(options: argparse.Namespace) -> None:
 
 def run_annotate(options: argparse.Namespace) -> None:
     """Write the trees of a text or of a contrastive test set."""
-    from docmt.discourse.annotation import annotate, chain_sentences, suite_texts, take_shard
+    from docmt.discourse.annotation import annotate, blank_line_texts, chain_sentences, suite_texts, take_shard
     from docmt.discourse.documents import write_discourse
     from docmt.discourse.parsing.loading import load_parser
     from docmt.discourse.segmentation.prediction import Segmenter
@@ -243,12 +244,16 @@ def run_annotate(options: argparse.Namespace) -> None:
     _use_one_thread()
     _keep_few_kernels()
     shard, n_shards = _parse_shard(options.shard)
-    if (options.suite is None) == (options.text is None) or (options.text is None) != (options.documents is None):
-        raise UserError("docmt discourse annotate: give --text with --documents, or --suite")
+    if (options.suite is None) == (options.text is None) or (options.text is None and options.documents is not None):
+        raise UserError("docmt discourse annotate: give --text with --documents or blank lines, or --suite")
+    if n_shards > 1 and options.documents is None:
+        raise UserError(f"--shard {options.shard}: only a text with --documents is divided")
     segmenter = Segmenter.load(options.segmenter)
     parser = load_parser(options.parser)
     if options.suite is not None:
         texts = suite_texts(options.suite)
+    elif options.documents is None:
+        texts = blank_line_texts(options.text)
     else:
         texts = read_texts(options.text, options.documents)
         texts = take_shard(texts, read_index(options.documents), shard=shard, n_shards=n_shards)

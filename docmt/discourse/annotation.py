@@ -15,12 +15,21 @@ from docmt.discourse.parsing.neural import NeuralParser, word_states
 from docmt.discourse.segmentation.prediction import Segmenter
 from docmt.discourse.segmentation.text import PlainText, TokenizedText, batches, sentences_of, with_edus
 from docmt.errors import UserError
+from docmt.files import read_lines
 
 
 def suite_texts(suite: Path) -> Iterator[PlainText]:
     """Read the source documents of a contrastive test set; each has the id of its item."""
     for item in read_suite(suite):
         yield PlainText(item.id, list(item.src))
+
+
+def blank_line_texts(path: Path) -> Iterator[PlainText]:
+    """Read a text with a blank line between documents, as `docmt translate` does; their ids are their numbers."""
+    groups = itertools.groupby(read_lines(path), key=lambda line: not line.strip())
+    texts = (list(lines) for is_blank, lines in groups if not is_blank)
+    for number, lines in enumerate(texts, start=1):
+        yield PlainText(str(number), [line.removesuffix("\r") for line in lines])
 
 
 def take_shard(texts: Iterable[PlainText], index: DocumentIndex, *, shard: int, n_shards: int) -> Iterator[PlainText]:

@@ -10,7 +10,7 @@ from docmt.settings import Settings
 class TextSettings(Settings):
     """How sentences are split into subwords.
 
-    The language decides the tokenizer: jieba for `zh`, Moses for all others. Source and target share one set of BPE
+    The language decides the tokenizer: jieba for `zh`, Moses for others (docs/text.md lists them). Source and target share one set of BPE
     merges and one vocabulary.
     """
 

@@ -8,7 +8,7 @@ import torch
 
 from docmt.cli.main import main
 from docmt.corpora.documents import DocumentIndex, read_index
-from docmt.discourse.annotation import annotate, chain_sentences, rename, suite_texts, take_shard
+from docmt.discourse.annotation import annotate, blank_line_texts, chain_sentences, rename, suite_texts, take_shard
 from docmt.discourse.dependencies import DependencyTree, merge_to_sentences
 from docmt.discourse.documents import DiscourseDocument, Edu, read_discourse, write_discourse
 from docmt.discourse.parsing.loading import load_parser
@@ -121,6 +121,12 @@ def test_suites_become_documents(tmp_path):
     assert [(text.id, text.sentences) for text in suite_texts(path)] == [("i0", ["A b.", "C."]), ("i1", ["A b.", "C."])]
 
 
+def test_text_with_blank_lines_becomes_documents(tmp_path):
+    path = tmp_path / "t.en"
+    path.write_bytes("\n\nA b.\r\nC\u2028d.\r\n\r\n \t\nE.".encode())
+    assert list(blank_line_texts(path)) == [PlainText("1", ["A b.", "C\u2028d."]), PlainText("2", ["E."])]
+
+
 def test_gold_trees_take_the_ids_of_the_text(files, tmp_path):
     documents = annotated(PlainText(f"d{i}", ["x y"]) for i in range(len(LENGTHS)))
     gold = tmp_path / "gold.jsonl"
@@ -138,8 +144,11 @@ def test_gold_trees_take_the_ids_of_the_text(files, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--text", "t", "--lang", "en"], "give --text with --documents, or --suite"),
+        (["--lang", "en"], "give --text with --documents or blank lines, or --suite"),
+        (["--documents", "d", "--lang", "en"], "give --text with --documents or blank lines, or --suite"),
+        (["--suite", "s", "--documents", "d", "--lang", "en"], "give --text with --documents"),
         (["--text", "t", "--documents", "d", "--suite", "s", "--lang", "en"], "give --text with --documents"),
+        (["--text", "t", "--lang", "en", "--shard", "1/2"], "--shard 1/2: only a text with --documents is divided"),
         (["--suite", "s", "--lang", "en", "--shard", "3/2"], "--shard 3/2: write I/N"),
         (["--suite", "s", "--lang", "en", "--shard", "1"], "--shard 1: write I/N"),
         (["--suite", "s", "--lang", "en"], "no such file"),

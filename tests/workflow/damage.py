@@ -94,7 +94,7 @@ class Laboratory:
         self.made = {}
 
     def run(self, n_trials):
-        """Damage files at random, all kinds of damage equally often. What a damage would not change is passed over."""
+        """Damage files at random, all kinds of damage equally often. What a damage would not change is skipped."""
         before = Path.cwd()
         os.chdir(self.folder)
         try:
