@@ -6,7 +6,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-
 ALL_KEYS = "`docmt config manual` lists the keys"
 
 

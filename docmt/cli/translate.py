@@ -13,7 +13,6 @@ from docmt.decoding.settings import DecodingSettings
 from docmt.errors import UserError
 from docmt.files import read_lines, write_lines
 
-
 log = logging.getLogger(__name__)
 
 

@@ -156,4 +156,4 @@ def test_the_file_of_a_parser_is_named_as_such(tmp_path, capsys):
     torch.save({"format": 1, "kind": "RST parser"}, tmp_path / "parser.pt")
     (tmp_path / "a").write_text("the dog\n")
     assert main(["translate", "--model", str(tmp_path / "parser.pt"), "--input", str(tmp_path / "a")]) == 2
-    assert "not a docmt model file, but a file of another kind (RST parser)" in capsys.readouterr().err
+    assert "not a docmt model file of format 1, but a file of another kind (RST parser)" in capsys.readouterr().err
