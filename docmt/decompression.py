@@ -11,6 +11,7 @@ LARGEST_RATIO = 200
 """How many times larger than its archive a file may be; text is rarely more than 20 times larger."""
 HARMLESS_BYTES = 1 << 26
 """Up to this size, any ratio is accepted."""
+BLOCK_BYTES = 1 << 18
 
 
 def check_expansion(n_bytes: int, n_packed: int, *, where: str) -> None:
@@ -34,11 +35,21 @@ class _Limited(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
+    def read(self, size: int = -1, /) -> bytes:
+        return self.readall() if size < 0 else self._count(self._content.read(size))
+
+    def readall(self) -> bytes:
+        return b"".join(iter(lambda: self.read(BLOCK_BYTES), b""))
+
     def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]
-        count = self._content.readinto(buffer)
-        self._n_bytes += count
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def _count(self, data: bytes) -> bytes:
+        self._n_bytes += len(data)
         check_expansion(self._n_bytes, self._n_packed, where=self._where)
-        return count
+        return data
 
 
 def open_gzip(packed: BufferedReader, *, where: str) -> BufferedReader:
@@ -46,4 +57,4 @@ def open_gzip(packed: BufferedReader, *, where: str) -> BufferedReader:
 
     Reading raises UserError as `check_expansion` does, and what `gzip` raises for corrupt data.
     """
-    return io.BufferedReader(_Limited(packed, where), 1 << 16)
+    return io.BufferedReader(_Limited(packed, where), BLOCK_BYTES)
