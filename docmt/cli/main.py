@@ -25,6 +25,7 @@ GROUPS = {
     "evaluate": "score hypotheses and contrastive test sets",
     "report": "gather scores into tables, figures and an HTML page",
     "status": "show the state of a study (done, running, failed), and its costs",
+    "tidy": "list, or delete, what a study no longer needs",
     "config": "check and explain a configuration",
 }
 
