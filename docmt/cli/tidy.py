@@ -13,7 +13,7 @@ def add_commands(parser: CommandParser) -> None:
     add_study_options(parser)
     parser.add_argument("--delete", action="store_true", help="delete what is listed")
     parser.epilog = (
-        "Without its checkpoints, a finished training cannot be continued with a larger max_steps; it would begin anew. "
+        "Without its checkpoints, a finished training cannot be continued with a larger max_steps. "
         "Models, translations and scores stay."
     )
     parser.set_defaults(run=run)
