@@ -112,8 +112,8 @@ def _check_size(path: Path, settings: ModelSettings, n_symbols: int, weights: An
     """Raise UserError when the settings ask for other parameters than the file has, before memory is taken for them."""
     with torch.device("meta"):
         shapes = {name: value.shape for name, value in Transformer(settings, n_symbols).state_dict().items()}
-    given = {name: getattr(value, "shape", None) for name, value in dict(weights).items()}
-    if bad := next((name for name in shapes if shapes[name] != given.get(name)), None):
+    given = weights if isinstance(weights, dict) else {}
+    if bad := next((name for name in shapes if shapes[name] != getattr(given.get(name), "shape", None)), None):
         raise UserError(f"{path}: weights and settings do not match ({bad} has another shape): train it again")
 
 
