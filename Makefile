@@ -8,7 +8,7 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3.14 pyth
 
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-.PHONY: help demo test test-slow test-gpu test-slurm lint format bench docs clean
+.PHONY: help demo test test-slow test-gpu test-slurm lint format bench docs hashes clean
 
 help:
 	@echo "make demo       run the whole workflow on the controlled corpus and print the table of scores"
@@ -20,13 +20,16 @@ help:
 	@echo "make format     reformat Python and Snakemake files"
 	@echo "make bench      run the benchmarks"
 	@echo "make docs       update the generated parts of docs/"
+	@echo "make hashes     update requirements.hashes after a change of requirements.lock"
 	@echo "make clean      delete results, logs and caches, but not downloads and .venv"
 
 # Rebuilt when the lock or pyproject.toml changes. The stamp is touched last, so an interrupted installation is repeated.
-$(STAMP): requirements.lock pyproject.toml
+$(STAMP): requirements.lock requirements.hashes pyproject.toml
 	@test -n "$(PYTHON)" || { echo "make: cannot find Python 3.11 or newer with venv and ensurepip:" \
 		"install it, or point to it: make PYTHON=/path/to/python3" >&2; exit 2; }
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet --no-deps --require-hashes -r requirements.hashes
+	@# torch, whose build depends on the machine, with the libraries that it needs.
 	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet -r requirements.lock
 	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet --no-deps -e .
 	@# The word aligner for APT. Not in the lock: it has to be compiled, and everything else works without it.
@@ -73,6 +76,15 @@ docs: $(STAMP)
 	docmt evaluate metrics --into docs/evaluation.md
 	python scripts/list_commands.py --write
 	python scripts/draw_architecture.py --write
+	python scripts/list_licenses.py --write
+
+# Reads the checksums of all files of all packages from the package index. Needs uv.
+hashes:
+	{ printf '# The packages of requirements.lock with the checksums of all their files, but for torch, whose build depends on the\n'; \
+	printf '# machine (CPU, CUDA). Made by: make hashes\n'; \
+	grep -v '^torch==' requirements.lock | uv pip compile - --quiet --generate-hashes --no-deps --no-header \
+		--no-annotate --universal --python-version 3.11; } > requirements.hashes.new
+	mv requirements.hashes.new requirements.hashes
 
 clean:
 	rm -rf results logs .snakemake .pytest_cache .ruff_cache .hypothesis

@@ -6,7 +6,6 @@ files that are rewritten while others read them, that have checksums of another 
 
 import contextlib
 import errno
-import gzip
 import hashlib
 import json
 import os
@@ -14,31 +13,36 @@ import shutil
 import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 from docmt import checksums
+from docmt.decompression import open_gzip
 from docmt.errors import UserError
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+UTF_16_MARK = b"\xff\xfe"
+"""The bytes that UTF-16 begins with, in either order; in LATIN1 they are rare letters."""
 PROBE_BYTES = 1 << 20
+LONGEST_LINE = 1 << 28
+"""Bytes of a line that is no line: a file without line ends must not fill the memory."""
 
 
 def read_bytes(path: Path) -> bytes:
     """The content of a file, decompressed if its name ends in `.gz`.
 
-    Raises UserError if the file is missing, changed since docmt wrote it, or is not valid gzip.
+    Raises UserError if the file is missing, changed since docmt wrote it, is not valid gzip, or expands suspiciously.
     """
     path = Path(path)
     try:
         with checksums.open_verified(path) as file:
-            data = file.read()
-        return gzip.decompress(data) if path.suffix == ".gz" else data
+            return open_gzip(file, where=str(path)).read() if path.suffix == ".gz" else file.read()
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except IsADirectoryError:
         raise UserError(f"{path}: is a folder, not a file") from None
-    except (EOFError, gzip.BadGzipFile, OSError) as error:
+    except (EOFError, OSError, zlib.error) as error:
         raise UserError(f"{path}: cannot be read ({error})") from None
 
 
@@ -58,8 +62,8 @@ def read_text(path: Path) -> str:
 def not_utf8(path: Path, line: int, byte: int) -> str:
     """The error message for a line that is not UTF-8."""
     return (
-        f"{path}: line {line} is not UTF-8 (byte 0x{byte:02x}): convert the file, "
-        "for example with `iconv -f LATIN1 -t UTF-8`"
+        f"{path}: line {line} is not UTF-8 (byte 0x{byte:02x}): convert the file, for example with "
+        f"`iconv -f {'UTF-16' if line == 1 and byte in UTF_16_MARK else 'LATIN1'} -t UTF-8`"
     )
 
 
@@ -83,8 +87,10 @@ def iterate_lines(path: Path) -> Iterator[str]:
     path = Path(path)
     try:
         with checksums.open_verified(path) as file:
-            lines = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
-            for number, data in enumerate(lines, start=1):
+            content = open_gzip(file, where=str(path)) if path.suffix == ".gz" else file
+            for number, data in enumerate(iter(partial(content.readline, LONGEST_LINE), b""), start=1):
+                if len(data) == LONGEST_LINE:
+                    raise UserError(f"{path}: line {number} has {LONGEST_LINE:,} bytes or more: this is no text")
                 if number == 1 and not (data := data.removeprefix(BYTE_ORDER_MARK)):
                     return  # the file is nothing but a byte order mark
                 try:

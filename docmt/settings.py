@@ -49,6 +49,17 @@ def read_argument(argument: str, *, where: str) -> Any:
         raise UserError(f"{where}: not JSON ({error.msg}): give JSON text or @FILE") from None
 
 
+PLAIN_WORDS = {
+    "dict_type": "must be a mapping (`key: value`)",
+    "model_type": "must be a mapping (`key: value`)",
+    "list_type": "must be a list, such as [a, b]",
+    "string_type": "must be text (write it in quotation marks)",
+    "bool_type": "must be true or false",
+}
+"""What Pydantic says in words of Python, by its name of the problem."""
+LONGEST_VALUE = 80
+"""Characters of a wrong value that a message shows."""
+
 NAME = r"[A-Za-z0-9][A-Za-z0-9_-]*"
 """The form of a name that becomes part of paths."""
 
@@ -81,11 +92,16 @@ def _describe(cls: type[BaseModel], error: ValidationError, where: str) -> str:
         return f"{path}: unknown key; {nearest(key, list(owner.model_fields))}"
     if kind == "missing":
         return f"{path}: this key is missing"
+    if kind == "too_short":
+        return f"{path}: must not be empty"
     if isinstance(value, str) and kind in ("float_type", "int_type"):
-        hint = "write it with a point, as in 1.0e-4" if "e" in value.lower() else "write it without quotation marks"
+        hint = "write it with a point, as in 1.0e-4"
+        if "e" not in value.lower():
+            hint = "write it without quotation marks, and in a --configfile: Snakemake's --config makes text of it"
         return f"{path}: a number is needed, {value!r} is text ({hint})"
-    message = problem["msg"].removeprefix("Value error, ")
-    return f"{path}: {message}, not {value!r}" if problem["loc"] else f"{where}: {message}"
+    message = PLAIN_WORDS.get(kind) or problem["msg"].removeprefix("Value error, ")
+    shown = repr(value) if len(repr(value)) <= LONGEST_VALUE else f"{repr(value)[:LONGEST_VALUE]} …"
+    return f"{path}: {message}, not {shown}" if problem["loc"] else f"{where}: {message}"
 
 
 def _locate(cls: type[BaseModel], location: tuple[Any, ...]) -> tuple[list[str], type[BaseModel]]:
@@ -98,6 +114,8 @@ def _locate(cls: type[BaseModel], location: tuple[Any, ...]) -> tuple[list[str],
     for part in map(str, location):
         if len(options) > 1 and (chosen := [each for each in options if part in _fixed_values(each)]):
             options = chosen
+            continue
+        if part == "[key]":  # the name itself is wrong, which stands before
             continue
         keys.append(part)
         field = next((each.model_fields[part] for each in options if part in each.model_fields), None)

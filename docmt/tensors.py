@@ -36,6 +36,9 @@ def read_tensors(
     except Exception as error:  # torch raises many kinds of errors for damaged files
         reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
         raise UserError(f"{where}: not {what} ({reason})") from None
+    if isinstance(content, dict) and "format" in content and content.get("kind") != kind:
+        found = content.get("kind") or "a translation model"
+        raise UserError(f"{where}: not {what} of format {format}, but a file of another kind ({found})")
     is_ours = isinstance(content, dict) and content.get("format") == format and content.get("kind") == kind
     if not is_ours or not set(keys) <= set(content):
         raise UserError(f"{where}: not {what} of format {format}: {mend}")

@@ -117,7 +117,8 @@ def run_translate(options: argparse.Namespace) -> None:
     settings = DecodingSettings.from_argument(options.settings, where="decoding")
     trained, instances = load_model(options.model), load_instances(options.instances)
     of_model, of_instances = trained.provenance.get("vocabulary"), instances.manifest.get("vocabulary_sha256")
-    if None not in (of_model, of_instances) and of_model != of_instances:
+    is_another = None not in (of_model, of_instances) and of_model != of_instances
+    if is_another or instances.src_tokens.max() >= len(trained.vocabulary):
         raise UserError(f"{options.instances}: built with another vocabulary than that of {options.model}")
     translator = Translator(trained, settings, device=device, batch_tokens=options.batch_tokens)
     write_jsonl(options.out, translator.translate_instances(instances))

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-FORMATS = ("gum", "gcdt", "rst_dt")
+FORMATS = ("gum", "gcdt", "rst_dt", "rs3")
 FORMS = ("dependency", "constituent")
+SENTENCE_TREES = ("parser", "chain")
 PARSER_HELP = "model file, chain, flat, right_branching, sentence_branching, …, isanlp:VERSION or file:PATH"
 
 
@@ -30,6 +31,7 @@ def add_commands(parser: CommandParser) -> None:
     """Add all commands."""
     treebank = parser.add_command("treebank", run_treebank, "read a treebank and write its splits")
     treebank.add_argument("--format", choices=FORMATS, required=True, help="which treebank")
+    treebank.add_argument("--lang", help="language of the text, for its tokenizer; with --format rs3")
     treebank.add_paths(files="folder with the files as fetched", out="folder to write")
     summary = "convert GUM's trees to dependency trees and compare them with the published ones"
     check = parser.add_command("check-conversion", run_check_conversion, summary)
@@ -86,10 +88,13 @@ def _add_annotation_commands(commands: CommandParser) -> None:
     annotate = commands.add_command("annotate", run_annotate, "segment and parse the documents of a text")
     annotate.add_paths(segmenter="segmenter model")
     annotate.add_argument("--parser", required=True, help="parser model, or chain, right_branching or flat")
-    annotate.add_argument("--text", type=Path, help="sentences, one per line; with --documents")
+    summary = "sentences, one per line; with --documents, or with a blank line between documents"
+    annotate.add_argument("--text", type=Path, help=summary)
     annotate.add_argument("--documents", type=Path, help="document index of the text")
     annotate.add_argument("--suite", type=Path, help="contrastive test set, instead of a text")
     annotate.add_argument("--lang", required=True, help="language of the text")
+    summary = "where the tree of sentences comes from: the parser, or each sentence depends on the one before"
+    annotate.add_argument("--sentences", choices=SENTENCE_TREES, default=SENTENCE_TREES[0], help=summary)
     annotate.add_argument("--shard", default="1/1", metavar="I/N", help="only the I-th of N parts of the documents")
     annotate.add_paths(out=".discourse.jsonl to write")
     summary = "gather trees under the document ids of a text that was combined from several corpora"
@@ -117,10 +122,16 @@ def run_treebank(options: argparse.Namespace) -> None:
     from docmt.discourse.treebanks.collection import write_treebank
     from docmt.discourse.treebanks.gcdt import read_gcdt
     from docmt.discourse.treebanks.gum import read_gum
+    from docmt.discourse.treebanks.rs3_folder import read_rs3
     from docmt.discourse.treebanks.rst_dt import read_rst_dt
 
-    read = {"gum": read_gum, "gcdt": read_gcdt, "rst_dt": read_rst_dt}[options.format]
-    write_treebank(options.out, read(options.files))
+    if (options.format == "rs3") != (options.lang is not None):
+        raise UserError("docmt discourse treebank: --format rs3 needs --lang, and no other format takes it")
+    if options.lang is not None:
+        treebank = read_rs3(options.files, lang=options.lang)
+    else:
+        treebank = {"gum": read_gum, "gcdt": read_gcdt, "rst_dt": read_rst_dt}[options.format](options.files)
+    write_treebank(options.out, treebank)
 
 
 def run_check_conversion(options: argparse.Namespace) -> None:
@@ -224,7 +235,7 @@ def run_parse(options: argparse.Namespace) -> None:
 
 def run_annotate(options: argparse.Namespace) -> None:
     """Write the trees of a text or of a contrastive test set."""
-    from docmt.discourse.annotation import annotate, suite_texts, take_shard
+    from docmt.discourse.annotation import annotate, blank_line_texts, chain_sentences, suite_texts, take_shard
     from docmt.discourse.documents import write_discourse
     from docmt.discourse.parsing.loading import load_parser
     from docmt.discourse.segmentation.prediction import Segmenter
@@ -233,16 +244,22 @@ def run_annotate(options: argparse.Namespace) -> None:
     _use_one_thread()
     _keep_few_kernels()
     shard, n_shards = _parse_shard(options.shard)
-    if (options.suite is None) == (options.text is None) or (options.text is None) != (options.documents is None):
-        raise UserError("docmt discourse annotate: give --text with --documents, or --suite")
+    if (options.suite is None) == (options.text is None) or (options.text is None and options.documents is not None):
+        raise UserError("docmt discourse annotate: give --text with --documents or blank lines, or --suite")
+    if n_shards > 1 and options.documents is None:
+        raise UserError(f"--shard {options.shard}: only a text with --documents is divided")
     segmenter = Segmenter.load(options.segmenter)
     parser = load_parser(options.parser)
     if options.suite is not None:
         texts = suite_texts(options.suite)
+    elif options.documents is None:
+        texts = blank_line_texts(options.text)
     else:
         texts = read_texts(options.text, options.documents)
         texts = take_shard(texts, read_index(options.documents), shard=shard, n_shards=n_shards)
     documents = annotate(texts, lang=options.lang, segmenter=segmenter, parser=parser)
+    if options.sentences == "chain":
+        documents = map(chain_sentences, documents)
     write_discourse(options.out, progress(documents, label="annotate", unit="documents"))
     log.info("%s", ", ".join(f"{name} {count}" for name, count in sorted(parser.counts.items())))
 

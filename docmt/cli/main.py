@@ -26,6 +26,7 @@ GROUPS = {
     "report": "gather scores into tables, figures and an HTML page",
     "status": "show the state of a study (done, running, failed), and its costs",
     "diff": "show what a changed configuration runs again",
+    "tidy": "list, or delete, what a study no longer needs",
     "config": "check and explain a configuration",
 }
 
@@ -59,6 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Pydantic looks for its plugins in every installed package; docmt uses none.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    arguments.sort(key=lambda word: word != "--verbose")  # it may stand anywhere
     group = next((word for word in arguments if word in GROUPS), None)
     options = build_parser(group).parse_args(arguments)
     set_up_logging(verbose=options.verbose)

@@ -6,6 +6,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+ALL_KEYS = "`docmt config manual` lists the keys"
+
 
 class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
     """Help texts with defaults, where there are any."""
@@ -40,4 +42,4 @@ class CommandParser(argparse.ArgumentParser):
 
     def add_settings(self, settings: str) -> None:
         """Add `--settings`, which takes the values of a class of settings."""
-        self.add_argument("--settings", default="{}", help=f"{settings} as JSON or @FILE")
+        self.add_argument("--settings", default="{}", help=f"{settings} as JSON or @FILE; {ALL_KEYS}")

@@ -21,6 +21,15 @@ from docmt.status.trainings import job_name
 
 def add_commands(parser: CommandParser) -> None:
     """Add the options."""
+    add_study_options(parser)
+    parser.add_argument("--costs", action="store_true", help="show the time, CPU, GPU and memory use of jobs instead")
+    parser.add_argument("--why", action="store_true", help="show why finished jobs run again instead")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+
+
+def add_study_options(parser: CommandParser) -> None:
+    """Add the options that say which study: its folder and its configuration."""
     parser.add_argument("--directory", type=Path, default=Path("."), metavar="FOLDER", help="folder of the study")
     parser.add_argument(
         "--configfile",
@@ -29,18 +38,19 @@ def add_commands(parser: CommandParser) -> None:
         metavar="FILE",
         help="configuration files, as for Snakemake (default: config/config.yaml)",
     )
-    parser.add_argument("--costs", action="store_true", help="show the time, CPU, GPU and memory use of jobs instead")
-    parser.add_argument("--why", action="store_true", help="show why finished jobs run again instead")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(run=run)
+
+
+def read_plan(options: argparse.Namespace) -> Plan:
+    """The plan of the study that the options name. Raises UserError as `run` does."""
+    if options.directory.exists() and not options.directory.is_dir():
+        raise UserError(f"--directory {options.directory}: is a file: give the folder of a study")
+    return Plan(load_config_files(options.configfile or [default_config()]))
 
 
 def run(options: argparse.Namespace) -> None:
     """Print the state or the costs. Raises UserError for a bad configuration or a folder that is not one."""
-    if options.directory.exists() and not options.directory.is_dir():
-        raise UserError(f"--directory {options.directory}: is a file: give the folder of a study")
+    plan = read_plan(options)
     configfiles = options.configfile or [default_config()]
-    plan = Plan(load_config_files(configfiles))
     folder = options.directory.resolve()
     if options.costs:
         print_costs(folder, plan, as_json=options.json)

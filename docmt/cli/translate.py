@@ -3,6 +3,7 @@
 import argparse
 import io
 import itertools
+import logging
 import sys
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from docmt.cli.options import CommandParser
 from docmt.decoding.settings import DecodingSettings
 from docmt.errors import UserError
 from docmt.files import read_lines, write_lines
+
+log = logging.getLogger(__name__)
 
 
 def add_commands(parser: CommandParser) -> None:
@@ -49,6 +52,8 @@ def run(options: argparse.Namespace) -> None:
         )
     lines = _read(options.input)
     model = load_model(options.model)
+    if model.model.settings.needs_trees and options.discourse is None:
+        log.warning("%s reads trees, but there is no --discourse: it translates without them", options.model)
     documents = split_at_blanks(lines)
     if options.sentences:
         documents = [[row] for rows in documents for row in rows]
@@ -81,6 +86,8 @@ def _read(path: Path | None) -> list[str]:
     if path is not None:
         lines = read_lines(path)
     else:
+        if sys.stdin.isatty():
+            log.info("reading from the terminal, one sentence per line; end with Ctrl-D")
         try:
             lines = sys.stdin.buffer.read().decode("utf-8-sig").split("\n")
         except UnicodeDecodeError as error:

@@ -1,6 +1,6 @@
 """The rows of section `discourse`: segmenters, parsers, and the trees that models read."""
 
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -47,6 +47,9 @@ class TreesRow(Settings):
     """Row of discourse.segmenters."""
     parser: Name | None = None
     """Row of discourse.parsers, or `chain`, `right_branching` or `flat`: controls that need no training."""
+    sentences: Literal["parser", "chain"] = "parser"
+    """Where the tree of sentences comes from: the parser, or a chain, in which each sentence depends on the one before
+    and only the trees inside sentences are the parser's."""
     gold: bool = False
     """The trees that a generated corpus comes with."""
     files: dict[str, str] = {}
@@ -61,6 +64,8 @@ class TreesRow(Settings):
             raise ValueError(
                 "trees come from segmenter and parser, or from gold: true, or from files: give one of them"
             )
+        if self.sentences == "chain" and not self.parser:
+            raise ValueError("sentences: chain goes with segmenter and parser; leave it out for gold trees and files")
         return self
 
 

@@ -1,14 +1,13 @@
 """Checks whether a file is the one that the catalogue describes, plain or compressed with gzip."""
 
-import contextlib
 import functools
-import gzip
 import hashlib
 import shutil
 import zlib
 from pathlib import Path
 
 from docmt.corpora.catalogue import SourceFile
+from docmt.decompression import open_gzip
 from docmt.files import sha256_file
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -30,14 +29,13 @@ def is_same(path: Path, file: SourceFile) -> bool:
 def unpack(path: Path, target: Path) -> bool:
     """Decompress a gzip file to `target`; a plain file is copied. Returns False when the gzip file is corrupt.
 
-    Raises OSError when the system refuses to read or to write.
+    Raises UserError when it expands suspiciously, and OSError when the system refuses to read or to write.
     """
     with open(path, "rb") as raw, open(target, "wb") as out:
         is_gzip = raw.read(2) == GZIP_MAGIC
         raw.seek(0)
         try:
-            with gzip.open(raw) if is_gzip else contextlib.nullcontext(raw) as content:
-                shutil.copyfileobj(content, out)
+            shutil.copyfileobj(open_gzip(raw, where=str(path)) if is_gzip else raw, out)
         except (EOFError, OSError, zlib.error) as error:
             if getattr(error, "errno", None) is not None:
                 raise  # the system refused: a full disk says nothing of the file

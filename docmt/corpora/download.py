@@ -4,19 +4,21 @@ import json
 import logging
 import os
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import requests
 import tenacity
+import urllib3
 from tqdm import tqdm
 
 log = logging.getLogger(__name__)
 
 CHUNK_BYTES = 1 << 14
 TEMPORARY_STATUS = {408, 425, 429, 500, 502, 503, 504}
-BROKEN_CONNECTION = (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError)
+BROKEN_CONNECTION = (requests.ConnectionError, requests.Timeout, urllib3.exceptions.HTTPError)
 
 
 class AddressError(Exception):
@@ -47,6 +49,10 @@ class Patience:
     """Upper limit of a wait, even if the server asks for a longer one."""
     timeout_seconds: float = 60.0
     """Time without data after which a connection counts as broken."""
+    slow_seconds: float = 300.0
+    """Time in which at least `slow_bytes` must arrive."""
+    slow_bytes: int = 30_000
+    """See `slow_seconds`; a modem is forty times faster."""
 
 
 def download(
@@ -171,7 +177,7 @@ def _fetch_once(url: str, part: _Part, patience: Patience) -> bool:
             if not is_rest:
                 start = 0
                 part.start(url, _validator(response))
-            _store(response, part, start)
+            _store(response, part, start, patience)
     except BROKEN_CONNECTION as error:
         raise _TemporaryError(f"{url}: the connection broke ({type(error).__name__})") from None
     except requests.RequestException as error:
@@ -204,7 +210,26 @@ def _validator(response: requests.Response) -> str | None:
     return etag if etag and not etag.startswith("W/") else response.headers.get("Last-Modified")
 
 
-def _store(response: requests.Response, part: _Part, start: int) -> None:
+class _Pace:
+    """Gives up a server that sends hardly anything, but too often to count as broken."""
+
+    def __init__(self, patience: Patience, start: int) -> None:
+        self.patience = patience
+        self.since, self.received = time.monotonic(), start
+
+    def check(self, received: int, url: str) -> None:
+        """Raise AddressError when less than the patience asks for has arrived in the last period."""
+        if time.monotonic() - self.since < self.patience.slow_seconds:
+            return
+        if received - self.received < self.patience.slow_bytes:
+            raise AddressError(
+                f"{url}: sends less than {self.patience.slow_bytes:,} bytes in {self.patience.slow_seconds:g} s; what "
+                "has arrived is kept, try again later"
+            )
+        self.since, self.received = time.monotonic(), received
+
+
+def _store(response: requests.Response, part: _Part, start: int, patience: Patience) -> None:
     """Write the body from byte `start` on. Data received before a connection breaks are kept."""
     length = response.headers.get("Content-Length", "")
     total = start + int(length) if length.isdecimal() else None
@@ -213,9 +238,12 @@ def _store(response: requests.Response, part: _Part, start: int) -> None:
         tqdm(desc=part.path.stem, initial=start, total=total, unit="B", unit_scale=True, disable=None) as bar,
     ):
         file.seek(start)
-        for chunk in response.iter_content(CHUNK_BYTES):
+        pace = _Pace(patience, start)
+        # `iter_content` would return only when a whole chunk has arrived, and never at a byte a minute.
+        while chunk := response.raw.read1(CHUNK_BYTES, decode_content=True):
             file.write(chunk)
             bar.update(len(chunk))
+            pace.check(file.tell(), response.url)
             if part.most_bytes is not None and file.tell() > part.most_bytes:
                 part.clear()
                 raise AddressError(f"{response.url}: serves more than the {part.most_bytes:,} bytes of the file")

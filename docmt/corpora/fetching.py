@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from docmt.corpora.catalogue import Address, Entry, SourceFile
 from docmt.corpora.checksums import is_same, unpack
 from docmt.corpora.download import AddressError, Patience, download
+from docmt.decompression import check_expansion
 from docmt.errors import UserError
 from docmt.files import atomic_path, explained_full_disk, read_json, write_json
 
@@ -146,7 +147,7 @@ def _may_hold(path: Path, file: SourceFile) -> bool:
 def _extract(archive: Path, name: str, *, target: Path, url: str) -> None:
     """Copy one member of an archive to `target`; only regular files are accepted.
 
-    Raises AddressError when the archive is corrupt or has no such file.
+    Raises AddressError when the archive is corrupt or has no such file, and UserError when it expands suspiciously.
     """
     missing = AddressError(f"{url}: the archive has no file {name}")
     try:
@@ -154,12 +155,16 @@ def _extract(archive: Path, name: str, *, target: Path, url: str) -> None:
             with zipfile.ZipFile(archive) as zipped:
                 if name not in zipped.namelist():
                     raise missing
+                facts = zipped.getinfo(name)
+                check_expansion(facts.file_size, facts.compress_size, where=f"{url}: {name}")
                 with zipped.open(name) as stream, open(target, "wb") as file:
                     shutil.copyfileobj(stream, file)
             return
         with tarfile.open(archive) as tarred:
             for member in tarred:
                 is_wanted = member.isfile() and PurePosixPath(member.name) == PurePosixPath(name)
+                if is_wanted:
+                    check_expansion(member.size, archive.stat().st_size, where=f"{url}: {name}")
                 if is_wanted and (stream := tarred.extractfile(member)):
                     with open(target, "wb") as file:
                         shutil.copyfileobj(stream, file)

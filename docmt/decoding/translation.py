@@ -1,6 +1,7 @@
 """Translating instances and plain documents with a trained model."""
 
 import copy
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from docmt.decoding.search import BeamHypothesis, TargetSymbols, search_instance
 from docmt.decoding.settings import DecodingSettings
 from docmt.discourse.documents import DiscourseDocument
 from docmt.errors import UserError
+from docmt.instances.cutting import N_MARKS
 from docmt.instances.storage import InstanceSet
 from docmt.instances.trees import PlacedTrees, place_trees
 from docmt.logs import Meter
@@ -23,6 +25,9 @@ from docmt.models.layout import Layout
 from docmt.models.model_file import TrainedModel
 from docmt.models.transformer import Transformer
 from docmt.models.trees import BatchTrees
+from docmt.text.vocabulary import UNK
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -144,6 +149,7 @@ class Translator:
             for source in self._split(document, trees[number] if trees is not None else None):
                 sources.append(source)
                 owners.append(number)
+        self._warn(sources)
         texts: list[list[str]] = [[] for _ in sources]
         for number, hypothesis in self.translate_sources(sources):
             texts[number] = _fit(self.restore(hypothesis), len(sources[number].sentences))
@@ -151,6 +157,18 @@ class Translator:
         for owner, text in zip(owners, texts, strict=True):
             translated[owner] += text
         return translated
+
+    def _warn(self, sources: Sequence[Source]) -> None:
+        """Say what the model cannot read well: unknown subwords, sentences beyond its longest instances."""
+        sentences = [sentence for source in sources for sentence in source.sentences]
+        n_unknown = sum(int((sentence == UNK).sum()) for sentence in sentences)
+        n_subwords = sum(len(sentence) - N_MARKS for sentence in sentences)
+        if n_unknown:
+            share = 100 * n_unknown / n_subwords
+            logger.warning("%d of %d subwords (%.1f %%) are unknown to the model", n_unknown, n_subwords, share)
+        limit = self.trained.cutting.get("max_tokens")
+        if limit and (n_long := sum(len(sentence) > limit for sentence in sentences)):
+            logger.warning("%d sentences are longer than the %d tokens that the model was trained on", n_long, limit)
 
     def _split(self, document: Sequence[str], discourse: DiscourseDocument | None) -> Iterator[Source]:
         """The instances of a document, split by its source side alone."""

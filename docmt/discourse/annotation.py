@@ -8,19 +8,29 @@ from pathlib import Path
 from docmt.corpora.contrastive import read_items
 from docmt.corpora.documents import DocumentIndex
 from docmt.corpora.generative import read_either
+from docmt.discourse.dependencies import NO_HEAD, ROOT, DependencyTree, highest_edus
 from docmt.discourse.documents import DiscourseDocument, iterate_discourse
-from docmt.discourse.parsing.baselines import Parser
+from docmt.discourse.parsing.baselines import RELATION, Parser
 from docmt.discourse.parsing.model_file import reads_states_of
 from docmt.discourse.parsing.neural import NeuralParser, word_states
 from docmt.discourse.segmentation.prediction import Segmenter
 from docmt.discourse.segmentation.text import PlainText, TokenizedText, batches, sentences_of, with_edus
 from docmt.errors import UserError
+from docmt.files import read_lines
 
 
 def suite_texts(suite: Path) -> Iterator[PlainText]:
     """Read the source documents of a contrastive or generative test set; each has the id of its item."""
     for item in read_items(suite, read_either):
         yield PlainText(item.id, list(item.src))
+
+
+def blank_line_texts(path: Path) -> Iterator[PlainText]:
+    """Read a text with a blank line between documents, as `docmt translate` does; their ids are their numbers."""
+    groups = itertools.groupby(read_lines(path), key=lambda line: not line.strip())
+    texts = (list(lines) for is_blank, lines in groups if not is_blank)
+    for number, lines in enumerate(texts, start=1):
+        yield PlainText(str(number), [line.removesuffix("\r") for line in lines])
 
 
 def take_shard(texts: Iterable[PlainText], index: DocumentIndex, *, shard: int, n_shards: int) -> Iterator[PlainText]:
@@ -59,6 +69,26 @@ def _annotate_batch(
         states = word_states(readings, documents, reads_lower=state_reader.reads_lower)
         return state_reader.parse_batch(documents, states)
     return parser.parse_batch(documents)
+
+
+def chain_sentences(document: DiscourseDocument) -> DiscourseDocument:
+    """Keep the arcs inside sentences, and let each sentence depend on the one before.
+
+    The highest EDU of a sentence depends on that of the sentence before it. Other EDUs whose heads are outside their
+    sentence depend on its highest one.
+    """
+    sentence_of = [edu.sentence for edu in document.edus]
+    arcs = document.dependencies
+    highest = highest_edus(arcs.heads, sentence_of, len(document.sentences))
+    heads, relations = list(arcs.heads), list(arcs.relations)
+    for edu, (head, sentence) in enumerate(zip(arcs.heads, sentence_of, strict=True)):
+        if edu == highest[sentence]:
+            heads[edu] = highest[sentence - 1] if sentence else NO_HEAD
+        elif sentence_of[head] != sentence:
+            heads[edu] = highest[sentence]
+        if heads[edu] != head:
+            relations[edu] = RELATION if heads[edu] != NO_HEAD else ROOT
+    return replace(document, tree=None, arcs=DependencyTree(tuple(heads), tuple(relations)))
 
 
 def rename(files: Sequence[Path], index: DocumentIndex) -> Iterator[DiscourseDocument]:

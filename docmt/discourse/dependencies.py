@@ -98,12 +98,18 @@ def merge_to_sentences(heads: Sequence[int], sentence_of: Sequence[int], n_sente
     Returns:
         The head of each sentence, −1 for the root.
     """
+    highest = highest_edus(heads, sentence_of, n_sentences)
+    return tuple(NO_HEAD if heads[edu] == NO_HEAD else sentence_of[heads[edu]] for edu in highest)
+
+
+def highest_edus(heads: Sequence[int], sentence_of: Sequence[int], n_sentences: int) -> list[int]:
+    """Find the EDU of each sentence with the smallest depth, leftmost on ties; its head is in another sentence."""
     highest = [NO_HEAD] * n_sentences
     depth = depths(heads)
     for edu, sentence in enumerate(sentence_of):
         if highest[sentence] == NO_HEAD or depth[edu] < depth[highest[sentence]]:
             highest[sentence] = edu
-    return tuple(NO_HEAD if heads[edu] == NO_HEAD else sentence_of[heads[edu]] for edu in highest)
+    return highest
 
 
 def number_through(heads: Sequence[np.ndarray]) -> np.ndarray:

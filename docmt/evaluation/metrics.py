@@ -127,6 +127,9 @@ METRICS: dict[str, Metric] = {
     "METEOR": Metric("METEOR 1.5, see below", score_meteor, unit="sentences", needs=(JAVA,)),
     "d-METEOR (instances)": Metric("likewise", score_meteor, unit="instances", needs=(JAVA,)),
     "APT": Metric("accuracy of pronouns, see below", score_apt, needs=(ALIGNER, TRAINING)),
+    "APT (neighbors)": Metric(
+        "likewise; pronouns without a link are searched between their neighbors", score_apt, needs=(ALIGNER, TRAINING)
+    ),
     BLONDE[0]: Metric("F1 of he and she by sentence, see below", score_blonde, on_request=True),
     BLONDE[1]: Metric("F1 of five kinds of discourse markers, likewise", score_blonde, on_request=True),
     ADDRESS: Metric("du or Sie as in the document so far, see below", score_consistency, on_request=True),

@@ -1,7 +1,8 @@
 """Accuracy of pronoun translation, APT (Miculicich Werlen and Popescu-Belis 2017).
 
 Each source pronoun is mapped by word alignment to its counterparts in the reference and in the hypothesis, which are
-compared. Cases, weights and the search near a missing link are those of the authors' program.
+compared. Cases, weights and, in the metric `APT`, the search for pronouns that the alignment misses are those of the
+authors' program.
 """
 
 from collections import Counter
@@ -26,8 +27,6 @@ from docmt.evaluation.settings import EvaluationSettings
 from docmt.files import iterate_lines, read_lines
 from docmt.settings import Settings
 
-METRIC = "APT"
-CASES_METRIC = "APT cases"
 FOLDER = Path(__file__).parent / "data" / "pronouns"
 WEIGHTS = {
     "identical": 1.0,
@@ -79,6 +78,10 @@ class PronounLists(Settings):
         return any(word in group for group in (self.target, *self.identical, *self.equivalent))
 
 
+Search = Callable[[int, Pair, set[Link], PronounLists], list[str]]
+"""Finds the counterparts of the source pronoun at a position in a target sentence."""
+
+
 @dataclass(frozen=True)
 class Occurrence:
     """A source pronoun and its case, a key of `WEIGHTS`."""
@@ -120,7 +123,9 @@ def word_cutter(lang: str) -> Callable[[str], list[str]]:
 
 
 def score_pronouns(test: TranslatedTest) -> list[ScoreRow]:
-    """APT as the mean over several alignments by eflomal; see `describe_occurrences` for the rows.
+    """APT, by each search that the settings name, as the mean over several alignments by eflomal.
+
+    See `describe_occurrences` for the rows.
 
     The training text is aligned together with the test, which improves the alignment. Hypotheses that are not aligned
     by sentences give no rows. Without the aligner or lists of pronouns there is one row with the value None, whose
@@ -132,15 +137,12 @@ def score_pronouns(test: TranslatedTest) -> list[ScoreRow]:
     try:
         lists, program = PronounLists.of(test.src_lang, test.tgt_lang), find_aligner()
     except NotComputableError as reason:
-        return [missing_row(METRIC, reason)]
+        return [missing_row(metric, reason) for metric in chosen_metrics(test)]
     text = Text.of(test)
     pairs = [*text.pairs, *training]
-    runs = [
-        find_occurrences(text, align_words(pairs, program=program)[: len(text.pairs)], lists)
-        for _ in range(test.settings.aligner_runs)
-    ]
+    runs = [align_words(pairs, program=program)[: len(text.pairs)] for _ in range(test.settings.aligner_runs)]
     aligner = f"{describe_aligner()}|runs:{len(runs)}|training pairs:{len(training)}"
-    return describe_occurrences(runs, signature=sign(test, aligner=aligner))
+    return _score_links(test, text, runs, lists, aligner=aligner)
 
 
 def score_aligned_pronouns(test: TranslatedTest, paths: Sequence[Path]) -> list[ScoreRow]:
@@ -160,7 +162,27 @@ def score_aligned_pronouns(test: TranslatedTest, paths: Sequence[Path]) -> list[
     text = Text.of(test)
     n = len(text.source)
     links = [*read_alignments(paths[0], text.pairs[:n]), *read_alignments(paths[1], text.pairs[n:])]
-    return describe_occurrences([find_occurrences(text, links, lists)], signature=sign(test, aligner="given"))
+    return _score_links(test, text, [links], lists, aligner="given")
+
+
+def chosen_metrics(test: TranslatedTest) -> list[str]:
+    """The metrics of `SEARCHES` that the settings name; APT if they name none."""
+    return [name for name in SEARCHES if name in test.settings.metrics] or ["APT"]
+
+
+def _score_links(
+    test: TranslatedTest, text: Text, runs: Sequence[Sequence[set[Link]]], lists: PronounLists, *, aligner: str
+) -> list[ScoreRow]:
+    """The rows of all chosen metrics; `runs` are alignments of `text.pairs`."""
+    return [
+        row
+        for metric in chosen_metrics(test)
+        for row in describe_occurrences(
+            [find_occurrences(text, links, lists, search=SEARCHES[metric]) for links in runs],
+            metric=metric,
+            signature=sign(test, aligner=aligner, search=SEARCHES[metric]),
+        )
+    ]
 
 
 def read_training(test: TranslatedTest) -> list[Pair]:
@@ -182,15 +204,19 @@ def read_training(test: TranslatedTest) -> list[Pair]:
     return [(cut_source(one), cut_target(other)) for one, other in zip(*lines, strict=True)]
 
 
-def sign(test: TranslatedTest, *, aligner: str) -> str:
+def sign(test: TranslatedTest, *, aligner: str, search: Search) -> str:
     """The signature of APT."""
     weights = "+".join(f"{weight:g} {case}" for case, weight in WEIGHTS.items() if weight)
     languages = test.src_lang, test.tgt_lang
     words = [describe_words(EvaluationSettings(), lang) for lang in languages]
-    return f"weights:{weights}|pronouns:{'-'.join(languages)}|aligner:{aligner}|case:lc|words:{' '.join(words)}"
+    how = search.__name__.removeprefix("find_").replace("_", " ")
+    pronouns = f"weights:{weights}|pronouns:{'-'.join(languages)}|search:{how}"
+    return f"{pronouns}|aligner:{aligner}|case:lc|words:{' '.join(words)}"
 
 
-def find_occurrences(text: Text, links: Sequence[set[Link]], lists: PronounLists) -> list[Occurrence]:
+def find_occurrences(
+    text: Text, links: Sequence[set[Link]], lists: PronounLists, *, search: Search
+) -> list[Occurrence]:
     """The case of each source pronoun, in order; `links` are alignments of `text.pairs`."""
     n = len(text.source)
     pronouns = set(lists.source)
@@ -198,33 +224,65 @@ def find_occurrences(text: Text, links: Sequence[set[Link]], lists: PronounLists
     for i, source in enumerate(text.source):
         for position, word in enumerate(source):
             if word in pronouns:
-                ours = find_translation(position, (source, text.hypothesis[i]), links[i], lists)
-                theirs = find_translation(position, (source, text.reference[i]), links[n + i], lists)
+                ours = search(position, (source, text.hypothesis[i]), links[i], lists)
+                theirs = search(position, (source, text.reference[i]), links[n + i], lists)
                 found.append(Occurrence(word, classify(ours, theirs, lists)))
     return found
 
 
-def find_translation(position: int, pair: Pair, links: set[Link], lists: PronounLists) -> list[str]:
+def find_as_authors(position: int, pair: Pair, links: set[Link], lists: PronounLists) -> list[str]:
+    """The target words aligned with a source pronoun, as the authors' program finds them.
+
+    Of the aligned words, those in the lists count, or all when there are none. If none is a target pronoun, the free
+    one nearest to the center of the words around the links joins them. Without a link, nothing is searched: the
+    program was meant to, but its loop over the neighbors is empty.
+    """
+    _, target = pair
+    positions = sorted(j for i, j in links if i == position)
+    words = [target[j] for j in positions if lists.is_target(target[j])]
+    if not positions or any(word in lists.target for word in words):
+        return words
+    near = _near(positions, target)
+    if free := _free_pronouns(near, pair, links, lists):
+        # Two words in the middle of an even number, and three of an odd one, are equally near; the first one is taken.
+        double_center = near[0] + near[-1]
+        words.append(target[min(free, key=lambda j: (max(abs(2 * j - double_center), 2 * (len(near) % 2)), j))])
+    return words or [target[j] for j in positions]
+
+
+def find_beside_neighbors(position: int, pair: Pair, links: set[Link], lists: PronounLists) -> list[str]:
     """The target words aligned with a source pronoun; only the pronouns among them when there are any.
 
-    When the aligned words hold no pronoun, the nearest target pronoun within `WINDOW` words of them is taken, unless it
-    belongs to another source pronoun. A source word without a link takes the place of its two neighbors.
+    When the aligned words hold no pronoun, the nearest free target pronoun within `WINDOW` words of them is taken. A
+    source word without a link takes the place of its two neighbors.
     """
-    source, target = pair
+    _, target = pair
     positions = sorted(j for i, j in links if i == position)
     pronouns = [target[j] for j in positions if lists.is_target(target[j])]
     if pronouns:
         return pronouns
     place = positions or sorted(j for i, j in links if abs(i - position) == 1)
     if place:
-        first, last = place[0], place[-1]
-        center = (first + last) / 2
-        near = range(max(first - WINDOW, 0), min(last + WINDOW, len(target) - 1) + 1)
-        owners = {j: [source[i] for i, k in links if k == j] for j in near}
-        free = [j for j in near if target[j] in lists.target and not set(owners[j]) & set(lists.source)]
-        if free:
+        center = (place[0] + place[-1]) / 2
+        if free := _free_pronouns(_near(place, target), pair, links, lists):
             return [target[min(free, key=lambda j: (abs(j - center), j))]]
     return [target[j] for j in positions]
+
+
+def _near(positions: Sequence[int], target: Sequence[str]) -> range:
+    """The positions within `WINDOW` words of some target words."""
+    return range(max(positions[0] - WINDOW, 0), min(positions[-1] + WINDOW, len(target) - 1) + 1)
+
+
+def _free_pronouns(near: Iterable[int], pair: Pair, links: set[Link], lists: PronounLists) -> list[int]:
+    """The positions of target pronouns that are not aligned with a source pronoun."""
+    source, target = pair
+    owned = {j for i, j in links if source[i] in lists.source}
+    return [j for j in near if target[j] in lists.target and j not in owned]
+
+
+SEARCHES: dict[str, Search] = {"APT": find_as_authors, "APT (neighbors)": find_beside_neighbors}
+"""How each metric finds the counterparts of a pronoun."""
 
 
 def classify(hypothesis: Iterable[str], reference: Iterable[str], lists: PronounLists) -> str:
@@ -241,7 +299,9 @@ def classify(hypothesis: Iterable[str], reference: Iterable[str], lists: Pronoun
     return "equivalent" if any(ours & group and theirs & group for group in groups) else "different"
 
 
-def describe_occurrences(runs: Sequence[Sequence[Occurrence]], *, signature: str) -> list[ScoreRow]:
+def describe_occurrences(
+    runs: Sequence[Sequence[Occurrence]], *, signature: str, metric: str = "APT"
+) -> list[ScoreRow]:
     """Rows of APT: the whole, each source pronoun (by `kind`), and the share of each case (`APT cases`, by `kind`).
 
     The runs are over the source pronouns of the same test with different alignments.
@@ -252,11 +312,11 @@ def describe_occurrences(runs: Sequence[Sequence[Occurrence]], *, signature: str
     """
     n = len(runs[0])
 
-    def row(metric: str, values: Sequence[float | None], *, n: int, kind: str | None = None) -> ScoreRow:
+    def row(name: str, values: Sequence[float | None], *, n: int, kind: str | None = None) -> ScoreRow:
         known = [value for value in values if value is not None]
         value, low, high = (fmean(known), min(known), max(known)) if known else (None, None, None)
         return {
-            "metric": metric,
+            "metric": name,
             "value": value,
             "n": n,
             "kind": kind,
@@ -265,13 +325,13 @@ def describe_occurrences(runs: Sequence[Sequence[Occurrence]], *, signature: str
             "signature": signature,
         }
 
-    rows = [row(METRIC, [_apt(run) for run in runs], n=n)]
+    rows = [row(metric, [_apt(run) for run in runs], n=n)]
     for pronoun, count in Counter(occurrence.pronoun for occurrence in runs[0]).most_common():
         values = [_apt([occurrence for occurrence in run if occurrence.pronoun == pronoun]) for run in runs]
-        rows.append(row(METRIC, values, n=count, kind=pronoun))
+        rows.append(row(metric, values, n=count, kind=pronoun))
     for case in WEIGHTS if n else ():
         shares = [100 * sum(occurrence.case == case for occurrence in run) / n for run in runs]
-        rows.append(row(CASES_METRIC, shares, n=n, kind=case))
+        rows.append(row(f"{metric} cases", shares, n=n, kind=case))
     return rows
 
 

@@ -108,11 +108,21 @@ def load_content(path: Path) -> dict[str, Any]:
     )
 
 
+def _check_size(path: Path, settings: ModelSettings, n_symbols: int, weights: Any) -> None:
+    """Raise UserError when the settings ask for other parameters than the file has, before memory is taken for them."""
+    with torch.device("meta"):
+        shapes = {name: value.shape for name, value in Transformer(settings, n_symbols).state_dict().items()}
+    given = weights if isinstance(weights, dict) else {}
+    if bad := next((name for name in shapes if shapes[name] != getattr(given.get(name), "shape", None)), None):
+        raise UserError(f"{path}: weights and settings do not match ({bad} has another shape): train it again")
+
+
 def load_model(path: Path) -> TrainedModel:
     """Read a model file. Raises UserError as `load_content` does."""
     content = load_content(path)
     vocabulary = Vocabulary.from_symbols(content["vocabulary"])
     settings = ModelSettings.load(content["model"], where=f"{path}: model")
+    _check_size(path, settings, len(vocabulary), content["weights"])
     model = Transformer(settings, len(vocabulary))
     try:
         model.load_state_dict(content["weights"])

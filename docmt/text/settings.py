@@ -10,8 +10,8 @@ from docmt.settings import Settings
 class TextSettings(Settings):
     """How sentences are split into subwords.
 
-    The language decides the tokenizer: jieba for `zh`, Moses for all others. Source and target share one set of BPE
-    merges and one vocabulary.
+    The language decides the tokenizer: jieba for `zh`, Moses for others (docs/text.md lists them). Source and target
+    share one set of BPE merges and one vocabulary.
     """
 
     normalise: bool = False

@@ -11,8 +11,12 @@ from docmt.text.chinese import chinese_words
 from docmt.text.spacing import BLANK, Spacing, split_marks, unescape
 
 _CODES = "as bn ca cs de el en es et fi fr ga gu hi hu is it kn lt lv ml mni mr nl or pa pl pt ro ru sk sl sv ta tdt te"
-LANGUAGES = frozenset([*_CODES.split(), "yue", "zh"])
-"""Codes of the languages for which the Moses tokenizer has rules, and `zh`."""
+_GENERAL_CODES = "ar bg da ko no tr uk vi"
+LANGUAGES = frozenset([*_CODES.split(), *_GENERAL_CODES.split(), "yue", "zh"])
+"""Codes of the languages for which the Moses tokenizer has rules; of some that its general rules fit, since they
+separate words by blanks (its list of abbreviations is then English); and `zh`."""
+WITHOUT_BLANKS = frozenset(["ja", "km", "lo", "my", "th"])
+"""Languages that write words without blanks between them, and for which docmt has no tokenizer."""
 
 _WHITE_SPACE = re.compile(r"\s+")
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b]")
@@ -20,6 +24,8 @@ _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b]")
 
 def check_language(lang: str) -> str:
     """Return the language code itself. Raises UserError when it is unknown."""
+    if lang in WITHOUT_BLANKS:
+        raise UserError(f"language {lang!r} separates no words by blanks, and docmt has a tokenizer for Chinese only")
     if lang not in LANGUAGES:
         raise UserError(f"unknown language {lang!r}; {nearest(lang, sorted(LANGUAGES))}")
     return lang

@@ -2,12 +2,14 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 from core_fixtures import DOCUMENTS, translate
 
 from docmt.cli.main import main
 from docmt.files import read_json, read_jsonl, write_json, write_jsonl
+from docmt.instances.storage import load_instances, save_instances
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +100,19 @@ def test_instances_of_another_vocabulary_are_refused(study_files, model, tmp_pat
     assert main(["decode", "translate", *options]) == 2
     assert f"{folder}: built with another vocabulary than that of {model}" in capsys.readouterr().err
     assert not (tmp_path / "h.jsonl").exists()
+
+
+def test_instances_of_a_larger_vocabulary_are_refused_though_nobody_recorded_which(
+    study_files, model, tmp_path, capsys
+):
+    given = load_instances(study_files.instances())
+    manifest = {key: value for key, value in given.manifest.items() if key != "vocabulary_sha256"}
+    src_tokens = given.src_tokens.copy()
+    src_tokens[3] = 10_000
+    save_instances(tmp_path / "instances", replace(given, src_tokens=src_tokens, manifest=manifest))
+    options = ["--model", str(model), "--instances", str(tmp_path / "instances"), "--out", str(tmp_path / "h.jsonl")]
+    assert main(["decode", "translate", *options]) == 2
+    assert "instances: built with another vocabulary than that of" in capsys.readouterr().err
 
 
 def test_log_probabilities_of_another_suite_are_refused(model, tmp_path, capsys):

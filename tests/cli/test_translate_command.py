@@ -1,9 +1,11 @@
 """`docmt translate`: one line out for each line in."""
 
 import io
+import re
 import sys
 
 import pytest
+import torch
 from core_fixtures import DOCUMENTS, translate
 
 from docmt.cli.main import main
@@ -129,3 +131,29 @@ def test_a_gpu_that_is_not_there_is_one_line(translate_bytes, monkeypatch):
 def test_runs_of_lines_are_documents():
     assert split_at_blanks(["a", "b", "", " ", "c", ""]) == [[0, 1], [4]]
     assert split_at_blanks([]) == split_at_blanks([""]) == []
+
+
+def test_what_the_model_cannot_read_well_is_said(translate_bytes):
+    _, _, messages = translate_bytes(TEXT.encode())
+    assert "unknown to the model" not in messages
+    _, output, messages = translate_bytes("the 猫\n".encode() + b"the dog " * 600)
+    assert output.count("\n") == 2
+    assert re.search(r"WARNING 1 of \d+ subwords \(0\.\d %\) are unknown to the model", messages)
+    assert "WARNING 1 sentences are longer than the 512 tokens that the model was trained on" in messages
+
+
+def test_a_model_of_trees_without_trees_says_so(overfitted, tmp_path, capsys):
+    (tmp_path / "a").write_text("the dog\n")
+    for architecture, is_said in (("rst_mix", True), ("g_transformer", False)):
+        model = str(overfitted(architecture))
+        assert (
+            main(["translate", "--model", model, "--device", "cpu", "--input", str(tmp_path / "a"), "--verbose"]) == 0
+        )
+        assert ("reads trees, but there is no --discourse" in capsys.readouterr().err) == is_said
+
+
+def test_the_file_of_a_parser_is_named_as_such(tmp_path, capsys):
+    torch.save({"format": 1, "kind": "RST parser"}, tmp_path / "parser.pt")
+    (tmp_path / "a").write_text("the dog\n")
+    assert main(["translate", "--model", str(tmp_path / "parser.pt"), "--input", str(tmp_path / "a")]) == 2
+    assert "not a docmt model file of format 1, but a file of another kind (RST parser)" in capsys.readouterr().err

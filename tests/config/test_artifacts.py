@@ -23,7 +23,7 @@ GOLDEN = {
     "model": "e3c43352711a",
     "hypotheses": "e2bf66d89208",
     "probabilities": "75d183cc7d8f",
-    "scores": "a4a54baba22c",
+    "scores": "a9bf8fb65158",
 }
 
 
@@ -217,3 +217,14 @@ def test_a_new_rule_needs_no_more_than_its_declaration():
     assert re.fullmatch("[0-9a-f]{12}", plan.word_counts.fingerprint(wildcards))
     assert rules_by_stage(WithCounts)["text"][-1] == "count_words"
     assert "results/controlled/text/words.json" in handed_on([plan.artifacts.report(), made])["text"]
+
+
+def test_chained_sentences_are_other_trees_made_by_an_option_of_the_command():
+    values = read_config_file(SMOKE)
+    changed = merge(values, {"discourse": {"trees": {"parsed": {"sentences": "chain"}}}})
+    plain, chained = (
+        StudyArtifacts(load_config(each)).trees("controlled", "parsed", "dev") for each in (values, changed)
+    )
+    assert plain.fingerprint == GOLDEN["trees"]
+    assert chained.fingerprint != plain.fingerprint
+    assert chained.params["models"] == f"{plain.params['models']} --sentences chain"

@@ -1,14 +1,16 @@
 """From text to trees: every document once and in order, whatever the shards and batches; bad files in one line."""
 
 import json
+import random
 
 import pytest
 import torch
 
 from docmt.cli.main import main
 from docmt.corpora.documents import DocumentIndex, read_index
-from docmt.discourse.annotation import annotate, rename, suite_texts, take_shard
-from docmt.discourse.documents import read_discourse, write_discourse
+from docmt.discourse.annotation import annotate, blank_line_texts, chain_sentences, rename, suite_texts, take_shard
+from docmt.discourse.dependencies import DependencyTree, merge_to_sentences
+from docmt.discourse.documents import DiscourseDocument, Edu, read_discourse, write_discourse
 from docmt.discourse.parsing.loading import load_parser
 from docmt.discourse.segmentation import text as segmentation_text
 from docmt.discourse.segmentation.prediction import SentenceReading
@@ -59,6 +61,46 @@ def test_batches_do_not_matter(files, monkeypatch, batch_words):
     assert annotated(read_texts(*files)) == expected
 
 
+def test_chained_sentences_keep_the_arcs_inside_sentences():
+    words = (("a", "b", "c"), ("d",), (), ("e", "f"))
+    edus = (Edu(0, 0, 1), Edu(0, 1, 2), Edu(0, 2, 3), Edu(1, 0, 1), Edu(2, 0, 0), Edu(3, 0, 1), Edu(3, 1, 2))
+    # EDU 3 is the root; both EDUs of the last sentence depend on other sentences.
+    given = DependencyTree((1, 3, 1, -1, 1, 3, 0), ("x", "y", "z", "root", "v", "w", "u"))
+    chained = chain_sentences(DiscourseDocument("d", words, edus, arcs=given))
+    assert chained.arcs.heads == (1, -1, 1, 1, 3, 4, 5)
+    assert chained.arcs.relations == ("x", "root", "z", *["elaboration"] * 4)
+    sentences = merge_to_sentences(chained.arcs.heads, [edu.sentence for edu in edus], 4)
+    assert sentences == (-1, 0, 1, 2)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_chained_sentences_are_a_tree_of_any_tree(seed):
+    chance = random.Random(seed)
+    counts = [chance.randint(1, 4) for _ in range(chance.randint(1, 6))]
+    edus = tuple(Edu(sentence, place, place + 1) for sentence, n in enumerate(counts) for place in range(n))
+    words = tuple(("w",) * n for n in counts)
+    order = chance.sample(range(len(edus)), len(edus))
+    heads = [-1] * len(edus)
+    for place, edu in enumerate(order[1:], start=1):
+        heads[edu] = chance.choice(order[:place])
+    given = DependencyTree(tuple(heads), tuple("root" if head < 0 else f"r{head}" for head in heads))
+    chained = chain_sentences(DiscourseDocument("d", words, edus, arcs=given))  # which checks that it is a tree
+    sentence_of = [edu.sentence for edu in edus]
+    assert merge_to_sentences(chained.arcs.heads, sentence_of, len(counts)) == tuple(range(-1, len(counts) - 1))
+    for edu, head in enumerate(heads):
+        if head >= 0 and sentence_of[head] == sentence_of[edu]:
+            assert (chained.arcs.heads[edu], chained.arcs.relations[edu]) == (head, f"r{head}")
+        elif chained.arcs.heads[edu] >= 0:
+            assert chained.arcs.relations[edu] == (
+                given.relations[edu] if chained.arcs.heads[edu] == head else "elaboration"
+            )
+
+
+def test_a_document_without_sentences_has_no_chain():
+    empty = DiscourseDocument("d", (), (), arcs=DependencyTree((), ()))
+    assert chain_sentences(empty).arcs == DependencyTree((), ())
+
+
 @pytest.mark.parametrize("n_shards", [1, 2, 3, 8, 20])
 def test_shards_in_order_are_all_documents_once(n_shards):
     index = DocumentIndex(tuple(f"d{i}" for i in range(len(LENGTHS))), LENGTHS)
@@ -79,6 +121,12 @@ def test_suites_become_documents(tmp_path):
     assert [(text.id, text.sentences) for text in suite_texts(path)] == [("i0", ["A b.", "C."]), ("i1", ["A b.", "C."])]
 
 
+def test_text_with_blank_lines_becomes_documents(tmp_path):
+    path = tmp_path / "t.en"
+    path.write_bytes("\n\nA b.\r\nC\u2028d.\r\n\r\n \t\nE.".encode())
+    assert list(blank_line_texts(path)) == [PlainText("1", ["A b.", "C\u2028d."]), PlainText("2", ["E."])]
+
+
 def test_gold_trees_take_the_ids_of_the_text(files, tmp_path):
     documents = annotated(PlainText(f"d{i}", ["x y"]) for i in range(len(LENGTHS)))
     gold = tmp_path / "gold.jsonl"
@@ -96,8 +144,11 @@ def test_gold_trees_take_the_ids_of_the_text(files, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--text", "t", "--lang", "en"], "give --text with --documents, or --suite"),
+        (["--lang", "en"], "give --text with --documents or blank lines, or --suite"),
+        (["--documents", "d", "--lang", "en"], "give --text with --documents or blank lines, or --suite"),
+        (["--suite", "s", "--documents", "d", "--lang", "en"], "give --text with --documents"),
         (["--text", "t", "--documents", "d", "--suite", "s", "--lang", "en"], "give --text with --documents"),
+        (["--text", "t", "--lang", "en", "--shard", "1/2"], "--shard 1/2: only a text with --documents is divided"),
         (["--suite", "s", "--lang", "en", "--shard", "3/2"], "--shard 3/2: write I/N"),
         (["--suite", "s", "--lang", "en", "--shard", "1"], "--shard 1: write I/N"),
         (["--suite", "s", "--lang", "en"], "no such file"),

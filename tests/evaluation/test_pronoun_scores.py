@@ -1,5 +1,6 @@
 """APT: every case by hand, the weights, the search near a missing link, the lists, and what is missing."""
 
+import random
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,8 @@ from docmt.evaluation.pronouns import (
     PronounLists,
     classify,
     describe_occurrences,
-    find_translation,
+    find_as_authors,
+    find_beside_neighbors,
     read_training,
     score_aligned_pronouns,
     score_pronouns,
@@ -96,7 +98,54 @@ def test_no_source_pronoun_gives_no_number():
     ],
 )
 def test_place_of_a_pronoun(position, source, target, links, found):
-    assert find_translation(position, (source.split(), target.split()), links, LISTS) == found
+    assert find_beside_neighbors(position, (source.split(), target.split()), links, LISTS) == found
+
+
+def plain_search(position, source, target, links):
+    """The authors' search, step by step, with its weights of the candidates as a list."""
+    aligned = sorted(j for i, j in links if i == position)
+    words = [target[j] for j in aligned if LISTS.is_target(target[j])]
+    if not aligned or [word for word in words if word in LISTS.target]:
+        return words
+    first, last = max(aligned[0] - 2, 0), min(aligned[-1] + 2, len(target) - 1)
+    n = last - first + 1
+    weights = [*range(n // 2, 0, -1), *[1] * (n % 2), *range(1, n // 2 + 1)]
+    candidates = []
+    for place, weight in zip(range(first, last + 1), weights, strict=True):
+        is_owned = any(source[i] in LISTS.source for i, j in links if j == place)
+        if target[place] in LISTS.target and not is_owned:
+            candidates.append((weight, target[place]))
+    if candidates:
+        words.append(min(candidates, key=lambda candidate: candidate[0])[1])
+    return words or [target[j] for j in aligned]
+
+
+@pytest.mark.parametrize(
+    ("position", "source", "target", "links", "found"),
+    [
+        (0, "it works", "haus , es geht", {(0, 0)}, ["es"]),
+        (1, "works it now", "geht es nun", {(0, 0), (2, 2)}, []),  # without a link, nothing is searched
+        (0, "it is", "er haus sie x", {(0, 1)}, ["sie"]),  # nearer to the center of `er haus sie x`
+        (0, "it is", "das es", {(0, 0)}, ["das", "es"]),  # an article does not end the search
+        (0, "it sees him", "haus sieht ihn", {(0, 0), (1, 1), (2, 2)}, ["haus"]),
+    ],
+)
+def test_place_of_a_pronoun_in_the_program_of_the_authors(position, source, target, links, found):
+    assert find_as_authors(position, (source.split(), target.split()), links, LISTS) == found
+
+
+def test_the_search_of_the_authors_is_the_plain_one_on_random_sentences():
+    chance = random.Random(1)
+    searched = 0
+    for _ in range(3000):
+        source = chance.choices(["it", "he", "house", "is", "you"], k=chance.randint(1, 5))
+        target = chance.choices(["es", "er", "sie", "das", "haus", "ist", ","], k=chance.randint(1, 9))
+        pairs = [(i, j) for i in range(len(source)) for j in range(len(target))]
+        links = set(chance.sample(pairs, chance.randint(0, min(4, len(pairs)))))
+        found = find_as_authors(0, (source, target), links, LISTS)
+        assert found == plain_search(0, source, target, links), (source, target, links)
+        searched += found != find_beside_neighbors(0, (source, target), links, LISTS)
+    assert searched > 100, "the two searches differ"
 
 
 def translated(prefix, hypotheses, reference=REFERENCE, *, source=(), src_lang="en", tgt_lang="de", **options):
@@ -130,7 +179,20 @@ def test_whole_test_with_alignments_by_hand(tmp_path):
         "no reference": 0,
         "neither": 1,
     }
-    assert "aligner:given" in rows[0]["signature"]
+    assert "search:as authors|aligner:given" in rows[0]["signature"]
+
+
+def test_both_searches_are_metrics_over_the_same_alignments(tmp_path):
+    settings = EvaluationSettings(metrics=["APT (neighbors)", "APT"])
+    links = tmp_path / "links"
+    links.write_text("0-0 2-2\n")
+    hypotheses = make_hypotheses(["geht ihn nun"], (1,), documents=("a",))
+    source, reference = ["works it now"], ["geht es nun"]
+    test = translated(tmp_path / "test", hypotheses, reference, source=source, settings=settings)
+    rows = score_aligned_pronouns(test, [links, links])
+    cases = {row["metric"]: row["kind"] for row in rows if row["metric"].endswith("cases") and row["value"]}
+    assert cases == {"APT cases": "neither", "APT (neighbors) cases": "different"}
+    assert [row["metric"] for row in rows if row["kind"] is None] == ["APT", "APT (neighbors)"]
 
 
 def test_the_reference_itself_scores_hundred_where_it_has_counterparts(tmp_path):

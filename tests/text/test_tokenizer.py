@@ -9,6 +9,18 @@ from docmt.errors import UserError
 from docmt.text import spacing, truecaser
 from docmt.text.tokenizer import LANGUAGES, Tokenizer, clean, get_tokenizer, plain_tokens
 
+GENERAL = {
+    "ar": "قال: «مرحبا بالعالم»، كيف حالك؟ أنا بخير (٢٠٢٤).",
+    "bg": "Здравей, свят! „Как си?“ 10 лв.",
+    "da": "Hej verden, »hvordan« går det?",
+    "ko": "안녕하세요, 세계! “어떻게” 지내세요? 3.5%",
+    "no": "Hei verden, «hvordan» går det?",
+    "tr": "Merhaba dünya, nasılsın? Ali'nin evi 3,5 km.",
+    "uk": "Привіт, світе! „Як справи?“ Об'єкт №5.",
+    "vi": "Xin chào thế giới, bạn khỏe không? “Tôi khỏe.”",
+}
+"""Text of languages for which Moses has general rules only."""
+
 GOLDEN = [
     ("en", "Don't, we'll see: it's John's.", "Don &apos;t , we &apos;ll see : it &apos;s John &apos;s ."),
     ("en", "The dogs' tails.", "The dogs &apos; tails ."),
@@ -28,7 +40,7 @@ GOLDEN = [
 
 def test_constants_of_moses_are_copied_right():
     """Importing them would take 0.4 seconds in commands that split no text."""
-    assert set(NonbreakingPrefixes().available_langs.values()) == LANGUAGES
+    assert set(NonbreakingPrefixes().available_langs.values()) == LANGUAGES - set(GENERAL)
     assert re.escape("".join(Perluniprops().chars("IsSc")).strip()) == spacing._CURRENCY
     assert truecaser._BEFORE_FIRST_WORD >= MosesTruecaser().DELAYED_SENT_START
 
@@ -113,6 +125,21 @@ def test_normalize_gives_what_detokenization_restores():
     text = "„Ja“ – SAGTE  er…"
     assert tokenizer.normalize(text) == '"ja" - sagte er...'
     assert tokenizer.detokenize(tokenizer.tokenize(text)) == '"ja" - sagte er...'
+
+
+@pytest.mark.parametrize("lang", GENERAL)
+def test_languages_with_general_rules_are_split_as_moses_does_and_restored(lang):
+    tokenizer = Tokenizer(lang)
+    tokens = tokenizer.tokenize(GENERAL[lang])
+    assert tokenizer.detokenize(tokens) == GENERAL[lang]
+    assert " ".join(plain_tokens(tokens)) == MosesTokenizer(lang).tokenize(GENERAL[lang], return_str=True)
+    assert len(tokens) > len(GENERAL[lang].split())
+
+
+@pytest.mark.parametrize("lang", ["ja", "th"])
+def test_a_language_without_blanks_is_refused(lang):
+    with pytest.raises(UserError, match=f"language '{lang}' separates no words by blanks"):
+        Tokenizer(lang)
 
 
 @pytest.mark.parametrize("lang", ["xx", "EN", "", "german", "eng"])

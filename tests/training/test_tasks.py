@@ -3,6 +3,7 @@
 import copy
 import itertools
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,9 +15,11 @@ import torch
 from core_fixtures import RECIPE, assert_same_training, make_study, model_settings, run_training, train_arguments
 
 from docmt.errors import UserError
+from docmt.instances.building import build_from_files
+from docmt.instances.settings import InstancesSettings
 from docmt.instances.storage import load_instances
 from docmt.models.model_file import load_model
-from docmt.text.vocabulary import MASK
+from docmt.text.vocabulary import MASK, Vocabulary
 from docmt.training.optimizer import schedule
 from docmt.training.settings import TrainingSettings
 from docmt.training.stopping import Interrupted
@@ -52,7 +55,7 @@ def tasks_of(study, tasks=ALL, **values):
 
 def run(study, folder, tasks, **options):
     folders = {"pairs": ("sentences_folder", "sentences"), "restoration": ("monolingual_folder", "monolingual")}
-    options |= {key: study.instances(name) for task, (key, name) in folders.items() if task in tasks}
+    options = {key: study.instances(name) for task, (key, name) in folders.items() if task in tasks} | options
     options["training"] = {"tasks": tasks} | options.get("training", {})
     return run_training(study, folder, architecture="global_context", **options)
 
@@ -62,6 +65,26 @@ def first_tokens(study, tokens, lengths):
 
 
 # What each task reads
+
+
+@pytest.mark.parametrize("key", ["train_folder", "dev_folder", "sentences_folder", "monolingual_folder"])
+def test_instances_of_a_vocabulary_in_another_order_are_refused(study, tmp_path, key):
+    """Not seen from the token ids: both vocabularies have the same words."""
+    other = tmp_path / "other"
+    shutil.copytree(study.folder, other)
+    *specials, first, second = study.vocabulary.symbols
+    Vocabulary.from_symbols([*specials, second, first]).save(other / "vocabulary.txt")
+    is_monolingual = key == "monolingual_folder"
+    build_from_files(
+        [other / f"train.bpe.{lang}" for lang in (["en"] if is_monolingual else ["en", "de"])],
+        documents=other / "train.documents.tsv",
+        vocabulary=other / "vocabulary.txt",
+        settings=InstancesSettings(),
+        out=other / "built",
+    )
+    with pytest.raises(UserError, match=r"vocabulary\.txt: not the vocabulary that .*built was built with"):
+        run(study, tmp_path, ALL, **{key: other / "built"})
+    assert not (tmp_path / "model.pt").exists()
 
 
 @pytest.mark.parametrize(

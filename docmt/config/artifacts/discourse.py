@@ -127,7 +127,7 @@ class DiscourseArtifacts(TextArtifacts):
         row = self.config.discourse.trees[trees]
         segmenter = self.segmenter(row.segmenter) if row.segmenter else None
         parser = self.parser(row.parser) if row.parser in self.config.discourse.parsers else row.parser
-        return [segmenter, parser, row.gold, row.files]
+        return [segmenter, parser, row.gold, row.files, *([row.sentences] if row.sentences != "parser" else [])]
 
     def _models(self, trees: str) -> list[Artifact]:
         """The segmenter and, when it is a trained one, the parser."""
@@ -140,7 +140,10 @@ class DiscourseArtifacts(TextArtifacts):
             return {}
         segmenter, parser = self._tree_parts(trees)[:2]
         parser = parser.file if isinstance(parser, Artifact) else parser
-        return {"models": f"--segmenter {segmenter.file} --parser {parser}", "lang": self._src_lang(dataset)}
+        models = f"--segmenter {segmenter.file} --parser {parser}"
+        if row.sentences != "parser":
+            models += f" --sentences {row.sentences}"
+        return {"models": models, "lang": self._src_lang(dataset)}
 
     def _made_elsewhere(self, trees: str, name: str, annotated: Artifact) -> Artifact:
         """Trees in a file of the user's, which is read where it is."""

@@ -18,6 +18,8 @@ def read_members(path: Path, suffix: str, *, what: str) -> list[tuple[str, str]]
         with tarfile.open(fileobj=io.BytesIO(read_bytes(path))) as archive:
             for member in archive:
                 is_wanted = member.isfile() and member.name.endswith(suffix)
+                if is_wanted and member.issparse():
+                    raise UserError(f"{path}: {member.name} is sparse (holes that take no space): pack it again")
                 if is_wanted and (stream := archive.extractfile(member)):
                     files[member.name] = stream.read()
     except (tarfile.TarError, EOFError, OSError) as error:

@@ -61,6 +61,7 @@ class LinearParser(Parser):
         syntax: gives the syntax of documents, from the same source as in training.
         sentence_constraint: whether every sentence becomes one complete subtree.
         paragraph_constraint: whether every paragraph becomes one complete subtree.
+        reads_nucleus: whether it was trained on all words of nucleus EDUs (see `LexicalSketch`).
     """
 
     actions: LinearClassifier
@@ -68,6 +69,7 @@ class LinearParser(Parser):
     syntax: SyntaxSource = no_syntax
     sentence_constraint: bool = True
     paragraph_constraint: bool = False
+    reads_nucleus: bool = False
 
     def parse(self, document: DiscourseDocument) -> DiscourseDocument:
         """Return the document with a tree."""
@@ -84,7 +86,7 @@ class LinearParser(Parser):
     def _parse(self, document: DiscourseDocument, syntax: DocumentSyntax | None) -> DiscourseDocument:
         if syntax is not None:
             check_syntax(document, syntax)
-        sketch = LexicalSketch(document, syntax)
+        sketch = LexicalSketch(document, syntax, reads_nucleus=self.reads_nucleus)
         constraint = Constraint(sketch.layout, sentences=self.sentence_constraint, paragraphs=self.paragraph_constraint)
         columns = [self.actions.classes.index(name) if name in self.actions.classes else None for name in ACTION_NAMES]
 
@@ -117,12 +119,14 @@ def train_linear(
     documents whose paragraphs are hidden.
     """
     chance = random.Random(seed)
+    reads_nucleus = settings.words == "nucleus"
     steps = Instances()
     nodes_of = {name: Instances() for name in LEVELS.values()}
     for document, tree, words in zip(documents, trees, syntax, strict=True):
         actions = gold_actions(tree)
         is_hidden = chance.random() < settings.paragraph_dropout
-        sketch = LexicalSketch(replace(document, paragraphs=None) if is_hidden else document, words)
+        seen = replace(document, paragraphs=None) if is_hidden else document
+        sketch = LexicalSketch(seen, words, reads_nucleus=reads_nucleus)
         state = State(len(document.edus))
         for action in actions:
             steps.add(state_features(sketch, state), ACTION_NAMES[action])
@@ -130,7 +134,7 @@ def train_linear(
         relations = [node.relation for node in tree.postorder() if not node.is_leaf]
         nodes = merges(actions)
         for paragraphs in (None, document.paragraphs) if document.paragraphs is not None else (None,):
-            sketch = LexicalSketch(replace(document, paragraphs=paragraphs), words)
+            sketch = LexicalSketch(replace(document, paragraphs=paragraphs), words, reads_nucleus=reads_nucleus)
             for node, values, relation in zip(nodes, merge_rows(sketch, nodes), relations, strict=True):
                 level = sketch.layout.level(node.left[0], node.right[1])
                 if level != SAME_SENTENCE or paragraphs is None:  # nodes inside sentences count once
@@ -141,4 +145,4 @@ def train_linear(
         if name not in fitted:
             nearest = min(fitted, key=lambda other: abs(names.index(other) - place))
             fitted[name] = fitted[nearest]
-    return LinearParser(fit(steps, settings), fitted)
+    return LinearParser(fit(steps, settings), fitted, reads_nucleus=reads_nucleus)

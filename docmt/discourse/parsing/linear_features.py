@@ -15,20 +15,26 @@ from docmt.discourse.parsing.transitions import Merge, State
 from docmt.discourse.syntax import DocumentSyntax
 
 NO_WORD = "-"
+EDGE_CHARACTERS = (1, 2)
+"""How many characters at the edges of a span are features."""
 
 
 class LexicalSketch(Sketch):
     """A document with the words of each EDU and, where available, their syntax.
 
     Attributes:
+        reads_nucleus: whether all words of the nucleus EDU of a span, and the characters at its edges, are features.
         words: lower-cased words of each EDU.
         pos: parts of speech of each EDU; empty without syntax.
         outward: features of the words of each EDU whose head is outside the EDU.
         links: for each EDU, the EDUs that contain heads of its words, with the relation of the first such word.
     """
 
-    def __init__(self, document: DiscourseDocument, syntax: DocumentSyntax | None) -> None:
+    def __init__(
+        self, document: DiscourseDocument, syntax: DocumentSyntax | None, *, reads_nucleus: bool = False
+    ) -> None:
         super().__init__(document)
+        self.reads_nucleus = reads_nucleus
         self.words = [[word.lower() for word in document.edu_words(edu)] for edu in range(self.layout.n_edus)]
         self.pos: list[Sequence[str]] = []
         self.outward: list[list[str]] = [[] for _ in document.edus]
@@ -95,7 +101,10 @@ def merge_features(sketch: LexicalSketch, values: Sequence[int], merge: Merge) -
 
 
 def _span_features(sketch: LexicalSketch, name: str, first: int, last: int, nucleus: int) -> list[str]:
-    """Words and parts of speech at both ends of a span, and of the nucleus EDU's words with heads outside it."""
+    """Words and parts of speech at both ends of a span, and of the nucleus EDU's words with heads outside it.
+
+    If the sketch says so, also all words of the nucleus EDU and the first and last characters of the span.
+    """
     features = []
     for kind, rows in (("word", sketch.words), ("pos", sketch.pos)):
         if rows:
@@ -106,6 +115,11 @@ def _span_features(sketch: LexicalSketch, name: str, first: int, last: int, nucl
                 f"{name} first two {kind}={' '.join(start[:2])}",
                 f"{name} last two {kind}={' '.join(end[-2:])}",
             ]
+    if sketch.reads_nucleus:
+        start, end = "".join(sketch.words[first]), "".join(sketch.words[last])
+        features += [f"{name} first characters={start[:size]}" for size in EDGE_CHARACTERS]
+        features += [f"{name} last characters={end[-size:]}" for size in EDGE_CHARACTERS]
+        features += [f"{name} nucleus word={word}" for word in dict.fromkeys(sketch.words[nucleus])]
     return features + [f"{name} nucleus {feature}" for feature in sketch.outward[nucleus]]
 
 

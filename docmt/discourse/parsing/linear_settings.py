@@ -13,6 +13,9 @@ class LinearSettings(Settings):
     syntax: Literal["none", "file", "segmenter"] = "none"
     """Source of parts of speech and dependencies: none; the file *.syntax.jsonl beside the documents, in training and
     in parsing; or the auxiliary predictions of a segmenter."""
+    words: Literal["edges", "nucleus"] = Field(default="edges", exclude_if=lambda words: words == "edges")
+    """Words of a span that are features: those at its edges; or also all words of its nucleus EDU and the characters at
+    its edges, which helps with small treebanks."""
     cost: float = Field(default=1.0, gt=0)
     """C of the support vector machines (L1 penalty, squared hinge loss)."""
     tolerance: float = Field(default=1e-3, gt=0)

@@ -146,6 +146,7 @@ def _build_linear(
         {name: relations[levels.index(name)] for name in LEVELS.values()},
         sentence_constraint=settings.sentence_constraint,
         paragraph_constraint=settings.paragraph_constraint,
+        reads_nucleus=settings.linear.words == "nucleus",
     )
     if settings.linear.syntax == "segmenter":
         if segmenter is None:

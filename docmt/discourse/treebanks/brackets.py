@@ -38,14 +38,17 @@ class _Bracket:
     text: str | None = None
     nodes: list[Node] = field(default_factory=list)
     below: list["_Bracket"] = field(default_factory=list)
+    has_wrong_span: bool = False
 
 
 def parse_brackets(text: str, *, where: str) -> RstFile:
     """Read a `.dis` file.
 
-    Raises UserError when brackets, spans, leaves and texts do not make one tree; the message names the line.
+    The span of a node follows from its leaves; one that says otherwise is counted. Raises UserError when brackets,
+    leaves and texts do not make one tree; the message names the line.
     """
     texts: dict[int, str] = {}
+    n_wrong_spans = 0
     top = _Bracket("", 1)
     stack = [top]
     position, line = 0, 1
@@ -62,6 +65,7 @@ def parse_brackets(text: str, *, where: str) -> RstFile:
             stack.pop()
             stack[-1].nodes.append(_close(part, texts, where=f"{where}: line {part.line}"))
             stack[-1].below.append(part)
+            n_wrong_spans += part.has_wrong_span
         else:
             _fill(part, match)
         line += match[0].count("\n")
@@ -73,7 +77,7 @@ def parse_brackets(text: str, *, where: str) -> RstFile:
     tree = top.nodes[0]
     if tree.first != 0 or sorted(texts) != list(range(tree.last + 1)):
         raise UserError(f"{where}: the leaves must be EDUs 1 to n, each once; they are {_numbers(texts)}")
-    return RstFile(tree, tuple(texts[edu] for edu in range(tree.last + 1)))
+    return RstFile(tree, tuple(texts[edu] for edu in range(tree.last + 1)), n_wrong_spans=n_wrong_spans)
 
 
 def _fill(part: _Bracket, match: re.Match[str]) -> None:
@@ -136,8 +140,7 @@ def _close(part: _Bracket, texts: dict[int, str], *, where: str) -> Node:
         node = join(part.nodes, letters, [child.relation for child in part.below])
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
-    if (node.first, node.last) != (first, last):
-        raise UserError(f"{where}: span {first + 1} {last + 1} has children {node.first + 1} to {node.last + 1}")
+    part.has_wrong_span = (node.first, node.last) != (first, last)
     return node
 
 

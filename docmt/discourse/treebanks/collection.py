@@ -9,6 +9,7 @@ from typing import Any
 from docmt.discourse.documents import DiscourseDocument, write_discourse
 from docmt.discourse.relations import Inventory
 from docmt.discourse.syntax import DocumentSyntax, write_syntax
+from docmt.discourse.treebanks.rstfile import RstFile
 from docmt.discourse.trees import SPAN, Node
 from docmt.errors import UserError
 from docmt.files import write_json
@@ -35,6 +36,17 @@ class Treebank:
     notes: dict[str, int] = field(default_factory=dict)
     """Counts of what was repaired or skipped while reading."""
 
+    def note(self, rst: RstFile) -> None:
+        """Count what was repaired or skipped in a file."""
+        for what, n in (
+            ("spans whose numbers are not those of their leaves", rst.n_wrong_spans),
+            ("documents of several trees, which were joined", int(rst.n_trees > 1)),
+            ("constituents lifted because edges cross", rst.n_lifted),
+            ("secondary edges", rst.n_secondary_edges),
+        ):
+            if n:
+                self.notes[what] = self.notes.get(what, 0) + n
+
     def leave_out(self, name: str, *, reason: str) -> None:
         """Note that a document is left out."""
         self.left_out.setdefault(reason, []).append(name)
@@ -50,13 +62,22 @@ class Treebank:
 
 
 def write_treebank(folder: Path, treebank: Treebank) -> None:
-    """Write `{split}.discourse.jsonl`, `{split}.syntax.jsonl` where there is syntax, and `counts.json`."""
+    """Write `{split}.discourse.jsonl`, `{split}.syntax.jsonl` where there is syntax, and `counts.json`.
+
+    Raises UserError when a split has no documents.
+    """
+    for split, documents in treebank.splits.items():
+        if not documents:
+            reasons = "; ".join(f"{len(names)} left out: {reason}" for reason, names in treebank.left_out.items())
+            raise UserError(f"{treebank.name}: no documents in split {split} ({reasons or 'none in its files'})")
     for split, documents in treebank.splits.items():
         write_discourse(folder / f"{split}.discourse.jsonl", (document.discourse for document in documents))
         if any(document.syntax for document in documents):
             values = ((document.discourse.id, document.syntax) for document in documents)
             write_syntax(folder / f"{split}.syntax.jsonl", values)
     write_json(folder / "counts.json", treebank.counts())
+    for what, n in treebank.notes.items():
+        logger.warning("%s: %d %s", treebank.name, n, what)
     for reason, names in treebank.left_out.items():
         logger.warning("%s: %d documents left out (%s)", treebank.name, len(names), reason)
 

@@ -33,14 +33,15 @@ def read_gcdt(folder: Path) -> Treebank:
     for name, file in sorted(trees.items()):
         if file.folder not in treebank.splits or words[name].folder != file.folder:
             raise UserError(f"{file.where}: must be in a folder train, dev or test, like its words")
-        treebank.splits[file.folder].append(_document(name, words[name], file))
+        rst = parse_brackets(file.text, where=file.where)
+        treebank.note(rst)
+        treebank.splits[file.folder].append(_document(name, words[name], rst, where=file.where))
     return treebank
 
 
-def _document(name: str, words: TreebankFile, tree: TreebankFile) -> TreebankDocument:
+def _document(name: str, words: TreebankFile, rst: RstFile, *, where: str) -> TreebankDocument:
     sentences = [line.split() for line in words.text.split("\n") if line.strip()]
-    rst = parse_brackets(tree.text, where=tree.where)
-    check_relations(rst.tree, load_inventory("gcdt"), where=tree.where)
+    check_relations(rst.tree, load_inventory("gcdt"), where=where)
     # The .dis files hold character references of the XML that they were made from.
     rst = RstFile(rst.tree, tuple(html.unescape(text) for text in rst.texts))
-    return TreebankDocument(place_tree(name, sentences, rst, where=tree.where))
+    return TreebankDocument(place_tree(name, sentences, rst, where=where))

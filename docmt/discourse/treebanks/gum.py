@@ -8,10 +8,11 @@ from pathlib import Path
 
 from docmt.discourse.documents import DiscourseDocument, edus_of_starts
 from docmt.discourse.relations import load_inventory
-from docmt.discourse.treebanks.archives import TreebankFile, by_name, read_files
+from docmt.discourse.treebanks.archives import by_name, read_files
 from docmt.discourse.treebanks.brackets import parse_brackets
 from docmt.discourse.treebanks.collection import Treebank, TreebankDocument, check_relations, check_texts
 from docmt.discourse.treebanks.conllu import ConlluSentence, read_conllu
+from docmt.discourse.treebanks.rstfile import RstFile
 from docmt.errors import UserError
 from docmt.files import read_lines
 
@@ -44,7 +45,9 @@ def read_gum(folder: Path) -> Treebank:
                 elif name not in trees:
                     raise UserError(f"{syntax[name].where}: this document has no .dis file")
                 else:
-                    treebank.splits[split].append(gum_document(name, sentences, trees[name]))
+                    rst = parse_brackets(trees[name].text, where=trees[name].where)
+                    treebank.note(rst)
+                    treebank.splits[split].append(gum_document(name, sentences, rst, where=trees[name].where))
     for name in sorted(set(syntax) - {name for documents in names.values() for name in documents}):
         treebank.leave_out(name, reason="in the files, but not listed in splits.md")
     return treebank
@@ -64,17 +67,16 @@ def read_splits(path: Path) -> dict[str, list[str]]:
     return splits
 
 
-def gum_document(name: str, sentences: list[ConlluSentence], tree_file: TreebankFile) -> TreebankDocument:
-    """Build a document from its sentences and its tree."""
-    rst = parse_brackets(tree_file.text, where=tree_file.where)
-    check_relations(rst.tree, load_inventory("gum"), where=tree_file.where)
+def gum_document(name: str, sentences: list[ConlluSentence], rst: RstFile, *, where: str) -> TreebankDocument:
+    """Build a document from its sentences and its tree, which `where` holds."""
+    check_relations(rst.tree, load_inventory("gum"), where=where)
     for number, sentence in enumerate(sentences, start=1):
         if sentence.edu_starts[:1] != (0,):
             raise UserError(f"{name}: sentence {number} does not begin an EDU: no Discourse= there in its CoNLL-U")
     inner = (sentence.edu_starts[1:] for sentence in sentences)
     edus = edus_of_starts(inner, (len(sentence.words) for sentence in sentences))
     if len(edus) != len(rst.texts):
-        raise UserError(f"{tree_file.where}: a tree over {len(rst.texts)} EDUs, but the CoNLL-U file has {len(edus)}")
+        raise UserError(f"{where}: a tree over {len(rst.texts)} EDUs, but the CoNLL-U file has {len(edus)}")
     document = DiscourseDocument(
         id=name,
         sentences=tuple(sentence.words for sentence in sentences),
@@ -82,5 +84,5 @@ def gum_document(name: str, sentences: list[ConlluSentence], tree_file: Treebank
         tree=rst.tree,
         paragraphs=tuple(i for i, sentence in enumerate(sentences) if sentence.opens_paragraph or i == 0),
     )
-    check_texts(document, rst.texts, where=tree_file.where)
+    check_texts(document, rst.texts, where=where)
     return TreebankDocument(document, tuple(sentence.syntax for sentence in sentences))

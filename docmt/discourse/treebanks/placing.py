@@ -1,12 +1,53 @@
-"""Place annotated trees over the words and sentences of a document."""
+"""Place annotated trees over the words and sentences of a document, or over those that are made from their EDUs."""
 
+import re
 from collections.abc import Sequence
 
-from docmt.discourse.dependencies import nary_to_dependencies
+from docmt.discourse.dependencies import DependencyTree, nary_to_dependencies
 from docmt.discourse.documents import DiscourseDocument, Edu
 from docmt.discourse.treebanks.rsd import RsdFile
 from docmt.discourse.treebanks.rstfile import RstFile
 from docmt.errors import UserError
+from docmt.text.tokenizer import sentence_words
+
+SENTENCE_END = re.compile(r"""[.?!…。？！]['"’”“«»)\]」』》]*$""")
+SENTENCE, PARAGRAPH_LEVEL = 1, 2
+"""What can end after an EDU."""
+GUESSED = "documents whose sentences were guessed from the ends of EDUs"
+
+
+def ends_sentence(text: str) -> int:
+    """Guess whether a sentence ends with an EDU: `SENTENCE` or 0."""
+    return SENTENCE if SENTENCE_END.search(text.strip()) else 0
+
+
+def assemble(name: str, parts: Sequence[str], ends: Sequence[int], rst: RstFile, *, lang: str) -> DiscourseDocument:
+    """Build a document from the texts of its EDUs, each tokenized by itself.
+
+    Args:
+        name: its id.
+        parts: the text of each EDU.
+        ends: for each EDU, whether a sentence (1) or a paragraph (2) ends with it, or nothing (0).
+        rst: its tree.
+        lang: language of the tokenizer.
+    """
+    sentences: list[list[str]] = [[]]
+    edus, paragraphs = [], [0]
+    for number, (part, end) in enumerate(zip(parts, ends, strict=True), start=1):
+        words = sentence_words(part, lang)
+        edus.append(Edu(len(sentences) - 1, len(sentences[-1]), len(sentences[-1]) + len(words)))
+        sentences[-1] += words
+        if end and number < len(parts):
+            if end == PARAGRAPH_LEVEL:
+                paragraphs.append(len(sentences))
+            sentences.append([])
+    words_of = tuple(map(tuple, sentences))
+    return DiscourseDocument(name, words_of, tuple(edus), rst.tree, tuple(paragraphs), _arcs(rst))
+
+
+def _arcs(rst: RstFile) -> DependencyTree | None:
+    """The arcs of a tree whose format is n-ary; those of others follow from the tree."""
+    return nary_to_dependencies(rst.tree, len(rst.texts)) if rst.is_nary else None
 
 
 def place_edus(texts: Sequence[str], sentences: Sequence[Sequence[str]], *, where: str) -> tuple[Edu, ...]:
@@ -57,5 +98,5 @@ def place_tree(
         arcs = annotated.arcs
     else:
         tree = annotated.tree
-        arcs = nary_to_dependencies(tree, len(edus)) if annotated.is_nary else None
+        arcs = _arcs(annotated)
     return DiscourseDocument(name, tuple(map(tuple, sentences)), edus, tree, paragraphs, arcs)

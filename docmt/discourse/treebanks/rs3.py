@@ -20,6 +20,8 @@ from docmt.errors import UserError
 from docmt.settings import nearest
 
 MULTINUCLEAR = "multinuc"
+FOREST_RELATION = "joint"
+"""The relation of trees that were not joined by their annotators; they become nuclei of one node."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,9 +51,9 @@ def parse_rs3(text: str, *, where: str) -> RstFile:
 
     All satellites of a nucleus are its siblings in one node. A satellite between the nuclei of its group is a child of
     that group. Where an edge still crosses another, the constituent that is cut off becomes a satellite of the next
-    higher constituent in which it leaves no gap; such constituents are counted. Raises UserError when the file is not
-    XML, declares a document type (whose entities could exhaust memory), a parent or relation is unknown, or the
-    elements do not make one tree; the message names the element.
+    higher constituent in which it leaves no gap; such constituents are counted. Several trees become the nuclei of one
+    node. Raises UserError when the file is not XML, declares a document type (whose entities could exhaust memory), a
+    parent or relation is unknown, or the elements make no tree; the message names the element.
     """
     try:
         root = fromstring(text, forbid_dtd=True)
@@ -63,9 +65,14 @@ def parse_rs3(text: str, *, where: str) -> RstFile:
         ) from None
     texts: list[str] = []
     elements = _elements(root, texts, where=where)
-    top = _link(elements, _relation_types(root), where=where)
+    tops = _link(elements, _relation_types(root), where=where)
+    top = tops[0]
+    if len(tops) > 1:
+        top = _Element("forest", None, SPAN, is_multinuclear_group=True, nuclei=tops)
+        for tree in tops:
+            tree.relation = FOREST_RELATION
     order = _below_first(top)
-    if len(order) != len(elements):
+    if len(order) != len(elements) + (len(tops) > 1):
         reached = {element.name for element in order}
         lost = next(name for name in elements if name not in reached)
         raise UserError(f"{where}: element {lost} is part of a cycle of parents")
@@ -73,7 +80,9 @@ def parse_rs3(text: str, *, where: str) -> RstFile:
     if (tree.first, tree.last) != (0, len(texts) - 1):
         raise UserError(f"{where}: the tree covers EDUs {tree.first + 1} to {tree.last + 1} of {len(texts)}")
     n_secondary = sum(1 for _ in root.iter("secedge"))
-    return RstFile(tree, tuple(texts), is_nary=True, n_secondary_edges=n_secondary, n_lifted=n_lifted)
+    return RstFile(
+        tree, tuple(texts), is_nary=True, n_secondary_edges=n_secondary, n_lifted=n_lifted, n_trees=len(tops)
+    )
 
 
 def _relation_types(root: Element) -> dict[str, set[str]]:
@@ -103,8 +112,8 @@ def _elements(root: Element, texts: list[str], *, where: str) -> dict[str, _Elem
     return elements
 
 
-def _link(elements: dict[str, _Element], types: dict[str, set[str]], *, where: str) -> _Element:
-    """Attach each element to its parent and return the one without a parent."""
+def _link(elements: dict[str, _Element], types: dict[str, set[str]], *, where: str) -> list[_Element]:
+    """Attach each element to its parent and return those without a parent."""
     tops = []
     for element in elements.values():
         if element.parent is None:
@@ -126,16 +135,12 @@ def _link(elements: dict[str, _Element], types: dict[str, set[str]], *, where: s
                 f"{where}: span group {parent.name} has two nuclei, {parent.nuclei[0].name} and {element.name}"
             )
         (parent.nuclei if is_nucleus else parent.satellites).append(element)
-    if len(tops) != 1:
-        names = " and ".join(element.name for element in tops[:2])
-        problem = (
-            f"elements {names} both have no parent: a tree has one root" if tops else "no root, so there is a cycle"
-        )
-        raise UserError(f"{where}: {problem}")
+    if not tops:
+        raise UserError(f"{where}: no root, so there is a cycle")
     for element in elements.values():
         if element.edu is None and not element.nuclei:
             raise UserError(f"{where}: group {element.name} has no nucleus")
-    return tops[0]
+    return tops
 
 
 def _below_first(top: _Element) -> list[_Element]:

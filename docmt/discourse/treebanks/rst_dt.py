@@ -7,25 +7,22 @@ Where there is no running text, a sentence ends with an EDU that ends in a perio
 at the mark `<P>`, which ends a paragraph.
 """
 
-import re
 from collections import Counter
 from pathlib import Path
 
-from docmt.discourse.documents import DiscourseDocument, Edu
+from docmt.discourse.documents import DiscourseDocument
 from docmt.discourse.relations import load_inventory
 from docmt.discourse.treebanks.archives import TreebankFile, by_name, read_files
 from docmt.discourse.treebanks.brackets import parse_brackets
 from docmt.discourse.treebanks.collection import Treebank, TreebankDocument, check_relations
-from docmt.discourse.trees import Node
+from docmt.discourse.treebanks.placing import GUESSED, PARAGRAPH_LEVEL, SENTENCE, assemble, ends_sentence
+from docmt.discourse.treebanks.rstfile import RstFile
 from docmt.errors import UserError
-from docmt.text.tokenizer import sentence_words
 
 FOLDERS = {"TRAINING": "train", "TEST": "test"}
 DEV_EVERY = 10
 """The treebank has no development split: the last of every ten training documents, sorted by name, forms it."""
 PARAGRAPH = "<P>"
-SENTENCE_END = re.compile(r"""[.?!]['"’”)\]]*$""")
-SENTENCE, PARAGRAPH_LEVEL = 1, 2
 
 
 def read_rst_dt(folder: Path) -> Treebank:
@@ -45,7 +42,10 @@ def read_rst_dt(folder: Path) -> Treebank:
             treebank.leave_out(file.name, reason="in neither of the folders TRAINING and TEST")
             continue
         name = file.name.removesuffix(".out")
-        document = _document(name, file, edus.get(name), texts.get(name), notes)
+        rst = parse_brackets(file.text, where=file.where)
+        treebank.note(rst)
+        check_relations(rst.tree, load_inventory("rst_dt"), where=file.where)
+        document = _document(name, rst, edus.get(name), texts.get(name), notes)
         treebank.splits[split].append(TreebankDocument(document))
     train = treebank.splits["train"]
     treebank.splits["dev"] = train[DEV_EVERY - 1 :: DEV_EVERY]
@@ -63,10 +63,8 @@ def _beside(folder: Path, suffix: str) -> dict[str, TreebankFile]:
 
 
 def _document(
-    name: str, tree: TreebankFile, edus: TreebankFile | None, text: TreebankFile | None, notes: Counter[str]
+    name: str, rst: RstFile, edus: TreebankFile | None, text: TreebankFile | None, notes: Counter[str]
 ) -> DiscourseDocument:
-    rst = parse_brackets(tree.text, where=tree.where)
-    check_relations(rst.tree, load_inventory("rst_dt"), where=tree.where)
     parts = [part.replace(PARAGRAPH, " ") for part in rst.texts]
     if edus is not None:
         lines = [line for line in edus.text.split("\n") if line.strip()]
@@ -76,11 +74,11 @@ def _document(
         if len(lines) != len(parts):
             raise UserError(f"{edus.where}: {len(lines)} EDUs, but the tree has {len(parts)}")
     if text is None:
-        ends = [PARAGRAPH_LEVEL * (PARAGRAPH in part) or bool(SENTENCE_END.search(part.strip())) for part in rst.texts]
-        notes["documents whose sentences were guessed from the ends of EDUs"] += 1
+        ends = [PARAGRAPH_LEVEL * (PARAGRAPH in part) or ends_sentence(part) for part in rst.texts]
+        notes[GUESSED] += 1
     else:
         ends = _ends(parts, text, notes)
-    return _assemble(name, parts, ends, rst.tree)
+    return assemble(name, parts, ends, rst, lang="en")
 
 
 def _ends(parts: list[str], text: TreebankFile, notes: Counter[str]) -> list[int]:
@@ -106,20 +104,6 @@ def _ends(parts: list[str], text: TreebankFile, notes: Counter[str]) -> list[int
     levels.pop(0, None)
     notes["line ends inside an EDU, which are no ends of sentences"] += len(levels)
     return ends
-
-
-def _assemble(name: str, parts: list[str], ends: list[int], tree: Node) -> DiscourseDocument:
-    sentences: list[list[str]] = [[]]
-    edus, paragraphs = [], [0]
-    for number, (part, end) in enumerate(zip(parts, ends, strict=True), start=1):
-        words = sentence_words(part, "en")
-        edus.append(Edu(len(sentences) - 1, len(sentences[-1]), len(sentences[-1]) + len(words)))
-        sentences[-1] += words
-        if end and number < len(parts):
-            if end == PARAGRAPH_LEVEL:
-                paragraphs.append(len(sentences))
-            sentences.append([])
-    return DiscourseDocument(name, tuple(map(tuple, sentences)), tuple(edus), tree, tuple(paragraphs))
 
 
 def _characters(text: str) -> str:

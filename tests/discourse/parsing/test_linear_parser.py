@@ -12,7 +12,9 @@ from docmt.discourse.parsing.linear import LEVELS, SegmenterSyntax, no_syntax, t
 from docmt.discourse.parsing.linear_features import LexicalSketch, state_features
 from docmt.discourse.parsing.linear_model import Instances, LinearClassifier, fit
 from docmt.discourse.parsing.linear_settings import LinearSettings
+from docmt.discourse.parsing.model_file import TrainedParser, load_trained, save_parser
 from docmt.discourse.parsing.preparation import training_tree
+from docmt.discourse.parsing.settings import ParserSettings
 from docmt.discourse.parsing.transitions import SHIFT, State
 from docmt.discourse.syntax import SentenceSyntax
 
@@ -64,6 +66,40 @@ def test_syntax_makes_features(documents):
     parser.syntax = SegmenterSyntax(StandInSegmenter())
     assert any("pos=" in name for name in parser.actions.rows)
     assert len(parser.parse_batch(documents)) == len(documents)
+
+
+def test_all_words_of_the_nucleus_are_features_if_so_set(documents):
+    parser = train(documents, SETTINGS.model_copy(update={"words": "nucleus"}))
+    document = DiscourseDocument("d", (("Ab", "c", "de"),), edus_of_starts([[2]], [3]))
+    state = State(2)
+    state.apply(SHIFT)
+    plain, with_nucleus = (
+        set(state_features(LexicalSketch(document, None, reads_nucleus=reads), state)) for reads in (False, True)
+    )
+    assert {feature for feature in with_nucleus - plain if "|" not in feature} == {
+        *("s1 nucleus word=ab", "s1 nucleus word=c", "q1 nucleus word=de"),
+        *("s1 first characters=a", "s1 first characters=ab", "s1 last characters=c", "s1 last characters=bc"),
+        *("q1 first characters=d", "q1 first characters=de", "q1 last characters=e", "q1 last characters=de"),
+    }
+    assert plain < with_nucleus
+    rows = {name for classifier in (parser.actions, *parser.relations.values()) for name in classifier.rows}
+    assert any("nucleus word=" in name for name in rows)
+    check_constrained_trees(parser, documents)
+
+
+def test_a_parser_of_former_settings_keeps_its_fingerprint_and_its_features(documents, tmp_path):
+    assert "words" not in LinearSettings().model_dump(mode="json")
+    assert LinearSettings(words="nucleus").model_dump(mode="json")["words"] == "nucleus"
+    for words in ("edges", "nucleus"):
+        linear = LinearSettings(min_count=1, words=words)
+        parser = train(documents, linear)
+        settings = ParserSettings(kind="linear", linear=linear)
+        save_parser(tmp_path / "parser.pt", TrainedParser(parser, settings))
+        loaded = load_trained(tmp_path / "parser.pt").parser
+        assert loaded.reads_nucleus == (words == "nucleus")
+        assert [loaded.parse(document).tree for document in documents[:3]] == [
+            parser.parse(document).tree for document in documents[:3]
+        ]
 
 
 def test_links_between_spans():

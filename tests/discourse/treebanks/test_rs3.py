@@ -74,6 +74,21 @@ def test_groups_over_one_element_vanish():
     assert found.tree == join_pair(leaf(0), leaf(1), "NS", "cause")
 
 
+def test_several_trees_become_the_nuclei_of_one_node():
+    found = parse((1, "a"), (2, "b", 3, "cause"), (3, "c", 9, SPAN), (9, "span"), (4, "d"))
+    second = join_pair(leaf(1), leaf(2), "SN", "cause")
+    assert found.tree == join([leaf(0), second, leaf(3)], "NNN", ("joint",) * 3)
+    assert (found.n_trees, found.n_lifted) == (3, 0)
+    assert rsd_of_tree(found).arcs.heads == (NO_HEAD, 2, 0, 0)
+    assert parse((1, "a")).n_trees == 1
+
+
+def test_trees_that_enclose_one_another_are_joined_too():
+    found = parse((1, "a", 3, "cause"), (2, "b"), (3, "c"))
+    check_cover(found.tree, 3)
+    assert found.n_trees == 2
+
+
 def test_one_segment():
     assert parse((1, "a")).tree == leaf(0)
     assert parse((1, "a", 2, SPAN), (2, "span")).tree == leaf(0)
@@ -114,7 +129,6 @@ def test_secondary_edges_are_counted_and_signals_passed_over():
     ("rows", "message"),
     [
         ([], "no segments"),
-        ([(1, "a"), (2, "b")], "elements 1 and 2 both have no parent"),
         ([(1, "a", 2, "cause"), (2, "b", 1, "cause")], "no root, so there is a cycle"),
         ([(1, "a", 2, "cause"), (2, "b", 1, "cause"), (3, "c")], "is part of a cycle of parents"),
         ([(1, "a", 7, "cause"), (2, "b")], "element 1 has the unknown parent 7"),

@@ -148,6 +148,81 @@ def test_gcdt_names_files_that_do_not_fit(tmp_path):
         read_gcdt(tmp_path)
 
 
+# .rs3 and .rs4 of any language
+
+
+def rs3_folder(folder, names, suffix=".rs3", rs4=RS4):
+    for name in names:
+        path = folder / f"{name}{suffix}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(rs4, encoding="utf-8")
+    return folder
+
+
+def run_rs3(folder, *more):
+    return main(["discourse", "treebank", "--format", "rs3", "--files", str(folder), "--out", f"{folder}-out", *more])
+
+
+@pytest.mark.parametrize("suffix", [".rs3", ".rs4"])
+def test_a_treebank_of_rs3_files_is_read_with_its_forests(tmp_path, suffix, capsys):
+    forest = RS4.replace(' parent="4" relname="evaluation-comment"', "").replace("because it rained .", "„Es!“")
+    folder = rs3_folder(tmp_path / "rs3", ["train/a", "dev/b", "test/c", "old/d"], suffix, forest)
+    assert run_rs3(folder, "--lang", "de") == 0
+    (document,) = read_discourse(tmp_path / "rs3-out/train.discourse.jsonl")
+    assert document.sentences == (("We", "left", "„", "Es", "!", "“"), ("Sad", "!"))
+    assert document.edus == (Edu(0, 0, 2), Edu(0, 2, 6), Edu(1, 0, 2))
+    assert document.dependencies.heads == (-1, 0, 0)
+    assert document.dependencies.relations == ("root", "causal-cause", "joint")
+    assert document.paragraphs is None
+    counts = json.loads((tmp_path / "rs3-out/counts.json").read_text(encoding="utf-8"))
+    assert counts["notes"]["documents of several trees, which were joined"] == 3
+    assert counts["left_out"] == {"in none of the folders train, dev and test": ["d"]}
+    assert "rs3: 3 documents of several trees, which were joined" in capsys.readouterr().err
+
+
+def test_rs3_files_without_folders_for_splits_are_divided(tmp_path):
+    assert run_rs3(rs3_folder(tmp_path / "rs3", [f"all/{n:02}" for n in range(1, 21)]), "--lang", "en") == 0
+    ids = {
+        split: [document.id for document in read_discourse(tmp_path / f"rs3-out/{split}.discourse.jsonl")]
+        for split in ("train", "dev", "test")
+    }
+    assert ids["dev"] == ["09", "19"]
+    assert ids["test"] == ["10", "20"]
+    assert len(ids["train"]) == 16
+
+
+@pytest.mark.parametrize(
+    ("names", "more", "message"),
+    [
+        (["all/a"], ["--lang", "en"], "rs3: no documents in split dev (none in its files)"),
+        (["train/a", "dev/b", "test/c"], ["--lang", "xx"], "unknown language 'xx'"),
+        (["train/a", "dev/b", "test/c"], [], "--format rs3 needs --lang"),
+        ([], ["--lang", "en"], "no .rs3 files"),
+    ],
+)
+def test_rs3_files_that_make_no_treebank_are_refused(tmp_path, names, more, message, capsys):
+    (tmp_path / "rs3").mkdir()
+    assert run_rs3(rs3_folder(tmp_path / "rs3", names), *more) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "rs3-out").exists()
+
+
+def test_a_split_without_documents_is_refused(tmp_path, capsys):
+    """Another treebank beside GUM's `splits.md`: nothing would be trained, and nobody told."""
+    folder = gum_archives(tmp_path / "gum")
+    (folder / "splits.md").write_text(splits_md(train=["x"], dev=["GUM_news_c"], test=["y"]), encoding="utf-8")
+    assert main(["discourse", "treebank", "--format", "gum", "--files", str(folder), "--out", str(tmp_path / "o")]) == 2
+    error = capsys.readouterr().err
+    assert "gum: no documents in split train (2 left out: listed in splits.md, but not in the files; " in error
+    assert not (tmp_path / "o").exists()
+
+
+def test_wrong_span_numbers_are_notes(tmp_path):
+    treebank = read_gum(gum_archives(tmp_path, dis=DIS.replace("(span 1 2)", "(span 1 3)")))
+    assert treebank.notes == {"spans whose numbers are not those of their leaves": 3}
+    assert treebank.splits == read_gum(gum_archives(tmp_path)).splits
+
+
 # trees placed over words
 
 

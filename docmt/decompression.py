@@ -1,0 +1,60 @@
+"""Decompression with a limit: a few kilobytes of gzip can stand for terabytes, which would fill memory or disk."""
+
+import gzip
+import io
+import os
+from io import BufferedReader
+
+from docmt.errors import UserError
+
+LARGEST_RATIO = 200
+"""How many times larger than its archive a file may be; text is rarely more than 20 times larger."""
+HARMLESS_BYTES = 1 << 26
+"""Up to this size, any ratio is accepted."""
+BLOCK_BYTES = 1 << 18
+
+
+def check_expansion(n_bytes: int, n_packed: int, *, where: str) -> None:
+    """Raise UserError when so many bytes come from suspiciously few compressed ones."""
+    if n_bytes > max(HARMLESS_BYTES, LARGEST_RATIO * n_packed):
+        raise UserError(
+            f"{where}: expands to more than {LARGEST_RATIO} times its {n_packed:,} compressed bytes: this is no text; "
+            "if you trust the file, decompress it yourself"
+        )
+
+
+class _Limited(io.RawIOBase):
+    """The content of a gzip file; reading on raises UserError when it grows suspiciously large."""
+
+    def __init__(self, packed: BufferedReader, where: str) -> None:
+        self._content = gzip.GzipFile(fileobj=packed)
+        self._n_packed = os.fstat(packed.fileno()).st_size
+        self._n_bytes = 0
+        self._where = where
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1, /) -> bytes:
+        return self.readall() if size < 0 else self._count(self._content.read(size))
+
+    def readall(self) -> bytes:
+        return b"".join(iter(lambda: self.read(BLOCK_BYTES), b""))
+
+    def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def _count(self, data: bytes) -> bytes:
+        self._n_bytes += len(data)
+        check_expansion(self._n_bytes, self._n_packed, where=self._where)
+        return data
+
+
+def open_gzip(packed: BufferedReader, *, where: str) -> BufferedReader:
+    """The content of an open gzip file, decompressed as it is read; `where` names it in messages.
+
+    Reading raises UserError as `check_expansion` does, and what `gzip` raises for corrupt data.
+    """
+    return io.BufferedReader(_Limited(packed, where), BLOCK_BYTES)

@@ -1,0 +1,69 @@
+"""List the licenses of all packages of requirements.lock, as their metadata state them (docs/installation.md).
+
+python scripts/list_licenses.py [--write]
+"""
+
+import argparse
+from importlib import metadata
+from pathlib import Path
+
+from marked_page import replace_between_marks
+
+ROOT = Path(__file__).parents[1]
+LOCK = ROOT / "requirements.lock"
+PAGE = ROOT / "docs/installation.md"
+NAME = "python scripts/list_licenses.py"
+LONGEST = 70
+"""Longer statements are texts of licenses, not names."""
+STATED_ELSEWHERE = {
+    "conda-inject": "MIT",
+    "pycocoevalcap": "BSD-2-Clause, and LGPL-2.1 for the METEOR 1.5 program that it contains",
+    "snakemake-interface-common": "MIT",
+    "snakemake-interface-logger-plugins": "MIT",
+    "snakemake-interface-report-plugins": "MIT",
+    "snakemake-interface-scheduler-plugins": "MIT",
+    "snakemake-interface-storage-plugins": "MIT",
+}
+"""Packages whose metadata state no license, and what their repositories state."""
+
+
+def license_of(name: str) -> str:
+    """The license of an installed package: its expression, else its classifiers, else its free text."""
+    if name in STATED_ELSEWHERE:
+        return STATED_ELSEWHERE[name]
+    facts = metadata.metadata(name)
+    if expression := facts.get("License-Expression"):
+        return expression
+    classifiers = [line.split(" :: ")[-1] for line in facts.get_all("Classifier") or [] if line.startswith("License")]
+    if names := [name for name in classifiers if name != "DFSG approved"]:
+        return ", ".join(names)
+    text = (facts.get("License") or "").strip()
+    return text if 0 < len(text) <= LONGEST and "\n" not in text else "UNKNOWN"
+
+
+def table() -> str:
+    """One row per package of the lock."""
+    lines = ["| package | version | license |", "|---|---|---|"]
+    for line in LOCK.read_text(encoding="utf-8").splitlines():
+        name, _, version = line.partition("==")
+        lines.append(f"| `{name}` | {version} | {license_of(name)} |")
+    return "\n".join(lines) + "\n"
+
+
+def updated_page(page: str) -> str:
+    """The page with the licenses of today's lock."""
+    return replace_between_marks(page, NAME, table())
+
+
+def main() -> None:
+    """Print or write the table."""
+    parser = argparse.ArgumentParser(description="List the licenses of all packages that docmt installs.")
+    parser.add_argument("--write", action="store_true", help=f"replace the table in {PAGE.relative_to(ROOT)}")
+    if parser.parse_args().write:
+        PAGE.write_text(updated_page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    else:
+        print(table(), end="")
+
+
+if __name__ == "__main__":
+    main()

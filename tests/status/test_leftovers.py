@@ -1,0 +1,67 @@
+"""`docmt tidy`: finds what nothing needs, and deletes nothing else, and not while the study runs."""
+
+import pytest
+from conftest import SMOKE
+
+from docmt.cli.main import main
+from docmt.config.loading import load_config_files
+from docmt.config.plan import Plan
+from docmt.status.leftovers import find_leftovers
+
+FINISHED = "results/controlled/runs/sentence_transformer/seed1"
+UNFINISHED = "results/controlled/runs/g_transformer_finetuned/seed1"
+UNKNOWN = "results/controlled/runs/removed/seed1"
+OTHER_SEED = "results/controlled/runs/sentence_transformer/seed2"
+
+
+@pytest.fixture
+def study(tmp_path):
+    for run in (FINISHED, UNFINISHED, UNKNOWN, OTHER_SEED):
+        (tmp_path / run / "checkpoints/abc").mkdir(parents=True)
+        (tmp_path / run / "checkpoints/abc/step3.pt").write_bytes(bytes(1000))
+    (tmp_path / FINISHED / "model.pt").write_bytes(bytes(10))
+    (tmp_path / FINISHED / "decoding").mkdir()
+    return tmp_path
+
+
+def tidy(study, *options):
+    return main(["tidy", "--directory", str(study), "--configfile", str(SMOKE), *options])
+
+
+def test_what_nothing_needs_is_listed_and_kept(study, capsys):
+    plan = Plan(load_config_files([SMOKE]))
+    assert {str(found.path): found.n_bytes for found in find_leftovers(study, plan)} == {
+        f"{FINISHED}/checkpoints": 1000,
+        UNKNOWN: 1000,
+        OTHER_SEED: 1000,
+    }
+    before = sorted(study.rglob("*"))
+    assert tidy(study) == 0
+    assert "in 3 folders, which docmt tidy --delete deletes" in capsys.readouterr().out
+    assert sorted(study.rglob("*")) == before
+
+
+def test_it_is_deleted_and_all_else_stays(study, capsys):
+    assert tidy(study, "--delete") == 0
+    assert "removed/seed1  (the configuration has no such run)" in capsys.readouterr().out
+    assert not any((study / name).exists() for name in (f"{FINISHED}/checkpoints", UNKNOWN, OTHER_SEED))
+    assert (study / FINISHED / "model.pt").exists()
+    assert (study / FINISHED / "decoding").exists()
+    assert (study / UNFINISHED / "checkpoints/abc/step3.pt").exists()
+
+
+def test_nothing_is_deleted_while_the_study_is_locked(study, capsys):
+    (study / ".snakemake/locks").mkdir(parents=True)
+    (study / ".snakemake/locks/0.output.lock").touch()
+    (study / ".snakemake/log").mkdir()
+    (study / ".snakemake/log/2026-11-21T054307.000000.snakemake.log").write_text(
+        "SNAKEMAKE\n=========\n  Host: other\n"
+    )
+    assert tidy(study, "--delete") == 2
+    assert "are running: delete when they have ended" in capsys.readouterr().err
+    assert (study / UNKNOWN).exists()
+
+
+def test_a_folder_without_results_is_refused(tmp_path, capsys):
+    assert tidy(tmp_path) == 2
+    assert "has no results" in capsys.readouterr().err

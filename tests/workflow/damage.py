@@ -1,0 +1,195 @@
+"""Trials of damage: a file of a finished study is changed, and a command that reads it runs again."""
+
+import io
+import os
+import random
+import re
+import shlex
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from docmt.checksums import record_of
+from docmt.cli.main import main
+
+DAMAGES = ("flipped", "cut", "emptied", "swapped", "reordered", "doubled")
+VOLATILE = re.compile(rb'"(?:seconds|cpu_seconds|started|finished|wall_seconds)": [^,}\n]*')
+
+
+@dataclass(frozen=True)
+class Job:
+    """One job of a dry run with its command."""
+
+    rule: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    words: tuple[str, ...]
+    fingerprint: str
+
+    def reads(self, path):
+        """Whether a file is one of its inputs, or in a folder that is."""
+        return any(path == given or path.startswith(f"{given}/") for given in self.inputs)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One damage to one file.
+
+    Attributes:
+        damage: what was done, one of `DAMAGES`.
+        path: to which file.
+        job: what then read it.
+        outcome: `named`, `harmless`, `silent` (another result, exit code 0) or `crash`.
+        message: the last line that the command printed.
+    """
+
+    damage: str
+    path: str
+    job: Job
+    outcome: str
+    message: str
+
+
+def read_commands(text):
+    """The jobs of a dry run that prints shell commands."""
+    for block in text.split("\n\n"):
+        if not (rule := re.search(r"^(?:local)?rule (\w+):$", block, re.MULTILINE)):
+            continue
+        command = re.search(r"^Shell command: DOCMT_FINGERPRINT=(\w+) (?:exec )?docmt (.*)$", block, re.MULTILINE)
+        if command is None:
+            continue
+        lists = {
+            key: tuple(found[1].split(", ")) if (found := re.search(rf"^    {key}: (.*)$", block, re.MULTILINE)) else ()
+            for key in ("input", "output")
+        }
+        written = re.sub(r" 2?> \S+( 2>&1| 2> \S+)?$", "", command[2])
+        written = re.sub(r"\$\(\(.*?\)\)", "1", written)  # the number of devices, which the shell computes
+        yield Job(rule[1], lists["input"], lists["output"], tuple(shlex.split(written)), command[1])
+
+
+def files_of(folder, jobs):
+    """All files that some job reads, by path below the folder, without those of Snakemake and of checksums."""
+    found = set()
+    for job in jobs:
+        for given in job.inputs:
+            path = folder / given
+            found |= {file for file in ([path] if path.is_file() else path.rglob("*")) if file.is_file()}
+    names = (str(file.relative_to(folder)) for file in found)
+    return sorted(name for name in names if ".checksums/" not in name and not name.endswith(".snakemake_timestamp"))
+
+
+class Laboratory:
+    """A copy of a finished study in which files are damaged, one at a time, and mended again."""
+
+    def __init__(self, finished, folder, *, dry_run, capsys, seed):
+        shutil.copytree(finished, folder)
+        self.folder, self.capsys = folder, capsys
+        self.jobs = list(read_commands(dry_run))
+        self.files = files_of(folder, self.jobs)
+        self.jobs = [job for job in self.jobs if any(map(job.reads, self.files))]
+        self.rules = sorted({job.rule for job in self.jobs})
+        self.chance = random.Random(seed)
+        self.made = {}
+
+    def run(self, n_trials):
+        """Damage files at random, all kinds of damage equally often. What a damage would not change is skipped."""
+        before = Path.cwd()
+        os.chdir(self.folder)
+        try:
+            trials = []
+            while len(trials) < n_trials:
+                if trial := self._try(DAMAGES[len(trials) % len(DAMAGES)]):
+                    trials.append(trial)
+            return trials
+        finally:
+            os.chdir(before)
+            os.environ.pop("DOCMT_FINGERPRINT", None)
+
+    def _try(self, damage):
+        rule = self.chance.choice(self.rules)
+        job = self.chance.choice([job for job in self.jobs if job.rule == rule])
+        path = self.chance.choice([file for file in self.files if job.reads(file)])
+        changed = self._damaged(damage, path)
+        if changed is None or changed[path] == Path(path).read_bytes():
+            return None
+        kept = self._contents([*changed, *_all_files(job.outputs)])
+        for name, content in changed.items():
+            Path(name).write_bytes(content)
+        code, message = self._command(job)
+        left = {name: lasting(Path(name)) for name in _all_files(job.outputs)}
+        self._restore(kept)
+        if code == 0:
+            return Trial(damage, path, job, "harmless" if left == self._undisturbed(job) else "silent", message)
+        is_unchanged = left == {name: lasting(Path(name)) for name in _all_files(job.outputs)}
+        is_named = code == 2 and message.startswith("docmt: error: ")
+        return Trial(damage, path, job, "named" if is_named and is_unchanged else f"crash {code}", message)
+
+    def _command(self, job):
+        """Run the command of a job in this process; returns its exit code, or an error, and its last message."""
+        os.environ["DOCMT_FINGERPRINT"] = job.fingerprint
+        try:
+            code = main(job.words)
+        except (Exception, SystemExit) as error:
+            code = repr(error)
+        return code, self.capsys.readouterr().err.strip().rpartition("\n")[2]
+
+    def _undisturbed(self, job):
+        """What the command of a job makes of undamaged files, with the code of today."""
+        if job not in self.made:
+            kept = self._contents(_all_files(job.outputs))
+            assert self._command(job)[0] == 0
+            self.made[job] = {name: lasting(Path(name)) for name in _all_files(job.outputs)}
+            self._restore(kept)
+        return self.made[job]
+
+    def _contents(self, names):
+        """The content of files and of their checksums."""
+        paths = [each for name in names for each in (Path(name), record_of(Path(name))) if each.exists()]
+        return {path: path.read_bytes() for path in paths}
+
+    def _restore(self, contents):
+        for path, content in contents.items():
+            path.write_bytes(content)
+
+    def _damaged(self, damage, path):
+        """The new content of a file, and of the one that it is swapped with."""
+        content = Path(path).read_bytes()
+        if not content:
+            return None
+        if damage == "flipped":
+            place = self.chance.randrange(len(content))
+            flipped = content[place] ^ (1 << self.chance.randrange(8))
+            return {path: content[:place] + bytes([flipped]) + content[place + 1 :]}
+        if damage == "cut":
+            return {path: content[: self.chance.randrange(len(content))]}
+        if damage == "emptied":
+            return {path: b""}
+        if damage == "doubled":
+            return {path: content + content}
+        if damage == "reordered":
+            lines = content.splitlines(keepends=True)
+            self.chance.shuffle(lines)
+            return {path: b"".join(lines)}
+        others = [other for other in self.files if other != path and Path(other).suffix == Path(path).suffix]
+        if not others:
+            return None
+        other = self.chance.choice(others)
+        return {path: Path(other).read_bytes(), other: content}
+
+
+def _all_files(outputs):
+    for name in outputs:
+        path = Path(name)
+        yield from (str(file) for file in ([path] if path.is_file() else sorted(path.rglob("*"))) if file.is_file())
+
+
+def lasting(path):
+    """The content of a file without times."""
+    if path.suffix == ".pt":
+        content = torch.load(path, weights_only=True)
+        file = io.BytesIO()
+        torch.save({key: value for key, value in content.items() if key != "provenance"}, file)
+        return file.getvalue()
+    return VOLATILE.sub(b"", path.read_bytes())

@@ -1,0 +1,81 @@
+"""Twenty times `kill -9`, in every stage, of Snakemake, of a job, or of both: the study ends in the same files."""
+
+import contextlib
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from conftest import Study, start_snakemake
+from damage import lasting
+from test_workflow_kills import wait_until, working_in
+
+WHO = ("Snakemake", "a job", "both")
+STAGES = ("corpora", "text", "discourse", "instances", "train", "decode", "evaluate", "report")
+"""Groups of docmt's commands; each is killed at least twice."""
+KILLS = [STAGES[number % len(STAGES)] for number in range(20)]
+
+
+def commands(folder):
+    """The running commands of docmt: process and group of commands (`text`, `train`, …)."""
+    for process in working_in(folder):
+        with contextlib.suppress(OSError, StopIteration, IndexError):
+            words = Path(f"/proc/{process}/cmdline").read_text(encoding="utf-8").split("\0")
+            place = next(number for number, word in enumerate(words) if word.endswith("/docmt"))
+            yield process, words[place + 1]
+
+
+def results(folder):
+    """Every result that a study keeps, without times; drawings and pages that show times are left out."""
+    left_out = (".checksums", "benchmarks", "report", "checkpoints", "tables", "figures", "against")
+    files = [file for file in (folder / "results").rglob("*") if file.is_file() and not set(file.parts) & set(left_out)]
+    kept = [file for file in files if not file.name.startswith(".") and not file.name.endswith(".job.json")]
+    found = {str(file.relative_to(folder)): file for file in kept if file.name != "history.csv"}
+    return {name: lasting(file) for name, file in found.items()} | {
+        "results/report/scores.csv": (folder / "results/report/scores.csv").read_bytes()
+    }
+
+
+def run_until(folder, config, stage, who, chance):
+    """Start the study and kill it while a command of a stage runs; returns whether there was one."""
+    process = start_snakemake(folder, "--cores", "1", config=config)
+    running = []
+    while process.poll() is None and not running:
+        running = [pid for pid, group in commands(folder) if group == stage]
+        time.sleep(0.02)
+    if not running:
+        return False
+    time.sleep(chance.random() / 2)
+    if who == "a job":
+        try:
+            os.kill(running[0], signal.SIGKILL)
+        except ProcessLookupError:
+            process.kill()  # the job was faster
+    elif who == "both":
+        os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()
+    process.communicate()
+    wait_until(lambda: not list(working_in(folder)))
+    return True
+
+
+@pytest.mark.slow
+def test_a_study_that_is_killed_twenty_times_ends_in_the_same_files(finished, tmp_path):
+    study, chance, killed = Study(tmp_path), random.Random(1), []
+    config = study.config()
+    for number, stage in enumerate(sorted(KILLS, key=STAGES.index)):
+        who = WHO[number % len(WHO)]
+        if run_until(tmp_path, config, stage, who, chance):
+            killed.append((stage, who))
+            study.run("--unlock")
+    assert len(killed) >= 16, killed
+    done = study.run()
+    assert done.returncode == 0, done.stderr
+    expected = results(finished.folder)
+    assert len(expected) > 100
+    found = results(tmp_path)
+    assert found.keys() == expected.keys()
+    assert [name for name in expected if found[name] != expected[name]] == []
