@@ -4,10 +4,10 @@ import importlib
 from pathlib import Path
 
 from docmt.errors import UserError
-from docmt.formats.files import Pair, TranslatableFile
+from docmt.formats.files import Languages, TranslatableFile
 
 FORMATS = {
-    "text": "text.PlainText",
+    "text": "text.TextParagraphs",
     "lines": "text.PlainLines",
     "markdown": "markdown.MarkdownFile",
     "srt": "subtitles.SrtFile",
@@ -37,6 +37,6 @@ def _load(name: str) -> type[TranslatableFile]:
     return getattr(importlib.import_module(f"docmt.formats.{module}"), cls)
 
 
-def open_file(path: Path, data: bytes, *, languages: Pair, name: str | None = None) -> TranslatableFile:
+def open_file(path: Path, data: bytes, *, languages: Languages, name: str | None = None) -> TranslatableFile:
     """Read the bytes of a file. Raises UserError when its format is unknown, or it is not of that format."""
     return find_format(path, name)(data, where=str(path), languages=languages)

@@ -51,7 +51,7 @@ class Mark:
 
 
 @dataclass
-class Segment:
+class FileSegment:
     """A piece of text: a paragraph, a message, a cell, or a sentence.
 
     Attributes:
@@ -84,7 +84,7 @@ class Segment:
         return MARK.sub(lambda found: "" if self.mark(found[0]).is_optional else found[0], self.text)
 
 
-class Draft:
+class SegmentDraft:
     """Collects the text and the marks of a segment, in order."""
 
     def __init__(self) -> None:
@@ -125,14 +125,14 @@ class Draft:
         """Whether there is anything to translate."""
         return any(map(str.isalpha, "".join(self._pieces)))
 
-    def segment(self, start: int, end: int, **values: bool) -> Segment:
+    def segment(self, start: int, end: int, **values: bool) -> FileSegment:
         """The segment at a place of the file."""
-        return Segment("".join(self._pieces), tuple(_paired(self._marks)), start, end, **values)
+        return FileSegment("".join(self._pieces), tuple(_paired(self._marks)), start, end, **values)
 
 
-def plain_segment(text: str, start: int = 0, end: int = 0, **values: bool) -> Segment:
+def plain_segment(text: str, start: int = 0, end: int = 0, **values: bool) -> FileSegment:
     """A segment of plain text at a place of the file."""
-    draft = Draft()
+    draft = SegmentDraft()
     draft.add(text)
     return draft.segment(start, end, **values)
 
@@ -149,10 +149,12 @@ def _paired(marks: Iterable[tuple[Mark, str]]) -> list[Mark]:
             partner = waiting[place][0]
             del waiting[place:]
             found[partner], found[number] = replace(found[partner], pair=partner), replace(mark, pair=partner)
-    return [replace(mark, kind="tag") if mark.kind in ("open", "close") and mark.pair is None else mark for mark in found]
+    return [
+        replace(mark, kind="tag") if mark.kind in ("open", "close") and mark.pair is None else mark for mark in found
+    ]
 
 
-def is_intact(segment: Segment, filled: str, expected: str | None = None) -> bool:
+def is_intact(segment: FileSegment, filled: str, expected: str | None = None) -> bool:
     """Whether a translation has each mark once, pairs nest, and positional placeholders keep their order.
 
     `expected` is the text whose marks must come back (by default the segment's). Text that looks like a placeholder or
