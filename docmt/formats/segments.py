@@ -125,16 +125,19 @@ class SegmentDraft:
         """Whether there is anything to translate."""
         return any(map(str.isalpha, "".join(self._pieces)))
 
-    def segment(self, start: int, end: int, **values: bool) -> FileSegment:
+    def segment(self, start: int, end: int, *, is_wanted: bool = True, is_sentence: bool = False) -> FileSegment:
         """The segment at a place of the file."""
-        return FileSegment("".join(self._pieces), tuple(_paired(self._marks)), start, end, **values)
+        marks = tuple(_paired(self._marks))
+        return FileSegment("".join(self._pieces), marks, start, end, is_wanted=is_wanted, is_sentence=is_sentence)
 
 
-def plain_segment(text: str, start: int = 0, end: int = 0, **values: bool) -> FileSegment:
+def plain_segment(
+    text: str, start: int = 0, end: int = 0, *, is_wanted: bool = True, is_sentence: bool = False
+) -> FileSegment:
     """A segment of plain text at a place of the file."""
     draft = SegmentDraft()
     draft.add(text)
-    return draft.segment(start, end, **values)
+    return draft.segment(start, end, is_wanted=is_wanted, is_sentence=is_sentence)
 
 
 def _paired(marks: Iterable[tuple[Mark, str]]) -> list[Mark]:

@@ -48,10 +48,10 @@ def test_without_out_the_language_is_in_the_name(run, tmp_path):
     assert "0 placeholders lost; 3 segments" in messages
 
 
-def test_standard_input_in_a_format(run, monkeypatch, capfdbinary):
+def test_standard_input_in_a_format(run, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"<p>the dog sees the house</p>")))
     assert run("--format", "html", "--out", "page.html")[0] == 0
-    assert open("page.html", encoding="utf-8").read() == "<p>das Tier sieht das Haus</p>"
+    assert (tmp_path / "page.html").read_text() == "<p>das Tier sieht das Haus</p>"
 
 
 def test_context_none_translates_each_sentence_alone(run, tmp_path):

@@ -1,8 +1,15 @@
+# ruff: noqa: E501 (rows of a table)
 """Readers of what people have: TMX, TSV, subtitles, Parquet, lines with document ids."""
 
+import json
+import re
+from pathlib import Path
+
 import pytest
+import yaml
 from pydantic import TypeAdapter
 
+from docmt.cli.main import main
 from docmt.corpora.readers.build import Format, read
 from docmt.errors import UserError
 
@@ -117,3 +124,28 @@ def test_bad_files_get_one_line(parse, files, form, message):
         parse(files, **form)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_the_study_of_the_manual_reads_its_corpora(tmp_path, monkeypatch, capsys):
+    """docs/corpora.md, "Your own corpus in ten minutes"."""
+    page = (Path(__file__).parents[2] / "docs/corpora.md").read_text(encoding="utf-8")
+    (study,) = re.findall(r"<!-- file: my.yaml -->\n```yaml\n(.*?)```", page, flags=re.S)
+    (tmp_path / "my.yaml").write_text(study, encoding="utf-8")
+    contents = {
+        "memory.tmx": tmx(unit("the dog", "das Tier"), unit("a house", "ein Haus")),
+        "dev.tsv": "x\ta dog\tein Tier\n",
+        "film.en.srt": cues((1, 2, "a child")),
+        "film.de.srt": cues((1, 2, "ein Kind")),
+    }
+    (tmp_path / "data").mkdir()
+    for name, content in contents.items():
+        (tmp_path / "data" / name).write_text(content, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert main(["config", "check", "my.yaml"]) == 0
+    for corpus, values in yaml.safe_load(study)["corpora"]["custom"].items():
+        (split,) = values["splits"]
+        options = ["--spec", json.dumps(values), "--split", split, "--languages", "en", "de", "--out", f"out/{corpus}"]
+        assert main(["corpora", "read", *options]) == 0
+    assert Path("out/memory.de").read_text() == "das Tier\nein Haus\n"
+    assert Path("out/table.en").read_text() == "a dog\n"
+    assert Path("out/film.de").read_text() == "ein Kind\n"

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (rows of a table)
 """Ugly files: nothing is lost, or one clear line says what is wrong."""
 
 from pathlib import Path
