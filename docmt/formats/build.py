@@ -9,7 +9,6 @@ from docmt.formats.files import Languages, TranslatableFile
 FORMATS = {
     "text": "text.TextParagraphs",
     "lines": "text.PlainLines",
-    "markdown": "markdown.MarkdownFile",
     "srt": "subtitles.SrtFile",
     "vtt": "subtitles.VttFile",
     "po": "po.PoFile",
@@ -18,8 +17,9 @@ FORMATS = {
     "html": "web.HtmlFile",
     "docx": "office.DocxFile",
     "odt": "office.OdtFile",
+    "markdown": "markdown.MarkdownFile",
 }
-"""Each format with its class, whose module is imported when it is needed."""
+"""Each format with its class, whose module is imported when it is needed; the slowest to import is last."""
 
 
 def find_format(path: Path, name: str | None = None) -> type[TranslatableFile]:

@@ -115,6 +115,8 @@ def _messages(text: str, where: str) -> Iterator[_Message]:
             message = message if key else _Message()
         elif line.startswith("#"):
             message.comment(line, start)
+        elif keyword and keyword[1] in message.strings:
+            raise UserError(f"{where}: line {number} has a second {keyword[1]} of one message: msgstr is missing")
         elif keyword or (key and STRING.match(line)):
             key = _take(message, keyword[1] if keyword else key, keyword[2] if keyword else line, start, position)
         else:

@@ -160,8 +160,8 @@ def _paired(marks: Iterable[tuple[Mark, str]]) -> list[Mark]:
 def is_intact(segment: FileSegment, filled: str, expected: str | None = None) -> bool:
     """Whether a translation has each mark once, pairs nest, and positional placeholders keep their order.
 
-    `expected` is the text whose marks must come back (by default the segment's). Text that looks like a placeholder or
-    a tag is refused too: the model made it up.
+    `expected` is the text whose marks must come back (by default the segment's). Refused too is text that looks like
+    a placeholder or a tag, which the model made up, or that would become part of one: `$unit` before a letter.
     """
     before, after = MARK.findall(segment.text if expected is None else expected), MARK.findall(filled)
     if sorted(before) != sorted(after):
@@ -174,4 +174,6 @@ def is_intact(segment: FileSegment, filled: str, expected: str | None = None) ->
             waiting.append(mark.pair)
         elif mark.kind == "close" and (not waiting or waiting.pop() != mark.pair):
             return False
-    return not PLACEHOLDER.search(MARK.sub("\n", filled))
+    texts = {mark: segment.mark(mark).raw for mark in before if segment.mark(mark).is_text}
+    restored = MARK.sub(lambda found: texts.get(found[0], "\n"), filled)
+    return sorted(SPECIAL.findall(restored)) == sorted(texts.values())

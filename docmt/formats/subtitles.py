@@ -69,6 +69,8 @@ class SrtFile(TextFile):
         self.documents = [[]]
         run: list[tuple[int, Cue]] = []
         for number, cue in enumerate(self._cues):
+            if not any(map(str.isalpha, self.text[slice(*cue.place)])):
+                continue
             if run and not 0 <= cue.begin - run[-1][1].end <= LONGEST_PAUSE:
                 self._add(run)
                 run = []

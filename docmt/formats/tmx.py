@@ -49,9 +49,7 @@ class TmxFile(TextFile):
             if target is not None:
                 yield *target.outer, NOTE + content
                 continue
-            end = unit.closing.start
-            last = self.text.rindex("</tuv>", 0, end) + len("</tuv>")
-            start = self.text.rindex("<tuv", 0, last)
+            start, last = elements(unit.content, "tuv")[-1].outer
             blanks = self.text[len(self.text[:start].rstrip()) : start]
             new = f'<tuv xml:lang="{self.languages.tgt}">{NOTE}{content}</tuv>'
             yield last, last, (blanks if "\n" in blanks else "") + new

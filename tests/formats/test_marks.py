@@ -35,9 +35,9 @@ def test_placeholders_are_recognized(text):
     assert PLACEHOLDER.fullmatch(text)
 
 
-@pytest.mark.parametrize("text", ["100 % sure", "a < b", "5 $", "R&D", "{", "50%", "a > b", "AT&T; b"])
+@pytest.mark.parametrize("text", ["100 % sure", "a < b", "5 $", "R&D", "{", "50%", "a > b"])
 def test_text_is_no_placeholder(text):
-    assert "%" not in text or not MARK.search(plain_segment(text).text)
+    assert not MARK.search(plain_segment(text).text)
 
 
 def test_pairs_nest_and_positions_keep_their_order():
@@ -50,11 +50,13 @@ def test_pairs_nest_and_positions_keep_their_order():
     assert not is_intact(segment, f"{one}x{two} {six} {four}{five} {three}")  # %d before %s
     assert not is_intact(segment, f"{one}x{two} {three} {four}{five}")  # one lost
     assert not is_intact(segment, f"{segment.text} %s")  # one made up
+    variable = plain_segment("$unit s")
+    assert not is_intact(variable, variable.text.replace(" ", ""))  # $units is another
 
 
 def _sentence(generator):
     """Words with markup among them."""
-    words = [generator.choice(["house", "tree", "R&D", "a", "100"]) for _ in range(generator.randint(1, 8))]
+    words = [generator.choice(["house", "tree", "r&d", "a", "100"]) for _ in range(generator.randint(1, 8))]
     for _ in range(generator.randint(1, 3)):
         words.insert(generator.randrange(len(words) + 1), generator.choice(VALUES))
     for pair in generator.sample(PAIRS, generator.randint(0, 2)):
