@@ -1,3 +1,28 @@
-"""docmt: document-level neural machine translation, from raw corpora to a results report."""
+"""docmt: document-level neural machine translation, from raw corpora to a results report.
+
+As a library (docs/translation.md): `from docmt import load_model, Translator, DecodingSettings, translate_file`.
+"""
+
+import importlib
+from typing import Any
 
 __version__ = "0.1.0"
+
+_PUBLIC = {
+    "DecodingSettings": "docmt.decoding.settings",
+    "Translator": "docmt.decoding.translation",
+    "UserError": "docmt.errors",
+    "load_model": "docmt.models.model_file",
+    "translate_file": "docmt.decoding.files",
+}
+"""What can be imported from here, and where it is: imported when it is asked for, because torch takes seconds."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_PUBLIC[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_PUBLIC])

@@ -12,6 +12,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 STAGES = (
+    "formats",
     "corpora",
     "text",
     "discourse",

@@ -21,13 +21,14 @@ GROUPS = {
     "instances": "split documents into instances of whole sentences",
     "train": "train a model",
     "decode": "translate instances, score given targets",
-    "translate": "translate a text file, one line per sentence, a blank line between documents",
+    "translate": "translate files: text, Markdown, subtitles, PO, XLIFF, TMX, HTML, DOCX, ODT, or plain lines",
     "evaluate": "score hypotheses and contrastive test sets",
     "report": "gather scores into tables, figures and an HTML page",
     "status": "show the state of a study (done, running, failed), and its costs",
     "diff": "show what a changed configuration runs again",
     "tidy": "list, or delete, what a study no longer needs",
     "config": "check and explain a configuration",
+    "init": "start a study in a new folder: the workflow, its profiles and the example configurations",
 }
 
 COLLECT_EVERY = 100_000

@@ -43,20 +43,44 @@ class Source:
         return sum(len(sentence) for sentence in self.sentences)
 
 
+@dataclass
+class TranslationCounts:
+    """What a translator has met in plain documents so far.
+
+    Attributes:
+        sentences: translated.
+        subwords: of their sources.
+        unknown: of these, subwords that the vocabulary does not have.
+        forced_ends: translations that were ended by the length limit.
+    """
+
+    sentences: int = 0
+    subwords: int = 0
+    unknown: int = 0
+    forced_ends: int = 0
+
+
 class Translator:
     """A trained model ready to translate.
 
     Args:
         trained: the model with its text pipeline.
-        settings: of the search.
+        settings: of the search; by default, those of `DecodingSettings`.
         device: `cpu` or `cuda`.
         batch_tokens: most source tokens side by side; None lets the device decide, see `batch_budget`.
     """
 
     def __init__(
-        self, trained: TrainedModel, settings: DecodingSettings, *, device: str = "cpu", batch_tokens: int | None = None
+        self,
+        trained: TrainedModel,
+        settings: DecodingSettings | None = None,
+        *,
+        device: str = "cpu",
+        batch_tokens: int | None = None,
     ) -> None:
+        settings = settings or DecodingSettings()
         self.trained, self.settings = trained, settings
+        self.counts = TranslationCounts()
         self.batch_tokens = batch_tokens or batch_budget(settings.max_batch_tokens, device)
         self.model = prepare_search(trained.model, settings, device)
         self.symbols = TargetSymbols(trained.first_token("tgt"), trained.vocabulary.n_specials)
@@ -153,19 +177,15 @@ class Translator:
         texts: list[list[str]] = [[] for _ in sources]
         for number, hypothesis in self.translate_sources(sources):
             texts[number] = _fit(self.restore(hypothesis), len(sources[number].sentences))
+            self.counts.forced_ends += hypothesis.forced_ends
         translated: list[list[str]] = [[] for _ in documents]
         for owner, text in zip(owners, texts, strict=True):
             translated[owner] += text
         return translated
 
     def _warn(self, sources: Sequence[Source]) -> None:
-        """Say what the model cannot read well: unknown subwords, sentences beyond its longest instances."""
+        """Say how many sentences are beyond the longest instances of the training."""
         sentences = [sentence for source in sources for sentence in source.sentences]
-        n_unknown = sum(int((sentence == UNK).sum()) for sentence in sentences)
-        n_subwords = sum(len(sentence) - N_MARKS for sentence in sentences)
-        if n_unknown:
-            share = 100 * n_unknown / n_subwords
-            logger.warning("%d of %d subwords (%.1f %%) are unknown to the model", n_unknown, n_subwords, share)
         limit = self.trained.cutting.get("max_tokens")
         if limit and (n_long := sum(len(sentence) > limit for sentence in sentences)):
             logger.warning("%d sentences are longer than the %d tokens that the model was trained on", n_long, limit)
@@ -174,6 +194,9 @@ class Translator:
         """The instances of a document, split by its source side alone."""
         sentences = [self.trained.encode(sentence, "src") for sentence in document]
         costs = [len(sentence) for sentence in sentences]
+        self.counts.sentences += len(sentences)
+        self.counts.subwords += sum(costs) - N_MARKS * len(sentences)
+        self.counts.unknown += sum(int((sentence == UNK).sum()) for sentence in sentences)
         placed = None if discourse is None else place_source(discourse, document, self.trained)
         start = 0
         for count in self.trained.split(costs):

@@ -4,12 +4,11 @@ import importlib
 from pathlib import Path
 
 from docmt.errors import UserError
-from docmt.formats.files import Pair, TranslatableFile
+from docmt.formats.files import Languages, TranslatableFile
 
 FORMATS = {
-    "text": "text.PlainText",
+    "text": "text.TextParagraphs",
     "lines": "text.PlainLines",
-    "markdown": "markdown.MarkdownFile",
     "srt": "subtitles.SrtFile",
     "vtt": "subtitles.VttFile",
     "po": "po.PoFile",
@@ -18,8 +17,9 @@ FORMATS = {
     "html": "web.HtmlFile",
     "docx": "office.DocxFile",
     "odt": "office.OdtFile",
+    "markdown": "markdown.MarkdownFile",
 }
-"""Each format with its class, whose module is imported when it is needed."""
+"""Each format with its class, whose module is imported when it is needed; the slowest to import is last."""
 
 
 def find_format(path: Path, name: str | None = None) -> type[TranslatableFile]:
@@ -37,6 +37,6 @@ def _load(name: str) -> type[TranslatableFile]:
     return getattr(importlib.import_module(f"docmt.formats.{module}"), cls)
 
 
-def open_file(path: Path, data: bytes, *, languages: Pair, name: str | None = None) -> TranslatableFile:
+def open_file(path: Path, data: bytes, *, languages: Languages, name: str | None = None) -> TranslatableFile:
     """Read the bytes of a file. Raises UserError when its format is unknown, or it is not of that format."""
     return find_format(path, name)(data, where=str(path), languages=languages)

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from docmt.errors import UserError
-from docmt.formats.segments import MARK, Segment
+from docmt.formats.segments import MARK, FileSegment
 
 Edit = tuple[int, int, str]
 """Start and end of a place in a text, and what is written there instead."""
 
 
 @dataclass(frozen=True)
-class Pair:
+class Languages:
     """The languages of a translation, as codes: `en`, `de`."""
 
     src: str
@@ -35,14 +35,14 @@ class TranslatableFile:
     name: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]] = ()
 
-    documents: list[list[Segment]]
+    documents: list[list[FileSegment]]
 
-    def __init__(self, data: bytes, *, where: str, languages: Pair) -> None:
+    def __init__(self, data: bytes, *, where: str, languages: Languages) -> None:
         """Read the bytes of a file; `where` names it in messages. Raises UserError when it is not of the format."""
         self.where, self.languages = where, languages
         self.documents = []
 
-    def accepts(self, segment: Segment, filled: str) -> bool:
+    def accepts(self, segment: FileSegment, filled: str) -> bool:
         """Whether a translation can be written without changing the structure of the file."""
         return True
 
@@ -54,7 +54,7 @@ class TranslatableFile:
 class TextFile(TranslatableFile):
     """A file that is text as a whole, in UTF-8."""
 
-    def __init__(self, data: bytes, *, where: str, languages: Pair) -> None:
+    def __init__(self, data: bytes, *, where: str, languages: Languages) -> None:
         super().__init__(data, where=where, languages=languages)
         try:
             self.text = data.decode("utf-8")
@@ -63,7 +63,7 @@ class TextFile(TranslatableFile):
             raise UserError(f"{where}: line {line} is not UTF-8: convert the file, for example with iconv") from None
         self.documents = self.find()
 
-    def find(self) -> list[list[Segment]]:
+    def find(self) -> list[list[FileSegment]]:
         """The segments of each document."""
         raise NotImplementedError
 
@@ -71,7 +71,7 @@ class TextFile(TranslatableFile):
         """Text as this format writes it."""
         return text
 
-    def render(self, segment: Segment, text: str) -> str:
+    def render(self, segment: FileSegment, text: str) -> str:
         """A text with marks as the file writes it."""
         pieces, position = [], 0
         for found in MARK.finditer(text):

@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token as MarkdownToken
 
 from docmt.formats.files import TextFile
-from docmt.formats.segments import Draft, Mark, Segment
+from docmt.formats.segments import FileSegment, Mark, SegmentDraft
 
 FRONT_MATTER = re.compile(r"\ufeff?---[ \t]*\r?\n.*?\n(?:---|\.\.\.)[ \t]*(?:\r?\n|$)", re.DOTALL)
 TARGET = r"\((?:[^()\\]|\\.|\([^()]*\))*\)"
@@ -26,6 +26,8 @@ HARD_BREAK = re.compile(r"(?: {2,}|\\)$")
 SPECIAL = re.compile(r"[\\`*\[\]<>|]|(?<!\w)_|_(?!\w)|~~")
 LINE_BREAK = re.compile(r"[ \\]*\r?\n[ \t>]*")
 
+NOWHERE = -1
+
 Structure = list[Any]
 
 
@@ -35,7 +37,7 @@ class MarkdownFile(TextFile):
     name = "markdown"
     suffixes = (".md", ".markdown")
 
-    def find(self) -> list[list[Segment]]:
+    def find(self) -> list[list[FileSegment]]:
         """A segment for each run of inline text that can be found in the lines of its block."""
         self._parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
         front = found[0] if (found := FRONT_MATTER.match(self.text)) else ""
@@ -44,7 +46,7 @@ class MarkdownFile(TextFile):
         starts = list(itertools.accumulate(map(len, self.text.split("\n")), lambda total, n: total + n + 1, initial=0))
         return [list(self._segments(blocks, starts))]
 
-    def _segments(self, blocks: list[MarkdownToken], starts: list[int]) -> Iterator[Segment]:
+    def _segments(self, blocks: list[MarkdownToken], starts: list[int]) -> Iterator[FileSegment]:
         cursor, lines = 0, (0, 0)
         for block in blocks:
             if block.map:
@@ -55,16 +57,19 @@ class MarkdownFile(TextFile):
             cursor = max(cursor, starts[lines[0]])
             for line in block.content.split("\n"):
                 start = self.text.find(line.strip(), cursor, starts[lines[1]] if lines[1] < len(starts) else None)
-                if start < 0:  # rewritten by the parser: tabs, escaped bars in cells
+                if start < 0:
                     break
                 cursor = start + len(line.strip())
                 places.append((start, cursor))
             else:
                 yield self._segment(block.content.split("\n"), places)
+                continue
+            # The parser rewrote it (tabs, escaped bars in cells), so that it has no place: it is never accepted.
+            yield FileSegment(block.content, start=NOWHERE)
 
-    def _segment(self, lines: list[str], places: list[tuple[int, int]]) -> Segment:
+    def _segment(self, lines: list[str], places: list[tuple[int, int]]) -> FileSegment:
         """The lines of a block as one: their ends become blanks, or marks where they break the line."""
-        draft, waiting, flat = Draft(), [], ""
+        draft, waiting, flat = SegmentDraft(), [], ""
         for number, line in enumerate(lines):
             flat += line.strip(" ") if number else line.rstrip(" ")
             if number + 1 < len(lines) and HARD_BREAK.search(line):
@@ -81,13 +86,15 @@ class MarkdownFile(TextFile):
         """Text in which no character is taken for markup."""
         return SPECIAL.sub(lambda found: f"\\{found[0]}" if found[0] != "~~" else "\\~\\~", text)
 
-    def render(self, segment: Segment, text: str) -> str:
+    def render(self, segment: FileSegment, text: str) -> str:
         """The text with placeholders as they were: in Markdown, tags are markup."""
         pieces = re.split("([\U000f0000-\U000ffffd])", text)
         return "".join(segment.mark(piece).raw if n % 2 else self.escape(piece) for n, piece in enumerate(pieces))
 
-    def accepts(self, segment: Segment, filled: str) -> bool:
+    def accepts(self, segment: FileSegment, filled: str) -> bool:
         """Whether the parser finds the same blocks, links, code and emphasis as before."""
+        if segment.start == NOWHERE:
+            return False
         before, after = (self._structure(self.render(segment, text)) for text in (segment.text, filled))
         return before == after
 
@@ -103,7 +110,7 @@ class MarkdownFile(TextFile):
         return [block.type for block in blocks], sorted(kinds)
 
 
-def _add_inline(draft: Draft, text: str, waiting: list[str]) -> None:
+def _add_inline(draft: SegmentDraft, text: str, waiting: list[str]) -> None:
     """Add text with inline markup; `waiting` are the runs of emphasis and the links that are open."""
     position = 0
     plain = ""

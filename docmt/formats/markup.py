@@ -10,7 +10,7 @@ import defusedxml.ElementTree
 from defusedxml.common import DefusedXmlException
 
 from docmt.errors import UserError
-from docmt.formats.segments import Draft, Mark
+from docmt.formats.segments import Mark, SegmentDraft
 
 TOKEN = re.compile(
     r"<!--.*?-->|<!\[CDATA\[(?P<cdata>.*?)\]\]>|<\?.*?\?>"
@@ -127,9 +127,9 @@ def draft_of(
     opaque: Callable[[Token], bool] = lambda token: False,
     optional: Container[str] = (),
     collapse: bool = False,
-) -> Draft:
+) -> SegmentDraft:
     """A draft of tokens: text, and tags as marks. An opaque element is one mark, together with all that it holds."""
-    draft = Draft()
+    draft = SegmentDraft()
     position = 0
     while position < len(stream):
         token = stream[position]

@@ -3,15 +3,15 @@
 import io
 import re
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from docmt.errors import UserError
-from docmt.formats.files import Edit, Pair, TextFile, TranslatableFile, escape_markup
+from docmt.formats.files import Languages, TextFile, TranslatableFile, escape_markup
 from docmt.formats.markup import Element, Token, check_xml, draft_of, elements, tokens
-from docmt.formats.segments import Draft, Mark, Segment
+from docmt.formats.segments import FileSegment, Mark, SegmentDraft
 
-RUN = frozenset("r t rPr proofErr lastRenderedPageBreak softHyphen".split())
+RUN = ("r", "t", "rPr", "proofErr", "lastRenderedPageBreak", "softHyphen")
 """What may be between two texts of a paragraph in DOCX if only the look changes."""
 SPELLING = re.compile(r"<w:(?:proofErr|lastRenderedPageBreak|lang|noProof)\b[^>]*/>|\s+w:rsid\w*=\"[^\"]*\"")
 OPAQUE = ("text:note", "draw:frame", "office:annotation", "text:ruby", "draw:custom-shape")
@@ -22,17 +22,17 @@ TEXT = '<w:t xml:space="preserve">'
 class _Part(TextFile):
     """One XML file of an archive: its paragraphs are the segments of a document."""
 
-    def find(self) -> list[list[Segment]]:
+    def find(self) -> list[list[FileSegment]]:
         check_xml(self.text, where=self.where)
         return [list(self._paragraphs(list(tokens(self.text))))]
 
-    def _paragraphs(self, stream: Sequence[Token]) -> Iterator[Segment]:
+    def _paragraphs(self, stream: Sequence[Token]) -> Iterator[FileSegment]:
         raise NotImplementedError
 
     def escape(self, text: str) -> str:
         return escape_markup(text)
 
-    def accepts(self, segment: Segment, filled: str) -> bool:
+    def accepts(self, segment: FileSegment, filled: str) -> bool:
         """Whether tags still nest."""
         waiting = []
         for token in tokens(self.render(segment, filled)):
@@ -44,13 +44,13 @@ class _Part(TextFile):
 
 
 class _WordPart(_Part):
-    def _paragraphs(self, stream: Sequence[Token]) -> Iterator[Segment]:
+    def _paragraphs(self, stream: Sequence[Token]) -> Iterator[FileSegment]:
         """The texts of each paragraph, with what is between two of them as marks, unless it changes nothing."""
         for paragraph in elements(stream, "p"):
             if paragraph.opening.name != "w:p":
                 continue
             texts = [each for each in _elements_outside(paragraph.content, "t") if each.opening.name == "w:t"]
-            draft = Draft()
+            draft = SegmentDraft()
             for number, text in enumerate(texts):
                 if number:
                     self._between(draft, texts[number - 1].closing, text.opening, paragraph.content)
@@ -58,7 +58,7 @@ class _WordPart(_Part):
             if texts:
                 yield draft.segment(texts[0].outer[0], texts[-1].inner[1])
 
-    def _between(self, draft: Draft, before: Token, after: Token, stream: Sequence[Token]) -> None:
+    def _between(self, draft: SegmentDraft, before: Token, after: Token, stream: Sequence[Token]) -> None:
         inner = [token for token in stream if before.end <= token.start < after.start]
         raw = self.text[before.start : after.start]
         looks = [_look(self.text, token.start) for token in (before, after)]
@@ -66,7 +66,7 @@ class _WordPart(_Part):
         if not is_optional or looks[0] != looks[1]:
             draft.mark(Mark(raw + TEXT, "tag", is_optional=is_optional, is_ordered=not is_optional))
 
-    def render(self, segment: Segment, text: str) -> str:
+    def render(self, segment: FileSegment, text: str) -> str:
         """The texts of a paragraph, from the tag of the first one on."""
         return TEXT + super().render(segment, text)
 
@@ -98,7 +98,7 @@ def _elements_outside(stream: Sequence[Token], name: str) -> list[Element]:
 
 
 class _OpenPart(_Part):
-    def _paragraphs(self, stream: Sequence[Token]) -> Iterator[Segment]:
+    def _paragraphs(self, stream: Sequence[Token]) -> Iterator[FileSegment]:
         """Paragraphs and headings; notes, frames and tracked changes inside are marks."""
         found = [*elements(stream, "p"), *elements(stream, "h")]
         for each in sorted(found, key=lambda element: element.opening.start):
@@ -119,7 +119,7 @@ class _Archive(TranslatableFile):
     parts: ClassVar[str]
     part: ClassVar[type[_Part]]
 
-    def __init__(self, data: bytes, *, where: str, languages: Pair) -> None:
+    def __init__(self, data: bytes, *, where: str, languages: Languages) -> None:
         super().__init__(data, where=where, languages=languages)
         try:
             with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -137,7 +137,7 @@ class _Archive(TranslatableFile):
         if not self._parts:
             raise UserError(f"{where}: a ZIP archive, but not a {self.name.upper()} file: it has no such text")
 
-    def accepts(self, segment: Segment, filled: str) -> bool:
+    def accepts(self, segment: FileSegment, filled: str) -> bool:
         """Whether the part of the segment accepts it."""
         return self._part_of[id(segment)].accepts(segment, filled)
 

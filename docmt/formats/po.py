@@ -9,7 +9,7 @@ import polib
 
 from docmt.errors import UserError
 from docmt.formats.files import Edit, TextFile
-from docmt.formats.segments import Segment, plain_segment
+from docmt.formats.segments import FileSegment, plain_segment
 
 LINE = re.compile(r"[^\n]*\n|[^\n]+$")
 KEYWORD = re.compile(r"(msgctxt|msgid_plural|msgid|msgstr(?:\[\d+\])?)\s*(\".*\")$")
@@ -58,14 +58,14 @@ class PoFile(TextFile):
     name = "po"
     suffixes = (".po", ".pot")
 
-    def find(self) -> list[list[Segment]]:
+    def find(self) -> list[list[FileSegment]]:
         """A segment for each message, two for one with a plural."""
         messages = list(_messages(self.text, self.where))
         header = next((m for m in messages if not m.strings["msgid"] and "msgctxt" not in m.strings), _Message())
         counted = N_FORMS.search(header.strings.get("msgstr", ""))
         self._n_forms = int(counted[1]) if counted else 0
-        self._open: list[tuple[_Message, dict[str, Segment]]] = []
-        pages: dict[str, list[Segment]] = defaultdict(list)
+        self._open: list[tuple[_Message, dict[str, FileSegment]]] = []
+        pages: dict[str, list[FileSegment]] = defaultdict(list)
         for message in messages:
             texts = {key: text for key, text in message.strings.items() if key in ("msgid", "msgid_plural") and text}
             segments = {key: plain_segment(text, is_wanted=message.is_open) for key, text in texts.items()}
@@ -115,6 +115,8 @@ def _messages(text: str, where: str) -> Iterator[_Message]:
             message = message if key else _Message()
         elif line.startswith("#"):
             message.comment(line, start)
+        elif keyword and keyword[1] in message.strings:
+            raise UserError(f"{where}: line {number} has a second {keyword[1]} of one message: msgstr is missing")
         elif keyword or (key and STRING.match(line)):
             key = _take(message, keyword[1] if keyword else key, keyword[2] if keyword else line, start, position)
         else:

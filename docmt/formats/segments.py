@@ -51,7 +51,7 @@ class Mark:
 
 
 @dataclass
-class Segment:
+class FileSegment:
     """A piece of text: a paragraph, a message, a cell, or a sentence.
 
     Attributes:
@@ -84,7 +84,7 @@ class Segment:
         return MARK.sub(lambda found: "" if self.mark(found[0]).is_optional else found[0], self.text)
 
 
-class Draft:
+class SegmentDraft:
     """Collects the text and the marks of a segment, in order."""
 
     def __init__(self) -> None:
@@ -125,16 +125,19 @@ class Draft:
         """Whether there is anything to translate."""
         return any(map(str.isalpha, "".join(self._pieces)))
 
-    def segment(self, start: int, end: int, **values: bool) -> Segment:
+    def segment(self, start: int, end: int, *, is_wanted: bool = True, is_sentence: bool = False) -> FileSegment:
         """The segment at a place of the file."""
-        return Segment("".join(self._pieces), tuple(_paired(self._marks)), start, end, **values)
+        marks = tuple(_paired(self._marks))
+        return FileSegment("".join(self._pieces), marks, start, end, is_wanted=is_wanted, is_sentence=is_sentence)
 
 
-def plain_segment(text: str, start: int = 0, end: int = 0, **values: bool) -> Segment:
+def plain_segment(
+    text: str, start: int = 0, end: int = 0, *, is_wanted: bool = True, is_sentence: bool = False
+) -> FileSegment:
     """A segment of plain text at a place of the file."""
-    draft = Draft()
+    draft = SegmentDraft()
     draft.add(text)
-    return draft.segment(start, end, **values)
+    return draft.segment(start, end, is_wanted=is_wanted, is_sentence=is_sentence)
 
 
 def _paired(marks: Iterable[tuple[Mark, str]]) -> list[Mark]:
@@ -149,14 +152,16 @@ def _paired(marks: Iterable[tuple[Mark, str]]) -> list[Mark]:
             partner = waiting[place][0]
             del waiting[place:]
             found[partner], found[number] = replace(found[partner], pair=partner), replace(mark, pair=partner)
-    return [replace(mark, kind="tag") if mark.kind in ("open", "close") and mark.pair is None else mark for mark in found]
+    return [
+        replace(mark, kind="tag") if mark.kind in ("open", "close") and mark.pair is None else mark for mark in found
+    ]
 
 
-def is_intact(segment: Segment, filled: str, expected: str | None = None) -> bool:
+def is_intact(segment: FileSegment, filled: str, expected: str | None = None) -> bool:
     """Whether a translation has each mark once, pairs nest, and positional placeholders keep their order.
 
-    `expected` is the text whose marks must come back (by default the segment's). Text that looks like a placeholder or
-    a tag is refused too: the model made it up.
+    `expected` is the text whose marks must come back (by default the segment's). Refused too is text that looks like
+    a placeholder or a tag, which the model made up, or that would become part of one: `$unit` before a letter.
     """
     before, after = MARK.findall(segment.text if expected is None else expected), MARK.findall(filled)
     if sorted(before) != sorted(after):
@@ -169,4 +174,6 @@ def is_intact(segment: Segment, filled: str, expected: str | None = None) -> boo
             waiting.append(mark.pair)
         elif mark.kind == "close" and (not waiting or waiting.pop() != mark.pair):
             return False
-    return not PLACEHOLDER.search(MARK.sub("\n", filled))
+    texts = {mark: segment.mark(mark).raw for mark in before if segment.mark(mark).is_text}
+    restored = MARK.sub(lambda found: texts.get(found[0], "\n"), filled)
+    return sorted(SPECIAL.findall(restored)) == sorted(texts.values())

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from docmt.formats.segments import MARK, Segment
+from docmt.formats.segments import MARK, FileSegment
 
 WITHOUT_BLANKS = ("zh", "ja", "th", "lo", "km", "my", "yue")
 """Languages that write sentences one after the other."""
@@ -16,7 +16,7 @@ def split_text(text: str, lang: str) -> list[str]:
     return [part for line in text.splitlines(keepends=True) for part in segment(lang, line)]
 
 
-def split_segment(segment: Segment, text: str, lang: str) -> list[str]:
+def split_segment(segment: FileSegment, text: str, lang: str) -> list[str]:
     """The sentences of a segment's text, which joined are the text; markup does not hide where they end."""
     if segment.is_sentence:
         return [text]
@@ -32,11 +32,11 @@ def split_segment(segment: Segment, text: str, lang: str) -> list[str]:
     return [text[start:end] for start, end in zip(cuts, [*cuts[1:], len(text)], strict=True)]
 
 
-def _is_markup(segment: Segment, character: str) -> bool:
+def _is_markup(segment: FileSegment, character: str) -> bool:
     return bool(MARK.match(character)) and segment.mark(character).kind != "value"
 
 
-def trim(segment: Segment, sentence: str) -> tuple[str, str, str]:
+def trim(segment: FileSegment, sentence: str) -> tuple[str, str, str]:
     """A sentence without white space and markup at its edges, between what was before and after it.
 
     One side of a pair is only taken away together with the other, if that is in the sentence.
@@ -55,7 +55,7 @@ def trim(segment: Segment, sentence: str) -> tuple[str, str, str]:
     return sentence[:start], sentence[start:end], sentence[end:]
 
 
-def _partner(segment: Segment, text: str, place: int) -> str:
+def _partner(segment: FileSegment, text: str, place: int) -> str:
     """What may happen to the character at an edge: it can stay `outside`, is one of a pair `around`, or is `text`."""
     character = text[place]
     if character.isspace():

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from docmt.errors import UserError
 from docmt.formats.files import Edit, TextFile
-from docmt.formats.segments import MARK, Draft, Segment, plain_segment
+from docmt.formats.segments import MARK, FileSegment, SegmentDraft, plain_segment
 from docmt.formats.sentences import WITHOUT_BLANKS, split_segment, trim
 
 TIME = r"(?:\d+:)?\d{1,2}:\d{2}[,.]\d{1,3}"
@@ -62,13 +62,15 @@ class SrtFile(TextFile):
     name = "srt"
     suffixes = (".srt",)
 
-    def find(self) -> list[list[Segment]]:
+    def find(self) -> list[list[FileSegment]]:
         """A segment for each sentence; `_parts` says how many of its characters are in which cue."""
         self._cues = [self._trimmed(cue) for cue in read_cues(self.text, where=self.where)]
         self._parts: dict[int, list[tuple[int, int]]] = {}
         self.documents = [[]]
         run: list[tuple[int, Cue]] = []
         for number, cue in enumerate(self._cues):
+            if not any(map(str.isalpha, self.text[slice(*cue.place)])):
+                continue
             if run and not 0 <= cue.begin - run[-1][1].end <= LONGEST_PAUSE:
                 self._add(run)
                 run = []
@@ -85,7 +87,7 @@ class SrtFile(TextFile):
 
     def _add(self, run: list[tuple[int, Cue]]) -> None:
         """Split the text of cues that follow one another into sentences."""
-        draft, owners = Draft(), []
+        draft, owners = SegmentDraft(), []
         for number, cue in run:
             draft.add(LINE_END.sub(" ", self.text[slice(*cue.place)].replace("\r", "")) + " ")
             owners += [number] * (draft.length - len(owners))
@@ -94,11 +96,11 @@ class SrtFile(TextFile):
         for sentence in split_segment(whole, whole.text, self.languages.src):
             counts = Counter(owners[position : position + len(sentence)])
             position += len(sentence)
-            segment = Segment(sentence, whole.marks, is_sentence=True)
+            segment = FileSegment(sentence, whole.marks, is_sentence=True)
             self._parts[id(segment)] = list(counts.items())
             self.documents[0].append(segment)
 
-    def _pieces(self, segment: Segment, filled: str) -> list[str]:
+    def _pieces(self, segment: FileSegment, filled: str) -> list[str]:
         """What of a translation goes into each cue: pieces as long in proportion as those of the source."""
         weights, position = [], 0
         for _, count in self._parts[id(segment)]:
@@ -106,7 +108,7 @@ class SrtFile(TextFile):
             position += count
         return _cut(filled, weights, has_blanks=self.languages.tgt not in WITHOUT_BLANKS)
 
-    def accepts(self, segment: Segment, filled: str) -> bool:
+    def accepts(self, segment: FileSegment, filled: str) -> bool:
         """Whether no pair of tags is cut in two."""
         for piece in self._pieces(segment, filled):
             pairs = [segment.mark(mark).pair for mark in MARK.findall(piece)]
@@ -141,7 +143,7 @@ class VttFile(SrtFile):
     name = "vtt"
     suffixes = (".vtt",)
 
-    def find(self) -> list[list[Segment]]:
+    def find(self) -> list[list[FileSegment]]:
         """As in SRT. Raises UserError when the first line is another."""
         if not self.text.removeprefix("\ufeff").startswith("WEBVTT"):
             raise UserError(f"{self.where}: not WebVTT: its first line must begin with WEBVTT")

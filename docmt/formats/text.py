@@ -5,15 +5,15 @@ import textwrap
 from collections.abc import Iterator
 
 from docmt.formats.files import TextFile
-from docmt.formats.segments import Segment, plain_segment
+from docmt.formats.segments import FileSegment, plain_segment
 
 LINE = re.compile(r"[^\n]*(?:\n|$)")
 WIDEST = 100
 """Longer lines are paragraphs, not wrapped text."""
-SENTENCE_ENDS = ".!?:;…。！？\"”»“)"
+SENTENCE_ENDS = '.!?:;…。！？"”»“)'
 
 
-class PlainText(TextFile):
+class TextParagraphs(TextFile):
     """Paragraphs between blank lines; the file is one document.
 
     Lines that were wrapped (the next word would not have fit, and no sentence ends there) are joined, translated, and
@@ -23,7 +23,7 @@ class PlainText(TextFile):
     name = "text"
     suffixes = (".txt", ".text")
 
-    def find(self) -> list[list[Segment]]:
+    def find(self) -> list[list[FileSegment]]:
         """One segment for each run of wrapped lines."""
         segments = []
         for block in _blocks(self.text):
@@ -43,12 +43,14 @@ class PlainText(TextFile):
         fits = len(line.rstrip()) + 1 + len(word) <= width
         return width <= WIDEST and not fits and not line.rstrip().endswith(tuple(SENTENCE_ENDS))
 
-    def render(self, segment: Segment, text: str) -> str:
+    def render(self, segment: FileSegment, text: str) -> str:
         """The translation, wrapped as the lines were."""
         written, before = super().render(segment, text), self.text[segment.start : segment.end]
         if "\n" not in before:
             return written
-        lines = textwrap.wrap(written, max(map(len, before.split("\n"))), break_long_words=False, break_on_hyphens=False)
+        lines = textwrap.wrap(
+            written, max(map(len, before.split("\n"))), break_long_words=False, break_on_hyphens=False
+        )
         return ("\r\n" if "\r\n" in before else "\n").join(lines)
 
 
@@ -57,7 +59,7 @@ class PlainLines(TextFile):
 
     name = "lines"
 
-    def find(self) -> list[list[Segment]]:
+    def find(self) -> list[list[FileSegment]]:
         """One document for each run of lines."""
         return [
             [plain_segment(self.text[start:end], start, end, is_sentence=True) for start, end in block]

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from docmt.errors import UserError
 from docmt.formats.files import Edit, TextFile, escape_markup
 from docmt.formats.markup import Element, check_xml, draft_of, elements, tokens
-from docmt.formats.segments import Segment
+from docmt.formats.segments import FileSegment
 
 OPAQUE = ("bpt", "ept", "it", "ph", "ut")
 """Inline elements that hold code, not text."""
@@ -18,12 +18,12 @@ class TmxFile(TextFile):
     name = "tmx"
     suffixes = (".tmx",)
 
-    def find(self) -> list[list[Segment]]:
+    def find(self) -> list[list[FileSegment]]:
         """A segment for each unit with the source language."""
-        self._open: list[tuple[Element | None, Element, Segment]] = []
+        self._open: list[tuple[Element | None, Element, FileSegment]] = []
         return [list(self._document())]
 
-    def _document(self) -> Iterator[Segment]:
+    def _document(self) -> Iterator[FileSegment]:
         for unit in read_units(self.text, where=self.where):
             variants = unit_variants(unit)
             source, target = (variants.get(lang) for lang in (self.languages.src, self.languages.tgt))
@@ -49,9 +49,7 @@ class TmxFile(TextFile):
             if target is not None:
                 yield *target.outer, NOTE + content
                 continue
-            end = unit.closing.start
-            last = self.text.rindex("</tuv>", 0, end) + len("</tuv>")
-            start = self.text.rindex("<tuv", 0, last)
+            start, last = elements(unit.content, "tuv")[-1].outer
             blanks = self.text[len(self.text[:start].rstrip()) : start]
             new = f'<tuv xml:lang="{self.languages.tgt}">{NOTE}{content}</tuv>'
             yield last, last, (blanks if "\n" in blanks else "") + new
@@ -68,7 +66,7 @@ def read_units(text: str, *, where: str) -> list[Element]:
 
 
 def unit_variants(unit: Element) -> dict[str, Element]:
-    """The `seg` of each language of a unit, under its code and, if that is still free, without region: `en-US`, `en`."""
+    """The `seg` of each language of a unit, under its code and, if that is free, without region: `en-US`, `en`."""
     found: dict[str, Element] = {}
     for variant in elements(unit.content, "tuv"):
         lang = (variant.opening.get("xml:lang") or variant.opening.get("lang") or "").lower()

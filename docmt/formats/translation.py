@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from docmt.formats.files import Pair, TranslatableFile
-from docmt.formats.segments import MARK, Segment, is_intact
+from docmt.formats.files import Languages, TranslatableFile
+from docmt.formats.segments import MARK, FileSegment, is_intact
 from docmt.formats.sentences import WITHOUT_BLANKS, numbered, split_segment, trim
 
 BLANKS = re.compile(r"[ \t\r\n]+")
@@ -26,6 +26,7 @@ class FileCounts:
         segments: that were to be translated and have letters.
         untouched: segments that stay as they were, by cause.
         simplified: segments whose changes of style (bold, italics) were left out.
+        lost: marks that translated segments lack, optional ones apart: `is_intact` should not let this happen.
     """
 
     sentences: int
@@ -33,6 +34,7 @@ class FileCounts:
     segments: int
     untouched: Counter[str]
     simplified: int
+    lost: int
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,14 @@ def fill_file(file: TranslatableFile, translate: Translate, *, with_context: boo
         _fill(file, translate, plainer)
     simplified = sum(1 for s in wanted if id(s) in plainer and s.filled is not None)
     untouched = Counter(_cause(segment) for segment in wanted if segment.filled is None)
-    return FileCounts(n_sentences, n_context, len(wanted), untouched, simplified)
+    return FileCounts(n_sentences, n_context, len(wanted), untouched, simplified, sum(map(_n_lost, wanted)))
+
+
+def _n_lost(segment: FileSegment) -> int:
+    """How many marks that may not be left out a translation lacks."""
+    if segment.filled is None:
+        return 0
+    return (Counter(MARK.findall(segment.without_styles())) - Counter(MARK.findall(segment.filled))).total()
 
 
 def _one_by_one(translate: Translate) -> Translate:
@@ -74,7 +83,7 @@ def _one_by_one(translate: Translate) -> Translate:
     return translate_alone
 
 
-def _cause(segment: Segment) -> str:
+def _cause(segment: FileSegment) -> str:
     return "markup or placeholders did not come back" if MARK.search(segment.text) else "translation empty or unsafe"
 
 
@@ -96,12 +105,12 @@ def _fill(file: TranslatableFile, translate: Translate, texts: dict[int, str]) -
     return n_sentences, n_all - n_sentences
 
 
-def _sentences(segment: Segment, text: str, lang: str) -> list[_Sentence]:
+def _sentences(segment: FileSegment, text: str, lang: str) -> list[_Sentence]:
     return [_Sentence(*trim(segment, sentence)) for sentence in split_segment(segment, text, lang)]
 
 
 def _joined(
-    file: TranslatableFile, segment: Segment, text: str, sentences: Sequence[_Sentence], new: Sequence[str | None]
+    file: TranslatableFile, segment: FileSegment, text: str, sentences: Sequence[_Sentence], new: Sequence[str | None]
 ) -> str | None:
     """The translation of a segment with its marks; None when it cannot be used."""
     pieces: list[str] = []
@@ -116,7 +125,7 @@ def _joined(
     return filled if is_intact(segment, filled, text) and file.accepts(segment, filled) else None
 
 
-def _gap(text: str, languages: Pair) -> str:
+def _gap(text: str, languages: Languages) -> str:
     """What is between two sentences: some languages write a blank there, some do not."""
     if languages.tgt in WITHOUT_BLANKS:
         return "" if text == " " else text
@@ -124,7 +133,7 @@ def _gap(text: str, languages: Pair) -> str:
     return f"{text} " if is_closed else text
 
 
-def _with_marks(segment: Segment, core: str, translation: str) -> str:
+def _with_marks(segment: FileSegment, core: str, translation: str) -> str:
     """A translation with marks in place of their numbers; pairs are as close to their text as in the source."""
     marks = numbered(core)[1]
 

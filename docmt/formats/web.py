@@ -6,16 +6,19 @@ from dataclasses import replace
 
 from docmt.formats.files import TextFile, escape_markup
 from docmt.formats.markup import Token, draft_of, tokens
-from docmt.formats.segments import Segment
+from docmt.formats.segments import FileSegment
 
 INLINE = frozenset(
-    "a abbr acronym b bdi bdo big br cite code data del dfn em font i img ins kbd label mark q rp rt ruby s samp small "
-    "span strike strong sub sup time tt u var wbr".split()
+    re.findall(
+        r"\w+",
+        "a abbr acronym b bdi bdo big br cite code data del dfn em font i img ins kbd label mark q rp rt ruby s samp "
+        "small span strike strong sub sup time tt u var wbr",
+    )
 )
 """Elements within a sentence; all others begin and end one."""
-OPAQUE = frozenset("code kbd samp tt var".split())
+OPAQUE = ("code", "kbd", "samp", "tt", "var")
 """Elements whose text is not translated, although their sentence is."""
-SKIPPED = frozenset("pre template svg math noscript select".split())
+SKIPPED = ("pre", "template", "svg", "math", "noscript", "select")
 """Elements that are not translated at all."""
 RAW = re.compile(r"<(script|style|textarea|xmp)\b.*?</\1\s*>", re.DOTALL | re.IGNORECASE)
 """Elements whose content is no markup."""
@@ -28,13 +31,12 @@ class HtmlFile(TextFile):
     name = "html"
     suffixes = (".html", ".htm", ".xhtml")
 
-    def find(self) -> list[list[Segment]]:
+    def find(self) -> list[list[FileSegment]]:
         """A segment for each run of text and inline elements."""
         segments, run = [], []
         for token in _without_skipped(list(self._tokens())):
-            if token.kind == "text" or token.name in INLINE:
-                run.append(token)
-            elif token.kind == "other" and self.text.startswith("<!--", token.start) and run:
+            is_comment = token.kind == "other" and self.text.startswith("<!--", token.start)
+            if token.kind == "text" or token.name in INLINE or (is_comment and run):
                 run.append(token)
             else:
                 segments += self._segment(run)
@@ -49,7 +51,7 @@ class HtmlFile(TextFile):
             position = found.end()
         yield from tokens(self.text, position)
 
-    def _segment(self, run: Sequence[Token]) -> Iterator[Segment]:
+    def _segment(self, run: Sequence[Token]) -> Iterator[FileSegment]:
         """The segment of a run, without the white space around it."""
         if not run:
             return

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from docmt.errors import UserError
 from docmt.formats.files import Edit, TextFile, escape_markup
 from docmt.formats.markup import Element, check_xml, draft_of, elements, tokens
-from docmt.formats.segments import Segment
+from docmt.formats.segments import FileSegment
 
 OPAQUE = ("bpt", "ept", "ph", "it", "x", "bx", "ex", "cp", "sc", "ec")
 """Inline elements that hold code, not text."""
@@ -24,7 +24,7 @@ class _Unit:
     element: Element
     source: Element
     target: Element | None
-    segment: Segment
+    segment: FileSegment
 
 
 class XliffFile(TextFile):
@@ -33,7 +33,7 @@ class XliffFile(TextFile):
     name = "xliff"
     suffixes = (".xlf", ".xliff")
 
-    def find(self) -> list[list[Segment]]:
+    def find(self) -> list[list[FileSegment]]:
         """A segment for each unit."""
         check_xml(self.text, where=self.where)
         stream = list(tokens(self.text))
@@ -45,12 +45,12 @@ class XliffFile(TextFile):
         self._units: list[_Unit] = []
         return [list(self._document(file)) for file in elements(stream, "file")]
 
-    def _document(self, file: Element) -> Iterator[Segment]:
+    def _document(self, file: Element) -> Iterator[FileSegment]:
         for unit in elements(file.content, "trans-unit" if self._version == "1" else "unit"):
             for element in [unit] if self._version == "1" else elements(unit.content, "segment"):
                 yield from self._unit(element, unit)
 
-    def _unit(self, element: Element, unit: Element) -> Iterator[Segment]:
+    def _unit(self, element: Element, unit: Element) -> Iterator[FileSegment]:
         alternatives = [each.outer for each in elements(element.content, "alt-trans")]
         stream = [t for t in element.content if not any(start <= t.start < end for start, end in alternatives)]
         source, target = (next(iter(elements(stream, name)), None) for name in ("source", "target"))
@@ -61,7 +61,9 @@ class XliffFile(TextFile):
         is_empty = target is None or not self.text[slice(*target.inner)].strip()
         is_wanted = (is_empty or state in OPEN_STATES) and unit.opening.get("approved") != "yes"
         collapse = unit.opening.get("xml:space") != "preserve"
-        draft = draft_of(self.text, source.content, opaque=lambda token: token.name.rpartition(":")[2] in OPAQUE, collapse=collapse)
+        draft = draft_of(
+            self.text, source.content, opaque=lambda token: token.name.rpartition(":")[2] in OPAQUE, collapse=collapse
+        )
         segment = draft.segment(*source.inner, is_wanted=is_wanted)
         if is_wanted:
             self._units.append(_Unit(element, source, target, segment))

@@ -6,7 +6,18 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from docmt.corpora.readers import dialogues, lines, monolingual, pages, po_files, segments, verses
+from docmt.corpora.readers import (
+    dialogues,
+    lines,
+    memories,
+    monolingual,
+    pages,
+    po_files,
+    segments,
+    subtitles,
+    tables,
+    verses,
+)
 from docmt.corpora.readers.collector import ReaderResult
 from docmt.corpora.readers.monolingual import MONOLINGUAL_READERS
 from docmt.errors import UserError
@@ -88,6 +99,11 @@ Format = Annotated[
     | pages.PoPages
     | po_files.PoFiles
     | verses.Verses
+    | memories.Tmx
+    | tables.TsvLines
+    | tables.NamedLines
+    | tables.ParquetTable
+    | subtitles.SrtPairs
     | monolingual.Conllu
     | VoitaSuite
     | ContraProSuite
@@ -114,6 +130,11 @@ READERS: dict[str, Callable[..., ReaderResult]] = {
     "po_pages": pages.read_po_pages,
     "po_files": po_files.read_po_files,
     "verses": verses.read_verses,
+    "tmx": memories.read_tmx,
+    "tsv": tables.read_tsv,
+    "named_lines": tables.read_named_lines,
+    "parquet": tables.read_parquet,
+    "srt_pairs": subtitles.read_srt_pairs,
 }
 
 

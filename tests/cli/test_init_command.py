@@ -1,0 +1,50 @@
+"""`docmt init`: a folder from which Snakemake can run."""
+
+import filecmp
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from docmt.cli import init
+from docmt.cli.main import main
+from docmt.errors import UserError
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_a_new_folder_has_the_whole_workflow(tmp_path, capsys):
+    assert main(["init", str(tmp_path / "study")]) == 0
+    assert "snakemake --cores all" in capsys.readouterr().out
+    for name in init.PARTS:
+        copy = tmp_path / "study" / name
+        files = [copy] if copy.is_file() else [path for path in copy.rglob("*") if path.is_file()]
+        assert files
+        for file in files:
+            assert filecmp.cmp(file, ROOT / file.relative_to(tmp_path / "study"), shallow=False)
+
+
+def test_a_folder_with_files_is_refused(tmp_path, capsys):
+    (tmp_path / "mine.txt").write_text("x")
+    assert main(["init", str(tmp_path)]) == 2
+    assert "exists and is not empty" in capsys.readouterr().err
+
+
+def test_an_installed_package_has_its_own_copy(tmp_path, monkeypatch):
+    monkeypatch.setattr(init, "__file__", str(tmp_path / "lib/docmt/cli/init.py"))
+    monkeypatch.setattr(sysconfig, "get_path", lambda name: str(tmp_path))
+    with pytest.raises(UserError, match="was not installed"):
+        init.find_workflow()
+    for name in init.PARTS:
+        (tmp_path / "share/docmt" / name).mkdir(parents=True)
+    assert init.find_workflow() == tmp_path / "share/docmt"
+
+
+def test_every_file_of_the_workflow_is_installed():
+    import tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    patterns = [pattern for each in project["tool"]["setuptools"]["data-files"].values() for pattern in each]
+    installed = {path for pattern in patterns for path in ROOT.glob(pattern)}
+    needed = [path for name in init.PARTS for path in [ROOT / name, *(ROOT / name).rglob("*")] if path.is_file()]
+    assert [path for path in needed if path not in installed and "__pycache__" not in path.parts] == []

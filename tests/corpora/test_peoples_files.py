@@ -1,0 +1,151 @@
+# ruff: noqa: E501 (rows of a table)
+"""Readers of what people have: TMX, TSV, subtitles, Parquet, lines with document ids."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from pydantic import TypeAdapter
+
+from docmt.cli.main import main
+from docmt.corpora.readers.build import Format, read
+from docmt.errors import UserError
+
+
+@pytest.fixture
+def parse(tmp_path):
+    """Write files by role, read them; documents and counts."""
+
+    def run(files, **form):
+        paths = {role: tmp_path / name for role, (name, _) in files.items()}
+        for name, content in files.values():
+            if content is not None:
+                (tmp_path / name).write_bytes(content.encode())
+        documents, counts = read(paths, form=TypeAdapter(Format).validate_python(form), languages=("en", "de"))
+        return [(document.id, list(document.src), list(document.tgt)) for document in documents], counts
+
+    return run
+
+
+def tmx(*units):
+    return f"<tmx version='1.4'><header/><body>{''.join(units)}</body></tmx>"
+
+
+def unit(en, de, props=""):
+    return f'<tu>{props}<tuv xml:lang="en-GB"><seg>{en}</seg></tuv><tuv xml:lang="DE"><seg>{de}</seg></tuv></tu>'
+
+
+def test_tmx_is_read_without_inline_code(parse):
+    content = tmx(
+        unit("a <bpt i='1'>&lt;b&gt;</bpt>b<ept i='1'/> &amp; {x}", "c"),
+        '<tu><tuv xml:lang="fr"><seg>q</seg></tuv></tu>',
+    )
+    documents, counts = parse({"both": ("m.tmx", content)}, reader="tmx")
+    assert documents == [("m", ["a b & {x}"], ["c"])]
+    assert counts.dropped == {"unit without both languages": 1}
+
+
+def test_a_prop_names_documents(parse):
+    units = [unit("a", "b", "<prop type='d'>one</prop>"), unit("c", "d", "<prop type='d'>two</prop>"), unit("e", "f")]
+    documents, _ = parse({"both": ("m.tmx", tmx(*units))}, reader="tmx", document_prop="d")
+    assert documents == [("one", ["a"], ["b"]), ("two", ["c"], ["d"]), ("m", ["e"], ["f"])]
+
+
+def test_tsv_keeps_quotes_and_needs_no_quoting(parse):
+    documents, _ = parse({"both": ("t.tsv", '\ufeff"a" b\t"c\r\n\r\nd\te\r\n')}, reader="tsv")
+    assert documents == [("00001", ['"a" b'], ['"c']), ("00002", ["d"], ["e"])]
+
+
+def test_tsv_with_ids_in_a_column(parse):
+    files = {"both": ("t.tsv", "x\ta\tb\nx\tc\td\ny\te\tf\n")}
+    documents, _ = parse(files, reader="tsv", columns=[3, 2], id_column=1)
+    assert documents == [("x", ["b", "d"], ["a", "c"]), ("y", ["f"], ["e"])]
+
+
+def test_lines_with_the_document_of_each(parse):
+    files = {"ids": ("ids", "x\nx\ny\n"), "en": ("a.en", "a\nb\nc\n"), "de": ("a.de", "d\ne\nf\n")}
+    assert parse(files, reader="named_lines")[0] == [("x", ["a", "b"], ["d", "e"]), ("y", ["c"], ["f"])]
+
+
+def cues(*rows):
+    return "\n".join(f"{n}\n00:00:{a:06.3f} --> 00:00:{b:06.3f}\n{text}\n" for n, (a, b, text) in enumerate(rows, 1))
+
+
+def test_cues_are_paired_by_time(parse):
+    files = {
+        "en": ("en.srt", cues((1, 3, "<i>One</i>\ntwo"), (3, 5, "three"), (6, 8, "four"), (20, 21, "alone"))),
+        "de": ("de.srt", cues((1.1, 4.9, "eins zwei drei"), (6.5, 7, "vier A"), (7, 8.2, "vier B"), (30, 31, "x"))),
+    }
+    documents, counts = parse(files, reader="srt_pairs")
+    assert documents == [("en", ["One two three", "four"], ["eins zwei drei", "vier A vier B"])]
+    assert counts.dropped == {"cue without counterpart": 2}
+
+
+def test_parquet_is_read_by_pandas(parse, monkeypatch):
+    import pandas as pd
+
+    table = pd.DataFrame({"id": [1, 1, 2], "source": ["a", None, "c"], "target": ["d", "e", "f"], "n": [1, 2, 3]})
+    monkeypatch.setattr(pd, "read_parquet", lambda path: table)
+    files = {"both": ("t.parquet", None)}
+    assert parse(files, reader="parquet")[0] == [("1", ["a", ""], ["d", "e"]), ("2", ["c"], ["f"])]
+    assert len(parse(files, reader="parquet", id=None)[0]) == 3
+    with pytest.raises(UserError, match="has no column 'text'; it has id, source"):
+        parse(files, reader="parquet", source="text")
+
+
+def test_without_pyarrow_one_line_says_so(parse, monkeypatch):
+    import pandas as pd
+
+    def fail(path):
+        raise ImportError("Unable to find a usable engine\ntried pyarrow")
+
+    monkeypatch.setattr(pd, "read_parquet", fail)
+    with pytest.raises(UserError, match=r"needs the package pyarrow: pip install pyarrow$"):
+        parse({"both": ("t.parquet", None)}, reader="parquet")
+
+
+@pytest.mark.parametrize(
+    ("files", "form", "message"),
+    [
+        ({"both": ("t.tsv", "a\tb\nc\n")}, {"reader": "tsv"}, "line 2 has 1 cells, 2 are needed"),
+        ({"both": ("t.tsv", "x\ta\tb\ny\ta\tb\nx\tc\td\n")}, {"reader": "tsv", "columns": [2, 3], "id_column": 1}, "document x continues after"),
+        ({"both": ("t.tsv", "\n")}, {"reader": "tsv"}, "contains no sentences"),
+        ({"both": ("t.tmx", "<a/>")}, {"reader": "tmx"}, "not TMX"),
+        ({"both": ("t.tmx", tmx())}, {"reader": "tmx"}, "contains no units in en and de"),
+        ({"ids": ("i", "x\n"), "en": ("e", "a\nb\n"), "de": ("d", "a\n")}, {"reader": "named_lines"}, "2 lines, but"),
+        ({"en": ("e.srt", "text"), "de": ("d.srt", "text")}, {"reader": "srt_pairs"}, "has no cues"),
+        ({"en": ("e.srt", cues((1, 2, "a"))), "de": ("d.srt", cues((5, 6, "b")))}, {"reader": "srt_pairs"}, "no cue has a counterpart"),
+    ],
+)  # fmt: skip
+def test_bad_files_get_one_line(parse, files, form, message):
+    with pytest.raises(UserError) as caught:
+        parse(files, **form)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_study_of_the_manual_reads_its_corpora(tmp_path, monkeypatch, capsys):
+    """docs/corpora.md, "Your own corpus in ten minutes"."""
+    page = (Path(__file__).parents[2] / "docs/corpora.md").read_text(encoding="utf-8")
+    (study,) = re.findall(r"<!-- file: my.yaml -->\n```yaml\n(.*?)```", page, flags=re.S)
+    (tmp_path / "my.yaml").write_text(study, encoding="utf-8")
+    contents = {
+        "memory.tmx": tmx(unit("the dog", "das Tier"), unit("a house", "ein Haus")),
+        "dev.tsv": "x\ta dog\tein Tier\n",
+        "film.en.srt": cues((1, 2, "a child")),
+        "film.de.srt": cues((1, 2, "ein Kind")),
+    }
+    (tmp_path / "data").mkdir()
+    for name, content in contents.items():
+        (tmp_path / "data" / name).write_text(content, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert main(["config", "check", "my.yaml"]) == 0
+    for corpus, values in yaml.safe_load(study)["corpora"]["custom"].items():
+        (split,) = values["splits"]
+        options = ["--spec", json.dumps(values), "--split", split, "--languages", "en", "de", "--out", f"out/{corpus}"]
+        assert main(["corpora", "read", *options]) == 0
+    assert Path("out/memory.de").read_text() == "das Tier\nein Haus\n"
+    assert Path("out/table.en").read_text() == "a dog\n"
+    assert Path("out/film.de").read_text() == "ein Kind\n"

@@ -1,0 +1,64 @@
+"""One golden file per format: only text changes, everything else stays byte by byte."""
+
+from pathlib import Path
+
+import pytest
+from formats_standin import PARTS, members, packed, translated
+
+from docmt.formats.build import FORMATS, find_format
+
+GOLDEN = Path(__file__).parent / "golden"
+SOURCES = [
+    "plain.txt",
+    "list.lines",
+    "readme.md",
+    "film.srt",
+    "talk.vtt",
+    "app.po",
+    "app.xlf",
+    "app2.xliff",
+    "memory.tmx",
+    "page.html",
+    "letter.docx.xml",
+    "letter.odt.xml",
+]
+
+
+def run(source, translate=None):
+    """The translation of a golden file, and its bytes before; of office files, the part that holds text."""
+    content = (GOLDEN / source).read_bytes()
+    options = {} if translate is None else {"translate": translate}
+    if source.endswith(".xml"):
+        suffix = source.split(".")[1]
+        data = packed(content, suffix)
+        out, counts = translated(Path(source.removesuffix(".xml")), data, **options)
+        assert list(members(out)) == list(members(data))
+        assert members(out)["media/picture.png"] == bytes(range(256))
+        return members(out)[PARTS[suffix]], content, counts
+    name = "lines" if source.endswith(".lines") else None
+    out, counts = translated(Path(source), content, name=name, **options)
+    return out, content, counts
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_only_text_changes(source):
+    out, before, counts = run(source)
+    assert out != before
+    assert out.decode() == (GOLDEN / f"expected.{source}").read_bytes().decode()
+    assert counts.lost == 0
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_what_cannot_be_translated_stays_and_is_counted(source):
+    out, before, counts = run(source, translate=lambda documents: [["" for _ in d] for d in documents])
+    assert out == before
+    assert counts.untouched.total() == counts.segments > 0
+
+
+def test_every_format_has_a_golden_file():
+    tested = {
+        "lines",
+        *(find_format(Path(source.removesuffix(".xml"))).name for source in SOURCES if source[:4] != "list"),
+    }
+    assert tested == set(FORMATS)
+    assert all(find_format(Path("x"), name).name == name for name in FORMATS)
