@@ -112,10 +112,10 @@ class TargetScorer:
         src = [self.encode(sentence, "src") for sentence in candidate.src]
         tgt = [self.encode(sentence, "tgt") for sentence in candidate.tgt]
         costs = [max(len(a), len(b)) for a, b in zip(src, tgt, strict=True)]
-        start = 0
+        marks, start = self.trained.model.settings.src_marks, 0
         for count in self.trained.split(costs):
             end = start + count
-            trees = None if candidate.trees is None else cut_trees(candidate.trees, start, end)
+            trees = None if candidate.trees is None else cut_trees(candidate.trees, start, end, marks)
             yield Pair(number, src[start:end], tgt[start:end], trees)
             start = end
 

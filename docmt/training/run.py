@@ -93,7 +93,7 @@ def train(
         raise UserError(f"--device-tokens {device_tokens}: must be at least 1, or 0 to choose")
     vocabulary, pipeline = Vocabulary.load(files.vocabulary_file), TextPipeline.load(files.pipeline_file)
     data = _load_data(files, vocabulary, pipeline, needs_trees=settings.model.needs_trees)
-    tasks = build_tasks(settings.training, data, vocabulary, pipeline, seed=seed)
+    tasks = build_tasks(settings.training, data, vocabulary, pipeline, seed=seed, symbols=settings.model.marks)
     torch.manual_seed(seed)
     model = Transformer(settings.model, len(vocabulary))
     pretrained = _copy_weights(model, files.init, vocabulary) if files.init else set()
