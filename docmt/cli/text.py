@@ -30,12 +30,15 @@ def add_commands(parser: CommandParser) -> None:
     _add_file(truecase)
     _add_jobs(truecase)
 
-    learn_bpe = parser.add_command("learn-bpe", run_learn_bpe, "learn BPE merges jointly on several files")
+    learn_bpe = parser.add_command(
+        "learn-bpe", run_learn_bpe, "learn BPE merges, or SentencePiece, jointly on several files"
+    )
     learn_bpe.add_settings("TextSettings")
     _add_files(learn_bpe)
 
     apply_bpe = parser.add_command("apply-bpe", run_apply_bpe, "split tokens into subwords")
-    apply_bpe.add_paths(codes="file of BPE merges")
+    apply_bpe.add_paths(codes="file of BPE merges, or of SentencePiece models")
+    apply_bpe.add_argument("--lang", default="*", help="language code, where each language has its model")
     _add_file(apply_bpe)
     _add_jobs(apply_bpe)
 
@@ -105,7 +108,7 @@ def run_learn_bpe(options: argparse.Namespace) -> None:
 
 def run_apply_bpe(options: argparse.Namespace) -> None:
     """Split a file into subwords."""
-    stages.apply_bpe_file(options.input, options.out, codes=options.codes, jobs=options.jobs)
+    stages.apply_bpe_file(options.input, options.out, codes=options.codes, lang=options.lang, jobs=options.jobs)
 
 
 def run_learn_vocabulary(options: argparse.Namespace) -> None:

@@ -1,7 +1,7 @@
 """Checks of what a config names: paths, languages, metrics, and the jobs that follow. Errors name their keys."""
 
 from docmt.config.schema import Config
-from docmt.config.systems import list_runs, look_up
+from docmt.config.systems import list_runs, look_up, text_settings
 from docmt.errors import UserError
 from docmt.evaluation.metrics import METRICS, selectable_metrics
 from docmt.text.tokenizer import check_language
@@ -29,7 +29,7 @@ def check_languages(config: Config) -> None:
     for name, dataset in config.datasets.items():
         for key in ("src_lang", "tgt_lang"):
             try:
-                check_language(getattr(dataset, key))
+                check_language(getattr(dataset, key), text_settings(config, name).tokenization)
             except UserError as error:
                 raise UserError(f"config.datasets.{name}.{key}: {error}") from None
 

@@ -1,6 +1,6 @@
 """Settings of the text stage."""
 
-from typing import Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -10,10 +10,17 @@ from docmt.settings import Settings
 class TextSettings(Settings):
     """How sentences are split into subwords.
 
-    The language decides the tokenizer: jieba for `zh`, Moses for all others. Source and target share one set of BPE
-    merges and one vocabulary.
+    With `tokenization: words` the language decides the tokenizer: jieba for `zh`, Moses for all others. Source and
+    target share one set of BPE merges, or one SentencePiece model, and one vocabulary.
     """
 
+    later: ClassVar[tuple[str, ...]] = ("tokenization", "sentencepiece_size")
+
+    tokenization: Literal["words", "sentencepiece"] = "words"
+    """`words`: a tokenizer, then BPE; `sentencepiece`: pieces of plain text, for any language (`truecase` must be
+    false)."""
+    sentencepiece_size: int = Field(default=32000, ge=1)
+    """Most pieces of SentencePiece, learned jointly on both sides of the training text."""
     normalise: bool = False
     """Replace typographic quotes, dashes and spaces by plain ones (Moses punctuation normalizer); irreversible."""
     truecase: bool = True
@@ -29,4 +36,6 @@ class TextSettings(Settings):
     def _check(self) -> Self:
         if self.truecase and self.lowercase:
             raise ValueError("truecase and lowercase exclude each other: set one of them to false")
+        if self.truecase and self.tokenization == "sentencepiece":
+            raise ValueError("tokenization 'sentencepiece' knows no words to truecase: set truecase to false")
         return self

@@ -14,6 +14,7 @@ import torch
 from core_fixtures import RECIPE, assert_same_training, make_study, model_settings, run_training, train_arguments
 
 from docmt.errors import UserError
+from docmt.instances.packing import Marks
 from docmt.instances.storage import load_instances
 from docmt.models.model_file import load_model
 from docmt.text.vocabulary import MASK
@@ -122,7 +123,8 @@ def test_development_documents_to_restore_are_of_the_language_of_the_documents(s
         (task,) = build_tasks(recipe(["restoration"]), changed, study.vocabulary, study.pipeline, seed=1)
         sides[side] = task
         assert np.array_equal(task.dev.tgt_tokens, getattr(values.dev, f"{side}_tokens"))
-    assert study.vocabulary.symbols[sides["tgt"].tags.src] == study.vocabulary.symbols[sides["tgt"].tags.tgt] == "<de>"
+    marks = sides["tgt"].marks
+    assert study.vocabulary.decode(marks.src_before) == study.vocabulary.decode(marks.tgt_before) == ["<de>"]
 
 
 def test_word_dropout_spares_masks_and_tags(study):
@@ -268,7 +270,7 @@ def test_pre_training_goes_over_into_fine_tuning(study, tmp_path):
     run(study, tmp_path / "pretrained", PRETRAINING)
     tuned, _ = run(study, tmp_path / "tuned", FINE_TUNING, init=tmp_path / "pretrained/model.pt")
     assert tuned.provenance["init"]
-    assert load_model(tmp_path / "tuned/model.pt").tags is not None
+    assert load_model(tmp_path / "tuned/model.pt").marks != Marks()
 
 
 def test_the_schedule_is_that_of_the_paper():

@@ -123,7 +123,8 @@ rule apply_bpe:
         fingerprint=plan.subwords.fingerprint,
     shell:
         "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt text apply-bpe --codes {input.codes} --input {input.text} --jobs {threads} --out {output} 2> {log}"
+        " docmt text apply-bpe --codes {input.codes} --lang {wildcards.lang} --input {input.text} --jobs {threads}"
+        " --out {output} 2> {log}"
 
 
 rule learn_vocabulary:

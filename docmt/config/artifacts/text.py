@@ -6,7 +6,7 @@ from docmt.config.artifacts.base import Artifact, as_argument, made_by
 from docmt.config.artifacts.corpora import CorporaArtifacts
 from docmt.config.systems import text_settings
 
-KEYS_OF_BPE = ("bpe_merges", "bpe_min_frequency")
+KEYS_OF_BPE = ("bpe_merges", "bpe_min_frequency", "sentencepiece_size")
 """Keys of section `text` that matter to BPE and what follows, not to tokens."""
 
 
