@@ -3,7 +3,8 @@
 import logging
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+
+from torch import Tensor
 
 from docmt.errors import UserError
 from docmt.files import read_json
@@ -13,13 +14,15 @@ from docmt.models.settings import ModelSettings
 from docmt.models.transformer import Transformer
 from docmt.provenance import describe
 from docmt.text.pipeline import TextPipeline
-from docmt.text.published import OWN_SPECIALS, PublishedText
+from docmt.text.published import PublishedText
 from docmt.text.settings import TextSettings
 from docmt.text.truecaser import Truecaser
 from docmt.text.vocabulary import SPECIALS, Vocabulary, extra_specials, language_tag
 
 log = logging.getLogger(__name__)
 
+SAME = ("encoder_layers", "decoder_layers", "width", "heads", "feed_forward_width", "form", "marks")
+"""Settings in which a model agrees with the published one that it starts from."""
 MAX_TOKENS = 512
 """Most tokens of an instance of an imported model: that of the papers."""
 
@@ -62,7 +65,7 @@ def import_model(
 def published_vocabulary(
     published: PublishedText, languages: tuple[str, str], *, kept: set[str] | None = None
 ) -> Vocabulary:
-    """The vocabulary of a published model in docmt: specials, tags where it has languages, and pieces in their order."""
+    """The vocabulary of a published model: specials, tags where it has languages, and pieces in their order."""
     extras = extra_specials(languages) if published.codes else ()
     pieces = [(piece, 0) for piece in published.pieces() if kept is None or piece in kept]
     return Vocabulary(pieces, extras=extras)
@@ -85,6 +88,22 @@ def published_rows(
             raise UserError(f"{published.folder}: has no symbol {symbol!r}: build the text with `pretrained` set to it")
         rows.append(row)
     return rows
+
+
+def published_weights(
+    folder: Path, settings: ModelSettings, vocabulary: Vocabulary, languages: tuple[str, str]
+) -> dict[str, Tensor]:
+    """The weights of a published model for a model with these settings and symbols, in a training.
+
+    Raises UserError when the settings are those of a model that computes otherwise, naming the key.
+    """
+    found = read_settings(folder)
+    for key in SAME:
+        mine, theirs = getattr(settings, key), getattr(found, key)
+        if mine != theirs:
+            raise UserError(f"{folder}: model.{key} of the published model is {theirs!s}, not {mine!s}")
+    rows = published_rows(PublishedText.read(folder), vocabulary, languages)
+    return our_weights(read_weights(folder), found, rows)
 
 
 def _pieces_of(text: Iterable[str], pipeline: TextPipeline) -> set[str]:

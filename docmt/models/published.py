@@ -30,6 +30,8 @@ LAYER = {
 SIDES = {"encoder": "src_inputs", "decoder": "tgt_inputs"}
 EMBEDDING, BIAS = "model.shared.weight", "final_logits_bias"
 """What rows are taken from, one for each symbol."""
+ACTIVATIONS = {"swish": "swish", "silu": "swish", "gelu": "gelu", "relu": "relu"}
+"""Their names there and here."""
 LEARNED_SHIFT = 2
 """Rows of a table of learned positions before the first position."""
 NEVER = -100.0
@@ -112,9 +114,9 @@ def read_settings(folder: Path) -> ModelSettings:
     config = read_json(folder / "config.json")
     try:
         family = find_family(config, where=where)
-        activation = {"swish": "swish", "silu": "swish", "gelu": "gelu", "relu": "relu"}.get(config["activation_function"])
-        if activation is None:
-            raise UserError(f"{where}: activation_function {config['activation_function']!r}: docmt has swish, gelu, relu")
+        name = config["activation_function"]
+        if name not in ACTIVATIONS:
+            raise UserError(f"{where}: activation_function {name!r}: docmt has {', '.join(ACTIVATIONS)}")
         positions = {"learned_positions": config["max_position_embeddings"]} if family.has_learned_positions else {}
         values = {
             "encoder_layers": config["encoder_layers"],
@@ -123,17 +125,20 @@ def read_settings(folder: Path) -> ModelSettings:
             "heads": config["encoder_attention_heads"],
             "feed_forward_width": config["encoder_ffn_dim"],
             "dropout": float(config.get("dropout", 0.1)),
-            "form": family.form | positions | {"activation": activation},
+            "form": family.form | positions | {"activation": ACTIVATIONS[name]},
             "marks": family.marks,
         }
     except KeyError as error:
         raise UserError(f"{where}: has no {error.args[0]!r}: not the description of a translation model") from None
-    upper = {name: part | {"upper_layers": 0} for name, part in ARCHITECTURES["sentence_transformer"].items() if "_" in name}
-    return ModelSettings.load({**values, **upper, "positions": "sentence"}, where=where)
+    sentences = {
+        key: value | {"upper_layers": 0} if isinstance(value, dict) else value
+        for key, value in ARCHITECTURES["sentence_transformer"].items()
+    }
+    return ModelSettings.load(sentences | values, where=where)
 
 
 def parameter_names(settings: ModelSettings) -> Iterator[tuple[str, list[str]]]:
-    """Each parameter of a sentence model but those with a row per symbol, with the names that are joined to it there."""
+    """Each parameter but those with a row per symbol, with the names that are joined to it there."""
     for side, inputs in SIDES.items():
         for number in range(getattr(settings, f"{side}_layers")):
             for ours, theirs in LAYER.items():
@@ -157,13 +162,18 @@ def _module_names(ours: str, theirs: str) -> Iterator[tuple[str, list[str]]]:
         yield f"{ours}.in_{kind}", [f"{theirs}.{part}_proj.{kind}" for part in "qkv"]
 
 
-def read_weights(folder: Path) -> dict[str, Tensor]:
-    """The tensors of a folder, by their names there; float32. Raises UserError without any, or when damaged."""
+def weight_files(folder: Path) -> list[Path]:
+    """The files with the weights. Raises UserError without any."""
     shards = sorted(folder.glob("*.safetensors")) or sorted(folder.glob("pytorch_model*.bin"))
     if not shards:
         raise UserError(f"{folder}: has neither model.safetensors nor pytorch_model.bin")
+    return shards
+
+
+def read_weights(folder: Path) -> dict[str, Tensor]:
+    """The tensors of a folder, by their names there; float32. Raises UserError without any, or when damaged."""
     found: dict[str, Tensor] = {}
-    for path in shards:
+    for path in weight_files(folder):
         try:
             if path.suffix == ".safetensors":
                 from safetensors.torch import load_file  # pyright: ignore[reportMissingImports]

@@ -7,6 +7,7 @@ from typing import Any
 from docmt.errors import UserError
 from docmt.files import read_bytes, read_json
 from docmt.text.pieces import EVERY, Pieces, write_pieces
+from docmt.text.vocabulary import SPECIALS
 
 OWN_SPECIALS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 """Symbols that both sides call alike."""
@@ -23,11 +24,13 @@ class PublishedText:
         folder: it.
         ids: the row of the embeddings of each symbol: specials, pieces and languages, as they are spelled there.
         codes: the languages that the model has symbols for, as they are spelled there; none in models of one pair.
+        languages: source and target, where the folder says them.
     """
 
     folder: Path
     ids: dict[str, int]
     codes: tuple[str, ...]
+    languages: tuple[str, str] | None = None
 
     @classmethod
     def read(cls, folder: Path) -> "PublishedText":
@@ -41,8 +44,9 @@ class PublishedText:
             ids = dict(read_json(folder / "vocab.json"))
         else:
             ids = _fairseq_ids(Pieces(read_bytes(folder / JOINT_MODEL)).symbols())
+        pair = (tokenizer.get("source_lang"), tokenizer.get("target_lang"))
         codes = _language_ids(folder, tokenizer, n_symbols=max(ids.values()) + 1)
-        return cls(folder, codes | ids, tuple(codes))
+        return cls(folder, codes | ids, tuple(codes), pair if all(pair) else None)
 
     def models(self, languages: tuple[str, str]) -> str:
         """The content of a codes file (`docmt.text.pieces`) for source and target language."""
@@ -53,7 +57,7 @@ class PublishedText:
 
     def pieces(self) -> list[str]:
         """All symbols but specials and languages, in the order of their rows."""
-        others = {*OWN_SPECIALS, *self.codes}
+        others = {*SPECIALS, *self.codes}
         return [symbol for symbol in sorted(self.ids, key=self.ids.__getitem__) if symbol not in others]
 
     def code(self, lang: str) -> str:
@@ -88,5 +92,3 @@ def _language_ids(folder: Path, tokenizer: dict[str, Any], *, n_symbols: int) ->
     listed = _read_optional(folder / "special_tokens_map.json").get("additional_special_tokens", [])
     names = [token if isinstance(token, str) else token["content"] for token in listed]
     return {name: n_symbols + number for number, name in enumerate(names)}
-
-
