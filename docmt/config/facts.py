@@ -53,7 +53,7 @@ def _trainings(config: Config, system: str) -> list[TrainingSettings]:
     name: str | None = model_owner(config, system)
     while name is not None:
         found.append(training_settings(config, name))
-        name = config.systems[name].init
+        name = config.systems[name].init_system
     return found
 
 

@@ -71,7 +71,7 @@ def longest_chain(config: Config, system: str) -> list[str]:
 
     Of chains of equal length, the one with more updates, as far as the recipes limit them.
     """
-    followers = [name for name, row in config.systems.items() if row.init == system]
+    followers = [name for name, row in config.systems.items() if row.init_system == system]
     chains = [longest_chain(config, name) for name in followers]
     return [system, *max(chains, key=lambda chain: (len(chain), count_updates(config, chain)), default=[])]
 

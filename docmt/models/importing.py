@@ -17,7 +17,7 @@ from docmt.text.pipeline import TextPipeline
 from docmt.text.published import PublishedText
 from docmt.text.settings import TextSettings
 from docmt.text.truecaser import Truecaser
-from docmt.text.vocabulary import SPECIALS, Vocabulary, extra_specials, language_tag
+from docmt.text.vocabulary import SPECIALS, Vocabulary, language_tag
 
 log = logging.getLogger(__name__)
 
@@ -54,21 +54,12 @@ def import_model(
         marks = settings.marks.model_copy(update={"src_before": [codes[1]]}) if settings.marks else None
         settings = settings.model_copy(update={"marks": marks})
     kept = None if text is None else _pieces_of(text, pipeline) | set(codes or ())
-    vocabulary = published_vocabulary(published, languages, kept=kept)
+    vocabulary = published.vocabulary(languages, kept=kept)
     rows = published_rows(published, vocabulary, languages, codes=codes)
     model = Transformer(settings, len(vocabulary))
     model.load_state_dict(our_weights(read_weights(folder), settings, rows))
     log.info("%d of %d symbols, %d parameters", len(vocabulary), len(published.ids), _count(model))
     return TrainedModel(model.eval(), vocabulary, pipeline, {"max_tokens": MAX_TOKENS}, describe(imported=folder.name))
-
-
-def published_vocabulary(
-    published: PublishedText, languages: tuple[str, str], *, kept: set[str] | None = None
-) -> Vocabulary:
-    """The vocabulary of a published model: specials, tags where it has languages, and pieces in their order."""
-    extras = extra_specials(languages) if published.codes else ()
-    pieces = [(piece, 0) for piece in published.pieces() if kept is None or piece in kept]
-    return Vocabulary(pieces, extras=extras)
 
 
 def published_rows(

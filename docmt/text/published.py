@@ -7,11 +7,15 @@ from typing import Any
 from docmt.errors import UserError
 from docmt.files import read_bytes, read_json
 from docmt.text.pieces import EVERY, Pieces, write_pieces
-from docmt.text.vocabulary import SPECIALS
+from docmt.text.vocabulary import SPECIALS, Vocabulary, extra_specials
 
 OWN_SPECIALS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 """Symbols that both sides call alike."""
 JOINT_MODEL, MODELS = "sentencepiece.bpe.model", {"src": "source.spm", "tgt": "target.spm"}
+TEXT_FILES = ("config.json", "vocab.json", "*.spm", "*.model", "*token*.json")
+"""Names of the files that text depends on; config.json is in every folder."""
+MODEL_FILES = ("config.json", "*.safetensors", "pytorch_model*.bin")
+"""Names of the files that weights depend on."""
 FAIRSEQ_SHIFT = 1
 """fairseq has four specials, SentencePiece three, so that further pieces are shifted (mBART, NLLB)."""
 
@@ -59,6 +63,15 @@ class PublishedText:
         """All symbols but specials and languages, in the order of their rows."""
         others = {*SPECIALS, *self.codes}
         return [symbol for symbol in sorted(self.ids, key=self.ids.__getitem__) if symbol not in others]
+
+    def vocabulary(self, languages: tuple[str, str], *, kept: set[str] | None = None) -> Vocabulary:
+        """The symbols in docmt: specials, tags where the model has languages, and pieces in their order.
+
+        `kept` are the pieces to keep; None keeps all.
+        """
+        extras = extra_specials(languages) if self.codes else ()
+        pieces = [(piece, 0) for piece in self.pieces() if kept is None or piece in kept]
+        return Vocabulary(pieces, extras=extras)
 
     def code(self, lang: str) -> str:
         """The symbol of a language, given as in docmt (`de`) or as there (`de_DE`). Raises UserError without one."""

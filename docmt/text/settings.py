@@ -14,13 +14,17 @@ class TextSettings(Settings):
     target share one set of BPE merges, or one SentencePiece model, and one vocabulary.
     """
 
-    later: ClassVar[tuple[str, ...]] = ("tokenization", "sentencepiece_size")
+    later: ClassVar[tuple[str, ...]] = ("tokenization", "sentencepiece_size", "pretrained", "keep_pieces")
 
     tokenization: Literal["words", "sentencepiece"] = "words"
     """`words`: a tokenizer, then BPE; `sentencepiece`: pieces of plain text, for any language (`truecase` must be
     false)."""
     sentencepiece_size: int = Field(default=32000, ge=1)
     """Most pieces of SentencePiece, learned jointly on both sides of the training text."""
+    pretrained: str | None = None
+    """Folder of a published model whose SentencePiece models and pieces are taken instead (docs/pretrained.md)."""
+    keep_pieces: Literal["all", "seen"] = "all"
+    """The pieces of `pretrained` that the vocabulary keeps: all, or those that occur in the training text."""
     normalise: bool = False
     """Replace typographic quotes, dashes and spaces by plain ones (Moses punctuation normalizer); irreversible."""
     truecase: bool = True
@@ -38,4 +42,6 @@ class TextSettings(Settings):
             raise ValueError("truecase and lowercase exclude each other: set one of them to false")
         if self.truecase and self.tokenization == "sentencepiece":
             raise ValueError("tokenization 'sentencepiece' knows no words to truecase: set truecase to false")
+        if self.pretrained is not None and self.tokenization != "sentencepiece":
+            raise ValueError("pretrained is for tokenization 'sentencepiece': set it too")
         return self

@@ -14,6 +14,7 @@ from docmt.logs import progress
 from docmt.processes import map_chunks
 from docmt.text.pieces import EVERY, Pieces, learn_pieces
 from docmt.text.pipeline import TextPipeline
+from docmt.text.published import PublishedText
 from docmt.text.settings import TextSettings
 from docmt.text.subwords import Subwords, learn_codes, read_codes, subwords_of, write_codes
 from docmt.text.tokenizer import check_language, get_tokenizer
@@ -100,8 +101,23 @@ def _truecase_line(line: str, *, truecaser: Truecaser) -> str:
     return " ".join(truecaser.truecase(line.split(" ")))
 
 
-def learn_bpe_file(sources: Sequence[Path], target: Path, *, settings: TextSettings) -> None:
-    """Learn BPE merges, or SentencePiece, on all files together. Raises UserError when they have no text."""
+def learn_bpe_file(
+    sources: Sequence[Path],
+    target: Path,
+    *,
+    settings: TextSettings,
+    languages: tuple[str | None, str | None] = (None, None),
+) -> None:
+    """Learn BPE merges, or SentencePiece, on all files together; or take the pieces of a published model.
+
+    Raises UserError when there is no text, or no languages for a published model.
+    """
+    if settings.pretrained is not None:
+        src, tgt = languages
+        if src is None or tgt is None:
+            raise UserError("--src-lang and --tgt-lang: a published model needs the languages")
+        write_codes(target, PublishedText.read(Path(settings.pretrained)).models((src, tgt)))
+        return
     lines = _read(sources, label="count words")
     if settings.tokenization == "sentencepiece":
         write_codes(target, learn_pieces(lines, size=settings.sentencepiece_size))
@@ -135,6 +151,18 @@ def learn_vocabulary_file(sources: Sequence[Path], target: Path, *, tags: Sequen
     if not any(vocabulary.counts):
         raise UserError(f"no text to learn a vocabulary from: {', '.join(map(str, sources))}")
     log.info("%d symbols, %d of them special", len(vocabulary), len(vocabulary) - sum(map(bool, vocabulary.counts)))
+    vocabulary.save(target)
+
+
+def published_vocabulary_file(
+    sources: Sequence[Path], target: Path, *, folder: Path, languages: tuple[str, str], keep: str
+) -> None:
+    """Write the vocabulary of a published model: all of it, or with `keep` `seen` what the files of subwords have."""
+    kept = None
+    if keep == "seen":
+        kept = {subword for line in _read(sources, label="vocabulary") for subword in line.split()}
+    vocabulary = PublishedText.read(folder).vocabulary(languages, kept=kept)
+    log.info("%d symbols of %s", len(vocabulary), folder)
     vocabulary.save(target)
 
 

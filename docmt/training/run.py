@@ -3,7 +3,7 @@
 import contextlib
 import logging
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -53,7 +53,7 @@ class TrainingFiles:
             changed setting never resumes from the wrong weights.
         history: CSV file.
         out: model file.
-        init: model file, or folder of a published model, to start from.
+        init: model file, or folder (or its config.json) of a published model, to start from.
         sentences_folder: instances for the task `pairs`.
         monolingual_folder: instances for the task `restoration`.
         monolingual_lang: their language; None for the source language.
@@ -89,6 +89,8 @@ def train(
     Raises:
         UserError: a file or option does not fit, another trainer is using the same checkpoints, or training diverged.
     """
+    if files.init and files.init.name == "config.json":
+        files = replace(files, init=files.init.parent)
     if seed < 0:
         raise UserError(f"seed {seed}: must not be negative")
     if device_tokens is not None and device_tokens < 1:
