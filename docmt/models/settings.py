@@ -175,6 +175,11 @@ class ModelSettings(Settings):
         """The three attentions by their place."""
         return {"encoder": self.encoder_attention, "decoder": self.decoder_attention, "cross": self.cross_attention}
 
+    @property
+    def n_starts(self) -> int:
+        """How many marks stand before the words of a target sentence."""
+        return 1 if self.marks is None else len(self.marks.tgt_before)
+
     def patterns(self) -> set[str]:
         """Patterns that occur in any of the three attentions."""
         return set().union(*(attention.patterns() for attention in self.attentions.values()))

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from core_fixtures import make_study, run_training
 from published_models import LINES, write_text, write_weights
 
 from docmt.cli.main import main
@@ -11,7 +10,7 @@ from docmt.decoding.translation import Source, Translator
 from docmt.errors import UserError
 from docmt.models.exporting import export_ctranslate2, export_marian
 from docmt.models.importing import import_model
-from docmt.models.model_file import TrainedModel, save_model
+from docmt.models.model_file import TrainedModel, load_model, save_model
 from docmt.text.vocabulary import SPECIALS
 
 MAX_WORDS = 14
@@ -27,11 +26,9 @@ def marian(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def baseline(tmp_path_factory):
+def baseline(overfitted):
     """A trained sentence model with words and BPE."""
-    folder = tmp_path_factory.mktemp("baseline")
-    options = {"architecture": "sentence_transformer", "cutting": "sentences", "training": {"max_steps": 30}}
-    return run_training(make_study(folder / "study"), folder, **options)[0]
+    return load_model(overfitted("sentence_transformer"))
 
 
 def greedy(trained: TrainedModel) -> list[list[str]]:
