@@ -49,8 +49,9 @@ class PublishedText:
         else:
             ids = _fairseq_ids(Pieces(read_bytes(folder / JOINT_MODEL)).symbols())
         pair = (tokenizer.get("source_lang"), tokenizer.get("target_lang"))
-        codes = _language_ids(folder, tokenizer, n_symbols=max(ids.values()) + 1)
-        return cls(folder, codes | ids, tuple(codes), pair if all(pair) else None)
+        added = _added_ids(folder, tokenizer, n_symbols=max(ids.values()) + 1)
+        codes = tuple(symbol for symbol in added if symbol not in OWN_SPECIALS)
+        return cls(folder, added | ids, codes, pair if all(pair) else None)
 
     def models(self, languages: tuple[str, str]) -> str:
         """The content of a codes file (`docmt.text.pieces`) for source and target language."""
@@ -60,9 +61,13 @@ class PublishedText:
         return write_pieces({lang: read_bytes(self.folder / name) for lang, name in sides})
 
     def pieces(self) -> list[str]:
-        """All symbols but specials and languages, in the order of their rows."""
+        """All symbols but specials and languages, in the order of their rows.
+
+        Those with white space are left out: lines of text never have them, as docmt makes all white space blanks.
+        """
         others = {*SPECIALS, *self.codes}
-        return [symbol for symbol in sorted(self.ids, key=self.ids.__getitem__) if symbol not in others]
+        in_order = sorted(self.ids, key=self.ids.__getitem__)
+        return [symbol for symbol in in_order if symbol not in others and symbol.split() == [symbol]]
 
     def vocabulary(self, languages: tuple[str, str], *, kept: set[str] | None = None) -> Vocabulary:
         """The symbols in docmt: specials, tags where the model has languages, and pieces in their order.
@@ -92,16 +97,16 @@ def _fairseq_ids(pieces: list[str]) -> dict[str, int]:
     return ids | {piece: number + FAIRSEQ_SHIFT for number, piece in enumerate(pieces) if number >= 3}
 
 
-def _language_ids(folder: Path, tokenizer: dict[str, Any], *, n_symbols: int) -> dict[str, int]:
-    """Rows of the languages. Where only their order is published, they follow the pieces."""
+def _added_ids(folder: Path, tokenizer: dict[str, Any], *, n_symbols: int) -> dict[str, int]:
+    """Rows of languages and other symbols beside the pieces. Where only their order is published, they follow these."""
     added = [
         *_read_optional(folder / "tokenizer.json").get("added_tokens", []),
         *({"id": int(number), **token} for number, token in tokenizer.get("added_tokens_decoder", {}).items()),
         *({"id": number, "content": name} for name, number in _read_optional(folder / "added_tokens.json").items()),
     ]
-    found = {token["content"]: token["id"] for token in added if token["content"] not in OWN_SPECIALS}
-    if found:
+    found = {token["content"]: token["id"] for token in added}
+    if not found.keys() <= set(OWN_SPECIALS):
         return found
     listed = _read_optional(folder / "special_tokens_map.json").get("additional_special_tokens", [])
     names = [token if isinstance(token, str) else token["content"] for token in listed]
-    return {name: n_symbols + number for number, name in enumerate(names)}
+    return found | {name: n_symbols + number for number, name in enumerate(names)}

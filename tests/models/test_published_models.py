@@ -17,6 +17,7 @@ from docmt.instances.packing import PackedSentences
 from docmt.models.batch import pack
 from docmt.models.importing import import_model
 from docmt.models.model_file import load_model, save_model
+from docmt.text.published import PublishedText
 from docmt.text.vocabulary import EOS, N_SPECIALS
 
 pytest.importorskip("sentencepiece")
@@ -210,3 +211,33 @@ def test_a_source_can_begin_with_a_target_language(tmp_path):
     write_weights(tmp_path, "marian", len(symbols) + 1)
     trained = import_model(tmp_path, languages=("en", "de"), codes=("eng", ">>deu<<"))
     assert trained.vocabulary.decode(trained.encode("the dog", "src"))[0] == ">>deu<<"
+
+
+@pytest.mark.parametrize("family", ["mbart", "m2m_100"])
+def test_languages_are_found_in_each_kind_of_file(family, tmp_path):
+    symbols, _ = write_text(tmp_path, family)
+    (tmp_path / "special_tokens_map.json").unlink()
+    write_weights(tmp_path, family, len(symbols))
+    added = [{"id": number, "content": symbol} for number, symbol in enumerate(symbols) if symbol[:1] in "<_def"]
+    added = [token for token in added if token["id"] < 4 or token["id"] > len(symbols) - 5]
+    for name, content in (
+        ("tokenizer.json", {"added_tokens": added}),
+        ("tokenizer_config.json", {"added_tokens_decoder": {token["id"]: token for token in added}}),
+        ("added_tokens.json", {token["content"]: token["id"] for token in added}),
+    ):
+        write(tmp_path / name, content)
+        published = PublishedText.read(tmp_path)
+        (tmp_path / name).unlink()
+        assert (
+            published.code("de") == published.code(published.code("de")) == symbols[published.ids[published.code("de")]]
+        )
+        assert [symbols[published.ids[piece]] for piece in published.pieces()] == published.pieces()
+        assert ("<mask>" in published.ids) == ("<mask>" in symbols)
+        with pytest.raises(UserError, match="language 'ja' is none of"):
+            published.code("ja")
+
+
+def test_pieces_with_white_space_are_left_out(tmp_path):
+    symbols, _ = write_text(tmp_path, "marian")
+    write(tmp_path / "vocab.json", {symbol: n for n, symbol in enumerate([*symbols, "a\u3000b"])})
+    assert "a\u3000b" not in PublishedText.read(tmp_path).pieces()
