@@ -90,7 +90,7 @@ def test_greedy_output_is_equal(both):
             decoder_input_ids=torch.tensor([start]),
             num_beams=1,
             do_sample=False,
-            min_new_tokens=2,
+            min_new_tokens=1,
             max_new_tokens=MAX_WORDS + 1,
             forced_bos_token_id=None,
             forced_eos_token_id=None,
