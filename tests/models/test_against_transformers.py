@@ -88,6 +88,7 @@ def test_greedy_output_is_equal(both):
         made = theirs.generate(
             torch.tensor([their_ids(family, symbols, trained, source.sentences[0])]),
             decoder_input_ids=torch.tensor([start]),
+            decoder_start_token_id=start[0],
             num_beams=1,
             do_sample=False,
             min_new_tokens=1,
