@@ -1,5 +1,6 @@
 """From a sentence model of docmt to formats of other programs."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -7,13 +8,15 @@ import torch
 
 from docmt.errors import UserError
 from docmt.files import atomic_path, write_json
+from docmt.instances.packing import Marks
 from docmt.models.layers import MultiHeadAttention
 from docmt.models.model_file import TrainedModel
 from docmt.models.published import EMBEDDING, FAMILIES, config_json, their_weights
 from docmt.models.settings import FormSettings, ModelSettings
+from docmt.models.transformer import Transformer
 from docmt.text.pieces import EVERY, read_pieces
 from docmt.text.published import MODELS
-from docmt.text.vocabulary import EOS, PAD, UNK
+from docmt.text.vocabulary import BOS, EOS, PAD, UNK
 
 MAX_POSITIONS = 1024
 """Positions of an exported model with sinusoids."""
@@ -62,26 +65,35 @@ def export_marian(trained: TrainedModel, folder: Path) -> None:
 def export_ctranslate2(trained: TrainedModel, folder: Path) -> None:
     """Write a model of CTranslate2. Subwords go in and come out: those of the text pipeline, without marks.
 
+    Raises UserError as `ctranslate2_spec` does.
+    """
+    spec = ctranslate2_spec(trained.model, trained.vocabulary.symbols, trained.marks)
+    with atomic_path(folder) as temporary:
+        temporary.mkdir()
+        spec.save(str(temporary))
+
+
+def ctranslate2_spec(model: Transformer, symbols: Sequence[str], marks: Marks) -> Any:
+    """A sentence model as CTranslate2 describes it (`TransformerSpec`), with its weights.
+
     Raises UserError when CTranslate2 is not installed, or cannot compute the model.
     """
-    settings, form = trained.model.settings, trained.model.settings.form
+    settings, form = model.settings, model.settings.form
     check_sentence_model(settings)
     try:
         from ctranslate2 import specs  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise UserError("CTranslate2 is not installed: pip install ctranslate2") from None
-    layers = (settings.encoder_layers, settings.decoder_layers)
+    if len(marks.tgt_before) > 1 or marks.src_before not in ((), (BOS,)) or marks.src_after != (EOS,):
+        raise UserError("this model has marks that CTranslate2 does not add by itself: export is for other models")
     spec = specs.TransformerSpec.from_config(
-        layers,
+        (settings.encoder_layers, settings.decoder_layers),
         settings.heads,
         pre_norm=form.norm == "pre",
         activation=getattr(specs.Activation, ACTIVATIONS[form.activation]),
         layernorm_embedding=form.embedding_norm,
     )
-    _fill(spec, trained)
-    marks, symbols = trained.marks, trained.vocabulary.symbols
-    if len(marks.tgt_before) > 1 or marks.src_before not in ((), (symbols.index("<s>"),)) or len(marks.src_after) != 1:
-        raise UserError("this model has marks that CTranslate2 does not add by itself: export is for other models")
+    _fill(spec, model)
     for register in (spec.register_source_vocabulary, spec.register_target_vocabulary):
         register(list(symbols))
     spec.config.bos_token, spec.config.eos_token, spec.config.unk_token = "<s>", "</s>", "<unk>"
@@ -89,14 +101,12 @@ def export_ctranslate2(trained: TrainedModel, folder: Path) -> None:
     spec.config.decoder_start_token = symbols[marks.tgt_before[0]]
     spec.config.layer_norm_epsilon = 1e-5
     spec.validate()
-    with atomic_path(folder) as temporary:
-        temporary.mkdir()
-        spec.save(str(temporary))
+    return spec
 
 
-def _fill(spec: Any, trained: TrainedModel) -> None:
+def _fill(spec: Any, model: Transformer) -> None:
     """Copy all weights."""
-    model, form = trained.model, trained.model.settings.form
+    form = model.settings.form
     table = model.embedding.weight.detach().numpy()
     sides = ((spec.encoder, spec.encoder.embeddings[0], model.src_inputs, model.encoder_norm),)
     sides += ((spec.decoder, spec.decoder.embeddings, model.tgt_inputs, model.decoder_norm),)
