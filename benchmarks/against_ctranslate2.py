@@ -23,11 +23,12 @@ import torch
 from docmt.decoding.search import search_sentences
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import prepare_search
-from docmt.models.layers import Attention, FeedForward, parts
+from docmt.instances.packing import Marks
+from docmt.models.exporting import ctranslate2_spec
 from docmt.models.layout import Layout
 from docmt.models.presets import ARCHITECTURES, SIZES
 from docmt.models.settings import ModelSettings
-from docmt.models.transformer import Transformer, sinusoids
+from docmt.models.transformer import Transformer
 from docmt.text.vocabulary import N_SPECIALS, SPECIALS
 
 N_SYMBOLS = 8000
@@ -39,56 +40,12 @@ THEIR_PRECISIONS = {"float32": "float32", "int8": "int8_float32"}
 
 def export(model: Transformer, folder: Path) -> list[str]:
     """Write a sentence Transformer as a CTranslate2 model of float32 weights; returns its vocabulary."""
-    from ctranslate2.specs import TransformerSpec  # pyright: ignore[reportMissingImports]
-
-    settings = model.settings
-    layers = (settings.encoder_layers, settings.decoder_layers)
-    spec = TransformerSpec.from_config(layers, settings.heads, pre_norm=False)
-    table = model.embedding.weight.detach().numpy()
-    positions = sinusoids(1024, settings.width).numpy()
-    for side, embeddings in ((spec.encoder, spec.encoder.embeddings[0]), (spec.decoder, spec.decoder.embeddings)):
-        embeddings.weight, side.position_encodings.encodings = table, positions
-    spec.decoder.projection.weight = table
-    for theirs, ours in zip(spec.encoder.layer, model.encoder_layers, strict=True):
-        _export_attention(theirs.self_attention, ours.self_attention, splits=[3, 1])
-        _export_layer(theirs, ours)
-    for theirs, ours in zip(spec.decoder.layer, model.decoder_layers, strict=True):
-        _export_attention(theirs.self_attention, ours.self_attention, splits=[3, 1])
-        _export_attention(theirs.attention, ours.cross_attention, splits=[1, 2, 1])
-        _export_norm(theirs.attention.layer_norm, ours.cross_sublayer.norm)
-        _export_layer(theirs, ours)
     vocabulary = [*SPECIALS, *(f"w{number}" for number in range(N_SPECIALS, N_SYMBOLS))]
-    spec.register_source_vocabulary(vocabulary)
-    spec.register_target_vocabulary(vocabulary)
-    spec.config.bos_token, spec.config.eos_token, spec.config.unk_token = "<s>", "</s>", "<unk>"
-    spec.config.decoder_start_token = "<s>"
-    spec.config.layer_norm_epsilon = 1e-5
-    spec.validate()
+    spec = ctranslate2_spec(model, vocabulary, Marks())
+    spec.config.add_source_bos = spec.config.add_source_eos = False  # sentences here have their marks
     spec.optimize()
     spec.save(str(folder))
     return vocabulary
-
-
-def _export_layer(theirs: Any, ours: Any) -> None:
-    _export_norm(theirs.self_attention.layer_norm, ours.self_sublayer.norm)
-    _export_norm(theirs.ffn.layer_norm, ours.feed_forward_sublayer.norm)
-    inner: FeedForward = ours.feed_forward
-    for linear, source in ((theirs.ffn.linear_0, inner.inner), (theirs.ffn.linear_1, inner.outer)):
-        linear.weight, linear.bias = source.weight.detach().numpy(), source.bias.detach().numpy()
-
-
-def _export_norm(theirs: Any, ours: torch.nn.LayerNorm) -> None:
-    theirs.gamma, theirs.beta = ours.weight.detach().numpy(), ours.bias.detach().numpy()
-
-
-def _export_attention(theirs: Any, ours: Attention, splits: list[int]) -> None:
-    """The maps of an attention, each with so many of queries, keys, values and output together."""
-    (ours,) = parts(ours)
-    weight = torch.cat((ours.in_weight, ours.out.weight)).detach()
-    bias = torch.cat((ours.in_bias, ours.out.bias)).detach()
-    rows = [split * ours.out.out_features for split in splits]
-    for linear, part, shift in zip(theirs.linear, weight.split(rows), bias.split(rows), strict=True):
-        linear.weight, linear.bias = part.numpy().copy(), shift.numpy().copy()
 
 
 def make_sentences(count: int) -> list[np.ndarray]:

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any, ClassVar, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
 from docmt.errors import UserError
 from docmt.files import read_json
@@ -19,6 +19,17 @@ class Settings(BaseModel):
 
     renamed: ClassVar[dict[str, str]] = {}
     """Former names of keys, so that the error for an old configuration names the new one."""
+    later: ClassVar[tuple[str, ...]] = ()
+    """Keys that came after studies were made without them: values are written without them where they are at their
+    defaults, so that fingerprints, checkpoints and model files stay as they were."""
+
+    @model_serializer(mode="wrap")
+    def _write(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        values = write(self)
+        for key in self.later:
+            if getattr(self, key) == type(self).model_fields[key].default:
+                values.pop(key, None)
+        return values
 
     @classmethod
     def load(cls, values: Any, *, where: str) -> Self:

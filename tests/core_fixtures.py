@@ -18,7 +18,7 @@ from docmt.instances.packing import PackedSentences
 from docmt.instances.settings import InstancesSettings
 from docmt.instances.storage import InstanceSet, InstanceTrees, load_instances, save_instances
 from docmt.models.batch import Batch, pack
-from docmt.models.model_file import load_model
+from docmt.models.model_file import TrainedModel, load_model
 from docmt.models.presets import ARCHITECTURES
 from docmt.models.settings import ModelSettings
 from docmt.models.transformer import Transformer
@@ -203,10 +203,11 @@ class Study:
         return self.folder / "instances" / name
 
 
-def make_study(folder: Path, *, tags: Sequence[str] = ()) -> Study:
+def make_study(folder: Path, *, tags: Sequence[str] = (), trained: TrainedModel | None = None) -> Study:
     """Text pipeline, vocabulary and instances of the tiny corpus.
 
     With language tags the vocabulary is one for cross-task training, and there are instances `monolingual`, in English.
+    Pipeline and vocabulary can be those of a trained model.
     """
     lines = {
         "en": [sentence for document in DOCUMENTS for sentence in document],
@@ -217,10 +218,12 @@ def make_study(folder: Path, *, tags: Sequence[str] = ()) -> Study:
     pipeline = TextPipeline(
         TextSettings(truecase=False, bpe_merges=60), languages=("en", "de"), truecasers=truecasers, codes=codes
     )
+    pipeline = trained.pipeline if trained else pipeline
     pipeline.save(folder / "pipeline.json")
     subwords = {lang: [pipeline.prepare(line, lang=lang) for line in lines[lang]] for lang in lines}
     extras = extra_specials(tags) if tags else ()
-    Vocabulary.from_sentences([*subwords["en"], *subwords["de"]], extras=extras).save(folder / "vocabulary.txt")
+    vocabulary = Vocabulary.from_sentences([*subwords["en"], *subwords["de"]], extras=extras)
+    (trained.vocabulary if trained else vocabulary).save(folder / "vocabulary.txt")
     for lang, sentences in subwords.items():
         write_lines(folder / f"train.bpe.{lang}", map(" ".join, sentences))
     index = DocumentIndex(tuple(f"d{i}" for i in range(len(DOCUMENTS))), tuple(map(len, DOCUMENTS)))

@@ -51,7 +51,7 @@ def run_show(options: argparse.Namespace) -> None:
         "instances": config.instances[row.cutting].model_dump(mode="json"),
         "model": model_settings(config, options.system).model_dump(mode="json"),
         "training": training_settings(config, options.system).model_dump(mode="json"),
-        "init": row.init,
+        "init": row.model_dump(mode="json")["init"],
     }
     print(json.dumps(settings, indent=1, ensure_ascii=False))
 

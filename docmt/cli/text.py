@@ -30,12 +30,16 @@ def add_commands(parser: CommandParser) -> None:
     _add_file(truecase)
     _add_jobs(truecase)
 
-    learn_bpe = parser.add_command("learn-bpe", run_learn_bpe, "learn BPE merges jointly on several files")
+    learn_bpe = parser.add_command(
+        "learn-bpe", run_learn_bpe, "learn BPE merges, or SentencePiece, jointly on several files"
+    )
     learn_bpe.add_settings("TextSettings")
     _add_files(learn_bpe)
+    _add_languages(learn_bpe)
 
     apply_bpe = parser.add_command("apply-bpe", run_apply_bpe, "split tokens into subwords")
-    apply_bpe.add_paths(codes="file of BPE merges")
+    apply_bpe.add_paths(codes="file of BPE merges, or of SentencePiece models")
+    apply_bpe.add_argument("--lang", default="*", help="language code, where each language has its model")
     _add_file(apply_bpe)
     _add_jobs(apply_bpe)
 
@@ -44,6 +48,10 @@ def add_commands(parser: CommandParser) -> None:
     _add_files(learn_vocabulary)
     summary = "for cross-task training: add [MASK1], [MASK2] and a tag for each of these languages"
     learn_vocabulary.add_argument("--tags", nargs="+", default=[], metavar="LANG", help=summary)
+
+    learn_vocabulary.add_argument("--pretrained", type=Path, help="take the symbols of a published model")
+    learn_vocabulary.add_argument("--keep", choices=("all", "seen"), default="all", help="which of its pieces")
+    _add_languages(learn_vocabulary)
 
     pack = parser.add_command("pack", run_pack, "write settings, truecasers and merges to one file")
     pack.add_settings("TextSettings")
@@ -74,6 +82,11 @@ def _add_files(parser: CommandParser) -> None:
     parser.add_paths(out="file to write")
 
 
+def _add_languages(parser: CommandParser) -> None:
+    parser.add_argument("--src-lang", help="source language code, for a published model")
+    parser.add_argument("--tgt-lang", help="target language code, for a published model")
+
+
 def _add_jobs(parser: CommandParser) -> None:
     parser.add_argument("--jobs", type=int, default=1, help="number of processes")
 
@@ -100,16 +113,27 @@ def run_truecase(options: argparse.Namespace) -> None:
 
 def run_learn_bpe(options: argparse.Namespace) -> None:
     """Learn BPE merges."""
-    stages.learn_bpe_file(options.inputs, options.out, settings=_settings(options))
+    stages.learn_bpe_file(
+        options.inputs, options.out, settings=_settings(options), languages=(options.src_lang, options.tgt_lang)
+    )
 
 
 def run_apply_bpe(options: argparse.Namespace) -> None:
     """Split a file into subwords."""
-    stages.apply_bpe_file(options.input, options.out, codes=options.codes, jobs=options.jobs)
+    stages.apply_bpe_file(options.input, options.out, codes=options.codes, lang=options.lang, jobs=options.jobs)
 
 
 def run_learn_vocabulary(options: argparse.Namespace) -> None:
-    """Learn a vocabulary on files of subwords."""
+    """Learn a vocabulary on files of subwords, or take that of a published model."""
+    if options.pretrained is not None:
+        stages.published_vocabulary_file(
+            options.inputs,
+            options.out,
+            folder=options.pretrained,
+            languages=(options.src_lang, options.tgt_lang),
+            keep=options.keep,
+        )
+        return
     stages.learn_vocabulary_file(options.inputs, options.out, tags=options.tags)
 
 

@@ -22,7 +22,7 @@ def add_commands(parser: CommandParser) -> None:
     parser.add_argument("--monolingual", type=Path, help="folder of monolingual documents, for the task `restoration`")
     parser.add_argument("--monolingual-lang", help="language of --monolingual; default: the source language")
     parser.add_paths(vocabulary="vocabulary file", pipeline="text pipeline, stored in the model")
-    parser.add_argument("--init", type=Path, help="model file to start from")
+    parser.add_argument("--init", type=Path, help="model file, or folder of a published model, to start from")
     parser.add_argument("--seed", type=int, default=1, help="seed of initialization, order and dropout")
     parser.add_paths(checkpoints="folder for checkpoints, to resume from")
     parser.add_paths(history="CSV file to write", out="model file to write")

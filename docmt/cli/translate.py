@@ -38,7 +38,6 @@ On a CPU, precision int8 makes wide models 1.6 to 2.7 times as fast, at some cos
 docs/translation.md says what is translated in each format, and what stays as it is."""
 
 
-
 def add_commands(parser: CommandParser) -> None:
     """Add the options."""
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="documents; by default, standard input")

@@ -4,9 +4,9 @@ from docmt.config.claim_checks import check_claims
 from docmt.config.discourse_checks import check_discourse, check_trees
 from docmt.config.facts import system_facts
 from docmt.config.given_checks import check_given, check_output, check_trained
-from docmt.config.name_checks import check_job_names, check_languages, check_metrics, check_paths
+from docmt.config.name_checks import check_job_names, check_languages, check_metrics, check_paths, check_pretrained
 from docmt.config.references import check_monolingual, check_reference, check_suite
-from docmt.config.rows import MONOLINGUAL, SENTENCES, DatasetSettings, SystemSettings
+from docmt.config.rows import MONOLINGUAL, SENTENCES, DatasetSettings, PretrainedInit, SystemSettings
 from docmt.config.schema import Config
 from docmt.config.systems import (
     PARTS_OF_TASKS,
@@ -172,19 +172,21 @@ def _check_runs_of(config: Config, name: str, origin: str, *, where: str) -> Non
 
 def _check_init(config: Config, name: str) -> None:
     system = config.systems[name]
-    if system.init is None:
+    if isinstance(system.init, PretrainedInit):
+        check_pretrained(config, name, system.init)
+    if system.init_system is None:
         return
     where = f"config.systems.{name}"
-    look_up(config.systems, system.init, where=f"{where}.init", what="system")
+    look_up(config.systems, system.init_system, where=f"{where}.init", what="system")
     chain = [name]
-    while (origin := config.systems[chain[-1]].init) is not None:
+    while (origin := config.systems[chain[-1]].init_system) is not None:
         if origin in chain:
             raise UserError(f"{where}.init: systems initialize each other in a circle: {' ← '.join([*chain, origin])}")
         look_up(config.systems, origin, where=f"config.systems.{chain[-1]}.init", what="system")
         chain.append(origin)
-    check_trained(config, system.init, where=f"{where}.init")
-    _check_runs_of(config, name, system.init, where=f"{where}.init")
-    mine, theirs = model_settings(config, name), model_settings(config, system.init)
+    check_trained(config, system.init_system, where=f"{where}.init")
+    _check_runs_of(config, name, system.init_system, where=f"{where}.init")
+    mine, theirs = model_settings(config, name), model_settings(config, system.init_system)
     for key in SHARED_SHAPE:
         if getattr(mine, key) != getattr(theirs, key):
             raise UserError(

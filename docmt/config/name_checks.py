@@ -1,8 +1,8 @@
 """Checks of what a config names: paths, languages, metrics, and the jobs that follow. Errors name their keys."""
 
-from docmt.config.rows import OF_GIVEN_SYSTEMS
+from docmt.config.rows import OF_GIVEN_SYSTEMS, PretrainedInit
 from docmt.config.schema import Config
-from docmt.config.systems import list_runs, look_up
+from docmt.config.systems import list_runs, look_up, text_settings
 from docmt.errors import UserError
 from docmt.evaluation.metrics import METRICS, selectable_metrics
 from docmt.text.tokenizer import check_language
@@ -42,9 +42,20 @@ def check_languages(config: Config) -> None:
     for name, dataset in config.datasets.items():
         for key in ("src_lang", "tgt_lang"):
             try:
-                check_language(getattr(dataset, key))
+                check_language(getattr(dataset, key), text_settings(config, name).tokenization)
             except UserError as error:
                 raise UserError(f"config.datasets.{name}.{key}: {error}") from None
+
+
+def check_pretrained(config: Config, name: str, init: PretrainedInit) -> None:
+    """Raises UserError where a system starts from a published model that reads other text than its datasets have."""
+    for dataset in dict.fromkeys(run.dataset for run in list_runs(config) if run.system == name):
+        folder = text_settings(config, dataset).pretrained
+        if folder != init.pretrained:
+            raise UserError(
+                f"config.systems.{name}.init.pretrained is {init.pretrained!r}, but text.pretrained of dataset "
+                f"{dataset!r} is {folder!r}: a model reads the pieces that it was trained with"
+            )
 
 
 def check_job_names(config: Config) -> None:

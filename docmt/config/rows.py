@@ -95,6 +95,14 @@ OF_GIVEN_SYSTEMS = {"hypotheses", "log_probabilities"}
 """Keys that make a system one that docmt does not train; it has no others."""
 
 
+class PretrainedInit(Settings):
+    """A published model as a start."""
+
+    pretrained: str
+    """Its folder, in the format of transformers (docs/pretrained.md). The text of the datasets must be that of the same
+    folder (`text.pretrained`)."""
+
+
 class SystemSettings(Settings):
     """A model and its recipe, or the output of a system made elsewhere. Its runs are dataset × system × seed."""
 
@@ -121,8 +129,10 @@ class SystemSettings(Settings):
     """Training recipe: a name in section `training`. Required unless `model_of` is given."""
     training: dict[str, Any] = {}
     """Keys of the training settings, overriding those of the recipe."""
-    init: str | None = None
-    """System whose model of the same dataset and seed provides the initial parameters; null starts from scratch."""
+    init: str | PretrainedInit | None = None
+    """System whose model of the same dataset and seed provides the initial parameters, or a published model:
+    `{pretrained: FOLDER}`; null starts from scratch."""
+
     seeds: list[Seed] | None = Field(default=None, min_length=1)
     """Seeds of this system; null means the study's `seeds`."""
     decoding: dict[str, Any] = {}
@@ -156,3 +166,8 @@ class SystemSettings(Settings):
         if self.model_of is not None and own:
             raise ValueError(f"model_of uses the models of {self.model_of!r} unchanged; leave out {sorted(own)[0]}")
         return self
+
+    @property
+    def init_system(self) -> str | None:
+        """The system that it starts from, if it starts from one."""
+        return self.init if isinstance(self.init, str) else None

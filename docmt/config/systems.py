@@ -81,7 +81,7 @@ def longest_chain(config: Config, system: str) -> list[str]:
 
     Of chains of equal length, the one with more updates, as far as the recipes limit them.
     """
-    followers = [name for name, row in config.systems.items() if row.init == system]
+    followers = [name for name, row in config.systems.items() if row.init_system == system]
     chains = [longest_chain(config, name) for name in followers]
     return [system, *max(chains, key=lambda chain: (len(chain), count_updates(config, chain)), default=[])]
 
@@ -94,7 +94,7 @@ def count_updates(config: Config, systems: list[str]) -> int:
 def training_chain(config: Config, system: str) -> list[str]:
     """The systems whose trainings made the models of a system, each initialized from the next."""
     owner = model_owner(config, system)
-    init = config.systems[owner].init
+    init = config.systems[owner].init_system
     return [owner, *(training_chain(config, init) if init else [])]
 
 

@@ -155,10 +155,10 @@ class TargetScorer:
         tgt = [self.encode(sentence, "tgt") for sentence in candidate.tgt]
         siblings = ([self.encode(sentence, "tgt") for sentence in sibling] for sibling in candidate.siblings)
         costs = [max(map(len, sentences)) for sentences in zip(src, tgt, *siblings, strict=True)]
-        start = 0
+        marks, start = self.trained.model.settings.src_marks, 0
         for count in [1] * len(costs) if alone else self.trained.split(costs):
             end = start + count
-            trees = None if candidate.trees is None else cut_trees(candidate.trees, start, end)
+            trees = None if candidate.trees is None else cut_trees(candidate.trees, start, end, marks)
             yield Pair(number, src[start:end], tgt[start:end], trees)
             start = end
 

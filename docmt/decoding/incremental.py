@@ -52,10 +52,12 @@ class LayerState:
 
     def step(self, hidden_RD: Tensor) -> Tensor:
         """[R, D] → [R, D]."""
-        layer = self.layer
-        hidden_RD = layer.self_sublayer(hidden_RD, layer.self_attention.fuse(hidden_RD, self._attend_to_past))
-        hidden_RD = layer.cross_sublayer(hidden_RD, layer.cross_attention.fuse(hidden_RD, self._attend_to_source))
-        return layer.feed_forward_sublayer(hidden_RD, layer.feed_forward(hidden_RD))
+        layer, outer = self.layer, self.layer.self_sublayer
+        hidden_RD = outer(hidden_RD, layer.self_attention.fuse(outer.enter(hidden_RD), self._attend_to_past))
+        outer = layer.cross_sublayer
+        hidden_RD = outer(hidden_RD, layer.cross_attention.fuse(outer.enter(hidden_RD), self._attend_to_source))
+        outer = layer.feed_forward_sublayer
+        return outer(hidden_RD, layer.feed_forward(outer.enter(hidden_RD)))
 
     def _attend_to_past(self, part: MultiHeadAttention, query_RD: Tensor) -> Tensor:
         projected = self.self_projections.project(part, query_RD).to(self.cache_dtype)
@@ -108,7 +110,7 @@ class IncrementalDecoder:
             memory.turn(sentences_BM)
         for layer in self.layers:
             hidden_RD = layer.step(hidden_RD)
-        return self.logits(hidden_RD).float()
+        return self.logits(self.model.decoder_norm(hidden_RD)).float()
 
     def follow(self, parents_R: Tensor) -> None:
         """Make row r continue the hypothesis of row `parents_R[r]` of the same document."""

@@ -119,7 +119,7 @@ class PreparedTransformer(Transformer):
         layers = self.decoder_layers
         self.self_projections = [Projections(layer.self_attention, 3, make) for layer in layers]
         self.cross_projections = [Projections(layer.cross_attention, 1, make) for layer in layers]
-        self.output = make_output(self.embedding.weight, None)
+        self.output = make_output(self.embedding.weight, self.output_bias)
         _replace_maps(self, make)
 
     @classmethod

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from docmt.decoding.settings import DecodingSettings
+from docmt.instances.packing import Marks
 from docmt.models.layout import Layout
-from docmt.text.vocabulary import BOS, EOD, EOS, N_SPECIALS
+from docmt.text.vocabulary import BOS, EOD, EOS, N_SPECIALS, Vocabulary
 
 
 @dataclass(frozen=True)
@@ -24,12 +25,20 @@ class TargetSymbols:
 
     Attributes:
         start: the symbol that begins every target sentence, given and not searched for: `<s>` or a language tag.
-        n_specials: ids below it are specials; of these, only `</s>` and, in free streams, `start` and `<eod>` are
-            generated.
+        n_specials: ids below it are specials; of these, only `</s>`, `forced` and, in free streams, `start` and `<eod>`
+            are generated.
+        forced: a special that must be the first label of every sentence; None in most models.
     """
 
     start: int = BOS
     n_specials: int = N_SPECIALS
+    forced: int | None = None
+
+    @classmethod
+    def of(cls, marks: Marks, vocabulary: Vocabulary) -> "TargetSymbols":
+        """The symbols of a model."""
+        start, *forced = marks.tgt_before
+        return cls(start, vocabulary.n_specials, *forced)
 
 
 PLAIN_SYMBOLS = TargetSymbols()
@@ -38,7 +47,7 @@ PLAIN_SYMBOLS = TargetSymbols()
 
 def word_limits(layout: Layout, settings: DecodingSettings) -> np.ndarray:
     """How many words each target sentence may have; int64 [G]. An empty source sentence has an empty translation."""
-    words_G = layout.src_lengths_G - 2
+    words_G = layout.src_lengths_G - sum(layout.settings.src_marks)
     limits_G = (settings.max_length_ratio * words_G).astype(np.int64) + settings.max_length_offset
     return np.where(words_G == 0, 0, limits_G)
 
@@ -100,7 +109,8 @@ class AlignedStream(Stream):
 
     def __init__(self, layout: Layout, limits_G: np.ndarray, symbols: TargetSymbols, beam: int, device: torch.device):
         self.first_sentence = np.cumsum(layout.sentences_B) - layout.sentences_B
-        super().__init__(self.first_sentence, [EOS], symbols, beam, device)
+        self.n_forced = int(symbols.forced is not None)
+        super().__init__(self.first_sentence, [EOS, *[symbols.forced] * self.n_forced], symbols, beam, device)
         self.limits = limits_G
         self.limits_G = torch.from_numpy(limits_G).to(device)
         self.last_B = torch.from_numpy(self.first_sentence + layout.sentences_B - 1).to(device)
@@ -113,9 +123,13 @@ class AlignedStream(Stream):
 
     def banned(self, step: int) -> Tensor:
         """See `Stream.banned`: a sentence has at least one word, unless its limit is 0, and at most its limit."""
-        words_BM = step - self.began_BM
+        words_BM = step - self.began_BM - self.n_forced
         must_end_BM = words_BM >= self.limits_G[self.sentences_BM]
-        return torch.stack((must_end_BM, (words_BM == 0) & ~must_end_BM), dim=2)
+        may_not_end_BM = (words_BM == 0) & ~must_end_BM
+        if not self.n_forced:
+            return torch.stack((must_end_BM, may_not_end_BM), dim=2)
+        is_first_BM = words_BM < 0
+        return torch.stack((must_end_BM | is_first_BM, may_not_end_BM | is_first_BM, ~is_first_BM), dim=2)
 
     def ends(self, tokens_BC: Tensor, slots_BC: Tensor) -> Tensor:
         """See `Stream.ends`."""
@@ -133,7 +147,7 @@ class AlignedStream(Stream):
 
     def read(self, labels: np.ndarray, document: int) -> tuple[list[list[int]], int]:
         """See `Stream.read`."""
-        sentences = _split(labels)
+        sentences = [words[self.n_forced :] for words in _split(labels)]
         limits = self.limits[self.first_sentence[document] :]
         return sentences, sum(len(words) == limit > 0 for words, limit in zip(sentences, limits.tolist(), strict=False))
 

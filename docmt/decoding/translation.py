@@ -83,7 +83,7 @@ class Translator:
         self.counts = TranslationCounts()
         self.batch_tokens = batch_tokens or batch_budget(settings.max_batch_tokens, device)
         self.model = prepare_search(trained.model, settings, device)
-        self.symbols = TargetSymbols(trained.first_token("tgt"), trained.vocabulary.n_specials)
+        self.symbols = TargetSymbols.of(trained.marks, trained.vocabulary)
         self.is_aligned = trained.model.settings.target_stream == "aligned"
 
     def translate_sources(self, sources: Sequence[Source]) -> Iterator[tuple[int, BeamHypothesis]]:
@@ -118,9 +118,9 @@ class Translator:
             return search_sentences(*arguments)
         return [hypotheses[0] for hypotheses in search_instances(*arguments)]
 
-    def _begin(self, sentence: np.ndarray) -> np.ndarray:
-        """A source sentence of an instance with the first token that the model expects."""
-        return np.concatenate(([self.trained.first_token("src")], sentence[1:]))
+    def _mark(self, sentence: np.ndarray) -> np.ndarray:
+        """A source sentence of an instance with the marks that the model expects."""
+        return self.trained.marks.wrap(sentence[1:-1], "src")
 
     def restore(self, hypothesis: BeamHypothesis) -> list[str]:
         """The text of each sentence of a hypothesis."""
@@ -132,8 +132,8 @@ class Translator:
         reads_trees = self.model.settings.needs_trees and instance_set.trees is not None
         sources = [
             Source(
-                [self._begin(sentence) for sentence in instance_set.sentences(number, "src")],
-                instance_trees(instance_set, number) if reads_trees else None,
+                [self._mark(sentence) for sentence in instance_set.sentences(number, "src")],
+                instance_trees(instance_set, number).marked(self.model.settings.src_marks) if reads_trees else None,
             )
             for number in range(len(instance_set))
         ]
@@ -198,10 +198,10 @@ class Translator:
         self.counts.subwords += sum(costs) - N_MARKS * len(sentences)
         self.counts.unknown += sum(int((sentence == UNK).sum()) for sentence in sentences)
         placed = None if discourse is None else place_source(discourse, document, self.trained)
-        start = 0
+        marks, start = self.trained.model.settings.src_marks, 0
         for count in self.trained.split(costs):
             end = start + count
-            yield Source(sentences[start:end], None if placed is None else cut_trees(placed, start, end))
+            yield Source(sentences[start:end], None if placed is None else cut_trees(placed, start, end, marks))
             start = end
 
 
@@ -216,15 +216,15 @@ def place_source(discourse: DiscourseDocument, sentences: Sequence[str], trained
     return place_trees(discourse, [pipeline.prepare(sentence, lang=pipeline.src_lang) for sentence in sentences])
 
 
-def cut_trees(placed: PlacedTrees, first: int, last: int) -> BatchTrees:
-    """The trees of an instance: sentences first to last − 1 of the document."""
+def cut_trees(placed: PlacedTrees, first: int, last: int, marks: tuple[int, int]) -> BatchTrees:
+    """The trees of an instance, sentences first to last − 1 of the document, for a model with so many marks."""
     cut = placed.cut(first, last)
     return BatchTrees.of_instance(
         edu_lengths=cut.edu_lengths,
         edu_heads=cut.edu_heads,
         edu_counts=cut.edu_counts,
         sentence_heads=cut.sentence_heads,
-    )
+    ).marked(marks)
 
 
 def prepare_model(model: Transformer, settings: DecodingSettings, device: str) -> Transformer:

@@ -1,32 +1,59 @@
-"""Instances packed into arrays for batches; language tags; documents as single sentences.
+"""Instances packed into arrays for batches; marks around sentences; documents as single sentences.
 
 Shape letters: S packed source tokens, N packed target tokens, G sentences, B instances.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
 from docmt.instances.storage import InstanceSet, expand_ranges
-from docmt.text.vocabulary import Vocabulary
+from docmt.text.vocabulary import BOS, EOS, Vocabulary
 
 
 @dataclass(frozen=True)
-class LanguageTags:
-    """The ids of the language tags of source and target sentences; equal when a document is restored.
+class Marks:
+    """The ids around the words of each sentence, as a model reads them. A target always ends in `</s>`.
 
-    Johnson et al. (2017) tell a multi-task model what to do with a tag; cross-task pre-training (§2.3) marks each
-    source and target sentence with its language.
+    Instances are stored with `<s>` and `</s>`. Cross-task pre-training (§2.3) marks each sentence with its language
+    instead, which tells a multi-task model what to do (Johnson et al. 2017); pretrained models have other marks.
     """
 
-    src: int
-    tgt: int
+    src_before: tuple[int, ...] = (BOS,)
+    src_after: tuple[int, ...] = (EOS,)
+    tgt_before: tuple[int, ...] = (BOS,)
 
     @classmethod
-    def of(cls, vocabulary: Vocabulary, *, src_lang: str, tgt_lang: str) -> "LanguageTags":
-        """Look up both tags. Raises UserError when the vocabulary has no tag for a language."""
-        return cls(vocabulary.tag(src_lang), vocabulary.tag(tgt_lang))
+    def of_tags(cls, vocabulary: Vocabulary, *, src_lang: str, tgt_lang: str) -> "Marks":
+        """Language tags in place of `<s>`: it is the same everywhere, so this loses nothing and costs no token.
+
+        Raises UserError when the vocabulary has no tag for a language.
+        """
+        return cls(src_before=(vocabulary.tag(src_lang),), tgt_before=(vocabulary.tag(tgt_lang),))
+
+    @classmethod
+    def of_symbols(cls, vocabulary: Vocabulary, *, src_lang: str, tgt_lang: str, **symbols: Sequence[str]) -> "Marks":
+        """Look up symbols, by the names of the attributes; `{src}` and `{tgt}` are the tags of the languages.
+
+        Raises UserError when the vocabulary lacks one.
+        """
+        langs = {"{src}": src_lang, "{tgt}": tgt_lang}
+
+        def find(symbol: str) -> int:
+            return vocabulary.tag(langs[symbol]) if symbol in langs else vocabulary.find(symbol)
+
+        return cls(**{name: tuple(map(find, found)) for name, found in symbols.items()})
+
+    def around(self, side: Literal["src", "tgt"]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """What stands before and after the words of a side."""
+        return (self.src_before, self.src_after) if side == "src" else (self.tgt_before, (EOS,))
+
+    def wrap(self, words: Iterable[int], side: Literal["src", "tgt"]) -> np.ndarray:
+        """The words of a sentence with its marks; int32."""
+        before, after = self.around(side)
+        return np.array([*before, *words, *after], dtype=np.int32)
 
 
 @dataclass(frozen=True)
@@ -45,17 +72,11 @@ class PackedSentences:
     tgt_lengths_G: np.ndarray
     counts_B: np.ndarray
 
-    def tagged(self, tags: LanguageTags) -> "PackedSentences":
-        """Replace the `<s>` of each sentence by a language tag.
-
-        `<s>` is the same everywhere, so this loses nothing and makes no sentence longer, and a decoder starts each
-        sentence with the tag of its language instead of having to predict it.
-        """
-        return replace(
-            self,
-            src_tokens_S=_with_first(self.src_tokens_S, self.src_lengths_G, tags.src),
-            tgt_tokens_N=_with_first(self.tgt_tokens_N, self.tgt_lengths_G, tags.tgt),
-        )
+    def marked(self, marks: Marks) -> "PackedSentences":
+        """The same words with other marks in place of `<s>` and `</s>`."""
+        src = _with_marks(self.src_tokens_S, self.src_lengths_G, *marks.around("src"))
+        tgt = _with_marks(self.tgt_tokens_N, self.tgt_lengths_G, *marks.around("tgt"))
+        return PackedSentences(*src, *tgt, self.counts_B)
 
 
 def gather(instance_set: InstanceSet, instances: Sequence[int] | np.ndarray) -> PackedSentences:
@@ -91,8 +112,18 @@ def as_sentences(instance_set: InstanceSet) -> InstanceSet:
     )
 
 
-def _with_first(tokens: np.ndarray, lengths: np.ndarray, first: int) -> np.ndarray:
-    """Copy the tokens, replacing the first of each sentence."""
-    changed = tokens.copy()
-    changed[np.cumsum(lengths) - lengths] = first
-    return changed
+def _with_marks(
+    tokens: np.ndarray, lengths_G: np.ndarray, before: Sequence[int], after: Sequence[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Tokens and lengths of sentences with other marks in place of their first and last token."""
+    words_G = lengths_G - 2
+    marked_G = words_G + len(before) + len(after)
+    starts_G, ends_G = np.cumsum(marked_G) - marked_G, np.cumsum(marked_G)
+    marked = np.empty(int(marked_G.sum()), dtype=tokens.dtype)
+    for place, mark in enumerate(before):
+        marked[starts_G + place] = mark
+    for place, mark in enumerate(reversed(after), start=1):
+        marked[ends_G - place] = mark
+    first_words = np.cumsum(lengths_G) - lengths_G + 1
+    marked[expand_ranges(starts_G + len(before), words_G)] = tokens[expand_ranges(first_words, words_G)]
+    return marked, marked_G

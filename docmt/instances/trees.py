@@ -19,6 +19,7 @@ from docmt.discourse.dependencies import NO_HEAD, cut_heads, merge_to_sentences,
 from docmt.discourse.documents import DiscourseDocument
 from docmt.errors import UserError
 from docmt.instances.storage import TREE_ARRAYS, InstanceTrees, array_writer, offsets_of
+from docmt.text.pieces import is_piece
 from docmt.text.spacing import BLANK, split_marks, unescape
 from docmt.text.subwords import SEPARATOR
 
@@ -117,7 +118,14 @@ def _place_sentence(subwords: Sequence[str], words: Sequence[str], starts: Seque
 
 
 def _token_offsets(subwords: Sequence[str]) -> tuple[list[tuple[int, int]], str]:
-    """Return the first character and first subword of each token, and the characters of all tokens without blanks."""
+    """Return the first character and first subword of each token, and the characters of all tokens without blanks.
+
+    Each piece of SentencePiece counts as a token: languages without spaces have no others.
+    """
+    if any(map(is_piece, subwords)):
+        plain_pieces = [subword.replace(BLANK, "") for subword in subwords]
+        starts = offsets_of(list(map(len, plain_pieces))).tolist()
+        return [(starts[number], number) for number in range(len(subwords))], "".join(plain_pieces)
     offsets: list[tuple[int, int]] = []
     pieces: list[str] = []
     n_characters, open_token, first = 0, "", 0

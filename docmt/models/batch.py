@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from docmt.discourse.dependencies import cut_heads
-from docmt.instances.packing import LanguageTags, PackedSentences, gather
+from docmt.instances.packing import Marks, PackedSentences, gather
 from docmt.instances.storage import InstanceSet
 from docmt.models.layout import Layout
 from docmt.models.plans import Kernel
@@ -30,7 +30,7 @@ class Batch:
     (Not frozen: Fabric refuses to convert frozen dataclasses.)
 
     Attributes:
-        src_tokens_S: int64, each sentence as `<s> w1 … wn </s>`. (A language tag may replace any `<s>`.)
+        src_tokens_S: int64, each sentence as `<s> w1 … wn </s>`. (A model may have other marks.)
         tgt_inputs_N: int64 decoder inputs. Aligned: each sentence as `<s> w1 … wn`. Free: the whole instance as one
             stream of `<s> … </s>` sentences.
         tgt_labels_N: int64, the token to predict at each input: the next one; after a free stream `<eod>`.
@@ -103,19 +103,20 @@ def collate(
     instances: Sequence[int],
     settings: ModelSettings,
     *,
-    tags: LanguageTags | None = None,
+    marks: Marks | None = None,
     context: Context = "document",
 ) -> Batch:
     """Pack instances, given by number, into one batch, with their trees if the model reads them and there are any.
 
-    The sentences begin with `tags`, for models trained with them; for `context` see `Layout`.
+    `marks` stand around the sentences of models that have other marks than those of instances; for `context` see
+    `Layout`.
     """
     sentences = gather(instance_set, instances)
-    if tags is not None:
-        sentences = sentences.tagged(tags)
+    if marks not in (None, Marks()):
+        sentences = sentences.marked(marks)
     trees = None
     if settings.needs_trees and instance_set.trees is not None:
-        trees = BatchTrees.join([instance_trees(instance_set, i) for i in instances])
+        trees = BatchTrees.join([instance_trees(instance_set, i) for i in instances]).marked(settings.src_marks)
     return pack(sentences, settings=settings, trees=trees, context=context)
 
 

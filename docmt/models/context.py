@@ -49,16 +49,18 @@ class ContextEncoder(nn.Module):
     their document, and feed-forward (Eq. 1–5). Self-attention and feed-forward, with their layer norms, are shared with
     the corresponding layer of the sentence encoder. All layers share the attention to the vectors, but each makes its
     own vectors: this comes closest to the published numbers of parameters (see docs/models.md).
-    `heads` and `dropout` are those of this attention.
+    `heads` and `dropout` are those of this attention; for `norm` see `ContextSettings`.
     """
 
-    def __init__(self, n_layers: int, width: int, heads: int, dropout: float) -> None:
+    def __init__(self, n_layers: int, width: int, heads: int, dropout: float, *, norm: bool = True) -> None:
         super().__init__()
         self.vectors = nn.ModuleList(SentenceVectors(width) for _ in range(n_layers))
         self.attention = MultiHeadAttention(width, heads, "global")
         # At first the context adds nothing: noise would teach the gate to close before the context is of any use.
         nn.init.zeros_(self.attention.out.weight)
         self.sublayer = Sublayer(width, dropout)
+        if not norm:
+            self.sublayer.norm = nn.Identity()
         self.gate = Gate(width, bias=False)
 
     def forward(

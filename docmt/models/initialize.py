@@ -44,6 +44,23 @@ def copy_weights(model: Transformer, weights: dict[str, Tensor]) -> set[str]:
     return set(origins)
 
 
+def silence_new_parts(model: Transformer) -> None:
+    """Start the parts that a sentence model lacks so that the model computes as it does (see `FusedAttention.silence`).
+
+    A context encoder adds nothing at first anyway; it leaves the output as it is where it has no layer norm of its own.
+    Raises UserError for architectures that cannot start so.
+    """
+    for _, attention in model.attentions():
+        if isinstance(attention, FusedAttention):
+            attention.silence()
+    context = model.settings.context
+    if context is not None and (context.norm or context.positions != "sentence" or context.layers is not None):
+        raise UserError(
+            "new_parts 'silent': a context encoder starts without effect only with norm false, positions 'sentence' "
+            "and layers null: set these keys of model.context"
+        )
+
+
 def _origins(model: Transformer, weights: dict[str, Tensor]) -> dict[str, str]:
     """For each parameter that the other model has, its name there."""
     origins = {name: name for name, _ in model.named_parameters()}

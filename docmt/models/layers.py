@@ -12,12 +12,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from docmt.errors import UserError
 from docmt.models.dropout import dropout
 from docmt.models.grouping import Grouping
 from docmt.models.patterns import Fusion, find_pattern
 from docmt.models.plans import PlannedGrouping
 from docmt.models.precision import product_dtype
 from docmt.models.ragged import ragged_attention
+from docmt.models.settings import ModelSettings
 
 Groupings = Callable[[str], Grouping | PlannedGrouping]
 """Gives the grouping of a pattern for the attention at hand."""
@@ -25,6 +27,8 @@ Groupings = Callable[[str], Grouping | PlannedGrouping]
 Attend = Callable[["MultiHeadAttention", Tensor], Tensor]
 """Runs one multi-head attention on queries [N, D] with keys and values that it knows; gives [N, D]."""
 
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": torch.relu, "gelu": F.gelu, "swish": F.silu}
+"""By the names of the settings; `gelu` is the exact one."""
 INHERITED = "group"
 """The part of a fused attention that corresponds to an attention with one pattern."""
 
@@ -142,6 +146,25 @@ class FusedAttention(nn.Module, ABC):
         query_ND = query_ND.to(product_dtype(query_ND))  # once for all parts
         return self.fuse(query_ND, lambda part, part_query_ND: part(part_query_ND, memory_MD, groupings))
 
+    def silence(self) -> None:
+        """Start the new parts so that the output is that of the first part before this call, bit by bit.
+
+        Only where a gate joins the first part with others. The gate is half open and depends on nothing yet, the first
+        part's output counts double, which rounds nothing, and the others give zero. Unlike a gate that is closed, this
+        lets gradients reach all of them. Raises UserError where no gate does.
+        """
+        if not self.has_gate:
+            raise UserError(
+                "new_parts 'silent': one attention reads what another gives, with no gate between them: such a model "
+                "cannot start as the sentence model that it is initialized from; use an architecture with gates"
+            )
+        first, *others = parts(self)
+        with torch.no_grad():
+            for parameter in (*self.gate.parameters(), *(p for part in others for p in part.out.parameters())):
+                parameter.zero_()
+            for parameter in first.out.parameters():
+                parameter.mul_(2)
+
     @staticmethod
     def counterpart(name: str) -> str | None:
         """As `MultiHeadAttention.counterpart`: only the group part has one, the others and the gate are new."""
@@ -208,16 +231,37 @@ class Sublayer(nn.Module):
         self.dropout = dropout
         self.norm = nn.LayerNorm(width)
 
+    def enter(self, input_ND: Tensor) -> Tensor:
+        """What the module reads of the input."""
+        return input_ND
+
     def forward(self, input_ND: Tensor, output_ND: Tensor) -> Tensor:
         """norm(input + dropout(output))."""
         return self.norm(input_ND + dropout(output_ND, self.dropout, self.training))
 
 
-class FeedForward(nn.Module):
-    """Two linear maps with a ReLU between them."""
+class PreNormSublayer(Sublayer):
+    """Layer norm before a module, then dropout and residual."""
 
-    def __init__(self, width: int, inner_width: int) -> None:
+    def enter(self, input_ND: Tensor) -> Tensor:
+        """See `Sublayer.enter`."""
+        return self.norm(input_ND)
+
+    def forward(self, input_ND: Tensor, output_ND: Tensor) -> Tensor:
+        """Input + dropout(output)."""
+        return input_ND + dropout(output_ND, self.dropout, self.training)
+
+
+SUBLAYERS = {"post": Sublayer, "pre": PreNormSublayer}
+"""By the place of the norm in the settings."""
+
+
+class FeedForward(nn.Module):
+    """Two linear maps with an activation between them."""
+
+    def __init__(self, width: int, inner_width: int, activation: str = "relu") -> None:
         super().__init__()
+        self.activation = ACTIVATIONS[activation]
         self.inner = nn.Linear(width, inner_width)
         self.outer = nn.Linear(inner_width, width)
         for linear in (self.inner, self.outer):
@@ -226,46 +270,58 @@ class FeedForward(nn.Module):
 
     def forward(self, hidden_ND: Tensor) -> Tensor:
         """[N, D] → [N, D]."""
-        return self.outer(torch.relu(self.inner(hidden_ND)))
+        return self.outer(self.activation(self.inner(hidden_ND)))
+
+
+def build_sublayer(settings: ModelSettings) -> Sublayer:
+    """Dropout, residual and layer norm as the settings place them."""
+    return SUBLAYERS[settings.form.norm](settings.width, settings.dropout)
+
+
+def build_feed_forward(settings: ModelSettings) -> FeedForward:
+    """A feed-forward module with fresh parameters."""
+    return FeedForward(settings.width, settings.feed_forward_width, settings.form.activation)
 
 
 class EncoderLayer(nn.Module):
     """Self-attention and feed-forward."""
 
-    def __init__(self, width: int, heads: int, inner_width: int, dropout: float, *, pattern: str) -> None:
+    def __init__(self, settings: ModelSettings, *, pattern: str) -> None:
         super().__init__()
-        self.self_attention = build_attention(width, heads, pattern)
-        self.self_sublayer = Sublayer(width, dropout)
-        self.feed_forward = FeedForward(width, inner_width)
-        self.feed_forward_sublayer = Sublayer(width, dropout)
+        self.self_attention = build_attention(settings.width, settings.heads, pattern)
+        self.self_sublayer = build_sublayer(settings)
+        self.feed_forward = build_feed_forward(settings)
+        self.feed_forward_sublayer = build_sublayer(settings)
 
     def forward(
         self, hidden_SD: Tensor, groupings: Groupings, between: Callable[[Tensor], Tensor] | None = None
     ) -> Tensor:
         """[S, D] → [S, D]; `between` is another sub-layer, between self-attention and feed-forward."""
-        hidden_SD = self.self_sublayer(hidden_SD, self.self_attention(hidden_SD, None, groupings))
+        outer = self.self_sublayer
+        hidden_SD = outer(hidden_SD, self.self_attention(outer.enter(hidden_SD), None, groupings))
         if between is not None:
             hidden_SD = between(hidden_SD)
-        return self.feed_forward_sublayer(hidden_SD, self.feed_forward(hidden_SD))
+        outer = self.feed_forward_sublayer
+        return outer(hidden_SD, self.feed_forward(outer.enter(hidden_SD)))
 
 
 class DecoderLayer(nn.Module):
     """Causal self-attention, attention to the source, and feed-forward."""
 
-    def __init__(
-        self, width: int, heads: int, inner_width: int, dropout: float, *, pattern: str, cross_pattern: str
-    ) -> None:
+    def __init__(self, settings: ModelSettings, *, pattern: str, cross_pattern: str) -> None:
         super().__init__()
-        self.self_attention = build_attention(width, heads, pattern)
-        self.self_sublayer = Sublayer(width, dropout)
-        self.cross_attention = build_attention(width, heads, cross_pattern)
-        self.cross_sublayer = Sublayer(width, dropout)
-        self.feed_forward = FeedForward(width, inner_width)
-        self.feed_forward_sublayer = Sublayer(width, dropout)
+        self.self_attention = build_attention(settings.width, settings.heads, pattern)
+        self.self_sublayer = build_sublayer(settings)
+        self.cross_attention = build_attention(settings.width, settings.heads, cross_pattern)
+        self.cross_sublayer = build_sublayer(settings)
+        self.feed_forward = build_feed_forward(settings)
+        self.feed_forward_sublayer = build_sublayer(settings)
 
     def forward(self, hidden_ND: Tensor, memory_SD: Tensor, groupings: Groupings, cross_groupings: Groupings) -> Tensor:
         """[N, D] → [N, D]."""
-        hidden_ND = self.self_sublayer(hidden_ND, self.self_attention(hidden_ND, None, groupings))
-        cross_ND = self.cross_attention(hidden_ND, memory_SD, cross_groupings)
-        hidden_ND = self.cross_sublayer(hidden_ND, cross_ND)
-        return self.feed_forward_sublayer(hidden_ND, self.feed_forward(hidden_ND))
+        outer = self.self_sublayer
+        hidden_ND = outer(hidden_ND, self.self_attention(outer.enter(hidden_ND), None, groupings))
+        outer = self.cross_sublayer
+        hidden_ND = outer(hidden_ND, self.cross_attention(outer.enter(hidden_ND), memory_SD, cross_groupings))
+        outer = self.feed_forward_sublayer
+        return outer(hidden_ND, self.feed_forward(outer.enter(hidden_ND)))

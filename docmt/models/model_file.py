@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,13 +12,13 @@ import torch
 from docmt.errors import UserError
 from docmt.files import atomic_path, read_bytes
 from docmt.instances.cutting import split_document
-from docmt.instances.packing import LanguageTags
+from docmt.instances.packing import Marks
 from docmt.instances.settings import InstancesSettings
-from docmt.models.settings import ModelSettings
+from docmt.models.settings import MarkSettings, ModelSettings
 from docmt.models.transformer import Transformer
 from docmt.tensors import read_tensors
 from docmt.text.pipeline import TextPipeline
-from docmt.text.vocabulary import BOS, EOS, Vocabulary
+from docmt.text.vocabulary import Vocabulary
 
 FORMAT = 1
 KEYS = ("model", "weights", "vocabulary", "pipeline", "segmentation", "provenance")
@@ -42,19 +43,15 @@ class TrainedModel:
     cutting: dict[str, Any]
     provenance: dict[str, Any]
 
-    @property
-    def tags(self) -> LanguageTags | None:
-        """What the sentences of both sides begin with; None for `<s>`. Raises UserError as `language_tags` does."""
-        return language_tags(self.vocabulary, self.pipeline)
-
-    def first_token(self, side: Literal["src", "tgt"]) -> int:
-        """The id that each sentence of a side begins with."""
-        return BOS if self.tags is None else getattr(self.tags, side)
+    @cached_property
+    def marks(self) -> Marks:
+        """What stands around sentences. Raises UserError as `model_marks` does."""
+        return model_marks(self.model.settings.marks, self.vocabulary, self.pipeline)
 
     def encode(self, sentence: str, side: Literal["src", "tgt"]) -> np.ndarray:
-        """Token ids of a plain sentence with both marks; int32."""
+        """Token ids of a plain sentence with its marks; int32."""
         subwords = self.pipeline.prepare(sentence, lang=getattr(self.pipeline, f"{side}_lang"))
-        return np.array([self.first_token(side), *self.vocabulary.encode(subwords), EOS], dtype=np.int32)
+        return self.marks.wrap(self.vocabulary.encode(subwords), side)
 
     def split(self, costs: Sequence[int]) -> list[int]:
         """Sentences of each instance of a document, by the limits that the model was trained with.
@@ -68,14 +65,17 @@ class TrainedModel:
         return split_document(costs, max_tokens=limits.max_tokens, max_sentences=limits.max_sentences)
 
 
-def language_tags(vocabulary: Vocabulary, pipeline: TextPipeline) -> LanguageTags | None:
-    """The tags that translation writes, in training and in decoding: whenever the vocabulary has tags, None otherwise.
+def model_marks(
+    symbols: MarkSettings | None, vocabulary: Vocabulary, pipeline: TextPipeline, *, both: str | None = None
+) -> Marks:
+    """The marks of a model in training and in decoding; `both` is the language of both sides, if it is one.
 
-    Raises UserError when the vocabulary has tags, but not of these languages.
+    Without marks in its settings: language tags where the vocabulary has tags. Raises UserError when it lacks a mark.
     """
-    if not vocabulary.extras:
-        return None
-    return LanguageTags.of(vocabulary, src_lang=pipeline.src_lang, tgt_lang=pipeline.tgt_lang)
+    langs = {"src_lang": both or pipeline.src_lang, "tgt_lang": both or pipeline.tgt_lang}
+    if symbols is not None:
+        return Marks.of_symbols(vocabulary, **langs, **symbols.model_dump())
+    return Marks.of_tags(vocabulary, **langs) if vocabulary.extras else Marks()
 
 
 def save_model(path: Path, trained: TrainedModel) -> None:

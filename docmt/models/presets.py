@@ -8,6 +8,22 @@ from typing import Any
 
 from docmt.models.plugins import load_plugins
 
+MARIAN = {
+    "form": {"activation": "swish", "output_bias": True, "zero_start": True},
+    "marks": {"src_before": [], "src_after": ["</s>"], "tgt_before": ["<s>"]},
+}
+MBART = {
+    "form": {
+        "activation": "gelu",
+        "norm": "pre",
+        "embedding_norm": True,
+        "final_norm": True,
+        "learned_positions": 1024,
+        "output_bias": True,
+    },
+    "marks": {"src_before": [], "src_after": ["</s>", "{src}"], "tgt_before": ["{tgt}"]},
+}
+
 
 def _size(layers: int, **others: Any) -> dict[str, Any]:
     return {"encoder_layers": layers, "decoder_layers": layers, **others}
@@ -19,8 +35,11 @@ SIZES: dict[str, dict[str, Any]] = {
     "base": _size(6, width=512, heads=8, feed_forward_width=2048, dropout=0.3),
     "big": _size(6, width=1024, heads=16, feed_forward_width=4096, dropout=0.3),
     "large": _size(12, width=1024, heads=16, feed_forward_width=4096, dropout=0.3),
+    "opus_mt": _size(6, width=512, heads=8, feed_forward_width=2048, dropout=0.1, positions="sentence", **MARIAN),
+    "mbart": _size(12, width=1024, heads=16, feed_forward_width=4096, dropout=0.1, positions="sentence", **MBART),
 }
-"""Sizes of G-Transformer §2; `tiny` and `small` are for CPUs."""
+"""Sizes of G-Transformer §2; `tiny` and `small` are for CPUs. `opus_mt` and `mbart` are those of published models, with
+their form and marks (docs/pretrained.md)."""
 
 GLOBAL = {"lower": "global", "upper": "global"}
 GROUP = {"lower": "group", "upper": "group"}

@@ -1,6 +1,6 @@
 """Settings of a model: its size, and what each attention sees."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
@@ -54,16 +54,61 @@ class ContextSettings(Settings):
     Its output joins that of the sentence encoder by a gate. The same model translates sentences without it.
     """
 
+    later: ClassVar[tuple[str, ...]] = ("norm",)
+
     layers: int | None = Field(default=None, ge=1)
     """Its layers, N_g; each shares self-attention and feed-forward with the encoder's layer of the same number. null
     means as many as the encoder has."""
     positions: Positions = "sentence"
     """How positions run in the context encoder, whose first layer reads them: with `sentence` it sees the sentences of
     a document without their order, with `instance` it can tell which comes before which. The paper does not say."""
+    norm: bool = True
+    """Whether a layer norm follows the attention to the sentences. Without it, a fresh context encoder gives what the
+    sentence encoder gives, so a pretrained sentence model translates as before until it has learned to use context."""
+
+
+class FormSettings(Settings):
+    """How layers compute. The defaults are those of the papers; pretrained models have their own (docs/pretrained.md).
+
+    Attention, and so what a token can see, does not depend on these.
+    """
+
+    activation: Literal["relu", "gelu", "swish"] = "relu"
+    """Between the two linear maps of a feed-forward module."""
+    norm: Literal["post", "pre"] = "post"
+    """Layer norm after the residual sum, or before each attention and feed-forward module."""
+    embedding_norm: bool = False
+    """A layer norm after embeddings and positions, on each side."""
+    final_norm: bool = False
+    """A layer norm after the last layer, on each side."""
+    learned_positions: int | None = Field(default=None, ge=1)
+    """How many positions have a learned vector, on each side; null means sinusoidal positions."""
+    position_offset: int = Field(default=0, ge=0)
+    """The number of the first position of sinusoids."""
+    output_bias: bool = False
+    """A bias for each symbol in the softmax."""
+    zero_start: bool = False
+    """The embedding of `<s>` is zero: as in Marian, whose decoders begin with their position alone."""
+
+
+class MarkSettings(Settings):
+    """What stands around the words of each sentence: symbols of the vocabulary.
+
+    `{src}` and `{tgt}` stand for the tags of the two languages. A target always ends in `</s>`.
+    """
+
+    src_before: list[str] = ["<s>"]
+    """Before a source sentence."""
+    src_after: list[str] = ["</s>"]
+    """After a source sentence."""
+    tgt_before: list[str] = Field(default=["<s>"], min_length=1, max_length=2)
+    """Before a target sentence: what the decoder reads first; a second symbol is given to it as its first word."""
 
 
 class ModelSettings(Settings):
     """A Transformer over packed tokens."""
+
+    later: ClassVar[tuple[str, ...]] = ("form", "marks")
 
     encoder_layers: int = Field(default=6, ge=1)
     """Layers of the encoder."""
@@ -91,6 +136,16 @@ class ModelSettings(Settings):
     """Whether positions run through the instance or restart in each sentence."""
     target_stream: Literal["aligned", "free"] = "aligned"
     """`aligned`: one target sentence per source sentence by construction; `free`: one stream that ends itself."""
+    form: FormSettings = FormSettings()
+    """How layers compute."""
+    marks: MarkSettings | None = None
+    """Marks around sentences; null means `<s>` and `</s>`, with a language tag in place of `<s>` where the vocabulary
+    has tags."""
+
+    @property
+    def src_marks(self) -> tuple[int, int]:
+        """How many marks stand before and after the words of a source sentence."""
+        return (1, 1) if self.marks is None else (len(self.marks.src_before), len(self.marks.src_after))
 
     @property
     def needs_trees(self) -> bool:
@@ -120,6 +175,11 @@ class ModelSettings(Settings):
         """The three attentions by their place."""
         return {"encoder": self.encoder_attention, "decoder": self.decoder_attention, "cross": self.cross_attention}
 
+    @property
+    def n_starts(self) -> int:
+        """How many marks stand before the words of a target sentence."""
+        return 1 if self.marks is None else len(self.marks.tgt_before)
+
     def patterns(self) -> set[str]:
         """Patterns that occur in any of the three attentions."""
         return set().union(*(attention.patterns() for attention in self.attentions.values()))
@@ -142,6 +202,16 @@ class ModelSettings(Settings):
                 raise ValueError(f"context needs a sentence model, so {name}_attention must be group throughout")
         if self.context is not None and self.positions != "sentence":
             raise ValueError("context needs a sentence model, so positions must be 'sentence'")
+        return self
+
+    @model_validator(mode="after")
+    def _check_parts(self) -> Self:
+        if self.context is not None and self.form.norm == "pre":
+            raise ValueError("context needs form.norm 'post'")
+        if self.marks is not None and len(self.marks.tgt_before) > 1 and self.target_stream == "free":
+            raise ValueError("target_stream 'free' begins sentences with one symbol, but marks.tgt_before has two")
+        if self.form.learned_positions and self.form.position_offset:
+            raise ValueError("form.position_offset is for sinusoids, but form.learned_positions is set")
         if self.context_layers > self.encoder_layers:
             raise ValueError(
                 f"context.layers {self.context_layers} is more than encoder_layers {self.encoder_layers}: "

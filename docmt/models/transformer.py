@@ -1,6 +1,6 @@
 """The Transformer over packed tokens that all systems of this package are.
 
-Shape letters: N packed target tokens, S packed source tokens, D width, V vocabulary.
+Shape letters: N packed target tokens, S packed source tokens, D width, V vocabulary, T positions.
 """
 
 import math
@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from docmt.errors import UserError
 from docmt.models.context import ContextEncoder
 from docmt.models.dropout import dropout
 from docmt.models.layers import Attention, DecoderLayer, EncoderLayer
@@ -19,10 +20,39 @@ from docmt.models.layout import Layout, Side
 from docmt.models.planned import PlannedLayout
 from docmt.models.precision import call_layer, product_dtype
 from docmt.models.settings import ModelSettings, Positions
+from docmt.text.vocabulary import BOS
+
+
+class Inputs(nn.Module):
+    """Positions and norm of one side; without parameters, unless the settings ask for learned positions or a norm."""
+
+    def __init__(self, settings: ModelSettings) -> None:
+        super().__init__()
+        form, self.width = settings.form, settings.width
+        self.offset = form.position_offset
+        self.positions: nn.Embedding | None = None
+        if form.learned_positions is not None:
+            self.positions = nn.Embedding(form.learned_positions, settings.width)
+            nn.init.normal_(self.positions.weight, std=settings.width**-0.5)
+        self.norm = nn.LayerNorm(settings.width) if form.embedding_norm else nn.Identity()
+
+    def forward(self, embedded_ND: Tensor, positions_N: Tensor, table_TD: Tensor) -> Tensor:
+        """Add the positions, given by number, and norm; `table_TD` is `table` or a longer one."""
+        # A search can write more words than there are learned positions: all further ones share the last vector.
+        numbers_N = positions_N + self.offset if self.offset else positions_N
+        if self.positions is not None:
+            numbers_N = numbers_N.clamp(max=len(table_TD) - 1)
+        return self.norm(embedded_ND + table_TD[numbers_N].to(embedded_ND.dtype))
+
+    def table(self, n_positions: int, device: torch.device) -> Tensor:
+        """The vectors of at least `n_positions` positions, from number 0; of learned ones, all that there are."""
+        if self.positions is not None:
+            return self.positions.weight
+        return sinusoids(n_positions + self.offset, self.width, device=device)
 
 
 class Transformer(nn.Module):
-    """Encoder and decoder with one shared table of embeddings, post-norm, sinusoidal positions.
+    """Encoder and decoder with one shared table of embeddings; by default post-norm, with sinusoidal positions.
 
     The settings say what each attention sees, so the sentence Transformer, the document Transformer, concatenation,
     G-Transformer with its ablations and RST-Transformer are all this class. With a context encoder it is the model of
@@ -34,21 +64,26 @@ class Transformer(nn.Module):
         self.settings = settings
         self.embedding = nn.Embedding(n_symbols, settings.width)
         nn.init.normal_(self.embedding.weight, std=settings.width**-0.5)
-        sizes = (settings.width, settings.heads, settings.feed_forward_width, settings.dropout)
+        self.src_inputs, self.tgt_inputs = Inputs(settings), Inputs(settings)
+        self.output_bias = nn.Parameter(torch.zeros(n_symbols)) if settings.form.output_bias else None
         n, m = settings.encoder_layers, settings.decoder_layers
         self.encoder = nn.ModuleList(
-            EncoderLayer(*sizes, pattern=settings.encoder_attention.pattern(i, n)) for i in range(n)
+            EncoderLayer(settings, pattern=settings.encoder_attention.pattern(i, n)) for i in range(n)
         )
         self.context: ContextEncoder | None = None
         if settings.context is not None:
-            self.context = ContextEncoder(settings.context_layers, settings.width, settings.heads, settings.dropout)
+            sizes = (settings.context_layers, settings.width, settings.heads, settings.dropout)
+            self.context = ContextEncoder(*sizes, norm=settings.context.norm)
         self.decoder = nn.ModuleList(
             DecoderLayer(
-                *sizes,
+                settings,
                 pattern=settings.decoder_attention.pattern(i, m),
                 cross_pattern=settings.cross_attention.pattern(i, m),
             )
             for i in range(m)
+        )
+        self.encoder_norm, self.decoder_norm = (
+            nn.LayerNorm(settings.width) if settings.form.final_norm else nn.Identity() for _ in range(2)
         )
 
     def forward(self, src_tokens_S: Tensor, tgt_inputs_N: Tensor, layout: Layout | PlannedLayout) -> Tensor:
@@ -60,6 +95,7 @@ class Transformer(nn.Module):
         hidden_SD = embedded_SD = self._embed(src_tokens_S, layout, "src")
         for layer in self.encoder:
             hidden_SD = call_layer(layer, hidden_SD, partial(layout.grouping, "encoder"))
+        hidden_SD = self.encoder_norm(hidden_SD)
         settings = self.settings.context
         if self.context is None or settings is None or not layout.reads_context:
             return hidden_SD
@@ -74,28 +110,39 @@ class Transformer(nn.Module):
         groupings = partial(layout.grouping, "decoder"), partial(layout.grouping, "cross")
         for layer in self.decoder:
             hidden_ND = call_layer(layer, hidden_ND, memory_SD, *groupings)
-        return hidden_ND
+        return self.decoder_norm(hidden_ND)
 
     def _embed(
         self, tokens_N: Tensor, layout: Layout | PlannedLayout, side: Side, *, within: Positions | None = None
     ) -> Tensor:
         positions_N = layout.positions(side, tokens_N.device, within=within)
+        inputs = self.src_inputs if side == "src" else self.tgt_inputs
         if isinstance(layout, PlannedLayout):
-            return self._add_positions(tokens_N, layout.table_TD[positions_N])
-        return self.embed(tokens_N, positions_N, n_positions=layout.n_positions(side, within=within))
+            table_TD = layout.table_TD if inputs.positions is None else inputs.positions.weight
+            return self._add_positions(inputs, tokens_N, positions_N, table_TD)
+        n_positions = layout.n_positions(side, within=within)
+        table_TD = inputs.table(n_positions, tokens_N.device)
+        if n_positions > len(table_TD):
+            raise UserError(
+                f"{n_positions} tokens in a row, but the model has learned {len(table_TD)} positions: lower max_tokens "
+                "of its instances, or set positions of the model to 'sentence'"
+            )
+        return self._add_positions(inputs, tokens_N, positions_N, table_TD)
 
     def embed(self, tokens_N: Tensor, positions_N: Tensor, *, n_positions: int) -> Tensor:
-        """Scaled embeddings plus positions, with dropout; [N, D].
+        """Scaled embeddings of target tokens plus positions, with dropout; [N, D].
 
         The positions are below `n_positions`; reading the highest one back would make a GPU wait.
         """
-        table_TD = sinusoids(n_positions, self.settings.width, device=tokens_N.device)
-        return self._add_positions(tokens_N, table_TD[positions_N])
+        return self._add_positions(
+            self.tgt_inputs, tokens_N, positions_N, self.tgt_inputs.table(n_positions, tokens_N.device)
+        )
 
-    def _add_positions(self, tokens_N: Tensor, positions_ND: Tensor) -> Tensor:
+    def _add_positions(self, inputs: Inputs, tokens_N: Tensor, positions_N: Tensor, table_TD: Tensor) -> Tensor:
         hidden_ND = self.embedding(tokens_N) * math.sqrt(self.settings.width)
-        hidden_ND = hidden_ND + positions_ND.to(hidden_ND.dtype)
-        return dropout(hidden_ND, self.settings.dropout, self.training)
+        if self.settings.form.zero_start:
+            hidden_ND = hidden_ND.masked_fill((tokens_N == BOS)[:, None], 0)
+        return dropout(inputs(hidden_ND, positions_N, table_TD), self.settings.dropout, self.training)
 
     @property
     def encoder_layers(self) -> list[EncoderLayer]:
@@ -117,7 +164,7 @@ class Transformer(nn.Module):
 
     def logits(self, hidden_ND: Tensor) -> Tensor:
         """Scores of all symbols, [N, V], with the shared table."""
-        return F.linear(hidden_ND, self.embedding.weight)
+        return F.linear(hidden_ND, self.embedding.weight, self.output_bias)
 
 
 _tables: dict[tuple[int, torch.device], Tensor] = {}

@@ -79,6 +79,15 @@ class BatchTrees:
         """The same trees, with more instances open."""
         return replace(self, open_B=self.open_B | open_B)
 
+    def marked(self, marks: tuple[int, int]) -> "BatchTrees":
+        """The same trees over sentences with so many marks before and after their words, instead of one each."""
+        if marks == (1, 1):
+            return self
+        lengths_E, ends_G = self.edu_lengths_E.copy(), np.cumsum(self.edu_counts_G)
+        lengths_E[ends_G - self.edu_counts_G] += marks[0] - 1
+        lengths_E[ends_G - 1] += marks[1] - 1
+        return replace(self, edu_lengths_E=lengths_E)
+
     def n_edus(self, sentences_B: np.ndarray) -> np.ndarray:
         """EDUs of each instance; int64."""
         return np.add.reduceat(self.edu_counts_G, np.cumsum(sentences_B) - sentences_B)

@@ -6,7 +6,7 @@ from typing import Any, Self
 from docmt.errors import UserError
 from docmt.files import read_json, write_json
 from docmt.text.settings import TextSettings
-from docmt.text.subwords import Subwords, join_subwords
+from docmt.text.subwords import subwords_of
 from docmt.text.tokenizer import Tokenizer, check_language, get_tokenizer
 from docmt.text.truecaser import Truecaser, restore_case
 
@@ -14,9 +14,9 @@ FORMAT = 1
 
 
 class TextPipeline:
-    """The settings, truecasers and BPE merges for two languages.
+    """The settings, truecasers and codes (BPE merges, or SentencePiece models) for two languages.
 
-    `prepare` does the same as the stages on files: tokenize, truecase, apply BPE.
+    `prepare` does the same as the stages on files: tokenize, truecase, split into subwords.
 
     Attributes:
         src_lang, tgt_lang: language codes.
@@ -32,7 +32,7 @@ class TextPipeline:
         learned with a different `truecase` setting.
         """
         self.settings = settings
-        self.src_lang, self.tgt_lang = map(check_language, languages)
+        self.src_lang, self.tgt_lang = (check_language(lang, settings.tokenization) for lang in languages)
         if self.src_lang == self.tgt_lang:
             raise UserError(f"source and target language are both {self.src_lang!r}: two languages are needed")
         self._truecasers = {lang: truecasers[lang] for lang in languages}
@@ -41,7 +41,7 @@ class TextPipeline:
                 f"truecase is {str(settings.truecase).lower()}, but the truecasers were learned with another setting: "
                 "give `docmt text learn-truecaser` the same --settings"
             )
-        self._subwords = Subwords(codes)
+        self._codes, self._subwords = codes, {lang: subwords_of(codes, lang) for lang in languages}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
@@ -71,7 +71,7 @@ class TextPipeline:
                 for lang, truecaser in self._truecasers.items()
                 if truecaser.words is not None
             },
-            "codes": self._subwords.codes,
+            "codes": self._codes,
         }
 
     @classmethod
@@ -94,16 +94,22 @@ class TextPipeline:
     def prepare(self, sentence: str, *, lang: str) -> list[str]:
         """Split a sentence into subwords; none for an empty one. Raises UserError for a third language."""
         tokens = self._tokenizer(lang).tokenize(sentence)
-        return self._subwords.split(self._truecasers[lang].truecase(tokens))
+        return self._subwords[lang].split(self._truecasers[lang].truecase(tokens))
 
     def restore(self, subwords: list[str], *, lang: str) -> str:
         """Restore the sentence from subwords: any list of strings, such as the output of a model."""
-        tokens = join_subwords(subwords)
+        tokenizer = self._tokenizer(lang)
+        tokens = self._subwords[lang].join(subwords)
         if self.settings.truecase:
             tokens = restore_case(tokens)
-        return self._tokenizer(lang).detokenize(tokens)
+        return tokenizer.detokenize(tokens)
 
     def _tokenizer(self, lang: str) -> Tokenizer:
         if lang not in self._truecasers:
             raise UserError(f"language {lang!r}: this pipeline is for {self.src_lang} and {self.tgt_lang}")
-        return get_tokenizer(lang, normalize=self.settings.normalise, lowercase=self.settings.lowercase)
+        return get_tokenizer(
+            lang,
+            normalize=self.settings.normalise,
+            lowercase=self.settings.lowercase,
+            tokenization=self.settings.tokenization,
+        )

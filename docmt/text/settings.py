@@ -1,6 +1,6 @@
 """Settings of the text stage."""
 
-from typing import Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -10,10 +10,22 @@ from docmt.settings import Settings
 class TextSettings(Settings):
     """How sentences are split into subwords.
 
-    The language decides the tokenizer: jieba for `zh`, Moses for others (docs/text.md lists them). Source and target
-    share one set of BPE merges and one vocabulary.
+    With `tokenization: words` the language decides the tokenizer: jieba for `zh`, Moses for others
+    (docs/text.md lists them). Source and
+    target share one set of BPE merges, or one SentencePiece model, and one vocabulary.
     """
 
+    later: ClassVar[tuple[str, ...]] = ("tokenization", "sentencepiece_size", "pretrained", "keep_pieces")
+
+    tokenization: Literal["words", "sentencepiece"] = "words"
+    """`words`: a tokenizer, then BPE; `sentencepiece`: pieces of plain text, for any language (`truecase` must be
+    false)."""
+    sentencepiece_size: int = Field(default=32000, ge=1)
+    """Most pieces of SentencePiece, learned jointly on both sides of the training text."""
+    pretrained: str | None = None
+    """Folder of a published model whose SentencePiece models and pieces are taken instead (docs/pretrained.md)."""
+    keep_pieces: Literal["all", "seen"] = "all"
+    """The pieces of `pretrained` that the vocabulary keeps: all, or those that occur in the training text."""
     normalise: bool = False
     """Replace typographic quotes, dashes and spaces by plain ones (Moses punctuation normalizer); irreversible."""
     truecase: bool = True
@@ -29,4 +41,8 @@ class TextSettings(Settings):
     def _check(self) -> Self:
         if self.truecase and self.lowercase:
             raise ValueError("truecase and lowercase exclude each other: set one of them to false")
+        if self.truecase and self.tokenization == "sentencepiece":
+            raise ValueError("tokenization 'sentencepiece' knows no words to truecase: set truecase to false")
+        if self.pretrained is not None and self.tokenization != "sentencepiece":
+            raise ValueError("pretrained is for tokenization 'sentencepiece': set it too")
         return self

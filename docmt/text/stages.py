@@ -6,14 +6,17 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from docmt.errors import UserError
 from docmt.files import count_lines, iterate_lines, write_lines
 from docmt.logs import progress
 from docmt.processes import map_chunks
+from docmt.text.pieces import EVERY, Pieces, learn_pieces
 from docmt.text.pipeline import TextPipeline
+from docmt.text.published import PublishedText
 from docmt.text.settings import TextSettings
-from docmt.text.subwords import Subwords, learn_codes, read_codes, write_codes
+from docmt.text.subwords import Subwords, learn_codes, read_codes, subwords_of, write_codes
 from docmt.text.tokenizer import check_language, get_tokenizer
 from docmt.text.truecaser import Truecaser, count_forms
 from docmt.text.vocabulary import Vocabulary, extra_specials
@@ -54,14 +57,20 @@ def _read(sources: Sequence[Path], *, label: str) -> Iterator[str]:
 
 def tokenize_file(source: Path, target: Path, *, lang: str, settings: TextSettings, jobs: int = 1) -> None:
     """Normalize and tokenize a file. Raises UserError when the language is unknown or the file is bad."""
-    check_language(lang)
-    function = functools.partial(tokenize_line, lang=lang, normalize=settings.normalise, lowercase=settings.lowercase)
+    check_language(lang, settings.tokenization)
+    function = functools.partial(
+        tokenize_line,
+        lang=lang,
+        normalize=settings.normalise,
+        lowercase=settings.lowercase,
+        tokenization=settings.tokenization,
+    )
     _map_file(function, source, target, jobs=jobs, label=f"tokenize {lang}")
 
 
-def tokenize_line(line: str, *, lang: str, normalize: bool, lowercase: bool) -> str:
-    """The tokens of a line, separated by spaces."""
-    return " ".join(get_tokenizer(lang, normalize=normalize, lowercase=lowercase).tokenize(line))
+def tokenize_line(line: str, *, lang: str, **options: Any) -> str:
+    """The tokens of a line, separated by spaces; for the options see `get_tokenizer`."""
+    return " ".join(get_tokenizer(lang, **options).tokenize(line))
 
 
 def learn_truecaser_file(sources: Sequence[Path], target: Path, *, settings: TextSettings, jobs: int = 1) -> None:
@@ -92,9 +101,27 @@ def _truecase_line(line: str, *, truecaser: Truecaser) -> str:
     return " ".join(truecaser.truecase(line.split(" ")))
 
 
-def learn_bpe_file(sources: Sequence[Path], target: Path, *, settings: TextSettings) -> None:
-    """Learn BPE merges on all files together. Raises UserError when they have no text."""
+def learn_bpe_file(
+    sources: Sequence[Path],
+    target: Path,
+    *,
+    settings: TextSettings,
+    languages: tuple[str | None, str | None] = (None, None),
+) -> None:
+    """Learn BPE merges, or SentencePiece, on all files together; or take the pieces of a published model.
+
+    Raises UserError when there is no text, or no languages for a published model.
+    """
+    if settings.pretrained is not None:
+        src, tgt = languages
+        if src is None or tgt is None:
+            raise UserError("--src-lang and --tgt-lang: a published model needs the languages")
+        write_codes(target, PublishedText.read(Path(settings.pretrained)).models((src, tgt)))
+        return
     lines = _read(sources, label="count words")
+    if settings.tokenization == "sentencepiece":
+        write_codes(target, learn_pieces(lines, size=settings.sentencepiece_size))
+        return
     codes = learn_codes(lines, merges=settings.bpe_merges, min_frequency=settings.bpe_min_frequency)
     n_merges = codes.count("\n") - 1
     if n_merges < settings.bpe_merges:
@@ -102,13 +129,13 @@ def learn_bpe_file(sources: Sequence[Path], target: Path, *, settings: TextSetti
     write_codes(target, codes)
 
 
-def apply_bpe_file(source: Path, target: Path, *, codes: Path, jobs: int = 1) -> None:
-    """Split a tokenized file into subwords."""
-    function = functools.partial(_split_line, subwords=Subwords(read_codes(codes)))
+def apply_bpe_file(source: Path, target: Path, *, codes: Path, lang: str = EVERY, jobs: int = 1) -> None:
+    """Split a tokenized file into subwords; the language matters where each has its SentencePiece model."""
+    function = functools.partial(_split_line, subwords=subwords_of(read_codes(codes), lang))
     _map_file(function, source, target, jobs=jobs, label="apply BPE")
 
 
-def _split_line(line: str, *, subwords: Subwords) -> str:
+def _split_line(line: str, *, subwords: Subwords | Pieces) -> str:
     return " ".join(subwords.split(line.split(" ")))
 
 
@@ -124,6 +151,18 @@ def learn_vocabulary_file(sources: Sequence[Path], target: Path, *, tags: Sequen
     if not any(vocabulary.counts):
         raise UserError(f"no text to learn a vocabulary from: {', '.join(map(str, sources))}")
     log.info("%d symbols, %d of them special", len(vocabulary), len(vocabulary) - sum(map(bool, vocabulary.counts)))
+    vocabulary.save(target)
+
+
+def published_vocabulary_file(
+    sources: Sequence[Path], target: Path, *, folder: Path, languages: tuple[str, str], keep: str
+) -> None:
+    """Write the vocabulary of a published model: all of it, or with `keep` `seen` what the files of subwords have."""
+    kept = None
+    if keep == "seen":
+        kept = {subword for line in _read(sources, label="vocabulary") for subword in line.split()}
+    vocabulary = PublishedText.read(folder).vocabulary(languages, kept=kept)
+    log.info("%d symbols of %s", len(vocabulary), folder)
     vocabulary.save(target)
 
 

@@ -1,4 +1,7 @@
-"""Subwords by byte pair encoding (subword-nmt): every piece of a token but the last ends in `@@`."""
+"""Subwords by byte pair encoding (subword-nmt): every piece of a token but the last ends in `@@`.
+
+A codes file holds BPE merges, or models of SentencePiece (pieces.py).
+"""
 
 import contextlib
 import io
@@ -11,6 +14,7 @@ from subword_nmt.learn_bpe import learn_bpe
 
 from docmt.errors import UserError
 from docmt.files import atomic_writer, read_text
+from docmt.text.pieces import EVERY, Pieces, read_pieces
 
 SEPARATOR = "@@"
 HEADER = "#version: 0.2"
@@ -59,8 +63,20 @@ def write_codes(path: Path, codes: str) -> None:
 def read_codes(path: Path) -> str:
     """Read a codes file. Raises UserError that names the first bad line."""
     codes = read_text(path)
-    _check(codes, where=str(path))
+    if read_pieces(codes, where=str(path)) is None:
+        _check(codes, where=str(path))
     return codes
+
+
+def subwords_of(codes: str, lang: str) -> "Subwords | Pieces":
+    """What splits and joins sentences of a language. Raises UserError when the codes are malformed or lack it."""
+    pieces = read_pieces(codes, where="codes")
+    if pieces is None:
+        return Subwords(codes)
+    found = pieces.get(lang) or pieces.get(EVERY)
+    if found is None:
+        raise UserError(f"language {lang!r}: the SentencePiece models are for {' and '.join(pieces)}")
+    return found
 
 
 class Subwords:
@@ -78,6 +94,10 @@ class Subwords:
         if len(self._bpe.cache) > MAX_CACHED_WORDS:
             self._bpe.cache.clear()
         return self._bpe.segment_tokens(tokens)
+
+    def join(self, subwords: Iterable[str]) -> list[str]:
+        """As `join_subwords`."""
+        return join_subwords(subwords)
 
 
 def join_subwords(subwords: Iterable[str]) -> list[str]:

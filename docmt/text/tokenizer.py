@@ -22,11 +22,17 @@ _WHITE_SPACE = re.compile(r"\s+")
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b]")
 
 
-def check_language(lang: str) -> str:
-    """Return the language code itself. Raises UserError when it is unknown."""
-    if lang in WITHOUT_BLANKS:
-        raise UserError(f"language {lang!r} separates no words by blanks, and docmt has a tokenizer for Chinese only")
-    if lang not in LANGUAGES:
+def check_language(lang: str, tokenization: str = "words") -> str:
+    """Return the language code itself. Raises UserError when it is unknown; SentencePiece needs to know none."""
+    if tokenization == "sentencepiece":
+        if not re.fullmatch("[a-z]{2,3}", lang):
+            raise UserError(f"language {lang!r}: a code has two or three lowercase letters, such as ja")
+    elif lang in WITHOUT_BLANKS:
+        raise UserError(
+            f"language {lang!r} separates no words by blanks, and docmt has a tokenizer for Chinese only: take "
+            "tokenization: sentencepiece"
+        )
+    elif lang not in LANGUAGES:
         raise UserError(f"unknown language {lang!r}; {nearest(lang, sorted(LANGUAGES))}")
     return lang
 
@@ -92,10 +98,29 @@ class Tokenizer:
         return self._spacing.join(tokens)
 
 
+class PlainTokenizer(Tokenizer):
+    """Only cleans a line, of any language, and splits it at spaces: SentencePiece does the rest."""
+
+    def __init__(self, lang: str, *, normalize: bool = False, lowercase: bool = False) -> None:
+        self.lang = check_language(lang, "sentencepiece")
+        self._normalize, self._lowercase = normalize, lowercase
+
+    def tokenize(self, line: str) -> list[str]:
+        """What stands between the spaces of a line."""
+        return self.normalize(line).split()
+
+    def detokenize(self, tokens: list[str]) -> str:
+        """Tokens with spaces between them."""
+        return " ".join(tokens)
+
+
 @functools.cache
-def get_tokenizer(lang: str, *, normalize: bool = False, lowercase: bool = False) -> Tokenizer:
+def get_tokenizer(
+    lang: str, *, normalize: bool = False, lowercase: bool = False, tokenization: str = "words"
+) -> Tokenizer:
     """The tokenizer of a language, built once per process because its tables take a while."""
-    return Tokenizer(lang, normalize=normalize, lowercase=lowercase)
+    kind = PlainTokenizer if tokenization == "sentencepiece" else Tokenizer
+    return kind(lang, normalize=normalize, lowercase=lowercase)
 
 
 def plain_tokens(tokens: list[str]) -> list[str]:

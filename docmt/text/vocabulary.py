@@ -136,6 +136,12 @@ class Vocabulary:
             )
         return self.symbols.index(tag)
 
+    def find(self, symbol: str) -> int:
+        """The id of a symbol, special or not. Raises UserError when there is none."""
+        if symbol not in self.symbols:
+            raise UserError(f"the vocabulary has no symbol {symbol!r}, which the marks of the model name")
+        return self.symbols.index(symbol)
+
     def masks(self) -> tuple[int, int]:
         """The ids of `[MASK1]` and `[MASK2]`. Raises UserError when they are not in the vocabulary."""
         if not {GAP_MASK, TOKEN_MASK} <= set(self.extras):

@@ -124,8 +124,8 @@ def n_inputs(
         np.asarray, (instance_set.instances, instance_set.src_offsets, instance_set.tgt_offsets)
     )
     first, last = bounds[instances], bounds[instances + 1]
-    src = src_offsets[last] - src_offsets[first]
-    tgt = tgt_offsets[last] - tgt_offsets[first]
+    src = src_offsets[last] - src_offsets[first] + (sum(settings.src_marks) - 2) * (last - first)
+    tgt = tgt_offsets[last] - tgt_offsets[first] + (settings.n_starts - 1) * (last - first)
     return src, tgt if settings.target_stream == "free" else tgt - (last - first)
 
 

@@ -40,8 +40,8 @@ class LossModule(nn.Module):
     ) -> Tensor:
         """As `forward`, of the parts of a batch."""
         hidden_ND = self.model(src_tokens_S, tgt_inputs_N, layout)
-        table_VD, dtype = self.model.embedding.weight, product_dtype(hidden_ND)
-        return SummedLoss.apply(hidden_ND, table_VD, tgt_labels_N, self.label_smoothing, dtype)
+        table_VD, bias_V, dtype = self.model.embedding.weight, self.model.output_bias, product_dtype(hidden_ND)
+        return SummedLoss.apply(hidden_ND, table_VD, tgt_labels_N, self.label_smoothing, dtype, bias_V)
 
     @torch.no_grad()
     def validate(self, batch: Batch) -> tuple[float, float, int]:
@@ -58,7 +58,7 @@ class LossModule(nn.Module):
         for hidden_CD, labels_C, chosen_C in zip(
             *(_chunks(rows, len(table_VD)) for rows in (hidden_ND, batch.tgt_labels_N, chosen_N)), strict=True
         ):
-            scores_CV = (hidden_CD @ table_VD.T).float()
+            scores_CV = _scores(hidden_CD, table_VD, self.model.output_bias)
             plain_C, even_C = _losses(scores_CV, scores_CV.logsumexp(1), labels_C)
             sums += (torch.stack((plain_C, even_C)) * chosen_C).sum(1)  # a product would be in half precision
         plain, even, count = *sums.tolist(), int(chosen_N.sum())
@@ -66,42 +66,59 @@ class LossModule(nn.Module):
 
 
 class SummedLoss(torch.autograd.Function):
-    """Label-smoothed cross-entropy of the scores h Wᵀ, summed; float32.
+    """Label-smoothed cross-entropy of the scores h Wᵀ + b, summed; float32. There may be no bias b.
 
-    As `F.cross_entropy(h @ W.T, labels, label_smoothing=…, reduction="sum")`. The gradients of a chunk, with
+    As `F.cross_entropy(h @ W.T + b, labels, label_smoothing=…, reduction="sum")`. The gradients of a chunk, with
     respect to its scores softmax − (1 − ε) · one-hot − ε / V, are computed with its loss, and its scores dropped.
     """
 
     @staticmethod
     def forward(
-        ctx: Any, hidden_ND: Tensor, table_VD: Tensor, labels_N: Tensor, smoothing: float, dtype: torch.dtype
+        ctx: Any,
+        hidden_ND: Tensor,
+        table_VD: Tensor,
+        labels_N: Tensor,
+        smoothing: float,
+        dtype: torch.dtype,
+        bias_V: Tensor | None = None,
     ) -> Tensor:
         """The loss; `dtype` is that of the matrix products."""
         compute = _traced_loss if torch.compiler.is_compiling() else _loss_and_gradients
-        loss, hidden_gradient_ND, table_gradient_VD = compute(hidden_ND, table_VD, labels_N, smoothing, dtype)
-        ctx.save_for_backward(hidden_gradient_ND, table_gradient_VD)
+        loss, *gradients = compute(hidden_ND, table_VD, labels_N, smoothing, dtype, bias_V)
+        ctx.has_bias = bias_V is not None
+        ctx.save_for_backward(*gradients)
         return loss
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
         """Scale the gradients that were computed with the loss."""
-        hidden_gradient_ND, table_gradient_VD = ctx.saved_tensors
+        hidden_gradient_ND, table_gradient_VD, bias_gradient_V = ctx.saved_tensors
         (scale,) = grad_outputs
-        return hidden_gradient_ND.to(scale.dtype) * scale, table_gradient_VD * scale, None, None, None
+        bias_gradient_V = bias_gradient_V * scale if ctx.has_bias else None
+        return hidden_gradient_ND.to(scale.dtype) * scale, table_gradient_VD * scale, None, None, None, bias_gradient_V
 
 
 def _loss_and_gradients(
-    hidden_ND: Tensor, table_VD: Tensor, labels_N: Tensor, smoothing: float, dtype: torch.dtype
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The loss, and its gradients with respect to states and table, chunk by chunk; see `SummedLoss`."""
+    hidden_ND: Tensor,
+    table_VD: Tensor,
+    labels_N: Tensor,
+    smoothing: float,
+    dtype: torch.dtype,
+    bias_V: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The loss, and its gradients with respect to states, table and bias, chunk by chunk; see `SummedLoss`.
+
+    Without a bias, its gradient has no entries.
+    """
     n_symbols = len(table_VD)
     table_gradient_VD = torch.zeros_like(table_VD)
+    bias_gradient_V = table_VD.new_zeros(0 if bias_V is None else n_symbols)
     hidden_ND, table_VD = hidden_ND.to(dtype), table_VD.to(dtype)
     hidden_gradient_ND = torch.empty_like(hidden_ND)
     loss = torch.zeros((), device=hidden_ND.device)
     rows = (_chunks(tensor, n_symbols) for tensor in (hidden_ND, hidden_gradient_ND, labels_N))
     for hidden_CD, hidden_gradient_CD, labels_C in zip(*rows, strict=True):
-        scores_CV = (hidden_CD @ table_VD.T).float()
+        scores_CV = _scores(hidden_CD, table_VD, bias_V)
         total_C = scores_CV.logsumexp(1)
         plain_C, even_C = _losses(scores_CV, total_C, labels_C)
         loss += (1 - smoothing) * plain_C.sum() + smoothing * even_C.sum()
@@ -109,10 +126,18 @@ def _loss_and_gradients(
         if smoothing:
             gradient_CV.sub_(smoothing / n_symbols)
         gradient_CV.scatter_add_(1, labels_C[:, None], gradient_CV.new_full((len(labels_C), 1), smoothing - 1))
+        if bias_V is not None:
+            bias_gradient_V += gradient_CV.sum(0)
         gradient_CV = gradient_CV.to(dtype)
         torch.mm(gradient_CV, table_VD, out=hidden_gradient_CD)
         table_gradient_VD += gradient_CV.T @ hidden_CD
-    return loss, hidden_gradient_ND, table_gradient_VD
+    return loss, hidden_gradient_ND, table_gradient_VD, bias_gradient_V
+
+
+def _scores(hidden_CD: Tensor, table_VD: Tensor, bias_V: Tensor | None) -> Tensor:
+    """Float32 [C, V]."""
+    scores_CV = (hidden_CD @ table_VD.T).float()
+    return scores_CV if bias_V is None else scores_CV + bias_V
 
 
 # The number of chunks depends on the batch, so a compiler must not look inside.
@@ -121,10 +146,16 @@ _traced_loss = torch.library.custom_op("docmt::loss_and_gradients", _loss_and_gr
 
 @_traced_loss.register_fake
 def _(
-    hidden_ND: Tensor, table_VD: Tensor, labels_N: Tensor, smoothing: float, dtype: torch.dtype
-) -> tuple[Tensor, Tensor, Tensor]:
+    hidden_ND: Tensor,
+    table_VD: Tensor,
+    labels_N: Tensor,
+    smoothing: float,
+    dtype: torch.dtype,
+    bias_V: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     loss = hidden_ND.new_empty((), dtype=torch.float32)
-    return loss, torch.empty_like(hidden_ND, dtype=dtype), torch.empty_like(table_VD)
+    bias_gradient_V = table_VD.new_empty(0 if bias_V is None else len(table_VD))
+    return loss, torch.empty_like(hidden_ND, dtype=dtype), torch.empty_like(table_VD), bias_gradient_V
 
 
 def _losses(scores_CV: Tensor, total_C: Tensor, labels_C: Tensor) -> tuple[Tensor, Tensor]:

@@ -4,7 +4,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -14,8 +14,10 @@ from lightning_fabric import Fabric
 from docmt.errors import UserError
 from docmt.files import sha256_file
 from docmt.instances.storage import InstanceSet, load_instances
-from docmt.models.initialize import copy_weights
+from docmt.models.importing import published_weights
+from docmt.models.initialize import copy_weights, silence_new_parts
 from docmt.models.model_file import TrainedModel, load_content, save_model
+from docmt.models.published import weight_files
 from docmt.models.settings import ModelSettings
 from docmt.models.transformer import Transformer
 from docmt.provenance import describe, fingerprint, write_job_facts
@@ -53,7 +55,7 @@ class TrainingFiles:
             changed setting never resumes from the wrong weights.
         history: CSV file.
         out: model file.
-        init: model file to start from.
+        init: model file, or folder (or its config.json) of a published model, to start from.
         sentences_folder: instances for the task `pairs`.
         monolingual_folder: instances for the task `restoration`.
         monolingual_lang: their language; None for the source language.
@@ -96,16 +98,20 @@ def train(
     Raises:
         UserError: a file or option does not fit, another trainer is using the same checkpoints, or training diverged.
     """
+    if files.init and files.init.name == "config.json":
+        files = replace(files, init=files.init.parent)
     if seed < 0:
         raise UserError(f"seed {seed}: must not be negative")
     if device_tokens is not None and device_tokens < 1:
         raise UserError(f"--device-tokens {device_tokens}: must be at least 1, or 0 to choose")
     vocabulary, pipeline = Vocabulary.load(files.vocabulary_file), TextPipeline.load(files.pipeline_file)
     data = _load_data(files, vocabulary, pipeline, needs_trees=settings.model.needs_trees)
-    tasks = build_tasks(settings.training, data, vocabulary, pipeline, seed=seed)
+    tasks = build_tasks(settings.training, data, vocabulary, pipeline, seed=seed, symbols=settings.model.marks)
     torch.manual_seed(seed)
     model = Transformer(settings.model, len(vocabulary))
-    pretrained = _copy_weights(model, files.init, vocabulary) if files.init else set()
+    pretrained = _copy_weights(model, files.init, vocabulary, pipeline) if files.init else set()
+    if files.init and settings.training.new_parts == "silent":
+        silence_new_parts(model)
     identity = _identify(settings, data, files, seed)
     precision, width = settings.training.precision, settings.model.width
     fabric = make_fabric(precision, accelerator, width=width, devices=devices, nodes=nodes)
@@ -193,17 +199,28 @@ def _identify(settings: RunSettings, data: TaskData, files: TrainingFiles, seed:
         "training": settings.training.model_dump(exclude={"max_steps"}),
         **_data_checksums(data),
         "vocabulary": sha256_file(files.vocabulary_file),
-        "init": sha256_file(files.init) if files.init else None,
+        "init": _checksum(files.init) if files.init else None,
         "seed": seed,
     }
 
 
-def _copy_weights(model: Transformer, init: Path, vocabulary: Vocabulary) -> set[str]:
+def _checksum(init: Path) -> str:
+    """Of a file, or of what matters in the folder of a published model."""
+    if init.is_dir():
+        return fingerprint({path.name: sha256_file(path) for path in weight_files(init)})
+    return sha256_file(init)
+
+
+def _copy_weights(model: Transformer, init: Path, vocabulary: Vocabulary, pipeline: TextPipeline) -> set[str]:
     """Copy what fits from another model; returns the names of the copied parameters."""
-    content = load_content(init)
-    if content["vocabulary"] != list(vocabulary.symbols):
-        raise UserError(f"{init}: its vocabulary differs from that of the instances: train both on the same text")
-    copied = copy_weights(model, content["weights"])
+    if init.is_dir():
+        weights = published_weights(init, model.settings, vocabulary, (pipeline.src_lang, pipeline.tgt_lang))
+    else:
+        content = load_content(init)
+        if content["vocabulary"] != list(vocabulary.symbols):
+            raise UserError(f"{init}: its vocabulary differs from that of the instances: train both on the same text")
+        weights = content["weights"]
+    copied = copy_weights(model, weights)
     log.info("%d of %d parameters come from %s", len(copied), len(list(model.parameters())), init)
     return copied
 

@@ -1,6 +1,6 @@
 """Settings of training."""
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -19,6 +19,8 @@ LoggerName = Literal["csv", "tensorboard", "wandb", "mlflow"]
 class TrainingSettings(Settings):
     """A recipe. The defaults are those of G-Transformer trained from scratch (Appendix B.2, C.1)."""
 
+    later: ClassVar[tuple[str, ...]] = ("new_parts",)
+
     tasks: list[TaskName] = Field(default=["documents"], min_length=1)
     """What is learned; several tasks take turns, one update each, and the first determines epochs and validation loss.
     `documents`: the parallel documents as cut; `sentences`: their sentences without context; `pairs`:
@@ -29,6 +31,9 @@ class TrainingSettings(Settings):
     """Peak learning rate of parameters that start fresh."""
     pretrained_learning_rate: float = Field(default=1e-4, gt=0)
     """Peak learning rate of parameters copied from the model given as `--init`."""
+    new_parts: Literal["random", "silent"] = "random"
+    """How parts start that the model given as `--init` lacks. `silent`: so that the model first translates exactly as
+    that one does (docs/pretrained.md); `random`: as in the papers."""
     warmup_steps: int = Field(default=4000, ge=0)
     """Updates of linear warm-up; afterwards the rate falls with the inverse square root of the update."""
     adam_beta1: float = Field(default=0.9, ge=0, lt=1)

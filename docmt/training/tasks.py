@@ -11,13 +11,13 @@ from typing import Literal
 import numpy as np
 
 from docmt.errors import UserError
-from docmt.instances.packing import LanguageTags, as_sentences
+from docmt.instances.packing import Marks, as_sentences
 from docmt.instances.restoration import RestorationSymbols, noise_instances
 from docmt.instances.settings import RestorationSettings
 from docmt.instances.storage import InstanceSet, offsets_of
 from docmt.models.batch import Batch, collate
-from docmt.models.model_file import language_tags
-from docmt.models.settings import Context, ModelSettings
+from docmt.models.model_file import model_marks
+from docmt.models.settings import Context, MarkSettings, ModelSettings
 from docmt.text.pipeline import TextPipeline
 from docmt.text.vocabulary import Vocabulary
 from docmt.training.settings import TaskName, TrainingSettings
@@ -67,7 +67,7 @@ class Task:
         name: as in the settings.
         train: what its passes run over.
         dev: what it is validated on, with noise where the task has some.
-        tags: what the sentences of each side begin with; None for `<s>`.
+        marks: what stands around sentences; None for those of the instances.
         context: whether a context encoder reads the instances as documents.
         noise: of the source side in training, if any.
     """
@@ -75,7 +75,7 @@ class Task:
     name: TaskName
     train: InstanceSet
     dev: InstanceSet
-    tags: LanguageTags | None = None
+    marks: Marks | None = None
     context: Context = "document"
     noise: Noise | None = None
 
@@ -94,7 +94,7 @@ class Task:
 
     def collate(self, instance_set: InstanceSet, instances: np.ndarray, settings: ModelSettings) -> Batch:
         """Collate instances of `dev` or of a reading into a batch."""
-        return collate(instance_set, instances.tolist(), settings, tags=self.tags, context=self.context)
+        return collate(instance_set, instances.tolist(), settings, marks=self.marks, context=self.context)
 
 
 @dataclass(frozen=True)
@@ -116,9 +116,15 @@ class TaskData:
 
 
 def build_tasks(
-    settings: TrainingSettings, data: TaskData, vocabulary: Vocabulary, pipeline: TextPipeline, *, seed: int
+    settings: TrainingSettings,
+    data: TaskData,
+    vocabulary: Vocabulary,
+    pipeline: TextPipeline,
+    *,
+    seed: int,
+    symbols: MarkSettings | None = None,
 ) -> list[Task]:
-    """Build the tasks of a recipe, in its order.
+    """Build the tasks of a recipe, in its order, for a model with the given marks.
 
     Raises:
         UserError: a task has no data, data have no task, or the vocabulary lacks a language tag or the masks.
@@ -130,16 +136,16 @@ def build_tasks(
         if name not in settings.tasks and instance_set is not None:
             raise UserError(f"{option}: training.tasks does not include {name!r}: add it or remove {option}")
 
-    tags = language_tags(vocabulary, pipeline)
+    marks = model_marks(symbols, vocabulary, pipeline)
 
     def documents() -> Task:
-        return Task("documents", data.train, data.dev, tags)
+        return Task("documents", data.train, data.dev, marks)
 
     def sentences() -> Task:
-        return Task("sentences", as_sentences(data.train), as_sentences(data.dev), tags, "none")
+        return Task("sentences", as_sentences(data.train), as_sentences(data.dev), marks, "none")
 
     def pairs() -> Task:
-        return Task("pairs", _required(data.pairs, "pairs", "--sentences"), as_sentences(data.dev), tags, "none")
+        return Task("pairs", _required(data.pairs, "pairs", "--sentences"), as_sentences(data.dev), marks, "none")
 
     def restoration() -> Task:
         documents = _required(data.monolingual, "restoration", "--monolingual")
@@ -148,7 +154,7 @@ def build_tasks(
         lang = getattr(pipeline, f"{side}_lang")
         dev = one_side(data.dev, side)
         dev = noise.apply(dev, np.arange(len(dev)), epoch=DEV_EPOCH)
-        both = LanguageTags.of(vocabulary, src_lang=lang, tgt_lang=lang)
+        both = model_marks(symbols, vocabulary, pipeline, both=lang)
         return Task("restoration", documents, dev, both, noise=noise)
 
     builders: dict[TaskName, Callable[[], Task]] = {

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from docmt.errors import UserError
-from docmt.instances.packing import LanguageTags, as_sentences, gather
+from docmt.instances.packing import Marks, as_sentences, gather
 from docmt.instances.storage import load_instances
 from docmt.text.vocabulary import BOS, EOS, Vocabulary, extra_specials
 
@@ -32,7 +32,7 @@ def test_gathering_keeps_sentences_and_their_order(instance_set):
 
 def test_tags_stand_before_every_sentence_in_the_place_of_the_first_mark(instance_set):
     packed = gather(instance_set, range(len(instance_set)))
-    tagged = packed.tagged(LanguageTags(src=90, tgt=91))
+    tagged = packed.marked(Marks(src_before=(90,), tgt_before=(91,)))
     for tag, before, after in (
         (90, (packed.src_tokens_S, packed.src_lengths_G), (tagged.src_tokens_S, tagged.src_lengths_G)),
         (91, (packed.tgt_tokens_N, packed.tgt_lengths_G), (tagged.tgt_tokens_N, tagged.tgt_lengths_G)),
@@ -45,9 +45,9 @@ def test_tags_stand_before_every_sentence_in_the_place_of_the_first_mark(instanc
 
 def test_tags_of_a_language_that_the_vocabulary_does_not_know():
     vocabulary = Vocabulary.from_sentences([["a"]], extras=extra_specials(["zh", "en"]))
-    assert LanguageTags.of(vocabulary, src_lang="zh", tgt_lang="en") == LanguageTags(8, 9)
+    assert Marks.of_tags(vocabulary, src_lang="zh", tgt_lang="en") == Marks(src_before=(8,), tgt_before=(9,))
     with pytest.raises(UserError, match="no tag <de>"):
-        LanguageTags.of(vocabulary, src_lang="de", tgt_lang="en")
+        Marks.of_tags(vocabulary, src_lang="de", tgt_lang="en")
 
 
 @pytest.mark.parametrize("cutting", ["documents", "trees"])

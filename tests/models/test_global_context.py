@@ -8,7 +8,7 @@ import pytest
 import torch
 from core_fixtures import assert_close, make_batch, make_model, random_documents, random_sentence
 
-from docmt.instances.packing import LanguageTags, PackedSentences
+from docmt.instances.packing import Marks, PackedSentences
 from docmt.instances.restoration import RestorationSymbols, noise_document
 from docmt.instances.settings import RestorationSettings
 from docmt.instances.storage import load_instances
@@ -250,7 +250,7 @@ def test_restoring_is_translating_a_noised_document():
     assert counts.gaps == 1
     assert counts.masked
     sentences = PackedSentences(src_tokens, src_lengths, clean, lengths, np.array([6]))
-    batch = pack(sentences.tagged(LanguageTags(8, 8)), settings=model.settings)
+    batch = pack(sentences.marked(Marks(src_before=(8,), tgt_before=(8,))), settings=model.settings)
     assert set(batch.src_tokens_S[np.cumsum(src_lengths) - src_lengths].tolist()) == {8}
     assert set(batch.tgt_inputs_N[np.cumsum(lengths - 1) - lengths + 1].tolist()) == {8}
     assert not batch.tgt_labels_N.eq(8).any()
@@ -263,7 +263,9 @@ def test_restoring_is_translating_a_noised_document():
 def test_instances_become_tagged_batches(study_files, context):
     instance_set = load_instances(study_files.instances())
     model = make_model("global_context", n_symbols=100)
-    batch = collate(instance_set, [0, 3], model.settings, tags=LanguageTags(96, 97), context=context)
+    batch = collate(
+        instance_set, [0, 3], model.settings, marks=Marks(src_before=(96,), tgt_before=(97,)), context=context
+    )
     layout = batch.layout
     assert batch.src_tokens_S[np.cumsum(layout.src_lengths_G) - layout.src_lengths_G].tolist() == [96] * 4
     assert batch.tgt_inputs_N[np.cumsum(layout.tgt_lengths_G) - layout.tgt_lengths_G].tolist() == [97] * 4

@@ -16,6 +16,7 @@ from core_fixtures import RECIPE, assert_same_training, make_study, model_settin
 
 from docmt.errors import UserError
 from docmt.instances.building import build_from_files
+from docmt.instances.packing import Marks
 from docmt.instances.settings import InstancesSettings
 from docmt.instances.storage import load_instances
 from docmt.models.model_file import load_model
@@ -145,7 +146,8 @@ def test_development_documents_to_restore_are_of_the_language_of_the_documents(s
         (task,) = build_tasks(recipe(["restoration"]), changed, study.vocabulary, study.pipeline, seed=1)
         sides[side] = task
         assert np.array_equal(task.dev.tgt_tokens, getattr(values.dev, f"{side}_tokens"))
-    assert study.vocabulary.symbols[sides["tgt"].tags.src] == study.vocabulary.symbols[sides["tgt"].tags.tgt] == "<de>"
+    marks = sides["tgt"].marks
+    assert study.vocabulary.decode(marks.src_before) == study.vocabulary.decode(marks.tgt_before) == ["<de>"]
 
 
 def test_word_dropout_spares_masks_and_tags(study):
@@ -291,7 +293,7 @@ def test_pre_training_goes_over_into_fine_tuning(study, tmp_path):
     run(study, tmp_path / "pretrained", PRETRAINING)
     tuned, _ = run(study, tmp_path / "tuned", FINE_TUNING, init=tmp_path / "pretrained/model.pt")
     assert tuned.provenance["init"]
-    assert load_model(tmp_path / "tuned/model.pt").tags is not None
+    assert load_model(tmp_path / "tuned/model.pt").marks != Marks()
 
 
 def test_the_schedule_is_that_of_the_paper():

@@ -98,10 +98,11 @@ rule learn_bpe:
         runtime=growing(240),
     params:
         settings=plan.codes.param("settings"),
+        languages=plan.codes.param("languages"),
         fingerprint=plan.codes.fingerprint,
     shell:
         "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt text learn-bpe --settings {params.settings:q} --inputs {input} --out {output} 2> {log}"
+        " docmt text learn-bpe --settings {params.settings:q} {params.languages} --inputs {input} --out {output} 2> {log}"
 
 
 rule apply_bpe:
@@ -123,7 +124,8 @@ rule apply_bpe:
         fingerprint=plan.subwords.fingerprint,
     shell:
         "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt text apply-bpe --codes {input.codes} --input {input.text} --jobs {threads} --out {output} 2> {log}"
+        " docmt text apply-bpe --codes {input.codes} --lang {wildcards.lang} --input {input.text} --jobs {threads}"
+        " --out {output} 2> {log}"
 
 
 rule learn_vocabulary:
@@ -141,10 +143,11 @@ rule learn_vocabulary:
         "../../environment.yml"
     params:
         tags=plan.tags,
+        published=plan.vocabulary.param("published"),
         fingerprint=plan.vocabulary.fingerprint,
     shell:
         "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt text learn-vocabulary --inputs {input} {params.tags} --out {output} 2> {log}"
+        " docmt text learn-vocabulary --inputs {input} {params.tags} {params.published} --out {output} 2> {log}"
 
 
 rule pack_pipeline:

@@ -108,6 +108,16 @@ class OwnFile(Artifact):
             raise UserError(f"{self.where}: {self.file}: {problem} (paths are relative to {Path.cwd()})")
 
 
+def own_files_of(folder: str, names: Iterable[str], *, where: str) -> list[Artifact]:
+    """The files of a folder of the user's that have one of these names or fit one of these patterns.
+
+    Without any, the first name stands for all, so that it is reported as missing.
+    """
+    first, *_ = names = list(names)
+    found = sorted(path.as_posix() for name in names for path in Path(folder).glob(name))
+    return [OwnFile.at(path, where=where) for path in found or [f"{folder}/{first}"]]
+
+
 def _hashable(part: Any) -> Any:
     if isinstance(part, Artifact):
         return part.fingerprint

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from docmt.config.artifacts.base import Artifact, OwnFile, as_argument, made_by
+from docmt.config.artifacts.base import Artifact, OwnFile, as_argument, made_by, own_files_of
 from docmt.config.artifacts.discourse import DiscourseArtifacts
-from docmt.config.rows import MONOLINGUAL, SENTENCES
+from docmt.config.rows import MONOLINGUAL, SENTENCES, PretrainedInit
 from docmt.config.systems import (
     PARTS_OF_TASKS,
     Run,
@@ -19,6 +19,7 @@ from docmt.config.systems import (
 )
 from docmt.decoding.settings import ContrastSettings
 from docmt.evaluation.metrics import CXMI
+from docmt.text.published import MODEL_FILES
 
 CONTRAST_KEYS = {"max_batch_tokens", "context", "precision"}
 """Keys of section `decoding` that matter when given targets are scored: beam and lengths play no part."""
@@ -76,7 +77,11 @@ class RunArtifacts(DiscourseArtifacts):
             "training": training_settings(self.config, owner).model_dump(mode="json"),
         }
         train, dev = (self.instances(dataset, row.cutting, split) for split in ("train", "dev"))
-        init = self.model(dataset, row.init, seed) if row.init else None
+        init: list[Artifact] = []
+        if isinstance(row.init, PretrainedInit):
+            init = own_files_of(row.init.pretrained, MODEL_FILES, where=f"config.systems.{owner}.init.pretrained")
+        elif row.init is not None:
+            init = [self.model(dataset, row.init, seed)]
         tasks = training_settings(self.config, owner).tasks
         more = {
             part: [self.instances(dataset, row.cutting, part)] if task in tasks else []
@@ -90,7 +95,7 @@ class RunArtifacts(DiscourseArtifacts):
                 settings["training"],
                 int(seed),
                 [train, dev],
-                init,
+                *(init or [None]),
                 *more[SENTENCES],
                 *more[MONOLINGUAL],
             ],
@@ -99,7 +104,8 @@ class RunArtifacts(DiscourseArtifacts):
                 "dev": dev,
                 "vocabulary": self.vocabulary(dataset),
                 "pipeline": self.pipeline(dataset),
-                "init": [init.only("model.pt")] if init else [],
+                "init": [file.only("model.pt") for file in init[:1]] if row.init_system else init[:1],
+                "pretrained": init[1:],
                 **more,
             },
             {"settings": as_argument(settings)},

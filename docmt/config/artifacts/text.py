@@ -1,12 +1,14 @@
 """Artifacts of the text stage: from sentences to subwords."""
 
+import shlex
 from typing import Any
 
-from docmt.config.artifacts.base import Artifact, as_argument, made_by
+from docmt.config.artifacts.base import Artifact, as_argument, made_by, own_files_of
 from docmt.config.artifacts.corpora import CorporaArtifacts
 from docmt.config.systems import text_settings
+from docmt.text.published import TEXT_FILES
 
-KEYS_OF_BPE = ("bpe_merges", "bpe_min_frequency")
+KEYS_OF_BPE = ("bpe_merges", "bpe_min_frequency", "sentencepiece_size", "pretrained", "keep_pieces")
 """Keys of section `text` that matter to BPE and what follows, not to tokens."""
 
 
@@ -51,14 +53,16 @@ class TextArtifacts(CorporaArtifacts):
     @made_by("learn_bpe", stage="text")
     def codes(self, dataset: str) -> Artifact:
         """The BPE merges of a dataset, learned on both sides of its training text."""
-        return self._of_bpe(dataset, "bpe.codes", {"text": self._training_text(dataset, self.truecased)})
+        inputs = {"text": self._training_text(dataset, self.truecased), "published": self._published_text(dataset)}
+        return self._of_bpe(dataset, "bpe.codes", inputs, languages=self.language_options(dataset))
 
     @made_by("learn_vocabulary", stage="text")
     def vocabulary(self, dataset: str) -> Artifact:
         """The subwords of the training text; with masks and language tags in a dataset for pre-training."""
         row = self.config.datasets[dataset]
         tags = f"--tags {' '.join(row.languages)}" if row.is_for_pretraining else ""
-        return self._of_bpe(dataset, "vocabulary.txt", {"text": self._training_text(dataset, self.subwords)}, tags=tags)
+        inputs = {"text": self._training_text(dataset, self.subwords)}
+        return self._of_bpe(dataset, "vocabulary.txt", inputs, tags=tags, published=self._published_options(dataset))
 
     @made_by("pack_pipeline", stage="text")
     def pipeline(self, dataset: str) -> Artifact:
@@ -98,9 +102,23 @@ class TextArtifacts(CorporaArtifacts):
         """Codes, vocabulary and pipeline depend on the same."""
         settings = text_settings(self.config, dataset).model_dump(mode="json")
         lang = self.config.datasets[dataset].src_lang
-        parts = [settings, self.truecaser(dataset, lang)]
+        parts = [settings, self.truecaser(dataset, lang), *self._published_text(dataset)]
         params |= {"settings": as_argument(settings)}
         return Artifact([f"results/{dataset}/text/{name}"], parts, inputs, params)
+
+    def _published_text(self, dataset: str) -> list[Artifact]:
+        """The files of the published model whose pieces a dataset takes; none without."""
+        folder = text_settings(self.config, dataset).pretrained
+        where = f"config.datasets.{dataset}.text.pretrained"
+        return [] if folder is None else own_files_of(folder, TEXT_FILES, where=where)
+
+    def _published_options(self, dataset: str) -> str:
+        """How the vocabulary of such a dataset is made, or nothing."""
+        settings = text_settings(self.config, dataset)
+        if settings.pretrained is None:
+            return ""
+        folder, languages = shlex.quote(settings.pretrained), self.language_options(dataset)
+        return f"--pretrained {folder} --keep {settings.keep_pieces} {languages}"
 
     def _token_settings(self, dataset: str) -> dict[str, Any]:
         """The settings of a dataset's text without those of BPE, so that other merges tokenize nothing again."""

@@ -1,0 +1,104 @@
+"""Random models of the real classes of transformers, saved by them: the same logits and the same greedy output."""
+
+import numpy as np
+import pytest
+import torch
+from core_fixtures import assert_close
+from published_models import CONFIGS, LINES, write_text
+
+from docmt.decoding.settings import DecodingSettings
+from docmt.decoding.translation import Source, Translator
+from docmt.models.importing import import_model
+from docmt.models.layout import Layout
+from docmt.models.transformer import sinusoids
+from docmt.text.vocabulary import EOS
+
+pytest.importorskip("sentencepiece")
+pytest.importorskip("safetensors")
+transformers = pytest.importorskip("transformers")
+
+CLASSES = {
+    "marian": "MarianMTModel",
+    "mbart": "MBartForConditionalGeneration",
+    "m2m_100": "M2M100ForConditionalGeneration",
+}
+SENTENCES = LINES[:8]
+MAX_WORDS = 12
+
+
+@pytest.fixture(scope="module", params=CONFIGS)
+def both(request, tmp_path_factory):
+    """The family, their model, the symbols of its rows, and ours."""
+    folder = tmp_path_factory.mktemp(request.param)
+    symbols, config = write_text(folder, request.param)
+    kind = getattr(transformers, CLASSES[config["model_type"]])
+    torch.manual_seed(0)
+    model = kind(kind.config_class(**{key: value for key, value in config.items() if key != "model_type"})).eval()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "embed_positions" not in name:
+                parameter.copy_(torch.randn_like(parameter) * 0.3 + ("norm.weight" in name))
+        model.model.shared.weight[config["pad_token_id"]] = 0
+        if request.param == "marian":
+            model.final_logits_bias.normal_()
+    model.save_pretrained(folder)
+    if request.param == "marian":  # transformers has other rates than Marian, see docs/pretrained.md
+        for side in (model.model.encoder, model.model.decoder):
+            table = sinusoids(config["max_position_embeddings"], config["d_model"])
+            side.embed_positions.weight.data = table[: config["max_position_embeddings"]].clone()
+    return request.param, model, symbols, import_model(folder, languages=("en", "de"))
+
+
+def their_ids(family, symbols, trained, ids):
+    codes = ("__en__", "__de__") if family == "m2m_100" else ("en_XX", "de_DE")
+    names = dict(zip(("<en>", "<de>"), codes, strict=True))
+    if family == "marian":
+        names["<s>"] = "<pad>"
+    return [symbols.index(names.get(symbol, symbol)) for symbol in trained.vocabulary.decode(ids)]
+
+
+def test_logits_are_equal(both):
+    family, theirs, symbols, trained = both
+    words = [EOS, 3, *range(trained.vocabulary.n_specials, len(trained.vocabulary))]
+    columns = their_ids(family, symbols, trained, words)
+    for src_line, tgt_line in zip(SENTENCES, reversed(SENTENCES), strict=True):
+        src, tgt = trained.encode(src_line, "src"), trained.encode(tgt_line, "tgt")[:-1]
+        inputs = [torch.tensor([their_ids(family, symbols, trained, ids)]) for ids in (src, tgt)]
+        with torch.no_grad():
+            expected = theirs(input_ids=inputs[0], decoder_input_ids=inputs[1]).logits[0][:, columns]
+            found = trained.model.logits(our_states(trained, src, tgt))[:, words]
+        assert_close(found, expected)
+
+
+def our_states(trained, src, tgt):
+    layout = Layout(np.array([len(src)]), np.array([len(tgt)]), np.array([1]), settings=trained.model.settings)
+    return trained.model(torch.from_numpy(src).long(), torch.from_numpy(tgt).long(), layout)
+
+
+def test_greedy_output_is_equal(both):
+    family, theirs, symbols, trained = both
+    settings = DecodingSettings(beam_size=1, max_length_ratio=1e-9, max_length_offset=MAX_WORDS)
+    sources = [Source([trained.encode(line, "src")]) for line in SENTENCES]
+    found = dict(Translator(trained, settings).translate_sources(sources))
+    start = their_ids(family, symbols, trained, trained.marks.tgt_before)
+    (end,) = their_ids(family, symbols, trained, [EOS])
+    used = {"<s>", "<pad>", "<unk>", "<mask>", "en_XX", "de_DE", "fr_XX", "__en__", "__de__", "__fr__"}
+    suppressed = [number for number, symbol in enumerate(symbols) if symbol in used]
+    for number, source in enumerate(sources):
+        made = theirs.generate(
+            torch.tensor([their_ids(family, symbols, trained, source.sentences[0])]),
+            decoder_input_ids=torch.tensor([start]),
+            decoder_start_token_id=start[0],
+            num_beams=1,
+            do_sample=False,
+            min_new_tokens=1,
+            max_new_tokens=MAX_WORDS + 1,
+            forced_bos_token_id=None,
+            forced_eos_token_id=None,
+            bad_words_ids=None,
+            suppress_tokens=suppressed,
+            eos_token_id=end,
+        )[0].tolist()
+        words = made[len(start) :]
+        words = words[: words.index(end)] if end in words else words[:MAX_WORDS]
+        assert their_ids(family, symbols, trained, found[number].sentences[0]) == words

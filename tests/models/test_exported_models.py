@@ -1,0 +1,101 @@
+"""Sentence models for other programs: the same output."""
+
+import numpy as np
+import pytest
+from published_models import LINES, write_text, write_weights
+
+from docmt.cli.main import main
+from docmt.decoding.settings import DecodingSettings
+from docmt.decoding.translation import Source, Translator
+from docmt.errors import UserError
+from docmt.models.exporting import export_ctranslate2, export_marian
+from docmt.models.importing import import_model
+from docmt.models.model_file import TrainedModel, load_model, save_model
+from docmt.text.vocabulary import SPECIALS
+
+MAX_WORDS = 14
+
+
+@pytest.fixture(scope="module")
+def marian(tmp_path_factory):
+    pytest.importorskip("sentencepiece")
+    folder = tmp_path_factory.mktemp("marian")
+    symbols, _ = write_text(folder, "marian")
+    write_weights(folder, "marian", len(symbols))
+    return import_model(folder, languages=("en", "de"))
+
+
+@pytest.fixture(scope="module")
+def baseline(overfitted):
+    """A trained sentence model with words and BPE."""
+    return load_model(overfitted("sentence_transformer"))
+
+
+def greedy(trained: TrainedModel) -> list[list[str]]:
+    settings = DecodingSettings(beam_size=1, max_length_ratio=1e-9, max_length_offset=MAX_WORDS, precision="float32")
+    sources = [Source([trained.encode(line, "src")]) for line in LINES]
+    found = dict(Translator(trained, settings).translate_sources(sources))
+    return [trained.vocabulary.decode(found[number].sentences[0]) for number in range(len(sources))]
+
+
+@pytest.mark.parametrize("name", ["marian", "baseline"])
+def test_ctranslate2_translates_alike(name, request, tmp_path):
+    ctranslate2 = pytest.importorskip("ctranslate2")
+    trained = request.getfixturevalue(name)
+    save_model(tmp_path / "model.pt", trained)
+    command = ["models", "export", "--format", "ctranslate2", "--model", f"{tmp_path}/model.pt"]
+    assert main([*command, "--out", f"{tmp_path}/out"]) == 0
+    translator = ctranslate2.Translator(str(tmp_path / "out"), compute_type="float32", intra_threads=1)
+    found = translator.translate_batch(
+        [trained.pipeline.prepare(line, lang="en") for line in LINES],
+        beam_size=1,
+        max_decoding_length=MAX_WORDS,
+        min_decoding_length=1,
+        suppress_sequences=[[symbol] for symbol in SPECIALS if symbol != "</s>"],
+    )
+    expected = greedy(trained)
+    assert len({tuple(words) for words in expected}) > 5
+    assert [result.hypotheses[0] for result in found] == expected
+
+
+def test_a_marian_folder_comes_back_as_the_same_model(marian, tmp_path):
+    pytest.importorskip("safetensors")
+    save_model(tmp_path / "model.pt", marian)
+    command = ["models", "export", "--format", "marian", "--model", f"{tmp_path}/model.pt"]
+    assert main([*command, "--out", f"{tmp_path}/out"]) == 0
+    again = import_model(tmp_path / "out", languages=("en", "de"))
+    assert again.model.settings == marian.model.settings
+    assert again.vocabulary.symbols == marian.vocabulary.symbols
+    assert greedy(again) == greedy(marian)
+    for name, value in marian.model.state_dict().items():
+        rows = slice(6, None) if name in ("embedding.weight", "output_bias") else slice(None)
+        np.testing.assert_array_equal(again.model.state_dict()[name][rows], value[rows])
+
+
+def test_transformers_reads_an_exported_folder(marian, tmp_path):
+    transformers = pytest.importorskip("transformers")
+    torch = pytest.importorskip("torch")
+    export_marian(marian, tmp_path / "out")
+    theirs = transformers.MarianMTModel.from_pretrained(tmp_path / "out").eval()
+    ours = marian.model.state_dict()
+    assert torch.equal(theirs.model.shared.weight[6:], ours["embedding.weight"][6:])
+    assert torch.equal(theirs.model.decoder.layers[1].fc1.weight, ours["decoder.1.feed_forward.inner.weight"])
+
+
+def test_what_others_cannot_compute_is_refused(baseline, overfitted, tmp_path):
+    with pytest.raises(UserError, match="use --format ctranslate2"):
+        export_marian(baseline, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    model = overfitted("g_transformer")
+    for format in ("marian", "ctranslate2"):
+        command = ["models", "export", "--format", format, "--model", str(model), "--out", f"{tmp_path}/out"]
+        assert main(command) == 2
+
+
+def test_a_model_with_other_marks_is_refused_by_ctranslate2(tmp_path):
+    pytest.importorskip("sentencepiece")
+    pytest.importorskip("ctranslate2")
+    symbols, _ = write_text(tmp_path, "m2m_100")
+    write_weights(tmp_path, "m2m_100", len(symbols))
+    with pytest.raises(UserError, match="marks that CTranslate2 does not add"):
+        export_ctranslate2(import_model(tmp_path, languages=("en", "de")), tmp_path / "out")

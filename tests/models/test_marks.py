@@ -1,0 +1,115 @@
+"""Marks around sentences as a setting of the model, in batches, trees and searches."""
+
+import numpy as np
+import pytest
+import torch
+from core_fixtures import assert_close, document_trees, make_batch, make_model, model_settings, random_documents
+
+from docmt.decoding.search import search_instances
+from docmt.decoding.settings import DecodingSettings
+from docmt.decoding.streams import TargetSymbols
+from docmt.errors import UserError
+from docmt.instances.packing import Marks, PackedSentences
+from docmt.models.layout import Layout
+from docmt.models.settings import ModelSettings
+from docmt.text.vocabulary import BOS, EOS, Vocabulary
+from docmt.training.batches import n_inputs
+
+SUFFIX = {"src_before": [], "src_after": ["</s>", "{src}"], "tgt_before": ["{tgt}"]}
+PREFIX = {"src_before": ["{src}"], "src_after": ["</s>"], "tgt_before": ["</s>", "{tgt}"]}
+WORD = 9
+
+
+def packed(src, tgt):
+    lengths = [np.array([len(sentence) for sentence in side]) for side in (src, tgt)]
+    return PackedSentences(np.concatenate(src), lengths[0], np.concatenate(tgt), lengths[1], np.array([len(src)]))
+
+
+def test_marks_replace_those_of_instances_around_the_same_words():
+    src = [np.array([BOS, 9, 10, EOS]), np.array([BOS, EOS])]
+    found = packed(src, src).marked(Marks(src_before=(), src_after=(EOS, 7), tgt_before=(EOS, 8)))
+    assert found.src_tokens_S.tolist() == [9, 10, EOS, 7, EOS, 7]
+    assert found.src_lengths_G.tolist() == [4, 2]
+    assert found.tgt_tokens_N.tolist() == [EOS, 8, 9, 10, EOS, EOS, 8, EOS]
+    assert found.tgt_lengths_G.tolist() == [5, 3]
+
+
+def test_the_marks_of_instances_are_the_default():
+    sentences = packed([np.array([BOS, 9, EOS])], [np.array([BOS, 9, 9, EOS])])
+    found = sentences.marked(Marks())
+    assert found.src_tokens_S.tolist() == sentences.src_tokens_S.tolist()
+    assert found.tgt_tokens_N.tolist() == sentences.tgt_tokens_N.tolist()
+
+
+def test_symbols_are_looked_up_and_missing_ones_named():
+    vocabulary = Vocabulary([("a", 1)], extras=("[MASK1]", "[MASK2]", "<de>", "<en>"))
+    marks = Marks.of_symbols(vocabulary, src_lang="en", tgt_lang="de", **PREFIX)
+    assert vocabulary.decode([*marks.src_before, *marks.tgt_before]) == ["<en>", "</s>", "<de>"]
+    with pytest.raises(UserError, match="no symbol '>>de<<'"):
+        Marks.of_symbols(vocabulary, src_lang="en", tgt_lang="de", src_before=[">>de<<"])
+    with pytest.raises(UserError, match="no tag <fr>"):
+        Marks.of_symbols(vocabulary, src_lang="en", tgt_lang="fr", **SUFFIX)
+
+
+def test_trees_grow_and_shrink_with_the_marks():
+    documents = random_documents((3, 1), longest=4)
+    trees = document_trees(documents)
+    lengths = np.concatenate([[len(sentence) for sentence in src] for src, _ in documents])
+    owners = np.repeat(np.arange(len(lengths)), trees.edu_counts_G)
+    for marks in ((0, 1), (1, 1), (1, 2), (0, 2)):
+        changed = trees.marked(marks)
+        totals = np.bincount(owners, weights=changed.edu_lengths_E)
+        assert totals.tolist() == (lengths + sum(marks) - 2).tolist()
+
+
+def test_random_numbers_are_drawn_for_the_tokens_that_a_model_reads(study_files):
+    from docmt.instances.storage import load_instances
+    from docmt.models.batch import collate
+
+    instances = load_instances(study_files.instances())
+    numbers = np.arange(len(instances))
+    for symbols, marks in (
+        (SUFFIX, Marks((), (EOS, WORD), (WORD,))),
+        (PREFIX, Marks((WORD,), (EOS,), (EOS, WORD))),
+        (None, Marks()),
+    ):
+        settings = model_settings("g_transformer", marks=symbols)
+        batch = collate(instances, numbers.tolist(), settings, marks=marks)
+        src, tgt = n_inputs(instances, numbers, settings)
+        assert (src.sum(), tgt.sum()) == (len(batch.src_tokens_S), len(batch.tgt_inputs_N))
+
+
+@pytest.mark.parametrize("architecture", ["sentence_transformer", "g_transformer"])
+def test_a_forced_first_label_is_no_word_of_the_translation(architecture):
+    """Searching with a start and a forced label equals teacher forcing with both, word by word."""
+    model = make_model(architecture, marks={**PREFIX, "tgt_before": ["</s>", "<s>"]}, seed=3)
+    src = [np.array([BOS, 9, 10, 11, EOS]), np.array([BOS, 12, EOS])]
+    layout = Layout.of_source(np.array([5, 3]), np.array([2]), settings=model.settings)
+    symbols = TargetSymbols(start=EOS, forced=BOS)
+    settings = DecodingSettings(beam_size=1, max_length_ratio=1e-9, max_length_offset=5)
+    (found, *_) = search_instances(model, np.concatenate(src), layout, settings, symbols)[0]
+    assert len(found.sentences) == 2
+    assert all(1 <= len(words) <= 5 for words in found.sentences)
+    assert not {BOS, EOS} & {word for words in found.sentences for word in words}
+    tgt = [np.array([EOS, BOS, *words, EOS]) for words in found.sentences]
+    batch = make_batch(model.settings, [(src, tgt)])
+    with torch.no_grad():
+        states = model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+        scores = model.logits(states).log_softmax(-1)
+    expected = scores.gather(1, batch.tgt_labels_N[:, None]).sum()
+    assert_close(torch.tensor(found.log_probability), expected, 1e-4)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"target_stream": "free", "marks": PREFIX}, "begins sentences with one symbol"),
+        ({"form": {"learned_positions": 5, "position_offset": 2}}, "position_offset is for sinusoids"),
+        ({"form": {"norm": "pre"}, "context": {}, "positions": "sentence"}, "context needs form.norm 'post'"),
+    ],
+)
+def test_contradictory_settings_are_refused(change, message):
+    group = {"lower": "group", "upper": "group"}
+    attention = {} if "context" not in change else {f"{n}_attention": group for n in ("encoder", "decoder", "cross")}
+    with pytest.raises(UserError, match=message):
+        ModelSettings.load(attention | change, where="model")

@@ -1,0 +1,243 @@
+"""Published models: their formulas, here and there; nothing of this needs transformers."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+import torch
+from core_fixtures import assert_close
+from published_models import CONFIGS, LANGUAGES, LINES, Reference, write, write_text, write_weights
+
+from docmt.cli.main import main
+from docmt.decoding.settings import DecodingSettings
+from docmt.decoding.translation import Source, Translator
+from docmt.errors import UserError
+from docmt.instances.packing import PackedSentences
+from docmt.models.batch import pack
+from docmt.models.importing import import_model
+from docmt.models.model_file import load_model, save_model
+from docmt.text.published import PublishedText
+from docmt.text.vocabulary import EOS, N_SPECIALS
+
+pytest.importorskip("sentencepiece")
+
+SENTENCES = LINES[:6] + LINES[-6:]
+
+
+@dataclasses.dataclass
+class Published:
+    """A folder, its plain computation, and what docmt makes of it."""
+
+    family: str
+    folder: object
+    symbols: list
+    reference: Reference
+    trained: object
+
+    def their_ids(self, ours):
+        """Rows there of ids here; tags are the languages."""
+        names = dict(zip(("<en>", "<de>"), self.codes, strict=True))
+        symbols = [names.get(symbol, symbol) for symbol in self.trained.vocabulary.decode(ours)]
+        if self.family == "marian":
+            symbols = ["<pad>" if symbol == "<s>" else symbol for symbol in symbols]
+        return [self.symbols.index(symbol) for symbol in symbols]
+
+    @property
+    def codes(self):
+        return ("__en__", "__de__") if self.family == "m2m_100" else LANGUAGES[:2]
+
+
+@pytest.fixture(scope="module", params=CONFIGS)
+def published(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp(request.param)
+    symbols, _ = write_text(folder, request.param)
+    weights = write_weights(folder, request.param, len(symbols))
+    trained = import_model(folder, languages=("en", "de"))
+    return Published(request.param, folder, symbols, Reference(request.param, weights), trained)
+
+
+def pack_pairs(trained, pairs):
+    sides = [[trained.encode(pair[number], side) for pair in pairs] for number, side in enumerate(("src", "tgt"))]
+    lengths = [np.array([len(sentence) for sentence in side]) for side in sides]
+    packed = PackedSentences(
+        np.concatenate(sides[0]), lengths[0], np.concatenate(sides[1]), lengths[1], np.ones(len(pairs), int)
+    )
+    return sides, pack(packed, settings=trained.model.settings)
+
+
+def test_logits_equal_the_published_formula(published):
+    trained = published.trained
+    pairs = list(zip(SENTENCES, reversed(SENTENCES), strict=True))
+    (sources, targets), batch = pack_pairs(trained, pairs)
+    with torch.no_grad():
+        logits = trained.model.logits(trained.model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout))
+    first = N_SPECIALS if published.family == "marian" else trained.vocabulary.n_specials
+    words = list(range(first, len(trained.vocabulary)))
+    chosen = [EOS, 3, *words]
+    expected = [
+        published.reference.logits(published.their_ids(src), published.their_ids(tgt[:-1]))
+        for src, tgt in zip(sources, targets, strict=True)
+    ]
+    assert_close(logits[:, chosen], torch.cat(expected)[:, published.their_ids(chosen)])
+
+
+def test_marks_are_those_of_the_model(published):
+    trained = published.trained
+    tokens = published.trained.vocabulary.decode(trained.encode("the dog", "src"))
+    words = trained.pipeline.prepare("the dog", lang="en")
+    expected = {"marian": [*words, "</s>"], "mbart": [*words, "</s>", "<en>"]}
+    assert tokens == expected.get(published.family, ["<en>", *words, "</s>"])
+    start = {"marian": ["<s>"], "mbart": ["<de>"]}.get(published.family, ["</s>", "<de>"])
+    assert trained.vocabulary.decode(trained.marks.tgt_before) == start
+
+
+def test_greedy_output_equals_the_published_formula(published):
+    trained = published.trained
+    limits = {"max_length_ratio": 1e-9, "max_length_offset": 12}
+    translator = Translator(trained, DecodingSettings(beam_size=1, **limits))
+    sources = [Source([trained.encode(line, "src")]) for line in SENTENCES]
+    found = {number: hypothesis.sentences[0] for number, hypothesis in translator.translate_sources(sources)}
+    banned = [row for row, symbol in enumerate(published.symbols) if symbol in ("<s>", "<pad>", "<unk>", "<mask>")]
+    banned += [
+        row for row, symbol in enumerate(published.symbols) if symbol in (*LANGUAGES, "__en__", "__de__", "__fr__")
+    ]
+    start = published.their_ids(trained.marks.tgt_before)
+    (end,) = published.their_ids([EOS])
+    for number, source in enumerate(sources):
+        expected = published.reference.greedy(published.their_ids(source.sentences[0]), start, end, banned, 12)
+        assert published.their_ids(found[number]) == expected
+
+
+def test_documents_are_translated_sentence_by_sentence(published):
+    translator = Translator(published.trained, DecodingSettings(beam_size=2))
+    whole = translator.translate_documents([SENTENCES])
+    alone = translator.translate_documents([[line] for line in SENTENCES])
+    assert whole[0] == [line for (line,) in alone]
+
+
+def test_the_command_writes_a_model_that_translates(published, tmp_path):
+    out = tmp_path / "model.pt"
+    languages = [] if published.family == "marian" else ["--src-lang", "en", "--tgt-lang", "de"]
+    assert main(["models", "import", str(published.folder), "--out", str(out), *languages]) == 0
+    (tmp_path / "text").write_text("the dog sees\n\na house\n", encoding="utf-8")
+    assert main(["translate", "--model", str(out), "--input", f"{tmp_path}/text", "--output", f"{tmp_path}/out"]) == 0
+    assert len((tmp_path / "out").read_text(encoding="utf-8").split("\n")) == 4
+    again = load_model(out)
+    for name, value in published.trained.model.state_dict().items():
+        assert torch.equal(again.model.state_dict()[name], value), name
+    assert again.marks == published.trained.marks
+
+
+def test_pruning_keeps_what_the_text_needs(published):
+    text = ["the dog sees", "das Tier"]
+    small = import_model(published.folder, languages=("en", "de"), text=text)
+    assert len(small.vocabulary) < len(published.trained.vocabulary)
+    for line in text:
+        pieces = small.vocabulary.decode(small.encode(line, "src"))
+        assert pieces == published.trained.vocabulary.decode(published.trained.encode(line, "src"))
+    batches = [pack_pairs(trained, [text])[1] for trained in (small, published.trained)]
+    models = [small.model, published.trained.model]
+    states = [
+        model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+        for model, batch in zip(models, batches, strict=True)
+    ]
+    assert torch.equal(*states)
+
+
+def test_safetensors_are_read_like_pickled_tensors(published, tmp_path):
+    save_file = pytest.importorskip("safetensors.torch").save_file
+    write_text(tmp_path, published.family)
+    save_file(published.reference.weights, tmp_path / "model.safetensors")
+    trained = import_model(tmp_path, languages=("en", "de"))
+    for name, value in published.trained.model.state_dict().items():
+        assert torch.equal(trained.model.state_dict()[name], value), name
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model_type": "bert"}, "model_type 'bert': docmt reads marian"),
+        ({"scale_embedding": False}, "scale_embedding is False"),
+        ({"activation_function": "tanh"}, "activation_function 'tanh'"),
+        ({"decoder_ffn_dim": 8}, "ffn_dim of encoder and decoder differ"),
+        ({"share_encoder_decoder_embeddings": False}, "share_encoder_decoder_embeddings is False"),
+    ],
+)
+def test_models_that_docmt_cannot_be_are_refused_in_one_line(change, message, tmp_path):
+    symbols, config = write_text(tmp_path, "marian")
+    write_weights(tmp_path, "marian", len(symbols))
+    write(tmp_path / "config.json", config | change)
+    with pytest.raises(UserError, match=message) as error:
+        import_model(tmp_path, languages=("en", "de"))
+    assert "\n" not in str(error.value)
+
+
+def test_missing_or_damaged_files_are_named(tmp_path):
+    symbols, _ = write_text(tmp_path, "marian")
+    with pytest.raises(UserError, match=r"neither model.safetensors nor pytorch_model.bin"):
+        import_model(tmp_path, languages=("en", "de"))
+    (tmp_path / "pytorch_model.bin").write_bytes(b"no tensors")
+    with pytest.raises(UserError, match=r"pytorch_model.bin: cannot be read"):
+        import_model(tmp_path, languages=("en", "de"))
+    weights = write_weights(tmp_path, "marian", len(symbols))
+    del weights["model.decoder.layers.1.fc1.bias"]
+    torch.save(weights, tmp_path / "pytorch_model.bin")
+    with pytest.raises(UserError, match=r"no model.decoder.layers.1.fc1.bias"):
+        import_model(tmp_path, languages=("en", "de"))
+    write(tmp_path / "tokenizer_config.json", {"separate_vocabs": True})
+    with pytest.raises(UserError, match="vocabulary for each side"):
+        import_model(tmp_path, languages=("en", "de"))
+    (tmp_path / "config.json").unlink()
+    with pytest.raises(UserError, match=r"config.json"):
+        import_model(tmp_path, languages=("en", "de"))
+
+
+def test_learned_positions_have_an_end(tmp_path):
+    symbols, _ = write_text(tmp_path, "mbart")
+    write_weights(tmp_path, "mbart", len(symbols))
+    trained = import_model(tmp_path, languages=("en", "de"))
+    save_model(tmp_path / "model.pt", trained)
+    translator = Translator(load_model(tmp_path / "model.pt"), DecodingSettings(beam_size=1, max_length_offset=60))
+    assert translator.translate_documents([["the dog"]])  # more words than positions: no crash
+    with pytest.raises(UserError, match="learned 40 positions"):
+        translator.translate_documents([["the dog sees the house " * 20]])
+
+
+def test_a_source_can_begin_with_a_target_language(tmp_path):
+    symbols, _ = write_text(tmp_path, "marian")
+    ids = json.loads((tmp_path / "vocab.json").read_text()) | {">>deu<<": len(symbols)}
+    write(tmp_path / "vocab.json", ids)
+    write_weights(tmp_path, "marian", len(symbols) + 1)
+    trained = import_model(tmp_path, languages=("en", "de"), codes=("eng", ">>deu<<"))
+    assert trained.vocabulary.decode(trained.encode("the dog", "src"))[0] == ">>deu<<"
+
+
+@pytest.mark.parametrize("family", ["mbart", "m2m_100"])
+def test_languages_are_found_in_each_kind_of_file(family, tmp_path):
+    symbols, _ = write_text(tmp_path, family)
+    (tmp_path / "special_tokens_map.json").unlink()
+    write_weights(tmp_path, family, len(symbols))
+    added = [{"id": number, "content": symbol} for number, symbol in enumerate(symbols) if symbol[:1] in "<_def"]
+    added = [token for token in added if token["id"] < 4 or token["id"] > len(symbols) - 5]
+    for name, content in (
+        ("tokenizer.json", {"added_tokens": added}),
+        ("tokenizer_config.json", {"added_tokens_decoder": {token["id"]: token for token in added}}),
+        ("added_tokens.json", {token["content"]: token["id"] for token in added}),
+    ):
+        write(tmp_path / name, content)
+        published = PublishedText.read(tmp_path)
+        (tmp_path / name).unlink()
+        assert (
+            published.code("de") == published.code(published.code("de")) == symbols[published.ids[published.code("de")]]
+        )
+        assert [symbols[published.ids[piece]] for piece in published.pieces()] == published.pieces()
+        assert ("<mask>" in published.ids) == ("<mask>" in symbols)
+        with pytest.raises(UserError, match="language 'ja' is none of"):
+            published.code("ja")
+
+
+def test_pieces_with_white_space_are_left_out(tmp_path):
+    symbols, _ = write_text(tmp_path, "marian")
+    write(tmp_path / "vocab.json", {symbol: n for n, symbol in enumerate([*symbols, "a\u3000b"])})
+    assert "a\u3000b" not in PublishedText.read(tmp_path).pieces()

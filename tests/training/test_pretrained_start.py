@@ -1,0 +1,187 @@
+"""Document models that start from published sentence models: at first they translate alike, then they learn."""
+
+import dataclasses
+import random
+
+import numpy as np
+import pytest
+import torch
+from core_fixtures import SIZE, assert_close, make_study, random_trees, run_training
+from published_models import LINES, write_text, write_weights
+
+from docmt.decoding.settings import DecodingSettings
+from docmt.decoding.translation import Source, Translator
+from docmt.errors import UserError
+from docmt.models.importing import import_model, published_weights
+from docmt.models.initialize import copy_weights, silence_new_parts
+from docmt.models.layers import FusedAttention
+from docmt.models.model_file import save_model
+from docmt.models.presets import ARCHITECTURES
+from docmt.models.settings import ModelSettings
+from docmt.models.transformer import Transformer
+
+pytest.importorskip("sentencepiece")
+
+FAMILIES = ("marian", "mbart", "m2m_100")
+DOCUMENT_MODELS = ("g_transformer", "g_transformer_no_target_context", "rst_parallel", "rst_mix", "global_context")
+NO_NORM = {"context": {"norm": False}}
+
+
+@pytest.fixture(scope="module")
+def sentence_model(tmp_path_factory):
+    """The folder of a published model, and what is imported from it, by family."""
+    made = {}
+
+    def make(family):
+        if family not in made:
+            folder = tmp_path_factory.mktemp(family)
+            symbols, _ = write_text(folder, family)
+            write_weights(folder, family, len(symbols))
+            made[family] = folder, import_model(folder, languages=("en", "de"))
+        return made[family]
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def marian_study(sentence_model, tmp_path_factory):
+    return make_study(tmp_path_factory.mktemp("study"), trained=sentence_model("marian")[1])
+
+
+def changed_settings(settings, architecture):
+    """Settings of a document model of the same size and form."""
+    preset = {
+        key: value | {"upper_layers": 1} if key.endswith("attention") else value
+        for key, value in ARCHITECTURES[architecture].items()
+    }
+    values = settings.model_dump() | preset | {"positions": "sentence"}
+    return ModelSettings.load(values | (NO_NORM if architecture == "global_context" else {}), where="test")
+
+
+def grown(folder, trained, architecture):
+    """A fresh document model."""
+    settings = changed_settings(trained.model.settings, architecture)
+    torch.manual_seed(5)
+    model = Transformer(settings, len(trained.vocabulary)).eval()
+    copy_weights(model, published_weights(folder, settings, trained.vocabulary, ("en", "de")))
+    silence_new_parts(model)
+    return dataclasses.replace(trained, model=model)
+
+
+def two_hundred_sentences():
+    draw = random.Random(4)
+    words = sorted({word for line in LINES for word in line.split()})
+    return [" ".join(draw.choices(words, k=draw.randint(1, 9))) for _ in range(200)]
+
+
+def translations(trained, lengths, *, with_trees):
+    """Ids of 200 sentences in documents of the given lengths."""
+    encoded = iter([trained.encode(line, "src") for line in two_hundred_sentences()])
+    sources = []
+    for number, length in enumerate(lengths):
+        sentences = [next(encoded) for _ in range(length)]
+        trees = random_trees([len(sentence) for sentence in sentences], seed=number) if with_trees else None
+        sources.append(Source(sentences, trees))
+    # Greedy: a wider beam is shared by all sentences of a document, whatever the model is.
+    settings = DecodingSettings(beam_size=1, max_length_ratio=1e-9, max_length_offset=8)
+    found = dict(Translator(trained, settings).translate_sources(sources))
+    return [sentence for number in range(len(sources)) for sentence in found[number].sentences]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("architecture", DOCUMENT_MODELS)
+def test_a_fresh_document_model_translates_as_the_sentence_model(sentence_model, family, architecture):
+    if (family, architecture) in {("mbart", "global_context"), ("m2m_100", "global_context")}:
+        pytest.skip("a context encoder needs post-norm")
+    folder, trained = sentence_model(family)
+    model = grown(folder, trained, architecture)
+    expected = translations(trained, [1] * 200, with_trees=False)
+    assert len({tuple(sentence) for sentence in expected}) > 10
+    assert translations(model, [10] * 20, with_trees=model.model.settings.needs_trees) == expected
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_concatenation_starts_as_the_sentence_model_where_there_is_no_context(sentence_model, family):
+    """It has no new parts: what it sees beyond the sentence it sees with attention that has learned sentences."""
+    folder, trained = sentence_model(family)
+    model = grown(folder, trained, "concatenation")
+    expected = translations(trained, [1] * 200, with_trees=False)
+    assert translations(model, [1] * 200, with_trees=False) == expected
+
+
+def test_silent_parts_change_no_state(sentence_model):
+    folder, trained = sentence_model("marian")
+    model = grown(folder, trained, "g_transformer").model
+    fused = [attention for _, attention in model.attentions() if isinstance(attention, FusedAttention)]
+    assert len(fused) == 3
+    query_ND = torch.randn(5, model.settings.width)
+
+    def attend(part, rows_ND):
+        return part.out(rows_ND.cumsum(0))
+
+    for attention in fused:
+        assert torch.equal(attention.fuse(query_ND, attend), attend(attention.group, query_ND) / 2)
+
+
+@pytest.mark.parametrize("architecture", DOCUMENT_MODELS)
+def test_every_new_part_gets_a_gradient_within_two_updates(sentence_model, marian_study, architecture, tmp_path):
+    """Parts behind silent projections get theirs as soon as these have moved."""
+    folder, trained = sentence_model("marian")
+    settings = changed_settings(trained.model.settings, architecture).model_dump(exclude={"encoder_layers"})
+    settings = {key: value for key, value in settings.items() if key not in SIZE or key == "dropout"}
+    before = grown(folder, trained, architecture).model.state_dict()
+    recipe = {"new_parts": "silent", "max_steps": 3, "warmup_steps": 0, "word_dropout": 0.0, "validate_every_steps": 3}
+    tuned, _ = run_training(
+        marian_study, tmp_path, architecture=architecture, init=folder, model=settings, training=recipe
+    )
+    after = tuned.model.state_dict()
+    still = [name for name in after if torch.equal(after[name], before[name]) and "embedding" not in name]
+    assert not still
+
+
+def test_fine_tuning_on_documents_learns(sentence_model, marian_study, tmp_path):
+    folder, trained = sentence_model("marian")
+    values = changed_settings(trained.model.settings, "g_transformer").model_dump()
+    settings = {key: values[key] for key in ("positions", "form", "marks", "dropout")}
+    recipe = {"new_parts": "silent", "max_steps": 60, "validate_every_steps": 20, "pretrained_learning_rate": 3e-3}
+    tuned, history = run_training(marian_study, tmp_path, init=folder, model=settings, training=recipe)
+    assert history["dev_loss"].dropna().iloc[-1] < 0.7 * history["train_loss"].iloc[0]
+    assert Translator(tuned, DecodingSettings()).translate_documents([["the dog sees", "a house"]])
+
+
+def test_an_imported_file_and_its_folder_are_the_same_start(sentence_model, marian_study, tmp_path):
+    folder, trained = sentence_model("marian")
+    save_model(tmp_path / "imported.pt", trained)
+    values = changed_settings(trained.model.settings, "g_transformer").model_dump()
+    settings = {key: values[key] for key in ("positions", "form", "marks", "dropout")}
+    options = {"model": settings, "training": {"new_parts": "silent", "max_steps": 2, "validate_every_steps": 2}}
+    weights = [
+        run_training(marian_study, tmp_path / name, init=init, **options)[0].model.state_dict()
+        for name, init in (("folder", folder), ("file", tmp_path / "imported.pt"))
+    ]
+    for name, value in weights[0].items():
+        assert_close(weights[1][name], value, 0), name
+
+
+def test_what_cannot_start_silently_is_refused(sentence_model, marian_study, tmp_path):
+    folder, trained = sentence_model("marian")
+    with pytest.raises(UserError, match="no gate between them"):
+        grown(folder, trained, "rst_serial")
+    settings = changed_settings(trained.model.settings, "global_context")
+    settings = settings.model_copy(update={"context": settings.context.model_copy(update={"norm": True})})
+    with pytest.raises(UserError, match="norm false"):
+        silence_new_parts(Transformer(settings, 20))
+    with pytest.raises(UserError, match=r"model.form of the published model is .*swish.*, not"):
+        run_training(marian_study, tmp_path, init=folder, model={"dropout": 0.0})
+
+
+def test_another_vocabulary_is_refused(sentence_model, study_files, tmp_path):
+    folder, trained = sentence_model("marian")
+    values = trained.model.settings.model_dump()
+    with pytest.raises(UserError, match="has no symbol"):
+        run_training(study_files, tmp_path, init=folder, model={key: values[key] for key in ("form", "marks")})
+
+
+def test_the_half_open_gate_loses_no_bit():
+    rows = torch.from_numpy(np.random.default_rng(0).normal(size=(100, 8)).astype(np.float32))
+    assert torch.equal(torch.lerp(torch.zeros_like(rows), 2 * rows, torch.full_like(rows, 0.5)), rows)
