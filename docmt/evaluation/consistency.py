@@ -36,7 +36,7 @@ SEED = 1
 
 
 @dataclass(frozen=True)
-class Mention:
+class TermUse:
     """What stands for a term in a sentence: choices of reference and hypothesis; none where nothing was found."""
 
     sentence: int
@@ -100,19 +100,19 @@ def owners(test: TranslatedTest) -> list[int]:
     return [number for number, length in enumerate(lengths) for _ in range(length)]
 
 
-def find_addresses(test: TranslatedTest) -> tuple[list[Mention], str]:
+def find_addresses(test: TranslatedTest) -> tuple[list[TermUse], str]:
     """The sentences in which the reference addresses somebody, and the signature."""
     forms, tokenize = AddressForms.of(test.tgt_lang), word_tokenizer(EvaluationSettings(), test.tgt_lang)
     hypotheses = [sentence for one in test.hypotheses for sentence in one.sentences]
     occurrences = [
-        Mention(i, document, "address", *(forms.find(tokenize(sentence).split()) for sentence in pair))
+        TermUse(i, document, "address", *(forms.find(tokenize(sentence).split()) for sentence in pair))
         for i, (document, *pair) in enumerate(zip(owners(test), test.reference, hypotheses, strict=True))
     ]
     words = describe_words(EvaluationSettings(), test.tgt_lang)
     return [one for one in occurrences if one.reference], f"forms of address:{test.tgt_lang}|words:{words}"
 
 
-def find_terms(test: TranslatedTest) -> tuple[list[Mention], str]:
+def find_terms(test: TranslatedTest) -> tuple[list[TermUse], str]:
     """The occurrences of source terms with their counterparts, and the signature."""
     program = find_aligner()
     text = Text.of(test)
@@ -126,7 +126,7 @@ def find_terms(test: TranslatedTest) -> tuple[list[Mention], str]:
 
 def list_terms(
     text: Text, documents: Sequence[int], links: dict[Pair, set[Link]], src_lang: str, tgt_lang: str
-) -> list[Mention]:
+) -> list[TermUse]:
     """Occurrences of terms: words of at least four letters that at most half of the documents have."""
     in_documents = {(word, document) for words, document in zip(text.source, documents, strict=True) for word in words}
     spread = Counter(word for word, _ in in_documents)
@@ -138,7 +138,7 @@ def list_terms(
                 ours, theirs = (
                     _choice(position, source, side[i], links, tgt_lang) for side in (text.hypothesis, text.reference)
                 )
-                found.append(Mention(i, document, word, reference=theirs, hypothesis=ours))
+                found.append(TermUse(i, document, word, reference=theirs, hypothesis=ours))
     return found
 
 
@@ -155,7 +155,7 @@ def _choice(
 
 
 def describe_consistency(
-    metric: str, occurrences: Sequence[Mention], documents: Sequence[int], *, signature: str
+    metric: str, occurrences: Sequence[TermUse], documents: Sequence[int], *, signature: str
 ) -> list[ScoreRow]:
     """The accuracy of consistency, and its controls by `kind`; a value is None where nothing repeats."""
 
@@ -176,9 +176,9 @@ def describe_consistency(
     ]
 
 
-def repetitions(occurrences: Iterable[Mention]) -> Iterable[tuple[Mention, Mention]]:
+def repetitions(occurrences: Iterable[TermUse]) -> Iterable[tuple[TermUse, TermUse]]:
     """Each occurrence in another sentence than the one before it in its document, with that one."""
-    before: dict[tuple[int, str], Mention] = {}
+    before: dict[tuple[int, str], TermUse] = {}
     for one in occurrences:
         last = before.get((one.document, one.term))
         if last is not None and last.sentence != one.sentence:

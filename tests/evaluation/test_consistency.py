@@ -6,7 +6,7 @@ import pytest
 
 from docmt.evaluation import consistency
 from docmt.evaluation.alignment import PROGRAM
-from docmt.evaluation.consistency import AddressForms, Mention, describe_consistency, list_terms, score_consistency
+from docmt.evaluation.consistency import AddressForms, TermUse, describe_consistency, list_terms, score_consistency
 from docmt.evaluation.hypotheses import Hypothesis
 from docmt.evaluation.metrics import ADDRESS, TERMS, TranslatedTest
 from docmt.evaluation.programs import NotComputableError, find_program
@@ -139,8 +139,8 @@ def test_terms_are_words_of_few_documents_and_choices_are_their_stems():
 
 def test_two_occurrences_in_a_sentence_are_one():
     pair = [
-        Mention(0, 0, "t", frozenset("a"), frozenset("a")),
-        Mention(0, 0, "t", frozenset("a"), frozenset("b")),
+        TermUse(0, 0, "t", frozenset("a"), frozenset("a")),
+        TermUse(0, 0, "t", frozenset("a"), frozenset("b")),
     ]
     assert list(consistency.repetitions(pair)) == []
 

@@ -1,23 +1,31 @@
-"""CXMI in a study: for each run on each test, with trees and without."""
+"""CXMI in a study: a job for each run on each test, with trees where the system reads them."""
 
-import csv
+import re
+
+from conftest import Study, read_jobs, snakemake
 
 METRICS = ["s-BLEU", "d-BLEU (instances)", "chrF", "CXMI"]
+GIVEN = {"hypotheses": {"controlled/controlled": "given.de"}}
 
 
-def test_a_study_says_how_much_its_systems_use_context(study):
-    changes = {"evaluation": {"metrics": METRICS}}
-    done = study.run("results/report/scores.csv", changes=changes)
-    assert done.returncode == 0, done.stderr
-    with (study.folder / "results/report/scores.csv").open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["metric"] == "CXMI"]
-    values = {(row["system"], row["test"], row["phenomenon"]): float(row["value"]) for row in rows}
-    systems = {system for system, _, _ in values}
-    assert {"sentence_transformer", "rst_mix", "rst_mix_without_trees", "document_transformer"} <= systems
-    for system in systems:
-        assert {(test, name) for other, test, name in values if other == system} == {
-            ("controlled", ""), ("pronoun", ""), ("pronoun", "pronoun"),
-        }  # fmt: skip
-    assert abs(values["sentence_transformer", "controlled", ""]) < 1e-4
-    assert abs(values["rst_mix", "pronoun", ""]) > 1e-4
-    assert not {job for job in study.jobs(changes) if job.startswith("measure_context")}
+def test_a_study_measures_how_much_its_systems_use_context(tmp_path):
+    study = Study(tmp_path)
+    (tmp_path / "given.de").touch()
+    config = study.config({"evaluation": {"metrics": METRICS}, "systems": {"given": GIVEN}})
+    done = snakemake(tmp_path, "--dry-run", "--printshellcmds", config=config)
+    assert done.returncode == 0, done.stdout + done.stderr
+    measured = {job for job in read_jobs(done.stdout + done.stderr) if job.startswith("measure_context")}
+    runs = study.plan().artifacts.scored
+    parts = ("suite_pronoun", "test_controlled")
+    assert measured == {f"measure_context {run.system} {part}" for run in runs for part in parts}
+    commands = re.findall(r"docmt decode cxmi .*", done.stdout + done.stderr)
+    assert len(commands) == len(measured)
+    folder = "results/controlled/runs/rst_mix/seed1"
+    (suite,) = [line for line in commands if f"{folder}/scores/cxmi_suite_pronoun.json" in line]
+    assert "--suite results/corpora/controlled/en-de/suites/pronoun.jsonl --discourse results/" in suite
+    (test,) = [line for line in commands if f"{folder}/scores/cxmi_test_controlled.json" in line]
+    assert "--prefix results/controlled/corpora/en-de/test_controlled --src-lang en --tgt-lang de --discourse" in test
+    alone = [line for line in commands if "/sentence_transformer/" in line]
+    assert not any("--discourse" in line for line in alone)
+    (gather,) = re.findall(r"docmt report gather .*--out results/report/scores\.csv", done.stdout + done.stderr)
+    assert f"{folder}/scores/cxmi_suite_pronoun.json" in gather
