@@ -78,7 +78,7 @@ def test_own_suites_reach_the_report(config, tmp_path):
         "the right candidate is the first of those that score highest|score:log probability of the whole target with "
         "label smoothing 0.1|target context:the system's own"
     }
-    tables = {file.stem: file.read_text(encoding="utf-8") for file in tmp_path.glob("results/report/**/*.md")}
+    tables = {file.stem: file.read_text(encoding="utf-8") for file in tmp_path.glob("results/report/tables/*.csv")}
     assert "greedy" in tables["generative"]
     assert "gender" in tables["generative"]
     compared = tmp_path / "results/controlled/runs/greedy/against/sentence_transformer"
