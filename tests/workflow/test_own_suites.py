@@ -40,7 +40,7 @@ GENERATIVE = [name for name in SPLITS if name not in CONTRASTIVE]
 
 @pytest.fixture
 def config(tmp_path):
-    """Two systems of the smoke study, on suites of the user alone, scored by other rules than the default."""
+    """A system of the smoke study, decoded in two ways, on the suites of the user; by other rules than the default."""
     values = read_config_file(SMOKE)
     for name, content in FILES.items():
         (tmp_path / name).write_text(content, encoding="utf-8")
@@ -49,13 +49,16 @@ def config(tmp_path):
         form = {"reader": reader} | ({"phenomenon": "gender"} if reader == "ctxpro_generative" else {})
         splits[name] = {"files": files, "format": form}
     custom = {"languages": ["en", "de"], "format": {"reader": "files"}, "splits": splits}
-    names = ("sentence_transformer", "g_transformer_finetuned")
     values["corpora"]["custom"] = {"mine": custom}
     values["datasets"]["controlled"]["suites"] = [f"mine/{name}" for name in splits]
-    values["systems"] = {name: values["systems"][name] for name in names}
+    values["systems"] = {
+        "sentence_transformer": values["systems"]["sentence_transformer"],
+        "greedy": {"cutting": "sentences", "model_of": "sentence_transformer", "decoding": {"beam_size": 1}},
+    }
     values["evaluation"]["contrast"] = {"score": "label_smoothed", "context": "own", "ties": "first"}
-    values["report"] = {"baseline": names[0]}
-    del values["discourse"], values["instances"]["documents_with_trees"], values["corpora"]["controlled"]["treebank"]
+    values["report"] = {"baseline": "sentence_transformer"}
+    values["instances"] = {"sentences": values["instances"]["sentences"]}
+    del values["discourse"], values["corpora"]["controlled"]["treebank"]
     file = tmp_path / "study.yaml"
     file.write_text(yaml.safe_dump(values), encoding="utf-8")
     return file
@@ -75,9 +78,9 @@ def test_own_suites_reach_the_report(config, tmp_path):
         "the right candidate is the first of those that score highest|score:log probability of the whole target with "
         "label smoothing 0.1|target context:the system's own"
     }
-    tables = {file.stem: file.read_text(encoding="utf-8") for file in tmp_path.glob("results/report/**/*.md")}
-    assert "g_transformer_finetuned" in tables["generative"]
+    tables = {file.stem: file.read_text(encoding="utf-8") for file in tmp_path.glob("results/report/tables/*.csv")}
+    assert "greedy" in tables["generative"]
     assert "gender" in tables["generative"]
-    compared = tmp_path / "results/controlled/runs/g_transformer_finetuned/against/sentence_transformer"
+    compared = tmp_path / "results/controlled/runs/greedy/against/sentence_transformer"
     names = {f"generated_{name}.json" for name in GENERATIVE} | {f"suite_{name}.json" for name in CONTRASTIVE}
     assert names <= {file.name for file in compared.iterdir()}
