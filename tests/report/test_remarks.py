@@ -96,7 +96,7 @@ def test_remarks_stand_under_the_tables_in_every_form(tmp_path):
         | {"origins": ORIGINS, "generated": ["x"]},
         where="manifest",
     )
-    scores = [accuracy(name, None, None, None, metric="s-BLEU", value=9, phenomenon=None) for name in ("s", "d")]
+    scores = [accuracy(name, 9, None, None, metric="s-BLEU", phenomenon=None) for name in ("s", "d")]
     rows = table(*scores, accuracy("s", 50, 40, 60))
     settings = ReportSettings.load(
         {"tables": {"table_1": {"title": "T", "systems": ["s", "d"], "note": "Mine."}}}, where="r"

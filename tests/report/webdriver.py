@@ -105,7 +105,13 @@ class Browser:
 
     def emulate(self, command, **params):
         """A command of Chromium's developer tools."""
-        self._call("POST", "/goog/cdp/execute", cmd=command, params=params)
+        return self._call("POST", "/goog/cdp/execute", cmd=command, params=params)
+
+    def processor_seconds(self):
+        """What the process of the page has taken so far."""
+        self.emulate("Performance.enable")
+        metrics = self.emulate("Performance.getMetrics")["metrics"]
+        return next(metric["value"] for metric in metrics if metric["name"] == "ProcessTime")
 
     def console(self):
         """What the console has since it was last asked."""
