@@ -15,8 +15,8 @@ FORMATS = {
     "xliff": "xliff.XliffFile",
     "tmx": "tmx.TmxFile",
     "html": "web.HtmlFile",
-    "docx": "office.DocxFile",
-    "odt": "office.OdtFile",
+    "docx": "word.DocxFile",
+    "odt": "opendocument.OdtFile",
     "markdown": "markdown.MarkdownFile",
 }
 """Each format with its class, whose module is imported when it is needed; the slowest to import is last."""

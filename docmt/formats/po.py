@@ -36,7 +36,7 @@ class _Message:
     is_fuzzy: bool = False
     strings: dict[str, str] = field(default_factory=dict)
     places: dict[str, tuple[int, int]] = field(default_factory=dict)
-    first: int = 0
+    first: int = -1
 
     @property
     def is_open(self) -> bool:
@@ -129,7 +129,7 @@ def _messages(text: str, where: str) -> Iterator[_Message]:
 
 def _take(message: _Message, key: str, string: str, start: int, end: int) -> str:
     """Add a string, or another line of it, to a message; returns its keyword."""
-    message.first = message.first or start
+    message.first = start if message.first < 0 else message.first
     message.strings[key] = message.strings.get(key, "") + polib.unescape(string[1:-1])
     if key.startswith("msgstr"):
         message.places[key] = message.places.get(key, (start, end))[0], end

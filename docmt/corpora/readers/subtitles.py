@@ -11,8 +11,8 @@ from docmt.corpora.readers.collector import Collector, ReaderResult
 from docmt.corpora.readers.sides import pick
 from docmt.errors import UserError
 from docmt.files import read_text
+from docmt.formats.cues import Cue, read_cues
 from docmt.formats.segments import FIRST, MARK, plain_segment
-from docmt.formats.subtitles import Cue, read_cues
 from docmt.settings import Settings
 
 
