@@ -67,6 +67,11 @@ def run(options: argparse.Namespace) -> int:
         return LOST_PEER
 
 
+def _start(init: Path | None) -> Path | None:
+    """A model file, or the folder of a published model, which its config.json stands for in the workflow."""
+    return init.parent if init is not None and init.name == "config.json" else init
+
+
 def _train(options: argparse.Namespace) -> int:
     import torch
 
@@ -85,7 +90,7 @@ def _train(options: argparse.Namespace) -> int:
                 checkpoints=options.checkpoints,
                 history=options.history,
                 out=options.out,
-                init=options.init,
+                init=_start(options.init),
                 sentences_folder=options.sentences,
                 monolingual_folder=options.monolingual,
                 monolingual_lang=options.monolingual_lang,

@@ -47,7 +47,7 @@ def copy_weights(model: Transformer, weights: dict[str, Tensor]) -> set[str]:
 def silence_new_parts(model: Transformer) -> None:
     """Start the parts that a sentence model lacks so that the model computes as it does (see `FusedAttention.silence`).
 
-    A context encoder adds nothing at first anyway; it leaves the output as it is where it has no layer norm of its own.
+    A context encoder adds nothing at first anyway; without its layer norm it leaves the output as it is.
     Raises UserError for architectures that cannot start so.
     """
     for _, attention in model.attentions():

@@ -4,7 +4,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -55,7 +55,7 @@ class TrainingFiles:
             changed setting never resumes from the wrong weights.
         history: CSV file.
         out: model file.
-        init: model file, or folder (or its config.json) of a published model, to start from.
+        init: model file, or folder of a published model, to start from.
         sentences_folder: instances for the task `pairs`.
         monolingual_folder: instances for the task `restoration`.
         monolingual_lang: their language; None for the source language.
@@ -98,8 +98,6 @@ def train(
     Raises:
         UserError: a file or option does not fit, another trainer is using the same checkpoints, or training diverged.
     """
-    if files.init and files.init.name == "config.json":
-        files = replace(files, init=files.init.parent)
     if seed < 0:
         raise UserError(f"seed {seed}: must not be negative")
     if device_tokens is not None and device_tokens < 1:
@@ -109,9 +107,8 @@ def train(
     tasks = build_tasks(settings.training, data, vocabulary, pipeline, seed=seed, symbols=settings.model.marks)
     torch.manual_seed(seed)
     model = Transformer(settings.model, len(vocabulary))
-    pretrained = _copy_weights(model, files.init, vocabulary, pipeline) if files.init else set()
-    if files.init and settings.training.new_parts == "silent":
-        silence_new_parts(model)
+    silent = settings.training.new_parts == "silent"
+    pretrained = _copy_weights(model, files.init, vocabulary, pipeline, silent=silent) if files.init else set()
     identity = _identify(settings, data, files, seed)
     precision, width = settings.training.precision, settings.model.width
     fabric = make_fabric(precision, accelerator, width=width, devices=devices, nodes=nodes)
@@ -211,8 +208,10 @@ def _checksum(init: Path) -> str:
     return sha256_file(init)
 
 
-def _copy_weights(model: Transformer, init: Path, vocabulary: Vocabulary, pipeline: TextPipeline) -> set[str]:
-    """Copy what fits from another model; returns the names of the copied parameters."""
+def _copy_weights(
+    model: Transformer, init: Path, vocabulary: Vocabulary, pipeline: TextPipeline, *, silent: bool
+) -> set[str]:
+    """Copy what fits from another model; returns the names of the copied parameters. `silent`: see `new_parts`."""
     if init.is_dir():
         weights = published_weights(init, model.settings, vocabulary, (pipeline.src_lang, pipeline.tgt_lang))
     else:
@@ -221,6 +220,8 @@ def _copy_weights(model: Transformer, init: Path, vocabulary: Vocabulary, pipeli
             raise UserError(f"{init}: its vocabulary differs from that of the instances: train both on the same text")
         weights = content["weights"]
     copied = copy_weights(model, weights)
+    if silent:
+        silence_new_parts(model)
     log.info("%d of %d parameters come from %s", len(copied), len(list(model.parameters())), init)
     return copied
 
