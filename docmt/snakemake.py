@@ -106,13 +106,13 @@ def keep_one_timer() -> None:
 
     waiting: set[JobScheduler] = set()
 
-    def schedule_once(scheduler: JobScheduler, delay: float) -> None:
+    def schedule_once(self: JobScheduler, delay: int) -> None:
         def look() -> None:
-            waiting.discard(scheduler)
-            scheduler._open_jobs.release()
+            waiting.discard(self)
+            self._open_jobs.release()
 
-        if scheduler not in waiting:
-            waiting.add(scheduler)
+        if self not in waiting:
+            waiting.add(self)
             Timer(delay, look).start()
 
     JobScheduler._schedule_reevalutation = schedule_once

@@ -180,7 +180,7 @@ def run_segment(options: argparse.Namespace) -> None:
 
     _keep_few_kernels()
     segmenter = Segmenter.load(options.model)
-    texts = read_texts(options.text, options.documents)
+    texts = read_texts(Path(options.text), options.documents)
     documents = segment_texts(texts, lang=options.lang, segmenter=segmenter)
     write_discourse(options.out, progress(documents, label="segment", unit="documents"))
 
@@ -253,7 +253,7 @@ def run_annotate(options: argparse.Namespace) -> None:
     if options.suite is not None:
         texts = suite_texts(options.suite)
     elif options.documents is None:
-        texts = blank_line_texts(options.text)
+        texts = blank_line_texts(Path(options.text))
     else:
         texts = read_texts(options.text, options.documents)
         texts = take_shard(texts, read_index(options.documents), shard=shard, n_shards=n_shards)

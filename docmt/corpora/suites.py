@@ -143,8 +143,10 @@ def _bawden(files: Mapping[str, Path], form: Any) -> Iterator[SuiteItem]:
     """
     for phenomenon, path in files.items():
         blocks = read_json(path)
+        if not isinstance(blocks, dict):
+            raise UserError(f"{path} holds no blocks with `src` and `trg`")
         number = 0
-        for name, block in blocks.items() if isinstance(blocks, dict) else [("1", None)]:
+        for name, block in blocks.items():
             where = f"{path}: block {name}"
             try:
                 pairs = [(block["src"], pair) for pair in block["trg"]] if "trg" in block else []

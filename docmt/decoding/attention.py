@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -100,7 +100,7 @@ def attend(
     starts: dict[str, int] = {}
     for number, row in progress(rows, label="attention", unit="instances"):
         first = starts.setdefault(row["document"], row["first_sentence"])
-        src = [np.concatenate(([trained.first_token("src")], ids[1:])) for ids in instances.sentences(number, "src")]
+        src = [trained.marks.wrap(ids[1:-1], "src") for ids in instances.sentences(number, "src")]
         tgt = [trained.encode(sentence, "tgt") for sentence in row["sentences"]]
         members = found.setdefault(row["document"], [])
         if len(src) == len(tgt):
@@ -122,7 +122,8 @@ def _pack(
     sentences = PackedSentences(
         np.concatenate(src), lengths[0], np.concatenate(tgt), lengths[1], np.array([len(src)])
     )  # fmt: skip
-    trees = BatchTrees.join_known([instance_trees(instances, number) if has_trees else None], [lengths[0]])
+    own = instance_trees(instances, number).marked(trained.model.settings.src_marks) if has_trees else None
+    trees = BatchTrees.join_known([own], [lengths[0]])
     return pack(sentences, settings=trained.model.settings, trees=trees, context=settings.context)
 
 
@@ -132,10 +133,10 @@ def _read(
 ) -> dict[str, Any]:
     with AttentionRecorder(model) as recorder:
         model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
-    src_words, src_rows = words_of(trained, src)
+    src_words, src_rows = words_of(trained, src, "src")
     # A word is written where it is the label, which is one place before it is an input.
     skipped = 1 if model.settings.target_stream == "aligned" else 0
-    tgt_words, tgt_rows = words_of(trained, tgt, skipped=skipped)
+    tgt_words, tgt_rows = words_of(trained, tgt, "tgt", skipped=skipped)
     tgt_rows = [rows - (1 - skipped) for rows in tgt_rows]
     weights = {name: _by_word(rows.cpu().numpy(), src_rows, tgt_rows) for name, rows in recorder.weights.items()}
     found: dict[str, Any] = {"src": src_words, "tgt": tgt_words, "parts": list(weights)}
@@ -147,7 +148,7 @@ def _read(
 
 
 def words_of(
-    trained: TrainedModel, sentences: Sequence[np.ndarray], *, skipped: int = 0
+    trained: TrainedModel, sentences: Sequence[np.ndarray], side: Literal["src", "tgt"], *, skipped: int = 0
 ) -> tuple[list[list[str]], list[np.ndarray]]:
     """The words of sentences with marks, and the packed rows of the subwords of each.
 
@@ -155,12 +156,13 @@ def words_of(
     """
     words: list[list[str]] = []
     rows: list[np.ndarray] = []
+    n_before, n_after = map(len, trained.marks.around(side))
     start = 0
     for sentence in sentences:
         symbols = trained.vocabulary.decode(sentence)
         words.append([])
         ends = np.cumsum([0, *(not symbol.endswith(SEPARATOR) for symbol in symbols[:-1])])
-        for _, group in groupby(range(1, len(symbols) - 1), key=lambda place, ends=ends: ends[place]):
+        for _, group in groupby(range(n_before, len(symbols) - n_after), key=lambda place, ends=ends: ends[place]):
             places = np.array(list(group))
             words[-1].append("".join(symbols[place].removesuffix(SEPARATOR) for place in places))
             rows.append(start + places - skipped)

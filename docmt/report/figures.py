@@ -168,8 +168,8 @@ def distance_lines(summary: pd.DataFrame, styles: Styles) -> list[Picture]:
                 "title": f"Accuracy by distance: {dataset}",
                 "caption": "Sentences between the antecedent and the word that depends on it. Dashed: guessing.",
             }
-            axes = {"x_label": "distance (sentences)", "y_label": "accuracy (%)"}
-            pictures += draw_systems(scores, _draw_distances, styles, **described, **axes)
+            described |= {"x_label": "distance (sentences)", "y_label": "accuracy (%)"}
+            pictures += draw_systems(scores, _draw_distances, styles, has_bands=True, **described)
     return pictures
 
 
@@ -179,7 +179,7 @@ def _draw_distances(axes: Axes, values: pd.DataFrame, look: Look, *, has_band: b
     if has_band:
         low, high = values["low"].to_numpy(dtype=float), values["high"].to_numpy(dtype=float)
         axes.fill_between(places, low, high, color=look["color"], alpha=0.12, linewidth=0)
-    axes.axhline(values["chance"].mean(), color=INK, linestyle=(0, (4, 3)), linewidth=1)
+    axes.axhline(float(values["chance"].to_numpy(dtype=float).mean()), color=INK, linestyle=(0, (4, 3)), linewidth=1)
     axes.set(ylim=(0, 105))
     if len(places) <= MOST_TICKS:
         axes.set_xticks(places)

@@ -14,6 +14,7 @@ from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator
 from docmt.errors import UserError
 from docmt.files import write_jsonl
+from docmt.instances.packing import Marks
 from docmt.instances.storage import load_instances
 from docmt.models.batch import collate
 from docmt.models.layers import parts
@@ -107,11 +108,11 @@ def test_words_join_their_subwords_and_know_their_rows():
         def decode(self, ids):
             return [("<s>", "a@@", "b", "c", "</s>")[number] for number in ids]
 
-    trained = type("Trained", (), {"vocabulary": Symbols()})()
-    words, rows = words_of(trained, [np.array([0, 1, 2, 3, 4]), np.array([0, 4]), np.array([0, 3, 4])])
+    trained = type("Trained", (), {"vocabulary": Symbols(), "marks": Marks()})()
+    words, rows = words_of(trained, [np.array([0, 1, 2, 3, 4]), np.array([0, 4]), np.array([0, 3, 4])], "src")
     assert words == [["ab", "c"], [], ["c"]]
     assert [each.tolist() for each in rows] == [[1, 2], [3], [8]]
-    _, rows = words_of(trained, [np.array([0, 1, 2, 3, 4]), np.array([0, 3, 4])], skipped=1)
+    _, rows = words_of(trained, [np.array([0, 1, 2, 3, 4]), np.array([0, 3, 4])], "src", skipped=1)
     assert [each.tolist() for each in rows] == [[0, 1], [2], [4]]
 
 

@@ -37,7 +37,7 @@ def read_srt_pairs(files: Mapping[str, Path], *, form: SrtPairs, languages: Sequ
         for file in (src_file, tgt_file):
             text = read_text(file)
             sides.append([(cue, _words(text[slice(*cue.place)])) for cue in read_cues(text, where=str(file))])
-        rows = list(_paired(*sides, form.min_overlap))
+        rows = list(_paired(sides[0], sides[1], form.min_overlap))
         used = [sum(row[side + 2] for row in rows) for side in (0, 1)]
         collector.drop("cue without counterpart", len(sides[0]) - used[0] + len(sides[1]) - used[1])
         collector.add(name.removesuffix(".srt"), [row[:2] for row in rows])
