@@ -109,8 +109,9 @@ class AlignedStream(Stream):
 
     def __init__(self, layout: Layout, limits_G: np.ndarray, symbols: TargetSymbols, beam: int, device: torch.device):
         self.first_sentence = np.cumsum(layout.sentences_B) - layout.sentences_B
-        self.n_forced = int(symbols.forced is not None)
-        super().__init__(self.first_sentence, [EOS, *[symbols.forced] * self.n_forced], symbols, beam, device)
+        forced = [] if symbols.forced is None else [symbols.forced]
+        self.n_forced = len(forced)
+        super().__init__(self.first_sentence, [EOS, *forced], symbols, beam, device)
         self.limits = limits_G
         self.limits_G = torch.from_numpy(limits_G).to(device)
         self.last_B = torch.from_numpy(self.first_sentence + layout.sentences_B - 1).to(device)

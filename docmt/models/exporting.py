@@ -84,9 +84,10 @@ def ctranslate2_spec(model: Transformer, symbols: Sequence[str], marks: Marks) -
         from ctranslate2 import specs  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise UserError("CTranslate2 is not installed: pip install ctranslate2") from None
-    if len(marks.tgt_before) > 1 or marks.src_before not in ((), (BOS,)) or marks.src_after != (EOS,):
+    start, *forced = marks.tgt_before
+    if forced or marks.src_before not in ((), (BOS,)) or marks.src_after != (EOS,):
         raise UserError("this model has marks that CTranslate2 does not add by itself: export is for other models")
-    spec = specs.TransformerSpec.from_config(
+    spec: Any = specs.TransformerSpec.from_config(
         (settings.encoder_layers, settings.decoder_layers),
         settings.heads,
         pre_norm=form.norm == "pre",
@@ -98,7 +99,7 @@ def ctranslate2_spec(model: Transformer, symbols: Sequence[str], marks: Marks) -
         register(list(symbols))
     spec.config.bos_token, spec.config.eos_token, spec.config.unk_token = "<s>", "</s>", "<unk>"
     spec.config.add_source_bos, spec.config.add_source_eos = bool(marks.src_before), True
-    spec.config.decoder_start_token = symbols[marks.tgt_before[0]]
+    spec.config.decoder_start_token = symbols[start]
     spec.config.layer_norm_epsilon = 1e-5
     spec.validate()
     return spec

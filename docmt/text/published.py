@@ -48,10 +48,10 @@ class PublishedText:
             ids = dict(read_json(folder / "vocab.json"))
         else:
             ids = _fairseq_ids(Pieces(read_bytes(folder / JOINT_MODEL)).symbols())
-        pair = (tokenizer.get("source_lang"), tokenizer.get("target_lang"))
+        src, tgt = tokenizer.get("source_lang"), tokenizer.get("target_lang")
         added = _added_ids(folder, tokenizer, n_symbols=max(ids.values()) + 1)
         codes = tuple(symbol for symbol in added if symbol not in OWN_SPECIALS)
-        return cls(folder, added | ids, codes, pair if all(pair) else None)
+        return cls(folder, added | ids, codes, (src, tgt) if src and tgt else None)
 
     def models(self, languages: tuple[str, str]) -> str:
         """The content of a codes file (`docmt.text.pieces`) for source and target language."""
