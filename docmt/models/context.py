@@ -60,7 +60,7 @@ class ContextEncoder(nn.Module):
         nn.init.zeros_(self.attention.out.weight)
         self.sublayer = Sublayer(width, dropout)
         if not norm:
-            self.sublayer.norm = nn.Identity()
+            self.sublayer.norm = nn.Identity()  # pyright: ignore[reportAttributeAccessIssue]
         self.gate = Gate(width, bias=False)
 
     def forward(

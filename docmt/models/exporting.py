@@ -84,10 +84,10 @@ def ctranslate2_spec(model: Transformer, symbols: Sequence[str], marks: Marks) -
         from ctranslate2 import specs  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise UserError("CTranslate2 is not installed: pip install ctranslate2") from None
-    if len(marks.tgt_before) > 1 or marks.src_before not in ((), (BOS,)) or marks.src_after != (EOS,):
+    start, *forced = marks.tgt_before
+    if forced or marks.src_before not in ((), (BOS,)) or marks.src_after != (EOS,):
         raise UserError("this model has marks that CTranslate2 does not add by itself: export is for other models")
-    (start,) = marks.tgt_before
-    spec = specs.TransformerSpec.from_config(
+    spec: Any = specs.TransformerSpec.from_config(
         (settings.encoder_layers, settings.decoder_layers),
         settings.heads,
         pre_norm=form.norm == "pre",

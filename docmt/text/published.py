@@ -48,11 +48,10 @@ class PublishedText:
             ids = dict(read_json(folder / "vocab.json"))
         else:
             ids = _fairseq_ids(Pieces(read_bytes(folder / JOINT_MODEL)).symbols())
-        src_lang, tgt_lang = tokenizer.get("source_lang"), tokenizer.get("target_lang")
-        pair = (str(src_lang), str(tgt_lang)) if src_lang and tgt_lang else None
+        src, tgt = tokenizer.get("source_lang"), tokenizer.get("target_lang")
         added = _added_ids(folder, tokenizer, n_symbols=max(ids.values()) + 1)
         codes = tuple(symbol for symbol in added if symbol not in OWN_SPECIALS)
-        return cls(folder, added | ids, codes, pair)
+        return cls(folder, added | ids, codes, (src, tgt) if src and tgt else None)
 
     def models(self, languages: tuple[str, str]) -> str:
         """The content of a codes file (`docmt.text.pieces`) for source and target language."""
