@@ -250,10 +250,10 @@ def run_annotate(options: argparse.Namespace) -> None:
         raise UserError(f"--shard {options.shard}: only a text with --documents is divided")
     segmenter = Segmenter.load(options.segmenter)
     parser = load_parser(options.parser)
-    if options.suite is not None:
+    if options.text is None:
         texts = suite_texts(options.suite)
     elif options.documents is None:
-        texts = blank_line_texts(Path(options.text))
+        texts = blank_line_texts(options.text)
     else:
         texts = read_texts(options.text, options.documents)
         texts = take_shard(texts, read_index(options.documents), shard=shard, n_shards=n_shards)

@@ -229,7 +229,7 @@ class Sublayer(nn.Module):
     def __init__(self, width: int, dropout: float) -> None:
         super().__init__()
         self.dropout = dropout
-        self.norm: nn.Module = nn.LayerNorm(width)
+        self.norm = nn.LayerNorm(width)
 
     def enter(self, input_ND: Tensor) -> Tensor:
         """What the module reads of the input."""

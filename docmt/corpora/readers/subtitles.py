@@ -38,7 +38,7 @@ def read_srt_pairs(files: Mapping[str, Path], *, form: SrtPairs, languages: Sequ
             text = read_text(file)
             sides.append([(cue, _words(text[slice(*cue.place)])) for cue in read_cues(text, where=str(file))])
         rows = list(_paired(sides[0], sides[1], form.min_overlap))
-        used = [sum(row[side + 2] for row in rows) for side in (0, 1)]
+        used = [sum(row[2] for row in rows), sum(row[3] for row in rows)]
         collector.drop("cue without counterpart", len(sides[0]) - used[0] + len(sides[1]) - used[1])
         collector.add(name.removesuffix(".srt"), [row[:2] for row in rows])
     return collector.result(if_empty=f"{paths[0]}: no cue has a counterpart in {paths[1]}")
