@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+import torch.overrides
 
 from docmt.errors import UserError
 from docmt.files import atomic_path, read_bytes
@@ -108,9 +109,18 @@ def load_content(path: Path) -> dict[str, Any]:
     )
 
 
+class _NoRandomNumbers(torch.overrides.TorchFunctionMode):
+    """Skips random initialization, for which tensors without memory would load torch's compiler (2 seconds)."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func.__name__ in ("normal_", "uniform_"):
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **(kwargs or {}))
+
+
 def _check_size(path: Path, settings: ModelSettings, n_symbols: int, weights: Any) -> None:
     """Raise UserError when the settings ask for other parameters than the file has, before memory is taken for them."""
-    with torch.device("meta"):
+    with torch.device("meta"), _NoRandomNumbers():
         shapes = {name: value.shape for name, value in Transformer(settings, n_symbols).state_dict().items()}
     given = weights if isinstance(weights, dict) else {}
     if bad := next((name for name in shapes if shapes[name] != getattr(given.get(name), "shape", None)), None):
