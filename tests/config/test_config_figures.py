@@ -60,7 +60,7 @@ def test_the_config_says_what_figures_vary():
         ({"curves": {"f": CURVE | {"systems": ["rst_mx"]}}}, "config.report.curves.f.systems: no system 'rst_mx'"),
         (
             {"curves": {"f": CURVE | {"systems": ["rst_mix_without_trees"]}}},
-            "config.report.curves.f.systems: 'rst_mix_without_trees' trains no models; name 'rst_mix'",
+            "config.report.curves.f.systems: 'rst_mix_without_trees' trains no model; take 'rst_mix'",
         ),
         ({"curves": {"f": CURVE | {"datasets": ["controled"]}}}, "config.report.curves.f.datasets: no dataset"),
     ],

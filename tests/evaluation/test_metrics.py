@@ -58,7 +58,11 @@ def test_one_entry_makes_a_metric(monkeypatch):
 
 
 def test_only_metrics_with_word_alignments_read_the_training_text():
-    assert [name for name in METRICS if metrics.needs_training_text([name])] == ["APT", "term consistency"]
+    assert [name for name in METRICS if metrics.needs_training_text([name])] == [
+        "APT",
+        "APT (neighbors)",
+        "term consistency",
+    ]
 
 
 def test_the_manual_has_the_table(tmp_path, capsys):

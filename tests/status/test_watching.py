@@ -2,6 +2,7 @@
 
 import base64
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -193,6 +194,8 @@ rule all:
 def test_only_ctrl_c_makes_snakemake_say_farewell(command, lines, tmp_path):
     (tmp_path / "Snakefile").write_text(SNAKEFILE.replace("{command}", command))
     arguments = [str(Path(sys.executable).with_name("snakemake")), "--cores", "1"]
-    done = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    # Where the tests run in the background, Ctrl-C is ignored.
+    heeding = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
+    done = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, timeout=120, preexec_fn=heeding)
     assert done.returncode != 0
     assert done.stderr.splitlines().count("docmt: farewell") == lines
