@@ -40,7 +40,10 @@ def made(study_files, tmp_path_factory):
             trees = trained.model.settings.needs_trees
             place = study_files.instances("trees" if trees else "documents")
             instances = load_instances(place)
-            rows = Translator(trained, DecodingSettings()).translate_instances(instances)
+            rows = list(Translator(trained, DecodingSettings()).translate_instances(instances))
+            for number, row in enumerate(rows):  # a free stream may have any number of sentences
+                n = len(instances.sentences(number, "src"))
+                row["sentences"] = (row["sentences"] * n)[:n]
             known[architecture] = trained, instances, rows, folder, place
         return known[architecture]
 

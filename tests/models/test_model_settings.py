@@ -1,5 +1,7 @@
 """Presets, numbers of parameters, and contradictory settings."""
 
+from itertools import product
+
 import pytest
 import torch
 
@@ -13,8 +15,14 @@ def load(size, architecture, **values):
     return ModelSettings.load(SIZES[size] | ARCHITECTURES[architecture] | values, where="model")
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("size", SIZES)
+def test_a_context_encoder_needs_post_norm():
+    with pytest.raises(UserError, match="context needs form.norm 'post'"):
+        load("mbart", "global_context")
+
+
+@pytest.mark.parametrize(
+    ("size", "architecture"), [pair for pair in product(SIZES, ARCHITECTURES) if pair != ("mbart", "global_context")]
+)
 def test_number_of_parameters(size, architecture):
     """Counted by hand: what the formulas of the paper need, and one shared table of embeddings."""
     settings = load(size, architecture)
@@ -33,6 +41,9 @@ def test_number_of_parameters(size, architecture):
     expected += sum(a.upper_layers * added.get(a.upper, 0) for a in attentions)
     if settings.context is not None:
         expected += settings.encoder_layers * (d * d + d) + attention + norm + 2 * d * d
+    form = settings.form
+    expected += n_symbols * form.output_bias + 2 * norm * (form.embedding_norm + form.final_norm)
+    expected += 2 * (form.learned_positions or 0) * d
     assert sum(parameter.numel() for parameter in model.parameters()) == expected
 
 

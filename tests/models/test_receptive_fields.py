@@ -45,13 +45,13 @@ def model_influence(model):
     """Of source and target sentences on the decoder states of each target sentence."""
     batch = make_batch(model.settings, [DOCUMENT])
     leaves = []
-    embed = model.embed
+    embed = model._embed
 
     def embed_as_leaf(*arguments, **options):
         leaves.append(embed(*arguments, **options).detach().requires_grad_())
         return leaves[-1]
 
-    model.embed = embed_as_leaf
+    model._embed = embed_as_leaf
     states = model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
     src_tags, tgt_tags = sides(model, batch)
     return influence(states, leaves[0], tgt_tags, src_tags), influence(states, leaves[1], tgt_tags, tgt_tags)

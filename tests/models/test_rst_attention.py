@@ -359,13 +359,13 @@ def test_no_state_depends_on_later_targets(architecture):
     documents = random_documents((5, 3), seed=2)
     batch = make_batch(model.settings, documents, document_trees(documents, open_B=[False, True]))
     leaves = []
-    embed = model.embed
+    embed = model._embed
 
     def embed_as_leaf(*arguments, **options):
         leaves.append(embed(*arguments, **options).detach().requires_grad_())
         return leaves[-1]
 
-    model.embed = embed_as_leaf
+    model._embed = embed_as_leaf
     states = model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
     assert not influence(states, leaves[1]).triu(1).any()
 
