@@ -112,7 +112,7 @@ def _loss_and_gradients(
     """
     n_symbols = len(table_VD)
     table_gradient_VD = torch.zeros_like(table_VD)
-    bias_gradient_V = table_VD.new_zeros(0 if bias_V is None else n_symbols)
+    bias_gradient_V = table_VD.new_empty(0) if bias_V is None else table_VD.new_zeros(n_symbols)
     hidden_ND, table_VD = hidden_ND.to(dtype), table_VD.to(dtype)
     hidden_gradient_ND = torch.empty_like(hidden_ND)
     loss = torch.zeros((), device=hidden_ND.device)

@@ -16,7 +16,7 @@ def load(size, architecture, **values):
 
 
 def test_a_context_encoder_needs_post_norm():
-    with pytest.raises(UserError, match="context needs form.norm 'post'"):
+    with pytest.raises(UserError, match=r"context needs form\.norm 'post'"):
         load("mbart", "global_context")
 
 
