@@ -40,7 +40,7 @@ class Change:
         if rest:
             changed[head] = Change(tuple(rest), self.old, self.new).apply(values.get(head) or {})
         elif self.new is MISSING:
-            del changed[head]
+            changed.pop(head, None)  # a default that was never written
         else:
             changed[head] = self.new
         return changed

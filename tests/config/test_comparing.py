@@ -83,3 +83,8 @@ def test_the_command(changes, lines, tmp_path, capsys):
     text = capsys.readouterr().out
     assert all(line in text for line in lines)
     assert main(["diff", str(SMOKE), str(tmp_path / "missing.yaml")]) == 2
+
+
+def test_a_default_that_was_never_written_can_go():
+    assert Change(("a", "b"), 1, MISSING).apply({"a": {}}) == {"a": {}}
+    assert Change(("a", "b"), 1, MISSING).apply({"a": {"b": 1, "c": 2}}) == {"a": {"c": 2}}
