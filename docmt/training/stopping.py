@@ -1,5 +1,6 @@
 """Signals that ask a training to stop, agreed upon by all its processes."""
 
+import itertools
 import logging
 import signal
 from collections.abc import Sequence
@@ -36,6 +37,7 @@ class StopSignals:
         self.fabric = fabric
         self.number: int | None = None
         self._noted: int | None = None
+        self._count = itertools.count()
 
     def __enter__(self) -> Self:
         self._handlers = {number: signal.signal(number, self._note) for number in SIGNALS}
@@ -71,6 +73,7 @@ class StopSignals:
             raise Interrupted(self.number)
 
     def _note(self, number: int, _: FrameType | None) -> None:
-        if self._noted is None:
-            log.warning("%s: saving a checkpoint after the current update", signal.Signals(number).name)
         self._noted = number
+        # Another signal may interrupt this method at any point: a launcher and its cluster often send one each.
+        if next(self._count) == 0:
+            log.warning("%s: saving a checkpoint after the current update", signal.Signals(number).name)
