@@ -100,7 +100,8 @@ def saved(browser, folder, form, name):
     buttons = "[...document.querySelectorAll('#translation-results .tools button')]"
     browser.run(f"{buttons}.find((button) => button.textContent === arguments[0]).click()", form)
     end = time.monotonic() + 20
-    while not path.exists():
+    # Chromium holds the name with an empty file, which the complete one replaces.
+    while not path.exists() or not path.stat().st_size:
         assert time.monotonic() < end, list(folder.iterdir())
         time.sleep(0.05)
     return path.read_text(encoding="utf-8")
