@@ -4,6 +4,7 @@ Only the places of translated segments are rewritten, so that everything else st
 """
 
 import html
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -23,7 +24,7 @@ class Languages:
     tgt: str
 
 
-class TranslatableFile:
+class TranslatableFile(ABC):
     """A file of a format: each format is a subclass.
 
     Attributes:
@@ -46,9 +47,9 @@ class TranslatableFile:
         """Whether a translation can be written without changing the structure of the file."""
         return True
 
+    @abstractmethod
     def translated(self) -> bytes:
         """The bytes of the file with the translations of its segments."""
-        raise NotImplementedError
 
 
 class TextFile(TranslatableFile):
@@ -63,9 +64,9 @@ class TextFile(TranslatableFile):
             raise UserError(f"{where}: line {line} is not UTF-8: convert the file, for example with iconv") from None
         self.documents = self.find()
 
+    @abstractmethod
     def find(self) -> list[list[FileSegment]]:
         """The segments of each document."""
-        raise NotImplementedError
 
     def escape(self, text: str) -> str:
         """Text as this format writes it."""

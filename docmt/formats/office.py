@@ -3,6 +3,7 @@
 import io
 import re
 import zipfile
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
@@ -20,9 +21,9 @@ class OfficePart(TextFile):
         check_xml(self.text, where=self.where)
         return [list(self.paragraphs(list(tokens(self.text))))]
 
+    @abstractmethod
     def paragraphs(self, stream: Sequence[Token]) -> Iterator[FileSegment]:
         """The segments of the paragraphs."""
-        raise NotImplementedError
 
     def escape(self, text: str) -> str:
         """Text as XML writes it."""

@@ -166,8 +166,7 @@ class RunArtifacts(DiscourseArtifacts):
         own = [settings.model_dump(mode="json")] if rules.context == "own" else []
         given = [rules.score, rules.context]
         given = given if given != [NO_RULES.score, NO_RULES.context] else []
-        name = self.config.instances[self.config.systems[system].cutting].trees
-        trees = [self.suite_trees(dataset, name, suite)] if name else []
+        trees = self._read_trees(dataset, system, suite=suite)
         return Artifact(
             [f"{run_folder(Run(dataset, system, int(seed)))}/decoding/suite_{suite}.json"],
             [settings.context, model, items, *trees, *given, *own],
@@ -183,8 +182,7 @@ class RunArtifacts(DiscourseArtifacts):
         """Translations of the documents of a generative test set by a run."""
         settings = decoding_settings(self.config, system).model_dump(mode="json")
         model, items = self.model(dataset, system, seed).only("model.pt"), self.suite(dataset, suite)
-        name = self.config.instances[self.config.systems[system].cutting].trees
-        trees = [self.suite_trees(dataset, name, suite)] if name else []
+        trees = self._read_trees(dataset, system, suite=suite)
         return Artifact(
             [f"{run_folder(Run(dataset, system, int(seed)))}/decoding/generated_{suite}.jsonl"],
             [settings, model, items, *trees],
@@ -199,10 +197,7 @@ class RunArtifacts(DiscourseArtifacts):
         model = self.model(dataset, system, seed).only("model.pt")
         suite = part.removeprefix("suite_") if part.startswith("suite_") else None
         text = self.dataset_split(dataset, part) if suite is None else self.suite(dataset, suite)
-        name = self.config.instances[self.config.systems[system].cutting].trees
-        trees = []
-        if name:
-            trees = [self.trees(dataset, name, part) if suite is None else self.suite_trees(dataset, name, suite)]
+        trees = self._read_trees(dataset, system, split=part, suite=suite)
         return Artifact(
             [f"{run_folder(Run(dataset, system, int(seed)))}/scores/{CXMI_PREFIX}{part}.json"],
             [CXMI, settings.context, model, text, *trees],
@@ -229,6 +224,13 @@ class RunArtifacts(DiscourseArtifacts):
     def scored(self) -> list[Run]:
         """The runs whose translations are scored."""
         return [run for run in list_runs(self.config) if self.config.systems[run.system].scored]
+
+    def _read_trees(self, dataset: str, system: str, *, split: str = "", suite: str | None = None) -> list[Artifact]:
+        """The trees that a system reads with a suite, or else with a split; none if it reads no trees."""
+        name = self.config.instances[self.config.systems[system].cutting].trees
+        if not name:
+            return []
+        return [self.trees(dataset, name, split) if suite is None else self.suite_trees(dataset, name, suite)]
 
     def _given(self, system: str, key: str, test: str) -> tuple[OwnFile, str]:
         """The file with the output of a system made elsewhere for a test set or suite, and its name."""

@@ -1,5 +1,6 @@
 """Scores of runs: translations, contrastive and generative test sets, paired tests."""
 
+from collections.abc import Callable
 from typing import Any
 
 from docmt.config.artifacts.base import Artifact, OwnFile, as_argument, made_by
@@ -85,10 +86,7 @@ class ScoreArtifacts(RunArtifacts):
     def differences(self, dataset: str, system: str, baseline: str, split: str) -> Artifact:
         """Paired tests of a system against a baseline on a test split, over all seeds."""
         settings = self._translation_settings()
-        pair = [
-            [self.hypotheses(dataset, name, str(run.seed), split) for run in self.runs_of(dataset, name)]
-            for name in (system, baseline)
-        ]
+        pair = [self._of_runs(self.hypotheses, dataset, name, split) for name in (system, baseline)]
         references, more = self.dataset_split(dataset, split), self._more_references(dataset, split)
         return Artifact(
             [f"results/{dataset}/runs/{system}/against/{baseline}/{split}.json"],
@@ -105,10 +103,7 @@ class ScoreArtifacts(RunArtifacts):
     @made_by("compare_contrast", stage="evaluation")
     def suite_differences(self, dataset: str, system: str, baseline: str, suite: str) -> Artifact:
         """Paired tests of a system against a baseline on a contrastive test set, over all seeds."""
-        pair = [
-            [self.probabilities(dataset, name, str(run.seed), suite) for run in self.runs_of(dataset, name)]
-            for name in (system, baseline)
-        ]
+        pair = [self._of_runs(self.probabilities, dataset, name, suite) for name in (system, baseline)]
         return Artifact(
             [f"results/{dataset}/runs/{system}/against/{baseline}/suite_{suite}.json"],
             [*pair, *self._ties],
@@ -119,10 +114,7 @@ class ScoreArtifacts(RunArtifacts):
     @made_by("compare_generation", stage="evaluation")
     def generation_differences(self, dataset: str, system: str, baseline: str, suite: str) -> Artifact:
         """Paired tests of a system against a baseline on a generative test set, over all seeds."""
-        pair = [
-            [self.generated_documents(dataset, name, str(run.seed), suite) for run in self.runs_of(dataset, name)]
-            for name in (system, baseline)
-        ]
+        pair = [self._of_runs(self.generated_documents, dataset, name, suite) for name in (system, baseline)]
         return Artifact(
             [f"results/{dataset}/runs/{system}/against/{baseline}/generated_{suite}.json"],
             [*pair],
@@ -186,6 +178,10 @@ class ScoreArtifacts(RunArtifacts):
             | {f"suite_{suite}": self.suite_differences(*pair, suite) for suite in contrastive}
             | {f"generated_{suite}": self.generation_differences(*pair, suite) for suite in generative}
         )
+
+    def _of_runs(self, make: Callable[..., Artifact], dataset: str, system: str, part: str) -> list[Artifact]:
+        """What each run of a system made of a test split or suite."""
+        return [make(dataset, system, str(run.seed), part) for run in self.runs_of(dataset, system)]
 
     def _more_references(self, dataset: str, split: str) -> list[OwnFile]:
         """The user's files with further references of a test split."""
