@@ -16,7 +16,6 @@ from docmt.decoding.search import BeamHypothesis, TargetSymbols, search_instance
 from docmt.decoding.settings import DecodingSettings
 from docmt.discourse.documents import DiscourseDocument
 from docmt.errors import UserError
-from docmt.instances.cutting import N_MARKS
 from docmt.instances.storage import InstanceSet
 from docmt.instances.trees import PlacedTrees, place_trees
 from docmt.logs import Meter
@@ -195,7 +194,7 @@ class Translator:
         sentences = [self.trained.encode(sentence, "src") for sentence in document]
         costs = [len(sentence) for sentence in sentences]
         self.counts.sentences += len(sentences)
-        self.counts.subwords += sum(costs) - N_MARKS * len(sentences)
+        self.counts.subwords += sum(costs) - sum(self.model.settings.src_marks) * len(sentences)
         self.counts.unknown += sum(int((sentence == UNK).sum()) for sentence in sentences)
         placed = None if discourse is None else place_source(discourse, document, self.trained)
         marks, start = self.trained.model.settings.src_marks, 0
