@@ -6,12 +6,11 @@ The arrows are a transitive reduction: an import that other arrows imply is left
 package may import.
 """
 
-import argparse
 import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from marked_page import replace_between_marks
+from marked_page import print_or_write, replace_between_marks
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/architecture.md"
@@ -76,20 +75,15 @@ def draw(graph: Graph) -> str:
     return "\n".join(["```mermaid", "flowchart LR", *sorted(arrows), "```"]) + "\n"
 
 
+def diagram() -> str:
+    """The diagram of today's packages."""
+    return draw(read_graph(ROOT / "docmt"))
+
+
 def updated_page(page: str) -> str:
     """The page with today's diagram."""
-    return replace_between_marks(page, NAME, draw(read_graph(ROOT / "docmt")))
-
-
-def main() -> None:
-    """Print or write the diagram."""
-    parser = argparse.ArgumentParser(description="Draw which package of docmt imports which.")
-    parser.add_argument("--write", action="store_true", help=f"replace the diagram in {PAGE.relative_to(ROOT)}")
-    if parser.parse_args().write:
-        PAGE.write_text(updated_page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    else:
-        print(draw(read_graph(ROOT / "docmt")), end="")
+    return replace_between_marks(page, NAME, diagram())
 
 
 if __name__ == "__main__":
-    main()
+    print_or_write(PAGE, NAME, diagram, purpose="Draw which package of docmt imports which.")

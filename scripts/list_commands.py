@@ -7,7 +7,7 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from marked_page import replace_between_marks
+from marked_page import print_or_write, replace_between_marks
 
 from docmt.cli.main import GROUPS, build_parser
 
@@ -87,15 +87,5 @@ def updated_page(page: str) -> str:
     return replace_between_marks(page, NAME, tables())
 
 
-def main() -> None:
-    """Print or write the tables."""
-    parser = argparse.ArgumentParser(description="List all commands of docmt with their options.")
-    parser.add_argument("--write", action="store_true", help=f"replace the tables in {PAGE.relative_to(ROOT)}")
-    if parser.parse_args().write:
-        PAGE.write_text(updated_page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    else:
-        print(tables(), end="")
-
-
 if __name__ == "__main__":
-    main()
+    print_or_write(PAGE, NAME, tables, purpose="List all commands of docmt with their options.")

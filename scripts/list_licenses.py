@@ -3,11 +3,10 @@
 python scripts/list_licenses.py [--write]
 """
 
-import argparse
 from importlib import metadata
 from pathlib import Path
 
-from marked_page import replace_between_marks
+from marked_page import print_or_write, replace_between_marks
 
 ROOT = Path(__file__).parents[1]
 LOCK = ROOT / "requirements.lock"
@@ -55,15 +54,5 @@ def updated_page(page: str) -> str:
     return replace_between_marks(page, NAME, table())
 
 
-def main() -> None:
-    """Print or write the table."""
-    parser = argparse.ArgumentParser(description="List the licenses of all packages that docmt installs.")
-    parser.add_argument("--write", action="store_true", help=f"replace the table in {PAGE.relative_to(ROOT)}")
-    if parser.parse_args().write:
-        PAGE.write_text(updated_page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    else:
-        print(table(), end="")
-
-
 if __name__ == "__main__":
-    main()
+    print_or_write(PAGE, NAME, table, purpose="List the licenses of all packages that docmt installs.")

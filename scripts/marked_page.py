@@ -1,5 +1,19 @@
 """Replace the generated part of a Markdown page."""
 
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+
+def print_or_write(page: Path, name: str, make: Callable[[], str], *, purpose: str) -> None:
+    """The command line of generator `name`: print what `make` gives, or with `--write` put it on the page."""
+    parser = argparse.ArgumentParser(description=purpose)
+    parser.add_argument("--write", action="store_true", help=f"replace the generated part of {page.name}")
+    if parser.parse_args().write:
+        page.write_text(replace_between_marks(page.read_text(encoding="utf-8"), name, make()), encoding="utf-8")
+    else:
+        print(make(), end="")
+
 
 def replace_between_marks(page: str, name: str, text: str) -> str:
     """Replace what stands between the marks of generator `name`. Raises ValueError if they are missing."""
