@@ -132,11 +132,10 @@ class TargetScorer:
                 for number, part in zip(batch, np.split(sums, np.cumsum(counts)[:-1]), strict=True):
                     found[number] = part
                 meter.add(sum(counts))
-        owners = [pair.candidate for pair in pairs]
-        return [
-            np.concatenate([part for owner, part in zip(owners, found, strict=True) if owner == number])
-            for number in range(len(candidates))
-        ]
+        parts: list[list[np.ndarray]] = [[] for _ in candidates]
+        for pair, part in zip(pairs, found, strict=True):
+            parts[pair.candidate].append(part)
+        return [np.concatenate(own) for own in parts]
 
     def _families(self, pairs: Sequence[Pair]) -> Iterator[Siblings]:
         """The pairs by source, as many together as a batch takes."""
