@@ -117,14 +117,14 @@ class Laboratory:
         kept = self._contents([*changed, *_all_files(job.outputs)])
         for name, content in changed.items():
             Path(name).write_bytes(content)
+        found = _lasting_files(job.outputs)  # a swap may have changed one of them
         code, message = self._command(job)
-        left = {name: lasting(Path(name)) for name in _all_files(job.outputs)}
+        left = _lasting_files(job.outputs)
         self._restore(kept)
         if code == 0:
             return Trial(damage, path, job, "harmless" if left == self._undisturbed(job) else "silent", message)
-        is_unchanged = left == {name: lasting(Path(name)) for name in _all_files(job.outputs)}
         is_named = code == 2 and message.startswith("docmt: error: ")
-        return Trial(damage, path, job, "named" if is_named and is_unchanged else f"crash {code}", message)
+        return Trial(damage, path, job, "named" if is_named and left == found else f"crash {code}", message)
 
     def _command(self, job):
         """Run the command of a job in this process; returns its exit code, or an error, and its last message."""
@@ -140,7 +140,7 @@ class Laboratory:
         if job not in self.made:
             kept = self._contents(_all_files(job.outputs))
             assert self._command(job)[0] == 0
-            self.made[job] = {name: lasting(Path(name)) for name in _all_files(job.outputs)}
+            self.made[job] = _lasting_files(job.outputs)
             self._restore(kept)
         return self.made[job]
 
@@ -183,6 +183,10 @@ def _all_files(outputs):
     for name in outputs:
         path = Path(name)
         yield from (str(file) for file in ([path] if path.is_file() else sorted(path.rglob("*"))) if file.is_file())
+
+
+def _lasting_files(outputs):
+    return {name: lasting(Path(name)) for name in _all_files(outputs)}
 
 
 def lasting(path):
