@@ -1,12 +1,21 @@
 """How the modules of the command line declare commands, and the options that many commands share."""
 
 import argparse
+import textwrap
 from collections.abc import Callable
 from functools import cached_property
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 ALL_KEYS = "`docmt config manual` lists the keys"
+EXAMPLE_WIDTH = 110
+"""Characters of a line of an example."""
+
+
+def read_examples() -> list[str]:
+    """Calls of commands, a line each, for their help."""
+    return (resources.files("docmt.cli") / "examples.txt").read_text(encoding="utf-8").splitlines()
 
 
 class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
@@ -28,6 +37,16 @@ class CommandParser(argparse.ArgumentParser):
     def commands(self) -> "argparse._SubParsersAction[CommandParser]":
         """The commands of a group."""
         return self.add_subparsers(dest="subcommand", required=True, metavar="COMMAND", parser_class=CommandParser)
+
+    def format_help(self) -> str:
+        """The help, with an example where a command has one."""
+        text = super().format_help()
+        if "commands" in vars(self):
+            return text
+        for example in (line for line in read_examples() if f"{line} ".startswith(f"{self.prog} ")):
+            words = textwrap.wrap(example, EXAMPLE_WIDTH, break_long_words=False, break_on_hyphens=False)
+            text += "\nexample:\n  " + " \\\n    ".join(words) + "\n"
+        return text
 
     def add_command(self, name: str, run: Callable[[argparse.Namespace], int | None], summary: str) -> "CommandParser":
         """Add a command to a group; it calls `run`, which returns the exit code or None for success."""

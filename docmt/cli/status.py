@@ -42,8 +42,9 @@ def add_study_options(parser: CommandParser) -> None:
 
 def read_plan(options: argparse.Namespace) -> Plan:
     """The plan of the study that the options name. Raises UserError as `run` does."""
-    if options.directory.exists() and not options.directory.is_dir():
-        raise UserError(f"--directory {options.directory}: is a file: give the folder of a study")
+    if not options.directory.is_dir():
+        what = "is a file" if options.directory.exists() else "no such folder"
+        raise UserError(f"--directory {options.directory}: {what}: give the folder of a study")
     return Plan(load_config_files(options.configfile or [default_config()]))
 
 

@@ -66,6 +66,12 @@ class TestMarkedLines:
         assert documents[0].src == ("a b c",)
         assert counts.joined_sentences == 1
 
+    def test_byte_order_marks_of_joined_files_are_removed_and_counted(self, tmp_path):
+        files = {"en": "\ufeff<d>\nA\n\ufeffB\n", "de": "<d>\nC\n\ufeff\n"}
+        documents, counts = parse(tmp_path, files, reader="marked_lines")
+        assert texts(documents) == [("00001", ["A", "B"], ["C", ""])]
+        assert (counts.changed["byte order mark removed"], counts.empty_target) == (2, 1)
+
     @pytest.mark.parametrize(
         ("en", "de", "parts"),
         [

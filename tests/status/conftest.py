@@ -114,6 +114,7 @@ def folder(tmp_path, monkeypatch):
     empty = tmp_path / "bin"
     empty.mkdir()
     monkeypatch.setenv("PATH", str(empty))
+    (tmp_path / "study").mkdir()
     return Folder(tmp_path / "study", Plan(load_config_files([SMOKE])))
 
 

@@ -21,7 +21,7 @@ def test_a_study_that_has_not_started(folder, capsys):
     assert "is not running" in text
     assert "waiting" in text
     assert "failed" not in text
-    assert not folder.path.exists()
+    assert not list(folder.path.iterdir())
 
 
 def test_text_of_a_busy_study_fits_in_100_columns(folder, squeue, capsys):
@@ -89,6 +89,8 @@ def test_bad_configuration_and_bad_folder_give_one_line(folder, tmp_path, capsys
     assert "corpra: unknown key" in capsys.readouterr().err
     assert main(["status", "--configfile", str(SMOKE), "--directory", str(bad)]) == 2
     assert "is a file" in capsys.readouterr().err
+    assert main(["status", "--configfile", str(SMOKE), "--directory", str(tmp_path / "nowhere")]) == 2
+    assert "nowhere: no such folder: give the folder of a study" in capsys.readouterr().err
 
 
 def test_status_does_not_import_torch():

@@ -122,10 +122,14 @@ class Collector:
         return self.documents, self.counts
 
     def _clean(self, sentence: str) -> str:
-        """Strip spaces, tabs and line ends; replace a tab or line end inside by one space.
+        """Strip spaces, tabs and line ends; replace a tab or line end inside by one space; drop byte order marks.
 
-        All other characters stay, U+2028, NEL and NBSP included: they belong to the sentence.
+        Files that were joined have such marks inside. All other characters stay, U+2028, NEL and NBSP included: they
+        belong to the sentence.
         """
+        if "\ufeff" in sentence:
+            self.change("byte order mark removed")
+            sentence = sentence.replace("\ufeff", "")
         sentence = sentence.strip(EDGES)
         joined = SPACES.sub(lambda run: " " if run[0].strip(" ") else run[0], sentence)
         self.counts.joined_sentences += joined != sentence
