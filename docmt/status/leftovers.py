@@ -1,5 +1,6 @@
-"""What a study no longer needs: checkpoints of finished trainings, and runs that its configuration does not have."""
+"""What a study no longer needs: checkpoints, runs that its configuration does not have, and what killed jobs left."""
 
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +12,9 @@ from docmt.config.systems import list_runs
 from docmt.errors import UserError
 from docmt.snakemake import read_workflow
 from docmt.status.cluster import read_queue
+
+UNFINISHED = re.compile(r"\..+\.[a-z0-9_]{8}")
+"""The name of a folder in which a job writes a file before it gets its name (`docmt.files.atomic_writer`)."""
 
 
 @dataclass(frozen=True)
@@ -29,14 +33,20 @@ class Leftover:
 
 
 def find_leftovers(folder: Path, plan: Plan) -> Iterator[Leftover]:
-    """The folders that can be deleted, sorted by path."""
+    """The folders that can be deleted; none of them is inside another."""
     needed = {run_folder(run) for run in list_runs(plan.config)}
+    found: set[Path] = set()
     for place in sorted(folder.glob("results/*/runs/*/seed*")):
-        run = place.relative_to(folder)
-        if str(run) not in needed:
-            yield Leftover(run, "the configuration has no such run", _size(place))
+        if str(place.relative_to(folder)) not in needed:
+            found.add(place)
+            yield _leftover(folder, place, "the configuration has no such run")
         elif (place / "model.pt").exists() and (place / "checkpoints").is_dir():
-            yield Leftover(run / "checkpoints", "the training is finished", _size(place / "checkpoints"))
+            found.add(place / "checkpoints")
+            yield _leftover(folder, place / "checkpoints", "the training is finished")
+    for place in sorted(folder.glob("results/**/.*")):
+        if UNFINISHED.fullmatch(place.name) and place.is_dir() and found.isdisjoint(place.parents):
+            found.add(place)
+            yield _leftover(folder, place, "the unfinished output of a job")
 
 
 def delete_leftovers(folder: Path, leftovers: list[Leftover]) -> None:
@@ -48,5 +58,6 @@ def delete_leftovers(folder: Path, leftovers: list[Leftover]) -> None:
         shutil.rmtree(folder / leftover.path)
 
 
-def _size(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+def _leftover(study: Path, place: Path, why: str) -> Leftover:
+    n_bytes = sum(file.stat().st_size for file in place.rglob("*") if file.is_file())
+    return Leftover(place.relative_to(study), why, n_bytes)

@@ -50,6 +50,22 @@ def test_it_is_deleted_and_all_else_stays(study, capsys):
     assert (study / UNFINISHED / "checkpoints/abc/step3.pt").exists()
 
 
+def test_what_killed_jobs_left_is_found_once(study, capsys):
+    for place in (study / "results/controlled/text", study / UNKNOWN):
+        (place / ".train.tok.de.4rmkout2").mkdir(parents=True)
+        (place / ".train.tok.de.4rmkout2/train.tok.de").write_bytes(bytes(7))
+    (study / "results/controlled/text/.checksums").mkdir()
+    plan = Plan(load_config_files([SMOKE]))
+    found = {str(found.path): found for found in find_leftovers(study, plan)}
+    assert found["results/controlled/text/.train.tok.de.4rmkout2"].n_bytes == 7
+    assert "unfinished" in found["results/controlled/text/.train.tok.de.4rmkout2"].why
+    assert found[UNKNOWN].n_bytes == 1007
+    assert len(found) == 4
+    assert tidy(study, "--delete") == 0
+    assert (study / "results/controlled/text/.checksums").is_dir()
+    assert not (study / "results/controlled/text/.train.tok.de.4rmkout2").exists()
+
+
 def test_nothing_is_deleted_while_the_study_is_locked(study, capsys):
     (study / ".snakemake/locks").mkdir(parents=True)
     (study / ".snakemake/locks/0.output.lock").touch()

@@ -12,6 +12,8 @@ from conftest import Study, start_snakemake
 from damage import lasting
 from test_workflow_kills import wait_until, working_in
 
+from docmt.cli.main import main
+
 WHO = ("Snakemake", "a job", "both")
 STAGES = ("corpora", "text", "discourse", "instances", "train", "decode", "evaluate", "report")
 """Groups of docmt's commands; each is killed at least twice."""
@@ -31,7 +33,7 @@ def results(folder):
     """Every result that a study keeps, without times; drawings and pages that show times are left out."""
     left_out = (".checksums", "benchmarks", "report", "checkpoints", "tables", "figures", "against")
     files = [file for file in (folder / "results").rglob("*") if file.is_file() and not set(file.parts) & set(left_out)]
-    kept = [file for file in files if not file.name.startswith(".") and not file.name.endswith(".job.json")]
+    kept = [file for file in files if file.name != ".snakemake_timestamp" and not file.name.endswith(".job.json")]
     found = {str(file.relative_to(folder)): file for file in kept if file.name != "history.csv"}
     return {name: lasting(file) for name, file in found.items()} | {
         "results/report/scores.csv": (folder / "results/report/scores.csv").read_bytes()
@@ -75,6 +77,7 @@ def test_a_study_that_is_killed_twenty_times_ends_in_the_same_files(finished, tm
     assert len(killed) >= 16, killed
     done = study.run()
     assert done.returncode == 0, done.stderr
+    assert main(["tidy", "--directory", str(tmp_path), "--configfile", str(config), "--delete"]) == 0
     expected = results(finished.folder)
     assert len(expected) > 100
     found = results(tmp_path)
