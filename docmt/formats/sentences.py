@@ -6,14 +6,29 @@ from docmt.formats.segments import MARK, FileSegment
 
 WITHOUT_BLANKS = ("zh", "ja", "th", "lo", "km", "my", "yue")
 """Languages that write sentences one after the other."""
+FULL_STOPS = (".", "!", "?")
+"""Marks that end a sentence only before white space: inside a word, as in `NORM.DIST`, they do not."""
 
 
 def split_text(text: str, lang: str) -> list[str]:
-    """The sentences of a text, each with the white space after it; a line end ends one."""
+    """The sentences of a text, each with the white space after it; a line end ends one.
+
+    Neither the middle of a word nor what stands between backquotes ends one.
+    """
     # Here, because most commands do without it. The library is compiled and has no types.
     from sentencex import segment  # pyright: ignore[reportAttributeAccessIssue]
 
-    return [part for line in text.splitlines(keepends=True) for part in segment(lang, line)]
+    sentences = []
+    for line in text.splitlines(keepends=True):
+        has_pairs, sentence = line.count("`") % 2 == 0, ""
+        for part in segment(lang, line):
+            sentence += part
+            if not sentence.endswith(FULL_STOPS) and not (has_pairs and sentence.count("`") % 2):
+                sentences.append(sentence)
+                sentence = ""
+        if sentence:
+            sentences.append(sentence)
+    return sentences
 
 
 def split_segment(segment: FileSegment, text: str, lang: str) -> list[str]:

@@ -16,14 +16,14 @@ ROOT = Path(__file__).parents[2]
 SMOKE = ROOT / "config/examples/smoke.yaml"
 RUN = ("controlled", "rst_mix", "1")
 GOLDEN = {
-    "split": "0a03e5ed6d95",
-    "subwords": "f1ef5ec81f89",
-    "trees": "396266a57408",
-    "instances": "067ba0ffba34",
-    "model": "e3c43352711a",
-    "hypotheses": "e2bf66d89208",
-    "probabilities": "75d183cc7d8f",
-    "scores": "a9bf8fb65158",
+    "split": "501ef63d7200",
+    "subwords": "c9eeb2608332",
+    "trees": "faf61a17f5a1",
+    "instances": "275b797561b0",
+    "model": "46d97f04fc70",
+    "hypotheses": "3dae3fc3ce3b",
+    "probabilities": "877cbf1758c4",
+    "scores": "db2930fb5a8d",
 }
 
 

@@ -14,7 +14,7 @@ from docmt.errors import UserError
 from docmt.provenance import fingerprint
 
 STAGE_VERSIONS = {
-    "corpora": 1,
+    "corpora": 2,
     "text": 1,
     "discourse": 1,
     "instances": 1,

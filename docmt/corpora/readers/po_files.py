@@ -18,6 +18,7 @@ from docmt.corpora.readers.pages import parse_po, why_not
 from docmt.corpora.readers.sides import pick
 from docmt.errors import UserError
 from docmt.files import read_text
+from docmt.formats.sentences import split_text
 from docmt.settings import Settings
 
 TAG = re.compile(r"</?[A-Za-z][^<>]*>")
@@ -153,7 +154,10 @@ def _cleaned(pair: Pair, form: PoFiles, collector: Collector) -> Pair:
 
 def _sentences(pair: Pair, languages: Sequence[str], collector: Collector) -> list[Pair]:
     """The sentences of a message, if its sides have equally many, of similar lengths; else the message."""
-    sides = [_split(text, lang) for text, lang in zip(pair, languages, strict=True)]
+    sides = [
+        [sentence.strip() for sentence in split_text(text, lang) if sentence.strip()]
+        for text, lang in zip(pair, languages, strict=True)
+    ]
     if max(map(len, sides)) < 2:
         return [pair]
     if len(sides[0]) != len(sides[1]) or not _have_similar_lengths(*sides):
@@ -161,14 +165,6 @@ def _sentences(pair: Pair, languages: Sequence[str], collector: Collector) -> li
         return [pair]
     collector.change("message split into sentences")
     return list(zip(*sides, strict=True))
-
-
-def _split(text: str, lang: str) -> list[str]:
-    """The sentences of a text; a line end ends one."""
-    # Here, because no other command needs it. The library is compiled and has no types.
-    from sentencex import segment  # pyright: ignore[reportAttributeAccessIssue]
-
-    return [part.strip() for line in text.split("\n") for part in segment(lang, line) if part.strip()]
 
 
 def _have_similar_lengths(src: Sequence[str], tgt: Sequence[str]) -> bool:
