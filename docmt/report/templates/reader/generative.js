@@ -23,7 +23,7 @@ function payloadTable(item) {
       { class: i === item.sentence ? "focus" : i === deciding ? "deciding" : null },
       make("th", { scope: "row" }, `${i + 1}`),
       make("td", { "data-label": "source" }, marked(source, src, { search })),
-      make("td", { "data-label": "reference" }, i === item.sentence ? expected() : []),
+      make("td", { "data-label": i === item.sentence ? "reference" : null }, i === item.sentence ? expected() : []),
     ),
   );
   const head = make("tr", {}, ["#", "source", "reference"].map((name) => make("th", { scope: "col" }, name)));
