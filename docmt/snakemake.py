@@ -8,6 +8,7 @@ Neither promises to keep them. They were tested with the versions in `TESTED`; a
 import base64
 import binascii
 import json
+import os
 import platform
 import re
 import signal
@@ -121,13 +122,17 @@ def keep_one_timer() -> None:
 def note_farewell(workflow: "SnakemakeWorkflow", farewell: Callable[[], str]) -> Callable[[], None]:
     """Note Ctrl-C; returns what `onerror` calls: after Ctrl-C, it prints the line that `farewell` gives.
 
-    Snakemake itself ends with the errors of the jobs that were interrupted, as if they had failed.
+    Snakemake itself ends with the errors of the jobs that were interrupted, as if they had failed. A second Ctrl-C
+    would end it with a traceback while it waits for them: a line answers it instead, and a third one is heeded.
     """
     noted = []
 
     def note(number: int, frame: FrameType | None) -> None:
         noted.append(number)
-        signal.default_int_handler(number, frame)
+        if len(noted) == 2:
+            os.write(2, b"docmt: already stopping; trainings save what they have (Ctrl-C again: end at once)\n")
+        else:
+            signal.default_int_handler(number, frame)
 
     def say() -> None:
         if noted:

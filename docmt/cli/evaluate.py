@@ -13,8 +13,9 @@ from docmt.corpora.generative import read_generative_suite
 from docmt.decoding.settings import ContrastSettings, Ties
 from docmt.errors import UserError
 from docmt.evaluation.contrast import read_log_probabilities, score_contrast
-from docmt.evaluation.hypotheses import read_hypotheses, read_more_references, read_reference
+from docmt.evaluation.hypotheses import read_hypotheses, read_reference
 from docmt.evaluation.metrics import GENERATIVE, TranslatedTest, metrics_table, score_translations
+from docmt.evaluation.references import read_more_references
 from docmt.evaluation.rows import ScoreRow, parse_run, write_scores
 from docmt.evaluation.settings import EvaluationSettings
 from docmt.files import atomic_writer, read_text, sha256_file, write_json
@@ -97,7 +98,7 @@ def _add_text_options(command: CommandParser) -> None:
     command.add_paths(prefix="raw text of the split, as PREFIX.{lang}")
     command.add_argument("--src-lang", required=True, help="source language")
     command.add_argument("--tgt-lang", required=True, help="target language")
-    summary = "further references, a line for each sentence of the split"
+    summary = "further references: a line for each sentence of the split, or refsets in SGML or XML"
     command.add_argument("--references", nargs="+", type=Path, default=[], metavar="FILE", help=summary)
 
 
@@ -167,7 +168,7 @@ def _read_test(options: argparse.Namespace) -> TranslatedTest:
         src_lang=options.src_lang,
         tgt_lang=options.tgt_lang,
         training=getattr(options, "training", None),
-        more_references=read_more_references(options.references, len(reference)),
+        more_references=read_more_references(options.references, index, reference),
     )
 
 
@@ -234,7 +235,7 @@ def run_compare(options: argparse.Namespace) -> None:
         test=options.test,
         n_samples=options.samples,
         unit=options.unit,
-        more_references=read_more_references(options.references, len(reference)),
+        more_references=read_more_references(options.references, index, reference),
     )
     table = pd.DataFrame(rows)
     if options.out:
@@ -266,7 +267,7 @@ def run_difference(options: argparse.Namespace) -> None:
     system, baseline = (
         [read_hypotheses(path, index) for path in paths] for paths in (options.system, options.baseline)
     )
-    more = read_more_references(options.references, len(reference))
+    more = read_more_references(options.references, index, reference)
     found = compare_translations(
         system, baseline, reference, settings=settings, tgt_lang=options.tgt_lang, more_references=more
     )

@@ -192,7 +192,7 @@ def run_render(options: argparse.Namespace) -> None:
 
 
 def run_reader(options: argparse.Namespace) -> None:
-    """Write the page with translations and contrastive items."""
+    """Write the page with translations and items of suites."""
     from docmt.report.reader.manifest import ReaderManifest
     from docmt.report.reader.page import write_reader
 

@@ -38,7 +38,8 @@ class DatasetSettings(Settings):
     test: dict[Name, Annotated[list[SplitReference], Field(min_length=1)]] = Field(min_length=1)
     """Test sets by name; each is scored separately."""
     references: dict[Name, list[str]] = {}
-    """Files with further references, by test set: each has one line for each sentence of the test set."""
+    """Files with further references, by test set: each has one line for each sentence of the test set,
+    or is SGML or XML with one or several references (`.sgm`, `.sgml`, `.xml`)."""
     suites: list[SplitReference] = []
     """Contrastive test sets, written `corpus/suite`."""
     sentences: list[SplitReference] = []

@@ -69,6 +69,11 @@ class SourceFile(Settings):
         return self
 
     @property
+    def is_published(self) -> bool:
+        """Whether a checksum of the file is known before it is fetched."""
+        return bool(self.sha256 or self.sha256_gz or self.git_blob)
+
+    @property
     def check(self) -> str:
         """The checksum as messages show it."""
         if self.sha256:

@@ -9,6 +9,7 @@ import zipfile
 import zlib
 from pathlib import Path, PurePosixPath
 
+from docmt import checksums
 from docmt.corpora.catalogue import Address, Entry, SourceFile
 from docmt.corpora.checksums import is_same, unpack
 from docmt.corpora.download import AddressError, Patience, download
@@ -51,7 +52,8 @@ def _fetch_files(
         file, target = entry.family.files[name], out / name
         unchecked = {address.url for address in file.addresses if not address.is_checked}
         if target.is_file() and (is_same(target, file) or record.get(name) in unchecked):
-            record.setdefault(name, "placed by hand")
+            with checksums.open_verified(target):  # one without a published checksum is still what was fetched first
+                record.setdefault(name, "placed by hand")
             continue
         record[name] = _fetch_file(entry, name, out, mirror=mirror, patience=patience)
         log.info("%s: %s", target, record[name])
@@ -72,11 +74,11 @@ class WrongFileError(Exception):
 
 
 def place(source: Path, target: Path, file: SourceFile, *, is_checked: bool = True) -> None:
-    """Write the content of a plain or gzip file to `target`.
+    """Write the content of a plain or gzip file to `target`; if there is no checksum to compare, record that of today.
 
     Raises WrongFileError, and writes nothing, when the checksum differs or the gzip file is corrupt.
     """
-    with atomic_path(target, checksum=False) as temporary:
+    with atomic_path(target, checksum=not (is_checked and file.is_published)) as temporary:
         # A name such as corpus.tar.gz promises gzip: such a file keeps its compression.
         if target.suffix == ".gz":
             shutil.copyfile(source, temporary)

@@ -15,7 +15,6 @@ from docmt.evaluation.metrics import GENERATIVE
 from docmt.evaluation.rows import ScoreRow
 from docmt.files import read_jsonl, read_lines
 
-NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 RULES = {
     "words": "expected words in the payload, lower case, without ASCII punctuation",
     "tokens": "expected token among the lower-case Moses tokens of the payload",
@@ -63,12 +62,30 @@ def _generated(path: Path, items: Sequence[GenerativeItem]) -> list[str]:
     return [(found[item.id] + [""] * len(item.src))[item.sentence] for item in items]
 
 
-def contains_expected(item: GenerativeItem, payload: str, tokenize: Callable[[str], Sequence[str]]) -> bool:
-    """Whether a translation of the payload contains what is expected, by the rule of the item."""
+def find_expected(
+    item: GenerativeItem, payload: str, tokenize: Callable[[str], Sequence[str]]
+) -> tuple[int, int] | None:
+    """Start and end, in characters, of what is expected where a translation of the payload first has it, or None.
+
+    The rule is that of the item. A token that the tokenizer made of other characters is the whole payload.
+    """
+    expected = item.expected.lower()
     if item.match == "tokens":
-        return item.expected.lower() in [token.lower() for token in tokenize(payload)]
+        end = 0
+        for token in tokenize(payload):
+            start = payload.find(token, end)
+            if token.lower() == expected:
+                return (start, start + len(token)) if start >= 0 else (0, len(payload))
+            end = start + len(token) if start >= 0 else end
+        return None
+    places = [place for place, character in enumerate(payload) for _ in character.lower()]
+    kept = [pair for pair in zip(payload.lower(), places, strict=True) if pair[0] not in string.punctuation]
     # As in ctxpro, `expected` keeps its punctuation: what has some is never found.
-    return f" {item.expected.lower()} " in f" {payload.lower().translate(NO_PUNCTUATION)} "
+    start = f" {''.join(letter for letter, _ in kept)} ".find(f" {expected} ")
+    if start < 0:
+        return None
+    found = [place for _, place in kept[start : start + len(expected)]]
+    return found[0], found[-1] + 1
 
 
 @cache
@@ -80,13 +97,20 @@ def moses_tokens(lang: str) -> Callable[[str], Sequence[str]]:
     return lambda text: tokenizer.tokenize(text, escape=False)
 
 
-def judge_payloads(items: Sequence[GenerativeItem], payloads: Sequence[str], *, lang: str) -> list[bool]:
-    """Whether each item is right. A missing translation, an empty one, is wrong."""
+def locate_payloads(
+    items: Sequence[GenerativeItem], payloads: Sequence[str], *, lang: str
+) -> list[tuple[int, int] | None]:
+    """For each item, where the translation of its payload has what is expected, as of `find_expected`."""
 
     def tokenize(text: str) -> Sequence[str]:
         return moses_tokens(lang)(text)
 
-    return [contains_expected(item, payload, tokenize) for item, payload in zip(items, payloads, strict=True)]
+    return [find_expected(item, payload, tokenize) for item, payload in zip(items, payloads, strict=True)]
+
+
+def judge_payloads(items: Sequence[GenerativeItem], payloads: Sequence[str], *, lang: str) -> list[bool]:
+    """Whether each item is right. A missing translation, an empty one, is wrong."""
+    return [place is not None for place in locate_payloads(items, payloads, lang=lang)]
 
 
 def score_generation(items: Sequence[GenerativeItem], payloads: Sequence[str], *, lang: str) -> list[ScoreRow]:

@@ -107,15 +107,6 @@ def read_reference(prefix: Path, *, src_lang: str, tgt_lang: str) -> tuple[Docum
     return index, lines
 
 
-def read_more_references(paths: Sequence[Path], n_sentences: int) -> list[list[str]]:
-    """Further references of a split. Raises UserError when one does not have a line for each sentence."""
-    texts = [[line.removesuffix("\r") for line in read_lines(path)] for path in paths]
-    for path, lines in zip(paths, texts, strict=True):
-        if len(lines) != n_sentences:
-            raise UserError(f"{path}: {len(lines)} lines, but the test set has {n_sentences} sentences")
-    return texts
-
-
 def join_segments(
     hypotheses: Sequence[Hypothesis],
     translations: Sequence[Sequence[str]],

@@ -71,7 +71,13 @@ def _make(name: LoggerName, folder: Path, run: str) -> Any:
         "csv": {"root_dir": folder, "name": "", "flush_logs_every_n_steps": 1},  # each session has its own version
         "tensorboard": {"root_dir": folder, "name": "", "version": ""},
         "wandb": {"save_dir": folder, "project": "docmt", "name": run, "offline": True},
-        "mlflow": {"experiment_name": "docmt", "run_name": run, "tracking_uri": folder.resolve().as_uri()},
+        "mlflow": {
+            "experiment_name": "docmt",
+            "run_name": run,
+            # MLflow 3 refuses to write plain files.
+            "tracking_uri": f"sqlite:///{folder.resolve()}/mlflow.db",
+            "artifact_location": (folder.resolve() / "artifacts").as_uri(),
+        },
     }
     try:
         return getattr(importlib.import_module(module), cls)(**options[name])

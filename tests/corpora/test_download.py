@@ -20,6 +20,7 @@ from docmt.corpora.catalogue import Entry, Family
 from docmt.corpora.download import CHUNK_BYTES, AddressError, Patience, download
 from docmt.corpora.fetching import fetch_corpus
 from docmt.errors import UserError
+from docmt.files import read_lines
 
 QUICK = Patience(n_attempts=3, first_wait_seconds=0.01, longest_wait_seconds=0.05, timeout_seconds=5)
 # Eleven chunks, so that nothing is lost when a connection breaks between two chunks.
@@ -358,6 +359,31 @@ def test_fetch_accepts_a_variant_where_the_catalogue_says_so(server, tmp_path):
     for _ in range(2):
         assert fetch_corpus(corpus, tmp_path, patience=QUICK) == {"a.txt": url}
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("keys", [{}, {"bytes": len(CONTENT)}])
+def test_the_first_fetch_records_a_checksum_where_none_is_published(server, tmp_path, keys):
+    url = server.plan("/a.txt", {"body": CONTENT})
+    corpus = entry({"a.txt": {"addresses": [{"url": url}]} | keys})
+    for _ in range(2):
+        assert fetch_corpus(corpus, tmp_path, patience=QUICK) == {"a.txt": url}
+    record = tmp_path / ".checksums/a.txt.sha256"
+    assert record.read_text(encoding="ascii") == f"{sha256(CONTENT)}  a.txt\n"
+    (tmp_path / "a.txt").write_bytes(CONTENT[::-1])
+    for use in (lambda: fetch_corpus(corpus, tmp_path, patience=QUICK), lambda: read_lines(tmp_path / "a.txt")):
+        with pytest.raises(UserError, match=r"a\.txt: changed since docmt wrote it \(its checksum differs\)"):
+            use()
+    assert len(server.requests) == 1
+    (tmp_path / "a.txt").unlink()
+    server.plan("/a.txt", {"body": CONTENT})
+    fetch_corpus(corpus, tmp_path, patience=QUICK)
+    assert is_content(tmp_path / "a.txt")
+
+
+def test_a_published_checksum_needs_no_record(server, tmp_path):
+    url = server.plan("/a.txt", {"body": CONTENT})
+    fetch_corpus(entry({"a.txt": {"addresses": [{"url": url}], "sha256": sha256(CONTENT)}}), tmp_path, patience=QUICK)
+    assert parts(tmp_path) == ["a.txt", "fetched.json"]
 
 
 def test_fetch_keeps_archives_compressed_that_are_files_themselves(tmp_path):

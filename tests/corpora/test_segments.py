@@ -8,7 +8,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from docmt.corpora.readers.build import Format, read
-from docmt.corpora.readers.segments import replace_entities
+from docmt.corpora.readers.segments import read_refsets, replace_entities
 from docmt.errors import UserError
 
 LANGUAGES = ("en", "de")
@@ -64,6 +64,31 @@ def test_segments_pair_documents_by_name_and_count_further_references(tmp_path):
     documents, counts = parse(tmp_path, {"en": en, "de": de}, reader="segments")
     assert [(d.id, d.tgt) for d in documents] == [("a", ("Eins",)), ("b", ("Zwei",))]
     assert counts.dropped == {"another reference": 1}
+
+
+@pytest.mark.parametrize(
+    ("content", "names"),
+    [
+        ('<refset refid="r1">{A}</refset><refset refid="r2">{B}</refset>', ("", "")),
+        ("<refset>{A}{B}</refset>", (' sysid="r1"', ' sysid="r2"')),
+        ('<REFSET setid="s" refid="r1">{A}</REFSET><refset>{B}</refset>', ("", "")),
+        ('<tstset sysid="r1">{A}</tstset><tstset sysid="r2">{B}</tstset>', ("", "")),
+    ],
+)
+def test_further_references_have_a_name_of_their_set_or_document(tmp_path, content, names):
+    texts = {
+        side: f'<doc docid="a"{name}>\n<hl><seg id="1">{side} &amp; a</seg></hl></doc>'
+        f"\n<DOC docid=b{name}><seg id=1></seg></DOC>"
+        for side, name in zip("AB", names, strict=True)
+    }
+    path = tmp_path / "ref.sgm"
+    path.write_text(content.format(**texts), encoding="utf-8")
+    read = [[(document.id, document.sides) for document in documents] for documents in read_refsets(path)]
+    assert read == [[("a", ((f"{side} & a",),)), ("b", (("",),))] for side in "AB"]
+    en = '<srcset><doc docid="a"><seg id="1">x</seg></doc><doc docid="b"><seg id="1">y</seg></doc></srcset>'
+    documents, counts = parse(tmp_path, {"en": en, "de": path.read_text()}, reader="segments")
+    assert [document.tgt for document in documents] == [("A & a",), ("",)]
+    assert counts.dropped == {"another reference": 2}
 
 
 def test_segments_pair_plain_lines(tmp_path):

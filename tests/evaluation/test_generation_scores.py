@@ -7,7 +7,7 @@ import pytest
 from docmt.cli.main import main
 from docmt.corpora.generative import GenerativeItem
 from docmt.errors import UserError
-from docmt.evaluation.generation import contains_expected, read_payloads, score_generation
+from docmt.evaluation.generation import find_expected, moses_tokens, read_payloads, score_generation
 from docmt.files import read_json, write_jsonl
 
 PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
@@ -42,7 +42,7 @@ def by_hand(expected, payload):
     ],
 )
 def test_words_are_found_as_by_hand(expected, payload, right):
-    assert contains_expected(item("a", expected), payload, str.split) == by_hand(expected, payload) == right
+    assert (find_expected(item("a", expected), payload, str.split) is not None) == by_hand(expected, payload) == right
 
 
 def test_random_text_is_judged_as_by_hand():
@@ -51,7 +51,7 @@ def test_random_text_is_judged_as_by_hand():
     for _ in range(3000):
         payload = "".join(draw.choices(letters, k=draw.randrange(12)))
         expected = "".join(draw.choices("abß", k=draw.randrange(1, 3)))
-        assert contains_expected(item("a", expected), payload, str.split) == by_hand(expected, payload)
+        assert (find_expected(item("a", expected), payload, str.split) is not None) == by_hand(expected, payload)
 
 
 @pytest.mark.parametrize(
@@ -70,6 +70,30 @@ def test_pronouns_are_moses_tokens(payload, right):
     (row,) = score_generation(suite, [payload], lang="de")
     assert row["value"] == 100.0 * right
     assert row["signature"] == "expected token among the lower-case Moses tokens of the payload|interval:Wilson 95 %"
+
+
+@pytest.mark.parametrize(
+    ("match", "expected", "payload", "found"),
+    [
+        ("words", "Ist da", "Wer, IST... da?", "IST... da"),
+        ("words", "ist da", "Wer, IST -- da?", None),
+        ("words", "gehts", "Wie Geht's?", "Geht's"),
+        ("words", "da", "Dada, da! 'da'", "da"),
+        ("words", "σας", "Για ΣΑΣ.", "ΣΑΣ"),
+        ("words", "i\u0307st", "-- İST 𝄞", "İST"),
+        ("words", "da", "", None),
+        ("tokens", "sie", 'Wiesie, "Sie" und sie', "Sie"),
+        ("tokens", "es", "Das Esszimmer hat's; es ist &amp; es", "es"),
+        ("tokens", "es", "Esszimmer", None),
+    ],
+)
+def test_what_is_found_has_a_place(match, expected, payload, found):
+    place = find_expected(item("a", expected, match=match), payload, moses_tokens("de"))
+    assert (place and payload[slice(*place)]) == found
+
+
+def test_a_token_that_the_tokenizer_changed_has_the_whole_payload():
+    assert find_expected(item("a", "es", match="tokens"), "e\u0001s", lambda _: ["es"]) == (0, 3)
 
 
 def outputs(items, n_right):

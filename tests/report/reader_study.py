@@ -36,6 +36,17 @@ ITEMS = [
     {"phenomenon": "pronoun", "distance": 2, "kind": "far", "scores": {"aligned": [-2.0, -1.5], "free": [-4.0, -2.0]}},
     {"phenomenon": "deixis", "distance": None, "kind": "du", "scores": {"aligned": [-2.0, -2.0], "free": [-1, "-inf"]}},
 ]  # fmt: skip
+GENERATIVE = [
+    {"id": "g-0", "phenomenon": "gender", "expected": "sie", "match": "tokens", "distance": 1}
+    | {"reference": "Ich sehe sie."},
+    {"id": "g-1", "phenomenon": "auxiliary", "expected": "tut es", "sentence": 0, "kind": "<b>"},
+    {"id": "g-2", "phenomenon": "gender", "expected": "sie", "distance": 7, "reference": HOSTILE},
+]
+WRITTEN = {
+    "aligned": ["𝄞 <b>Da</b>, Sie!", "Er tut, was er will.", "Sie" + HOSTILE],
+    "free": ["Ich sehe es.", "Das TUT es!", ""],
+}
+"""Translations of the payloads of `GENERATIVE`."""
 
 
 def make_study(folder, *, seeds=(1,)):
@@ -53,12 +64,18 @@ def make_study(folder, *, seeds=(1,)):
         for n, item in enumerate(ITEMS)
     ]
     write_jsonl(folder / "suite.jsonl", items)
+    write_jsonl(folder / "generative.jsonl", [{"src": ["The cat is here.", "I see it."]} | item for item in GENERATIVE])
     for seed in seeds:
         for system, texts in (("aligned", ALIGNED), ("free", FREE)):
             decoding = folder / f"runs/{system}-{seed}/decoding"
             write_hypotheses(decoding / "test_t.jsonl", texts, aligned=system == "aligned")
             scores = [{"id": f"item-{n}", "scores": item["scores"][system]} for n, item in enumerate(ITEMS)]
             write_json(decoding / "suite_s.json", {"items": scores})
+            written = [
+                {"id": item["id"], "sentences": [text] if "sentence" in item else ["Kontext.", text]}
+                for item, text in zip(GENERATIVE, WRITTEN[system], strict=True)
+            ]
+            write_jsonl(decoding / "generated_g.jsonl", written)
     write_jsonl(folder / "trees.jsonl", [tree_of("d/one"), tree_of("elsewhere")])
     return {
         "runs": {"d": {system: list(seeds) for system in ("aligned", "free")}},
@@ -66,6 +83,7 @@ def make_study(folder, *, seeds=(1,)):
         "run_folder": str(folder / "runs/{system}-{seed}"),
         "tests": {"d": {"t": str(prefix)}},
         "suites": {"d": {"s": str(folder / "suite.jsonl")}},
+        "generative": {"d": {"g": str(folder / "generative.jsonl")}},
         "trees": {"d": {"t": {"parsed": [str(folder / "trees.jsonl")]}}},
     }
 

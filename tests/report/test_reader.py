@@ -44,13 +44,30 @@ def test_other_numbers_of_sentences_make_one_block(page):
 
 
 def test_items_have_the_scores_of_all_systems_and_ties_are_wrong(page):
-    (part,) = unpack(page)["suites"]
+    part = unpack(page)["suites"][0]
     assert part["total"] == len(part["items"]) == 3
     assert [item["runs"]["0"]["right"] for item in part["items"]] == [True, False, False]
     assert [item["runs"]["1"]["right"] for item in part["items"]] == [False, False, True]
     assert [item["runs"]["0"]["scores"] for item in part["items"]] == [item["scores"]["aligned"] for item in ITEMS]
     assert part["items"][2]["runs"]["1"]["scores"] == [-1.0, None], "JSON has no infinity"
     assert [(item["distance"], item["kind"]) for item in part["items"]] == [(1, None), (2, "far"), (None, "du")]
+
+
+def test_generative_items_have_what_each_system_wrote_and_where_it_is_right(page):
+    part = unpack(page)["suites"][1]
+    assert (part["name"], part["languages"], part["total"]) == ("d/g", ["en", "de"], 3)
+    items = part["items"]
+    assert [item["runs"]["0"]["right"] for item in items] == [True, False, False]
+    assert [item["runs"]["1"]["right"] for item in items] == [False, True, False]
+    assert items[0]["runs"]["0"]["payload"] == ["𝄞 <b>Da</b>, ", "Sie", "!"]
+    assert items[1]["runs"]["1"]["payload"] == ["Das ", "TUT es", "!"]
+    assert [item["runs"]["1"]["payload"] for item in items[::2]] == [["Ich sehe es."], [""]]
+    assert [item["reference"] for item in items] == [["Ich sehe ", "sie", "."], None, [HOSTILE]]
+    assert [(item["expected"], item["sentence"], item["distance"], item["kind"]) for item in items] == [
+        ("sie", 1, 1, None),
+        ("tut es", 0, None, "<b>"),
+        ("sie", 1, 7, None),
+    ]
 
 
 def test_trees_are_those_of_the_document(page):
@@ -105,7 +122,7 @@ def test_several_seeds_are_named_by_their_seed(tmp_path):
 
 def test_a_run_of_two_datasets_is_one(tmp_path):
     manifest = make_study(tmp_path)
-    for key in ("runs", "languages", "tests", "suites"):
+    for key in ("runs", "languages", "tests", "suites", "generative"):
         manifest[key]["e"] = manifest[key]["d"]
     manifest["runs"]["e"] = {"free": [1]}
     data = unpack(render(tmp_path, manifest))
@@ -178,11 +195,16 @@ def without_translations(folder):
     (folder / "runs/free-1/decoding/test_t.jsonl").unlink()
 
 
+def without_a_payload(folder):
+    write_jsonl(folder / "runs/free-1/decoding/generated_g.jsonl", [{"id": "g-0", "sentences": []}])
+
+
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
         (without_a_sentence, "line 3: 1 sentences for 2 source sentences"),
         (without_an_item, "lack item 'item-0'"),
+        (without_a_payload, "translations of 1 items, but not those of the suite"),
         (without_translations, "free-1/decoding/test_t.jsonl"),
     ],
 )

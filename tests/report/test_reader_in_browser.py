@@ -5,7 +5,7 @@ import random
 from urllib.parse import urlencode
 
 import pytest
-from reader_study import ARABIC, HOSTILE, make_study, render, unpack
+from reader_study import ARABIC, HOSTILE, WRITTEN, make_study, render, unpack
 from webdriver import Browser
 
 from docmt.files import write_json, write_jsonl
@@ -258,6 +258,45 @@ def test_items_are_sorted_by_how_clearly_they_are_right(page, browser):
     assert browser.texts(LIST)[:2] == ["item-2", "item-0"]
 
 
+def test_a_generative_item_shows_what_is_expected_and_what_each_system_wrote(page, browser):
+    browser.open(page, address(view="items", set="d/g"))
+    assert browser.texts(f"{ROWS} td:nth-child(2) .text") == ["The cat is here.", "I see it."]
+    assert browser.texts(".deciding th") == ["1"]
+    assert browser.texts(".focus p") == ["expectedsie", "Ich sehe sie."]
+    assert browser.texts(".focus mark.expected") == ["sie"]
+    rows = [browser.texts(f".choices tbody tr:nth-child({n}) td") for n in (1, 2)]
+    assert rows == [[HOSTILE, WRITTEN["aligned"][0], "✓ right"], ["free", "Ich sehe es.", "✗ wrong"]]
+    assert browser.texts(".choices mark.expected") == ["Sie"]
+    assert browser.texts("#list li:first-child .quiet") == ["gender · distance 1 · ✓ / ✗"]
+    assert "Right in these 3 items" in browser.texts("#main .caption")[0]
+    browser.open(page, address(view="items", set="d/g", at="g-1"))
+    assert browser.texts(".focus th") == ["1"]
+    assert browser.texts(".choices mark.expected") == ["TUT es"]
+    browser.open(page, address(view="items", set="d/g", at="g-2"))
+    assert browser.texts(".deciding") == [], "further away than the item goes"
+    assert browser.texts(".choices tbody td:nth-child(2)") == ["Sie" + HOSTILE, ""]
+
+
+def test_generative_items_are_filtered_searched_and_sorted(page, browser):
+    browser.open(page, address(view="items", set="d/g"))
+    expected = {"": [0, 1, 2], "right": [0], "wrong": [1, 2], "won": [0], "lost": [1], "differ": [0, 1]}
+    for outcome, numbers in expected.items():
+        browser.choose("outcome", outcome)
+        assert browser.texts(LIST) == [f"g-{number}" for number in numbers]
+    browser.choose("outcome", "")
+    browser.choose("phenomenon", "gender")
+    assert browser.texts(LIST) == ["g-0", "g-2"]
+    browser.choose("phenomenon", "")
+    for list_order, numbers in (("worst", [1, 2, 0]), ("difference", [0, 1, 2])):
+        browser.choose("list", list_order)
+        assert browser.texts(LIST) == [f"g-{number}" for number in numbers]
+    browser.open(page, address(view="items", set="d/g", q="tut ES"))
+    assert browser.texts(LIST) == ["g-1"]
+    assert browser.texts("mark.hit") == ["tut es", "TUT es"]
+    browser.choose("set", "d/s")
+    assert browser.texts(LIST) == []
+
+
 def test_views_change_by_click(page, browser):
     browser.open(page)
     browser.click("#to-items")
@@ -292,10 +331,10 @@ def contrast(one, other):
     return (lighter + 0.05) / (darker + 0.05)
 
 
-@pytest.mark.parametrize("view", ["documents", "items"])
-def test_a_phone_shows_everything_below_one_another(view, page, browser):
+@pytest.mark.parametrize(("view", "shown"), [("documents", "d/t"), ("items", "d/s"), ("items", "d/g")])
+def test_a_phone_shows_everything_below_one_another(view, shown, page, browser):
     browser.resize(360, 700)
-    browser.open(page, address(view=view, tree="parsed"))
+    browser.open(page, address(view=view, set=shown, tree="parsed"))
     assert browser.run("return document.documentElement.scrollWidth <= window.innerWidth")
     assert browser.run("return getComputedStyle(document.querySelector('.sentences td')).display") == "block"
 
@@ -323,9 +362,12 @@ def test_a_study_without_suites_or_tests_shows_the_other(tmp_path, browser):
     manifest = make_study(tmp_path)
     browser.open(render(tmp_path, manifest | {"tests": {}}))
     assert browser.texts("#main h2") == ["item-0"]
-    browser.open(render(tmp_path, manifest | {"suites": {}}), address(view="items"))
+    documents_alone = manifest | {"suites": {}, "generative": {}}
+    browser.open(render(tmp_path, documents_alone), address(view="items"))
     assert browser.texts("#main h2") == ["d/one"]
     browser.open(render(tmp_path, manifest | {"tests": {}, "suites": {}}))
+    assert browser.texts("#main h2") == ["g-0"]
+    browser.open(render(tmp_path, manifest | {"tests": {}, "suites": {}, "generative": {}}))
     assert browser.texts("#main") == ["Nothing is found."]
 
 

@@ -190,7 +190,10 @@ rule all:
 """
 
 
-@pytest.mark.parametrize(("command", "lines"), [("kill -INT $PPID; sleep 1; exit 1", 1), ("exit 1", 0)])
+CTRL_C = "kill -INT $PPID; sleep 1; "
+
+
+@pytest.mark.parametrize(("command", "lines"), [(CTRL_C + "exit 1", 1), (CTRL_C * 2 + "exit 1", 1), ("exit 1", 0)])
 def test_only_ctrl_c_makes_snakemake_say_farewell(command, lines, tmp_path):
     (tmp_path / "Snakefile").write_text(SNAKEFILE.replace("{command}", command))
     arguments = [str(Path(sys.executable).with_name("snakemake")), "--cores", "1"]
@@ -199,3 +202,5 @@ def test_only_ctrl_c_makes_snakemake_say_farewell(command, lines, tmp_path):
     done = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, timeout=120, preexec_fn=heeding)
     assert done.returncode != 0
     assert done.stderr.splitlines().count("docmt: farewell") == lines
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count("already stopping") == (command.count(CTRL_C) == 2)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from own_suites import write_config
 
 from docmt.config.loading import merge, read_config_file
 from docmt.config.plan import Plan
@@ -106,6 +107,19 @@ def finished(tmp_path_factory):
     study = Study(tmp_path_factory.mktemp("finished"))
     study.imports.mkdir()
     done = study.run(imports=study.imports)
+    assert done.returncode == 0, done.stderr[-5000:]
+    return study
+
+
+@pytest.fixture(scope="session")
+def suites(tmp_path_factory):
+    """A study on suites in the user's own files, run up to the report. Tests only read it."""
+    study = Study(tmp_path_factory.mktemp("suites"))
+    study.imports.mkdir()
+    targets = ["results/report/report.html", "results/report/reader.html"]
+    config = write_config(study.folder, SMOKE)
+    options = ("--cores", "2", "--show-failed-logs", *targets)
+    done = snakemake(study.folder, *options, config=config, imports=study.imports)
     assert done.returncode == 0, done.stderr[-5000:]
     return study
 

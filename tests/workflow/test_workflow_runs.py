@@ -162,7 +162,12 @@ def test_scores_of_one_system_are_a_target(finished):
 def test_snakemake_report_is_made(finished):
     done = finished.run("--report", "snakemake.html")
     assert done.returncode == 0, done.stderr
-    assert (finished.folder / "snakemake.html").stat().st_size > 100_000
+    page = (finished.folder / "snakemake.html").read_text(encoding="utf-8")
+    labels = [json.loads(found) for found in re.findall(r'"labels": (\{[^}]*\})', page)]
+    for run in finished.plan().artifacts.trained:
+        assert {"dataset": run.dataset, "system": run.system, "seed": str(run.seed)} in labels
+        assert f"The training of {run.system} on {run.dataset} with seed {run.seed}" in page
+    assert {"page": "translations to read"} in labels
 
 
 @pytest.mark.parametrize(

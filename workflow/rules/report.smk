@@ -15,7 +15,7 @@
 #         results/claims/{claim}.txt, .md, .csv       one claim of `report.claims` alone
 #         results/claims.txt, .md, .csv               all claims
 #         results/report/tables/, figures/
-#         results/report/reader.html                  translations and contrastive items to read; from texts, decoding/
+#         results/report/reader.html                  translations and items of suites to read; from texts, decoding/
 
 
 use rule gather_system as gather with:
@@ -221,7 +221,7 @@ rule render:
 
 
 rule render_reader:
-    """Make the page in which one reads translations and contrastive items."""
+    """Make the page in which one reads translations and items of suites."""
     input:
         plan.reader.input("shown"),
     output:

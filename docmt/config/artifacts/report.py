@@ -138,7 +138,7 @@ class StudyArtifacts(ScoreArtifacts):
 
     @made_by("render_reader", stage="report")
     def reader(self) -> Artifact:
-        """The page in which one reads the translations and contrastive items of all scored runs."""
+        """The page in which one reads the translations and the items of suites of all scored runs."""
         shown = seeds_by_system(self.scored)
         for systems in shown.values():
             for system, seeds in systems.items():
@@ -152,7 +152,9 @@ class StudyArtifacts(ScoreArtifacts):
             row = self.config.datasets[dataset]
             splits = self.test_splits(dataset)
             runs = [(dataset, system, str(seed)) for system, seeds in systems.items() for seed in seeds]
-            suites = {suite: self.suite(dataset, suite) for suite in self.suites_by_kind(dataset)[0]}
+            suites, generative = (
+                {suite: self.suite(dataset, suite) for suite in names} for names in self.suites_by_kind(dataset)
+            )
             for system in systems:
                 if self.config.systems[system].is_given:
                     scored = [f"suite_{suite}" for suite in self.suites_by_kind(dataset, system)[0]]
@@ -165,6 +167,8 @@ class StudyArtifacts(ScoreArtifacts):
             manifest["languages"][dataset] = list(row.languages)
             manifest["tests"][dataset] = {_test_name(split): self.prefix(dataset, split) for split in splits}
             manifest["suites"][dataset] = {suite: made.file for suite, made in suites.items()}
+            if generative:
+                manifest.setdefault("generative", {})[dataset] = {name: made.file for name, made in generative.items()}
             manifest["trees"][dataset] = {
                 _test_name(split): {name: list(made.files) for name, made in named.items()}
                 for split, named in trees.items()
@@ -174,8 +178,10 @@ class StudyArtifacts(ScoreArtifacts):
             if has_attention:
                 own = [run for run in runs if not self.config.systems[run[1]].is_given]
                 parts += [self.attention(*run, split) for run in own for split in splits]
-            parts += suites.values()
-            parts += [self.probabilities(*run, suite) for run in runs for suite in self.suites_by_kind(*run[:2])[0]]
+            parts += [*suites.values(), *generative.values()]
+            kinds = {run: self.suites_by_kind(*run[:2]) for run in runs}
+            parts += [self.probabilities(*run, suite) for run, (names, _) in kinds.items() for suite in names]
+            parts += [self.generated_documents(*run, suite) for run, (_, names) in kinds.items() for suite in names]
             parts += [made for named in trees.values() for made in named.values()]
         report = self.config.report
         settings = as_argument(report.model_dump(mode="json", include={"title", "labels", "reader"}))

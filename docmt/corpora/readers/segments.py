@@ -10,6 +10,7 @@ from defusedxml import DefusedXmlException
 from defusedxml import ElementTree as SafeTree
 from pydantic import Field
 
+from docmt.corpora.documents import Document
 from docmt.corpora.readers.collector import Collector, ReaderResult
 from docmt.corpora.readers.sides import SideDocument, SideFile, align, pick
 from docmt.errors import UserError
@@ -19,7 +20,7 @@ from docmt.settings import Settings
 # A segment ends at its end tag or, if that is missing, at the next tag that cannot occur inside one. No pattern reads a
 # character twice at more than one place: damaged files would take hours.
 TAG = re.compile(
-    r"<doc\b(?P<doc>[^<>]*)>|(?P<end></doc\s*>)"
+    r"<(?:ref|src|tst)set\b(?P<set>[^<>]*)>|<doc\b(?P<doc>[^<>]*)>|(?P<end></doc\s*>)"
     r"|<seg\b(?P<seg>[^<>]*)>(?P<text>.*?)(?=</seg\s*>|<seg\b|</?doc\b|</?p>|</?hl>|\Z)",
     re.DOTALL | re.IGNORECASE,
 )
@@ -67,12 +68,23 @@ def read_segments(files: Mapping[str, Path], *, form: Segments, languages: Seque
     if not marked:
         raise UserError("format segments: at most one side can be plain lines")
     collector = Collector()
-    parts = {lang: _scan(paths[lang], collector) for lang in marked}
+    parts: dict[str, list[SideDocument]] = {}
+    for lang in marked:
+        parts[lang], *others = _scan(paths[lang]).values()
+        collector.drop("another reference", sum(len(part.sentences) for other in others for part in other))
     for lang in languages:
         if lang in form.plain:
             parts[lang] = _plain_parts(paths[lang], paths[marked[0]], parts[marked[0]])
     sides = [SideFile(paths[lang], parts[lang]) for lang in languages]
     return align(sides, collector)
+
+
+def read_refsets(path: Path) -> list[list[Document]]:
+    """The references of an SGML or XML file, in the order in which they begin: documents of one side.
+
+    Raises UserError when a segment is outside a document, or a reference has none.
+    """
+    return [list(align([SideFile(path, parts)])[0]) for parts in _scan(path).values()]
 
 
 def read_wmt_xml(files: Mapping[str, Path], *, form: WmtXml, languages: Sequence[str]) -> ReaderResult:
@@ -146,36 +158,36 @@ def replace_entities(text: str) -> str:
     return REFERENCE.sub(character, text)
 
 
-def _scan(path: Path, collector: Collector) -> list[SideDocument]:
-    """The documents of one file; further references for the same documents are counted and left out."""
+def _scan(path: Path) -> dict[str, list[SideDocument]]:
+    """The documents of one file by whose text it is: the `sysid` of the document, or `refid` or `sysid` of its set."""
     text = read_text(path)
+    found: dict[str, list[SideDocument]] = {}
     parts: list[SideDocument] = []
-    is_inside = is_other = False
-    system: str | None = None
+    is_inside = False
+    of_set = ""
     line, position = 1, 0
     for match in TAG.finditer(text):
         line += text.count("\n", position, match.start())
         position = match.start()
-        if match["doc"] is not None:
+        if match["set"] is not None:
+            attributes = _attributes(match["set"])
+            of_set = attributes.get("refid") or attributes.get("sysid", "")
+        elif match["doc"] is not None:
             attributes = _attributes(match["doc"])
-            system = attributes.get("sysid", "") if system is None else system
-            is_inside, is_other = True, attributes.get("sysid", "") != system
-            if not is_other:
-                parts.append(SideDocument(attributes.get("docid", f"{len(parts) + 1:05d}"), line))
+            is_inside, parts = True, found.setdefault(attributes.get("sysid", of_set), [])
+            parts.append(SideDocument(attributes.get("docid", f"{len(parts) + 1:05d}"), line))
         elif match["end"] is not None:
             is_inside = False
         elif not is_inside:
             raise UserError(f"{path}: line {line}: <seg> outside <doc>")
-        elif is_other:
-            collector.drop("another reference")
         else:
             attributes = _attributes(match["seg"])
             parts[-1].add(
                 replace_entities(match["text"]), line=line, key=attributes.get("id", str(len(parts[-1].sentences) + 1))
             )
-    if not parts:
+    if not found:
         raise UserError(f"{path}: contains no <doc>")
-    return parts
+    return found
 
 
 def _attributes(text: str) -> dict[str, str]:

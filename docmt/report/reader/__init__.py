@@ -1,1 +1,1 @@
-"""The reader: a page beside the report in which one reads translations and contrastive items."""
+"""The reader: a page beside the report in which one reads translations and items of suites."""

@@ -1,4 +1,4 @@
-"""Items of a contrastive test set as the reader shows them."""
+"""Items of contrastive and generative test sets as the reader shows them."""
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from docmt.corpora.contrastive import ContrastiveItem, read_suite
+from docmt.corpora.generative import GenerativeItem, read_generative_suite
 from docmt.evaluation.contrast import is_right, read_log_probabilities
+from docmt.evaluation.generation import locate_payloads, read_payloads
 
 
 def read_items(suite: Path, probabilities: Mapping[int, Path]) -> list[dict[str, Any]]:
@@ -26,18 +28,60 @@ def read_items(suite: Path, probabilities: Mapping[int, Path]) -> list[dict[str,
     """
     scores = {run: read_log_probabilities(path)[0] for run, path in probabilities.items()}
     return [
-        {
-            "id": item.id,
-            "phenomenon": item.phenomenon,
-            "distance": item.distance,
-            "kind": item.kind,
-            "src": item.src,
+        _facts(item)
+        | {
             "candidates": item.candidates,
             "correct": item.correct,
             "runs": {run: _verdict(item, of_run) for run, of_run in scores.items()},
         }
         for item in read_suite(suite)
     ]
+
+
+def read_generative_items(suite: Path, translations: Mapping[int, Path], *, lang: str) -> list[dict[str, Any]]:
+    """The items of a generative suite, with what the runs wrote.
+
+    Args:
+        suite: the test set.
+        translations: files of `docmt decode generate`, by number of the run.
+        lang: target language.
+
+    Returns:
+        In the order of the suite, objects with the keys `id`, `phenomenon`, `distance`, `kind`, `src`, `expected`,
+        `sentence` (index of the payload), `reference` of the payload (or null) and `runs`: by number of the run,
+        whether it is `right`, and its `payload`. A text is in parts: before, what was found, after; or the whole.
+
+    Raises:
+        UserError: a file is missing or malformed, or has other items.
+    """
+    items = read_generative_suite(suite)
+    texts = {run: read_payloads(path, items) for run, path in translations.items()}
+    parts = {run: _in_parts(items, payloads, lang) for run, payloads in texts.items()}
+    references = _in_parts(items, [item.reference or "" for item in items], lang)
+    return [
+        _facts(item)
+        | {
+            "expected": item.expected,
+            "sentence": item.sentence,
+            "reference": references[number] if item.reference else None,
+            "runs": {
+                run: {"right": len(of_run[number]) > 1, "payload": of_run[number]} for run, of_run in parts.items()
+            },
+        }
+        for number, item in enumerate(items)
+    ]
+
+
+def _in_parts(items: Sequence[GenerativeItem], payloads: Sequence[str], lang: str) -> list[list[str]]:
+    places = locate_payloads(items, payloads, lang=lang)
+    return [
+        [text[: place[0]], text[slice(*place)], text[place[1] :]] if place else [text]
+        for text, place in zip(payloads, places, strict=True)
+    ]
+
+
+def _facts(item: ContrastiveItem | GenerativeItem) -> dict[str, Any]:
+    return {key: getattr(item, key) for key in ("id", "phenomenon", "distance", "kind", "src")}
 
 
 def _verdict(item: ContrastiveItem, scores: Mapping[str, Sequence[float]]) -> dict[str, Any]:

@@ -30,14 +30,17 @@ class ReaderManifest(Settings):
     languages: dict[str, list[str]]
     """Source and target language of each dataset."""
     run_folder: RunPattern = "results/{dataset}/runs/{system}/seed{seed}"
-    """Folder of a run, with `decoding/test_{test}.jsonl` and `decoding/suite_{suite}.json`."""
+    """Folder of a run, with `decoding/test_{test}.jsonl`, `decoding/suite_{suite}.json` and
+    `decoding/generated_{suite}.jsonl`."""
     given: dict[str, dict[str, list[str]]] = {}
-    """By dataset and system, the output that a system made elsewhere has: `test_{test}`, `suite_{suite}`. Systems
-    without an entry have all of it."""
+    """By dataset and system, the output that a system made elsewhere has: `test_{test}`, `suite_{suite}`,
+    `generated_{suite}`. Systems without an entry have all of it."""
     tests: dict[str, dict[str, PathField]] = {}
     """Prefixes of the raw text of test splits, by dataset and test."""
     suites: dict[str, dict[str, PathField]] = {}
     """Contrastive test sets, by dataset and suite."""
+    generative: dict[str, dict[str, PathField]] = {}
+    """Generative test sets, likewise."""
     has_attention: bool = False
     """Whether the folders of runs have `decoding/attention_test_{test}.json`."""
     trees: dict[str, dict[str, dict[str, list[PathField]]]] = {}
@@ -60,7 +63,7 @@ class ReaderManifest(Settings):
 
     @model_validator(mode="after")
     def _check_languages(self) -> Self:
-        for dataset in {*self.tests, *self.suites}:
+        for dataset in {*self.tests, *self.suites, *self.generative}:
             if len(self.languages.get(dataset, [])) != 2:
                 raise ValueError(f"languages of {dataset!r} must be a source and a target language")
         return self

@@ -13,7 +13,7 @@ import jinja2
 from docmt import __version__
 from docmt.files import atomic_writer
 from docmt.report.reader.documents import add_attention, read_documents
-from docmt.report.reader.items import read_items
+from docmt.report.reader.items import read_generative_items, read_items
 from docmt.report.reader.manifest import ReaderManifest
 from docmt.report.settings import ReportSettings
 from docmt.report.styles import Styles
@@ -21,7 +21,7 @@ from docmt.report.styles import Styles
 TEMPLATES = Path(__file__).parents[1] / "templates"
 SCRIPTS = (
     "elements",
-    *(f"reader/{name}" for name in ("text", "state", "tree", "attention", "documents", "items", "main")),
+    *(f"reader/{name}" for name in ("text", "state", "tree", "attention", "documents", "generative", "items", "main")),
 )
 """The parts of the script, in the order in which they need each other."""
 ATTEMPTS = 4
@@ -64,6 +64,11 @@ def collect(manifest: ReaderManifest, settings: ReportSettings) -> dict[str, Any
             found = manifest.outputs(dataset, f"suite_{suite}", ".json")
             files = {runs[run.system, run.seed]: file for run, file in found}
             suites.append(_part(f"{dataset}/{suite}", languages, items=read_items(path, files)))
+        for suite, path in manifest.generative.get(dataset, {}).items():
+            found = manifest.outputs(dataset, f"generated_{suite}", ".jsonl")
+            files = {runs[run.system, run.seed]: file for run, file in found}
+            items = read_generative_items(path, files, lang=languages[1])
+            suites.append(_part(f"{dataset}/{suite}", languages, items=items))
     styles = Styles([*manifest.legend, *(system for system, _ in runs)], settings)
     names = [
         {

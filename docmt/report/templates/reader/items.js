@@ -1,13 +1,16 @@
-// Contrastive items with their context, what each system chose and how clearly.
+// Items of suites with their context: what each system chose and how clearly, or what it wrote.
 
-/** By how many nats the right candidate is more probable than the best other one; NaN without scores. */
+/** By how many nats the right candidate is more probable than the best other one; 1 or 0 for generative items; NaN without a run. */
 function clearness(item, run) {
   if (run < 0) return NaN;
+  if (isGenerative(item)) return Number(isRight(item, run));
   const scores = item.runs[run].scores.map((score) => score ?? -Infinity);
   return scores[item.correct] - Math.max(...scores.filter((_, i) => i !== item.correct));
 }
 
 const isRight = (item, run) => run >= 0 && item.runs[run].right;
+
+const MARGINS = "Log probabilities of the candidates in nats. The margin is that of the right one over the best other one: above 0 the system is right.";
 
 const OUTCOMES = {
   "": () => true,
@@ -32,8 +35,14 @@ function chosenItems() {
     (item) =>
       ["phenomenon", "distance", "kind"].every((key) => state[key] === "" || `${item[key]}` === state[key]) &&
       OUTCOMES[state.outcome](item, a, b) &&
-      (!search || [item.id, ...item.src, ...item.candidates.flat()].some((text) => found(text, search).length)),
+      (!search || [item.id, ...item.src, ...targetsOf(item)].some((text) => found(text, search).length)),
   );
+}
+
+/** The target sentences of an item, to search in. */
+function targetsOf(item) {
+  if (!isGenerative(item)) return item.candidates.flat();
+  return [item.expected, ...[item.reference ?? [], ...shownRuns().map((run) => item.runs[run].payload)].map((parts) => parts.join(""))];
 }
 
 function itemEntries() {
@@ -46,6 +55,7 @@ function itemEntries() {
 }
 
 function verdict(item, run) {
+  if (isGenerative(item)) return isRight(item, run) ? "✓" : "✗";
   const margin = clearness(item, run);
   return `${isRight(item, run) ? "✓" : "✗"} ${Number.isFinite(margin) ? formatNumber(margin, 2) : "∞"}`;
 }
@@ -63,10 +73,10 @@ function showItem(item) {
   return [
     make("h2", {}, item.id),
     make("p", { class: "caption" }, `${facts.join(", ")}. ${chosen}`),
-    make("div", { class: "scroll", tabindex: "0" }, contextTable(item)),
-    make("h3", {}, "What the systems chose"),
-    make("p", { class: "caption" }, "Log probabilities of the candidates in nats. The margin is that of the right one over the best other one: above 0 the system is right."),
-    make("div", { class: "scroll", tabindex: "0" }, choices(item)),
+    make("div", { class: "scroll", tabindex: "0" }, isGenerative(item) ? payloadTable(item) : contextTable(item)),
+    make("h3", {}, isGenerative(item) ? "What the systems wrote" : "What the systems chose"),
+    make("p", { class: "caption" }, isGenerative(item) ? "What is expected is marked where a translation has it." : MARGINS),
+    make("div", { class: "scroll", tabindex: "0" }, isGenerative(item) ? payloads(item) : choices(item)),
   ];
 }
 

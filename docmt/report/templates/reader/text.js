@@ -60,15 +60,15 @@ function found(text, search) {
   return search ? Array.from(text.matchAll(search), (hit) => [hit.index, hit.index + hit[0].length]) : [];
 }
 
-/** A text whose differences to `other` (null: none are shown) and hits of the search are marked. */
-function marked(text, lang, { other = null, search = null } = {}) {
+/** A text whose differences to `other` (null: none are shown), hits of the search and `expected` ranges are marked. */
+function marked(text, lang, { other = null, search = null, expected = [] } = {}) {
   const differing = other === null ? [] : differences(text, other, lang);
   const hits = found(text, search);
-  const bounds = [...new Set([0, text.length, ...differing.flat(), ...hits.flat()])].sort((a, b) => a - b);
+  const bounds = [...new Set([0, text.length, ...differing.flat(), ...hits.flat(), ...expected.flat()])].sort((a, b) => a - b);
   const within = (ranges, place) => ranges.some(([start, end]) => start <= place && place < end);
   const pieces = bounds.slice(0, -1).map((start, i) => {
     const piece = text.slice(start, bounds[i + 1]);
-    const names = [within(differing, start) && "differs", within(hits, start) && "hit"].filter(Boolean);
+    const names = [within(differing, start) && "differs", within(hits, start) && "hit", within(expected, start) && "expected"].filter(Boolean);
     return names.length ? make("mark", { class: names.join(" ") }, piece) : piece;
   });
   return make("span", { lang, dir: "auto", class: "text" }, pieces);
