@@ -1,12 +1,14 @@
 """How the modules of the command line declare commands, and the options that many commands share."""
 
 import argparse
+import os
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 ALL_KEYS = "`docmt config manual` lists the keys"
+MIRROR_VARIABLE = "DOCMT_MIRROR"
 
 
 class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
@@ -43,3 +45,19 @@ class CommandParser(argparse.ArgumentParser):
     def add_settings(self, settings: str) -> None:
         """Add `--settings`, which takes the values of a class of settings."""
         self.add_argument("--settings", default="{}", help=f"{settings} as JSON or @FILE; {ALL_KEYS}")
+
+    def add_mirror(self) -> None:
+        """Add `--mirror`."""
+        self.add_argument(
+            "--mirror",
+            metavar="DIR",
+            default=os.environ.get(MIRROR_VARIABLE) or None,
+            help=f"folder with the files of the catalog; or set ${MIRROR_VARIABLE}",
+        )
+
+
+def print_table(rows: list[dict[str, Any]]) -> None:
+    """Print rows with the same keys, which become the header."""
+    import tabulate
+
+    print(tabulate.tabulate(rows, headers="keys", intfmt=",", missingval="", tablefmt="simple"))
