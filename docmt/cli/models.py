@@ -3,9 +3,10 @@
 import argparse
 import json
 import logging
+from dataclasses import replace
 from pathlib import Path
 
-from docmt.cli.options import CommandParser, print_table
+from docmt.cli.options import SENTENCE_TREES, CommandParser, print_table
 from docmt.errors import UserError
 from docmt.files import iterate_lines
 
@@ -48,6 +49,14 @@ def add_commands(parser: CommandParser) -> None:
         help="text of both languages, one sentence per line: drop all pieces that it does not have",
     )
     load.epilog = "Example: docmt models import opus-mt-en-de --out model.pt (docs/pretrained.md)."
+
+    summary = "add a segmenter and a parser to a model that reads trees, so that it translates plain text with them"
+    bundle = parser.add_command("bundle", run_bundle, summary)
+    bundle.add_paths(model="model file of a system that reads trees", segmenter="segmenter model")
+    bundle.add_argument("--parser", required=True, help="parser model, or chain, right_branching or flat")
+    summary = "where the tree of sentences comes from: the parser, or each sentence depends on the one before"
+    bundle.add_argument("--sentences", choices=SENTENCE_TREES, default=SENTENCE_TREES[0], help=summary)
+    bundle.add_paths(out="model file to write")
 
     save = parser.add_command("export", run_export, "write a sentence model for another program")
     save.add_paths(model="model file", out="folder to write")
@@ -111,6 +120,18 @@ def run_import(options: argparse.Namespace) -> None:
     if options.keep_pieces_of:
         text = [line for path in options.keep_pieces_of for line in iterate_lines(path)]
     save_model(options.out, import_model(folder, languages=(src, tgt), codes=options.codes, text=text))
+
+
+def run_bundle(options: argparse.Namespace) -> None:
+    """Write a model file that carries a segmenter and a parser."""
+    from docmt.decoding.bundled import read_bundle
+    from docmt.models.model_file import load_model, save_model
+
+    trained = load_model(options.model)
+    if not trained.model.settings.needs_trees:
+        raise UserError(f"{options.model}: reads no trees, so it needs no segmenter and parser")
+    bundle = read_bundle(options.segmenter, options.parser, sentences=options.sentences)
+    save_model(options.out, replace(trained, discourse=bundle))
 
 
 def run_export(options: argparse.Namespace) -> None:

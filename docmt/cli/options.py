@@ -9,6 +9,8 @@ from typing import Any
 
 ALL_KEYS = "`docmt config manual` lists the keys"
 MIRROR_VARIABLE = "DOCMT_MIRROR"
+SENTENCE_TREES = ("parser", "chain")
+"""Where the tree of sentences comes from."""
 
 
 class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):

@@ -61,10 +61,9 @@ def test_the_list_says_size_kind_and_license(capsys):
     assert rows[NAME]["kind"] == "download"
 
 
-def test_a_name_is_fetched_and_imported(mirror, tmp_path, caplog):
-    caplog.set_level("INFO")
+def test_a_name_is_fetched_and_imported(mirror, tmp_path, capsys):
     assert main(["models", "import", NAME, "--out", "model.pt"]) == 0
-    assert "license: CC BY 4.0" in caplog.text
+    assert "license: CC BY 4.0" in capsys.readouterr().err
     trained, expected = load_model(tmp_path / "study/model.pt"), import_model(mirror, languages=("en", "de"))
     settings = DecodingSettings(beam_size=1)
     texts = [[line] for line in LINES[:5]]
@@ -86,20 +85,23 @@ def test_checksums_are_recorded_and_a_changed_file_is_fetched_again(mirror, tmp_
     assert (folder / "pytorch_model.bin").read_bytes() == weights
 
 
-def test_a_published_checksum_is_checked(mirror, tmp_path, monkeypatch, caplog):
+def test_a_published_checksum_is_checked(mirror, tmp_path, monkeypatch, capsys):
     entry = find_model(NAME).model_copy(update={"sha256": {"vocab.json": "0" * 64}, "url": None, "obtain": "the model"})
     monkeypatch.setitem(load_models(), NAME, entry)
     assert main(["models", "fetch", "--model", NAME]) == 2
-    assert "the checksum differs" in caplog.text
+    assert "the checksum differs" in capsys.readouterr().err
     assert not (tmp_path / "study" / study_folder(NAME) / CONFIG).exists()
 
 
-def test_what_no_address_serves_is_obtained_by_hand(mirror, tmp_path, monkeypatch, caplog, capsys):
+def test_what_no_address_serves_is_obtained_by_hand(mirror, tmp_path, monkeypatch, capsys):
     entry = find_model(NAME).model_copy(update={"url": None, "obtain": "the model after accepting its license"})
     monkeypatch.setitem(load_models(), NAME, entry)
     (mirror / "source.spm").unlink()
     assert main(["models", "fetch", "--model", NAME]) == 2
-    assert f"obtain the model after accepting its license, and put it at {study_folder(NAME)}/source.spm" in caplog.text
+    assert (
+        f"obtain the model after accepting its license, and put it at {study_folder(NAME)}/source.spm"
+        in capsys.readouterr().err
+    )
     (mirror / "target.spm").rename(tmp_path / "study" / study_folder(NAME) / "source.spm")
     (mirror / "target.spm").write_bytes((tmp_path / "study" / study_folder(NAME) / "source.spm").read_bytes())
     assert main(["models", "fetch", "--model", NAME]) == 0
@@ -120,11 +122,11 @@ def test_entries_that_do_not_fit_are_named(change, message):
         ModelEntry.load(find_model(NAME).model_dump() | change, where="catalogue")
 
 
-def test_unknown_names_are_answered_with_the_nearest(mirror, caplog):
+def test_unknown_names_are_answered_with_the_nearest(mirror, capsys):
     assert main(["models", "fetch", "--model", "opus-mt-en-dd"]) == 2
-    assert f"did you mean '{NAME}'?" in caplog.text
+    assert f"did you mean '{NAME}'?" in capsys.readouterr().err
     assert main(["models", "import", "opus-mt-en-dd", "--out", "model.pt"]) == 2
-    assert "opus-mt-en-dd: no such folder" in caplog.text
+    assert "opus-mt-en-dd: no such folder" in capsys.readouterr().err
 
 
 def test_a_folder_of_the_name_comes_first(mirror, tmp_path):

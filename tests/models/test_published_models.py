@@ -241,3 +241,49 @@ def test_pieces_with_white_space_are_left_out(tmp_path):
     symbols, _ = write_text(tmp_path, "marian")
     write(tmp_path / "vocab.json", {symbol: n for n, symbol in enumerate([*symbols, "a\u3000b"])})
     assert "a\u3000b" not in PublishedText.read(tmp_path).pieces()
+
+
+@pytest.mark.parametrize("family", ["mbart", "m2m_100"])
+def test_a_model_of_many_languages_translates_between_any_two(family, tmp_path, capsys):
+    symbols, _ = write_text(tmp_path / "published", family)
+    write_weights(tmp_path / "published", family, len(symbols))
+    save_model(tmp_path / "model.pt", import_model(tmp_path / "published", languages=("en", "de")))
+    trained = load_model(tmp_path / "model.pt")
+    assert set(trained.languages) == {"en", "de", "fr"}
+    other, again = trained.for_languages("de", "fr"), import_model(tmp_path / "published", languages=("de", "fr"))
+    settings = DecodingSettings(beam_size=1)
+    expected = Translator(again, settings).translate_documents([SENTENCES])
+    assert Translator(other, settings).translate_documents([SENTENCES]) == expected
+    assert Translator(trained, settings).translate_documents([SENTENCES]) != expected
+    (tmp_path / "a.lines").write_text("\n".join(SENTENCES), encoding="utf-8")
+    call = ["translate", "--model", f"{tmp_path}/model.pt", "--beam-size", "1", "--format", "lines"]
+    call += [f"{tmp_path}/a.lines", "--source-lang", "de", "--target-lang"]
+    assert main([*call, "fr"]) == 0
+    assert (tmp_path / "a.fr.lines").read_text(encoding="utf-8").split("\n") == expected[0]
+    assert main([*call, "ja"]) == 2
+    assert "model.pt: language 'ja': this model knows de en fr" in capsys.readouterr().err
+    assert main([*call, "de"]) == 2
+    assert "source and target language are both 'de'" in capsys.readouterr().err
+
+
+def test_a_model_of_one_pair_refuses_others(tmp_path, capsys):
+    symbols, _ = write_text(tmp_path / "published", "marian")
+    write_weights(tmp_path / "published", "marian", len(symbols))
+    save_model(tmp_path / "model.pt", import_model(tmp_path / "published", languages=("en", "de")))
+    (tmp_path / "a.txt").write_text("the dog", encoding="utf-8")
+    call = ["translate", "--model", f"{tmp_path}/model.pt", f"{tmp_path}/a.txt"]
+    assert main([*call, "--source-lang", "en", "--target-lang", "de"]) == 0
+    assert main([*call, "--target-lang", "fr"]) == 2
+    assert "model.pt: language pair en-fr: this model translates en-de only" in capsys.readouterr().err
+
+
+def test_codes_name_languages_that_the_symbols_do_not_tell(tmp_path):
+    symbols, _ = write_text(tmp_path, "mbart")
+    write_weights(tmp_path, "mbart", len(symbols))
+    trained = import_model(tmp_path, languages=("eng", "deu"), codes=("en_XX", "de_DE"))
+    assert set(trained.languages) == {"eng", "deu", "fr"}
+    expected = import_model(tmp_path, languages=("en", "de"))
+    settings = DecodingSettings(beam_size=1)
+    assert Translator(trained, settings).translate_documents([SENTENCES]) == (
+        Translator(expected, settings).translate_documents([SENTENCES])
+    )
