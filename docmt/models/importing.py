@@ -60,7 +60,7 @@ def import_model(
     vocabulary = published.vocabulary(tags, kept=kept)
     rows = published_rows(published, vocabulary, tags)
     model = build_model(settings, len(vocabulary), our_weights(read_weights(folder), settings, rows), where=str(folder))
-    log.info("%d of %d symbols, %d parameters", len(vocabulary), len(published.ids), _count(model))
+    log.info("%d symbols (%d in %s), %d parameters", len(vocabulary), len(published.ids), folder, _count(model))
     return TrainedModel(model, vocabulary, pipeline, {"max_tokens": MAX_TOKENS}, describe(imported=folder.name))
 
 
