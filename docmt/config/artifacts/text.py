@@ -62,7 +62,7 @@ class TextArtifacts(CorporaArtifacts):
         """The subwords of the training text; with masks and language tags in a dataset for pre-training."""
         row = self.config.datasets[dataset]
         tags = f"--tags {' '.join(row.languages)}" if row.is_for_pretraining else ""
-        inputs = {"text": self._training_text(dataset, self.subwords)}
+        inputs = {"text": self._training_text(dataset, self.subwords), "published": self._published_text(dataset)}
         return self._of_bpe(dataset, "vocabulary.txt", inputs, tags=tags, published=self._published_options(dataset))
 
     @made_by("pack_pipeline", stage="text")
