@@ -59,7 +59,8 @@ def import_model(
     tags |= {lang: code for lang, code in others.items() if lang not in tags}
     vocabulary = published.vocabulary(tags, kept=kept)
     rows = published_rows(published, vocabulary, tags)
-    model = build_model(settings, len(vocabulary), our_weights(read_weights(folder), settings, rows), where=str(folder))
+    weights = our_weights(read_weights(folder), settings, rows)
+    model = build_model(settings, len(vocabulary), weights, where=str(folder), mend="get its files again")
     log.info("%d symbols (%d in %s), %d parameters", len(vocabulary), len(published.ids), folder, _count(model))
     return TrainedModel(model, vocabulary, pipeline, {"max_tokens": MAX_TOKENS}, describe(imported=folder.name))
 

@@ -145,10 +145,11 @@ class _NoRandomNumbers(torch.overrides.TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def build_model(settings: ModelSettings, n_symbols: int, weights: Any, *, where: str) -> Transformer:
+def build_model(settings: ModelSettings, n_symbols: int, weights: Any, *, where: str, mend: str) -> Transformer:
     """A model with these weights, as float32, in evaluation mode; they are not copied.
 
-    Raises UserError when the settings ask for other parameters than there are, before memory is taken for them.
+    Raises UserError, which ends with `mend`, when the settings ask for other parameters than these, before memory is
+    taken for them.
     """
     with torch.device("meta"), _NoRandomNumbers():
         model = Transformer(settings, n_symbols)
@@ -156,7 +157,7 @@ def build_model(settings: ModelSettings, n_symbols: int, weights: Any, *, where:
     problems = (f"{name} has another shape" for name in expected if not _fits(given.get(name), expected[name].shape))
     extra = (f"{name} is not in the model" for name in given.keys() - expected.keys())
     if problem := next(itertools.chain(problems, extra), None):
-        raise UserError(f"{where}: weights and settings do not match ({problem}): train it again")
+        raise UserError(f"{where}: weights and settings do not match ({problem}): {mend}")
     model.load_state_dict({name: given[name].to(torch.float32) for name in expected}, assign=True)
     return model.eval()
 
@@ -173,7 +174,7 @@ def load_model(path: Path) -> TrainedModel:
     content = load_content(path)
     vocabulary = Vocabulary.from_symbols(content["vocabulary"])
     settings = ModelSettings.load(content["model"], where=f"{path}: model")
-    model = build_model(settings, len(vocabulary), content["weights"], where=str(path))
+    model = build_model(settings, len(vocabulary), content["weights"], where=str(path), mend="train it again")
     broken = next((name for name, value in model.named_parameters() if not torch.isfinite(value).all()), None)
     if broken is not None:
         raise UserError(f"{path}: {broken} contains values that are no numbers: train it again")
