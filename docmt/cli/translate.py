@@ -89,10 +89,10 @@ def run(options: argparse.Namespace) -> None:
 
     settings = _settings(options)
     _check(options)
+    model = _load(options)
     if not options.files and options.input is None and sys.stdin.isatty():
         log.warning("reading from the terminal: end the text with Ctrl-D")
     lines = [] if options.files or options.format else _read(options.input)
-    model = _load(options)
     if len(model.vocabulary) < SMALL_VOCABULARY:
         log.warning(
             "%s: its vocabulary has only %d subwords, like that of a model trained on a small or generated corpus: "
@@ -119,11 +119,11 @@ def _load(options: argparse.Namespace) -> "TrainedModel":
     """The model, for the languages that are asked for. Raises UserError when it does not have what options ask for."""
     from docmt.models.model_file import load_model
 
+    model = load_model(options.model)
     try:
-        model = load_model(options.model).for_languages(options.source_lang, options.target_lang)
+        model = model.for_languages(options.source_lang, options.target_lang)
     except UserError as error:
-        message = str(error)
-        raise UserError(message if message.startswith(str(options.model)) else f"{options.model}: {message}") from None
+        raise UserError(f"{options.model}: {error}") from None
     if options.discourse == "auto" and model.discourse is None:
         raise UserError(
             "--discourse auto: most model files hold no segmenter and parser, as this one: add them with `docmt models "
