@@ -8,7 +8,7 @@ from pathlib import Path
 
 from docmt.cli.options import SENTENCE_TREES, CommandParser, print_table
 from docmt.errors import UserError
-from docmt.files import iterate_lines
+from docmt.files import iterate_lines, sha256_file
 
 log = logging.getLogger(__name__)
 
@@ -131,7 +131,9 @@ def run_bundle(options: argparse.Namespace) -> None:
     if not trained.model.settings.needs_trees:
         raise UserError(f"{options.model}: reads no trees, so it needs no segmenter and parser")
     bundle = read_bundle(options.segmenter, options.parser, sentences=options.sentences)
-    save_model(options.out, replace(trained, discourse=bundle))
+    parser = options.parser if isinstance(bundle.parser, str) else sha256_file(Path(options.parser))
+    facts = {"segmenter": sha256_file(options.segmenter), "parser": parser, "sentences": options.sentences}
+    save_model(options.out, replace(trained, discourse=bundle, provenance=trained.provenance | {"bundled": facts}))
 
 
 def run_export(options: argparse.Namespace) -> None:

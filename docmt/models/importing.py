@@ -62,7 +62,8 @@ def import_model(
     weights = our_weights(read_weights(folder), settings, rows)
     model = build_model(settings, len(vocabulary), weights, where=str(folder), mend="get its files again")
     log.info("%d symbols (%d in %s), %d parameters", len(vocabulary), len(published.ids), folder, _count(model))
-    return TrainedModel(model, vocabulary, pipeline, {"max_tokens": MAX_TOKENS}, describe(imported=folder.name))
+    origin = describe(imported="/".join(folder.parts[-2:]))  # for one of the catalog: name and version
+    return TrainedModel(model, vocabulary, pipeline, {"max_tokens": MAX_TOKENS}, origin)
 
 
 def language_symbols(

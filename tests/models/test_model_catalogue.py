@@ -64,6 +64,8 @@ def test_the_list_says_size_kind_and_license(capsys):
 def test_a_name_is_fetched_and_imported(mirror, tmp_path, capsys):
     assert main(["models", "import", NAME, "--out", "model.pt"]) == 0
     assert "license: CC BY 4.0" in capsys.readouterr().err
+    version = find_model(NAME).version
+    assert load_model(tmp_path / "study/model.pt").provenance["imported"] == f"{NAME}/{version}"
     trained, expected = load_model(tmp_path / "study/model.pt"), import_model(mirror, languages=("en", "de"))
     settings = DecodingSettings(beam_size=1)
     texts = [[line] for line in LINES[:5]]

@@ -16,6 +16,7 @@ from docmt.discourse.parsing.neural_model import ParserNetwork
 from docmt.discourse.parsing.settings import ParserSettings
 from docmt.discourse.segmentation.prediction import Segmenter
 from docmt.errors import UserError
+from docmt.files import sha256_file
 from docmt.models.model_file import TrainedModel, load_model, save_model
 
 GREEDY = DecodingSettings(beam_size=1, max_length_ratio=1e-9, max_length_offset=10)
@@ -104,7 +105,10 @@ def test_the_command_segments_and_parses_files_and_lines(files, tmp_path, capsys
 
 def test_the_segmenter_of_the_parser_is_stored_once(files, tmp_path):
     assert bundle(files, tmp_path / "bundled.pt") == 0
-    assert load_model(tmp_path / "bundled.pt").discourse.segmenter is None
+    trained = load_model(tmp_path / "bundled.pt")
+    assert trained.discourse.segmenter is None
+    assert trained.provenance["bundled"]["segmenter"] == sha256_file(files / "segmenter.pt")
+    assert trained.provenance["bundled"]["parser"] == sha256_file(files / "parser.pt")
     assert bundle(files, tmp_path / "chain.pt", parser="chain") == 0
     assert load_model(tmp_path / "chain.pt").discourse.segmenter == (files / "segmenter.pt").read_bytes()
 
