@@ -84,13 +84,19 @@ class PublishedText:
         return Vocabulary(pieces, extras=extras)
 
     def languages_by_code(self) -> dict[str, str]:
-        """The symbol of each language that its short code tells, such as `de` of `de_DE`; two may share one."""
+        """The symbol of each language that its short code tells, such as `de` of `de_DE`.
+
+        Languages that share a short code are left out, and those whose tag in docmt is a piece of text there (`<br>`).
+        """
         short = {code: code.strip("_").split("_")[0] for code in self.codes}
         counts = Counter(short.values())
         return {
             lang: code
             for code, lang in short.items()
-            if counts[lang] == 1 and LANGUAGE.fullmatch(lang) and language_tag(lang) not in SPECIALS
+            if counts[lang] == 1
+            and LANGUAGE.fullmatch(lang)
+            and language_tag(lang) not in SPECIALS
+            and language_tag(lang) not in self.ids
         }
 
     def code(self, lang: str) -> str:

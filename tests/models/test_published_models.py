@@ -292,3 +292,15 @@ def test_codes_name_languages_that_the_symbols_do_not_tell(tmp_path):
     assert Translator(trained, settings).translate_documents([SENTENCES]) == (
         Translator(expected, settings).translate_documents([SENTENCES])
     )
+
+
+def test_languages_that_share_a_code_or_look_like_text_need_their_symbols(tmp_path):
+    symbols, _ = write_text(tmp_path, "m2m_100")
+    names = ["__en__", "__de__", "zho_Hans", "zho_Hant", "__br__"]
+    write(tmp_path / "special_tokens_map.json", {"additional_special_tokens": names})
+    symbols = [*symbols[:-3], "<br>"]
+    write(tmp_path / "vocab.json", {symbol: number for number, symbol in enumerate(symbols)})
+    write_weights(tmp_path, "m2m_100", len(symbols) + len(names))
+    assert set(import_model(tmp_path, languages=("en", "de")).languages) == set()
+    codes = ("__en__", "zho_Hans")
+    assert set(import_model(tmp_path, languages=("en", "zho"), codes=codes).languages) == {"en", "de", "zho"}
