@@ -12,6 +12,7 @@ from docmt.discourse.segmentation.prediction import Segmenter
 from docmt.discourse.segmentation.text import PlainText
 from docmt.errors import UserError
 from docmt.files import read_bytes
+from docmt.logs import progress
 from docmt.models.bundle import DiscourseBundle, SentenceTrees
 
 WHERE = "the model file"
@@ -55,4 +56,5 @@ class Annotator:
         """EDUs and trees of documents, given as plain sentences."""
         texts = (PlainText(str(number), list(sentences)) for number, sentences in enumerate(documents, start=1))
         made = annotate(texts, lang=self.lang, segmenter=self.segmenter, parser=self.parser)
-        return list(map(chain_sentences, made) if self.sentences == "chain" else made)
+        shown = progress(made, label="segment and parse", unit="documents", total=len(documents))
+        return list(map(chain_sentences, shown) if self.sentences == "chain" else shown)
