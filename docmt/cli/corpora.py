@@ -3,11 +3,10 @@
 import argparse
 import json
 import logging
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from docmt.cli.options import CommandParser
+from docmt.cli.options import MIRROR_VARIABLE, CommandParser, print_table
 from docmt.errors import UserError
 from docmt.files import write_jsonl
 
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
     from docmt.corpora.catalogue import ReadableCorpus
 
 log = logging.getLogger(__name__)
-
-MIRROR_VARIABLE = "DOCMT_MIRROR"
 
 
 def add_commands(parser: CommandParser) -> None:
@@ -29,7 +26,7 @@ def add_commands(parser: CommandParser) -> None:
     fetch.add_argument("--corpus", required=True, metavar="NAME", help="name in the catalog")
     fetch.add_argument("--splits", nargs="+", metavar="SPLIT", help="only these splits")
     _add_path(fetch, "--out", "FOLDER", "folder for the files, uncompressed")
-    _add_mirror(fetch)
+    fetch.add_mirror()
 
     read = parser.add_command("read", _read, "read a split; write text, document index and counts")
     _add_description(read)
@@ -61,7 +58,7 @@ def add_commands(parser: CommandParser) -> None:
 
     check = parser.add_command("check", _check, "read everything in a mirror and compare the counts with the catalog")
     check.add_argument("--corpora", nargs="+", metavar="NAME", help="only these corpora")
-    _add_mirror(check)
+    check.add_mirror()
 
 
 def _add_description(command: CommandParser) -> None:
@@ -73,15 +70,6 @@ def _add_description(command: CommandParser) -> None:
 
 def _add_path(command: CommandParser, option: str, metavar: str, purpose: str, *, nargs: str | None = None) -> None:
     command.add_argument(option, type=Path, required=True, nargs=nargs, metavar=metavar, help=purpose)
-
-
-def _add_mirror(command: CommandParser) -> None:
-    command.add_argument(
-        "--mirror",
-        metavar="DIR",
-        default=os.environ.get(MIRROR_VARIABLE) or None,
-        help=f"folder with the files of the catalog; or set ${MIRROR_VARIABLE}",
-    )
 
 
 def _add_languages(command: CommandParser, other: str) -> None:
@@ -111,7 +99,7 @@ def _list(options: argparse.Namespace) -> None:
     if options.json:
         print(json.dumps(rows, ensure_ascii=False, indent=1))
     else:
-        _print_table(rows)
+        print_table(rows)
 
 
 def _fetch(options: argparse.Namespace) -> None:
@@ -187,11 +175,5 @@ def _check(options: argparse.Namespace) -> int:
         raise UserError(f"mirror {options.mirror}: no such folder")
     entries = [find_corpus(name) for name in options.corpora or load_catalogue()]
     results = [result for entry in entries for result in check_corpus(entry, Path(options.mirror))]
-    _print_table([vars(result) for result in results])
+    print_table([vars(result) for result in results])
     return int(any(result.state == "bad" for result in results))
-
-
-def _print_table(rows: list[dict]) -> None:
-    import tabulate
-
-    print(tabulate.tabulate(rows, headers="keys", intfmt=",", missingval="", tablefmt="simple"))

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from docmt.cli.options import CommandParser
+from docmt.cli.options import SENTENCE_TREES, CommandParser
 from docmt.corpora.documents import read_index
 from docmt.discourse.parsing.settings import ParserSettings
 from docmt.discourse.segmentation.settings import SegmenterSettings
@@ -23,7 +23,6 @@ log = logging.getLogger(__name__)
 
 FORMATS = ("gum", "gcdt", "rst_dt", "rs3")
 FORMS = ("dependency", "constituent")
-SENTENCE_TREES = ("parser", "chain")
 PARSER_HELP = "model file, chain, flat, right_branching, sentence_branching, …, isanlp:VERSION or file:PATH"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from docmt.cli.options import CommandParser
 from docmt.errors import UserError
 
-PARTS = ("Snakefile", "workflow", "profiles", "slurm", "config")
+PARTS = ("Snakefile", "workflow", "profiles", "slurm", "config", "environment.yml")
 NEXT = """{folder} is ready. Next:
   cd {folder}
   snakemake --cores all --configfile config/examples/smoke.yaml   # checks the installation in a minute or two

@@ -20,7 +20,7 @@ GROUPS = {
     "discourse": "prepare discourse treebanks, EDUs and trees",
     "instances": "split documents into instances of whole sentences",
     "train": "train a model",
-    "models": "import published models, export sentence models",
+    "models": "list, fetch, import, bundle and export models",
     "decode": "translate instances, score given targets",
     "translate": "translate files: text, Markdown, subtitles, PO, XLIFF, TMX, HTML, DOCX, ODT, or plain lines",
     "evaluate": "score hypotheses and contrastive test sets",

@@ -2,6 +2,7 @@
 
 import argparse
 import textwrap
+import os
 from collections.abc import Callable
 from functools import cached_property
 from importlib import resources
@@ -16,6 +17,11 @@ EXAMPLE_WIDTH = 110
 def read_examples() -> list[str]:
     """Calls of commands, a line each, for their help."""
     return (resources.files("docmt.cli") / "examples.txt").read_text(encoding="utf-8").splitlines()
+
+
+MIRROR_VARIABLE = "DOCMT_MIRROR"
+SENTENCE_TREES = ("parser", "chain")
+"""Where the tree of sentences comes from."""
 
 
 class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
@@ -62,3 +68,19 @@ class CommandParser(argparse.ArgumentParser):
     def add_settings(self, settings: str) -> None:
         """Add `--settings`, which takes the values of a class of settings."""
         self.add_argument("--settings", default="{}", help=f"{settings} as JSON or @FILE; {ALL_KEYS}")
+
+    def add_mirror(self) -> None:
+        """Add `--mirror`."""
+        self.add_argument(
+            "--mirror",
+            metavar="DIR",
+            default=os.environ.get(MIRROR_VARIABLE) or None,
+            help=f"folder with the files of the catalog; or set ${MIRROR_VARIABLE}",
+        )
+
+
+def print_table(rows: list[dict[str, Any]]) -> None:
+    """Print rows with the same keys, which become the header."""
+    import tabulate
+
+    print(tabulate.tabulate(rows, headers="keys", intfmt=",", missingval="", tablefmt="simple"))

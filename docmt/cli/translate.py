@@ -32,6 +32,7 @@ EXAMPLES = """examples:
   docmt translate --model model.pt --out translated/ *.po *.md  writes translated/NAME for each file
   docmt translate --model model.pt --format lines list.txt      one sentence per line instead of paragraphs
   docmt translate --model model.pt < document.txt               one sentence per line, a blank line between documents
+  docmt translate --model nllb.pt --source-lang deu --target-lang rus app.po
   docmt translate --model model.pt --context none --beam-size 1 --settings '{"precision": "int8"}' notes.docx
 
 On a CPU, precision int8 makes wide models 1.6 to 2.7 times as fast, at some cost in quality (docs/decoding.md).
@@ -60,8 +61,14 @@ def add_commands(parser: CommandParser) -> None:
     )
     parser.add_argument("--sentences", action="store_const", dest="context", const="none", help="as --context none")
     parser.add_argument(
-        "--discourse", help="file with trees of the documents of plain lines; by default, decode without trees"
+        "--discourse",
+        metavar="TREES",
+        help="for models that read trees: `auto` (segment and parse with what `docmt models bundle` added to it; "
+        "the default where it has that), `none`, or a file with trees of the documents of plain lines",
     )
+    help_of_pair = "language of the model, where it has several (default: those it was imported for)"
+    parser.add_argument("--source-lang", metavar="LANG", help=help_of_pair)
+    parser.add_argument("--target-lang", metavar="LANG", help=help_of_pair)
     parser.add_argument("--beam-size", type=int, metavar="N", help="hypotheses kept at each step (default: settings)")
     parser.add_settings("DecodingSettings")
     add_device_options(parser)
@@ -79,14 +86,13 @@ def run(options: argparse.Namespace) -> None:
     """Translate files by their formats, or plain lines: one output line per input line."""
     device = choose_device(options)
     from docmt.decoding.translation import Translator
-    from docmt.models.model_file import load_model
 
     settings = _settings(options)
     _check(options)
+    model = _load(options)
     if not options.files and options.input is None and sys.stdin.isatty():
         log.warning("reading from the terminal: end the text with Ctrl-D")
     lines = [] if options.files or options.format else _read(options.input)
-    model = load_model(options.model)
     if len(model.vocabulary) < SMALL_VOCABULARY:
         log.warning(
             "%s: its vocabulary has only %d subwords, like that of a model trained on a small or generated corpus: "
@@ -94,18 +100,36 @@ def run(options: argparse.Namespace) -> None:
             options.model,
             len(model.vocabulary),
         )
-    if model.model.settings.needs_trees and options.discourse is None:
+    if model.model.settings.needs_trees and options.discourse is None and model.discourse is None:
         log.warning("%s reads trees, but there is no --discourse: it translates without them", options.model)
     targets = _targets(options, model)
     if options.context == "none":
         skipped = "document" if model.model.settings.context is None else "none"
         settings = settings.model_copy(update={"context": skipped})
-    translator = Translator(model, settings, device=device, batch_tokens=options.batch_tokens)
+    with_trees = options.discourse in (None, "auto") and options.context != "none"
+    translator = Translator(model, settings, device=device, batch_tokens=options.batch_tokens, with_trees=with_trees)
     if options.files or options.format:
         _translate_files(options, translator, targets)
     else:
         _translate_lines(options, translator, lines)
         _summarize(translator, "")
+
+
+def _load(options: argparse.Namespace) -> "TrainedModel":
+    """The model, for the languages that are asked for. Raises UserError when it does not have what options ask for."""
+    from docmt.models.model_file import load_model
+
+    model = load_model(options.model)
+    try:
+        model = model.for_languages(options.source_lang, options.target_lang)
+    except UserError as error:
+        raise UserError(f"{options.model}: {error}") from None
+    if options.discourse == "auto" and model.discourse is None:
+        raise UserError(
+            "--discourse auto: most model files hold no segmenter and parser, as this one: add them with `docmt models "
+            "bundle`, or give a file of trees"
+        )
+    return model
 
 
 def _settings(options: argparse.Namespace) -> DecodingSettings:
@@ -117,21 +141,21 @@ def _settings(options: argparse.Namespace) -> DecodingSettings:
 
 def _check(options: argparse.Namespace) -> None:
     """Raises UserError when options contradict one another."""
-    if options.discourse == "auto":
-        raise UserError(
-            "--discourse auto: model files hold no segmenter and parser: parse the text with `docmt discourse "
-            "annotate` and give the file of its trees"
-        )
-    if options.context == "none" and options.discourse:
+    if options.context == "none" and options.discourse not in (None, "none"):
         raise UserError(
             "--sentences and --discourse: a list of sentences has no document trees; give only one of the two"
         )
-    if options.discourse and (options.files or options.format):
+    if _tree_file(options) and (options.files or options.format):
         raise UserError("--discourse: trees belong to plain lines: give the text with --input or as standard input")
     if options.files and options.input:
         raise UserError("--input and files: --input is for plain lines; give only one of the two")
     for path in options.files:
         find_format(path, options.format)
+
+
+def _tree_file(options: argparse.Namespace) -> Path | None:
+    """The file of trees, if one is given."""
+    return None if options.discourse in (None, "auto", "none") else Path(options.discourse)
 
 
 def _targets(options: argparse.Namespace, model: "TrainedModel") -> list[Path]:
@@ -194,7 +218,8 @@ def _translate_lines(options: argparse.Namespace, translator: "Translator", line
     documents = split_at_blanks(lines)
     if options.context == "none":
         documents = [[row] for rows in documents for row in rows]
-    trees = read_discourse(Path(options.discourse)) if options.discourse else None
+    file = _tree_file(options)
+    trees = read_discourse(file) if file else None
     translated = translator.translate_documents([[lines[i] for i in rows] for rows in documents], trees)
     output = [""] * len(lines)
     for rows, sentences in zip(documents, translated, strict=True):

@@ -21,6 +21,7 @@ from docmt.config.rows import MONOLINGUAL
 from docmt.config.schema import Config
 from docmt.config.systems import count_updates, longest_chain
 from docmt.corpora.catalogue import load_catalogue
+from docmt.models.catalogue import load_models
 
 NOTHING = r"(?!)"
 """A regular expression that fits no name."""
@@ -168,6 +169,10 @@ class Plan:
         """Corpora of the catalogue, except those that a row of the config replaces."""
         hidden = {*self.config.corpora.controlled, *self.config.corpora.custom}
         return one_of(name for name in load_catalogue() if name not in hidden)
+
+    def published_models(self) -> str:
+        """Published models of the catalog."""
+        return one_of(load_models())
 
     def corpora_of_files(self) -> str:
         """Corpora of the catalogue and the user's own."""

@@ -100,8 +100,8 @@ class PretrainedInit(Settings):
     """A published model as a start."""
 
     pretrained: str
-    """Its folder, in the format of transformers (docs/pretrained.md). The text of the datasets must be that of the same
-    folder (`text.pretrained`)."""
+    """Its folder, in the format of transformers, or its name in `docmt models list` (docs/pretrained.md). The text of
+    the datasets must be that of the same model (`text.pretrained`)."""
 
 
 class SystemSettings(Settings):
@@ -132,7 +132,7 @@ class SystemSettings(Settings):
     """Keys of the training settings, overriding those of the recipe."""
     init: str | PretrainedInit | None = None
     """System whose model of the same dataset and seed provides the initial parameters, or a published model:
-    `{pretrained: FOLDER}`; null starts from scratch."""
+    `{pretrained: FOLDER or NAME}`; null starts from scratch."""
 
     seeds: list[Seed] | None = Field(default=None, min_length=1)
     """Seeds of this system; null means the study's `seeds`."""

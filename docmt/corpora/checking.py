@@ -34,7 +34,7 @@ def check_corpus(entry: Entry, mirror: Path) -> Iterator[CheckResult]:
     """Verify the checksums of each split and read it. Problems are reported as results, not raised."""
     for name in entry.corpus.splits:
         wanted = entry.file_names([name])
-        sources = {file: source for file in wanted if (source := mirrored(entry, file, mirror))}
+        sources = {file: source for file in wanted if (source := mirrored(entry.family.mirror_folder, file, mirror))}
         if n_missing := len(wanted) - len(sources):
             yield CheckResult(entry.name, name, "absent", note=f"{n_missing} of {len(wanted)} files are missing")
             continue

@@ -1,4 +1,4 @@
-"""Fetching the files of a corpus from a mirror folder, or from the first address that serves them; all are checked."""
+"""Fetching files of the catalogs from a mirror folder, or from the first address that serves them; all are checked."""
 
 import hashlib
 import logging
@@ -7,6 +7,8 @@ import tarfile
 import tempfile
 import zipfile
 import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from docmt import checksums
@@ -23,6 +25,21 @@ ARCHIVES = ".archives"
 RECORD = "fetched.json"
 
 
+@dataclass(frozen=True)
+class FileSet:
+    """Files that are fetched together.
+
+    Attributes:
+        where: what they are of, as messages name it.
+        files: by name below the folder.
+        mirror_folder: the folder of a mirror that holds them.
+    """
+
+    where: str
+    files: Mapping[str, SourceFile]
+    mirror_folder: str
+
+
 def fetch_corpus(
     entry: Entry,
     out: Path,
@@ -31,7 +48,16 @@ def fetch_corpus(
     mirror: Path | None = None,
     patience: Patience | None = None,
 ) -> dict[str, str]:
-    """Put the files of a corpus into the folder `out`, uncompressed, under their publisher's names.
+    """Fetch the files of a corpus, or of some of its splits; see `fetch_files`."""
+    files = {name: entry.family.files[name] for name in entry.file_names(splits)}
+    wanted = FileSet(entry.where, files, entry.family.mirror_folder)
+    return fetch_files(wanted, out, mirror=mirror, patience=patience)
+
+
+def fetch_files(
+    wanted: FileSet, out: Path, *, mirror: Path | None = None, patience: Patience | None = None
+) -> dict[str, str]:
+    """Put files into the folder `out`, uncompressed, under their publisher's names, in their order.
 
     A correct file that is already there is kept. `fetched.json` records where each file came from. Returns name →
     origin. Raises UserError that says where to put a file that neither the mirror nor any address serves.
@@ -40,22 +66,20 @@ def fetch_corpus(
     if mirror is not None and not Path(mirror).is_dir():
         raise UserError(f"mirror {mirror}: no such folder")
     with explained_full_disk(out):
-        return _fetch_files(entry, out, splits=splits, mirror=mirror, patience=patience)
+        return _fetch_files(wanted, out, mirror=mirror, patience=patience)
 
 
-def _fetch_files(
-    entry: Entry, out: Path, *, splits: list[str] | None, mirror: Path | None, patience: Patience | None
-) -> dict[str, str]:
+def _fetch_files(wanted: FileSet, out: Path, *, mirror: Path | None, patience: Patience | None) -> dict[str, str]:
     record_path = out / RECORD
     record: dict[str, str] = read_json(record_path) if record_path.exists() else {}
-    for name in entry.file_names(splits):
-        file, target = entry.family.files[name], out / name
+    for name, file in wanted.files.items():
+        target = out / name
         unchecked = {address.url for address in file.addresses if not address.is_checked}
         if target.is_file() and (is_same(target, file) or record.get(name) in unchecked):
             with checksums.open_verified(target):  # one without a published checksum is still what was fetched first
                 record.setdefault(name, "placed by hand")
             continue
-        record[name] = _fetch_file(entry, name, out, mirror=mirror, patience=patience)
+        record[name] = _fetch_file(wanted, name, out, mirror=mirror, patience=patience)
         log.info("%s: %s", target, record[name])
         write_json(record_path, record, checksum=False)
     write_json(record_path, record, checksum=False)
@@ -63,9 +87,9 @@ def _fetch_files(
     return record
 
 
-def mirrored(entry: Entry, name: str, mirror: Path) -> Path | None:
-    """The path of a file in a mirror folder, plain or as `.gz`; None when the mirror does not hold it."""
-    path = Path(mirror) / entry.family.mirror_folder / name
+def mirrored(folder: str, name: str, mirror: Path) -> Path | None:
+    """The path of a file in a folder of a mirror, plain or as `.gz`; None when the mirror does not hold it."""
+    path = Path(mirror) / folder / name
     return next((found for found in (path, path.with_name(path.name + ".gz")) if found.is_file()), None)
 
 
@@ -88,12 +112,12 @@ def place(source: Path, target: Path, file: SourceFile, *, is_checked: bool = Tr
             raise WrongFileError(f"{source}: the checksum differs")
 
 
-def _fetch_file(entry: Entry, name: str, out: Path, *, mirror: Path | None, patience: Patience | None) -> str:
+def _fetch_file(wanted: FileSet, name: str, out: Path, *, mirror: Path | None, patience: Patience | None) -> str:
     """Put one file into place. Returns its origin: `mirror` or the address."""
-    file, target = entry.family.files[name], out / name
+    file, target = wanted.files[name], out / name
     tried = ["the existing file has another checksum"] if target.is_file() else []
     if mirror is not None:
-        source = mirrored(entry, name, mirror)
+        source = mirrored(wanted.mirror_folder, name, mirror)
         if source is None:
             tried.append("the mirror does not hold it")
         else:
@@ -111,7 +135,7 @@ def _fetch_file(entry: Entry, name: str, out: Path, *, mirror: Path | None, pati
             tried.append(str(error))
     advice = f"obtain {file.obtain}, and put it at" if file.obtain else "put the file at"
     reasons = f" (tried: {'; '.join(tried)})" if tried else ""
-    raise UserError(f"{entry.where}: cannot fetch {name}: {advice} {target} ({file.check}){reasons}")
+    raise UserError(f"{wanted.where}: cannot fetch {name}: {advice} {target} ({file.check}){reasons}")
 
 
 def _fetch_address(

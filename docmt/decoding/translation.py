@@ -4,7 +4,8 @@ import copy
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -25,6 +26,9 @@ from docmt.models.model_file import TrainedModel
 from docmt.models.transformer import Transformer
 from docmt.models.trees import BatchTrees
 from docmt.text.vocabulary import UNK
+
+if TYPE_CHECKING:
+    from docmt.decoding.bundled import Annotator
 
 logger = logging.getLogger(__name__)
 
@@ -67,6 +71,7 @@ class Translator:
         settings: of the search; by default, those of `DecodingSettings`.
         device: `cpu` or `cuda`.
         batch_tokens: most source tokens side by side; None lets the device decide, see `batch_budget`.
+        with_trees: whether documents without trees are segmented and parsed, if the model file has what that takes.
     """
 
     def __init__(
@@ -76,8 +81,10 @@ class Translator:
         *,
         device: str = "cpu",
         batch_tokens: int | None = None,
+        with_trees: bool = True,
     ) -> None:
         settings = settings or DecodingSettings()
+        self.with_trees = with_trees and trained.discourse is not None and trained.model.settings.needs_trees
         self.trained, self.settings = trained, settings
         self.counts = TranslationCounts()
         self.batch_tokens = batch_tokens or batch_budget(settings.max_batch_tokens, device)
@@ -154,7 +161,9 @@ class Translator:
     def translate_documents(
         self, documents: Sequence[Sequence[str]], trees: Sequence[DiscourseDocument] | None = None
     ) -> list[list[str]]:
-        """Translate documents given as plain sentences, with the trees of each for models that read them, or without.
+        """Translate documents given as plain sentences, with the trees of each for models that read them.
+
+        Where no trees are given, those that the model file's segmenter and parser make, if it has them; else none.
 
         Returns:
             As many sentences per document as it has. With a free target stream, only whole instances correspond: when
@@ -167,6 +176,8 @@ class Translator:
             raise UserError(
                 f"there are trees for {len(trees)} documents, but the text has {len(documents)}: parse the same text"
             )
+        if trees is None and self.with_trees:
+            trees = self._annotator.annotate(documents)
         sources, owners = [], []
         for number, document in enumerate(documents):
             for source in self._split(document, trees[number] if trees is not None else None):
@@ -181,6 +192,13 @@ class Translator:
         for owner, text in zip(owners, texts, strict=True):
             translated[owner] += text
         return translated
+
+    @cached_property
+    def _annotator(self) -> "Annotator":
+        from docmt.decoding.bundled import Annotator  # parsers take time to import
+
+        assert self.trained.discourse is not None
+        return Annotator(self.trained.discourse, lang=self.trained.pipeline.src_lang)
 
     def _warn(self, sources: Sequence[Source]) -> None:
         """Say how many sentences are beyond the longest instances of the training."""

@@ -1,14 +1,14 @@
 """From the folder of a published model to a model of docmt."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from torch import Tensor
 
 from docmt.errors import UserError
 from docmt.files import read_json
-from docmt.models.model_file import TrainedModel
+from docmt.models.model_file import TrainedModel, build_model
 from docmt.models.published import find_family, our_weights, read_settings, read_weights
 from docmt.models.settings import ModelSettings
 from docmt.models.transformer import Transformer
@@ -54,23 +54,40 @@ def import_model(
         marks = settings.marks.model_copy(update={"src_before": [codes[1]]}) if settings.marks else None
         settings = settings.model_copy(update={"marks": marks})
     kept = None if text is None else _pieces_of(text, pipeline) | set(codes or ())
-    vocabulary = published.vocabulary(languages, kept=kept)
-    rows = published_rows(published, vocabulary, languages, codes=codes)
-    model = Transformer(settings, len(vocabulary))
-    model.load_state_dict(our_weights(read_weights(folder), settings, rows))
-    log.info("%d of %d symbols, %d parameters", len(vocabulary), len(published.ids), _count(model))
-    return TrainedModel(model.eval(), vocabulary, pipeline, {"max_tokens": MAX_TOKENS}, describe(imported=folder.name))
+    tags = language_symbols(published, languages, codes)
+    others = {lang: code for lang, code in published.languages_by_code().items() if code not in tags.values()}
+    tags |= {lang: code for lang, code in others.items() if lang not in tags}
+    vocabulary = published.vocabulary(tags, kept=kept)
+    rows = published_rows(published, vocabulary, tags)
+    weights = our_weights(read_weights(folder), settings, rows)
+    model = build_model(settings, len(vocabulary), weights, where=str(folder), mend="get its files again")
+    log.info("%d symbols (%d in %s), %d parameters", len(vocabulary), len(published.ids), folder, _count(model))
+    origin = describe(imported="/".join(folder.parts[-2:]))  # for one of the catalog: name and version
+    return TrainedModel(model, vocabulary, pipeline, {"max_tokens": MAX_TOKENS}, origin)
 
 
-def published_rows(
-    published: PublishedText, vocabulary: Vocabulary, languages: tuple[str, str], *, codes: Sequence[str] | None = None
-) -> list[int]:
-    """The row there of each symbol, −1 for those that the model does not have. Raises UserError for other symbols."""
+def language_symbols(
+    published: PublishedText, languages: tuple[str, str], codes: Sequence[str] | None = None
+) -> dict[str, str]:
+    """The symbols of source and target language there, by language; none in models without languages.
+
+    Raises UserError for a language that the model does not have.
+    """
+    if not published.codes:
+        return {}
+    return {lang: published.code(code) for lang, code in zip(languages, codes or languages, strict=True)}
+
+
+def published_rows(published: PublishedText, vocabulary: Vocabulary, tags: Mapping[str, str]) -> list[int]:
+    """The row there of each symbol, −1 for those that the model does not have; `tags` are the symbols of languages.
+
+    Raises UserError for other symbols.
+    """
     ids = {symbol: published.ids.get(symbol, -1) for symbol in (*SPECIALS, *vocabulary.extras)}
-    if published.codes:
-        tags = zip(languages, codes or languages, strict=True)
-        ids |= {language_tag(lang): published.ids[published.code(code)] for lang, code in tags}
-    elif "<s>" not in published.ids:  # Marian: no symbol begins a sentence, and the row of the mask is not learned
+    ids |= {language_tag(lang): published.ids[symbol] for lang, symbol in tags.items()}
+    if (
+        not published.codes and "<s>" not in published.ids
+    ):  # Marian: no symbol begins a sentence, and the row of the mask is not learned
         ids |= {"<s>": -1, "<pad>": -1}
     rows = []
     for symbol in vocabulary.symbols:
@@ -93,7 +110,8 @@ def published_weights(
         mine, theirs = getattr(settings, key), getattr(found, key)
         if mine != theirs:
             raise UserError(f"{folder}: model.{key} of the published model is {theirs!s}, not {mine!s}")
-    rows = published_rows(PublishedText.read(folder), vocabulary, languages)
+    published = PublishedText.read(folder)
+    rows = published_rows(published, vocabulary, language_symbols(published, languages))
     return our_weights(read_weights(folder), found, rows)
 
 

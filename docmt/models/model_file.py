@@ -1,7 +1,8 @@
 """The model file: weights, settings, vocabulary, text pipeline and provenance in one file."""
 
+import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -15,11 +16,12 @@ from docmt.files import atomic_path, read_bytes
 from docmt.instances.cutting import split_document
 from docmt.instances.packing import Marks
 from docmt.instances.settings import InstancesSettings
+from docmt.models.bundle import DiscourseBundle
 from docmt.models.settings import MarkSettings, ModelSettings
 from docmt.models.transformer import Transformer
 from docmt.tensors import read_tensors
 from docmt.text.pipeline import TextPipeline
-from docmt.text.vocabulary import Vocabulary
+from docmt.text.vocabulary import GAP_MASK, TOKEN_MASK, Vocabulary
 
 FORMAT = 1
 KEYS = ("model", "weights", "vocabulary", "pipeline", "segmentation", "provenance")
@@ -36,6 +38,7 @@ class TrainedModel:
         pipeline: text → subwords and back.
         cutting: settings of the instances that the model was trained on.
         provenance: where it comes from.
+        discourse: what makes trees for a model that reads them; None in most files.
     """
 
     model: Transformer
@@ -43,6 +46,28 @@ class TrainedModel:
     pipeline: TextPipeline
     cutting: dict[str, Any]
     provenance: dict[str, Any]
+    discourse: DiscourseBundle | None = None
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages that it can be told to translate between; none for a model of one pair."""
+        tags = tuple(tag[1:-1] for tag in self.vocabulary.extras if tag not in (GAP_MASK, TOKEN_MASK))
+        return tags if self.model.settings.marks is not None and len(tags) > 2 else ()
+
+    def for_languages(self, src_lang: str | None, tgt_lang: str | None) -> "TrainedModel":
+        """The same model for another pair of its languages; None stays as it is.
+
+        Raises UserError for a language that it does not have, and for another pair than that of a model of one pair.
+        """
+        now = (self.pipeline.src_lang, self.pipeline.tgt_lang)
+        pair = (src_lang or now[0], tgt_lang or now[1])
+        if pair == now:
+            return self
+        if not self.languages:
+            raise UserError(f"language pair {'-'.join(pair)}: this model translates {'-'.join(now)} only")
+        if unknown := [lang for lang in pair if lang not in self.languages]:
+            raise UserError(f"language {unknown[0]!r}: this model knows {' '.join(sorted(self.languages))}")
+        return replace(self, pipeline=self.pipeline.for_languages(pair))
 
     @cached_property
     def marks(self) -> Marks:
@@ -90,6 +115,8 @@ def save_model(path: Path, trained: TrainedModel) -> None:
         "segmentation": trained.cutting,
         "provenance": trained.provenance,
     }
+    if trained.discourse is not None:
+        content["discourse"] = trained.discourse.to_dict()
     with atomic_path(path) as temporary:
         torch.save(content, temporary)
 
@@ -118,13 +145,28 @@ class _NoRandomNumbers(torch.overrides.TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def _check_size(path: Path, settings: ModelSettings, n_symbols: int, weights: Any) -> None:
-    """Raise UserError when the settings ask for other parameters than the file has, before memory is taken for them."""
+def build_model(settings: ModelSettings, n_symbols: int, weights: Any, *, where: str, mend: str) -> Transformer:
+    """A model with these weights, as float32, in evaluation mode; they are not copied.
+
+    Raises UserError, which ends with `mend`, when the settings ask for other parameters than these, before memory is
+    taken for them.
+    """
     with torch.device("meta"), _NoRandomNumbers():
-        shapes = {name: value.shape for name, value in Transformer(settings, n_symbols).state_dict().items()}
-    given = weights if isinstance(weights, dict) else {}
-    if bad := next((name for name in shapes if shapes[name] != getattr(given.get(name), "shape", None)), None):
-        raise UserError(f"{path}: weights and settings do not match ({bad} has another shape): train it again")
+        model = Transformer(settings, n_symbols)
+    expected, given = model.state_dict(), weights if isinstance(weights, dict) else {}
+    problems = (f"{name} has another shape" for name in expected if not _fits(given.get(name), expected[name].shape))
+    extra = (f"{name} is not in the model" for name in given.keys() - expected.keys())
+    if problem := next(itertools.chain(problems, extra), None):
+        raise UserError(f"{where}: weights and settings do not match ({problem}): {mend}")
+    model.load_state_dict({name: given[name].to(torch.float32) for name in expected}, assign=True)
+    return model.eval()
+
+
+def _fits(value: Any, shape: torch.Size) -> bool:
+    """Whether a value is a tensor of a shape, with all entries in memory (a view can repeat a few without end)."""
+    if not isinstance(value, torch.Tensor) or value.shape != shape or value.layout != torch.strided:
+        return False
+    return value.numel() * value.element_size() <= value.untyped_storage().nbytes()
 
 
 def load_model(path: Path) -> TrainedModel:
@@ -132,15 +174,10 @@ def load_model(path: Path) -> TrainedModel:
     content = load_content(path)
     vocabulary = Vocabulary.from_symbols(content["vocabulary"])
     settings = ModelSettings.load(content["model"], where=f"{path}: model")
-    _check_size(path, settings, len(vocabulary), content["weights"])
-    model = Transformer(settings, len(vocabulary))
-    try:
-        model.load_state_dict(content["weights"])
-    except (RuntimeError, TypeError, AttributeError) as error:  # other shapes; no tensors
-        reason = " ".join(str(error).split())[:200]
-        raise UserError(f"{path}: weights and settings do not match ({reason}): train it again") from None
+    model = build_model(settings, len(vocabulary), content["weights"], where=str(path), mend="train it again")
     broken = next((name for name, value in model.named_parameters() if not torch.isfinite(value).all()), None)
     if broken is not None:
         raise UserError(f"{path}: {broken} contains values that are no numbers: train it again")
     pipeline = TextPipeline.from_dict(content["pipeline"])
-    return TrainedModel(model.eval(), vocabulary, pipeline, content["segmentation"], content["provenance"])
+    bundle = DiscourseBundle.from_dict(content["discourse"], where=str(path)) if "discourse" in content else None
+    return TrainedModel(model, vocabulary, pipeline, content["segmentation"], content["provenance"], bundle)

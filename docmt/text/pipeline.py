@@ -43,6 +43,11 @@ class TextPipeline:
             )
         self._codes, self._subwords = codes, {lang: subwords_of(codes, lang) for lang in languages}
 
+    def for_languages(self, languages: tuple[str, str]) -> Self:
+        """The same pieces for other languages, for pipelines without truecasers. Raises UserError as for a new one."""
+        truecasers = dict.fromkeys(languages, Truecaser(None))
+        return type(self)(self.settings, languages=languages, truecasers=truecasers, codes=self._codes)
+
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """Restore a pipeline from the values of `to_dict`. Raises UserError when they are malformed."""

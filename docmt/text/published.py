@@ -1,5 +1,8 @@
 """The text side of a published model in the format of transformers: SentencePiece models, pieces and their ids."""
 
+import re
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -7,7 +10,7 @@ from typing import Any
 from docmt.errors import UserError
 from docmt.files import read_bytes, read_json
 from docmt.text.pieces import EVERY, Pieces, write_pieces
-from docmt.text.vocabulary import SPECIALS, Vocabulary, extra_specials
+from docmt.text.vocabulary import SPECIALS, Vocabulary, extra_specials, language_tag
 
 OWN_SPECIALS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 """Symbols that both sides call alike."""
@@ -16,6 +19,8 @@ TEXT_FILES = ("config.json", "vocab.json", "*.spm", "*.model", "*token*.json")
 """Names of the files that text depends on; config.json is in every folder."""
 MODEL_FILES = ("config.json", "*.safetensors", "pytorch_model*.bin")
 """Names of the files that weights depend on."""
+LANGUAGE = re.compile("[a-z]{2,3}")
+"""A language code of docmt."""
 FAIRSEQ_SHIFT = 1
 """fairseq has four specials, SentencePiece three, so that further pieces are shifted (mBART, NLLB)."""
 
@@ -69,14 +74,30 @@ class PublishedText:
         in_order = sorted(self.ids, key=self.ids.__getitem__)
         return [symbol for symbol in in_order if symbol not in others and symbol.split() == [symbol]]
 
-    def vocabulary(self, languages: tuple[str, str], *, kept: set[str] | None = None) -> Vocabulary:
-        """The symbols in docmt: specials, tags where the model has languages, and pieces in their order.
+    def vocabulary(self, languages: Iterable[str], *, kept: set[str] | None = None) -> Vocabulary:
+        """The symbols in docmt: specials, tags of languages where the model has any, and pieces in their order.
 
         `kept` are the pieces to keep; None keeps all.
         """
-        extras = extra_specials(languages) if self.codes else ()
+        extras = extra_specials(tuple(languages)) if self.codes else ()
         pieces = [(piece, 0) for piece in self.pieces() if kept is None or piece in kept]
         return Vocabulary(pieces, extras=extras)
+
+    def languages_by_code(self) -> dict[str, str]:
+        """The symbol of each language that its short code tells, such as `de` of `de_DE`.
+
+        Languages that share a short code are left out, and those whose tag in docmt is a piece of text there (`<br>`).
+        """
+        short = {code: code.strip("_").split("_")[0] for code in self.codes}
+        counts = Counter(short.values())
+        return {
+            lang: code
+            for code, lang in short.items()
+            if counts[lang] == 1
+            and LANGUAGE.fullmatch(lang)
+            and language_tag(lang) not in SPECIALS
+            and language_tag(lang) not in self.ids
+        }
 
     def code(self, lang: str) -> str:
         """The symbol of a language, given as in docmt (`de`) or as there (`de_DE`). Raises UserError without one."""

@@ -23,7 +23,8 @@ class TextSettings(Settings):
     sentencepiece_size: int = Field(default=32000, ge=1)
     """Most pieces of SentencePiece, learned jointly on both sides of the training text."""
     pretrained: str | None = None
-    """Folder of a published model whose SentencePiece models and pieces are taken instead (docs/pretrained.md)."""
+    """Folder of a published model, or its name in `docmt models list`, whose SentencePiece models and pieces are taken
+    instead (docs/pretrained.md)."""
     keep_pieces: Literal["all", "seen"] = "all"
     """The pieces of `pretrained` that the vocabulary keeps: all, or those that occur in the training text."""
     normalise: bool = False

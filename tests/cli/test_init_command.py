@@ -1,7 +1,12 @@
 """`docmt init`: a folder from which Snakemake can run."""
 
 import filecmp
+import re
+import shutil
+import subprocess
+import sys
 import sysconfig
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -38,6 +43,31 @@ def test_an_installed_package_has_its_own_copy(tmp_path, monkeypatch):
     for name in init.PARTS:
         (tmp_path / "share/docmt" / name).mkdir(parents=True)
     assert init.find_workflow() == tmp_path / "share/docmt"
+
+
+def test_a_wheel_holds_the_package_with_its_data_and_the_workflow(tmp_path):
+    pytest.importorskip("setuptools")
+    source = tmp_path / "source"  # setuptools writes beside what it reads
+    source.mkdir()
+    for name in ("docmt", "pyproject.toml", "README.md", "LICENSE", *init.PARTS):
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, source / name)
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index", "-q"]
+    done = subprocess.run([*command, "-w", tmp_path, source], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = tmp_path.glob("docmt-*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    data = f"{wheel.name.removesuffix('-py3-none-any.whl')}.data/data/share/docmt"
+    needed = [path for name in init.PARTS for path in (source / name, *(source / name).rglob("*")) if path.is_file()]
+    assert {f"{data}/{path.relative_to(source)}" for path in needed} <= names
+    code = [path for path in (ROOT / "docmt").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    assert {str(path.relative_to(ROOT)) for path in code} <= names
+
+
+def test_what_rules_name_beside_them_is_part_of_a_study():
+    for file in (ROOT / "workflow/rules").glob("*.smk"):
+        for name in set(re.findall(r'"(\.\./\.\./[^"]+)"', file.read_text(encoding="utf-8"))):
+            assert name.removeprefix("../../").split("/")[0] in init.PARTS, name
 
 
 def test_every_file_of_the_workflow_is_installed():

@@ -12,6 +12,7 @@ from docmt.config.own_files import content_digest
 from docmt.config.plan import Plan
 from docmt.config.systems import model_settings
 from docmt.errors import UserError
+from docmt.models.catalogue import load_models, study_folder
 from docmt.models.presets import SIZES
 from docmt.models.published import FAMILIES
 from docmt.models.settings import ModelSettings
@@ -72,6 +73,31 @@ def test_what_depends_on_a_file_is_made_again(folder, name, changed):
     (folder / name).write_text("other")
     after = fingerprints()
     assert {key for key in before if before[key] != after[key]} == changed
+
+
+def test_a_name_of_the_catalog_is_fetched_into_the_study(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name = "opus-mt-en-de"
+    values = study({**TEXT, "pretrained": name}, {"init": {"pretrained": name}, "size": "opus_mt"})
+
+    def plan():
+        return Plan.load(values, files=[]).artifacts
+
+    made, folder = plan(), study_folder(name)
+    assert made.model(*RUN).input_files("init") == [f"{folder}/config.json"]
+    assert made.model(*RUN).input_files("pretrained") == []
+    assert made.codes("controlled").input_files("published") == [f"{folder}/config.json"]
+    assert json.loads(made.codes("controlled").params["settings"])["pretrained"] == folder
+    assert f"--pretrained {folder} " in made.vocabulary("controlled").params["published"]
+    assert not made.own_files()
+    before = made.model(*RUN).fingerprint, made.codes("controlled").fingerprint
+    monkeypatch.setitem(load_models(), name, load_models()[name].model_copy(update={"version": "other"}))
+    again = plan()
+    assert again.model(*RUN).fingerprint != before[0]
+    assert again.codes("controlled").fingerprint != before[1]
+    (tmp_path / name).mkdir()
+    with pytest.raises(UserError, match=f"{name}/config.json: no such file"):
+        plan()
 
 
 def test_a_missing_folder_is_named_before_the_first_job(folder):

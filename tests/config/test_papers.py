@@ -104,9 +104,6 @@ def test_every_system_of_a_paper_is_in_a_table_or_leads_to_one(config):
 def test_systems_that_train_differ(config, tmp_path, monkeypatch):
     """Equal models are trained once and named a second time with `model_of`."""
     monkeypatch.chdir(tmp_path)
-    folder = tmp_path / "models/mbart-large-cc25"  # which some start from
-    folder.mkdir(parents=True)
-    (folder / "config.json").write_text("{}")
     artifacts = plan(config).artifacts
     fingerprints = {
         run: artifacts.model(run.dataset, run.system, str(run.seed)).fingerprint for run in artifacts.trained

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from published_models import write_text, write_weights
 
 from docmt.cli.main import main
 
@@ -19,6 +20,8 @@ FILES = dict(re.findall(r"<!-- file: (\S+) -->\n```\n(.*?)```", PAGE, flags=re.S
 def folder(tmp_path, monkeypatch, overfitted):
     """A folder with the model and the files of the page."""
     shutil.copy(overfitted("g_transformer"), tmp_path / "model.pt")
+    symbols, _ = write_text(tmp_path / "opus-mt-en-de", "marian")
+    write_weights(tmp_path / "opus-mt-en-de", "marian", len(symbols))
     for name in ("film.srt", "app.po"):
         (tmp_path / name).write_text(FILES[name], encoding="utf-8")
     monkeypatch.chdir(tmp_path)
@@ -42,9 +45,9 @@ def test_the_five_examples_run(folder, capsys):
 
 def test_the_transcript_is_what_happens(folder, capsys):
     calls = re.findall(r"^\$ docmt (.*)\n((?:\d\d:.*\n)*)", PAGE, flags=re.M)
-    assert len(calls) == 2
+    assert len(calls) == 3
     for call, messages in calls:
-        assert main(call.split()) == 0
+        assert main(call.split()) == 0, call
         assert re.sub(r"\d+", "N", capsys.readouterr().err) == re.sub(r"\d+", "N", messages)
     for name in ("film.de.srt", "app.de.po"):
         assert (folder / name).read_text(encoding="utf-8") == FILES[name]

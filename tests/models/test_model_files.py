@@ -93,6 +93,51 @@ def test_weights_that_cannot_be_used_are_refused_whoever_wrote_them(trained, tmp
         load_model(path)
 
 
+def repeated(weight):
+    """A tensor of the same shape with one entry in memory."""
+    return torch.zeros(1).expand(weight.shape)
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (lambda weights: weights.update(more=torch.zeros(1)), "more is not in the model"),
+        (lambda weights: weights.update({"embedding.weight": repeated(weights["embedding.weight"])}), "embedding"),
+        (lambda weights: weights.update({"embedding.weight": weights["embedding.weight"].to_sparse()}), "embedding"),
+    ],
+    ids=["one tensor more", "a view that repeats an entry", "a sparse tensor"],
+)
+def test_weights_have_their_entries_in_the_file(trained, tmp_path, edit, words):
+    path = tmp_path / "model.pt"
+    save_model(path, trained)
+    change(path, lambda content: edit(content["weights"]))
+    forget(path)
+    with pytest.raises(UserError, match=words):
+        load_model(path)
+
+
+def test_weights_of_half_precision_become_float32_that_can_be_trained(trained, tmp_path):
+    path = tmp_path / "model.pt"
+    save_model(path, trained)
+    change(path, lambda content: content.update(weights={n: w.half() for n, w in content["weights"].items()}))
+    forget(path)
+    loaded = load_model(path)
+    for name, parameter in loaded.model.named_parameters():
+        assert parameter.dtype == torch.float32
+        assert parameter.requires_grad
+        assert torch.equal(parameter, trained.model.state_dict()[name].half().float()), name
+
+
+def test_loading_makes_no_random_numbers(trained, tmp_path):
+    path = tmp_path / "model.pt"
+    save_model(path, trained)
+    torch.manual_seed(3)
+    expected = torch.rand(3)
+    torch.manual_seed(3)
+    load_model(path)
+    assert torch.equal(torch.rand(3), expected)
+
+
 def test_a_folder_is_no_model(tmp_path):
     with pytest.raises(UserError, match="is a folder"):
         load_content(tmp_path)

@@ -185,6 +185,11 @@ def test_missing_or_damaged_files_are_named(tmp_path):
     torch.save(weights, tmp_path / "pytorch_model.bin")
     with pytest.raises(UserError, match=r"no model.decoder.layers.1.fc1.bias"):
         import_model(tmp_path, languages=("en", "de"))
+    weights = write_weights(tmp_path, "marian", len(symbols))
+    weights["model.decoder.layers.1.fc1.bias"] = torch.zeros(5)
+    torch.save(weights, tmp_path / "pytorch_model.bin")
+    with pytest.raises(UserError, match=r"decoder.1.feed_forward.inner.bias has another shape\): get its files again"):
+        import_model(tmp_path, languages=("en", "de"))
     write(tmp_path / "tokenizer_config.json", {"separate_vocabs": True})
     with pytest.raises(UserError, match="vocabulary for each side"):
         import_model(tmp_path, languages=("en", "de"))
@@ -241,3 +246,61 @@ def test_pieces_with_white_space_are_left_out(tmp_path):
     symbols, _ = write_text(tmp_path, "marian")
     write(tmp_path / "vocab.json", {symbol: n for n, symbol in enumerate([*symbols, "a\u3000b"])})
     assert "a\u3000b" not in PublishedText.read(tmp_path).pieces()
+
+
+@pytest.mark.parametrize("family", ["mbart", "m2m_100"])
+def test_a_model_of_many_languages_translates_between_any_two(family, tmp_path, capsys):
+    symbols, _ = write_text(tmp_path / "published", family)
+    write_weights(tmp_path / "published", family, len(symbols))
+    save_model(tmp_path / "model.pt", import_model(tmp_path / "published", languages=("en", "de")))
+    trained = load_model(tmp_path / "model.pt")
+    assert set(trained.languages) == {"en", "de", "fr"}
+    other, again = trained.for_languages("de", "fr"), import_model(tmp_path / "published", languages=("de", "fr"))
+    settings = DecodingSettings(beam_size=1)
+    expected = Translator(again, settings).translate_documents([SENTENCES])
+    assert Translator(other, settings).translate_documents([SENTENCES]) == expected
+    assert Translator(trained, settings).translate_documents([SENTENCES]) != expected
+    (tmp_path / "a.lines").write_text("\n".join(SENTENCES), encoding="utf-8")
+    call = ["translate", "--model", f"{tmp_path}/model.pt", "--beam-size", "1", "--format", "lines"]
+    call += [f"{tmp_path}/a.lines", "--source-lang", "de", "--target-lang"]
+    assert main([*call, "fr"]) == 0
+    assert (tmp_path / "a.fr.lines").read_text(encoding="utf-8").split("\n") == expected[0]
+    assert main([*call, "ja"]) == 2
+    assert "model.pt: language 'ja': this model knows de en fr" in capsys.readouterr().err
+    assert main([*call, "de"]) == 2
+    assert "source and target language are both 'de'" in capsys.readouterr().err
+
+
+def test_a_model_of_one_pair_refuses_others(tmp_path, capsys):
+    symbols, _ = write_text(tmp_path / "published", "marian")
+    write_weights(tmp_path / "published", "marian", len(symbols))
+    save_model(tmp_path / "model.pt", import_model(tmp_path / "published", languages=("en", "de")))
+    (tmp_path / "a.txt").write_text("the dog", encoding="utf-8")
+    call = ["translate", "--model", f"{tmp_path}/model.pt", f"{tmp_path}/a.txt"]
+    assert main([*call, "--source-lang", "en", "--target-lang", "de"]) == 0
+    assert main([*call, "--target-lang", "fr"]) == 2
+    assert "model.pt: language pair en-fr: this model translates en-de only" in capsys.readouterr().err
+
+
+def test_codes_name_languages_that_the_symbols_do_not_tell(tmp_path):
+    symbols, _ = write_text(tmp_path, "mbart")
+    write_weights(tmp_path, "mbart", len(symbols))
+    trained = import_model(tmp_path, languages=("eng", "deu"), codes=("en_XX", "de_DE"))
+    assert set(trained.languages) == {"eng", "deu", "fr"}
+    expected = import_model(tmp_path, languages=("en", "de"))
+    settings = DecodingSettings(beam_size=1)
+    assert Translator(trained, settings).translate_documents([SENTENCES]) == (
+        Translator(expected, settings).translate_documents([SENTENCES])
+    )
+
+
+def test_languages_that_share_a_code_or_look_like_text_need_their_symbols(tmp_path):
+    symbols, _ = write_text(tmp_path, "m2m_100")
+    names = ["__en__", "__de__", "zho_Hans", "zho_Hant", "__br__"]
+    write(tmp_path / "special_tokens_map.json", {"additional_special_tokens": names})
+    symbols = [*symbols[:-3], "<br>"]
+    write(tmp_path / "vocab.json", {symbol: number for number, symbol in enumerate(symbols)})
+    write_weights(tmp_path, "m2m_100", len(symbols) + len(names))
+    assert set(import_model(tmp_path, languages=("en", "de")).languages) == set()
+    codes = ("__en__", "zho_Hans")
+    assert set(import_model(tmp_path, languages=("en", "zho"), codes=codes).languages) == {"en", "de", "zho"}

@@ -3,6 +3,7 @@
 # Reads:  what the config names under `corpora` and `datasets`.
 # Makes:  resources/corpora/{corpus}/{version}/{split}/             files as fetched; a folder for each split, so that
 #                                                                   parallel jobs never share a file
+#         resources/models/{published}/{version}/                   a published model as fetched
 #         results/corpora/{corpus}/{src}-{tgt}/{split}.{lang}       a split of a corpus, with documents.tsv, counts.json
 #         results/corpora/{corpus}/{lang}/{split}.{lang}            the same for one language of a corpus
 #         results/corpora/{corpus}/{src}-{tgt}/suites/{suite}.jsonl contrastive and generative test sets
@@ -36,6 +37,32 @@ rule fetch_corpus:
     shell:
         "docmt corpora fetch --corpus {wildcards.corpus} --splits {wildcards.split} {params.mirror}"
         " --out {params.folder} 2> {log}"
+
+
+rule fetch_model:
+    """Fetch the published model {wildcards.published}: from the mirror, or from the network."""
+    output:
+        # The last of its files; the others are not named, so that a failure leaves what has been fetched.
+        "resources/models/{published}/{version}/config.json",
+    log:
+        "logs/fetch_model/{published}_{version}.log",
+    benchmark:
+        "results/benchmarks/fetch_model/{published}_{version}.tsv"
+    wildcard_constraints:
+        published=plan.published_models(),
+        version="[^/]+",
+    retries: 2
+    localrule: True
+    conda:
+        "../../environment.yml"
+    resources:
+        mem_mb=growing(1000),
+        runtime=growing(240),
+    params:
+        folder="resources/models/{published}/{version}",
+        mirror=plan.mirror,
+    shell:
+        "docmt models fetch --model {wildcards.published} {params.mirror} --out {params.folder} 2> {log}"
 
 
 rule read_corpus:

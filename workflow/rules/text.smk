@@ -83,7 +83,8 @@ rule truecase:
 rule learn_bpe:
     """Learn BPE merges on both sides of the training split of {wildcards.dataset}."""
     input:
-        plan.codes.input("text"),
+        text=plan.codes.input("text"),
+        published=plan.codes.input("published"),
     output:
         "results/{dataset}/text/bpe.codes",
     log:
@@ -102,7 +103,8 @@ rule learn_bpe:
         fingerprint=plan.codes.fingerprint,
     shell:
         "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt text learn-bpe --settings {params.settings:q} {params.languages} --inputs {input} --out {output} 2> {log}"
+        " docmt text learn-bpe --settings {params.settings:q} {params.languages} --inputs {input.text}"
+        " --out {output} 2> {log}"
 
 
 rule apply_bpe:
@@ -131,7 +133,8 @@ rule apply_bpe:
 rule learn_vocabulary:
     """List the subwords of both sides of the training split of {wildcards.dataset}."""
     input:
-        plan.vocabulary.input("text"),
+        text=plan.vocabulary.input("text"),
+        published=plan.vocabulary.input("published"),
     output:
         "results/{dataset}/text/vocabulary.txt",
     log:
@@ -147,7 +150,7 @@ rule learn_vocabulary:
         fingerprint=plan.vocabulary.fingerprint,
     shell:
         "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt text learn-vocabulary --inputs {input} {params.tags} {params.published} --out {output} 2> {log}"
+        " docmt text learn-vocabulary --inputs {input.text} {params.tags} {params.published} --out {output} 2> {log}"
 
 
 rule pack_pipeline:

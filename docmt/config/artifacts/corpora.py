@@ -1,16 +1,17 @@
 """Artifacts of the corpora stage."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from docmt.config.artifacts.base import Artifact, Declarations, OwnFile, as_argument, made_by
+from docmt.config.artifacts.base import Artifact, Declarations, OwnFile, as_argument, made_by, own_files_of
 from docmt.config.references import CONTROLLED_LANGUAGES, corpus_kind, corpus_languages, readable_corpus
 from docmt.config.rows import SENTENCES
 from docmt.corpora.catalogue import load_catalogue
 from docmt.corpora.patterns import matching_files
+from docmt.models.catalogue import CONFIG, find_model, is_published, study_folder
 
 
 class CorporaArtifacts(Declarations):
@@ -22,6 +23,13 @@ class CorporaArtifacts(Declarations):
         version = re.sub(r"[^A-Za-z0-9_.-]+", "-", load_catalogue()[corpus].corpus.version)
         folder = f"resources/corpora/{corpus}/{version}/{split}"
         return Artifact([f"{folder}.fetched"], params={"folder": folder}, is_recorded=False)
+
+    @made_by("fetch_model", stage="corpora")
+    def fetched_model(self, published: str) -> Artifact:
+        """The config.json of a published model of the catalog, which is fetched last: where it is, all files are."""
+        folder, sources = study_folder(published), find_model(published).sources()
+        checks = [[name, source.check] for name, source in sources.items()]
+        return Artifact([f"{folder}/{CONFIG}"], [published, folder, checks], is_recorded=False)
 
     @made_by("read_corpus", "read_monolingual", stage="corpora")
     def corpus(self, corpus: str, split: str, languages: str) -> Artifact:
@@ -99,6 +107,10 @@ class CorporaArtifacts(Declarations):
         wanted = self.config.datasets[dataset].part_languages(part)
         read = self.corpus(corpus, split, "-".join(languages))
         return replace(read, files=_with_index(_prefix(read), wanted))
+
+    def published_files(self, name: str, names: Iterable[str], *, where: str) -> list[Artifact]:
+        """What a study reads of a published model: files of the user's folder, or the model as fetched."""
+        return [self.fetched_model(name)] if is_published(name) else own_files_of(name, names, where=where)
 
     def counts(self) -> dict[str, str]:
         """The counts of all splits that are read from files, by dataset, corpus and split."""

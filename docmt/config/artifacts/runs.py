@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from docmt.config.artifacts.base import Artifact, OwnFile, as_argument, made_by, own_files_of
+from docmt.config.artifacts.base import Artifact, OwnFile, as_argument, made_by
 from docmt.config.artifacts.discourse import DiscourseArtifacts
 from docmt.config.rows import MONOLINGUAL, SENTENCES, PretrainedInit
 from docmt.config.systems import (
@@ -79,7 +79,8 @@ class RunArtifacts(DiscourseArtifacts):
         train, dev = (self.instances(dataset, row.cutting, split) for split in ("train", "dev"))
         init: list[Artifact] = []
         if isinstance(row.init, PretrainedInit):
-            init = own_files_of(row.init.pretrained, MODEL_FILES, where=f"config.systems.{owner}.init.pretrained")
+            where = f"config.systems.{owner}.init.pretrained"
+            init = self.published_files(row.init.pretrained, MODEL_FILES, where=where)
         elif row.init is not None:
             init = [self.model(dataset, row.init, seed)]
         tasks = training_settings(self.config, owner).tasks

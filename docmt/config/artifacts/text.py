@@ -3,9 +3,10 @@
 import shlex
 from typing import Any
 
-from docmt.config.artifacts.base import Artifact, as_argument, made_by, own_files_of
+from docmt.config.artifacts.base import Artifact, as_argument, made_by
 from docmt.config.artifacts.corpora import CorporaArtifacts
 from docmt.config.systems import text_settings
+from docmt.models.catalogue import published_folder
 from docmt.text.published import TEXT_FILES
 
 KEYS_OF_BPE = ("bpe_merges", "bpe_min_frequency", "sentencepiece_size", "pretrained", "keep_pieces")
@@ -61,7 +62,7 @@ class TextArtifacts(CorporaArtifacts):
         """The subwords of the training text; with masks and language tags in a dataset for pre-training."""
         row = self.config.datasets[dataset]
         tags = f"--tags {' '.join(row.languages)}" if row.is_for_pretraining else ""
-        inputs = {"text": self._training_text(dataset, self.subwords)}
+        inputs = {"text": self._training_text(dataset, self.subwords), "published": self._published_text(dataset)}
         return self._of_bpe(dataset, "vocabulary.txt", inputs, tags=tags, published=self._published_options(dataset))
 
     @made_by("pack_pipeline", stage="text")
@@ -103,21 +104,22 @@ class TextArtifacts(CorporaArtifacts):
         settings = text_settings(self.config, dataset).model_dump(mode="json")
         lang = self.config.datasets[dataset].src_lang
         parts = [settings, self.truecaser(dataset, lang), *self._published_text(dataset)]
-        params |= {"settings": as_argument(settings)}
+        read = {"pretrained": published_folder(settings["pretrained"])} if "pretrained" in settings else {}
+        params |= {"settings": as_argument(settings | read)}
         return Artifact([f"results/{dataset}/text/{name}"], parts, inputs, params)
 
     def _published_text(self, dataset: str) -> list[Artifact]:
         """The files of the published model whose pieces a dataset takes; none without."""
         folder = text_settings(self.config, dataset).pretrained
         where = f"config.datasets.{dataset}.text.pretrained"
-        return [] if folder is None else own_files_of(folder, TEXT_FILES, where=where)
+        return [] if folder is None else self.published_files(folder, TEXT_FILES, where=where)
 
     def _published_options(self, dataset: str) -> str:
         """How the vocabulary of such a dataset is made, or nothing."""
         settings = text_settings(self.config, dataset)
         if settings.pretrained is None:
             return ""
-        folder, languages = shlex.quote(settings.pretrained), self.language_options(dataset)
+        folder, languages = shlex.quote(published_folder(settings.pretrained)), self.language_options(dataset)
         return f"--pretrained {folder} --keep {settings.keep_pieces} {languages}"
 
     def _token_settings(self, dataset: str) -> dict[str, Any]:

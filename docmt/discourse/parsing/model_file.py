@@ -74,18 +74,23 @@ def load_trained(path: Path) -> TrainedParser:
 
     Raises UserError when it is missing, damaged, of another kind or format, or inconsistent.
     """
+    return parser_of(read_bytes(path), where=str(path))
+
+
+def parser_of(data: bytes, *, where: str) -> TrainedParser:
+    """Read a parser from the bytes of its file; raises UserError as `load_trained` does."""
     content = read_tensors(
-        read_bytes(path),
-        where=str(path),
+        data,
+        where=where,
         what="a parser",
         mend="train it with `docmt discourse train-parser`",
         format=FORMAT,
         kind=KIND,
         keys=KEYS,
     )
-    settings = ParserSettings.load(content["settings"], where=f"{path}: settings")
-    data = content["segmenter"].numpy().tobytes() if content["segmenter"] is not None else None
-    segmenter = Segmenter(segmenter_of(data, where=f"{path}: segmenter")) if data is not None else None
+    settings = ParserSettings.load(content["settings"], where=f"{where}: settings")
+    read = content["segmenter"].numpy().tobytes() if content["segmenter"] is not None else None
+    segmenter = Segmenter(segmenter_of(read, where=f"{where}: segmenter")) if read is not None else None
     try:
         if settings.kind == "neural":
             parser = _build_neural(settings, content, segmenter)
@@ -93,8 +98,8 @@ def load_trained(path: Path) -> TrainedParser:
             parser = _build_linear(settings, content["relations"], content["parts"], segmenter)
     except (RuntimeError, TypeError, AttributeError, KeyError, ValueError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise UserError(f"{path}: weights and settings do not match ({reason}): train it again") from None
-    return TrainedParser(parser, settings, data, content["scores"], content["provenance"])
+        raise UserError(f"{where}: weights and settings do not match ({reason}): train it again") from None
+    return TrainedParser(parser, settings, read, content["scores"], content["provenance"])
 
 
 def reads_states_of(parser: Parser, segmenter: Segmenter) -> bool:

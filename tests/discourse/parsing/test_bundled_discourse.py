@@ -1,0 +1,154 @@
+"""A model file that carries its segmenter and parser: plain text and files are translated with trees."""
+
+import pytest
+import torch
+from core_fixtures import DOCUMENTS, make_model
+from parsing_fixtures import WORDS, save_tiny_segmenter
+
+from docmt.cli.main import main
+from docmt.decoding.settings import DecodingSettings
+from docmt.decoding.translation import Translator
+from docmt.discourse.documents import read_discourse
+from docmt.discourse.parsing.ensemble import Ensemble
+from docmt.discourse.parsing.model_file import TrainedParser, save_parser
+from docmt.discourse.parsing.neural import NeuralParser
+from docmt.discourse.parsing.neural_model import ParserNetwork
+from docmt.discourse.parsing.settings import ParserSettings
+from docmt.discourse.segmentation.prediction import Segmenter
+from docmt.errors import UserError
+from docmt.files import sha256_file
+from docmt.models.model_file import TrainedModel, load_model, save_model
+
+GREEDY = DecodingSettings(beam_size=1, max_length_ratio=1e-9, max_length_offset=10)
+TINY = {"members": 1, "edu_width": 8, "document_width": 4, "hidden_width": 16, "feature_width": 8}
+LONG = [" ".join(line for line in document) for document in DOCUMENTS]
+TEXTS = [[*document, LONG[0]] for document in DOCUMENTS]
+
+
+def save_random_parser(path, segmenter):
+    """A neural parser that nobody has trained."""
+    settings = ParserSettings.load({"kind": "neural", "neural": TINY}, where="parser")
+    reads, relations = Segmenter.load(segmenter), ("elaboration", "joint")
+    reads_lower = settings.neural.layers == "both"
+    width = reads.width + (reads.lower_width if reads_lower else 0)
+    torch.manual_seed(1)
+    network = ParserNetwork(width, len(WORDS), len(relations), settings.neural).eval()
+    parser = NeuralParser(Ensemble([network]), relations, WORDS, reads, reads_lower=reads_lower)
+    save_parser(path, TrainedParser(parser, settings, segmenter.read_bytes()))
+    return path
+
+
+@pytest.fixture(scope="module")
+def files(study_files, tmp_path_factory):
+    """The folder of a model that reads trees, a segmenter and a parser."""
+    folder = tmp_path_factory.mktemp("bundle")
+    model = make_model("rst_mix", n_symbols=len(study_files.vocabulary))
+    save_model(folder / "model.pt", TrainedModel(model, study_files.vocabulary, study_files.pipeline, {}, {}))
+    save_random_parser(folder / "parser.pt", save_tiny_segmenter(folder / "segmenter.pt"))
+    return folder
+
+
+def bundle(files, out, *options, parser=None):
+    command = ["models", "bundle", "--model", f"{files}/model.pt", "--segmenter", f"{files}/segmenter.pt"]
+    return main([*command, "--parser", parser or f"{files}/parser.pt", "--out", str(out), *options])
+
+
+@pytest.mark.parametrize(
+    ("parser", "options"),
+    [(None, []), ("chain", []), (None, ["--sentences", "chain"])],
+    ids=["neural", "chain", "mixed"],
+)
+def test_trees_are_those_of_the_commands_of_the_workflow(files, tmp_path, parser, options):
+    assert bundle(files, tmp_path / "bundled.pt", *options, parser=parser) == 0
+    text = "\n\n".join("\n".join(document) for document in TEXTS) + "\n"
+    (tmp_path / "text").write_text(text, encoding="utf-8")
+    command = [
+        "discourse",
+        "annotate",
+        "--text",
+        f"{tmp_path}/text",
+        "--lang",
+        "en",
+        "--out",
+        f"{tmp_path}/trees.jsonl",
+    ]
+    command += ["--segmenter", f"{files}/segmenter.pt", "--parser", parser or f"{files}/parser.pt", *options]
+    assert main(command) == 0
+    trees = read_discourse(tmp_path / "trees.jsonl")
+    plain, bundled = load_model(files / "model.pt"), load_model(tmp_path / "bundled.pt")
+    expected = Translator(plain, GREEDY).translate_documents(TEXTS, trees)
+    assert Translator(bundled, GREEDY).translate_documents(TEXTS) == expected
+    without = Translator(plain, GREEDY).translate_documents(TEXTS)
+    assert Translator(bundled, GREEDY, with_trees=False).translate_documents(TEXTS) == without
+    assert without != expected, "these trees change the translations"
+
+
+def test_the_command_segments_and_parses_files_and_lines(files, tmp_path, capsys):
+    assert bundle(files, tmp_path / "model.pt") == 0
+    text = "\n".join(TEXTS[0]) + "\n"
+    for name in ("a.lines", "plain"):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "film.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\nthe dog sees\n", encoding="utf-8")
+    translator = Translator(load_model(tmp_path / "model.pt"), DecodingSettings(beam_size=1))
+    expected = "\n".join(translator.translate_documents([TEXTS[0]])[0])
+    call = ["translate", "--model", f"{tmp_path}/model.pt", "--device", "cpu", "--beam-size", "1"]
+    assert main([*call, "--format", "lines", f"{tmp_path}/a.lines", "--out", f"{tmp_path}/b"]) == 0
+    assert main([*call, "--discourse", "auto", "--input", f"{tmp_path}/plain", "--out", f"{tmp_path}/c"]) == 0
+    for name in "bc":
+        assert (tmp_path / name).read_text(encoding="utf-8").rstrip("\n") == expected.rstrip("\n")
+    assert main([*call, f"{tmp_path}/film.srt"]) == 0
+    assert "reads trees" not in capsys.readouterr().err
+    without = Translator(load_model(files / "model.pt"), DecodingSettings(beam_size=1)).translate_documents([TEXTS[0]])
+    assert main([*call, "--discourse", "none", "--input", f"{tmp_path}/plain", "--out", f"{tmp_path}/d"]) == 0
+    assert (tmp_path / "d").read_text(encoding="utf-8").splitlines() == without[0]
+
+
+def test_the_segmenter_of_the_parser_is_stored_once(files, tmp_path):
+    assert bundle(files, tmp_path / "bundled.pt") == 0
+    trained = load_model(tmp_path / "bundled.pt")
+    assert trained.discourse.segmenter is None
+    assert trained.provenance["bundled"]["segmenter"] == sha256_file(files / "segmenter.pt")
+    assert trained.provenance["bundled"]["parser"] == sha256_file(files / "parser.pt")
+    assert bundle(files, tmp_path / "chain.pt", parser="chain") == 0
+    assert load_model(tmp_path / "chain.pt").discourse.segmenter == (files / "segmenter.pt").read_bytes()
+
+
+def test_without_a_bundle_auto_is_refused(files, tmp_path, capsys):
+    (tmp_path / "a.txt").write_text("the dog\n", encoding="utf-8")
+    call = ["translate", "--model", f"{files}/model.pt", "--device", "cpu", "--discourse", "auto", f"{tmp_path}/a.txt"]
+    assert main(call) == 2
+    assert "add them with `docmt models bundle`" in capsys.readouterr().err
+
+
+def test_what_does_not_belong_together_is_refused(files, tmp_path, study_files, capsys):
+    model = make_model("g_transformer", n_symbols=len(study_files.vocabulary))
+    save_model(tmp_path / "model.pt", TrainedModel(model, study_files.vocabulary, study_files.pipeline, {}, {}))
+    command = ["models", "bundle", "--model", f"{tmp_path}/model.pt", "--segmenter", f"{files}/segmenter.pt"]
+    assert main([*command, "--parser", "chain", "--out", f"{tmp_path}/out.pt"]) == 2
+    assert "reads no trees" in capsys.readouterr().err
+    assert bundle(files, tmp_path / "out.pt", parser=f"{files}/segmenter.pt") == 2
+    assert "not a parser" in capsys.readouterr().err
+    assert bundle(files, tmp_path / "out.pt", parser="missing.pt") == 2
+    assert "missing.pt" in capsys.readouterr().err
+    assert not (tmp_path / "out.pt").exists()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"parser": torch.zeros(5, dtype=torch.uint8)},
+        {"parser": "isanlp:x"},
+        {"parser": 5},
+        {"sentences": "none"},
+        {"segmenter": "x"},
+    ],
+)
+def test_damaged_bundles_are_refused_in_one_line(files, tmp_path, damage):
+    assert bundle(files, tmp_path / "model.pt", parser="chain") == 0
+    content = torch.load(tmp_path / "model.pt", weights_only=True)
+    content["discourse"] |= damage
+    (tmp_path / "new").mkdir()
+    torch.save(content, tmp_path / "new/model.pt")
+    with pytest.raises(UserError) as caught:
+        Translator(load_model(tmp_path / "new/model.pt"), GREEDY).translate_documents([["the dog"]])
+    assert "\n" not in str(caught.value)

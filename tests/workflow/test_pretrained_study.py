@@ -1,0 +1,98 @@
+"""A study whose text and model are those of a published model, from the catalog to the report."""
+
+import csv
+import json
+
+import pytest
+import yaml
+from conftest import read_jobs, snakemake
+from core_fixtures import DOCUMENTS
+from core_fixtures import translate as translate_words
+from published_models import HEADS, INNER, LAYERS, WIDTH, write_text, write_weights
+
+from docmt.models.catalogue import study_folder
+from docmt.models.model_file import load_model
+from docmt.text.published import PublishedText
+
+pytest.importorskip("sentencepiece")
+
+NAME = "opus-mt-en-de"
+SIZE = {"encoder_layers": LAYERS, "decoder_layers": LAYERS, "width": WIDTH, "heads": HEADS, "feed_forward_width": INNER}
+MODEL = {"size": "opus_mt", "model": {**SIZE, "dropout": 0.0}, "cutting": "documents", "recipe": "finetune"}
+STUDY = {
+    "corpora": {
+        "mirror": "mirror",
+        "custom": {
+            "mine": {
+                "languages": ["en", "de"],
+                "format": {"reader": "blank_lines"},
+                "splits": {
+                    name: {"files": {"en": f"{name}.en", "de": f"{name}.de"}} for name in ("train", "dev", "test")
+                },
+            }
+        },
+    },
+    "text": {"tokenization": "sentencepiece", "truecase": False, "normalise": True, "pretrained": NAME},
+    "instances": {"documents": {"max_tokens": 64}},
+    "training": {
+        "finetune": {
+            "new_parts": "silent",
+            "learning_rate": 5.0e-3,
+            "pretrained_learning_rate": 5.0e-3,
+            "warmup_steps": 20,
+            "max_batch_tokens": 256,
+            "max_steps": 120,
+            "validate_every_steps": 60,
+            "label_smoothing": 0.0,
+            "word_dropout": 0.0,
+        }
+    },
+    "decoding": {"beam_size": 1},
+    "evaluation": {"metrics": ["s-BLEU", "chrF"]},
+    "datasets": {
+        "own": {
+            "src_lang": "en",
+            "tgt_lang": "de",
+            "train": ["mine/train"],
+            "dev": ["mine/dev"],
+            "test": {"seen": ["mine/test"]},
+        }
+    },
+    "systems": {"g_transformer": {**MODEL, "architecture": "g_transformer", "init": {"pretrained": NAME}}},
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """The folder of a study, with a mirror that has a published model, and text of the user."""
+    published = tmp_path / "mirror/models" / NAME
+    published.mkdir(parents=True)
+    symbols, _ = write_text(published, "marian")
+    write_weights(published, "marian", len(symbols))
+    for lang, side in (("en", str), ("de", translate_words)):
+        text = "\n\n".join("\n".join(map(side, document)) for document in DOCUMENTS)
+        for split in ("train", "dev", "test"):
+            (tmp_path / f"{split}.{lang}").write_text(text + "\n", encoding="utf-8")
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(STUDY), encoding="utf-8")
+    return tmp_path
+
+
+def test_a_study_fine_tunes_a_published_model_and_reports_it(folder):
+    config = folder / "study.yaml"
+    done = snakemake(folder, "--cores", "2", "--show-failed-logs", config=config)
+    assert done.returncode == 0, done.stderr[-5000:]
+    run = folder / "results/own/runs/g_transformer/seed1"
+    trained = load_model(run / "model.pt")
+    published = PublishedText.read(folder / study_folder(NAME))
+    assert trained.vocabulary.symbols == published.vocabulary(("en", "de")).symbols
+    assert trained.model.settings.form.zero_start
+    with (folder / "results/report/scores.csv").open(encoding="utf-8", newline="") as file:
+        scores = {row["metric"]: float(row["value"]) for row in csv.DictReader(file)}
+    assert scores["s-BLEU"] > 50, "it has learned the text by heart"
+    record = json.loads((folder / study_folder(NAME) / "fetched.json").read_text(encoding="utf-8"))
+    assert set(record.values()) == {"mirror"}
+    assert {
+        file.name.removesuffix(".sha256") for file in (folder / study_folder(NAME) / ".checksums").iterdir()
+    } >= set(record)
+    planned = set(read_jobs(snakemake(folder, "--dry-run", config=config).stdout))
+    assert not planned
