@@ -11,6 +11,7 @@ sentences of the batch, W nodes that move.
 
 from abc import ABC, abstractmethod
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -46,8 +47,8 @@ class WholeView(View):
 class RangeView(View):
     """A token sees its own sentence and a fixed number of sentences before it, none of which it regains later."""
 
-    def __init__(self, layout: Layout, pattern: str, device: torch.device) -> None:
-        self.first_G = torch.from_numpy(layout.first_visible_sentences(pattern)).to(device)
+    def __init__(self, first_G: np.ndarray, device: torch.device) -> None:
+        self.first_G = torch.from_numpy(first_G).to(device)
 
     def sees(self, sentences_BM: Tensor, nodes_BN: Tensor) -> Tensor | None:
         """See `View.sees`."""
@@ -75,7 +76,9 @@ def make_view(kind: CacheKind, layout: Layout, pattern: str, device: torch.devic
     """The view of a pattern of decoder self-attention."""
     if kind == "document":
         return WholeView()
-    return (RangeView if kind == "range" else RelatedView)(layout, pattern, device)
+    if kind == "range":
+        return RangeView(layout.first_visible_sentences(pattern), device)
+    return RelatedView(layout, pattern, device)
 
 
 class PrefixTree:
@@ -120,12 +123,15 @@ class PrefixTree:
             layer: its number among those of the pattern.
             projected_R3HK: queries (scaled), keys and values of the newest tokens.
         """
+        return attend_side_by_side(*self._add(layer, projected_R3HK), self.bias_BMN[:, None])
+
+    def _add(self, layer: int, projected_R3HK: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Fill in the newest keys and values; queries [B, H, M, K], all keys and all values [B, H, N, K]."""
         projected_BM3HK = projected_R3HK.unflatten(0, (-1, self.beam))
         keys_values_2BHNK = self.keys_values_L2BHCK[layer, :, :, :, : self.n]
         keys_values_2BHNK[:, :, :, self.n - self.beam :] = projected_BM3HK[:, :, 1:].permute(2, 0, 3, 1, 4)
         keys_BHNK, values_BHNK = keys_values_2BHNK.unbind()
-        query_BHMK = projected_BM3HK[:, :, 0].transpose(1, 2)
-        return attend_side_by_side(query_BHMK, keys_BHNK, values_BHNK, self.bias_BMN[:, None])
+        return projected_BM3HK[:, :, 0].transpose(1, 2), keys_BHNK, values_BHNK
 
     def follow(self, parents_R: Tensor) -> None:
         """Row r continues the hypothesis of row `parents_R[r]` of the same document."""

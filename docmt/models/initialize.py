@@ -8,15 +8,15 @@ from docmt.models.layers import FusedAttention
 from docmt.models.transformer import Transformer
 
 CONTEXT = "context."
-"""How the names of a context encoder's parameters begin."""
+"""How the names of a context module's parameters begin."""
 
 
 def copy_weights(model: Transformer, weights: dict[str, Tensor]) -> set[str]:
     """Copy what fits from the weights of another model, given by name, in place.
 
     The attention of a layer with one pattern becomes the group attention of a fused layer, and vice versa; the other
-    parts and gates start fresh (G-Transformer, Appendix C.1; RST-Transformer, §4.2), and so does a context encoder that
-    the other model lacks.
+    parts and gates start fresh (G-Transformer, Appendix C.1; RST-Transformer, §4.2), and so does what the other model
+    lacks of a context module.
 
     Returns:
         The names of the parameters that were copied.
@@ -47,18 +47,13 @@ def copy_weights(model: Transformer, weights: dict[str, Tensor]) -> set[str]:
 def silence_new_parts(model: Transformer) -> None:
     """Start the parts that a sentence model lacks so that the model computes as it does (see `FusedAttention.silence`).
 
-    A context encoder adds nothing at first anyway; without its layer norm it leaves the output as it is.
     Raises UserError for architectures that cannot start so.
     """
     for _, attention in model.attentions():
         if isinstance(attention, FusedAttention):
             attention.silence()
-    context = model.settings.context
-    if context is not None and (context.norm or context.positions != "sentence" or context.layers is not None):
-        raise UserError(
-            "new_parts 'silent': a context encoder starts without effect only with norm false, positions 'sentence' "
-            "and layers null: set these keys of model.context"
-        )
+    if model.context is not None:
+        model.context.silence()
 
 
 def _origins(model: Transformer, weights: dict[str, Tensor]) -> dict[str, str]:

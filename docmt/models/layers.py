@@ -317,10 +317,19 @@ class DecoderLayer(nn.Module):
         self.feed_forward = build_feed_forward(settings)
         self.feed_forward_sublayer = build_sublayer(settings)
 
-    def forward(self, hidden_ND: Tensor, memory_SD: Tensor, groupings: Groupings, cross_groupings: Groupings) -> Tensor:
-        """[N, D] → [N, D]."""
+    def forward(
+        self,
+        hidden_ND: Tensor,
+        memory_SD: Tensor,
+        groupings: Groupings,
+        cross_groupings: Groupings,
+        between: Callable[[Tensor], Tensor] | None = None,
+    ) -> Tensor:
+        """[N, D] → [N, D]; `between` is another sub-layer, between self-attention and cross-attention."""
         outer = self.self_sublayer
         hidden_ND = outer(hidden_ND, self.self_attention(outer.enter(hidden_ND), None, groupings))
+        if between is not None:
+            hidden_ND = between(hidden_ND)
         outer = self.cross_sublayer
         hidden_ND = outer(hidden_ND, self.cross_attention(outer.enter(hidden_ND), memory_SD, cross_groupings))
         outer = self.feed_forward_sublayer

@@ -76,6 +76,11 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     "rst_mix": _attentions(RST_MIX, RST_MIX, RST_MIX),
     # Cross-task pre-training, §2.2: a sentence Transformer with a global context encoder and a gate.
     "global_context": _attentions(GROUP, GROUP, GROUP, positions="sentence", context={}),
+    # Systems that the papers compare with: sentence Transformers with a module that reads context.
+    "doct": _attentions(GROUP, GROUP, GROUP, positions="sentence", context={"kind": "doct"}),
+    "han_encoder": _attentions(GROUP, GROUP, GROUP, positions="sentence", context={"kind": "han_encoder"}),
+    "han": _attentions(GROUP, GROUP, GROUP, positions="sentence", context={"kind": "han"}),
+    "san": _attentions(GROUP, GROUP, GROUP, positions="sentence", context={"kind": "san"}),
 }
 """What each attention sees, in the architectures of docmt itself.
 

@@ -4,11 +4,12 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
+from docmt.models.contexts import CONTEXTS, ContextKind, find_context
 from docmt.models.patterns import PATTERNS, find_pattern
 from docmt.settings import Settings
 
 Context = Literal["document", "none"]
-"""What a model with a context encoder reads: whole documents, or sentences without context."""
+"""What a model with a context module reads: whole documents, or sentences without context."""
 Positions = Literal["instance", "sentence"]
 """What positions run through."""
 
@@ -20,6 +21,15 @@ def _check_pattern(name: str) -> str:
 
 PatternName = Annotated[str, AfterValidator(_check_pattern), WithJsonSchema({"enum": list(PATTERNS), "type": "string"})]
 """A pattern of docmt or of an installed package; the JSON schema names those of docmt."""
+
+
+def _check_context(name: str) -> str:
+    find_context(name)
+    return name
+
+
+ContextName = Annotated[str, AfterValidator(_check_context), WithJsonSchema({"enum": list(CONTEXTS), "type": "string"})]
+"""A context module of docmt or of an installed package."""
 
 
 class AttentionSettings(Settings):
@@ -49,22 +59,48 @@ class AttentionSettings(Settings):
 
 
 class ContextSettings(Settings):
-    """The global context encoder of cross-task pre-training, beside an encoder and decoder of single sentences.
+    """A module that reads context, beside an encoder and decoder of single sentences.
 
-    Its output joins that of the sentence encoder by a gate. The same model translates sentences without it.
+    The same model translates sentences without it. Which keys a kind reads is said at each.
     """
 
-    later: ClassVar[tuple[str, ...]] = ("norm",)
+    later: ClassVar[tuple[str, ...]] = ("norm", "kind", "sentences", "future")
 
+    kind: ContextName = "global"
+    """`global`: the context encoder of cross-task pre-training, whose output joins that of the sentence encoder by a
+    gate; `doct`: attention to a small encoder of the previous source sentences, in every layer; `han_encoder`:
+    hierarchical attention to the previous sentences, on the output of the encoder; `han`: on the outputs of encoder and
+    decoder; `san`: sparse attention to all other source sentences, on the output of the encoder."""
+    sentences: int | None = Field(default=None, ge=1)
+    """How many previous sentences it reads; null means as many as in its paper. Kinds `doct` (2), `han_encoder` and
+    `han` (3)."""
+    future: bool = True
+    """Whether it also reads later sentences. Kind `san`."""
     layers: int | None = Field(default=None, ge=1)
     """Its layers, N_g; each shares self-attention and feed-forward with the encoder's layer of the same number. null
-    means as many as the encoder has."""
+    means as many as the encoder has. This key and the next two: kind `global`."""
     positions: Positions = "sentence"
     """How positions run in the context encoder, whose first layer reads them: with `sentence` it sees the sentences of
     a document without their order, with `instance` it can tell which comes before which. The paper does not say."""
     norm: bool = True
     """Whether a layer norm follows the attention to the sentences. Without it, a fresh context encoder gives what the
     sentence encoder gives, so a pretrained sentence model translates as before until it has learned to use context."""
+
+    @property
+    def module(self) -> ContextKind:
+        """What is registered for its kind."""
+        return find_context(self.kind)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        keys = set(type(self).model_fields) - {"kind", *self.module.settings}
+        other = next((key for key in sorted(keys & self.model_fields_set) if self._is_changed(key)), None)
+        if other is not None:
+            raise ValueError(f"kind {self.kind!r} does not read the key {other!r}: leave it out")
+        return self
+
+    def _is_changed(self, key: str) -> bool:
+        return getattr(self, key) != type(self).model_fields[key].default
 
 
 class FormSettings(Settings):
@@ -129,7 +165,7 @@ class ModelSettings(Settings):
     cross_attention: AttentionSettings = AttentionSettings()
     """Attention from target to source."""
     context: ContextSettings | None = None
-    """The global context encoder; null for none."""
+    """The module that reads context; null for none."""
     window_sentences: int = Field(default=2, ge=0)
     """Sentences before the current one that the pattern `window` sees."""
     positions: Positions = "instance"
@@ -153,9 +189,14 @@ class ModelSettings(Settings):
         return any(find_pattern(name).needs_trees for name in self.patterns())
 
     @property
+    def n_before(self) -> int:
+        """How many previous sentences the context module reads, 0 without one or where that is not what limits it."""
+        return 0 if self.context is None else self.context.sentences or self.context.module.sentences
+
+    @property
     def context_layers(self) -> int:
-        """Layers of the context encoder, 0 without one."""
-        if self.context is None:
+        """Layers of the global context encoder, 0 without one."""
+        if self.context is None or self.context.kind != "global":
             return 0
         return self.encoder_layers if self.context.layers is None else self.context.layers
 
@@ -163,7 +204,8 @@ class ModelSettings(Settings):
     def decodes_sentences_alone(self) -> bool:
         """Whether no target sentence sees another one, so that each can be searched by itself once all are encoded."""
         patterns = self.decoder_attention.patterns() | self.cross_attention.patterns()
-        return patterns == {"group"} and self.positions == "sentence"
+        sees_target = self.context is not None and self.context.module.sees_target
+        return patterns == {"group"} and self.positions == "sentence" and not sees_target
 
     @property
     def sees_single_sentences(self) -> bool:

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from docmt.errors import UserError
-from docmt.models.context import ContextEncoder
+from docmt.models.context_module import ContextModule, PackedReader, Source
 from docmt.models.dropout import dropout
 from docmt.models.layers import Attention, DecoderLayer, EncoderLayer
 from docmt.models.layout import Layout, Side
@@ -55,8 +55,8 @@ class Transformer(nn.Module):
     """Encoder and decoder with one shared table of embeddings; by default post-norm, with sinusoidal positions.
 
     The settings say what each attention sees, so the sentence Transformer, the document Transformer, concatenation,
-    G-Transformer with its ablations and RST-Transformer are all this class. With a context encoder it is the model of
-    cross-task pre-training, which reads a document or sentences, as the layout says.
+    G-Transformer with its ablations and RST-Transformer are all this class. With a context module it is the model of
+    cross-task pre-training or one of several baselines, which reads a document or sentences, as the layout says.
     """
 
     def __init__(self, settings: ModelSettings, n_symbols: int) -> None:
@@ -70,10 +70,9 @@ class Transformer(nn.Module):
         self.encoder = nn.ModuleList(
             EncoderLayer(settings, pattern=settings.encoder_attention.pattern(i, n)) for i in range(n)
         )
-        self.context: ContextEncoder | None = None
+        self.context: ContextModule | None = None
         if settings.context is not None:
-            sizes = (settings.context_layers, settings.width, settings.heads, settings.dropout)
-            self.context = ContextEncoder(*sizes, norm=settings.context.norm)
+            self.context = settings.context.module.build(settings)
         self.decoder = nn.ModuleList(
             DecoderLayer(
                 settings,
@@ -91,32 +90,47 @@ class Transformer(nn.Module):
         return self.decode(tgt_inputs_N, self.encode(src_tokens_S, layout), layout)
 
     def encode(self, src_tokens_S: Tensor, layout: Layout | PlannedLayout) -> Tensor:
-        """Encoder states [S, D] of int64 token ids [S]."""
+        """Encoder states [S, D] of int64 token ids [S], and after them the rows of a context module that has rows."""
         hidden_SD = embedded_SD = self._embed(src_tokens_S, layout, "src")
-        for layer in self.encoder:
-            hidden_SD = call_layer(layer, hidden_SD, partial(layout.grouping, "encoder"))
+        source = Source(src_tokens_S, embedded_SD, layout, self.encoder_layers, self._embed)
+        context = self.context if layout.reads_context else None
+        rows_CD = context.before_encoder(source) if context is not None and context.reads_rows else None
+        reader = PackedReader(layout, "src", src_tokens_S.device, rows_CD)
+        for number, layer in enumerate(self.encoder):
+            between = None if context is None else partial(context.in_encoder, number, reader=reader)
+            hidden_SD = call_layer(layer, hidden_SD, partial(layout.grouping, "encoder"), between)
         hidden_SD = self.encoder_norm(hidden_SD)
-        settings = self.settings.context
-        if self.context is None or settings is None or not layout.reads_context:
-            return hidden_SD
-        if settings.positions == "instance":
-            embedded_SD = self._embed(src_tokens_S, layout, "src", within="instance")
-        return self.context(embedded_SD, hidden_SD, self.encoder_layers, layout)
+        if context is not None:
+            hidden_SD = context.after_encoder(source, hidden_SD)
+        return hidden_SD if rows_CD is None else torch.cat((hidden_SD, rows_CD))
 
     def decode(self, tgt_inputs_N: Tensor, memory_SD: Tensor, layout: Layout | PlannedLayout) -> Tensor:
-        """Decoder states [N, D] of int64 token ids [N]."""
+        """Decoder states [N, D] of int64 token ids [N], given what `encode` returns."""
         hidden_ND = self._embed(tgt_inputs_N, layout, "tgt")
         memory_SD = memory_SD.to(product_dtype(memory_SD))  # once for all layers
+        memory_SD, rows_CD = self.split_memory(memory_SD, layout)
         groupings = partial(layout.grouping, "decoder"), partial(layout.grouping, "cross")
-        for layer in self.decoder:
-            hidden_ND = call_layer(layer, hidden_ND, memory_SD, *groupings)
-        return self.decoder_norm(hidden_ND)
+        context = self.context if layout.reads_context else None
+        reader = PackedReader(layout, "tgt", tgt_inputs_N.device, rows_CD)
+        for number, layer in enumerate(self.decoder):
+            between = None if context is None else partial(context.in_decoder, number, reader=reader)
+            hidden_ND = call_layer(layer, hidden_ND, memory_SD, *groupings, between)
+        hidden_ND = self.decoder_norm(hidden_ND)
+        return hidden_ND if context is None else context.after_decoder(hidden_ND, reader)
+
+    def split_memory(self, memory_SD: Tensor, layout: Layout | PlannedLayout) -> tuple[Tensor, Tensor | None]:
+        """What `encode` returns as encoder states and rows of the context module, if it has any."""
+        if self.context is None or not self.context.reads_rows or not layout.reads_context:
+            return memory_SD, None
+        n_rows = len(layout.index("before", "row", memory_SD.device))
+        encoded_SD, rows_CD = memory_SD.split((len(memory_SD) - n_rows, n_rows))
+        return encoded_SD, rows_CD
 
     def _embed(
         self, tokens_N: Tensor, layout: Layout | PlannedLayout, side: Side, *, within: Positions | None = None
     ) -> Tensor:
         positions_N = layout.positions(side, tokens_N.device, within=within)
-        inputs = self.src_inputs if side == "src" else self.tgt_inputs
+        inputs = self.tgt_inputs if side == "tgt" else self.src_inputs
         if isinstance(layout, PlannedLayout):
             table_TD = layout.table_TD if inputs.positions is None else inputs.positions.weight
             return self._add_positions(inputs, tokens_N, positions_N, table_TD)
