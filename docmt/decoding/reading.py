@@ -20,9 +20,7 @@ class EachTree(PrefixTree):
     `shape` and `like` are as those of `PrefixTree`.
     """
 
-    def __init__(
-        self, layout: Layout, n_before: int, shape: tuple[int, int, int, int, int], *, like: Tensor
-    ) -> None:
+    def __init__(self, layout: Layout, n_before: int, shape: tuple[int, int, int, int, int], *, like: Tensor) -> None:
         super().__init__(RangeView(layout.first_sentences(n_before), like.device), shape, like=like)
         self.ranks_J111 = torch.arange(1, n_before + 1, device=like.device)[:, None, None, None]
         # Finite, so that the attention to a sentence that does not exist gives numbers.

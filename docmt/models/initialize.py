@@ -1,5 +1,7 @@
 """Starting a model from the weights of another one."""
 
+from collections.abc import Set
+
 import torch
 from torch import Tensor
 
@@ -42,6 +44,19 @@ def copy_weights(model: Transformer, weights: dict[str, Tensor]) -> set[str]:
         if names:
             raise UserError(f"init: the other model {what} {min(names)}: layers and attention must correspond")
     return set(origins)
+
+
+def freeze(model: Transformer, names: Set[str]) -> None:
+    """Let training leave these parameters as they are. Raises UserError when there are none, or no others."""
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(name not in names)
+    if not names:
+        raise UserError("training.frozen 'pretrained': nothing was copied: name a model with --init")
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise UserError(
+            "training.frozen 'pretrained': all parameters come from the model given as --init, so none is left to "
+            "train: use an architecture with new parts, or leave the key out"
+        )
 
 
 def silence_new_parts(model: Transformer) -> None:

@@ -96,9 +96,7 @@ class SelectiveContext(ContextModule):
         scores_BHTT = _scores(query_BHTK, key_BHTK).masked_fill(~is_word_B11T, LOWEST)
         # A softmax for each sentence: powers over its highest score, and their sums.
         sentences_BHTT, nothing_BHTG = numbers_BT[:, None, None].expand_as(scores_BHTT), torch.zeros_like(alpha_BHTG)
-        highest_BHTG = nothing_BHTG.scatter_reduce(
-            -1, sentences_BHTT, scores_BHTT.detach(), "amax", include_self=False
-        )
+        highest_BHTG = nothing_BHTG.scatter_reduce(-1, sentences_BHTT, scores_BHTT.detach(), "amax", include_self=False)
         powers_BHTT = (scores_BHTT - highest_BHTG.gather(-1, sentences_BHTT)).exp() * is_word_B11T
         sums_BHTG = nothing_BHTG.scatter_add(-1, sentences_BHTT, powers_BHTT)
         shares_BHTG = alpha_BHTG / sums_BHTG.clamp_min(torch.finfo(torch.float32).tiny)

@@ -15,7 +15,7 @@ from docmt.errors import UserError
 from docmt.files import sha256_file
 from docmt.instances.storage import InstanceSet, load_instances
 from docmt.models.importing import published_weights
-from docmt.models.initialize import copy_weights, silence_new_parts
+from docmt.models.initialize import copy_weights, freeze, silence_new_parts
 from docmt.models.model_file import TrainedModel, load_content, save_model
 from docmt.models.published import weight_files
 from docmt.models.settings import ModelSettings
@@ -28,7 +28,7 @@ from docmt.training.devices import make_fabric
 from docmt.training.lock import FolderLock
 from docmt.training.loggers import make_loggers
 from docmt.training.progress import write_history
-from docmt.training.settings import LoggerName, TrainingSettings
+from docmt.training.settings import FROZEN_SENTENCES, LoggerName, TrainingSettings
 from docmt.training.tasks import TaskData, build_tasks
 from docmt.training.trainer import Trainer
 
@@ -109,6 +109,10 @@ def train(
     model = Transformer(settings.model, len(vocabulary))
     silent = settings.training.new_parts == "silent"
     pretrained = _copy_weights(model, files.init, vocabulary, pipeline, silent=silent) if files.init else set()
+    if settings.training.frozen == "pretrained":
+        freeze(model, pretrained)
+        if model.context is not None and any(task.context == "none" for task in tasks):
+            raise UserError(FROZEN_SENTENCES)
     identity = _identify(settings, data, files, seed)
     precision, width = settings.training.precision, settings.model.width
     fabric = make_fabric(precision, accelerator, width=width, devices=devices, nodes=nodes)
