@@ -62,7 +62,11 @@ class StepReader(ContextReader):
 
     def turn(self, sentences_BM: Tensor) -> None:
         """A step in which each row writes a token of its sentence, numbered over the batch."""
-        self.numbers_N = self.numbers_G[sentences_BM.flatten()]
+        self.numbers_R = self.numbers_G[sentences_BM.flatten()]
+
+    def numbers(self) -> Tensor:
+        """See `ContextReader.numbers`."""
+        return self.numbers_R
 
     def to_rows(self, part: MultiHeadAttention, query_ND: Tensor) -> Tensor:
         """See `ContextReader.to_rows`."""

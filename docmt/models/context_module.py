@@ -43,8 +43,9 @@ class Source:
 class ContextReader(ABC):
     """Lets the tokens of one side read context, packed or one step at a time."""
 
-    numbers_N: Tensor
-    """int64, the number of each token's sentence in its document, from 0: how many sentences there are before it."""
+    @abstractmethod
+    def numbers(self) -> Tensor:
+        """int64 [N], the number of each token's sentence in its document, from 0: how many there are before it."""
 
     @abstractmethod
     def to_rows(self, part: MultiHeadAttention, query_ND: Tensor) -> Tensor:
@@ -70,9 +71,8 @@ class PackedReader(ContextReader):
     ) -> None:
         self.layout, self.side, self.device, self.rows_CD = layout, side, device, rows_CD
 
-    @property
-    def numbers_N(self) -> Tensor:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """See `ContextReader`."""
+    def numbers(self) -> Tensor:
+        """See `ContextReader.numbers`."""
         return self.layout.index(self.side, "number", self.device)
 
     def to_rows(self, part: MultiHeadAttention, query_ND: Tensor) -> Tensor:

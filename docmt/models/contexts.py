@@ -1,4 +1,4 @@
-"""All modules that read context beside a sentence Transformer, in one place. Importing this module does not import torch.
+"""All modules that read context beside a sentence Transformer, in one place. Importing it does not import torch.
 
 An attention pattern says what an attention of the model sees (patterns.py); a context module adds attentions that the
 sentence model does not have. To add one, write a subclass of `ContextModule` and a row here. Other packages register

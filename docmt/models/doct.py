@@ -4,6 +4,7 @@ Shape letters: S packed source tokens, N packed tokens of a side, C rows of cont
 """
 
 from functools import partial
+
 import torch
 from torch import Tensor, nn
 
@@ -28,7 +29,7 @@ class ContextAttention(nn.Module):
         """[N, D] → [N, D]; sentences without context are left as they are."""
         read_ND = dropout(reader.to_rows(self.attention, hidden_ND), self.dropout, self.training)
         joined_ND = self.norm(self.gate(hidden_ND, read_ND))
-        return torch.where((reader.numbers_N > 0)[:, None], joined_ND, hidden_ND)
+        return torch.where((reader.numbers() > 0)[:, None], joined_ND, hidden_ND)
 
 
 class DocumentContext(ContextModule):

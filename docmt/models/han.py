@@ -26,7 +26,7 @@ def see_each_before(layout: Layout, slot: Slot) -> Grouping:
 
 
 class HierarchicalAttention(nn.Module):
-    """Attention to the words of each of the J previous sentences, then to what it gave, joined with its input by a gate.
+    """Attention to the words of each of the J previous sentences, then to what it gave; a gate joins it with the input.
 
     s_j = MHA(LN h; states of sentence j), d = FFN(MHA(LN h; LN s_1…J)), out = LN(g ⊙ h + (1 − g) ⊙ d), g = σ(W [h; d]).
     Gradients reach h through the gate alone: neither queries nor states of the context have any.
@@ -43,7 +43,7 @@ class HierarchicalAttention(nn.Module):
 
     def forward(self, hidden_ND: Tensor, reader: ContextReader) -> Tensor:
         """[N, D] → [N, D]; sentences without context are left as they are."""
-        fixed_ND, numbers_N = hidden_ND.detach(), reader.numbers_N
+        fixed_ND, numbers_N = hidden_ND.detach(), reader.numbers()
         vectors_JND = reader.to_each(self.words, self.words_norm(fixed_ND), fixed_ND, self.n_before)
         ranks_J = torch.arange(self.n_before, device=numbers_N.device)
         read_ND = self._attend_to_sentences(fixed_ND, vectors_JND, is_there_JN=numbers_N > ranks_J[:, None])

@@ -26,8 +26,8 @@ Side = Literal["src", "tgt", "vectors", "before"]
 Slot = Literal["encoder", "decoder", "cross", "context", "before", "src_before", "tgt_before"]
 Index = Literal["instance", "sentence", "in_batch", "number", "row", "is_word", "place"]
 """What is known of each item of a side: its position in its instance or sentence; the number of its sentence in the
-batch, or (`number`) in the document; of the side `before`, its row of the source; 1 for words and 0 for marks; its row in instances that are padded
-to the longest."""
+batch, or (`number`) in the document; of the side `before`, its row of the source; 1 for words and 0 for marks; its row
+in instances that are padded to the longest."""
 
 SIDES: dict[Slot, tuple[Side, Side]] = {
     "encoder": ("src", "src"),

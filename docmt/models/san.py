@@ -12,7 +12,6 @@ from docmt.models.dropout import dropout
 from docmt.models.layers import Gate, MultiHeadAttention, build_feed_forward
 from docmt.models.settings import ModelSettings
 
-
 LOWEST = torch.finfo(torch.float32).min / 4
 """The score of what may not be seen: finite, so that tokens that see nothing get numbers, which nobody reads."""
 

@@ -112,56 +112,62 @@ def selective(module, row, others):
     return join(module.gate, row, found)
 
 
+def same(row):
+    return row
+
+
+def attends(layer, rows):
+    """Gated attention to a context of these states."""
+    return lambda row: normalize(layer.norm, join(layer.gate, row, read(layer.attention, row, rows)))
+
+
+def encode_sentence(model, tokens, rows):
+    states = embed(model, tokens)
+    for number, layer in enumerate(model.encoder):
+        states = encoder_layer(layer, states, same if rows is None else attends(model.context.encoder[number], rows))
+    return states
+
+
+def decode_sentence(model, tokens, memory, rows):
+    states = embed(model, tokens[:-1])
+    for number, layer in enumerate(model.decoder):
+        between = same if rows is None else attends(model.context.decoder[number], rows)
+        states = decoder_layer(layer, states, memory, between)
+    return states
+
+
+def with_sentences_before(module, sentences, n):
+    """Hierarchical attention on all states of a document."""
+    return [
+        torch.stack([hierarchical(module, row, sentences[max(0, i - n) : i][::-1]) for row in states])
+        for i, states in enumerate(sentences)
+    ]
+
+
+def with_other_sentences(context, sentences):
+    """Selective attention on all states of a document."""
+    words, outputs = [states[1:-1] for states in sentences], []
+    for i, states in enumerate(sentences):
+        others = [w for j, w in enumerate(words) if len(w) and (j < i or (j > i and context.sees_future))]
+        outputs.append(torch.stack([selective(context, row, others) for row in states]))
+    return outputs
+
+
 def literal(model, document):
     """Decoder states of a document of source and target sentences with marks."""
     src, tgt = ([torch.as_tensor(sentence) for sentence in side] for side in document)
     kind, context, n = model.settings.context.kind, model.context, model.settings.n_before
-
-    def attends(layers, number, rows):
-        layer = layers[number]
-        return lambda row: normalize(layer.norm, join(layer.gate, row, read(layer.attention, row, rows)))
-
-    def same(row):
-        return row
-
-    contexts = [None] * len(src)
+    rows = [None] * len(src)
     if kind == "doct":
-        for i in range(1, len(src)):
-            contexts[i] = encoder_layer(context.layer, embed(model, torch.cat(src[max(0, i - n) : i])))
-    encoded = []
-    for i, tokens in enumerate(src):
-        states = embed(model, tokens)
-        for number, layer in enumerate(model.encoder):
-            between = same if contexts[i] is None else attends(context.encoder, number, contexts[i])
-            states = encoder_layer(layer, states, between)
-        encoded.append(states)
-    memories = encoded
+        before = [torch.cat(src[max(0, i - n) : i]) for i in range(1, len(src))]
+        rows[1:] = [encoder_layer(context.layer, embed(model, tokens)) for tokens in before]
+    memories = [encode_sentence(model, *pair) for pair in zip(src, rows, strict=True)]
     if kind.startswith("han"):
-        before = [encoded[max(0, i - n) : i][::-1] for i in range(len(src))]
-        memories = [
-            torch.stack([hierarchical(context.encoder, row, before[i]) for row in states])
-            for i, states in enumerate(encoded)
-        ]
+        memories = with_sentences_before(context.encoder, memories, n)
     if kind == "san":
-        words = [states[1:-1] for states in encoded]
-        memories = []
-        for i, states in enumerate(encoded):
-            others = [w for j, w in enumerate(words) if len(w) and (j < i or (j > i and context.sees_future))]
-            memories.append(torch.stack([selective(context, row, others) for row in states]))
-    outputs = []
-    for i, tokens in enumerate(tgt):
-        states = embed(model, tokens[:-1])
-        for number, layer in enumerate(model.decoder):
-            between = same if contexts[i] is None else attends(context.decoder, number, contexts[i])
-            states = decoder_layer(layer, states, memories[i], between)
-        outputs.append(states)
-    if kind == "han":
-        before = [outputs[max(0, i - n) : i][::-1] for i in range(len(src))]
-        outputs = [
-            torch.stack([hierarchical(context.decoder, row, before[i]) for row in states])
-            for i, states in enumerate(outputs)
-        ]
-    return torch.cat(outputs)
+        memories = with_other_sentences(context, memories)
+    outputs = [decode_sentence(model, *triple) for triple in zip(tgt, memories, rows, strict=True)]
+    return torch.cat(with_sentences_before(context.decoder, outputs, n) if kind == "han" else outputs)
 
 
 @pytest.mark.parametrize(

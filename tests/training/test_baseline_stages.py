@@ -88,9 +88,9 @@ def test_recipes_that_freeze_too_little_or_too_much_are_refused(sentence_model, 
         run_training(study_files, tmp_path, architecture="doct", training=FROZEN)
     with pytest.raises(UserError, match="none is left to train"):
         run_training(study_files, tmp_path, architecture="sentence_transformer", init=sentence_model, training=FROZEN)
+    recipe = FROZEN | {"tasks": ["documents", "sentences"]}
     with pytest.raises(UserError, match="the tasks 'sentences' and 'pairs' read no context"):
-        tasks = {"tasks": ["documents", "sentences"]}
-        run_training(study_files, tmp_path, architecture="doct", init=sentence_model, training=FROZEN | tasks)
+        run_training(study_files, tmp_path, architecture="doct", init=sentence_model, training=recipe)
 
 
 def test_recipes_without_the_key_are_written_as_they_were():
