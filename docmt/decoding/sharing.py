@@ -13,8 +13,7 @@ from torch import Tensor
 
 from docmt.instances.storage import expand_ranges
 from docmt.models.grouping import Grouping
-from docmt.models.layout import SIDES, Layout, Side, Slot
-from docmt.models.settings import Positions
+from docmt.models.layout import SIDES, Counted, Layout, Side, Slot
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ class SharedLayout(Layout):
         """int64, for every row of a side, which of the computed rows stands for it."""
         return torch.from_numpy(self._rows[side].places).to(device)
 
-    def positions(self, side: Side, device: torch.device, *, within: Positions | None = None) -> Tensor:
+    def positions(self, side: Side, device: torch.device, *, within: Counted | None = None) -> Tensor:
         """As `Layout.positions`, of the rows that are computed."""
         return self.keep(super().positions(side, device, within=within), side)
 
@@ -106,11 +105,14 @@ class SharedLayout(Layout):
             groups = np.repeat(np.arange(len(full.query_lengths_G)), full.query_lengths_G)[queries.kept]
             lengths_G = np.bincount(groups, minlength=len(full.query_lengths_G))
             is_left = lengths_G > 0
+            is_seen = np.repeat(is_left, full.key_lengths_G)
             self._shared_groupings[key] = Grouping(
                 lengths_G[is_left],
                 full.key_lengths_G[is_left],
-                keys.places[full.key_rows[np.repeat(is_left, full.key_lengths_G)]],
+                keys.places[full.key_rows[is_seen]],
                 full.is_causal,
+                distances=None if full.distances is None else full.distances[is_seen],
+                positions_N=None if full.positions_N is None else full.positions_N[queries.kept],
             )
         return self._shared_groupings[key]
 

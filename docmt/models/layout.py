@@ -24,6 +24,10 @@ from docmt.models.trees import BatchTrees
 Side = Literal["src", "tgt", "vectors"]
 Slot = Literal["encoder", "decoder", "cross", "context"]
 
+Counted = Positions | Literal["sentences"]
+"""What the number of a token counts: tokens of its instance or sentence, or the sentences of its instance."""
+SENTENCES: Counted = "sentences"
+
 SIDES: dict[Slot, tuple[Side, Side]] = {
     "encoder": ("src", "src"),
     "decoder": ("tgt", "tgt"),
@@ -65,8 +69,8 @@ class Layout:
         is_free = settings.target_stream == "free"
         self.tgt_sentences_B = np.ones_like(self.sentences_B) if is_free else self.sentences_B
         self._groupings: dict[tuple[Slot, str], Grouping] = {}
-        self._positions: dict[tuple[Side, Positions], Tensor] = {}
-        self._n_positions: dict[tuple[Side, Positions], int] = {}
+        self._positions: dict[tuple[Side, Counted], Tensor] = {}
+        self._n_positions: dict[tuple[Side, Counted], int] = {}
         self._sentences: Tensor | None = None
 
     @classmethod
@@ -111,17 +115,26 @@ class Layout:
         first_G = np.repeat(first_B, self.sentences_B)
         return np.maximum(np.arange(len(first_G)) - n_before, first_G)
 
-    def positions(self, side: Side, device: torch.device, *, within: Positions | None = None) -> Tensor:
-        """int64 [S] or [N], the position of each token in its instance or sentence, from 0; None asks the settings."""
+    def positions(self, side: Side, device: torch.device, *, within: Counted | None = None) -> Tensor:
+        """int64 [S] or [N], the number of each token in its instance or sentence, or of its sentence, from 0.
+
+        `within` None asks the settings.
+        """
         key = side, within or self.settings.positions
         found = self._positions.get(key)
         if found is None or found.device != device:
-            lengths = self._stretches(side, within)
-            made = torch.from_numpy(expand_ranges(np.zeros_like(lengths), lengths))
-            found = self._positions[key] = made.to(device)
+            found = self._positions[key] = torch.from_numpy(self._count(side, within)).to(device)
         return found
 
-    def n_positions(self, side: Side, *, within: Positions | None = None) -> int:
+    def _count(self, side: Side, within: Counted | None) -> np.ndarray:
+        """Each token's number; int64."""
+        if within == SENTENCES:
+            sentences_G = np.arange(len(self.src_lengths_G))
+            return np.repeat(sentences_G - self.first_sentences(len(sentences_G)), self.sentence_lengths(side))
+        lengths = self._stretches(side, within)
+        return expand_ranges(np.zeros_like(lengths), lengths)
+
+    def n_positions(self, side: Side, *, within: Counted | None = None) -> int:
         """The highest position + 1."""
         key = side, within or self.settings.positions
         if key not in self._n_positions:
@@ -141,7 +154,7 @@ class Layout:
         """G, source sentences of the batch."""
         return len(self.src_lengths_G)
 
-    def _stretches(self, side: Side, within: Positions | None) -> np.ndarray:
+    def _stretches(self, side: Side, within: Counted | None) -> np.ndarray:
         """Tokens of each stretch that positions run through; int64."""
         is_long = (within or self.settings.positions) == "instance"
         return self.instance_lengths(side) if is_long else self.sentence_lengths(side)
@@ -161,9 +174,11 @@ class Layout:
         """Whether the model has a context encoder, and it reads this batch."""
         return self.settings.context is not None and self.context == "document"
 
-    def position_kinds(self) -> set[tuple[Side, Positions]]:
-        """The sides whose positions the model reads, and what they run through."""
-        kinds: set[tuple[Side, Positions]] = {(side, self.settings.positions) for side in ("src", "tgt")}
+    def position_kinds(self) -> set[tuple[Side, Counted]]:
+        """The sides whose positions the model reads, and what they count."""
+        kinds: set[tuple[Side, Counted]] = {(side, self.settings.positions) for side in ("src", "tgt")}
+        if self.settings.form.learned_sentences is not None:
+            kinds.add(("src", SENTENCES))
         if self.settings.context is not None and self.reads_context:
             kinds.add(("src", self.settings.context.positions))
         return kinds

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from docmt.models.layout import Layout, Side, Slot
+from docmt.models.layout import Counted, Layout, Side, Slot
 from docmt.models.plans import PlannedGrouping
 from docmt.models.ragged import find_varlen
 from docmt.models.settings import Positions
@@ -25,7 +25,7 @@ class PlannedLayout:
 
     Attributes:
         groupings: by the patterns of the settings, also where they are resolved to others.
-        positions_of: int64 [S] or [N], the position of each token of a side, within an instance or a sentence.
+        positions_of: int64 [S] or [N], the number of each token of a side, as `Layout.positions` gives it.
         sentences_S: int64, the sentence of each source token; None where no context encoder reads it.
         n_sentences: see `Layout`.
         default: what positions run through where nothing else is asked for.
@@ -33,7 +33,7 @@ class PlannedLayout:
     """
 
     groupings: dict[tuple[Slot, str], PlannedGrouping]
-    positions_of: dict[tuple[Side, Positions], Tensor]
+    positions_of: dict[tuple[Side, Counted], Tensor]
     sentences_S: Tensor | None
     n_sentences: int
     default: Positions
@@ -64,7 +64,7 @@ class PlannedLayout:
         """As `Layout.grouping`."""
         return self.groupings[slot, pattern]
 
-    def positions(self, side: Side, device: torch.device, *, within: Positions | None = None) -> Tensor:
+    def positions(self, side: Side, device: torch.device, *, within: Counted | None = None) -> Tensor:
         """As `Layout.positions`, on the device of the plan."""
         return self.positions_of[side, within or self.default]
 
