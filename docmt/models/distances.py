@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from docmt.models.grouping import Grouping
 from docmt.models.plans import PlannedGrouping
-from docmt.models.ragged import Inputs, plan_of
+from docmt.models.ragged import AttentionInputs, plan_of
 
 if TYPE_CHECKING:
     from docmt.models.layers import MultiHeadAttention
@@ -35,7 +35,7 @@ class Distances(nn.Module, ABC):
         query_ND: Tensor,
         memory_MD: Tensor | None,
         grouping: Grouping | PlannedGrouping,
-    ) -> Inputs:
+    ) -> AttentionInputs:
         """What the attention computes with; see `MultiHeadAttention.inputs`."""
 
     def finish(self, output_NHE: Tensor) -> Tensor:
@@ -70,9 +70,9 @@ class SentenceDistances(Distances):
         query_ND: Tensor,
         memory_MD: Tensor | None,
         grouping: Grouping | PlannedGrouping,
-    ) -> Inputs:
+    ) -> AttentionInputs:
         """See `Distances.inputs`."""
-        return Inputs(*part.project(query_ND, memory_MD), self._add)
+        return AttentionInputs(*part.project(query_ND, memory_MD), self._add)
 
     def _add(self, key_PHK: Tensor, value_PHK: Tensor, distances_P: Tensor) -> tuple[Tensor, Tensor]:
         keys, values = (table.to(key_PHK.dtype)[distances_P] for table in (self.keys, self.values))
@@ -117,7 +117,7 @@ class TokenDistances(Distances):
         query_ND: Tensor,
         memory_MD: Tensor | None,
         grouping: Grouping | PlannedGrouping,
-    ) -> Inputs:
+    ) -> AttentionInputs:
         """See `Distances.inputs`. The second version of each key and value is the one that later sentences see."""
         assert memory_MD is None, "of self-attention only"
         query, key, value = part.project(query_ND, None)
@@ -128,7 +128,9 @@ class TokenDistances(Distances):
         far = torch.cat((far_key, near[..., far_key.shape[-1] :]), dim=-1)
         # Kernels divide by the root of twice the width.
         query = query * math.sqrt(2)
-        return Inputs(query, torch.cat((near, far), -1), torch.cat((value, _widen(far_value)), -1), self._choose)
+        return AttentionInputs(
+            query, torch.cat((near, far), -1), torch.cat((value, _widen(far_value)), -1), self._choose
+        )
 
     @staticmethod
     def _choose(key_PHE: Tensor, value_PHE: Tensor, distances_P: Tensor) -> tuple[Tensor, Tensor]:
@@ -142,9 +144,11 @@ class TokenDistances(Distances):
         """Queries, keys and values of twice the width, in self-attention.
 
         Args:
-            query_NHK: times `scale`.
-            key_NHK, value_NHK: of the same tokens.
+            query_NHK: queries times `scale`.
+            key_NHK: of the same tokens.
+            value_NHK: likewise.
             positions_N: of the tokens in the instance; may have one entry for all.
+            scale: of the queries, which the vector of each head is added to.
         """
         sin_N1W, cos_N1W = _waves(positions_N, key_NHK.shape[-1])
         matrix, bias = self.matrix.to(query_NHK.dtype), self.bias.to(query_NHK.dtype)

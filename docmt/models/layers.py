@@ -18,7 +18,7 @@ from docmt.models.grouping import Grouping
 from docmt.models.patterns import Fusion, Pattern, find_part, find_pattern
 from docmt.models.plans import PlannedGrouping
 from docmt.models.precision import product_dtype
-from docmt.models.ragged import Inputs, ragged_attention
+from docmt.models.ragged import AttentionInputs, ragged_attention
 from docmt.models.settings import ModelSettings
 
 Groupings = Callable[[str], Grouping | PlannedGrouping]
@@ -69,10 +69,12 @@ class MultiHeadAttention(nn.Module):
             output_NHK = self.distances.finish(output_NHK)
         return self.out(output_NHK.flatten(1))
 
-    def inputs(self, query_ND: Tensor, memory_MD: Tensor | None, grouping: Grouping | PlannedGrouping) -> Inputs:
+    def inputs(
+        self, query_ND: Tensor, memory_MD: Tensor | None, grouping: Grouping | PlannedGrouping
+    ) -> AttentionInputs:
         """What the attention computes with: `project`, and what distances make of it."""
         if self.distances is None:
-            return Inputs(*self.project(query_ND, memory_MD), None)
+            return AttentionInputs(*self.project(query_ND, memory_MD), None)
         return self.distances.inputs(self, query_ND, memory_MD, grouping)
 
     def fuse(self, query_ND: Tensor, attend: Attend) -> Tensor:
@@ -176,8 +178,8 @@ class FusedAttention(nn.Module, ABC):
         """
         if not self.has_gate:
             raise UserError(
-                "new_parts 'silent': no gate joins the new attention with that of the sentence: such a model cannot "
-                "start as the sentence model that it is initialized from; use an architecture with gates"
+                "new_parts 'silent': this model has several attentions in one place with no gate between them, so it "
+                "cannot start as the sentence model that it is initialized from; use an architecture with gates"
             )
         first, *others = parts(self)
         with torch.no_grad():
@@ -302,7 +304,9 @@ def build_sublayer(settings: ModelSettings) -> Sublayer:
 def build_encoder_layer(settings: ModelSettings, pattern: str) -> "EncoderLayer":
     """The layer of a pattern."""
     found = find_pattern(pattern)
-    return found.build_layer(settings, pattern) if isinstance(found, Pattern) else EncoderLayer(settings, pattern=pattern)
+    return (
+        found.build_layer(settings, pattern) if isinstance(found, Pattern) else EncoderLayer(settings, pattern=pattern)
+    )
 
 
 def build_feed_forward(settings: ModelSettings) -> FeedForward:

@@ -29,7 +29,7 @@ Adjust = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 """Makes the keys and values that groups see, [P, H, K], of projected ones and their distances, int64 [P]."""
 
 
-class Inputs(NamedTuple):
+class AttentionInputs(NamedTuple):
     """What one attention computes with; `adjust` is None where keys do not depend on who sees them."""
 
     query_NHK: Tensor
@@ -145,9 +145,7 @@ def planned_attention(
 
 
 @torch.no_grad()
-def attention_entropy(
-    query_NHK: Tensor, key_MHK: Tensor, grouping: Grouping, adjust: Adjust | None = None
-) -> Tensor:
+def attention_entropy(query_NHK: Tensor, key_MHK: Tensor, grouping: Grouping, adjust: Adjust | None = None) -> Tensor:
     """Entropy in bits of each query's attention weights averaged over the heads (G-Transformer §3.2).
 
     Returns:
