@@ -9,7 +9,7 @@ from core_fixtures import assert_close
 from torch import Tensor
 
 from docmt.models.layers import MultiHeadAttention
-from docmt.models.layout import SIDES, Layout
+from docmt.models.layout import SIDES, Layout, Slot
 from docmt.models.settings import ModelSettings
 
 UGLY = {
@@ -24,8 +24,8 @@ UGLY = {
 
 def layout_of(documents: Sequence[Sequence[tuple[int, int]]], settings: ModelSettings) -> Layout:
     pairs = [pair for document in documents for pair in document]
-    lengths = (np.array(side) for side in zip(*pairs, strict=True))
-    return Layout(*lengths, np.array([len(document) for document in documents]), settings=settings)
+    src, tgt = (np.array(side) for side in zip(*pairs, strict=True))
+    return Layout(src, tgt, np.array([len(document) for document in documents]), settings=settings)
 
 
 def places(layout: Layout, side: str) -> list[tuple[int, int, int]]:
@@ -43,7 +43,7 @@ def places(layout: Layout, side: str) -> list[tuple[int, int, int]]:
     return found
 
 
-def random_inputs(layout: Layout, slot: str, width: int, *, seed: int = 1) -> tuple[Tensor, Tensor | None]:
+def random_inputs(layout: Layout, slot: Slot, width: int, *, seed: int = 1) -> tuple[Tensor, Tensor | None]:
     """Queries, and the source for cross-attention."""
     generator = torch.Generator().manual_seed(seed)
     n, m = (len(places(layout, side)) for side in SIDES[slot])
@@ -66,9 +66,9 @@ def projected(part: MultiHeadAttention, rows: Tensor, which: int) -> Tensor:
 
 
 def attend_plainly(
-    n_queries: int, n_heads: int, sees: Callable[[int], list[int]], score: Callable, value: Callable
+    n_queries: int, n_heads: int, sees: Callable[[int, int], list[int]], score: Callable, value: Callable
 ) -> Tensor:
-    """[queries, heads × width]: query i of head h sees keys j with `score(i, j, h)` and `value(i, j, h)`."""
+    """[queries, heads × width]: query i of head h sees keys j, with a score and a value of (i, j, h)."""
     rows = []
     for i in range(n_queries):
         heads = []

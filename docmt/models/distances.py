@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from docmt.models.grouping import Grouping
-from docmt.models.plans import PlannedGrouping
+from docmt.models.grouping import AnyGrouping
 from docmt.models.ragged import AttentionInputs, plan_of
 
 if TYPE_CHECKING:
@@ -30,11 +29,7 @@ class Distances(nn.Module, ABC):
 
     @abstractmethod
     def inputs(
-        self,
-        part: "MultiHeadAttention",
-        query_ND: Tensor,
-        memory_MD: Tensor | None,
-        grouping: Grouping | PlannedGrouping,
+        self, part: "MultiHeadAttention", query_ND: Tensor, memory_MD: Tensor | None, grouping: AnyGrouping
     ) -> AttentionInputs:
         """What the attention computes with; see `MultiHeadAttention.inputs`."""
 
@@ -65,11 +60,7 @@ class SentenceDistances(Distances):
         self.keys, self.values = (nn.Parameter(torch.zeros(n_distances, heads, head_width)) for _ in range(2))
 
     def inputs(
-        self,
-        part: "MultiHeadAttention",
-        query_ND: Tensor,
-        memory_MD: Tensor | None,
-        grouping: Grouping | PlannedGrouping,
+        self, part: "MultiHeadAttention", query_ND: Tensor, memory_MD: Tensor | None, grouping: AnyGrouping
     ) -> AttentionInputs:
         """See `Distances.inputs`."""
         return AttentionInputs(*part.project(query_ND, memory_MD), self._add)
@@ -79,7 +70,7 @@ class SentenceDistances(Distances):
         return key_PHK + keys, value_PHK + values
 
 
-class Segments(SentenceDistances):
+class OwnOrOther(SentenceDistances):
     """Two distances: the own sentence, and any other (Flat-Transformer)."""
 
     def __init__(self, heads: int, head_width: int) -> None:
@@ -112,11 +103,7 @@ class TokenDistances(Distances):
             nn.init.xavier_uniform_(head)
 
     def inputs(
-        self,
-        part: "MultiHeadAttention",
-        query_ND: Tensor,
-        memory_MD: Tensor | None,
-        grouping: Grouping | PlannedGrouping,
+        self, part: "MultiHeadAttention", query_ND: Tensor, memory_MD: Tensor | None, grouping: AnyGrouping
     ) -> AttentionInputs:
         """See `Distances.inputs`. The second version of each key and value is the one that later sentences see."""
         assert memory_MD is None, "of self-attention only"

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from docmt.instances.storage import expand_ranges, offsets_of
-from docmt.models.plans import Bucket, Kernel, PaddedPlan, Padding, VarlenPlan
+from docmt.models.plans import Bucket, Kernel, PaddedPlan, Padding, PlannedGrouping, VarlenPlan
 from docmt.models.tensors import map_leaves
 
 BUCKET_MIN_FILL = 0.8
@@ -155,6 +155,10 @@ class Grouping:
             mask[first_query : first_query + n].index_copy_(1, keys, visible)
             first_query, first_key = first_query + n, first_key + m
         return mask
+
+
+AnyGrouping = Grouping | PlannedGrouping
+"""As a model computes with it, or as a compiler sees it."""
 
 
 def _bucket_groups(query_lengths: np.ndarray, key_lengths: np.ndarray) -> list[np.ndarray]:

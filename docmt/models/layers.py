@@ -14,14 +14,13 @@ from torch import Tensor, nn
 
 from docmt.errors import UserError
 from docmt.models.dropout import dropout
-from docmt.models.grouping import Grouping
+from docmt.models.grouping import AnyGrouping
 from docmt.models.patterns import Fusion, Pattern, find_part, find_pattern
-from docmt.models.plans import PlannedGrouping
 from docmt.models.precision import product_dtype
 from docmt.models.ragged import AttentionInputs, ragged_attention
 from docmt.models.settings import ModelSettings
 
-Groupings = Callable[[str], Grouping | PlannedGrouping]
+Groupings = Callable[[str], AnyGrouping]
 """Gives the grouping of a pattern for the attention at hand."""
 
 Attend = Callable[["MultiHeadAttention", Tensor], Tensor]
@@ -69,9 +68,7 @@ class MultiHeadAttention(nn.Module):
             output_NHK = self.distances.finish(output_NHK)
         return self.out(output_NHK.flatten(1))
 
-    def inputs(
-        self, query_ND: Tensor, memory_MD: Tensor | None, grouping: Grouping | PlannedGrouping
-    ) -> AttentionInputs:
+    def inputs(self, query_ND: Tensor, memory_MD: Tensor | None, grouping: AnyGrouping) -> AttentionInputs:
         """What the attention computes with: `project`, and what distances make of it."""
         if self.distances is None:
             return AttentionInputs(*self.project(query_ND, memory_MD), None)

@@ -8,7 +8,7 @@ packages register theirs as entry points, see docs/models.md.
 import functools
 from dataclasses import dataclass
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from docmt.models.plugins import load_plugins
 from docmt.settings import nearest
@@ -16,7 +16,7 @@ from docmt.settings import nearest
 if TYPE_CHECKING:
     from docmt.models.distances import Distances
     from docmt.models.grouping import Grouping
-    from docmt.models.layers import EncoderLayer, FusedAttention
+    from docmt.models.layers import FusedAttention
     from docmt.models.layout import Layout, Slot
 
 SLOTS = ("encoder", "decoder", "cross")
@@ -35,7 +35,7 @@ class Pattern:
             `range`: its own and a fixed number of sentences before it; `related`: any earlier sentences.
         needs_trees: whether the grouping follows discourse trees. Without trees such a pattern sees the whole instance.
         distances: `module:name` of a subclass of `Distances` that reads the distances of the grouping; None for none.
-        layer: `module:name` of the subclass of `EncoderLayer` that layers with this pattern are.
+        layer: `module:name` of the subclass of `EncoderLayer` that encoder layers with this pattern are; None for itself.
         slots: the attentions that can have it.
     """
 
@@ -43,7 +43,7 @@ class Pattern:
     cache: CacheKind = "related"
     needs_trees: bool = False
     distances: str | None = None
-    layer: str = "docmt.models.layers:EncoderLayer"
+    layer: str | None = None
     slots: tuple[str, ...] = SLOTS
 
     def grouping(self, layout: "Layout", slot: "Slot") -> "Grouping":
@@ -53,10 +53,6 @@ class Pattern:
     def build_distances(self, heads: int, head_width: int) -> "Distances | None":
         """What an attention with this pattern knows of distances, with fresh parameters."""
         return None if self.distances is None else resolve_name(self.distances)(heads, head_width)
-
-    def build_layer(self, settings: Any, name: str) -> "EncoderLayer":
-        """An encoder layer with this pattern, given its name, with fresh parameters."""
-        return resolve_name(self.layer)(settings, pattern=name)
 
 
 @dataclass(frozen=True)
@@ -88,7 +84,7 @@ PATTERNS: dict[str, Pattern | Fusion] = {
     "rst": Pattern("docmt.models.visibility:see_related", needs_trees=True),
     # Baselines.
     "segments": Pattern(
-        "docmt.models.visibility:see_segments", distances="docmt.models.distances:Segments", slots=("encoder",)
+        "docmt.models.visibility:see_segments", distances="docmt.models.distances:OwnOrOther", slots=("encoder",)
     ),
     "distances": Pattern(
         "docmt.models.visibility:see_distances",

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from docmt.models.blocks import BLOCK_QUERIES, BlockAttention
-from docmt.models.grouping import Grouping
+from docmt.models.grouping import AnyGrouping, Grouping
 from docmt.models.plans import Bucket, Kernel, PaddedPlan, Padding, PlannedGrouping, VarlenPlan
 
 EXPLICIT_MAX_KEYS = 512
@@ -55,7 +55,7 @@ def kernel_for(device: torch.device, dtype: torch.dtype) -> Kernel:
     return "varlen" if device.type == "cuda" and is_half and find_varlen() is not None else "padded"
 
 
-def plan_of(grouping: Grouping | PlannedGrouping, query_NHK: Tensor) -> VarlenPlan | PaddedPlan:
+def plan_of(grouping: AnyGrouping, query_NHK: Tensor) -> VarlenPlan | PaddedPlan:
     """The plan that `ragged_attention` reads with these queries."""
     if isinstance(grouping, PlannedGrouping):
         return grouping.plan
@@ -69,11 +69,7 @@ def distances_of(plan: VarlenPlan | PaddedPlan) -> Tensor:
 
 
 def ragged_attention(
-    query_NHK: Tensor,
-    key_MHK: Tensor,
-    value_MHK: Tensor,
-    grouping: Grouping | PlannedGrouping,
-    adjust: Adjust | None = None,
+    query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: AnyGrouping, adjust: Adjust | None = None
 ) -> Tensor:
     """Softmax attention in which each group of queries sees its own list of at least one key; [N, H, K]."""
     if isinstance(grouping, PlannedGrouping):
