@@ -69,7 +69,11 @@ class LayerState:
     def _attend_to_past(self, part: MultiHeadAttention, query_RD: Tensor) -> Tensor:
         projected = self.self_projections.project(part, query_RD).to(self.cache_dtype)
         tree, number = self.trees[part]
-        return part.out(tree.attend(number, projected).to(self.dtype))
+        if part.distances is None:
+            return part.out(tree.attend(number, projected).to(self.dtype))
+        extended = part.distances.extend_step(projected, tree.position)
+        output_RHE = tree.attend(number, extended).unflatten(1, extended.shape[2:])
+        return part.out(part.distances.finish(output_RHE).flatten(1).to(self.dtype))
 
     def _attend_to_source(self, part: MultiHeadAttention, query_RD: Tensor) -> Tensor:
         query = self.cross_projections.project(part, query_RD)[:, 0].to(self.cache_dtype)
@@ -159,8 +163,11 @@ class IncrementalDecoder:
 
     def _shape(self, members: Members) -> tuple[int, int, int, int, int]:
         """That of the past of some attentions, see `PrefixTree`."""
-        width = members[0].out.out_features // members[0].heads
-        return len(members), len(self.layout.sentences_B), self.beam, members[0].heads, width
+        part = members[0]
+        width = part.out.in_features // part.heads
+        if part.distances is not None:
+            width = part.distances.cache_width(width)
+        return len(members), len(self.layout.sentences_B), self.beam, part.heads, width
 
     def _reader(self, context: ContextModule, rows_CD: Tensor | None) -> StepReader:
         """What a context module reads; its past and its source become part of those of the decoder."""
@@ -190,8 +197,8 @@ class IncrementalDecoder:
         rows = np.zeros(inside.shape, dtype=np.int64)
         rows[inside] = grouping.key_rows
         index = torch.from_numpy(rows.ravel()).to(memory_SD.device)
-        heads = members[0].heads
-        shape = (len(members), 2, len(lengths), heads, longest, memory_SD.shape[1] // heads)
+        heads, inner = members[0].heads, members[0].out.in_features
+        shape = (len(members), 2, len(lengths), heads, longest, inner // heads)
         keys_values = self.like.new_empty(shape)
         for number, part in enumerate(members):
             for place, values_SHK in zip(keys_values[number], part.project_memory(memory_SD), strict=True):
@@ -203,10 +210,11 @@ class IncrementalDecoder:
 
 
 def _by_pattern(attentions: Iterable[Attention]) -> list[Members]:
-    """The parts of all layers with the same pattern, in the order of the layers."""
-    found: dict[str, Members] = {}
+    """The parts of all layers with the same pattern and as many heads, in the order of the layers."""
+    found: dict[tuple[str, int], Members] = {}
     for part in (part for attention in attentions for part in parts(attention)):
-        found[part.pattern] = (*found.get(part.pattern, ()), part)
+        key = part.pattern, part.heads
+        found[key] = (*found.get(key, ()), part)
     return list(found.values())
 
 

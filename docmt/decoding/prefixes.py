@@ -91,7 +91,7 @@ class PrefixTree:
     """
 
     def __init__(self, view: View, shape: tuple[int, int, int, int, int], *, like: Tensor) -> None:
-        self.view, self.n = view, 0
+        self.view, self.n, self.n_steps = view, 0, 0
         n_layers, n_documents, self.beam, heads, head_width = shape
         sizes = (n_documents, heads, MIN_CAPACITY, head_width)
         self.keys_values_L2BHCK = like.new_empty(n_layers, 2, *sizes)
@@ -103,13 +103,18 @@ class PrefixTree:
 
     def grow(self, sentences_BM: Tensor) -> None:
         """A step in which each row writes a token of its sentence; `attend` then fills in keys and values."""
-        start, self.n = self.n, self.n + self.beam
+        start, self.n, self.n_steps = self.n, self.n + self.beam, self.n_steps + 1
         if self.n > self.is_past_BMC.shape[2]:
             self._enlarge(max(self.n, 2 * self.is_past_BMC.shape[2]))
         self.is_past_BMC[:, :, start : self.n] = self.own_MM
         self.sentences_BC[:, start : self.n] = sentences_BM
         is_seen_BMN = self._narrow(self.view.sees(sentences_BM, self.sentences_BC[:, : self.n]))
         self.bias_BMN = torch.where(is_seen_BMN, self.nothing, self.hidden)
+
+    @property
+    def position(self) -> Tensor:
+        """int64 [1], that of the newest tokens in their instances; made on the device."""
+        return torch.full((1,), self.n_steps - 1, device=self.own_MM.device)
 
     def _narrow(self, chosen_BMN: Tensor | None) -> Tensor:
         """Bool [B, M, N], the chosen nodes of each row's own past."""

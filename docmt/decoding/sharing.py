@@ -105,11 +105,14 @@ class SharedLayout(Layout):
             groups = groups.reshape(-1, len(queries.places))[:, queries.kept].ravel()
             lengths_G = np.bincount(groups, minlength=len(full.query_lengths_G))
             is_left = lengths_G > 0
+            is_seen = np.repeat(is_left, full.key_lengths_G)
             self._shared_groupings[key] = Grouping(
                 lengths_G[is_left],
                 full.key_lengths_G[is_left],
-                keys.places[full.key_rows[np.repeat(is_left, full.key_lengths_G)]],
+                keys.places[full.key_rows[is_seen]],
                 full.is_causal,
+                distances=None if full.distances is None else full.distances[is_seen],
+                positions_N=None if full.positions_N is None else full.positions_N[queries.kept],
             )
         return self._shared_groupings[key]
 

@@ -1,5 +1,6 @@
 """Starting a model from the weights of another one."""
 
+import re
 from collections.abc import Set
 
 import torch
@@ -7,10 +8,11 @@ from torch import Tensor
 
 from docmt.errors import UserError
 from docmt.models.layers import FusedAttention
+from docmt.models.split_heads import SplitAttention
 from docmt.models.transformer import Transformer
 
-CONTEXT = "context."
-"""How the names of a context module's parameters begin."""
+NEW_MODULES = re.compile(r"context\.|src_inputs\.sentences\.|encoder\.\d+\.gate\.")
+"""How the names of parameters begin that sentence models lack, outside of attentions."""
 
 
 def copy_weights(model: Transformer, weights: dict[str, Tensor]) -> set[str]:
@@ -18,7 +20,7 @@ def copy_weights(model: Transformer, weights: dict[str, Tensor]) -> set[str]:
 
     The attention of a layer with one pattern becomes the group attention of a fused layer, and vice versa; the other
     parts and gates start fresh (G-Transformer, Appendix C.1; RST-Transformer, §4.2), and so does what the other model
-    lacks of a context module.
+    lacks of a context module. An attention whose patterns share the heads takes over all heads of one with one pattern.
 
     Returns:
         The names of the parameters that were copied.
@@ -26,6 +28,7 @@ def copy_weights(model: Transformer, weights: dict[str, Tensor]) -> set[str]:
     Raises:
         UserError: a shape differs (another size or vocabulary), or one model has layers that the other lacks.
     """
+    weights = _split_heads(model, weights)
     origins = _origins(model, weights)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -71,6 +74,16 @@ def silence_new_parts(model: Transformer) -> None:
         model.context.silence()
 
 
+def _split_heads(model: Transformer, weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The weights, with those of whole attentions split where the model splits heads."""
+    split = dict(weights)
+    for place, attention in model.attentions():
+        if isinstance(attention, SplitAttention) and f"{place}.in_weight" in weights:
+            whole = {name: split.pop(f"{place}.{name}") for name in SplitAttention.WHOLE}
+            split |= {f"{place}.{name}": parameter for name, parameter in attention.split(whole).items()}
+    return split
+
+
 def _origins(model: Transformer, weights: dict[str, Tensor]) -> dict[str, str]:
     """For each parameter that the other model has, its name there."""
     origins = {name: name for name, _ in model.named_parameters()}
@@ -89,11 +102,11 @@ def _optional(model: Transformer) -> set[str]:
         for place, attention in model.attentions()
         for name, _ in attention.named_parameters()
         if attention.counterpart(name) is None
-    } | {name for name, _ in model.named_parameters() if name.startswith(CONTEXT)}
+    } | {name for name, _ in model.named_parameters() if NEW_MODULES.match(name)}
 
 
 def _is_new_part(model: Transformer, name: str) -> bool:
     """Whether a parameter of the other model is one that this model may do without."""
     places = (f"{place}." for place, _ in model.attentions())
     rest = next((name.removeprefix(place) for place in places if name.startswith(place)), None)
-    return name.startswith(CONTEXT) or (rest is not None and FusedAttention.counterpart(rest) is None)
+    return NEW_MODULES.match(name) is not None or (rest is not None and FusedAttention.counterpart(rest) is None)

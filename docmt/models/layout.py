@@ -163,15 +163,15 @@ class Layout:
             return is_word.astype(np.int64)
         if kind == "place":
             lengths_B = self.instance_lengths(side)
-            return expand_ranges(np.arange(len(lengths_B)) * lengths_B.max(), lengths_B)
+            return expand_ranges(np.arange(len(lengths_B)) * self.padded_sizes[1], lengths_B)
         lengths = self._stretches(side, kind)
         return expand_ranges(np.zeros_like(lengths), lengths)
 
     @property
     def padded_sizes(self) -> tuple[int, int, int]:
-        """Instances, source tokens of the longest, and sentences of the one with the most."""
-        longest = self.instance_lengths("src").max()
-        return len(self.sentences_B), int(longest), int(self.sentences_B.max())
+        """Instances, source tokens of the longest (2 or more), and sentences of the one with the most."""
+        longest = max(2, int(self.instance_lengths("src").max()))
+        return len(self.sentences_B), longest, int(self.sentences_B.max())
 
     def n_positions(self, side: Side, *, within: Positions | None = None) -> int:
         """The highest position + 1."""
@@ -206,6 +206,8 @@ class Layout:
     def index_kinds(self) -> set[tuple[Side, Index]]:
         """The sides and kinds of what the model asks `index` for."""
         kinds: set[tuple[Side, Index]] = {(side, self.settings.positions) for side in ("src", "tgt")}
+        if self.settings.form.learned_sentences is not None:
+            kinds.add(("src", "number"))
         if self.settings.context is not None and self.reads_context:
             kinds |= {("src", self.settings.context.positions), *self.settings.context.module.indexes}
         return kinds

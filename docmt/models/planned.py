@@ -47,8 +47,9 @@ class PlannedLayout:
         kinds = sorted(layout.index_kinds())
         groupings = {slot_part: _plan(layout, *slot_part, device) for slot_part in layout.attention_parts()}
         indexes = {kind: layout.index(*kind, device) for kind in kinds}
-        # A graph for any size is none for 1, and padding is of no account.
-        sizes = tuple(max(2, size) for size in layout.padded_sizes)
+        n_instances, longest, most_sentences = layout.padded_sizes
+        # A graph for any size is none for 1, and padding changes nothing.
+        sizes = max(2, n_instances), longest, max(2, most_sentences)
         facts = layout.n_sentences, sizes, layout.reads_context
         return cls(groupings, indexes, *facts, layout.settings.positions, table_TD)
 

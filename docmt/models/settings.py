@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from docmt.models.contexts import CONTEXTS, ContextKind, find_context
-from docmt.models.patterns import PATTERNS, find_pattern
+from docmt.models.patterns import PATTERNS, find_pattern, pattern_slots
 from docmt.settings import Settings
 
 Context = Literal["document", "none"]
@@ -39,7 +39,10 @@ class AttentionSettings(Settings):
     instance; `rst`: the same and the directly related EDUs or, in the decoder and to the source, sentences
     (RST-Transformer, Eq. 7). Two attentions together: `combined`, group and global, summed by a gate (G-Transformer,
     Eq. 10); `rst_serial`, rst after group; `rst_parallel`, group and rst, summed by a gate; `rst_mix`, group and the
-    rst after it, summed by a gate (RST-Transformer, Eq. 8–13).
+    rst after it, summed by a gate (RST-Transformer, Eq. 8–13); `long_short`, half of the heads group, half global
+    (LSTM-Transformer). Those that know how far keys are: in the encoder, `segments`, a window in which the own sentence
+    is marked (Flat-Transformer), and `distances`, the instance by distance between sentences, with a gate (Hybrid
+    Context); in the decoder, `memory`, the sentence and the one before, by distance between words (Hybrid Context).
     """
 
     lower: PatternName = "global"
@@ -109,6 +112,8 @@ class FormSettings(Settings):
     Attention, and so what a token can see, does not depend on these.
     """
 
+    later: ClassVar[tuple[str, ...]] = ("learned_sentences",)
+
     activation: Literal["relu", "gelu", "swish"] = "relu"
     """Between the two linear maps of a feed-forward module."""
     norm: Literal["post", "pre"] = "post"
@@ -119,6 +124,9 @@ class FormSettings(Settings):
     """A layer norm after the last layer, on each side."""
     learned_positions: int | None = Field(default=None, ge=1)
     """How many positions have a learned vector, on each side; null means sinusoidal positions."""
+    learned_sentences: int | None = Field(default=None, ge=1)
+    """How many source sentences of an instance have a learned vector, added to each of their words; later ones share
+    the last. null for none."""
     position_offset: int = Field(default=0, ge=0)
     """The number of the first position of sinusoids."""
     output_bias: bool = False
@@ -210,7 +218,7 @@ class ModelSettings(Settings):
     @property
     def sees_single_sentences(self) -> bool:
         """Whether no attention looks beyond a sentence."""
-        return self.context is None and self.patterns() == {"group"}
+        return self.context is None and self.patterns() == {"group"} and self.form.learned_sentences is None
 
     @property
     def attentions(self) -> dict[Literal["encoder", "decoder", "cross"], AttentionSettings]:
@@ -238,6 +246,9 @@ class ModelSettings(Settings):
                 raise ValueError(
                     f"{name}_attention.upper_layers {attention.upper_layers} is more than {side}_layers {layers}"
                 )
+            for pattern in attention.patterns():
+                if name not in (slots := pattern_slots(pattern)):
+                    raise ValueError(f"{name}_attention: {pattern} is a pattern of {' and '.join(slots)} attention")
             if self.target_stream == "free" and {attention.lower, attention.upper} != {"global"}:
                 raise ValueError(f"target_stream 'free' has no groups, so {name}_attention must be global throughout")
             if self.context is not None and attention.patterns() != {"group"}:

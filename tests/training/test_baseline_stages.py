@@ -9,11 +9,13 @@ from docmt.decoding.contrast import Candidate, TargetScorer
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator
 from docmt.errors import UserError
-from docmt.models.initialize import CONTEXT, freeze
+from docmt.models.initialize import freeze
 from docmt.models.transformer import Transformer
 from docmt.training.optimizer import build_optimizer
 from docmt.training.settings import TrainingSettings
 
+CONTEXT = "context."
+"""How the names of the parameters of context modules begin."""
 FROZEN = {"frozen": "pretrained"}
 STEPS = {"max_steps": 24, "validate_every_steps": 8, "word_dropout": 0.0}
 
