@@ -6,6 +6,7 @@ Shape letters: N packed queries, M packed keys (of the other side in cross-atten
 import keyword
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from pkgutil import resolve_name
 from typing import ClassVar
 
 import torch
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 from docmt.errors import UserError
 from docmt.models.dropout import dropout
 from docmt.models.grouping import AnyGrouping
-from docmt.models.patterns import Fusion, Pattern, find_part, find_pattern
+from docmt.models.patterns import Fusion, find_part, find_pattern
 from docmt.models.precision import product_dtype
 from docmt.models.ragged import AttentionInputs, ragged_attention
 from docmt.models.settings import ModelSettings
@@ -300,10 +301,8 @@ def build_sublayer(settings: ModelSettings) -> Sublayer:
 
 def build_encoder_layer(settings: ModelSettings, pattern: str) -> "EncoderLayer":
     """The layer of a pattern."""
-    found = find_pattern(pattern)
-    return (
-        found.build_layer(settings, pattern) if isinstance(found, Pattern) else EncoderLayer(settings, pattern=pattern)
-    )
+    name = getattr(find_pattern(pattern), "layer", None)
+    return (EncoderLayer if name is None else resolve_name(name))(settings, pattern=pattern)
 
 
 def build_feed_forward(settings: ModelSettings) -> FeedForward:

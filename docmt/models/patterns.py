@@ -35,7 +35,7 @@ class Pattern:
             `range`: its own and a fixed number of sentences before it; `related`: any earlier sentences.
         needs_trees: whether the grouping follows discourse trees. Without trees such a pattern sees the whole instance.
         distances: `module:name` of a subclass of `Distances` that reads the distances of the grouping; None for none.
-        layer: `module:name` of the subclass of `EncoderLayer` that encoder layers with this pattern are; None for itself.
+        layer: `module:name` of the subclass of `EncoderLayer` that layers with this pattern are; None for itself.
         slots: the attentions that can have it.
     """
 
