@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from docmt.errors import UserError
-from docmt.models.context_module import ContextModule, Source
+from docmt.models.context_module import ContextModule, SourceBatch
 from docmt.models.layers import Gate, MultiHeadAttention, Sublayer
 from docmt.models.precision import call_layer
 from docmt.models.settings import ModelSettings
@@ -64,7 +64,7 @@ class ContextEncoder(ContextModule):
             self.sublayer.norm = nn.Identity()  # pyright: ignore[reportAttributeAccessIssue]
         self.gate = Gate(width, bias=False)
 
-    def after_encoder(self, source: Source, encoded_SD: Tensor) -> Tensor:
+    def after_encoder(self, source: SourceBatch, encoded_SD: Tensor) -> Tensor:
         """H′ for the output H of the sentence encoder (Eq. 6–7), see `ContextModule.after_encoder`."""
         hidden_SD, layout = source.embedded_SD, source.layout
         if self.settings.positions == "instance":

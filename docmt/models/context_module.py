@@ -21,7 +21,7 @@ from docmt.models.ragged import ragged_attention
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceBatch:
     """The source of a batch.
 
     Attributes:
@@ -98,7 +98,7 @@ class ContextModule(nn.Module):
     reads_rows: ClassVar[bool] = False
     """Whether `before_encoder` gives rows."""
 
-    def before_encoder(self, source: Source) -> Tensor:
+    def before_encoder(self, source: SourceBatch) -> Tensor:
         """The rows of context, [C, D], of all sentences in order, where `reads_rows` is true."""
         raise NotImplementedError
 
@@ -106,7 +106,7 @@ class ContextModule(nn.Module):
         """Between self-attention and feed-forward of encoder layer `number`."""
         return hidden_SD
 
-    def after_encoder(self, source: Source, encoded_SD: Tensor) -> Tensor:
+    def after_encoder(self, source: SourceBatch, encoded_SD: Tensor) -> Tensor:
         """What the decoder reads, [S, D], given the output of the encoder."""
         return encoded_SD
 

@@ -8,7 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from docmt.models.context_module import ContextModule, ContextReader, Source
+from docmt.models.context_module import ContextModule, ContextReader, SourceBatch
 from docmt.models.dropout import dropout
 from docmt.models.layers import EncoderLayer, Gate, MultiHeadAttention
 from docmt.models.precision import call_layer
@@ -35,7 +35,7 @@ class ContextAttention(nn.Module):
 class DocumentContext(ContextModule):
     """A context encoder of one layer over the sentences before, together, and attention to it in all layers.
 
-    The context of a sentence is one sequence of tokens for the context encoder, with positions of its own; it has the
+    The context of a sentence is one sequence of tokens for the context encoder, with separate positions; it has the
     embeddings of the source.
     """
 
@@ -47,7 +47,7 @@ class DocumentContext(ContextModule):
         self.encoder = nn.ModuleList(ContextAttention(settings) for _ in range(settings.encoder_layers))
         self.decoder = nn.ModuleList(ContextAttention(settings) for _ in range(settings.decoder_layers))
 
-    def before_encoder(self, source: Source) -> Tensor:
+    def before_encoder(self, source: SourceBatch) -> Tensor:
         """See `ContextModule.before_encoder`. A sentence without context has a row that nothing reads."""
         layout, tokens_S = source.layout, source.tokens_S
         tokens_C = tokens_S[layout.index("before", "row", tokens_S.device)]

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from docmt.models.context_module import ContextModule, ContextReader, PackedReader, Source
+from docmt.models.context_module import ContextModule, ContextReader, PackedReader, SourceBatch
 from docmt.models.dropout import dropout
 from docmt.models.grouping import Grouping
 from docmt.models.layers import Gate, MultiHeadAttention, build_feed_forward
@@ -70,7 +70,7 @@ class EncoderHan(ContextModule):
         super().__init__()
         self.encoder = HierarchicalAttention(settings)
 
-    def after_encoder(self, source: Source, encoded_SD: Tensor) -> Tensor:
+    def after_encoder(self, source: SourceBatch, encoded_SD: Tensor) -> Tensor:
         """See `ContextModule.after_encoder`."""
         return self.encoder(encoded_SD, PackedReader(source.layout, "src", encoded_SD.device, None))
 

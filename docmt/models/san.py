@@ -7,7 +7,7 @@ width, D width.
 import torch
 from torch import Tensor, nn
 
-from docmt.models.context_module import ContextModule, Source
+from docmt.models.context_module import ContextModule, SourceBatch
 from docmt.models.dropout import dropout
 from docmt.models.layers import Gate, MultiHeadAttention, build_feed_forward
 from docmt.models.settings import ModelSettings
@@ -46,7 +46,7 @@ class SelectiveContext(ContextModule):
         self.feed_forward = build_feed_forward(settings)
         self.gate = Gate(width, bias=False)
 
-    def after_encoder(self, source: Source, encoded_SD: Tensor) -> Tensor:
+    def after_encoder(self, source: SourceBatch, encoded_SD: Tensor) -> Tensor:
         """See `ContextModule.after_encoder`."""
         layout, device = source.layout, encoded_SD.device
         place_S, numbers_S, is_word_S = (layout.index("src", kind, device) for kind in ("place", "number", "is_word"))

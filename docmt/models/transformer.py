@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from docmt.errors import UserError
-from docmt.models.context_module import ContextModule, PackedReader, Source
+from docmt.models.context_module import ContextModule, PackedReader, SourceBatch
 from docmt.models.dropout import dropout
 from docmt.models.layers import Attention, DecoderLayer, EncoderLayer, build_encoder_layer
 from docmt.models.layout import Layout, Side
@@ -108,7 +108,7 @@ class Transformer(nn.Module):
     def encode(self, src_tokens_S: Tensor, layout: Layout | PlannedLayout) -> Tensor:
         """Encoder states [S, D] of int64 token ids [S], and after them the rows of a context module that has rows."""
         hidden_SD = embedded_SD = self._embed(src_tokens_S, layout, "src")
-        source = Source(src_tokens_S, embedded_SD, layout, self.encoder_layers, self._embed)
+        source = SourceBatch(src_tokens_S, embedded_SD, layout, self.encoder_layers, self._embed)
         context = self.context if layout.reads_context else None
         rows_CD = context.before_encoder(source) if context is not None and context.reads_rows else None
         reader = PackedReader(layout, "src", src_tokens_S.device, rows_CD)

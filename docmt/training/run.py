@@ -107,12 +107,9 @@ def train(
     tasks = build_tasks(settings.training, data, vocabulary, pipeline, seed=seed, symbols=settings.model.marks)
     torch.manual_seed(seed)
     model = Transformer(settings.model, len(vocabulary))
-    silent = settings.training.new_parts == "silent"
-    pretrained = _copy_weights(model, files.init, vocabulary, pipeline, silent=silent) if files.init else set()
-    if settings.training.frozen == "pretrained":
-        freeze(model, pretrained)
-        if model.context is not None and any(task.context == "none" for task in tasks):
-            raise UserError(FROZEN_SENTENCES)
+    pretrained = _start(model, settings.training, files.init, vocabulary, pipeline)
+    if settings.training.frozen != "none" and model.context and any(task.context == "none" for task in tasks):
+        raise UserError(FROZEN_SENTENCES)
     identity = _identify(settings, data, files, seed)
     precision, width = settings.training.precision, settings.model.width
     fabric = make_fabric(precision, accelerator, width=width, devices=devices, nodes=nodes)
@@ -212,10 +209,23 @@ def _checksum(init: Path) -> str:
     return sha256_file(init)
 
 
-def _copy_weights(
-    model: Transformer, init: Path, vocabulary: Vocabulary, pipeline: TextPipeline, *, silent: bool
+def _start(
+    model: Transformer, settings: TrainingSettings, init: Path | None, vocabulary: Vocabulary, pipeline: TextPipeline
 ) -> set[str]:
-    """Copy what fits from another model; returns the names of the copied parameters. `silent`: see `new_parts`."""
+    """Copy what fits from another model, if there is one; returns the names of the copied parameters."""
+    copied: set[str] = set()
+    if init is not None:
+        copied = _copy_weights(model, init, vocabulary, pipeline)
+        if settings.new_parts == "silent":
+            silence_new_parts(model)
+        log.info("%d of %d parameters come from %s", len(copied), len(list(model.parameters())), init)
+    if settings.frozen == "pretrained":
+        freeze(model, copied)
+    return copied
+
+
+def _copy_weights(model: Transformer, init: Path, vocabulary: Vocabulary, pipeline: TextPipeline) -> set[str]:
+    """Copy what fits from another model; returns the names of the copied parameters."""
     if init.is_dir():
         weights = published_weights(init, model.settings, vocabulary, (pipeline.src_lang, pipeline.tgt_lang))
     else:
@@ -223,11 +233,7 @@ def _copy_weights(
         if content["vocabulary"] != list(vocabulary.symbols):
             raise UserError(f"{init}: its vocabulary differs from that of the instances: train both on the same text")
         weights = content["weights"]
-    copied = copy_weights(model, weights)
-    if silent:
-        silence_new_parts(model)
-    log.info("%d of %d parameters come from %s", len(copied), len(list(model.parameters())), init)
-    return copied
+    return copy_weights(model, weights)
 
 
 def _data_checksums(data: TaskData) -> dict[str, Any]:
