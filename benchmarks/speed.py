@@ -109,13 +109,15 @@ def training_flops(model: Transformer, batch: Batch) -> float:
 
 
 def _attention_flops(attention: torch.nn.Module, batch: Batch, slot: str, n: int, m: int, width: int) -> float:
-    from docmt.models.layers import parts
+    from docmt.models.layers import FusedAttention, parts
 
-    total = 4.0 * n * width * width if len(parts(attention)) == 2 else 0.0
+    has_gate = isinstance(attention, FusedAttention) and attention.has_gate
+    total = 4.0 * n * width * width if has_gate else 0.0
     for part in parts(attention):
         grouping = batch.layout.grouping(slot, part.pattern)
         pairs = float((grouping.query_lengths_G * grouping.key_lengths_G).sum())
-        total += 4 * (n + m) * width * width + 4 * pairs * width
+        inner = part.out.in_features
+        total += 4 * (n + m) * width * inner + 4 * pairs * inner
     return total
 
 

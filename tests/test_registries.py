@@ -9,6 +9,7 @@ from docmt.corpora.readers.build import READERS
 from docmt.corpora.readers.monolingual import MONOLINGUAL_READERS
 from docmt.corpora.suites import CONVERTERS
 from docmt.evaluation.metrics import METRICS
+from docmt.models.contexts import CONTEXTS
 from docmt.models.patterns import PATTERNS
 from docmt.models.presets import ARCHITECTURES, SIZES
 
@@ -16,7 +17,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 REGISTRIES = {
     "corpora.md": [READERS, MONOLINGUAL_READERS, CONVERTERS],
     "treebanks.md": [TREEBANKS],
-    "models.md": [PATTERNS, ARCHITECTURES, SIZES],
+    "models.md": [PATTERNS, CONTEXTS, ARCHITECTURES, SIZES],
     "evaluation.md": [METRICS],
 }
 

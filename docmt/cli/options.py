@@ -1,8 +1,8 @@
 """How the modules of the command line declare commands, and the options that many commands share."""
 
 import argparse
-import textwrap
 import os
+import textwrap
 from collections.abc import Callable
 from functools import cached_property
 from importlib import resources

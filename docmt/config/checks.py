@@ -19,7 +19,7 @@ from docmt.config.systems import (
 )
 from docmt.errors import UserError
 from docmt.report.settings import CaseTable, CurveFigure, ScoreFigure
-from docmt.training.settings import TaskName
+from docmt.training.settings import FROZEN_SENTENCES, TaskName, TrainingSettings
 
 SHARED_SHAPE = ("width", "heads", "feed_forward_width")
 """Keys that a model shares with the model it is initialized from."""
@@ -131,12 +131,25 @@ def _check_system(config: Config, name: str, system: SystemSettings) -> None:
     model_settings(config, name)
     training = training_settings(config, name)
     _check_tasks(config, name, training.tasks)
+    _check_frozen(config, name, training)
     reads_documents = cutting.max_sentences != 1 and {"documents", "restoration"} & set(training.tasks)
     if training.max_batch_tokens < cutting.max_tokens and reads_documents:
         raise UserError(
             f"{where}: max_batch_tokens {training.max_batch_tokens} (recipe {system.recipe!r}) is less than "
             f"instances.{system.cutting}.max_tokens {cutting.max_tokens}: a batch could not hold an instance"
         )
+
+
+def _check_frozen(config: Config, name: str, training: TrainingSettings) -> None:
+    if training.frozen == "none":
+        return
+    if config.systems[name].init is None:
+        raise UserError(
+            f"config.systems.{name}: training.frozen {training.frozen!r} freezes what `init` gives, but the system has "
+            "none: name an init, or leave the key out"
+        )
+    if model_settings(config, name).context is not None and {"sentences", "pairs"} & set(training.tasks):
+        raise UserError(f"config.systems.{name}: {FROZEN_SENTENCES}")
 
 
 def _check_tasks(config: Config, name: str, tasks: list[TaskName]) -> None:

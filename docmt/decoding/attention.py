@@ -1,5 +1,6 @@
 """What a model looks at in the source while it writes its translation, for a sample of documents."""
 
+import logging
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, Literal
@@ -22,6 +23,8 @@ from docmt.models.ragged import dense_weights
 from docmt.models.transformer import Transformer
 from docmt.models.trees import BatchTrees
 from docmt.text.subwords import SEPARATOR
+
+logger = logging.getLogger(__name__)
 
 MOST_WORDS = 6
 """Source words that are kept for a target word: those with the highest weights."""
@@ -92,6 +95,8 @@ def attend(
     if len(hypotheses) != len(instances):
         raise UserError(f"{len(hypotheses)} translations for {len(instances)} instances: translate them again")
     model = prepare_model(trained.model, settings, device)
+    if model.context is not None and settings.context == "document":
+        logger.info("the attention of the context module is not recorded, only the attention to the own sentence")
     names = list(dict.fromkeys(row["document"] for row in hypotheses))
     n = min(n_documents, len(names))
     chosen = {names[i * len(names) // n] for i in range(n)}

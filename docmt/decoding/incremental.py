@@ -4,7 +4,8 @@ Shape letters: B documents, M beam, R = B × M rows, D width, H heads, K head wi
 tokens, G source sentences of the batch.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -14,8 +15,10 @@ from torch import Tensor
 from docmt.decoding.memories import DocumentMemory, Memory, SentenceMemory
 from docmt.decoding.prefixes import PrefixTree, make_view
 from docmt.decoding.prepared import PreparedTransformer, Projections
+from docmt.decoding.reading import EachTree, StepReader
+from docmt.models.context_module import ContextModule
 from docmt.models.layers import Attention, DecoderLayer, MultiHeadAttention, parts
-from docmt.models.layout import Layout
+from docmt.models.layout import Layout, Slot
 from docmt.models.patterns import CacheKind, find_part
 from docmt.models.transformer import Transformer
 
@@ -36,6 +39,7 @@ class LayerState:
         projections: of its self-attention, and of its cross-attention.
         trees: the past of each part of its self-attention, and the number of the layer in it.
         memories: the source likewise, for each part of its cross-attention.
+        between: what a context module computes between the two.
     """
 
     def __init__(
@@ -44,8 +48,9 @@ class LayerState:
         projections: tuple[Projections, Projections],
         trees: Places[PrefixTree],
         memories: Places[Memory],
+        between: Callable[[Tensor], Tensor] | None,
     ) -> None:
-        self.layer, self.trees, self.memories = layer, trees, memories
+        self.layer, self.trees, self.memories, self.between = layer, trees, memories, between
         self.self_projections, self.cross_projections = projections
         weight = layer.self_sublayer.norm.weight
         self.dtype, self.cache_dtype = weight.dtype, cache_dtype(weight)
@@ -54,6 +59,8 @@ class LayerState:
         """[R, D] → [R, D]."""
         layer, outer = self.layer, self.layer.self_sublayer
         hidden_RD = outer(hidden_RD, layer.self_attention.fuse(outer.enter(hidden_RD), self._attend_to_past))
+        if self.between is not None:
+            hidden_RD = self.between(hidden_RD)
         outer = layer.cross_sublayer
         hidden_RD = outer(hidden_RD, layer.cross_attention.fuse(outer.enter(hidden_RD), self._attend_to_source))
         outer = layer.feed_forward_sublayer
@@ -62,7 +69,11 @@ class LayerState:
     def _attend_to_past(self, part: MultiHeadAttention, query_RD: Tensor) -> Tensor:
         projected = self.self_projections.project(part, query_RD).to(self.cache_dtype)
         tree, number = self.trees[part]
-        return part.out(tree.attend(number, projected).to(self.dtype))
+        if part.distances is None:
+            return part.out(tree.attend(number, projected).to(self.dtype))
+        extended = part.distances.extend_step(projected, tree.position)
+        output_RHE = tree.attend(number, extended).unflatten(1, extended.shape[2:])
+        return part.out(part.distances.finish(output_RHE).flatten(1).to(self.dtype))
 
     def _attend_to_source(self, part: MultiHeadAttention, query_RD: Tensor) -> Tensor:
         query = self.cross_projections.project(part, query_RD)[:, 0].to(self.cache_dtype)
@@ -81,15 +92,21 @@ class IncrementalDecoder:
         self.layout, self.beam, self.n_steps = layout, beam, 0
         self.like = torch.empty((), dtype=cache_dtype(memory_SD), device=memory_SD.device)
         layers = self.model.decoder_layers
+        memory_SD, rows_CD = model.split_memory(memory_SD, layout)
         trees = {members: self._tree(members) for members in _by_pattern(layer.self_attention for layer in layers)}
         memories = {
-            members: self._memory(members, memory_SD)
+            members: self._memory(members, memory_SD, "cross")
             for members in _by_pattern(layer.cross_attention for layer in layers)
         }
         self.trees, self.memories = list(trees.values()), list(memories.values())
         places = _places(trees), _places(memories)
+        self.context = self.model.context if layout.reads_context else None
+        self.reader = None if self.context is None else self._reader(self.context, rows_CD)
         projections = zip(self.model.self_projections, self.model.cross_projections, strict=True)
-        self.layers = [LayerState(layer, both, *places) for layer, both in zip(layers, projections, strict=True)]
+        self.layers = [
+            LayerState(layer, both, *places, self._between(number))
+            for number, (layer, both) in enumerate(zip(layers, projections, strict=True))
+        ]
 
     def step(self, tokens_R: Tensor, positions_R: Tensor, sentences_BM: Tensor) -> Tensor:
         """Feed one token per row.
@@ -108,9 +125,14 @@ class IncrementalDecoder:
             tree.grow(sentences_BM)
         for memory in self.memories:
             memory.turn(sentences_BM)
+        if self.reader is not None:
+            self.reader.turn(sentences_BM)
         for layer in self.layers:
             hidden_RD = layer.step(hidden_RD)
-        return self.logits(self.model.decoder_norm(hidden_RD)).float()
+        hidden_RD = self.model.decoder_norm(hidden_RD)
+        if self.context is not None and self.reader is not None:
+            hidden_RD = self.context.after_decoder(hidden_RD, self.reader)
+        return self.logits(hidden_RD).float()
 
     def follow(self, parents_R: Tensor) -> None:
         """Make row r continue the hypothesis of row `parents_R[r]` of the same document."""
@@ -135,24 +157,48 @@ class IncrementalDecoder:
         return find_part(self.layout.resolve(pattern)).cache
 
     def _tree(self, members: Members) -> PrefixTree:
-        part = members[0]
-        view = make_view(self._cache_kind(part.pattern), self.layout, part.pattern, self.like.device)
-        width = part.out.out_features // part.heads
-        n_documents = len(self.layout.sentences_B)
-        return PrefixTree(view, (len(members), n_documents, self.beam, part.heads, width), like=self.like)
+        pattern = members[0].pattern
+        view = make_view(self._cache_kind(pattern), self.layout, pattern, self.like.device)
+        return PrefixTree(view, self._shape(members), like=self.like)
 
-    def _memory(self, members: Members, memory_SD: Tensor) -> Memory:
+    def _shape(self, members: Members) -> tuple[int, int, int, int, int]:
+        """That of the past of some attentions, see `PrefixTree`."""
+        part = members[0]
+        width = part.out.in_features // part.heads
+        if part.distances is not None:
+            width = part.distances.cache_width(width)
+        return len(members), len(self.layout.sentences_B), self.beam, part.heads, width
+
+    def _reader(self, context: ContextModule, rows_CD: Tensor | None) -> StepReader:
+        """What a context module reads; its past and its source become part of those of the decoder."""
+        to_rows, to_each = tuple(context.row_parts()), tuple(context.each_parts())
+        memories: dict[Members, Memory] = {}
+        if to_rows and rows_CD is not None:
+            memories[to_rows] = self._memory(to_rows, rows_CD, "tgt_before")
+        trees: dict[Members, EachTree] = {}
+        if to_each:
+            n_before = self.layout.settings.n_before
+            trees[to_each] = EachTree(self.layout, n_before, self._shape(to_each), like=self.like)
+        self.trees += trees.values()
+        self.memories += memories.values()
+        return StepReader(self.layout, _places(memories), _places(trees), like=self.like)
+
+    def _between(self, number: int) -> Callable[[Tensor], Tensor] | None:
+        """What a context module computes in a layer."""
+        return None if self.context is None else partial(self.context.in_decoder, number, reader=self.reader)
+
+    def _memory(self, members: Members, memory_SD: Tensor, slot: Slot) -> Memory:
         """Keys and values of the source in all layers of a pattern, padded per group."""
         pattern = members[0].pattern
-        grouping = self.layout.grouping("cross", pattern)
+        grouping = self.layout.grouping(slot, pattern)
         lengths = grouping.key_lengths_G
         longest = int(lengths.max())
         inside = np.arange(longest) < lengths[:, None]
         rows = np.zeros(inside.shape, dtype=np.int64)
         rows[inside] = grouping.key_rows
         index = torch.from_numpy(rows.ravel()).to(memory_SD.device)
-        heads = members[0].heads
-        shape = (len(members), 2, len(lengths), heads, longest, memory_SD.shape[1] // heads)
+        heads, inner = members[0].heads, members[0].out.in_features
+        shape = (len(members), 2, len(lengths), heads, longest, inner // heads)
         keys_values = self.like.new_empty(shape)
         for number, part in enumerate(members):
             for place, values_SHK in zip(keys_values[number], part.project_memory(memory_SD), strict=True):
@@ -160,14 +206,15 @@ class IncrementalDecoder:
         # With one group per document, as in a search of single sentences, all its rows read the same.
         if len(lengths) == len(self.layout.sentences_B):
             return DocumentMemory(keys_values, lengths)
-        return SentenceMemory(keys_values, lengths, self.layout.sentence_groups(pattern))
+        return SentenceMemory(keys_values, lengths, self.layout.sentence_groups(pattern, slot))
 
 
 def _by_pattern(attentions: Iterable[Attention]) -> list[Members]:
-    """The parts of all layers with the same pattern, in the order of the layers."""
-    found: dict[str, Members] = {}
+    """The parts of all layers with the same pattern and as many heads, in the order of the layers."""
+    found: dict[tuple[str, int], Members] = {}
     for part in (part for attention in attentions for part in parts(attention)):
-        found[part.pattern] = (*found.get(part.pattern, ()), part)
+        key = part.pattern, part.heads
+        found[key] = (*found.get(key, ()), part)
     return list(found.values())
 
 

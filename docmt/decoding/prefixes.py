@@ -11,6 +11,7 @@ sentences of the batch, W nodes that move.
 
 from abc import ABC, abstractmethod
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -46,8 +47,8 @@ class WholeView(View):
 class RangeView(View):
     """A token sees its own sentence and a fixed number of sentences before it, none of which it regains later."""
 
-    def __init__(self, layout: Layout, pattern: str, device: torch.device) -> None:
-        self.first_G = torch.from_numpy(layout.first_visible_sentences(pattern)).to(device)
+    def __init__(self, first_G: np.ndarray, device: torch.device) -> None:
+        self.first_G = torch.from_numpy(first_G).to(device)
 
     def sees(self, sentences_BM: Tensor, nodes_BN: Tensor) -> Tensor | None:
         """See `View.sees`."""
@@ -75,7 +76,9 @@ def make_view(kind: CacheKind, layout: Layout, pattern: str, device: torch.devic
     """The view of a pattern of decoder self-attention."""
     if kind == "document":
         return WholeView()
-    return (RangeView if kind == "range" else RelatedView)(layout, pattern, device)
+    if kind == "range":
+        return RangeView(layout.first_visible_sentences(pattern), device)
+    return RelatedView(layout, pattern, device)
 
 
 class PrefixTree:
@@ -88,7 +91,7 @@ class PrefixTree:
     """
 
     def __init__(self, view: View, shape: tuple[int, int, int, int, int], *, like: Tensor) -> None:
-        self.view, self.n = view, 0
+        self.view, self.n, self.n_steps = view, 0, 0
         n_layers, n_documents, self.beam, heads, head_width = shape
         sizes = (n_documents, heads, MIN_CAPACITY, head_width)
         self.keys_values_L2BHCK = like.new_empty(n_layers, 2, *sizes)
@@ -100,13 +103,18 @@ class PrefixTree:
 
     def grow(self, sentences_BM: Tensor) -> None:
         """A step in which each row writes a token of its sentence; `attend` then fills in keys and values."""
-        start, self.n = self.n, self.n + self.beam
+        start, self.n, self.n_steps = self.n, self.n + self.beam, self.n_steps + 1
         if self.n > self.is_past_BMC.shape[2]:
             self._enlarge(max(self.n, 2 * self.is_past_BMC.shape[2]))
         self.is_past_BMC[:, :, start : self.n] = self.own_MM
         self.sentences_BC[:, start : self.n] = sentences_BM
         is_seen_BMN = self._narrow(self.view.sees(sentences_BM, self.sentences_BC[:, : self.n]))
         self.bias_BMN = torch.where(is_seen_BMN, self.nothing, self.hidden)
+
+    @property
+    def position(self) -> Tensor:
+        """int64 [1], that of the newest tokens in their instances; made on the device."""
+        return torch.full((1,), self.n_steps - 1, device=self.own_MM.device)
 
     def _narrow(self, chosen_BMN: Tensor | None) -> Tensor:
         """Bool [B, M, N], the chosen nodes of each row's own past."""
@@ -120,12 +128,15 @@ class PrefixTree:
             layer: its number among those of the pattern.
             projected_R3HK: queries (scaled), keys and values of the newest tokens.
         """
+        return attend_side_by_side(*self._add(layer, projected_R3HK), self.bias_BMN[:, None])
+
+    def _add(self, layer: int, projected_R3HK: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Fill in the newest keys and values; queries [B, H, M, K], all keys and all values [B, H, N, K]."""
         projected_BM3HK = projected_R3HK.unflatten(0, (-1, self.beam))
         keys_values_2BHNK = self.keys_values_L2BHCK[layer, :, :, :, : self.n]
         keys_values_2BHNK[:, :, :, self.n - self.beam :] = projected_BM3HK[:, :, 1:].permute(2, 0, 3, 1, 4)
         keys_BHNK, values_BHNK = keys_values_2BHNK.unbind()
-        query_BHMK = projected_BM3HK[:, :, 0].transpose(1, 2)
-        return attend_side_by_side(query_BHMK, keys_BHNK, values_BHNK, self.bias_BMN[:, None])
+        return projected_BM3HK[:, :, 0].transpose(1, 2), keys_BHNK, values_BHNK
 
     def follow(self, parents_R: Tensor) -> None:
         """Row r continues the hypothesis of row `parents_R[r]` of the same document."""

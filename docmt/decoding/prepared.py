@@ -23,16 +23,16 @@ class Projections:
 
     def __init__(self, attention: Attention, n_outputs: int, make: MakeProduct) -> None:
         members = parts(attention)
-        heads, width = members[0].heads, members[0].out.out_features
-        scale = (width // heads) ** -0.5
-        weights = [_scale_query(part.in_weight[: n_outputs * width], width, scale) for part in members]
-        biases = [_scale_query(part.in_bias[: n_outputs * width], width, scale) for part in members]
+        heads, inner = members[0].heads, members[0].out.in_features
+        scale = (inner // heads) ** -0.5
+        weights = [_scale_query(part.in_weight[: n_outputs * inner], inner, scale) for part in members]
+        biases = [_scale_query(part.in_bias[: n_outputs * inner], inner, scale) for part in members]
         self.numbers = {part.pattern: number for number, part in enumerate(members)}
         self.is_shared = attention.shares_queries
         if self.is_shared:
             weights, biases = [torch.cat(weights)], [torch.cat(biases)]
         self.products = [make(weight, bias) for weight, bias in zip(weights, biases, strict=True)]
-        self.shape = (-1, n_outputs, heads, width // heads)
+        self.shape = (-1, n_outputs, heads, inner // heads)
         self.outputs: tuple[Tensor, ...] = ()
 
     def project(self, part: MultiHeadAttention, query_RD: Tensor) -> Tensor:
@@ -49,10 +49,10 @@ class Projections:
         return self.products[number](query_RD).unflatten(1, self.shape)
 
 
-def _scale_query(parameter: Tensor, width: int, scale: float) -> Tensor:
+def _scale_query(parameter: Tensor, inner: int, scale: float) -> Tensor:
     """A copy whose query part is scaled."""
     scaled = parameter.detach().clone()
-    scaled[:width] *= scale
+    scaled[:inner] *= scale
     return scaled
 
 
@@ -62,7 +62,7 @@ class PreparedAttention(MultiHeadAttention):
     def __init__(self, part: MultiHeadAttention, make: MakeProduct) -> None:
         nn.Module.__init__(self)
         self.heads, self.pattern, self.make = part.heads, part.pattern, make
-        self.in_weight, self.in_bias = part.in_weight, part.in_bias
+        self.in_weight, self.in_bias, self.distances = part.in_weight, part.in_bias, part.distances
         # It stands for a linear map: it is called, and knows its width.
         self.out = make(part.out.weight, part.out.bias)  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -84,8 +84,8 @@ class PreparedAttention(MultiHeadAttention):
 
     @cached_property
     def _memory(self) -> nn.Module:
-        width = self.in_weight.shape[1]
-        return self.make(self.in_weight[width:], self.in_bias[width:])
+        (_, weight), (_, bias) = self._in_parts()
+        return self.make(weight, bias)
 
 
 class PreparedGate(Gate):

@@ -13,8 +13,7 @@ from torch import Tensor
 
 from docmt.instances.storage import expand_ranges
 from docmt.models.grouping import Grouping
-from docmt.models.layout import SIDES, Layout, Side, Slot
-from docmt.models.settings import Positions
+from docmt.models.layout import SIDES, Index, Layout, Side, Slot
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,8 @@ class SharedLayout(Layout):
             context=layout.context,
         )
         follows_B = sharing.leader_B != np.arange(len(sharing.leader_B))
-        n_rows: dict[Side, np.ndarray] = {side: self.instance_lengths(side) for side in ("src", "tgt", "vectors")}
+        sides: tuple[Side, ...] = ("src", "tgt", "vectors", *(("before",) if layout.settings.n_before else ()))
+        n_rows = {side: self.instance_lengths(side) for side in sides}
         self._rows = {
             side: _Rows.of(lengths_B, sharing, sharing.shared_B if side == "tgt" else lengths_B * follows_B)
             for side, lengths_B in n_rows.items()
@@ -80,14 +80,11 @@ class SharedLayout(Layout):
         """int64, for every row of a side, which of the computed rows stands for it."""
         return torch.from_numpy(self._rows[side].places).to(device)
 
-    def positions(self, side: Side, device: torch.device, *, within: Positions | None = None) -> Tensor:
-        """As `Layout.positions`, of the rows that are computed."""
-        return self.keep(super().positions(side, device, within=within), side)
-
-    def sentences(self, device: torch.device) -> Tensor:
-        """As `Layout.sentences`, of the rows that are computed."""
-        sentences_S = np.repeat(np.arange(len(self.src_lengths_G)), self.src_lengths_G)[self._rows["src"].kept]
-        return torch.from_numpy(self._rows["vectors"].places[sentences_S]).to(device)
+    def index(self, side: Side, kind: Index, device: torch.device) -> Tensor:
+        """As `Layout.index`, of the rows that are computed."""
+        kept = self.keep(super().index(side, kind, device), side)
+        standing: dict[Index, Side] = {"row": "src", "in_batch": "vectors"}  # what these are numbers of
+        return self.places(standing[kind], device)[kept] if kind in standing else kept
 
     @property
     def n_sentences(self) -> int:
@@ -103,14 +100,19 @@ class SharedLayout(Layout):
         if key not in self._shared_groupings:
             full = super().grouping(slot, pattern)
             queries, keys = (self._rows[side] for side in SIDES[slot])
-            groups = np.repeat(np.arange(len(full.query_lengths_G)), full.query_lengths_G)[queries.kept]
+            groups = np.repeat(np.arange(len(full.query_lengths_G)), full.query_lengths_G)
+            # Queries may be there several times, one copy after another.
+            groups = groups.reshape(-1, len(queries.places))[:, queries.kept].ravel()
             lengths_G = np.bincount(groups, minlength=len(full.query_lengths_G))
             is_left = lengths_G > 0
+            is_seen = np.repeat(is_left, full.key_lengths_G)
             self._shared_groupings[key] = Grouping(
                 lengths_G[is_left],
                 full.key_lengths_G[is_left],
-                keys.places[full.key_rows[np.repeat(is_left, full.key_lengths_G)]],
+                keys.places[full.key_rows[is_seen]],
                 full.is_causal,
+                distances=None if full.distances is None else full.distances[is_seen],
+                positions_N=None if full.positions_N is None else full.positions_N[queries.kept],
             )
         return self._shared_groupings[key]
 

@@ -3,16 +3,16 @@
 Shape letters: S packed source tokens, C sentences of the batch, D width.
 """
 
-from collections.abc import Iterable
 from functools import partial
 
 import torch
 from torch import Tensor, nn
 
-from docmt.models.layers import EncoderLayer, Gate, MultiHeadAttention, Sublayer
-from docmt.models.layout import Layout
-from docmt.models.planned import PlannedLayout
+from docmt.errors import UserError
+from docmt.models.context_module import ContextModule, SourceBatch
+from docmt.models.layers import Gate, MultiHeadAttention, Sublayer
 from docmt.models.precision import call_layer
+from docmt.models.settings import ModelSettings
 
 
 class SentenceVectors(nn.Module):
@@ -42,49 +42,48 @@ class SentenceVectors(nn.Module):
         return (vectors_CD / sums_C[:, None]).to(hidden_SD.dtype)
 
 
-class ContextEncoder(nn.Module):
+class ContextEncoder(ContextModule):
     """Layers that read a document beside the sentence encoder, and the gate that joins the two.
 
     A layer is self-attention inside the sentence, sentence vectors, attention from words to the sentence vectors of
     their document, and feed-forward (Eq. 1–5). Self-attention and feed-forward, with their layer norms, are shared with
     the corresponding layer of the sentence encoder. All layers share the attention to the vectors, but each makes its
     own vectors: this comes closest to the published numbers of parameters (see docs/models.md).
-    `heads` and `dropout` are those of this attention; for `norm` see `ContextSettings`.
     """
 
-    def __init__(self, n_layers: int, width: int, heads: int, dropout: float, *, norm: bool = True) -> None:
+    def __init__(self, settings: ModelSettings) -> None:
         super().__init__()
-        self.vectors = nn.ModuleList(SentenceVectors(width) for _ in range(n_layers))
-        self.attention = MultiHeadAttention(width, heads, "global")
+        assert settings.context is not None
+        width, self.settings = settings.width, settings.context
+        self.vectors = nn.ModuleList(SentenceVectors(width) for _ in range(settings.context_layers))
+        self.attention = MultiHeadAttention(width, settings.heads, "global")
         # At first the context adds nothing: noise would teach the gate to close before the context is of any use.
         nn.init.zeros_(self.attention.out.weight)
-        self.sublayer = Sublayer(width, dropout)
-        if not norm:
+        self.sublayer = Sublayer(width, settings.dropout)
+        if not self.settings.norm:
             self.sublayer.norm = nn.Identity()  # pyright: ignore[reportAttributeAccessIssue]
         self.gate = Gate(width, bias=False)
 
-    def forward(
-        self, embedded_SD: Tensor, encoded_SD: Tensor, layers: Iterable[EncoderLayer], layout: Layout | PlannedLayout
-    ) -> Tensor:
-        """What the decoder reads (Eq. 6–7).
-
-        Args:
-            embedded_SD: of the source tokens, as the first layer of the sentence encoder reads them.
-            encoded_SD: output of the sentence encoder, H.
-            layers: of the sentence encoder.
-            layout: of the batch.
-
-        Returns:
-            [S, D], H′.
-        """
-        hidden_SD = embedded_SD
-        sentences_S = layout.sentences(hidden_SD.device)
+    def after_encoder(self, source: SourceBatch, encoded_SD: Tensor) -> Tensor:
+        """H′ for the output H of the sentence encoder (Eq. 6–7), see `ContextModule.after_encoder`."""
+        hidden_SD, layout = source.embedded_SD, source.layout
+        if self.settings.positions == "instance":
+            hidden_SD = source.embed(source.tokens_S, layout, "src", within="instance")
+        sentences_S = layout.index("src", "in_batch", hidden_SD.device)
         to_vectors = partial(layout.grouping, "context")
 
         def attend(vectors: nn.Module, hidden_SD: Tensor) -> Tensor:
             vectors_CD = vectors(hidden_SD, sentences_S, layout.n_sentences)
             return self.sublayer(hidden_SD, self.attention(hidden_SD, vectors_CD, to_vectors))
 
-        for layer, vectors in zip(layers, self.vectors, strict=False):
+        for layer, vectors in zip(source.layers, self.vectors, strict=False):
             hidden_SD = call_layer(layer, hidden_SD, partial(layout.grouping, "encoder"), partial(attend, vectors))
         return self.gate(encoded_SD, hidden_SD)
+
+    def silence(self) -> None:
+        """See `ContextModule.silence`. It adds nothing at first anyway; without its layer norm it changes nothing."""
+        if self.settings.norm or self.settings.positions != "sentence" or self.settings.layers is not None:
+            raise UserError(
+                "new_parts 'silent': a context encoder starts without effect only with norm false, positions "
+                "'sentence' and layers null: set these keys of model.context"
+            )

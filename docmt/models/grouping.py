@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from docmt.instances.storage import expand_ranges, offsets_of
-from docmt.models.plans import Bucket, Kernel, PaddedPlan, Padding, VarlenPlan
+from docmt.models.plans import Bucket, Kernel, PaddedPlan, Padding, PlannedGrouping, VarlenPlan
 from docmt.models.tensors import map_leaves
 
 BUCKET_MIN_FILL = 0.8
@@ -35,6 +35,8 @@ class Grouping:
         key_lengths_G: int64 array, keys of each group, at least 1.
         key_rows: int64 array [sum of key_lengths], the packed key rows that each group sees, group after group.
         is_causal: whether query j of a group of n queries and m keys sees only its first m − n + j + 1 keys.
+        distances: int64 array like `key_rows`, how far each key is, for attentions that read it; None for others.
+        positions_N: int64 array, of each query in its instance, likewise.
         plans: the index tensors that kernels read, made when they are first asked for.
     """
 
@@ -42,6 +44,8 @@ class Grouping:
     key_lengths_G: np.ndarray
     key_rows: np.ndarray
     is_causal: bool
+    distances: np.ndarray | None = None
+    positions_N: np.ndarray | None = None
     plans: dict[Kernel, VarlenPlan | PaddedPlan] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -120,6 +124,8 @@ class Grouping:
             key_rows_M=None if is_in_order else torch.from_numpy(self.key_rows),
             max_queries=int(self.query_lengths_G.max()),
             max_keys=int(self.key_lengths_G.max()),
+            distances_P=_to_tensor(self.distances),
+            positions_N=_to_tensor(self.positions_N),
         )
 
     def _padded_plan(self) -> PaddedPlan:
@@ -131,6 +137,10 @@ class Grouping:
             ),
             query_padding=_make_padding(groups, query_starts, self.query_lengths_G, np.arange(self.n_queries)),
             key_padding=_make_padding(groups, key_starts, self.key_lengths_G, self.key_rows),
+            distances_P=_to_tensor(
+                None if self.distances is None else _pad(groups, key_starts, self.key_lengths_G, self.distances)[0]
+            ),
+            positions_N=_to_tensor(self.positions_N),
         )
 
     def dense_mask(self, n_keys: int) -> Tensor:
@@ -145,6 +155,10 @@ class Grouping:
             mask[first_query : first_query + n].index_copy_(1, keys, visible)
             first_query, first_key = first_query + n, first_key + m
         return mask
+
+
+AnyGrouping = Grouping | PlannedGrouping
+"""As a model computes with it, or as a compiler sees it."""
 
 
 def _bucket_groups(query_lengths: np.ndarray, key_lengths: np.ndarray) -> list[np.ndarray]:
@@ -182,13 +196,18 @@ def _make_bucket(query_lengths: np.ndarray, key_lengths: np.ndarray, is_causal: 
     return Bucket(len(query_lengths), n, m, n_ahead, torch.from_numpy(mask))
 
 
-def _make_padding(
-    bucket_groups: Sequence[np.ndarray],
-    starts: np.ndarray,
-    lengths: np.ndarray,
-    packed_rows: np.ndarray,
-) -> Padding:
-    """Put the rows of each group at the start of its slot in its bucket."""
+def _to_tensor(array: np.ndarray | None) -> Tensor | None:
+    return None if array is None else torch.from_numpy(array)
+
+
+def _pad(
+    bucket_groups: Sequence[np.ndarray], starts: np.ndarray, lengths: np.ndarray, values: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Put the values of each group at the start of its slot in its bucket, zeros elsewhere.
+
+    Returns:
+        The padded values, and where in them the values of the groups are, in the order of the buckets.
+    """
     slot_starts = np.zeros(len(lengths), dtype=np.int64)
     n_padded = 0
     for groups in bucket_groups:
@@ -196,10 +215,21 @@ def _make_padding(
         slot_starts[groups] = n_padded + longest * np.arange(len(groups))
         n_padded += longest * len(groups)
     present = np.concatenate(list(bucket_groups)) if bucket_groups else np.array([], dtype=np.int64)
-    sources = packed_rows[expand_ranges(starts[present], lengths[present])]
     targets = expand_ranges(slot_starts[present], lengths[present])
-    rows = np.zeros(n_padded, dtype=np.int64)
-    rows[targets] = sources
+    padded = np.zeros(n_padded, dtype=np.int64)
+    padded[targets] = values[expand_ranges(starts[present], lengths[present])]
+    return padded, targets
+
+
+def _make_padding(
+    bucket_groups: Sequence[np.ndarray],
+    starts: np.ndarray,
+    lengths: np.ndarray,
+    packed_rows: np.ndarray,
+) -> Padding:
+    """Put the rows of each group at the start of its slot in its bucket."""
+    rows, targets = _pad(bucket_groups, starts, lengths, packed_rows)
+    sources, n_padded = rows[targets], len(rows)
     n_packed = int(packed_rows.max()) + 1 if len(packed_rows) else 0
     is_permutation = len(sources) == n_packed and len(np.unique(sources)) == n_packed
     if is_permutation and n_padded == n_packed and np.array_equal(rows, np.arange(n_packed)):

@@ -1,22 +1,26 @@
 """Starting a model from the weights of another one."""
 
+import re
+from collections.abc import Set
+
 import torch
 from torch import Tensor
 
 from docmt.errors import UserError
 from docmt.models.layers import FusedAttention
+from docmt.models.split_heads import SplitAttention
 from docmt.models.transformer import Transformer
 
-CONTEXT = "context."
-"""How the names of a context encoder's parameters begin."""
+NEW_MODULES = re.compile(r"context\.|src_inputs\.sentences\.|encoder\.\d+\.gate\.")
+"""How the names of parameters begin that sentence models lack, outside of attentions."""
 
 
 def copy_weights(model: Transformer, weights: dict[str, Tensor]) -> set[str]:
     """Copy what fits from the weights of another model, given by name, in place.
 
     The attention of a layer with one pattern becomes the group attention of a fused layer, and vice versa; the other
-    parts and gates start fresh (G-Transformer, Appendix C.1; RST-Transformer, §4.2), and so does a context encoder that
-    the other model lacks.
+    parts and gates start fresh (G-Transformer, Appendix C.1; RST-Transformer, §4.2), and so does what the other model
+    lacks of a context module. An attention whose patterns share the heads takes over all heads of one with one pattern.
 
     Returns:
         The names of the parameters that were copied.
@@ -24,6 +28,7 @@ def copy_weights(model: Transformer, weights: dict[str, Tensor]) -> set[str]:
     Raises:
         UserError: a shape differs (another size or vocabulary), or one model has layers that the other lacks.
     """
+    weights = _split_heads(model, weights)
     origins = _origins(model, weights)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -44,21 +49,39 @@ def copy_weights(model: Transformer, weights: dict[str, Tensor]) -> set[str]:
     return set(origins)
 
 
+def freeze(model: Transformer, names: Set[str]) -> None:
+    """Let training leave these parameters as they are. Raises UserError when there are none, or no others."""
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(name not in names)
+    if not names:
+        raise UserError("training.frozen 'pretrained': nothing was copied: name a model with --init")
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise UserError(
+            "training.frozen 'pretrained': all parameters come from the model given as --init, so none is left to "
+            "train: use an architecture with new parts, or leave the key out"
+        )
+
+
 def silence_new_parts(model: Transformer) -> None:
     """Start the parts that a sentence model lacks so that the model computes as it does (see `FusedAttention.silence`).
 
-    A context encoder adds nothing at first anyway; without its layer norm it leaves the output as it is.
     Raises UserError for architectures that cannot start so.
     """
     for _, attention in model.attentions():
         if isinstance(attention, FusedAttention):
             attention.silence()
-    context = model.settings.context
-    if context is not None and (context.norm or context.positions != "sentence" or context.layers is not None):
-        raise UserError(
-            "new_parts 'silent': a context encoder starts without effect only with norm false, positions 'sentence' "
-            "and layers null: set these keys of model.context"
-        )
+    if model.context is not None:
+        model.context.silence()
+
+
+def _split_heads(model: Transformer, weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The weights, with those of whole attentions split where the model splits heads."""
+    split = dict(weights)
+    for place, attention in model.attentions():
+        if isinstance(attention, SplitAttention) and f"{place}.in_weight" in weights:
+            whole = {name: split.pop(f"{place}.{name}") for name in SplitAttention.WHOLE}
+            split |= {f"{place}.{name}": parameter for name, parameter in attention.split(whole).items()}
+    return split
 
 
 def _origins(model: Transformer, weights: dict[str, Tensor]) -> dict[str, str]:
@@ -79,11 +102,11 @@ def _optional(model: Transformer) -> set[str]:
         for place, attention in model.attentions()
         for name, _ in attention.named_parameters()
         if attention.counterpart(name) is None
-    } | {name for name, _ in model.named_parameters() if name.startswith(CONTEXT)}
+    } | {name for name, _ in model.named_parameters() if NEW_MODULES.match(name)}
 
 
 def _is_new_part(model: Transformer, name: str) -> bool:
     """Whether a parameter of the other model is one that this model may do without."""
     places = (f"{place}." for place, _ in model.attentions())
     rest = next((name.removeprefix(place) for place in places if name.startswith(place)), None)
-    return name.startswith(CONTEXT) or (rest is not None and FusedAttention.counterpart(rest) is None)
+    return NEW_MODULES.match(name) is not None or (rest is not None and FusedAttention.counterpart(rest) is None)

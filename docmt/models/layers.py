@@ -6,6 +6,7 @@ Shape letters: N packed queries, M packed keys (of the other side in cross-atten
 import keyword
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from pkgutil import resolve_name
 from typing import ClassVar
 
 import torch
@@ -14,14 +15,13 @@ from torch import Tensor, nn
 
 from docmt.errors import UserError
 from docmt.models.dropout import dropout
-from docmt.models.grouping import Grouping
-from docmt.models.patterns import Fusion, find_pattern
-from docmt.models.plans import PlannedGrouping
+from docmt.models.grouping import AnyGrouping
+from docmt.models.patterns import Fusion, find_part, find_pattern
 from docmt.models.precision import product_dtype
-from docmt.models.ragged import ragged_attention
+from docmt.models.ragged import AttentionInputs, ragged_attention
 from docmt.models.settings import ModelSettings
 
-Groupings = Callable[[str], Grouping | PlannedGrouping]
+Groupings = Callable[[str], AnyGrouping]
 """Gives the grouping of a pattern for the attention at hand."""
 
 Attend = Callable[["MultiHeadAttention", Tensor], Tensor]
@@ -31,29 +31,49 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": torch.relu, "gelu"
 """By the names of the settings; `gelu` is the exact one."""
 INHERITED = "group"
 """The part of a fused attention that corresponds to an attention with one pattern."""
+DISTANCES = "distances."
+"""How the names of parameters begin that only attentions with distances have."""
 
 
 class MultiHeadAttention(nn.Module):
-    """Multi-head attention of one pattern (G-Transformer, Eq. 5, and Eq. 8 if the pattern is `group`)."""
+    """Multi-head attention of one pattern (G-Transformer, Eq. 5, and Eq. 8 if the pattern is `group`).
+
+    Args:
+        width: of what it reads and gives.
+        heads: number of heads.
+        pattern: what each query sees.
+        inner: width of all heads together; None means `width`.
+    """
 
     shares_queries: ClassVar[bool] = False
 
-    def __init__(self, width: int, heads: int, pattern: str) -> None:
+    def __init__(self, width: int, heads: int, pattern: str, *, inner: int | None = None) -> None:
         super().__init__()
         self.heads, self.pattern = heads, pattern
-        self.in_weight = nn.Parameter(torch.empty(3 * width, width))
-        self.in_bias = nn.Parameter(torch.zeros(3 * width))
-        self.out = nn.Linear(width, width)
-        for part in self.in_weight.data.split(width):
+        inner = width if inner is None else inner
+        self.in_weight = nn.Parameter(torch.empty(3 * inner, width))
+        self.in_bias = nn.Parameter(torch.zeros(3 * inner))
+        self.out = nn.Linear(inner, width)
+        self.distances = find_part(pattern).build_distances(heads, inner // heads)
+        for part in self.in_weight.data.split(inner):
             nn.init.xavier_uniform_(part, gain=2**-0.5)
         nn.init.xavier_uniform_(self.out.weight)
         nn.init.zeros_(self.out.bias)
 
     def forward(self, query_ND: Tensor, memory_MD: Tensor | None, groupings: Groupings) -> Tensor:
         """Attend from `query_ND` to `memory_MD`, or to itself when there is no memory; returns [N, D]."""
-        query_NHK, key_MHK, value_MHK = self.project(query_ND, memory_MD)
-        output_NHK = ragged_attention(query_NHK, key_MHK, value_MHK, groupings(self.pattern))
+        grouping = groupings(self.pattern)
+        query_NHK, key_MHK, value_MHK, adjust = self.inputs(query_ND, memory_MD, grouping)
+        output_NHK = ragged_attention(query_NHK, key_MHK, value_MHK, grouping, adjust)
+        if self.distances is not None:
+            output_NHK = self.distances.finish(output_NHK)
         return self.out(output_NHK.flatten(1))
+
+    def inputs(self, query_ND: Tensor, memory_MD: Tensor | None, grouping: AnyGrouping) -> AttentionInputs:
+        """What the attention computes with: `project`, and what distances make of it."""
+        if self.distances is None:
+            return AttentionInputs(*self.project(query_ND, memory_MD), None)
+        return self.distances.inputs(self, query_ND, memory_MD, grouping)
 
     def fuse(self, query_ND: Tensor, attend: Attend) -> Tensor:
         """As `FusedAttention.fuse`, with one part."""
@@ -62,7 +82,7 @@ class MultiHeadAttention(nn.Module):
     @staticmethod
     def counterpart(name: str) -> str | None:
         """The parameter that corresponds to `name` in a model that has an attention of the other kind in this place."""
-        return f"{INHERITED}.{name}"
+        return None if name.startswith(DISTANCES) else f"{INHERITED}.{name}"
 
     def project(self, query_ND: Tensor, memory_MD: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Queries [N, H, K], keys and values [M, H, K]."""
@@ -78,8 +98,8 @@ class MultiHeadAttention(nn.Module):
 
     def _in_parts(self) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
         """Weights and biases, each for queries and for keys and values."""
-        width = self.out.in_features
-        return self.in_weight.split((width, 2 * width)), self.in_bias.split((width, 2 * width))
+        inner = self.out.in_features
+        return self.in_weight.split((inner, 2 * inner)), self.in_bias.split((inner, 2 * inner))
 
     def project_query(self, query_ND: Tensor) -> Tensor:
         """Queries [N, H, K]."""
@@ -121,6 +141,7 @@ class FusedAttention(nn.Module, ABC):
     by step with caches in decoding.
 
     Args:
+        width, heads, inner: of each part, see `MultiHeadAttention`.
         patterns: of the parts, in the order in which `fuse` runs them. The part of each is named after it.
     """
 
@@ -129,11 +150,11 @@ class FusedAttention(nn.Module, ABC):
     shares_queries: ClassVar[bool] = False
     """Whether all parts read the same queries, so that decoding can project them in one product."""
 
-    def __init__(self, width: int, heads: int, patterns: Sequence[str]) -> None:
+    def __init__(self, width: int, heads: int, patterns: Sequence[str], *, inner: int | None = None) -> None:
         super().__init__()
         for pattern in patterns:
             name = f"{pattern}_" if keyword.iskeyword(pattern) else pattern
-            self.add_module(name, MultiHeadAttention(width, heads, pattern))
+            self.add_module(name, MultiHeadAttention(width, heads, pattern, inner=inner))
         if self.has_gate:
             self.gate = Gate(width)
 
@@ -155,7 +176,7 @@ class FusedAttention(nn.Module, ABC):
         """
         if not self.has_gate:
             raise UserError(
-                "new_parts 'silent': one attention reads what another gives, with no gate between them: such a model "
+                "new_parts 'silent': this model has several attentions in one place with no gate between them, so it "
                 "cannot start as the sentence model that it is initialized from; use an architecture with gates"
             )
         first, *others = parts(self)
@@ -278,6 +299,12 @@ def build_sublayer(settings: ModelSettings) -> Sublayer:
     return SUBLAYERS[settings.form.norm](settings.width, settings.dropout)
 
 
+def build_encoder_layer(settings: ModelSettings, pattern: str) -> "EncoderLayer":
+    """The layer of a pattern."""
+    name = getattr(find_pattern(pattern), "layer", None)
+    return (EncoderLayer if name is None else resolve_name(name))(settings, pattern=pattern)
+
+
 def build_feed_forward(settings: ModelSettings) -> FeedForward:
     """A feed-forward module with fresh parameters."""
     return FeedForward(settings.width, settings.feed_forward_width, settings.form.activation)
@@ -317,10 +344,19 @@ class DecoderLayer(nn.Module):
         self.feed_forward = build_feed_forward(settings)
         self.feed_forward_sublayer = build_sublayer(settings)
 
-    def forward(self, hidden_ND: Tensor, memory_SD: Tensor, groupings: Groupings, cross_groupings: Groupings) -> Tensor:
-        """[N, D] → [N, D]."""
+    def forward(
+        self,
+        hidden_ND: Tensor,
+        memory_SD: Tensor,
+        groupings: Groupings,
+        cross_groupings: Groupings,
+        between: Callable[[Tensor], Tensor] | None = None,
+    ) -> Tensor:
+        """[N, D] → [N, D]; `between` is another sub-layer, between self-attention and cross-attention."""
         outer = self.self_sublayer
         hidden_ND = outer(hidden_ND, self.self_attention(outer.enter(hidden_ND), None, groupings))
+        if between is not None:
+            hidden_ND = between(hidden_ND)
         outer = self.cross_sublayer
         hidden_ND = outer(hidden_ND, self.cross_attention(outer.enter(hidden_ND), memory_SD, cross_groupings))
         outer = self.feed_forward_sublayer

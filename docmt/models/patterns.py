@@ -14,10 +14,13 @@ from docmt.models.plugins import load_plugins
 from docmt.settings import nearest
 
 if TYPE_CHECKING:
+    from docmt.models.distances import Distances
     from docmt.models.grouping import Grouping
     from docmt.models.layers import FusedAttention
     from docmt.models.layout import Layout, Slot
 
+SLOTS = ("encoder", "decoder", "cross")
+"""The attentions of a model."""
 CacheKind = Literal["document", "range", "related"]
 
 
@@ -31,15 +34,25 @@ class Pattern:
         cache: what sentence-by-sentence decoding can rely on. `document`: every sentence sees its whole instance;
             `range`: its own and a fixed number of sentences before it; `related`: any earlier sentences.
         needs_trees: whether the grouping follows discourse trees. Without trees such a pattern sees the whole instance.
+        distances: `module:name` of a subclass of `Distances` that reads the distances of the grouping; None for none.
+        layer: `module:name` of the subclass of `EncoderLayer` that layers with this pattern are; None for itself.
+        slots: the attentions that can have it.
     """
 
     function: str
     cache: CacheKind = "related"
     needs_trees: bool = False
+    distances: str | None = None
+    layer: str | None = None
+    slots: tuple[str, ...] = SLOTS
 
     def grouping(self, layout: "Layout", slot: "Slot") -> "Grouping":
         """The grouping of one of a model's attentions for a batch."""
         return resolve_name(self.function)(layout, slot)
+
+    def build_distances(self, heads: int, head_width: int) -> "Distances | None":
+        """What an attention with this pattern knows of distances, with fresh parameters."""
+        return None if self.distances is None else resolve_name(self.distances)(heads, head_width)
 
 
 @dataclass(frozen=True)
@@ -69,6 +82,23 @@ PATTERNS: dict[str, Pattern | Fusion] = {
     "window": Pattern("docmt.models.visibility:see_window", cache="range"),
     "global": Pattern("docmt.models.visibility:see_instance", cache="document"),
     "rst": Pattern("docmt.models.visibility:see_related", needs_trees=True),
+    # Baselines.
+    "segments": Pattern(
+        "docmt.models.visibility:see_segments", distances="docmt.models.distances:OwnOrOther", slots=("encoder",)
+    ),
+    "distances": Pattern(
+        "docmt.models.visibility:see_distances",
+        distances="docmt.models.distances:ClippedDistances",
+        layer="docmt.models.gated:GatedEncoderLayer",
+        slots=("encoder",),
+    ),
+    "memory": Pattern(
+        "docmt.models.visibility:see_memory",
+        cache="range",
+        distances="docmt.models.distances:TokenDistances",
+        slots=("decoder",),
+    ),
+    "long_short": Fusion("docmt.models.split_heads:SplitAttention", ("group", "global")),
     "combined": Fusion("docmt.models.layers:ParallelAttention", ("group", "global")),
     "rst_serial": Fusion("docmt.models.layers:SerialAttention", ("group", "rst")),
     "rst_parallel": Fusion("docmt.models.layers:ParallelAttention", ("group", "rst")),
@@ -96,6 +126,11 @@ def part_names(name: str) -> tuple[str, ...]:
     """The patterns of the parts of a fusion; of a pattern, itself."""
     found = find_pattern(name)
     return found.parts if isinstance(found, Fusion) else (name,)
+
+
+def pattern_slots(name: str) -> list[str]:
+    """The attentions that can have a pattern or fusion."""
+    return [slot for slot in SLOTS if all(slot in find_part(part).slots for part in part_names(name))]
 
 
 def find_part(name: str) -> Pattern:

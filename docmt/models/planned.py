@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from docmt.models.layout import Layout, Side, Slot
+from docmt.models.layout import Index, Layout, Side, Slot
 from docmt.models.plans import PlannedGrouping
 from docmt.models.ragged import find_varlen
 from docmt.models.settings import Positions
@@ -25,17 +25,17 @@ class PlannedLayout:
 
     Attributes:
         groupings: by the patterns of the settings, also where they are resolved to others.
-        positions_of: int64 [S] or [N], the position of each token of a side, within an instance or a sentence.
-        sentences_S: int64, the sentence of each source token; None where no context encoder reads it.
-        n_sentences: see `Layout`.
+        indexes: int64, what `Layout.index` gives for each item of a side.
+        n_sentences, padded_sizes, reads_context: see `Layout`.
         default: what positions run through where nothing else is asked for.
         table_TD: float32, the vectors of at least as many positions as there are.
     """
 
     groupings: dict[tuple[Slot, str], PlannedGrouping]
-    positions_of: dict[tuple[Side, Positions], Tensor]
-    sentences_S: Tensor | None
+    indexes: dict[tuple[Side, Index], Tensor]
     n_sentences: int
+    padded_sizes: tuple[int, int, int]
+    reads_context: bool
     default: Positions
     table_TD: Tensor
 
@@ -44,21 +44,14 @@ class PlannedLayout:
         """The plan of a layout on the device of the table; complete, if the layout has been prepared."""
         device = table_TD.device
         # In a fixed order: a graph asks for the keys of a dict in their order.
-        kinds = sorted(layout.position_kinds())
+        kinds = sorted(layout.index_kinds())
         groupings = {slot_part: _plan(layout, *slot_part, device) for slot_part in layout.attention_parts()}
-        positions_of = {kind: layout.positions(kind[0], device, within=kind[1]) for kind in kinds}
-        sentences_S = layout.sentences(device) if layout.reads_context else None
-        return cls(groupings, positions_of, sentences_S, layout.n_sentences, layout.settings.positions, table_TD)
-
-    @property
-    def reads_context(self) -> bool:
-        """As `Layout.reads_context`."""
-        return self.sentences_S is not None
-
-    def sentences(self, device: torch.device) -> Tensor:
-        """As `Layout.sentences`, on the device of the plan."""
-        assert self.sentences_S is not None, "only a context encoder asks for them"
-        return self.sentences_S
+        indexes = {kind: layout.index(*kind, device) for kind in kinds}
+        n_instances, longest, most_sentences = layout.padded_sizes
+        # A graph for any size is none for 1, and padding changes nothing.
+        sizes = max(2, n_instances), longest, max(2, most_sentences)
+        facts = layout.n_sentences, sizes, layout.reads_context
+        return cls(groupings, indexes, *facts, layout.settings.positions, table_TD)
 
     def grouping(self, slot: Slot, pattern: str) -> PlannedGrouping:
         """As `Layout.grouping`."""
@@ -66,7 +59,11 @@ class PlannedLayout:
 
     def positions(self, side: Side, device: torch.device, *, within: Positions | None = None) -> Tensor:
         """As `Layout.positions`, on the device of the plan."""
-        return self.positions_of[side, within or self.default]
+        return self.index(side, within or self.default, device)
+
+    def index(self, side: Side, kind: Index, device: torch.device) -> Tensor:
+        """As `Layout.index`, on the device of the plan."""
+        return self.indexes[side, kind]
 
 
 def _plan(layout: Layout, slot: Slot, pattern: str, device: torch.device) -> PlannedGrouping:

@@ -1,6 +1,7 @@
 """Plans: the index tensors that an attention kernel reads of a grouping, made ahead on the CPU and moved as one.
 
-Shape letters: G groups, M keys in group order, N packed rows, P padded rows of all buckets, g groups of one bucket, q
+Shape letters: G groups, M keys in group order, N packed rows, P padded rows of all buckets (or M, where there is no
+padding), g groups of one bucket, q
 and k padded queries and keys of one bucket.
 """
 
@@ -24,6 +25,8 @@ class VarlenPlan:
         query_offsets, key_offsets: int32 [G + 1].
         key_rows_M: int64 index of the keys in group order; None when they are already in that order.
         max_queries, max_keys: of the longest groups.
+        distances_P: int64, of each key in group order; None where the pattern has none.
+        positions_N: int64, of each query; None where the pattern has none.
     """
 
     query_offsets: Tensor
@@ -31,6 +34,8 @@ class VarlenPlan:
     key_rows_M: Tensor | None
     max_queries: int
     max_keys: int
+    distances_P: Tensor | None = None
+    positions_N: Tensor | None = None
 
     def is_on(self, device: torch.device) -> bool:
         """Whether its tensors are on this device."""
@@ -89,14 +94,20 @@ class Padding:
 
 @dataclass(frozen=True)
 class PaddedPlan:
-    """What padded attention reads: how packed rows go into the buckets, and their masks."""
+    """What padded attention reads: how packed rows go into the buckets, and their masks.
+
+    `distances_P` and `positions_N` are as in `VarlenPlan`, the first of padded keys.
+    """
 
     buckets: tuple[Bucket, ...]
     query_padding: Padding
     key_padding: Padding
+    distances_P: Tensor | None = None
+    positions_N: Tensor | None = None
 
     def is_on(self, device: torch.device) -> bool:
         """Whether its tensors, if it has any, are on this device."""
         tensors = (self.query_padding.rows_P, self.key_padding.rows_P, *(bucket.mask_gqk for bucket in self.buckets))
+        tensors += (self.distances_P,)
         first = next((tensor for tensor in tensors if tensor is not None), None)
         return first is None or first.device == device

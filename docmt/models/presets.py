@@ -48,6 +48,10 @@ COMBINED = {"lower": "group", "upper": "combined"}
 RST_SERIAL = {"lower": "group", "upper": "rst_serial"}
 RST_PARALLEL = {"lower": "group", "upper": "rst_parallel"}
 RST_MIX = {"lower": "group", "upper": "rst_mix"}
+LONG_SHORT = {"lower": "long_short", "upper": "long_short"}
+SEGMENTS_THEN_GROUP = {"lower": "segments", "upper": "group", "upper_layers": 1}
+GROUP_THEN_DISTANCES = {"lower": "group", "upper": "distances", "upper_layers": 1}
+MEMORY = {"lower": "memory", "upper": "memory"}
 GROUP_THEN_GLOBAL = {"lower": "group", "upper": "global"}
 
 
@@ -62,6 +66,15 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     # As many target as source sentences, so that scores over sentences exist (RST-Transformer, Table 3).
     "document_transformer_aligned": _attentions(GLOBAL, GLOBAL, GLOBAL),
     "concatenation": _attentions(WINDOW, WINDOW, WINDOW),
+    "lstm_transformer": _attentions(LONG_SHORT, LONG_SHORT, LONG_SHORT),
+    "flat_transformer": _attentions(SEGMENTS_THEN_GROUP, GROUP, GROUP, positions="sentence", window_sentences=1),
+    "hybrid_context": _attentions(
+        GROUP_THEN_DISTANCES,
+        MEMORY,
+        GROUP,
+        positions="sentence",
+        form={"norm": "pre", "final_norm": True, "learned_sentences": 20},
+    ),
     # G-Transformer and its ablations: Tables 3, 5 and 6 of the paper.
     "g_transformer": _attentions(COMBINED, COMBINED, COMBINED),
     "g_transformer_no_target_context": _attentions(COMBINED, GROUP, COMBINED),
@@ -76,6 +89,11 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     "rst_mix": _attentions(RST_MIX, RST_MIX, RST_MIX),
     # Cross-task pre-training, §2.2: a sentence Transformer with a global context encoder and a gate.
     "global_context": _attentions(GROUP, GROUP, GROUP, positions="sentence", context={}),
+    # Systems that the papers compare with: sentence Transformers with a module that reads context.
+    "doct": _attentions(GROUP, GROUP, GROUP, positions="sentence", context={"kind": "doct"}),
+    "han_encoder": _attentions(GROUP, GROUP, GROUP, positions="sentence", context={"kind": "han_encoder"}),
+    "han": _attentions(GROUP, GROUP, GROUP, positions="sentence", context={"kind": "han"}),
+    "san": _attentions(GROUP, GROUP, GROUP, positions="sentence", context={"kind": "san"}),
 }
 """What each attention sees, in the architectures of docmt itself.
 

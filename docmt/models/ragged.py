@@ -3,26 +3,39 @@
 Three implementations that must agree: a dense mask (the oracle in tests), buckets of padded batches (any device), and
 variable-length flash attention (CUDA, half precision).
 
-Shape letters: N packed queries, M packed keys, H heads, K head width, P padded rows, g groups of a bucket, q and k its
-padded queries and keys.
+Shape letters: N packed queries, M packed keys, H heads, K head width, P padded rows (or keys in the order of the groups
+that see them), g groups of a bucket, q and k its padded queries and keys.
 """
 
 import functools
 import inspect
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from docmt.models.blocks import BLOCK_QUERIES, BlockAttention
-from docmt.models.grouping import Grouping
-from docmt.models.plans import Bucket, Kernel, PaddedPlan, Padding, PlannedGrouping
+from docmt.models.grouping import AnyGrouping, Grouping
+from docmt.models.plans import Bucket, Kernel, PaddedPlan, Padding, PlannedGrouping, VarlenPlan
 
 EXPLICIT_MAX_KEYS = 512
 """Up to this many keys, products of whole groups are fastest on a CPU in bfloat16 (docs/experiments/performance.md)."""
+
+
+Adjust = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+"""Makes the keys and values that groups see, [P, H, K], of projected ones and their distances, int64 [P]."""
+
+
+class AttentionInputs(NamedTuple):
+    """What one attention computes with; `adjust` is None where keys do not depend on who sees them."""
+
+    query_NHK: Tensor
+    key_MHK: Tensor
+    value_MHK: Tensor
+    adjust: Adjust | None
 
 
 @functools.cache
@@ -42,15 +55,28 @@ def kernel_for(device: torch.device, dtype: torch.dtype) -> Kernel:
     return "varlen" if device.type == "cuda" and is_half and find_varlen() is not None else "padded"
 
 
+def plan_of(grouping: AnyGrouping, query_NHK: Tensor) -> VarlenPlan | PaddedPlan:
+    """The plan that `ragged_attention` reads with these queries."""
+    if isinstance(grouping, PlannedGrouping):
+        return grouping.plan
+    return grouping.plan(kernel_for(query_NHK.device, query_NHK.dtype), query_NHK.device)
+
+
+def distances_of(plan: VarlenPlan | PaddedPlan) -> Tensor:
+    """int64 [P], the distances of the keys that groups see."""
+    assert plan.distances_P is not None, "asked for only where the pattern says them"
+    return plan.distances_P
+
+
 def ragged_attention(
-    query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping | PlannedGrouping
+    query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: AnyGrouping, adjust: Adjust | None = None
 ) -> Tensor:
     """Softmax attention in which each group of queries sees its own list of at least one key; [N, H, K]."""
     if isinstance(grouping, PlannedGrouping):
-        return planned_attention(query_NHK, key_MHK, value_MHK, grouping)
+        return planned_attention(query_NHK, key_MHK, value_MHK, grouping, adjust)
     if kernel_for(query_NHK.device, query_NHK.dtype) == "varlen":
-        return varlen_attention(query_NHK, key_MHK, value_MHK, grouping)
-    return padded_attention(query_NHK, key_MHK, value_MHK, grouping)
+        return varlen_attention(query_NHK, key_MHK, value_MHK, grouping, adjust)
+    return padded_attention(query_NHK, key_MHK, value_MHK, grouping, adjust)
 
 
 def dense_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping) -> Tensor:
@@ -65,12 +91,16 @@ def dense_weights(query_NHK: Tensor, key_MHK: Tensor, grouping: Grouping) -> Ten
     return scores_HNM.masked_fill(~mask_NM, -torch.inf).softmax(-1)
 
 
-def padded_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping) -> Tensor:
+def padded_attention(
+    query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping, adjust: Adjust | None = None
+) -> Tensor:
     """Ragged attention through padded buckets of groups of similar size."""
     plan = grouping.padded_plan(query_NHK.device)
     query_PHK = pad_rows(query_NHK, plan.query_padding)
     key_PHK = pad_rows(key_MHK, plan.key_padding)
     value_PHK = pad_rows(value_MHK, plan.key_padding)
+    if adjust is not None:
+        key_PHK, value_PHK = adjust(key_PHK, value_PHK, distances_of(plan))
     outputs = []
     for bucket, query, key, value in _split_buckets(plan, query_PHK, key_PHK, value_PHK):
         output_gHqK = _bucket_attention(query, key, value, bucket, grouping.is_causal)
@@ -79,19 +109,25 @@ def padded_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grou
     return unpad_rows(output_PHK, plan.query_padding)
 
 
-def varlen_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping) -> Tensor:
+def varlen_attention(
+    query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping, adjust: Adjust | None = None
+) -> Tensor:
     """Ragged attention through variable-length flash attention (CUDA, float16 or bfloat16)."""
     varlen_attn = find_varlen()
     assert varlen_attn is not None, "asked for only where this torch has it"
     planned = PlannedGrouping(grouping.varlen_plan(query_NHK.device), grouping.is_causal, varlen_attn)
-    return planned_attention(query_NHK, key_MHK, value_MHK, planned)
+    return planned_attention(query_NHK, key_MHK, value_MHK, planned, adjust)
 
 
-def planned_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: PlannedGrouping) -> Tensor:
+def planned_attention(
+    query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: PlannedGrouping, adjust: Adjust | None = None
+) -> Tensor:
     """As `varlen_attention`."""
     plan = grouping.plan
     if plan.key_rows_M is not None:
         key_MHK, value_MHK = (rows.index_select(0, plan.key_rows_M) for rows in (key_MHK, value_MHK))
+    if adjust is not None:
+        key_MHK, value_MHK = adjust(key_MHK, value_MHK, distances_of(plan))
     return grouping.kernel(
         query_NHK,
         key_MHK,
@@ -105,7 +141,7 @@ def planned_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, gro
 
 
 @torch.no_grad()
-def attention_entropy(query_NHK: Tensor, key_MHK: Tensor, grouping: Grouping) -> Tensor:
+def attention_entropy(query_NHK: Tensor, key_MHK: Tensor, grouping: Grouping, adjust: Adjust | None = None) -> Tensor:
     """Entropy in bits of each query's attention weights averaged over the heads (G-Transformer §3.2).
 
     Returns:
@@ -114,6 +150,8 @@ def attention_entropy(query_NHK: Tensor, key_MHK: Tensor, grouping: Grouping) ->
     plan = grouping.padded_plan(query_NHK.device)
     query_PHK = pad_rows(query_NHK.float(), plan.query_padding)
     key_PHK = pad_rows(key_MHK.float(), plan.key_padding)
+    if adjust is not None:
+        key_PHK, _ = adjust(key_PHK, key_PHK, distances_of(plan))
     entropies = []
     for bucket, query, key, _ in _split_buckets(plan, query_PHK, key_PHK, key_PHK):
         weights_gqk = _weights(query, key, bucket, grouping.is_causal).mean(1)

@@ -4,11 +4,12 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
-from docmt.models.patterns import PATTERNS, find_pattern
+from docmt.models.contexts import CONTEXTS, ContextKind, find_context
+from docmt.models.patterns import PATTERNS, find_pattern, pattern_slots
 from docmt.settings import Settings
 
 Context = Literal["document", "none"]
-"""What a model with a context encoder reads: whole documents, or sentences without context."""
+"""What a model with a context module reads: whole documents, or sentences without context."""
 Positions = Literal["instance", "sentence"]
 """What positions run through."""
 
@@ -22,6 +23,15 @@ PatternName = Annotated[str, AfterValidator(_check_pattern), WithJsonSchema({"en
 """A pattern of docmt or of an installed package; the JSON schema names those of docmt."""
 
 
+def _check_context(name: str) -> str:
+    find_context(name)
+    return name
+
+
+ContextName = Annotated[str, AfterValidator(_check_context), WithJsonSchema({"enum": list(CONTEXTS), "type": "string"})]
+"""A context module of docmt or of an installed package."""
+
+
 class AttentionSettings(Settings):
     """What one of the three attentions sees, in the lower and in the upper layers.
 
@@ -29,7 +39,10 @@ class AttentionSettings(Settings):
     instance; `rst`: the same and the directly related EDUs or, in the decoder and to the source, sentences
     (RST-Transformer, Eq. 7). Two attentions together: `combined`, group and global, summed by a gate (G-Transformer,
     Eq. 10); `rst_serial`, rst after group; `rst_parallel`, group and rst, summed by a gate; `rst_mix`, group and the
-    rst after it, summed by a gate (RST-Transformer, Eq. 8–13).
+    rst after it, summed by a gate (RST-Transformer, Eq. 8–13); `long_short`, half of the heads group, half global
+    (LSTM-Transformer). Those that know how far keys are: in the encoder, `segments`, a window in which the own sentence
+    is marked (Flat-Transformer), and `distances`, the instance by distance between sentences, with a gate (Hybrid
+    Context); in the decoder, `memory`, the sentence and the one before, by distance between words (Hybrid Context).
     """
 
     lower: PatternName = "global"
@@ -49,16 +62,26 @@ class AttentionSettings(Settings):
 
 
 class ContextSettings(Settings):
-    """The global context encoder of cross-task pre-training, beside an encoder and decoder of single sentences.
+    """A module that reads context, beside an encoder and decoder of single sentences.
 
-    Its output joins that of the sentence encoder by a gate. The same model translates sentences without it.
+    The same model translates sentences without it. Which keys a kind reads is said at each.
     """
 
-    later: ClassVar[tuple[str, ...]] = ("norm",)
+    later: ClassVar[tuple[str, ...]] = ("norm", "kind", "sentences", "future")
 
+    kind: ContextName = "global"
+    """`global`: the context encoder of cross-task pre-training, whose output joins that of the sentence encoder by a
+    gate; `doct`: attention to a small encoder of the previous source sentences, in every layer; `han_encoder`:
+    hierarchical attention to the previous sentences, on the output of the encoder; `han`: on the outputs of encoder and
+    decoder; `san`: sparse attention to all other source sentences, on the output of the encoder."""
+    sentences: int | None = Field(default=None, ge=1)
+    """How many previous sentences it reads; null means as many as in its paper. Kinds `doct` (2), `han_encoder` and
+    `han` (3)."""
+    future: bool = True
+    """Whether it also reads later sentences. Kind `san`."""
     layers: int | None = Field(default=None, ge=1)
     """Its layers, N_g; each shares self-attention and feed-forward with the encoder's layer of the same number. null
-    means as many as the encoder has."""
+    means as many as the encoder has. This key and the next two: kind `global`."""
     positions: Positions = "sentence"
     """How positions run in the context encoder, whose first layer reads them: with `sentence` it sees the sentences of
     a document without their order, with `instance` it can tell which comes before which. The paper does not say."""
@@ -66,12 +89,30 @@ class ContextSettings(Settings):
     """Whether a layer norm follows the attention to the sentences. Without it, a fresh context encoder gives what the
     sentence encoder gives, so a pretrained sentence model translates as before until it has learned to use context."""
 
+    @property
+    def module(self) -> ContextKind:
+        """What is registered for its kind."""
+        return find_context(self.kind)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        keys = set(type(self).model_fields) - {"kind", *self.module.settings}
+        other = next((key for key in sorted(keys & self.model_fields_set) if self._is_changed(key)), None)
+        if other is not None:
+            raise ValueError(f"kind {self.kind!r} does not read the key {other!r}: leave it out")
+        return self
+
+    def _is_changed(self, key: str) -> bool:
+        return getattr(self, key) != type(self).model_fields[key].default
+
 
 class FormSettings(Settings):
     """How layers compute. The defaults are those of the papers; pretrained models have their own (docs/pretrained.md).
 
     Attention, and so what a token can see, does not depend on these.
     """
+
+    later: ClassVar[tuple[str, ...]] = ("learned_sentences",)
 
     activation: Literal["relu", "gelu", "swish"] = "relu"
     """Between the two linear maps of a feed-forward module."""
@@ -83,6 +124,9 @@ class FormSettings(Settings):
     """A layer norm after the last layer, on each side."""
     learned_positions: int | None = Field(default=None, ge=1)
     """How many positions have a learned vector, on each side; null means sinusoidal positions."""
+    learned_sentences: int | None = Field(default=None, ge=1)
+    """How many source sentences of an instance have a learned vector, added to each of their words; later ones share
+    the last. null for none."""
     position_offset: int = Field(default=0, ge=0)
     """The number of the first position of sinusoids."""
     output_bias: bool = False
@@ -129,7 +173,7 @@ class ModelSettings(Settings):
     cross_attention: AttentionSettings = AttentionSettings()
     """Attention from target to source."""
     context: ContextSettings | None = None
-    """The global context encoder; null for none."""
+    """The module that reads context; null for none."""
     window_sentences: int = Field(default=2, ge=0)
     """Sentences before the current one that the pattern `window` sees."""
     positions: Positions = "instance"
@@ -153,9 +197,14 @@ class ModelSettings(Settings):
         return any(find_pattern(name).needs_trees for name in self.patterns())
 
     @property
+    def n_before(self) -> int:
+        """How many previous sentences the context module reads, 0 without one or where that is not what limits it."""
+        return 0 if self.context is None else self.context.sentences or self.context.module.sentences
+
+    @property
     def context_layers(self) -> int:
-        """Layers of the context encoder, 0 without one."""
-        if self.context is None:
+        """Layers of the global context encoder, 0 without one."""
+        if self.context is None or self.context.kind != "global":
             return 0
         return self.encoder_layers if self.context.layers is None else self.context.layers
 
@@ -163,12 +212,13 @@ class ModelSettings(Settings):
     def decodes_sentences_alone(self) -> bool:
         """Whether no target sentence sees another one, so that each can be searched by itself once all are encoded."""
         patterns = self.decoder_attention.patterns() | self.cross_attention.patterns()
-        return patterns == {"group"} and self.positions == "sentence"
+        sees_target = self.context is not None and self.context.module.sees_target
+        return patterns == {"group"} and self.positions == "sentence" and not sees_target
 
     @property
     def sees_single_sentences(self) -> bool:
         """Whether no attention looks beyond a sentence."""
-        return self.context is None and self.patterns() == {"group"}
+        return self.context is None and self.patterns() == {"group"} and self.form.learned_sentences is None
 
     @property
     def attentions(self) -> dict[Literal["encoder", "decoder", "cross"], AttentionSettings]:
@@ -196,6 +246,9 @@ class ModelSettings(Settings):
                 raise ValueError(
                     f"{name}_attention.upper_layers {attention.upper_layers} is more than {side}_layers {layers}"
                 )
+            for pattern in attention.patterns():
+                if name not in (slots := pattern_slots(pattern)):
+                    raise ValueError(f"{name}_attention: {pattern} is a pattern of {' and '.join(slots)} attention")
             if self.target_stream == "free" and {attention.lower, attention.upper} != {"global"}:
                 raise ValueError(f"target_stream 'free' has no groups, so {name}_attention must be global throughout")
             if self.context is not None and attention.patterns() != {"group"}:

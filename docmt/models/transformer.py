@@ -13,9 +13,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from docmt.errors import UserError
-from docmt.models.context import ContextEncoder
+from docmt.models.context_module import ContextModule, PackedReader, SourceBatch
 from docmt.models.dropout import dropout
-from docmt.models.layers import Attention, DecoderLayer, EncoderLayer
+from docmt.models.layers import Attention, DecoderLayer, EncoderLayer, build_encoder_layer
 from docmt.models.layout import Layout, Side
 from docmt.models.planned import PlannedLayout
 from docmt.models.precision import call_layer, product_dtype
@@ -24,9 +24,12 @@ from docmt.text.vocabulary import BOS
 
 
 class Inputs(nn.Module):
-    """Positions and norm of one side; without parameters, unless the settings ask for learned positions or a norm."""
+    """Positions and norm of one side; without parameters, unless the settings ask for learned vectors or a norm.
 
-    def __init__(self, settings: ModelSettings) -> None:
+    With `n_sentences`, so many sentences of an instance have a learned vector, which is added to each of their words.
+    """
+
+    def __init__(self, settings: ModelSettings, *, n_sentences: int | None = None) -> None:
         super().__init__()
         form, self.width = settings.form, settings.width
         self.offset = form.position_offset
@@ -34,15 +37,27 @@ class Inputs(nn.Module):
         if form.learned_positions is not None:
             self.positions = nn.Embedding(form.learned_positions, settings.width)
             nn.init.normal_(self.positions.weight, std=settings.width**-0.5)
+        self.sentences: nn.Embedding | None = None
+        if n_sentences is not None:
+            self.sentences = nn.Embedding(n_sentences, settings.width)
+            nn.init.normal_(self.sentences.weight, std=settings.width**-0.5)
         self.norm = nn.LayerNorm(settings.width) if form.embedding_norm else nn.Identity()
 
-    def forward(self, embedded_ND: Tensor, positions_N: Tensor, table_TD: Tensor) -> Tensor:
-        """Add the positions, given by number, and norm; `table_TD` is `table` or a longer one."""
+    def forward(
+        self, embedded_ND: Tensor, positions_N: Tensor, table_TD: Tensor, numbers_N: Tensor | None = None
+    ) -> Tensor:
+        """Add the vectors of positions, and of sentences if they have any, and norm.
+
+        Both are given by number; `table_TD` is `table` or a longer one. Sentences without a vector share the last one.
+        """
         # A search can write more words than there are learned positions: all further ones share the last vector.
         numbers_N = positions_N + self.offset if self.offset else positions_N
         if self.positions is not None:
             numbers_N = numbers_N.clamp(max=len(table_TD) - 1)
-        return self.norm(embedded_ND + table_TD[numbers_N].to(embedded_ND.dtype))
+        hidden_ND = embedded_ND + table_TD[numbers_N].to(embedded_ND.dtype)
+        if self.sentences is not None and numbers_N is not None:
+            hidden_ND = hidden_ND + self.sentences(numbers_N.clamp(max=self.sentences.num_embeddings - 1))
+        return self.norm(hidden_ND)
 
     def table(self, n_positions: int, device: torch.device) -> Tensor:
         """The vectors of at least `n_positions` positions, from number 0; of learned ones, all that there are."""
@@ -55,8 +70,8 @@ class Transformer(nn.Module):
     """Encoder and decoder with one shared table of embeddings; by default post-norm, with sinusoidal positions.
 
     The settings say what each attention sees, so the sentence Transformer, the document Transformer, concatenation,
-    G-Transformer with its ablations and RST-Transformer are all this class. With a context encoder it is the model of
-    cross-task pre-training, which reads a document or sentences, as the layout says.
+    G-Transformer with its ablations and RST-Transformer are all this class. With a context module it is the model of
+    cross-task pre-training or one of several baselines, which reads a document or sentences, as the layout says.
     """
 
     def __init__(self, settings: ModelSettings, n_symbols: int) -> None:
@@ -64,16 +79,16 @@ class Transformer(nn.Module):
         self.settings = settings
         self.embedding = nn.Embedding(n_symbols, settings.width)
         nn.init.normal_(self.embedding.weight, std=settings.width**-0.5)
-        self.src_inputs, self.tgt_inputs = Inputs(settings), Inputs(settings)
+        self.src_inputs = Inputs(settings, n_sentences=settings.form.learned_sentences)
+        self.tgt_inputs = Inputs(settings)
         self.output_bias = nn.Parameter(torch.zeros(n_symbols)) if settings.form.output_bias else None
         n, m = settings.encoder_layers, settings.decoder_layers
         self.encoder = nn.ModuleList(
-            EncoderLayer(settings, pattern=settings.encoder_attention.pattern(i, n)) for i in range(n)
+            build_encoder_layer(settings, settings.encoder_attention.pattern(i, n)) for i in range(n)
         )
-        self.context: ContextEncoder | None = None
+        self.context: ContextModule | None = None
         if settings.context is not None:
-            sizes = (settings.context_layers, settings.width, settings.heads, settings.dropout)
-            self.context = ContextEncoder(*sizes, norm=settings.context.norm)
+            self.context = settings.context.module.build(settings)
         self.decoder = nn.ModuleList(
             DecoderLayer(
                 settings,
@@ -91,35 +106,52 @@ class Transformer(nn.Module):
         return self.decode(tgt_inputs_N, self.encode(src_tokens_S, layout), layout)
 
     def encode(self, src_tokens_S: Tensor, layout: Layout | PlannedLayout) -> Tensor:
-        """Encoder states [S, D] of int64 token ids [S]."""
+        """Encoder states [S, D] of int64 token ids [S], and after them the rows of a context module that has rows."""
         hidden_SD = embedded_SD = self._embed(src_tokens_S, layout, "src")
-        for layer in self.encoder:
-            hidden_SD = call_layer(layer, hidden_SD, partial(layout.grouping, "encoder"))
+        source = SourceBatch(src_tokens_S, embedded_SD, layout, self.encoder_layers, self._embed)
+        context = self.context if layout.reads_context else None
+        rows_CD = context.before_encoder(source) if context is not None and context.reads_rows else None
+        reader = PackedReader(layout, "src", src_tokens_S.device, rows_CD)
+        for number, layer in enumerate(self.encoder):
+            between = None if context is None else partial(context.in_encoder, number, reader=reader)
+            hidden_SD = call_layer(layer, hidden_SD, partial(layout.grouping, "encoder"), between)
         hidden_SD = self.encoder_norm(hidden_SD)
-        settings = self.settings.context
-        if self.context is None or settings is None or not layout.reads_context:
-            return hidden_SD
-        if settings.positions == "instance":
-            embedded_SD = self._embed(src_tokens_S, layout, "src", within="instance")
-        return self.context(embedded_SD, hidden_SD, self.encoder_layers, layout)
+        if context is not None:
+            hidden_SD = context.after_encoder(source, hidden_SD)
+        return hidden_SD if rows_CD is None else torch.cat((hidden_SD, rows_CD))
 
     def decode(self, tgt_inputs_N: Tensor, memory_SD: Tensor, layout: Layout | PlannedLayout) -> Tensor:
-        """Decoder states [N, D] of int64 token ids [N]."""
+        """Decoder states [N, D] of int64 token ids [N], given what `encode` returns."""
         hidden_ND = self._embed(tgt_inputs_N, layout, "tgt")
         memory_SD = memory_SD.to(product_dtype(memory_SD))  # once for all layers
+        memory_SD, rows_CD = self.split_memory(memory_SD, layout)
         groupings = partial(layout.grouping, "decoder"), partial(layout.grouping, "cross")
-        for layer in self.decoder:
-            hidden_ND = call_layer(layer, hidden_ND, memory_SD, *groupings)
-        return self.decoder_norm(hidden_ND)
+        context = self.context if layout.reads_context else None
+        reader = PackedReader(layout, "tgt", tgt_inputs_N.device, rows_CD)
+        for number, layer in enumerate(self.decoder):
+            between = None if context is None else partial(context.in_decoder, number, reader=reader)
+            hidden_ND = call_layer(layer, hidden_ND, memory_SD, *groupings, between)
+        hidden_ND = self.decoder_norm(hidden_ND)
+        return hidden_ND if context is None else context.after_decoder(hidden_ND, reader)
+
+    def split_memory(self, memory_SD: Tensor, layout: Layout | PlannedLayout) -> tuple[Tensor, Tensor | None]:
+        """What `encode` returns as encoder states and rows of the context module, if it has any."""
+        if self.context is None or not self.context.reads_rows or not layout.reads_context:
+            return memory_SD, None
+        n_rows = len(layout.index("before", "row", memory_SD.device))
+        encoded_SD, rows_CD = memory_SD.split((len(memory_SD) - n_rows, n_rows))
+        return encoded_SD, rows_CD
 
     def _embed(
         self, tokens_N: Tensor, layout: Layout | PlannedLayout, side: Side, *, within: Positions | None = None
     ) -> Tensor:
         positions_N = layout.positions(side, tokens_N.device, within=within)
-        inputs = self.src_inputs if side == "src" else self.tgt_inputs
+        inputs = self.tgt_inputs if side == "tgt" else self.src_inputs
+        has_numbers = inputs.sentences is not None and side == "src"
+        numbers_N = layout.index("src", "number", tokens_N.device) if has_numbers else None
         if isinstance(layout, PlannedLayout):
             table_TD = layout.table_TD if inputs.positions is None else inputs.positions.weight
-            return self._add_positions(inputs, tokens_N, positions_N, table_TD)
+            return self._add_positions(inputs, tokens_N, positions_N, table_TD, numbers_N)
         n_positions = layout.n_positions(side, within=within)
         table_TD = inputs.table(n_positions, tokens_N.device)
         if n_positions > len(table_TD):
@@ -127,7 +159,7 @@ class Transformer(nn.Module):
                 f"{n_positions} tokens in a row, but the model has learned {len(table_TD)} positions: lower max_tokens "
                 "of its instances, or set positions of the model to 'sentence'"
             )
-        return self._add_positions(inputs, tokens_N, positions_N, table_TD)
+        return self._add_positions(inputs, tokens_N, positions_N, table_TD, numbers_N)
 
     def embed(self, tokens_N: Tensor, positions_N: Tensor, *, n_positions: int) -> Tensor:
         """Scaled embeddings of target tokens plus positions, with dropout; [N, D].
@@ -138,11 +170,13 @@ class Transformer(nn.Module):
             self.tgt_inputs, tokens_N, positions_N, self.tgt_inputs.table(n_positions, tokens_N.device)
         )
 
-    def _add_positions(self, inputs: Inputs, tokens_N: Tensor, positions_N: Tensor, table_TD: Tensor) -> Tensor:
+    def _add_positions(
+        self, inputs: Inputs, tokens_N: Tensor, positions_N: Tensor, table_TD: Tensor, numbers_N: Tensor | None = None
+    ) -> Tensor:
         hidden_ND = self.embedding(tokens_N) * math.sqrt(self.settings.width)
         if self.settings.form.zero_start:
             hidden_ND = hidden_ND.masked_fill((tokens_N == BOS)[:, None], 0)
-        return dropout(inputs(hidden_ND, positions_N, table_TD), self.settings.dropout, self.training)
+        return dropout(inputs(hidden_ND, positions_N, table_TD, numbers_N), self.settings.dropout, self.training)
 
     @property
     def encoder_layers(self) -> list[EncoderLayer]:

@@ -1,5 +1,11 @@
 """What the built-in attention patterns let each query see: one function per pattern, from a layout to a grouping."""
 
+from dataclasses import replace
+
+import numpy as np
+
+from docmt.instances.storage import expand_ranges
+from docmt.models.distances import MAX_SENTENCES
 from docmt.models.grouping import Grouping
 from docmt.models.layout import SIDES, Layout, Slot
 from docmt.models.trees import related_grouping, unit_groups
@@ -49,3 +55,34 @@ def see_related(layout: Layout, slot: Slot) -> Grouping:
         key_lengths_U=keys,
         is_causal=slot == "decoder",
     )
+
+
+def see_segments(layout: Layout, slot: Slot) -> Grouping:
+    """As `see_window`, and which keys are of the sentence (0) and which of those before it (1)."""
+    grouping = see_window(layout, slot)
+    return replace(grouping, distances=_sentences_back(layout, slot, grouping).clip(max=1))
+
+
+def see_memory(layout: Layout, slot: Slot) -> Grouping:
+    """A sentence sees itself and, at distance 1, the one before; positions run through the instance."""
+    grouping = see_window(layout, slot, n_before=1)
+    lengths = layout.instance_lengths(SIDES[slot][0])
+    positions = expand_ranges(np.zeros_like(lengths), lengths)
+    return replace(grouping, distances=_sentences_back(layout, slot, grouping), positions_N=positions)
+
+
+def see_distances(layout: Layout, slot: Slot) -> Grouping:
+    """A sentence sees its instance, and how many sentences back each key is, from −20, counted as 0, to 20 (as 40)."""
+    query_side, key_side = SIDES[slot]
+    keys = layout.instance_lengths(key_side)
+    starts, lengths = (np.repeat(values, layout.sentences_B) for values in (keys.cumsum() - keys, keys))
+    grouping = Grouping.of_ranges(layout.sentence_lengths(query_side), starts, lengths)
+    back = _sentences_back(layout, slot, grouping)
+    return replace(grouping, distances=back.clip(-MAX_SENTENCES, MAX_SENTENCES) + MAX_SENTENCES)
+
+
+def _sentences_back(layout: Layout, slot: Slot, grouping: Grouping) -> np.ndarray:
+    """How many sentences each key is before that of its group, which is a sentence; int64 like `key_rows`."""
+    sentences = np.arange(len(grouping.key_lengths_G))
+    of_keys = np.repeat(sentences, layout.sentence_lengths(SIDES[slot][1]))
+    return np.repeat(sentences, grouping.key_lengths_G) - of_keys[grouping.key_rows]

@@ -53,8 +53,7 @@ class CompiledLoss:
         sizes = [*map(len, tokens), *([layout.n_sentences] if layout.reads_context else [])]
         if self.compiled is None or min(sizes) < 2:  # a graph for any length is none for 1
             return self.plain(*tokens, layout)
-        n_positions = max(layout.n_positions("src"), layout.n_positions("tgt"))
-        n_positions += self.settings.form.position_offset
+        n_positions = layout.most_positions() + self.settings.form.position_offset
         table_TD = sinusoids(n_positions, self.settings.width, device=tokens[0].device)
         arguments = map_leaves((*tokens, PlannedLayout.of(layout, table_TD)), _of_any_length)
         try:

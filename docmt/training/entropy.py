@@ -44,10 +44,10 @@ class EntropyMeter:
     @torch.no_grad()
     def _measure(totals: list[float], module: MultiHeadAttention, arguments: tuple[Any, Any, Groupings]) -> None:
         query_ND, memory_MD, groupings = arguments
-        query_NHK, key_MHK, _ = module.project(query_ND, memory_MD)
         grouping = groupings(module.pattern)
         assert isinstance(grouping, Grouping), "validation is not compiled"
-        entropy_N = attention_entropy(query_NHK, key_MHK, grouping)
+        query_NHK, key_MHK, _, adjust = module.inputs(query_ND, memory_MD, grouping)
+        entropy_N = attention_entropy(query_NHK, key_MHK, grouping, adjust)
         totals[0] += float(entropy_N.sum())
         totals[1] += len(entropy_N)
 

@@ -124,7 +124,8 @@ def _run_batch(
 ) -> None:
     reading = task.read([drawn], epoch=0)
     with explained_memory(task.train, drawn, fabric.device), fabric.no_backward_sync(module):
-        moments = [torch.empty_like(p) for p in module.parameters() for _ in range(2) if not optimizer.state]
+        trained = [p for p in module.parameters() if p.requires_grad and not optimizer.state]
+        moments = [torch.empty_like(p) for p in trained for _ in range(2)]
         batch = task.collate(reading.instance_set, reading.batches[0], model_settings)
         fabric.backward(module(batch.to(fabric.device)))
         del moments, batch

@@ -10,8 +10,11 @@ from docmt.training.settings import TrainingSettings
 
 
 def build_optimizer(model: nn.Module, pretrained: Set[str], settings: TrainingSettings) -> torch.optim.Adam:
-    """Build Adam; parameters in `pretrained` peak at `pretrained_learning_rate`, the others at `learning_rate`."""
-    named = list(model.named_parameters())
+    """Build Adam; parameters in `pretrained` peak at `pretrained_learning_rate`, the others at `learning_rate`.
+
+    Frozen parameters are none of its.
+    """
+    named = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
     groups = [
         ([p for name, p in named if name not in pretrained], settings.learning_rate),
         ([p for name, p in named if name in pretrained], settings.pretrained_learning_rate),

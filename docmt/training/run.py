@@ -15,7 +15,7 @@ from docmt.errors import UserError
 from docmt.files import sha256_file
 from docmt.instances.storage import InstanceSet, load_instances
 from docmt.models.importing import published_weights
-from docmt.models.initialize import copy_weights, silence_new_parts
+from docmt.models.initialize import copy_weights, freeze, silence_new_parts
 from docmt.models.model_file import TrainedModel, load_content, save_model
 from docmt.models.published import weight_files
 from docmt.models.settings import ModelSettings
@@ -28,7 +28,7 @@ from docmt.training.devices import make_fabric
 from docmt.training.lock import FolderLock
 from docmt.training.loggers import make_loggers
 from docmt.training.progress import write_history
-from docmt.training.settings import LoggerName, TrainingSettings
+from docmt.training.settings import FROZEN_SENTENCES, LoggerName, TrainingSettings
 from docmt.training.tasks import TaskData, build_tasks
 from docmt.training.trainer import Trainer
 
@@ -107,8 +107,13 @@ def train(
     tasks = build_tasks(settings.training, data, vocabulary, pipeline, seed=seed, symbols=settings.model.marks)
     torch.manual_seed(seed)
     model = Transformer(settings.model, len(vocabulary))
-    silent = settings.training.new_parts == "silent"
-    pretrained = _copy_weights(model, files.init, vocabulary, pipeline, silent=silent) if files.init else set()
+    pretrained = _start(model, settings.training, files.init, vocabulary, pipeline)
+    if (
+        settings.training.frozen != "none"
+        and model.context is not None
+        and any(task.context == "none" for task in tasks)
+    ):
+        raise UserError(FROZEN_SENTENCES)
     identity = _identify(settings, data, files, seed)
     precision, width = settings.training.precision, settings.model.width
     fabric = make_fabric(precision, accelerator, width=width, devices=devices, nodes=nodes)
@@ -208,10 +213,23 @@ def _checksum(init: Path) -> str:
     return sha256_file(init)
 
 
-def _copy_weights(
-    model: Transformer, init: Path, vocabulary: Vocabulary, pipeline: TextPipeline, *, silent: bool
+def _start(
+    model: Transformer, settings: TrainingSettings, init: Path | None, vocabulary: Vocabulary, pipeline: TextPipeline
 ) -> set[str]:
-    """Copy what fits from another model; returns the names of the copied parameters. `silent`: see `new_parts`."""
+    """Copy what fits from another model, if there is one; returns the names of the copied parameters."""
+    copied: set[str] = set()
+    if init is not None:
+        copied = _copy_weights(model, init, vocabulary, pipeline)
+        if settings.new_parts == "silent":
+            silence_new_parts(model)
+        log.info("%d of %d parameters come from %s", len(copied), len(list(model.parameters())), init)
+    if settings.frozen == "pretrained":
+        freeze(model, copied)
+    return copied
+
+
+def _copy_weights(model: Transformer, init: Path, vocabulary: Vocabulary, pipeline: TextPipeline) -> set[str]:
+    """Copy what fits from another model; returns the names of the copied parameters."""
     if init.is_dir():
         weights = published_weights(init, model.settings, vocabulary, (pipeline.src_lang, pipeline.tgt_lang))
     else:
@@ -219,11 +237,7 @@ def _copy_weights(
         if content["vocabulary"] != list(vocabulary.symbols):
             raise UserError(f"{init}: its vocabulary differs from that of the instances: train both on the same text")
         weights = content["weights"]
-    copied = copy_weights(model, weights)
-    if silent:
-        silence_new_parts(model)
-    log.info("%d of %d parameters come from %s", len(copied), len(list(model.parameters())), init)
-    return copied
+    return copy_weights(model, weights)
 
 
 def _data_checksums(data: TaskData) -> dict[str, Any]:

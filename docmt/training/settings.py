@@ -12,6 +12,12 @@ TaskName = Literal["documents", "sentences", "pairs", "restoration"]
 restore noised monolingual documents."""
 
 
+FROZEN_SENTENCES = (
+    "training.frozen 'pretrained': the tasks 'sentences' and 'pairs' read no context, so they have nothing to train: "
+    "leave them out"
+)
+"""What is wrong with a recipe that freezes the sentence model of a model with a context module."""
+
 LoggerName = Literal["csv", "tensorboard", "wandb", "mlflow"]
 """A logger of Lightning."""
 
@@ -19,7 +25,7 @@ LoggerName = Literal["csv", "tensorboard", "wandb", "mlflow"]
 class TrainingSettings(Settings):
     """A recipe. The defaults are those of G-Transformer trained from scratch (Appendix B.2, C.1)."""
 
-    later: ClassVar[tuple[str, ...]] = ("new_parts",)
+    later: ClassVar[tuple[str, ...]] = ("new_parts", "frozen")
 
     tasks: list[TaskName] = Field(default=["documents"], min_length=1)
     """What is learned; several tasks take turns, one update each, and the first determines epochs and validation loss.
@@ -34,6 +40,9 @@ class TrainingSettings(Settings):
     new_parts: Literal["random", "silent"] = "random"
     """How parts start that the model given as `--init` lacks. `silent`: so that the model first translates exactly as
     that one does (docs/pretrained.md); `random`: as in the papers."""
+    frozen: Literal["none", "pretrained"] = "none"
+    """Parameters that stay as they are. `pretrained`: those copied from the model given as `--init`, so that only new
+    parts are trained."""
     warmup_steps: int = Field(default=4000, ge=0)
     """Updates of linear warm-up; afterwards the rate falls with the inverse square root of the update."""
     adam_beta1: float = Field(default=0.9, ge=0, lt=1)

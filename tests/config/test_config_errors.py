@@ -189,6 +189,11 @@ TABLE = {
             "config.systems.sentence_transformer.model.width",
         ],
     ),
+    "frozen without an init": (
+        "systems.g_transformer.training",
+        {"frozen": "pretrained"},
+        ["config.systems.g_transformer: training.frozen 'pretrained'", "name an init"],
+    ),
     "batch smaller than an instance": (
         "training.scratch.max_batch_tokens",
         100,

@@ -18,6 +18,10 @@ ARCHITECTURES = [
     "document_transformer",
     "document_transformer_aligned",
     "global_context",
+    "doct",
+    "han_encoder",
+    "han",
+    "san",
 ]
 LIMITS = {"max_length_ratio": 1.0, "max_length_offset": 2}
 

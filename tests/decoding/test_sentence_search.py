@@ -18,7 +18,14 @@ from docmt.models.layout import Layout
 from docmt.models.model_file import TrainedModel, save_model
 from docmt.text.vocabulary import BOS, EOS, N_SPECIALS, Vocabulary
 
-USES = [("global_context", "document"), ("global_context", "none"), ("sentence_transformer", "document")]
+USES = [
+    ("global_context", "document"),
+    ("global_context", "none"),
+    ("sentence_transformer", "document"),
+    ("doct", "document"),
+    ("han_encoder", "document"),
+    ("san", "document"),
+]
 """Architecture and context."""
 PLAIN = TargetSymbols()
 

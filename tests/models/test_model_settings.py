@@ -41,7 +41,15 @@ def test_number_of_parameters(size, architecture):
     expected += sum(a.upper_layers * added.get(a.upper, 0) for a in attentions)
     if settings.context is not None:
         expected += settings.encoder_layers * (d * d + d) + attention + norm + 2 * d * d
+    # Segments have vectors for two distances, `distances` for 41 that all heads share, and a gate; `memory` has a
+    # matrix and a vector for each head.
+    encoder, width = settings.encoder_attention, d // settings.heads
+    layers = {encoder.lower: settings.encoder_layers - encoder.upper_layers, encoder.upper: encoder.upper_layers}
+    expected += layers.get("segments", 0) * 2 * 2 * d + layers.get("distances", 0) * (2 * 41 * width + gate)
+    is_memory = settings.decoder_attention.lower == "memory"
+    expected += is_memory * settings.decoder_layers * (d * width + d)
     form = settings.form
+    expected += (form.learned_sentences or 0) * d
     expected += n_symbols * form.output_bias + 2 * norm * (form.embedding_norm + form.final_norm)
     expected += 2 * (form.learned_positions or 0) * d
     assert sum(parameter.numel() for parameter in model.parameters()) == expected
@@ -97,7 +105,7 @@ def test_bad_settings_of_the_context_encoder_are_named(values, message):
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_which_models_decode_sentences_alone(architecture):
     """Not the group models whose positions run on: they depend on how long the sentences before came out."""
-    expected = architecture in ("sentence_transformer", "global_context")
+    expected = architecture in ("sentence_transformer", "global_context", "flat_transformer")
     assert load("tiny", architecture).decodes_sentences_alone is expected
 
 

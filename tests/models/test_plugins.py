@@ -15,6 +15,7 @@ from docmt.decoding.contrast import instance_log_probabilities
 from docmt.decoding.search import search_instances
 from docmt.decoding.settings import DecodingSettings
 from docmt.errors import UserError
+from docmt.models.contexts import all_contexts
 from docmt.models.layout import Layout
 from docmt.models.patterns import all_patterns
 from docmt.models.presets import ARCHITECTURES, all_architectures
@@ -52,10 +53,10 @@ def packages(tmp_path, monkeypatch):
     """A folder on the path; what is installed there is forgotten after the test."""
     monkeypatch.syspath_prepend(str(tmp_path))
     modules = set(sys.modules)
-    for cached in (all_architectures, all_patterns):
+    for cached in (all_architectures, all_patterns, all_contexts):
         cached.cache_clear()
     yield tmp_path
-    for cached in (all_architectures, all_patterns):
+    for cached in (all_architectures, all_patterns, all_contexts):
         cached.cache_clear()
     for name in set(sys.modules) - modules:
         if (getattr(sys.modules[name], "__file__", None) or "").startswith(str(tmp_path)):
@@ -68,9 +69,9 @@ def first_sentence(packages):
     return packages
 
 
-def make_model():
+def make_model(architecture="first_sentence", **values):
     torch.manual_seed(0)
-    settings = ModelSettings.load(SIZE | all_architectures()["first_sentence"], where="model")
+    settings = ModelSettings.load(SIZE | all_architectures()[architecture] | values, where="model")
     model = Transformer(settings, 40).eval()
     with torch.no_grad():
         for parameter in model.parameters():
@@ -95,6 +96,63 @@ def test_cached_decoding_of_a_new_pattern_equals_teacher_forcing(first_sentence)
         [1, 0, 0, 1, 0],
         [1, 0, 0, 0, 1],
     ]
+    (found,) = search_instances(model, np.concatenate(source), layout, DecodingSettings(beam_size=3))
+    for hypothesis in found:
+        target = [np.array([BOS, *sentence, EOS]) for sentence in hypothesis.sentences]
+        expected = instance_log_probabilities(model, make_batch(model.settings, [(source, target)]))[0]
+        assert hypothesis.log_probability == pytest.approx(float(expected), rel=1e-5, abs=1e-4)
+
+
+CONTEXT_ROWS = """
+from docmt.models.contexts import EACH_BEFORE, ContextKind
+
+KIND = ContextKind(
+    "echo.module:Echo",
+    settings=("sentences",),
+    attentions=(("decoder", "each_before"),),
+    indexes=(("tgt", "number"),),
+    patterns=EACH_BEFORE,
+    sentences=1,
+    sees_target=True,
+)
+GROUP = {"lower": "group", "upper": "group"}
+ATTENTIONS = {"encoder_attention": GROUP, "decoder_attention": GROUP, "cross_attention": GROUP}
+ARCHITECTURE = {**ATTENTIONS, "positions": "sentence", "context": {"kind": "echo"}}
+"""
+CONTEXT_MODULE = """
+import torch
+from torch import nn
+from docmt.models.context_module import ContextModule
+from docmt.models.layers import MultiHeadAttention
+
+class Echo(ContextModule):
+    \"\"\"Every decoder layer reads its states of the target sentences before.\"\"\"
+
+    def __init__(self, settings):
+        super().__init__()
+        sizes = settings.width, settings.heads, "each_before"
+        parts = (MultiHeadAttention(*sizes) for _ in range(settings.decoder_layers))
+        self.layers, self.n_before = nn.ModuleList(parts), settings.n_before
+
+    def in_decoder(self, number, hidden_ND, reader):
+        each_JND = reader.to_each(self.layers[number], hidden_ND, hidden_ND, self.n_before)
+        ranks_J = torch.arange(self.n_before, device=hidden_ND.device)
+        is_there_JN1 = (reader.numbers() > ranks_J[:, None])[..., None]
+        return hidden_ND + torch.where(is_there_JN1, each_JND, 0).sum(0)
+
+    def each_parts(self):
+        return list(self.layers)
+"""
+
+
+@pytest.mark.parametrize("sentences", [1, 2])
+def test_a_context_module_of_a_package_decodes_as_it_is_trained(packages, sentences):
+    points = "[docmt.contexts]\necho = echo:KIND\n[docmt.architectures]\necho = echo:ARCHITECTURE\n"
+    add_package(packages, "echo", points, __init__=CONTEXT_ROWS, module=CONTEXT_MODULE)
+    model = make_model("echo", context={"kind": "echo", "sentences": sentences})
+    generator = np.random.default_rng(0)
+    source = [random_sentence(generator, n, 40) for n in (3, 0, 5, 2, 6)]
+    layout = Layout.of_source(np.array([len(one) for one in source]), np.array([5]), settings=model.settings)
     (found,) = search_instances(model, np.concatenate(source), layout, DecodingSettings(beam_size=3))
     for hypothesis in found:
         target = [np.array([BOS, *sentence, EOS]) for sentence in hypothesis.sentences]

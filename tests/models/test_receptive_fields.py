@@ -63,6 +63,11 @@ WHOLE = {
     "global_context": (ALL, OWN),
     "document_transformer": (ALL, PAST),
     "document_transformer_aligned": (ALL, PAST),
+    "lstm_transformer": (ALL, PAST),
+    # Of its two encoder layers the lower one sees a window of one sentence.
+    "flat_transformer": (ONE_BACK, OWN),
+    # The target before is seen without gradient.
+    "hybrid_context": (ALL, OWN),
     "g_transformer": (ALL, PAST),
     "g_transformer_no_target_context": (ALL, OWN),
     "g_transformer_no_context": (OWN, OWN),
@@ -97,6 +102,9 @@ LAYERS = {
     "document_transformer": (("global",) * 3, ("global",) * 3),
     "document_transformer_aligned": (("global",) * 3, ("global",) * 3),
     "concatenation": (("window",) * 3, ("window",) * 3),
+    "lstm_transformer": (("long_short",) * 3, ("long_short",) * 3),
+    "flat_transformer": (("segments", "group", "group"), ("group",) * 3),
+    "hybrid_context": (("group", "memory", "group"), ("distances", "memory", "group")),
     "g_transformer": (("group",) * 3, (COMBINED,) * 3),
     "g_transformer_no_target_context": (("group",) * 3, (COMBINED, "group", COMBINED)),
     "g_transformer_no_context": (("group",) * 3, ("group",) * 3),
@@ -106,6 +114,7 @@ LAYERS = {
     "g_transformer_only_global": (("group",) * 3, ("global",) * 3),
 }
 VISIBLE = {"group": OWN, "window": ONE_BACK, "global": ALL, COMBINED: ALL}
+VISIBLE |= {"segments": ONE_BACK, "distances": ALL, "memory": OWN, "long_short": ALL}
 
 
 def attention_influence(model, slot, layer):

@@ -91,8 +91,7 @@ def test_a_study_fine_tunes_a_published_model_and_reports_it(folder):
     assert scores["s-BLEU"] > 50, "it has learned the text by heart"
     record = json.loads((folder / study_folder(NAME) / "fetched.json").read_text(encoding="utf-8"))
     assert set(record.values()) == {"mirror"}
-    assert {
-        file.name.removesuffix(".sha256") for file in (folder / study_folder(NAME) / ".checksums").iterdir()
-    } >= set(record)
+    noted = (folder / study_folder(NAME) / ".checksums").iterdir()
+    assert {file.name.removesuffix(".sha256") for file in noted} >= set(record)
     planned = set(read_jobs(snakemake(folder, "--dry-run", config=config).stdout))
     assert not planned

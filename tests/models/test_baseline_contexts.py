@@ -1,0 +1,330 @@
+"""DocT, HAN and SAN: against their equations token by token, what they see, and the cases without context."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from core_fixtures import assert_close, make_batch, make_model, random_documents, random_sentence
+
+from docmt.errors import UserError
+from docmt.models.contexts import CONTEXTS
+from docmt.models.initialize import silence_new_parts
+from docmt.models.san import sparsemax
+from docmt.models.settings import ModelSettings
+from docmt.models.transformer import sinusoids
+from docmt.text.vocabulary import BOS, EOS
+
+KINDS = ["doct", "han_encoder", "han", "san"]
+N_BEFORE = {"doct": 2, "han_encoder": 3, "han": 3}
+COUNTS = [5, 1, 7, 2]
+
+
+def normalize(layer, row):
+    centered = row - row.mean()
+    return centered / torch.sqrt(centered.square().mean() + layer.eps) * layer.weight + layer.bias
+
+
+def read(attention, query, keys):
+    """Multi-head attention of one token to some states [n, D], head by head; [D]."""
+    width = len(query)
+    weights, biases = attention.in_weight.split(width), attention.in_bias.split(width)
+    q = weights[0] @ query + biases[0]
+    k, v = (keys @ weight.T + bias for weight, bias in zip(weights[1:], biases[1:], strict=True))
+    heads = []
+    for part in torch.arange(width).chunk(attention.heads):
+        shares = (k[:, part] @ q[part] / math.sqrt(len(part))).softmax(0)
+        heads.append(sum(share * value for share, value in zip(shares, v[:, part], strict=True)))
+    return attention.out.weight @ torch.cat(heads) + attention.out.bias
+
+
+def feed_forward(module, row):
+    inner = (module.inner.weight @ row + module.inner.bias).clamp_min(0)
+    return module.outer.weight @ inner + module.outer.bias
+
+
+def join(gate, row, other):
+    share = torch.sigmoid(gate.weight @ torch.cat((row, other)))
+    return share * row + (1 - share) * other
+
+
+def add(sublayer, row, output):
+    return normalize(sublayer.norm, row + output)
+
+
+def encoder_layer(layer, states, between=lambda row: row):
+    """A layer over the states of one sequence, with something between its two parts."""
+    read_rows = [read(layer.self_attention, row, states) for row in states]
+    rows = [between(add(layer.self_sublayer, row, found)) for row, found in zip(states, read_rows, strict=True)]
+    return torch.stack([add(layer.feed_forward_sublayer, row, feed_forward(layer.feed_forward, row)) for row in rows])
+
+
+def embed(model, tokens):
+    width = model.settings.width
+    places = sinusoids(len(tokens), width)[: len(tokens)].to(model.embedding.weight.dtype)
+    return model.embedding.weight[tokens] * math.sqrt(width) + places
+
+
+def decoder_layer(layer, states, memory, between):
+    rows = [add(layer.self_sublayer, x, read(layer.self_attention, x, states[: i + 1])) for i, x in enumerate(states)]
+    rows = [between(row) for row in rows]
+    rows = [add(layer.cross_sublayer, row, read(layer.cross_attention, row, memory)) for row in rows]
+    return torch.stack([add(layer.feed_forward_sublayer, row, feed_forward(layer.feed_forward, row)) for row in rows])
+
+
+def hierarchical(module, row, before):
+    """The states of the previous sentences, the nearest first."""
+    if not before:
+        return row
+    vectors = [read(module.words, normalize(module.words_norm, row), states) for states in before]
+    vectors = torch.stack([normalize(module.vectors_norm, vector) for vector in vectors])
+    found = read(module.sentences, normalize(module.sentences_norm, row), vectors)
+    return normalize(module.norm, join(module.gate, row, feed_forward(module.feed_forward, found)))
+
+
+def plain_sparsemax(scores):
+    """By its definition: the threshold with which what is above it sums to 1."""
+    ordered = sorted(scores.tolist(), reverse=True)
+    n = max(k for k in range(1, len(ordered) + 1) if 1 + k * ordered[k - 1] > sum(ordered[:k]))
+    return (scores - (sum(ordered[:n]) - 1) / n).clamp_min(0)
+
+
+def selective(module, row, others):
+    """The states of the words of the other sentences that have any."""
+    if not others:
+        return row
+    width = len(row)
+    weights, biases = module.words.in_weight.split(width), module.words.in_bias.split(width)
+    heads = []
+    for part in torch.arange(width).chunk(module.words.heads):
+        scale = math.sqrt(len(part))
+        sentence_query = (module.query.weight @ row + module.query.bias)[part]
+        keys = [(module.key.weight @ states.mean(0) + module.key.bias)[part] for states in others]
+        alphas = plain_sparsemax(torch.stack([sentence_query @ key / scale for key in keys]))
+        query = (weights[0] @ row + biases[0])[part]
+        total = torch.zeros(len(part), dtype=row.dtype)
+        for alpha, states in zip(alphas, others, strict=True):
+            betas = ((states @ weights[1].T + biases[1])[:, part] @ query / scale).softmax(0)
+            total = total + alpha * (betas @ (states @ weights[2].T + biases[2])[:, part])
+        heads.append(total)
+    found = module.words.out.weight @ torch.cat(heads) + module.words.out.bias
+    found = normalize(module.norm, feed_forward(module.feed_forward, normalize(module.read_norm, found)))
+    return join(module.gate, row, found)
+
+
+def same(row):
+    return row
+
+
+def attends(layer, rows):
+    """Gated attention to a context of these states."""
+    return lambda row: normalize(layer.norm, join(layer.gate, row, read(layer.attention, row, rows)))
+
+
+def encode_sentence(model, tokens, rows):
+    states = embed(model, tokens)
+    for number, layer in enumerate(model.encoder):
+        states = encoder_layer(layer, states, same if rows is None else attends(model.context.encoder[number], rows))
+    return states
+
+
+def decode_sentence(model, tokens, memory, rows):
+    states = embed(model, tokens[:-1])
+    for number, layer in enumerate(model.decoder):
+        between = same if rows is None else attends(model.context.decoder[number], rows)
+        states = decoder_layer(layer, states, memory, between)
+    return states
+
+
+def with_sentences_before(module, sentences, n):
+    """Hierarchical attention on all states of a document."""
+    return [
+        torch.stack([hierarchical(module, row, sentences[max(0, i - n) : i][::-1]) for row in states])
+        for i, states in enumerate(sentences)
+    ]
+
+
+def with_other_sentences(context, sentences):
+    """Selective attention on all states of a document."""
+    words, outputs = [states[1:-1] for states in sentences], []
+    for i, states in enumerate(sentences):
+        others = [w for j, w in enumerate(words) if len(w) and (j < i or (j > i and context.sees_future))]
+        outputs.append(torch.stack([selective(context, row, others) for row in states]))
+    return outputs
+
+
+def literal(model, document):
+    """Decoder states of a document of source and target sentences with marks."""
+    src, tgt = ([torch.as_tensor(sentence) for sentence in side] for side in document)
+    kind, context, n = model.settings.context.kind, model.context, model.settings.n_before
+    rows = [None] * len(src)
+    if kind == "doct":
+        before = [torch.cat(src[max(0, i - n) : i]) for i in range(1, len(src))]
+        rows[1:] = [encoder_layer(context.layer, embed(model, tokens)) for tokens in before]
+    memories = [encode_sentence(model, *pair) for pair in zip(src, rows, strict=True)]
+    if kind.startswith("han"):
+        memories = with_sentences_before(context.encoder, memories, n)
+    if kind == "san":
+        memories = with_other_sentences(context, memories)
+    outputs = [decode_sentence(model, *triple) for triple in zip(tgt, memories, rows, strict=True)]
+    return torch.cat(with_sentences_before(context.decoder, outputs, n) if kind == "han" else outputs)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        *((kind, {}) for kind in KINDS),
+        ("doct", {"sentences": 1}),
+        ("han", {"sentences": 5}),
+        ("san", {"future": False}),
+    ],
+)
+@torch.no_grad()
+def test_a_model_computes_its_equations(kind, values):
+    model = make_model(kind, context={"kind": kind, **values}).double()
+    documents = random_documents(COUNTS, longest=4)
+    batch = make_batch(model.settings, documents)
+    found = model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+    assert_close(found, torch.cat([literal(model, document) for document in documents]), 1e-10)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@torch.no_grad()
+def test_a_batch_equals_its_documents_one_by_one(kind):
+    model = make_model(kind).double()
+    documents = random_documents([3, 1, 9, 2, 1], seed=4)
+    batch = make_batch(model.settings, documents)
+    alone = [make_batch(model.settings, [document]) for document in documents]
+    expected = torch.cat([model(one.src_tokens_S, one.tgt_inputs_N, one.layout) for one in alone])
+    assert_close(model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout), expected, 1e-10)
+
+
+def without_words(n):
+    return [np.array([BOS, EOS])] * n
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@torch.no_grad()
+def test_without_context_a_sentence_is_read_as_by_the_sentence_model(kind):
+    """The first sentence of a document; for SAN, one whose neighbors have no words."""
+    model = make_model(kind).double()
+    (src, tgt), *_ = random_documents([3], seed=1)
+    document = (src[:1] + without_words(2), tgt) if kind == "san" else (src, tgt)
+    batch, alone = make_batch(model.settings, [document]), make_batch(model.settings, [(src[:1], tgt[:1])])
+    found = model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)[: len(tgt[0]) - 1]
+    assert_close(found, model(alone.src_tokens_S, alone.tgt_inputs_N, alone.layout), 1e-10)
+    plain = make_batch(model.settings, [(src[:1], tgt[:1])], context="none")
+    assert_close(found, model(plain.src_tokens_S, plain.tgt_inputs_N, plain.layout), 1e-10)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sentences_without_words_give_numbers_and_gradients(kind):
+    model = make_model(kind).train()
+    documents = [(without_words(4), without_words(4)), (without_words(1), without_words(1))]
+    batch = make_batch(model.settings, documents)
+    model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout).square().sum().backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+
+
+N = 8
+OWN, ALL = np.eye(N, dtype=bool), np.ones((N, N), dtype=bool)
+
+
+def back(n):
+    return np.tri(N, dtype=bool) & ~np.tri(N, k=-n - 1, dtype=bool)
+
+
+SEEN = {
+    # Influence with the gradients of what is detached, and without: (source, target) sentences.
+    ("doct", True): (back(2), OWN),
+    ("doct", False): (back(2), OWN),
+    ("han_encoder", True): (back(3), OWN),
+    ("han_encoder", False): (OWN, OWN),
+    # A state before the last attention of the decoder has read three sentences back, and so have those that it reads.
+    ("han", True): (back(6), back(3)),
+    ("han", False): (OWN, OWN),
+    ("san", True): (ALL, OWN),
+    ("san", False): (OWN, OWN),
+}
+
+
+@pytest.mark.parametrize(("kind", "is_attached"), SEEN)
+def test_what_a_model_sees_and_what_learns_from_it(kind, is_attached, monkeypatch):
+    """Exactly, by gradients of the output of each sentence; context without gradients has none in training."""
+    if is_attached:
+        monkeypatch.setattr(torch.Tensor, "detach", lambda self: self)
+    model = make_model(kind)
+    generator = np.random.default_rng(2)
+    src, tgt = ([random_sentence(generator, int(n)) for n in generator.integers(1, 4, N)] for _ in range(2))
+    batch = make_batch(model.settings, [(src, tgt)])
+    zeros = torch.zeros(len(batch.src_tokens_S), model.settings.width)
+    leaves = {
+        "src": zeros.requires_grad_(),
+        "tgt": torch.zeros(len(batch.tgt_inputs_N), zeros.shape[1]).requires_grad_(),
+    }
+    embed = model._embed
+
+    def embed_with_leaves(tokens, layout, side, **options):
+        rows = leaves["src"][layout.index(side, "row", tokens.device)] if side == "before" else leaves[side]
+        return embed(tokens, layout, side, **options) + rows
+
+    monkeypatch.setattr(model, "_embed", embed_with_leaves)
+    if kind == "san":  # sentences of about the same weight: none is left out
+        torch.nn.init.zeros_(model.context.query.weight)
+    states = model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+    tags = {
+        "src": np.repeat(np.arange(N), list(map(len, src))),
+        "tgt": np.repeat(np.arange(N), [len(s) - 1 for s in tgt]),
+    }
+    direction = torch.randn(states.shape, generator=torch.Generator().manual_seed(1))
+    for side, expected in zip(("src", "tgt"), SEEN[kind, is_attached], strict=True):
+        found = np.zeros((N, N), dtype=bool)
+        for sentence in range(N):
+            output = (states * direction)[torch.from_numpy(tags["tgt"] == sentence)].sum()
+            (gradient,) = torch.autograd.grad(output, leaves[side], retain_graph=True)
+            np.logical_or.at(found[sentence], tags[side], gradient.any(1).numpy())
+        assert np.array_equal(found, expected), side
+
+
+def test_sparsemax_is_the_nearest_point_of_the_simplex():
+    generator = torch.Generator().manual_seed(0)
+    for scale in (0.1, 1.0, 10.0):
+        scores = scale * torch.randn(50, 7, generator=generator, dtype=torch.float64)
+        found = sparsemax(scores)
+        assert_close(found, torch.stack([plain_sparsemax(row) for row in scores]), 1e-12)
+        assert_close(found.sum(-1), torch.ones(50, dtype=torch.float64), 1e-12)
+    assert (sparsemax(torch.tensor([5.0, 0.0, 0.0])) == torch.tensor([1.0, 0.0, 0.0])).all()
+    scores = torch.randn(4, 5, generator=generator, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(sparsemax, (scores,))
+
+
+@pytest.mark.parametrize(
+    ("context", "message"),
+    [
+        ({"kind": "hann"}, r"context\.kind: must be a context module \(did you mean 'han'"),
+        ({"kind": "han", "layers": 1}, "kind 'han' does not read the key 'layers'"),
+        ({"kind": "san", "sentences": 2}, "kind 'san' does not read the key 'sentences'"),
+        ({"future": False}, "kind 'global' does not read the key 'future'"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(context, message):
+    with pytest.raises(UserError, match=message):
+        ModelSettings.load(make_model("han").settings.model_dump() | {"context": context}, where="model")
+
+
+def test_settings_of_former_models_are_written_as_they_were():
+    settings = make_model("global_context").settings
+    assert settings.model_dump()["context"] == {"layers": None, "positions": "sentence"}
+    assert ModelSettings.load(settings.model_dump(), where="model") == settings
+
+
+def test_only_the_global_context_encoder_starts_silently():
+    for kind in set(CONTEXTS) - {"global"}:
+        with pytest.raises(UserError, match="cannot start without effect"):
+            silence_new_parts(make_model(kind))
+
+
+def test_which_models_decode_sentences_alone():
+    alone = {kind: make_model(kind).settings.decodes_sentences_alone for kind in KINDS}
+    assert alone == {"doct": True, "han_encoder": True, "han": False, "san": True}
+    assert not any(make_model(kind).settings.sees_single_sentences for kind in KINDS)

@@ -1,0 +1,114 @@
+"""Flat-Transformer: a window in which the own sentence is marked, against its equations token by token."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from core_fixtures import assert_close, make_batch, make_model, random_documents
+from plain_attention import (
+    UGLY,
+    assert_equal_with_gradients,
+    attend_plainly,
+    layout_of,
+    places,
+    projected,
+    random_inputs,
+    randomize,
+    root,
+)
+
+from docmt.errors import UserError
+from docmt.models.initialize import copy_weights
+from docmt.models.layers import build_attention
+from docmt.models.settings import ModelSettings
+from docmt.training.entropy import EntropyMeter
+
+WIDTH, HEADS = 8, 2
+
+
+def literal(attention, hidden, tokens, window):
+    """Keys and values of other sentences get another vector than those of the own one."""
+    q, k, v = (projected(attention, hidden, n) for n in range(3))
+    keys, values = attention.distances.keys, attention.distances.values
+
+    def sees(i, _):
+        return [j for j, key in enumerate(tokens) if key[0] == tokens[i][0] and 0 <= tokens[i][1] - key[1] <= window]
+
+    def segment(i, j):
+        return int(tokens[i][1] != tokens[j][1])
+
+    def score(i, j, h):
+        return q[i, h] @ (k[j, h] + keys[segment(i, j), h]) / root(WIDTH // HEADS)
+
+    heads = attend_plainly(len(tokens), HEADS, sees, score, lambda i, j, h: v[j, h] + values[segment(i, j), h])
+    return heads @ attention.out.weight.T + attention.out.bias
+
+
+@pytest.mark.parametrize("window", [0, 1, 3])
+@pytest.mark.parametrize("name", UGLY)
+def test_segments_are_added_to_keys_and_values(name, window):
+    attention = randomize(build_attention(WIDTH, HEADS, "segments"))
+    settings = make_model("flat_transformer", window_sentences=window).settings
+    layout = layout_of(UGLY[name], settings)
+    hidden, _ = random_inputs(layout, "encoder", WIDTH)
+    found = attention(hidden, None, partial(layout.grouping, "encoder"))
+    expected = literal(attention, hidden, places(layout, "src"), window)
+    assert_equal_with_gradients(found, expected, [hidden, *attention.parameters()])
+
+
+@pytest.mark.parametrize("slot", ["decoder", "cross"])
+def test_only_the_encoder_knows_segments(slot):
+    values = {f"{slot}_attention": {"lower": "segments", "upper": "group"}}
+    with pytest.raises(UserError, match=f"{slot}_attention: segments is a pattern of encoder attention"):
+        ModelSettings.load(values, where="model")
+
+
+def test_a_layer_reaches_one_window_back_and_the_top_layer_no_further():
+    """Four layers: three windows of one sentence, then the own sentence."""
+    model = make_model("flat_transformer", encoder_layers=4)
+    documents = random_documents((7,), seed=2)
+    batch = make_batch(model.settings, documents)
+    leaf = model._embed(batch.src_tokens_S, batch.layout, "src").detach().requires_grad_()
+    model._embed = lambda *_, **__: leaf
+    tags = np.array([sentence for _, sentence, _ in places(batch.layout, "src")])
+    states = model.encode(batch.src_tokens_S, batch.layout)
+    for sentence in range(7):
+        chosen = torch.from_numpy(tags == sentence)
+        (gradient,) = torch.autograd.grad(states[chosen].square().sum(), leaf, retain_graph=True)
+        assert set(tags[gradient.any(1).numpy()]) == set(range(max(0, sentence - 3), sentence + 1))
+
+
+def test_it_starts_from_a_sentence_model_as_that_model_on_single_sentences():
+    sentence, model = make_model("sentence_transformer", seed=3), make_model("flat_transformer")
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "distances" in name:
+                parameter.zero_()  # as they start
+    copied = copy_weights(model, sentence.state_dict())
+    fresh = {name for name, _ in model.named_parameters()} - copied
+    assert fresh == {f"encoder.0.self_attention.distances.{name}" for name in ("keys", "values")}
+    documents = random_documents((1, 1, 1))
+    batches = [make_batch(each.settings, documents) for each in (sentence, model)]
+    states = [
+        each(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+        for each, batch in zip((sentence, model), batches, strict=True)
+    ]
+    assert_close(*states)
+    # And a sentence model starts from it.
+    assert len(copy_weights(sentence, model.state_dict())) == len(list(sentence.parameters()))
+
+
+def test_segments_count_in_entropies():
+    """A vector that all queries like draws all attention to the own sentence, where there is only one token."""
+    model = make_model("flat_transformer")
+    attention = model.encoder[0].self_attention
+    with torch.no_grad():
+        attention.in_weight[: attention.out.in_features] = 0
+        attention.in_bias[: attention.out.in_features] = 1
+        attention.distances.keys[0], attention.distances.keys[1] = 100, -100
+    empty = np.array([1])
+    batch = make_batch(model.settings, [([empty] * 4, [np.array([1, 2])] * 4)])
+    with EntropyMeter(model) as meter, torch.no_grad():
+        model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+    assert meter.entropies()["encoder_segments"] == pytest.approx(0, abs=1e-6)

@@ -1,0 +1,93 @@
+"""LSTM-Transformer: heads that see the sentence and heads that see the instance, against one plain attention."""
+
+from functools import partial
+
+import pytest
+import torch
+from core_fixtures import assert_close, make_batch, make_model, random_documents
+from plain_attention import (
+    UGLY,
+    assert_equal_with_gradients,
+    attend_plainly,
+    layout_of,
+    places,
+    projected,
+    random_inputs,
+    randomize,
+    root,
+)
+
+from docmt.errors import UserError
+from docmt.models.initialize import copy_weights, silence_new_parts
+from docmt.models.layers import MultiHeadAttention, build_attention
+from docmt.models.layout import SIDES
+from docmt.models.split_heads import SplitAttention
+
+WIDTH, HEADS = 16, 4
+
+
+def literal(attention, query, memory, layout, slot):
+    """The projections of all heads, each head with its own mask, one output projection."""
+    memory = query if memory is None else memory
+    queries, keys = (places(layout, side) for side in SIDES[slot])
+    parts = (attention.group, attention.global_)
+    q, k, v = (
+        torch.cat([projected(part, rows, n) for part in parts], 1) for n, rows in enumerate((query, memory, memory))
+    )
+
+    def sees(i, h):
+        level = 1 if h < HEADS // 2 else 0
+        return [j for j, key in enumerate(keys) if key[level] == queries[i][level] and (slot != "decoder" or j <= i)]
+
+    heads = attend_plainly(
+        len(queries), HEADS, sees, lambda i, j, h: q[i, h] @ k[j, h] / root(WIDTH // HEADS), lambda i, j, h: v[j, h]
+    )
+    out = torch.cat([part.out.weight for part in parts], 1)
+    return heads @ out.T + attention.group.out.bias
+
+
+@pytest.mark.parametrize("slot", SIDES.keys() - {"context"})
+@pytest.mark.parametrize("name", UGLY)
+def test_it_is_one_attention_with_a_mask_for_each_head(slot, name):
+    attention = randomize(build_attention(WIDTH, HEADS, "long_short"))
+    layout = layout_of(UGLY[name], make_model("lstm_transformer").settings)
+    query, memory = random_inputs(layout, slot, WIDTH)
+    found = attention(query, memory, partial(layout.grouping, slot))
+    expected = literal(attention, query, memory, layout, slot)
+    inputs = [query, *attention.parameters(), *([] if memory is None else [memory])]
+    assert_equal_with_gradients(found, expected, inputs)
+
+
+def test_it_has_the_parameters_of_one_attention():
+    one, other = MultiHeadAttention(WIDTH, HEADS, "group"), build_attention(WIDTH, HEADS, "long_short")
+    assert sum(p.numel() for p in one.parameters()) == sum(p.numel() for p in other.parameters())
+
+
+def test_heads_must_be_shared_evenly():
+    with pytest.raises(UserError, match=r"group and global share heads: model\.heads 3 must be a multiple of 2"):
+        SplitAttention(12, 3, ("group", "global"))
+
+
+def test_it_starts_from_a_sentence_model_with_all_its_heads():
+    """With one sentence, both kinds of heads see the same, so that it is the sentence model."""
+    sentence, model = make_model("sentence_transformer", seed=3), make_model("lstm_transformer", heads=2)
+    copied = copy_weights(model, sentence.state_dict())
+    assert copied == {name for name, _ in model.named_parameters()}
+    documents = random_documents((1, 1, 1))
+    states = [
+        each(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+        for each in (sentence, model)
+        for batch in [make_batch(each.settings, documents)]
+    ]
+    assert_close(*states)
+
+
+def test_its_weights_start_another_one_of_its_kind():
+    one, other = make_model("lstm_transformer", seed=1), make_model("lstm_transformer", seed=2)
+    assert len(copy_weights(other, one.state_dict())) == len(list(other.parameters()))
+    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
+
+
+def test_it_cannot_start_silently():
+    with pytest.raises(UserError, match="several attentions in one place with no gate between them"):
+        silence_new_parts(make_model("lstm_transformer"))

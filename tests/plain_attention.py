@@ -1,0 +1,97 @@
+"""What the tests of baselines share: attention token by token, as equations write it, and random layouts."""
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from core_fixtures import assert_close
+from torch import Tensor
+
+from docmt.models.layers import MultiHeadAttention
+from docmt.models.layout import SIDES, Layout, Slot
+from docmt.models.settings import ModelSettings
+
+UGLY = {
+    "one token": [[(1, 1)]],
+    "one sentence": [[(9, 7)]],
+    "empty sentences": [[(2, 1)] * 4, [(2, 1), (5, 3), (2, 1)], [(2, 1)]],
+    "several documents": [[(3, 4), (1, 1), (6, 2)], [(2, 5), (7, 1)], [(4, 4)]],
+    "more than 20 sentences": [[(2, 1), (3, 2)] * 12, [(1, 2)]],
+}
+"""Documents, each a list of (source, target) lengths with marks."""
+
+
+def layout_of(documents: Sequence[Sequence[tuple[int, int]]], settings: ModelSettings) -> Layout:
+    pairs = [pair for document in documents for pair in document]
+    src, tgt = (np.array(side) for side in zip(*pairs, strict=True))
+    return Layout(src, tgt, np.array([len(document) for document in documents]), settings=settings)
+
+
+def places(layout: Layout, side: str) -> list[tuple[int, int, int]]:
+    """Of each token of a side: its instance, its sentence in the batch, and its position in the instance."""
+    found = []
+    lengths = layout.src_lengths_G if side == "src" else layout.tgt_lengths_G
+    sentence = 0
+    for instance, count in enumerate(layout.sentences_B):
+        position = 0
+        for _ in range(count):
+            for _ in range(lengths[sentence]):
+                found.append((instance, sentence, position))
+                position += 1
+            sentence += 1
+    return found
+
+
+def random_inputs(layout: Layout, slot: Slot, width: int, *, seed: int = 1) -> tuple[Tensor, Tensor | None]:
+    """Queries, and the source for cross-attention."""
+    generator = torch.Generator().manual_seed(seed)
+    n, m = (len(places(layout, side)) for side in SIDES[slot])
+    query = torch.randn(n, width, generator=generator).requires_grad_()
+    return query, torch.randn(m, width, generator=generator).requires_grad_() if slot == "cross" else None
+
+
+def randomize(module: torch.nn.Module, *, seed: int = 5) -> torch.nn.Module:
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.normal_(std=0.4, generator=generator)
+    return module
+
+
+def projected(part: MultiHeadAttention, rows: Tensor, which: int) -> Tensor:
+    """Queries (0), keys (1) or values (2), [rows, heads, head width]."""
+    weight, bias = part.in_weight.chunk(3)[which], part.in_bias.chunk(3)[which]
+    return (rows @ weight.T + bias).unflatten(1, (part.heads, -1))
+
+
+def attend_plainly(
+    n_queries: int, n_heads: int, sees: Callable[[int, int], list[int]], score: Callable, value: Callable
+) -> Tensor:
+    """[queries, heads × width]: query i of head h sees keys j, with a score and a value of (i, j, h)."""
+    rows = []
+    for i in range(n_queries):
+        heads = []
+        for h in range(n_heads):
+            keys = sees(i, h)
+            weights = torch.stack([score(i, j, h) for j in keys]).softmax(0)
+            heads.append(sum(weight * value(i, j, h) for weight, j in zip(weights, keys, strict=True)))
+        rows.append(torch.cat(heads))
+    return torch.stack(rows)
+
+
+def assert_equal_with_gradients(found: Tensor, expected: Tensor, inputs: Sequence[Tensor]) -> None:
+    assert_close(found, expected)
+    direction = torch.randn(found.shape, generator=torch.Generator().manual_seed(4))
+    gradients = [
+        torch.autograd.grad((output * direction).sum(), inputs, allow_unused=True) for output in (found, expected)
+    ]
+    for gradient, wanted in zip(*gradients, strict=True):
+        if wanted is None:  # no key that this tells apart is there
+            assert gradient is None or not gradient.any()
+        else:
+            assert_close(gradient, wanted)
+
+
+def root(width: int) -> float:
+    return math.sqrt(width)
