@@ -69,7 +69,8 @@ class PackedReader(ContextReader):
     def __init__(
         self, layout: Layout | PlannedLayout, side: Literal["src", "tgt"], device: torch.device, rows_CD: Tensor | None
     ) -> None:
-        self.layout, self.side, self.device, self.rows_CD = layout, side, device, rows_CD
+        self.side: Literal["src", "tgt"] = side
+        self.layout, self.device, self.rows_CD = layout, device, rows_CD
 
     def numbers(self) -> Tensor:
         """See `ContextReader.numbers`."""

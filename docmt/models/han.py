@@ -56,11 +56,13 @@ class HierarchicalAttention(nn.Module):
         query_NHK = attention.project_query(self.sentences_norm(fixed_ND))
         projected = attention.project_memory(self.vectors_norm(vectors_JND).flatten(0, 1))
         key_JNHK, value_JNHK = (states.unflatten(0, (self.n_before, -1)) for states in projected)
-        scores_JNH = (query_NHK * key_JNHK).sum(-1) * query_NHK.shape[-1] ** -0.5
+        dtype = torch.promote_types(query_NHK.dtype, torch.float32)
+        scores_JNH = (query_NHK.to(dtype) * key_JNHK).sum(-1) * query_NHK.shape[-1] ** -0.5
         # Finite, so that tokens without any sentence get numbers, which nobody reads.
-        lowest = torch.finfo(scores_JNH.dtype).min
+        lowest = torch.finfo(dtype).min
         weights_JNH = scores_JNH.masked_fill(~is_there_JN[..., None], lowest).softmax(0)
-        return attention.out((weights_JNH.to(value_JNHK.dtype)[..., None] * value_JNHK).sum(0).flatten(1))
+        output_NHK = (weights_JNH[..., None] * value_JNHK).sum(0)
+        return attention.out(output_NHK.flatten(1).to(value_JNHK.dtype))
 
 
 class EncoderHan(ContextModule):

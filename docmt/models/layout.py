@@ -133,7 +133,7 @@ class Layout:
     def _before(self) -> tuple[np.ndarray, np.ndarray]:
         """The source rows of the side `before`, and how many of them each sentence has; int64.
 
-        Attention needs keys, so a sentence with nothing before it has one of its own, which nobody may use.
+        Attention needs keys, so a sentence with nothing before it has its own first token, which nobody may use.
         """
         starts_G = self.src_lengths_G.cumsum() - self.src_lengths_G
         firsts_G = starts_G[self.first_sentences(self.settings.n_before)]

@@ -23,6 +23,10 @@ MICRO_BATCH_LAUNCHES = {
     "rst_parallel": 1025,
     "rst_mix": 1025,
     "global_context": 1673,
+    "doct": 1698,
+    "han_encoder": 957,
+    "han": 1125,
+    "san": 1028,
 }
 """Kernels of forward and backward of the first micro-batch of an update, by preset."""
 UPDATE_SYNCS = 0
