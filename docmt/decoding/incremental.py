@@ -185,7 +185,9 @@ class IncrementalDecoder:
 
     def _between(self, number: int) -> Callable[[Tensor], Tensor] | None:
         """What a context module computes in a layer."""
-        return None if self.context is None else partial(self.context.in_decoder, number, reader=self.reader)
+        if self.context is None or self.reader is None:
+            return None
+        return partial(self.context.in_decoder, number, reader=self.reader)
 
     def _memory(self, members: Members, memory_SD: Tensor, slot: Slot) -> Memory:
         """Keys and values of the source in all layers of a pattern, padded per group."""

@@ -69,7 +69,8 @@ class PackedReader(ContextReader):
     def __init__(
         self, layout: Layout | PlannedLayout, side: Literal["src", "tgt"], device: torch.device, rows_CD: Tensor | None
     ) -> None:
-        self.layout, self.side, self.device, self.rows_CD = layout, side, device, rows_CD
+        self.side: Literal["src", "tgt"] = side
+        self.layout, self.device, self.rows_CD = layout, device, rows_CD
 
     def numbers(self) -> Tensor:
         """See `ContextReader.numbers`."""
@@ -82,7 +83,7 @@ class PackedReader(ContextReader):
 
     def to_each(self, part: MultiHeadAttention, query_ND: Tensor, states_ND: Tensor, n_before: int) -> Tensor:
         """See `ContextReader.to_each`."""
-        grouping = self.layout.grouping("encoder" if self.side == "src" else "decoder", part.pattern)
+        grouping = self.layout.grouping("encoder" if self.side == "src" else "decoder", "each_before")
         query_NHK, key_NHK, value_NHK = part.project(query_ND, states_ND)
         output = ragged_attention(query_NHK.repeat(n_before, 1, 1), key_NHK, value_NHK, grouping)
         return part.out(output.flatten(1)).unflatten(0, (n_before, -1))

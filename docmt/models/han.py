@@ -35,8 +35,8 @@ class HierarchicalAttention(nn.Module):
     def __init__(self, settings: ModelSettings) -> None:
         super().__init__()
         width, self.dropout, self.n_before = settings.width, settings.dropout, settings.n_before
-        self.words = MultiHeadAttention(width, settings.heads, "each_before")
-        self.sentences = MultiHeadAttention(width, settings.heads, "each_before")
+        self.words = MultiHeadAttention(width, settings.heads, "group")
+        self.sentences = MultiHeadAttention(width, settings.heads, "group")
         self.feed_forward = build_feed_forward(settings)
         self.gate = Gate(width, bias=False)
         self.words_norm, self.sentences_norm, self.vectors_norm, self.norm = (nn.LayerNorm(width) for _ in range(4))
@@ -48,7 +48,7 @@ class HierarchicalAttention(nn.Module):
         ranks_J = torch.arange(self.n_before, device=numbers_N.device)
         read_ND = self._attend_to_sentences(fixed_ND, vectors_JND, is_there_JN=numbers_N > ranks_J[:, None])
         read_ND = dropout(self.feed_forward(read_ND), self.dropout, self.training)
-        joined_ND = self.norm(self.gate(hidden_ND, read_ND))
+        joined_ND = self.norm(self.gate(hidden_ND, read_ND.to(hidden_ND.dtype)))
         return torch.where((numbers_N > 0)[:, None], joined_ND, hidden_ND)
 
     def _attend_to_sentences(self, fixed_ND: Tensor, vectors_JND: Tensor, *, is_there_JN: Tensor) -> Tensor:
@@ -56,11 +56,13 @@ class HierarchicalAttention(nn.Module):
         query_NHK = attention.project_query(self.sentences_norm(fixed_ND))
         projected = attention.project_memory(self.vectors_norm(vectors_JND).flatten(0, 1))
         key_JNHK, value_JNHK = (states.unflatten(0, (self.n_before, -1)) for states in projected)
-        scores_JNH = (query_NHK * key_JNHK).sum(-1) * query_NHK.shape[-1] ** -0.5
+        dtype = torch.promote_types(query_NHK.dtype, torch.float32)
+        scores_JNH = (query_NHK.to(dtype) * key_JNHK).sum(-1) * query_NHK.shape[-1] ** -0.5
         # Finite, so that tokens without any sentence get numbers, which nobody reads.
-        lowest = torch.finfo(scores_JNH.dtype).min
+        lowest = torch.finfo(dtype).min
         weights_JNH = scores_JNH.masked_fill(~is_there_JN[..., None], lowest).softmax(0)
-        return attention.out((weights_JNH.to(value_JNHK.dtype)[..., None] * value_JNHK).sum(0).flatten(1))
+        output_NHK = (weights_JNH[..., None] * value_JNHK).sum(0)
+        return attention.out(output_NHK.flatten(1).to(value_JNHK.dtype))
 
 
 class EncoderHan(ContextModule):

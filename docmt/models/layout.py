@@ -93,7 +93,10 @@ class Layout:
 
     def one_by_one(self) -> "Layout":
         """The layout of the same sentences, each an instance, without trees; context modules see their documents."""
-        return self._replace(sentences_B=np.ones_like(self.src_lengths_G), trees=None)
+        alone = self._replace(sentences_B=np.ones_like(self.src_lengths_G), trees=None)
+        # The rows of context are the same, and on their device.
+        alone._indexes = {key: made for key, made in self._indexes.items() if key[1] == "row"}
+        return alone
 
     def opened(self, open_B: np.ndarray) -> "Layout":
         """The same layout with more instances open to RST attention; bool [B]."""
@@ -130,7 +133,7 @@ class Layout:
     def _before(self) -> tuple[np.ndarray, np.ndarray]:
         """The source rows of the side `before`, and how many of them each sentence has; int64.
 
-        Attention needs keys, so a sentence with nothing before it has one of its own, which nobody may use.
+        Attention needs keys, so a sentence with nothing before it has its own first token, which nobody may use.
         """
         starts_G = self.src_lengths_G.cumsum() - self.src_lengths_G
         firsts_G = starts_G[self.first_sentences(self.settings.n_before)]

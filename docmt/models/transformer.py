@@ -44,7 +44,7 @@ class Inputs(nn.Module):
         self.norm = nn.LayerNorm(settings.width) if form.embedding_norm else nn.Identity()
 
     def forward(
-        self, embedded_ND: Tensor, positions_N: Tensor, table_TD: Tensor, numbers_N: Tensor | None = None
+        self, embedded_ND: Tensor, positions_N: Tensor, table_TD: Tensor, sentences_N: Tensor | None = None
     ) -> Tensor:
         """Add the vectors of positions, and of sentences if they have any, and norm.
 
@@ -55,8 +55,8 @@ class Inputs(nn.Module):
         if self.positions is not None:
             numbers_N = numbers_N.clamp(max=len(table_TD) - 1)
         hidden_ND = embedded_ND + table_TD[numbers_N].to(embedded_ND.dtype)
-        if self.sentences is not None and numbers_N is not None:
-            hidden_ND = hidden_ND + self.sentences(numbers_N.clamp(max=self.sentences.num_embeddings - 1))
+        if self.sentences is not None and sentences_N is not None:
+            hidden_ND = hidden_ND + self.sentences(sentences_N.clamp(max=self.sentences.num_embeddings - 1))
         return self.norm(hidden_ND)
 
     def table(self, n_positions: int, device: torch.device) -> Tensor:

@@ -108,11 +108,8 @@ def train(
     torch.manual_seed(seed)
     model = Transformer(settings.model, len(vocabulary))
     pretrained = _start(model, settings.training, files.init, vocabulary, pipeline)
-    if (
-        settings.training.frozen != "none"
-        and model.context is not None
-        and any(task.context == "none" for task in tasks)
-    ):
+    reads_sentences = model.context is not None and any(task.context == "none" for task in tasks)
+    if settings.training.frozen != "none" and reads_sentences:
         raise UserError(FROZEN_SENTENCES)
     identity = _identify(settings, data, files, seed)
     precision, width = settings.training.precision, settings.model.width

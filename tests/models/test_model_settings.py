@@ -21,7 +21,12 @@ def test_a_context_encoder_needs_post_norm():
 
 
 @pytest.mark.parametrize(
-    ("size", "architecture"), [pair for pair in product(SIZES, ARCHITECTURES) if pair != ("mbart", "global_context")]
+    ("size", "architecture"),
+    [
+        (size, name)
+        for size, name in product(SIZES, ARCHITECTURES)
+        if size != "mbart" or "context" not in ARCHITECTURES[name]
+    ],
 )
 def test_number_of_parameters(size, architecture):
     """Counted by hand: what the formulas of the paper need, and one shared table of embeddings."""
@@ -39,8 +44,15 @@ def test_number_of_parameters(size, architecture):
     added = {"combined": attention + gate, "rst_serial": attention}
     added |= {"rst_parallel": attention + gate, "rst_mix": attention + gate}
     expected += sum(a.upper_layers * added.get(a.upper, 0) for a in attentions)
-    if settings.context is not None:
-        expected += settings.encoder_layers * (d * d + d) + attention + norm + 2 * d * d
+    hierarchical = 2 * attention + feed_forward + 2 * d * d + 4 * norm
+    expected += {
+        None: 0,
+        "global": settings.encoder_layers * (d * d + d) + attention + norm + 2 * d * d,
+        "doct": attention + feed_forward + 2 * norm + 2 * settings.encoder_layers * (attention + 2 * d * d + norm),
+        "han_encoder": hierarchical,
+        "han": 2 * hierarchical,
+        "san": attention + 2 * (d * d + d) + feed_forward + 2 * d * d + 2 * norm,
+    }[settings.context and settings.context.kind]
     # Segments have vectors for two distances, `distances` for 41 that all heads share, and a gate; `memory` has a
     # matrix and a vector for each head.
     encoder, width = settings.encoder_attention, d // settings.heads
@@ -105,7 +117,8 @@ def test_bad_settings_of_the_context_encoder_are_named(values, message):
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_which_models_decode_sentences_alone(architecture):
     """Not the group models whose positions run on: they depend on how long the sentences before came out."""
-    expected = architecture in ("sentence_transformer", "global_context", "flat_transformer")
+    alone = ("sentence_transformer", "global_context", "flat_transformer", "doct", "han_encoder", "san")
+    expected = architecture in alone
     assert load("tiny", architecture).decodes_sentences_alone is expected
 
 

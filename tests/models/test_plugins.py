@@ -130,7 +130,7 @@ class Echo(ContextModule):
 
     def __init__(self, settings):
         super().__init__()
-        sizes = settings.width, settings.heads, "each_before"
+        sizes = settings.width, settings.heads, "group"
         parts = (MultiHeadAttention(*sizes) for _ in range(settings.decoder_layers))
         self.layers, self.n_before = nn.ModuleList(parts), settings.n_before
 

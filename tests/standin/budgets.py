@@ -9,6 +9,9 @@ MICRO_BATCH_LAUNCHES = {
     "document_transformer": 789,
     "document_transformer_aligned": 789,
     "concatenation": 897,
+    "lstm_transformer": 1101,
+    "flat_transformer": 845,
+    "hybrid_context": 1387,
     "g_transformer": 989,
     "g_transformer_no_target_context": 927,
     "g_transformer_no_context": 789,
@@ -20,6 +23,10 @@ MICRO_BATCH_LAUNCHES = {
     "rst_parallel": 1025,
     "rst_mix": 1025,
     "global_context": 1673,
+    "doct": 1698,
+    "han_encoder": 957,
+    "han": 1125,
+    "san": 1028,
 }
 """Kernels of forward and backward of the first micro-batch of an update, by preset."""
 UPDATE_SYNCS = 0
