@@ -1,6 +1,7 @@
 """Twenty times `kill -9`, in every stage, of Snakemake, of a job, or of both: the study ends in the same files."""
 
 import contextlib
+import json
 import os
 import random
 import signal
@@ -29,13 +30,21 @@ def commands(folder):
             yield process, words[place + 1]
 
 
+def content(file):
+    """What a file says, without its provenance, which has times and checksums of files with times."""
+    if file.suffix != ".json":
+        return lasting(file)
+    value = json.loads(file.read_text(encoding="utf-8"))
+    return {key: value[key] for key in value if key != "provenance"} if isinstance(value, dict) else value
+
+
 def results(folder):
     """Every result that a study keeps, without times; drawings and pages that show times are left out."""
     left_out = (".checksums", "benchmarks", "report", "checkpoints", "tables", "figures", "against")
     files = [file for file in (folder / "results").rglob("*") if file.is_file() and not set(file.parts) & set(left_out)]
     kept = [file for file in files if file.name != ".snakemake_timestamp" and not file.name.endswith(".job.json")]
     found = {str(file.relative_to(folder)): file for file in kept if file.name != "history.csv"}
-    return {name: lasting(file) for name, file in found.items()} | {
+    return {name: content(file) for name, file in found.items()} | {
         "results/report/scores.csv": (folder / "results/report/scores.csv").read_bytes()
     }
 
