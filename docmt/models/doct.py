@@ -28,7 +28,7 @@ class ContextAttention(nn.Module):
     def forward(self, hidden_ND: Tensor, reader: ContextReader) -> Tensor:
         """[N, D] → [N, D]; sentences without context are left as they are."""
         read_ND = dropout(reader.to_rows(self.attention, hidden_ND), self.dropout, self.training)
-        joined_ND = self.norm(self.gate(hidden_ND, read_ND.to(hidden_ND.dtype)))
+        joined_ND = self.norm(self.gate(hidden_ND, read_ND))
         return torch.where((reader.numbers() > 0)[:, None], joined_ND, hidden_ND)
 
 

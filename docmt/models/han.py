@@ -48,7 +48,7 @@ class HierarchicalAttention(nn.Module):
         ranks_J = torch.arange(self.n_before, device=numbers_N.device)
         read_ND = self._attend_to_sentences(fixed_ND, vectors_JND, is_there_JN=numbers_N > ranks_J[:, None])
         read_ND = dropout(self.feed_forward(read_ND), self.dropout, self.training)
-        joined_ND = self.norm(self.gate(hidden_ND, read_ND.to(hidden_ND.dtype)))
+        joined_ND = self.norm(self.gate(hidden_ND, read_ND))
         return torch.where((numbers_N > 0)[:, None], joined_ND, hidden_ND)
 
     def _attend_to_sentences(self, fixed_ND: Tensor, vectors_JND: Tensor, *, is_there_JN: Tensor) -> Tensor:

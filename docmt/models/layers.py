@@ -127,7 +127,8 @@ class Gate(nn.Linear):
         """Sum the inputs, gate ⊙ local + (1 − gate) ⊙ wide, where the gate is the sigmoid of a linear map of both."""
         gate_ND = torch.sigmoid(self.weigh(torch.cat((local_ND, wide_ND), dim=-1)))
         # In mixed precision, linear maps give half precision, but layer norms, which may be an input, do not.
-        return torch.lerp(wide_ND, local_ND, gate_ND.to(wide_ND.dtype))
+        dtype = torch.promote_types(local_ND.dtype, wide_ND.dtype)
+        return torch.lerp(wide_ND.to(dtype), local_ND.to(dtype), gate_ND.to(dtype))
 
     def weigh(self, both_NE: Tensor) -> Tensor:
         """The gate before the sigmoid, [N, D], for both inputs side by side, [N, E = 2 D]."""

@@ -4,6 +4,7 @@ test_cuda_standin.py starts it as a separate process: the stand-in must be there
 """
 
 import json
+import statistics
 import sys
 import tempfile
 import traceback
@@ -31,9 +32,9 @@ from standin.scenarios import HALF
 SEARCH = DecodingSettings(beam_size=3, max_length_offset=6, precision="float32")
 
 
-def step(architecture: str, device: str, dtype: torch.dtype) -> dict[str, Any]:
+def step(architecture: str, device: str, dtype: torch.dtype, seed: int = 0) -> dict[str, Any]:
     """Forward, backward and Adam on one batch: the loss, the gradient and the change of the weights, as vectors."""
-    model = make_model(architecture, **HALF)
+    model = make_model(architecture, seed=seed, **HALF)
     module = LossModule(model, 0.1).to(device).train()
     optimizer = build_optimizer(module, set(), TrainingSettings())
     with torch.autocast("cuda", dtype, enabled=dtype != torch.float32):
@@ -60,7 +61,16 @@ def values(architecture: str, study: Study, folder: Path) -> dict[str, float]:
         for what, chosen in (("gradient", slice(None)), ("change", is_clear)):
             difference = ours[what][chosen] - plain[what][chosen]
             found[f"{name}_{what}"] = float(difference.norm() / plain[what][chosen].norm())
+    # Of a model this small, rounding can spoil the gradient of a single draw, whatever the architecture.
+    draws = [found["bfloat16_gradient"], *(rounding(architecture, seed) for seed in (1, 2))]
+    found["bfloat16_gradient"] = statistics.median(draws)
     return found
+
+
+def rounding(architecture: str, seed: int) -> float:
+    """How far the gradient in bfloat16 is from that of the CPU, for another draw of the weights."""
+    plain = step(architecture, "cpu", torch.float32, seed)["gradient"]
+    return float((step(architecture, "cuda", torch.bfloat16, seed)["gradient"] - plain).norm() / plain.norm())
 
 
 def training(architecture: str, study: Study, folder: Path) -> dict[str, Any]:
