@@ -21,6 +21,7 @@ from docmt.errors import UserError
 from docmt.models.initialize import copy_weights, silence_new_parts
 from docmt.models.layers import MultiHeadAttention, build_attention
 from docmt.models.layout import SIDES
+from docmt.models.patterns import SLOTS
 from docmt.models.split_heads import SplitAttention
 
 WIDTH, HEADS = 16, 4
@@ -46,7 +47,7 @@ def literal(attention, query, memory, layout, slot):
     return heads @ out.T + attention.group.out.bias
 
 
-@pytest.mark.parametrize("slot", SIDES.keys() - {"context"})
+@pytest.mark.parametrize("slot", SLOTS)
 @pytest.mark.parametrize("name", UGLY)
 def test_it_is_one_attention_with_a_mask_for_each_head(slot, name):
     attention = randomize(build_attention(WIDTH, HEADS, "long_short"))

@@ -229,7 +229,12 @@ def test_whole_models_equal_the_dense_mask(monkeypatch, architecture):
     documents = random_documents(COUNTS)
     batch = make_batch(model.settings, documents, document_trees(documents, open_B=OPEN))
     found = loss_and_gradients(model, batch)
-    monkeypatch.setattr(layers, "ragged_attention", dense_attention)
+
+    def attend(query, key, value, grouping, adjust):
+        assert adjust is None
+        return dense_attention(query, key, value, grouping)
+
+    monkeypatch.setattr(layers, "ragged_attention", attend)
     expected = loss_and_gradients(model, batch)
     assert_close(found[0], expected[0], 1e-12)
     for gradient, wanted in zip(found[1], expected[1], strict=True):
