@@ -46,7 +46,7 @@ def test_a_long_update_is_completed_and_saved_before_slurm_kills(study, nodes):
 
 def test_a_time_limit_gives_notice_and_the_next_run_resumes(study, prepared, tmp_path):
     endless = merge(LONG, {"training": {"scratch": {"max_steps": 1_000_000, "patience": None}}})
-    resources = ("train:runtime=1", "train:slurm_extra=--signal=TERM@15")  # a minute is the shortest limit
+    resources = ("train:runtime=2", "train:slurm_extra=--signal=TERM@15")  # a minute may pass before it trains
     call = study.call(MODEL, changes=endless, options=("--retries", "0", "--set-resources", *resources))
     assert call.finish() == 1
     step = study.assert_saved_at_the_signal()

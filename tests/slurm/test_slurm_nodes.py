@@ -66,7 +66,7 @@ def test_a_requeued_job_resumes_and_a_killed_process_ends_both_nodes(study, expe
 
 def test_the_notice_before_the_time_limit_reaches_both_nodes(study):
     endless = merge(LONG, {"training": {"scratch": {"max_steps": 1_000_000, "patience": None}}})
-    resources = ("train:nodes=2", "train:gpu=0", "train:runtime=1", "train:slurm_extra=--signal=TERM@15")
+    resources = ("train:nodes=2", "train:gpu=0", "train:runtime=2", "train:slurm_extra=--signal=TERM@15")
     call = study.call(MODEL, changes=endless, options=("--retries", "0", "--set-resources", *resources))
     assert call.finish() == 1
     study.assert_saved_at_the_signal()
