@@ -1,7 +1,7 @@
 """Search in two passes: the sentence model drafts all sentences, then a second decoder translates one after another.
 
-Shape letters: S packed source tokens, N packed target tokens, G sentences, B sentences that are searched, W sentences of
-their windows, E width of what is kept of a translation.
+Shape letters: S packed source tokens, N packed target tokens, G sentences, B sentences to search, W sentences of their
+windows, E width of what is kept of a translation.
 """
 
 from collections.abc import Sequence
@@ -69,8 +69,9 @@ class TwoPassSearch:
         settings: DecodingSettings,
         symbols: TargetSymbols = PLAIN_SYMBOLS,
     ) -> None:
-        assert isinstance(model.context, SecondDecoder)
-        self.model, self.context = PreparedTransformer.of(model), model.context
+        self.model = PreparedTransformer.of(model)
+        assert isinstance(self.model.context, SecondDecoder)
+        self.context = self.model.context
         self.layout, self.settings, self.symbols = layout, settings, symbols
         self.memory_SD = encode_source(self.model, src_tokens, layout)
         self.starts_G = np.cumsum(layout.src_lengths_G) - layout.src_lengths_G
