@@ -120,9 +120,7 @@ class TargetScorer:
             for batch in batches:
                 members = [pair for family in batch for pair in family.pairs]
                 packed, numbers = self._pack(members), [pair.candidate for pair in members]
-                # What is shared is not computed twice, but drafts are for whole instances.
-                sharing = _sharing(batch) if self._drafter is None else None
-                sums = instance_log_probabilities(self.model, packed, sharing, smoothing=smoothing)
+                sums = instance_log_probabilities(self.model, packed, _sharing(batch), smoothing=smoothing)
                 np.add.at(totals, numbers, sums)
                 np.add.at(n_labels, numbers, np.diff(_last_labels(packed), prepend=0))
                 meter.add(sum(len(pair.src) for pair in members))
@@ -229,11 +227,11 @@ def instance_log_probabilities(
 ) -> np.ndarray:
     """Log probability in nats of all labels of each instance; float64 [instances].
 
-    With `sharing`, what instances have in common is computed once. With `smoothing`, a label's log probability is mixed
-    with the mean over the vocabulary in this proportion, as in the training loss.
+    With `sharing`, what instances have in common is computed once, unless the model reads drafts. With `smoothing`, a
+    label's log probability is mixed with the mean over the vocabulary in this proportion, as in the training loss.
     """
     layout = batch.layout
-    if sharing is None:
+    if sharing is None or (model.settings.drafts and layout.reads_context):
         logits = model.logits(model(batch.src_tokens_S, batch.tgt_inputs_N, layout)).float()
         losses = F.cross_entropy(logits, batch.tgt_labels_N, reduction="none", label_smoothing=smoothing)
     else:

@@ -200,4 +200,4 @@ _traced_words = torch.library.custom_op("docmt::draw_words", draw_words, mutates
 
 @_traced_words.register_fake
 def _(hidden_ND: Tensor, table_VD: Tensor, bias_V: Tensor | None, noise_N: Tensor | None) -> Tensor:
-    return hidden_ND.new_empty(len(hidden_ND), dtype=torch.int64)
+    return hidden_ND.new_empty(hidden_ND.shape[0], dtype=torch.int64)
