@@ -120,7 +120,10 @@ def search_instances(
     settings: DecodingSettings,
     symbols: TargetSymbols = PLAIN_SYMBOLS,
 ) -> list[list[BeamHypothesis]]:
-    """One search over all sentences of each instance, see `BeamSearch`; source tokens [S] are packed, with marks."""
+    """One search over all sentences of each instance, see `BeamSearch`; source tokens [S] are packed, with marks.
+
+    A model that drafts makes its first pass; for both, see `TwoPassSearch`.
+    """
     return BeamSearch(model, encode_source(model, src_tokens, layout), layout, settings, symbols).run()
 
 
