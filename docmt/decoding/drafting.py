@@ -18,7 +18,7 @@ from docmt.decoding.streams import PLAIN_SYMBOLS, TargetSymbols
 from docmt.instances.storage import expand_ranges
 from docmt.models.cadec import SecondDecoder
 from docmt.models.grouping import Grouping
-from docmt.models.layout import Layout
+from docmt.models.layout import Layout, Slot
 from docmt.models.transformer import Transformer
 from docmt.text.vocabulary import EOS
 
@@ -41,11 +41,12 @@ class SecondLayout(Layout):
     def see(self, source_lengths_W: np.ndarray, translation_lengths_W: np.ndarray) -> None:
         """Say how many rows each sentence of the windows has on both sides."""
         starts_B = np.cumsum(self.counts_B) - self.counts_B
-        for slot, pattern, lengths_W in (
-            ("near", "near", source_lengths_W),
-            ("drafted", "drafts", translation_lengths_W),
-        ):
-            self._groupings[slot, pattern] = Grouping(
+        lengths: dict[tuple[Slot, str], np.ndarray] = {
+            ("near", "near"): source_lengths_W,
+            ("drafted", "drafts"): translation_lengths_W,
+        }
+        for key, lengths_W in lengths.items():
+            self._groupings[key] = Grouping(
                 np.ones_like(self.counts_B),
                 np.add.reduceat(lengths_W, starts_B),
                 np.arange(lengths_W.sum()),

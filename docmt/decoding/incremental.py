@@ -197,16 +197,21 @@ class IncrementalDecoder:
         lengths = grouping.key_lengths_G
         longest = int(lengths.max())
         inside = np.arange(longest) < lengths[:, None]
-        rows, distances = np.zeros((2, *inside.shape), dtype=np.int64)
-        rows[inside] = grouping.key_rows
-        distances[inside] = 0 if grouping.distances is None else grouping.distances
-        index, distances_P = (torch.from_numpy(found.ravel()).to(memory_MD.device) for found in (rows, distances))
+
+        def pad(values: np.ndarray) -> Tensor:
+            padded = np.zeros(inside.shape, dtype=np.int64)
+            padded[inside] = values
+            return torch.from_numpy(padded.ravel()).to(memory_MD.device)
+
+        index = pad(grouping.key_rows)
+        distances_P = None if grouping.distances is None else pad(grouping.distances)
         heads, inner = members[0].heads, members[0].out.in_features
         shape = (len(members), 2, len(lengths), heads, longest, inner // heads)
         keys_values = self.like.new_empty(shape)
         for number, part in enumerate(members):
-            padded = tuple(rows_MHK[index] for rows_MHK in part.project_memory(memory_MD))
-            if isinstance(part.distances, SentenceDistances):
+            keys_MHK, values_MHK = part.project_memory(memory_MD)
+            padded = keys_MHK[index], values_MHK[index]
+            if isinstance(part.distances, SentenceDistances) and distances_P is not None:
                 padded = part.distances.add(*padded, distances_P)
             for place, rows_PHK in zip(keys_values[number], padded, strict=True):
                 place.copy_(rows_PHK.unflatten(0, (len(lengths), longest)).transpose(1, 2))

@@ -68,8 +68,8 @@ class MultiHeadAttention(nn.Module):
         self.in_bias = nn.Parameter(torch.zeros(3 * inner))
         self.out = nn.Linear(inner, width)
         self.distances = distances or find_part(pattern).build_distances(heads, inner // heads)
-        for weight in filter(None.__ne__, (self.in_weight, self.memory_weight)):
-            for part in weight.data.split(inner):
+        for weight in (self.in_weight, self.memory_weight):
+            for part in () if weight is None else weight.data.split(inner):
                 nn.init.xavier_uniform_(part, gain=2**-0.5)
         nn.init.xavier_uniform_(self.out.weight)
         nn.init.zeros_(self.out.bias)
