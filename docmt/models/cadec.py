@@ -4,7 +4,6 @@ Shape letters: N packed target tokens, S packed source tokens, G sentences, M ta
 tokens of a chunk, V vocabulary, D width, E = 2 D.
 """
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -116,8 +115,7 @@ class SecondDecoder(ContextModule):
     @staticmethod
     def translated(model: Transformer, labels_N: Tensor, states_ND: Tensor) -> Tensor:
         """[N, E], the embeddings of labels beside the states from which the sentence model predicts them."""
-        embedded_ND = model.embedding(labels_N) * math.sqrt(model.settings.width)
-        return torch.cat((embedded_ND.to(states_ND.dtype), states_ND), dim=1).to(product_dtype(states_ND))
+        return torch.cat((model.embedding(labels_N).to(states_ND), states_ND), dim=1).to(product_dtype(states_ND))
 
     def decode_again(self, model: Transformer, target: TargetBatch) -> Tensor:
         """See `ContextModule.decode_again`."""

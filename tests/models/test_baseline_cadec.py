@@ -91,7 +91,7 @@ def literal(model, document, drafts):
     encoded = [encode_sentence(model, tokens, None) for tokens in src]
 
     def translated(tokens, memory):
-        words = model.embedding.weight[tokens[1:]] * math.sqrt(model.settings.width)
+        words = model.embedding.weight[tokens[1:]]
         return torch.cat((words, decode_sentence(model, tokens, memory, None)), dim=1)
 
     before = [translated(*pair) for pair in zip(tgt, encoded, strict=True)]
@@ -282,7 +282,7 @@ def test_a_draft_that_ends_early_is_repeated(monkeypatch):
     rows = read[0][11:]
     assert torch.equal(rows[3:6], rows[6:9])
     assert torch.equal(rows[3:5], rows[9:11])
-    words = rows[:, : model.settings.width] / 4
+    words = rows[:, : model.settings.width]
     assert torch.equal(words, model.embedding.weight[[9, 9, 9, 7, 8, EOS, 7, 8, EOS, 7, 8]])
 
 
