@@ -174,6 +174,17 @@ class Study:
         found = (self.folder / RUN / "checkpoints").glob("*/step-*.json")
         return sorted(int(path.stem.removeprefix("step-")) for path in found)
 
+    def assert_saved_at_the_signal(self):
+        """The newest checkpoint is of the update at which the first signal came, as far as the log tells; its step.
+
+        On a busy machine, a signal often comes while a training validates, so a step at which others save, too, counts.
+        """
+        before, signal, _ = self.training_log().partition("SIGTERM: saving a checkpoint")
+        assert signal, before
+        step, logged = self.checkpoints()[-1], re.findall(r" update (\d+)  loss", before)
+        assert 0 <= step - int(logged[-1]) <= 2 * LONG["training"]["scratch"]["log_every_steps"], (step, logged)
+        return step
+
     def training_log(self):
         return (self.folder / "logs/train/controlled_sentence_transformer_seed1.log").read_text(encoding="utf-8")
 

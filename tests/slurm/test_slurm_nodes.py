@@ -31,9 +31,8 @@ def test_two_nodes_train_the_model_of_two_devices(study, expected_of_two):
     assert ranks(study).keys() == {("0", "0"), ("1", "0")}
     slurm("scancel", call.job())
     call.job(2)
-    (step,) = study.checkpoints()
+    step = study.assert_saved_at_the_signal()
     assert 50 <= step < 600
-    assert step % 200, "a checkpoint written at the signal"
     assert call.finish() == 0, call.text[-3000:]
     assert f"resumed after update {step}" in study.training_log()
     assert re.search(r"2 × cpu", study.training_log())
@@ -67,10 +66,10 @@ def test_a_requeued_job_resumes_and_a_killed_process_ends_both_nodes(study, expe
 
 def test_the_notice_before_the_time_limit_reaches_both_nodes(study):
     endless = merge(LONG, {"training": {"scratch": {"max_steps": 1_000_000, "patience": None}}})
-    resources = ("train:nodes=2", "train:gpu=0", "train:runtime=1", "train:slurm_extra=--signal=TERM@15")
+    resources = ("train:nodes=2", "train:gpu=0", "train:runtime=2", "train:slurm_extra=--signal=TERM@15")
     call = study.call(MODEL, changes=endless, options=("--retries", "0", "--set-resources", *resources))
     assert call.finish() == 1
-    assert study.checkpoints()[-1] % 200
+    study.assert_saved_at_the_signal()
     log = study.training_log()
     assert log.count("SIGTERM: saving a checkpoint") == 1
     assert "ERROR" not in log
