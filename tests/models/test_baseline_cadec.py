@@ -165,7 +165,7 @@ SEEN = {
 
 @pytest.mark.parametrize("is_attached", SEEN)
 def test_what_a_model_sees_and_what_learns_from_it(is_attached, monkeypatch):
-    """Exactly, by gradients of the output of each token; of its own sentence it sees no later words."""
+    """Exactly, by gradients of the output of each token, which sees no later words of the sentence."""
     model = make_model("cadec")
     if is_attached:
         monkeypatch.setattr(torch, "no_grad", contextlib.nullcontext)
