@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from speed import make_batch, make_document, median_times
 
+from docmt.decoding.drafting import TwoPassSearch
 from docmt.decoding.hypotheses import BeamHypothesis
 from docmt.decoding.prepared import PreparedTransformer
 from docmt.decoding.search import search_instances, search_sentences
@@ -55,6 +56,8 @@ def decoding(settings: ModelSettings, documents: list[list[np.ndarray]]) -> Call
     lengths, counts = np.array([len(s) for s in sentences]), np.array([len(d) for d in documents])
     layout = Layout.of_source(lengths, counts, settings=settings)
     arguments = (model, np.concatenate(sentences), layout, DecodingSettings(beam_size=5))
+    if settings.drafts:
+        return lambda: TwoPassSearch(*arguments).run()
     if settings.decodes_sentences_alone:
         return partial(search_sentences, *arguments)
     return lambda: [found[0] for found in search_instances(*arguments)]

@@ -95,7 +95,11 @@ def attend(
     if len(hypotheses) != len(instances):
         raise UserError(f"{len(hypotheses)} translations for {len(instances)} instances: translate them again")
     model = prepare_model(trained.model, settings, device)
-    if model.context is not None and settings.context == "document":
+    if model.settings.drafts:
+        # The first pass alone has an attention to the own sentence.
+        settings = settings.model_copy(update={"context": "none"})
+        logger.info("the attention of the second decoder is not recorded, only that of the sentence model")
+    elif model.context is not None and settings.context == "document":
         logger.info("the attention of the context module is not recorded, only the attention to the own sentence")
     names = list(dict.fromkeys(row["document"] for row in hypotheses))
     n = min(n_documents, len(names))

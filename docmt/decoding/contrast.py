@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -11,15 +12,19 @@ import torch.nn.functional as F
 
 from docmt.batching import fill_batches
 from docmt.corpora.contrastive import ContrastiveItem
+from docmt.decoding.drafting import TwoPassSearch
+from docmt.decoding.prepared import PreparedTransformer
 from docmt.decoding.settings import SMOOTHING, ContrastScore, DecodingSettings
 from docmt.decoding.sharing import SharedLayout, Sharing, n_shared_inputs
-from docmt.decoding.translation import Translator, cut_trees, place_source, prepare_model
+from docmt.decoding.streams import TargetSymbols
+from docmt.decoding.translation import Translator, cut_trees, place_source, prepare_model, prepare_search
 from docmt.discourse.documents import DiscourseDocument
 from docmt.errors import UserError
 from docmt.instances.packing import PackedSentences
 from docmt.instances.trees import PlacedTrees
 from docmt.logs import Meter
 from docmt.models.batch import Batch, pack
+from docmt.models.layout import Layout
 from docmt.models.model_file import TrainedModel
 from docmt.models.transformer import Transformer
 from docmt.models.trees import BatchTrees
@@ -81,7 +86,10 @@ class Siblings:
 
 
 class TargetScorer:
-    """Scores given target documents with teacher forcing, on the device `cpu` or `cuda`, by one of the rules."""
+    """Scores given target documents with teacher forcing, on the device `cpu` or `cuda`, by one of the rules.
+
+    Drafts, for models that read them, are those of a search with the settings, once for each source.
+    """
 
     def __init__(
         self,
@@ -94,6 +102,10 @@ class TargetScorer:
         self.trained, self.settings, self.device, self.rule = trained, settings, device, rule
         self.model = prepare_model(trained.model, settings, device)
         self.encode = cache(trained.encode)
+        self._drafter: PreparedTransformer | None = None
+        if trained.model.settings.drafts and settings.context == "document":
+            self._drafter = prepare_search(trained.model, settings, device)
+        self._drafted: dict[tuple[bytes, ...], list[np.ndarray]] = {}
         limit = settings.max_batch_tokens
         self._budget = min(limit, CPU_BATCH_TOKENS) if device == "cpu" else limit
 
@@ -162,17 +174,13 @@ class TargetScorer:
             start = end
 
     def _pack(self, pairs: Sequence[Pair]) -> Batch:
-        src = [sentence for pair in pairs for sentence in pair.src]
-        tgt = [sentence for pair in pairs for sentence in pair.tgt]
-        sentences = PackedSentences(
-            np.concatenate(src),
-            np.array([len(sentence) for sentence in src]),
-            np.concatenate(tgt),
-            np.array([len(sentence) for sentence in tgt]),
-            np.array([len(pair.src) for pair in pairs]),
-        )
+        drafts = None
+        if self._drafter is not None:
+            self._draft(self._drafter, pairs)
+            drafts = _pack_sentences(pairs, [self._drafted[pair.source] for pair in pairs])
         return pack(
-            sentences,
+            _pack_sentences(pairs, [pair.tgt for pair in pairs]),
+            drafts=drafts,
             trees=BatchTrees.join_known(
                 [pair.trees for pair in pairs],
                 [np.array([len(sentence) for sentence in pair.src]) for pair in pairs],
@@ -180,6 +188,31 @@ class TargetScorer:
             settings=self.model.settings,
             context=self.settings.context,
         ).to(self.device)
+
+    def _draft(self, model: PreparedTransformer, pairs: Sequence[Pair]) -> None:
+        """Draft the sources that have no drafts yet, all sentences side by side."""
+        sources = {pair.source: pair.src for pair in pairs if pair.source not in self._drafted}
+        if not sources:
+            return
+        sentences = [sentence for src in sources.values() for sentence in src]
+        counts = np.array([len(src) for src in sources.values()])
+        layout = Layout.of_source(np.array(list(map(len, sentences))), counts, settings=model.settings)
+        symbols = TargetSymbols.of(self.trained.marks, self.trained.vocabulary)
+        found = TwoPassSearch(model, np.concatenate(sentences), layout, self.settings, symbols).draft()
+        drafts = iter(self.trained.marks.wrap(hypothesis.sentences[0], "tgt") for hypothesis in found)
+        self._drafted |= {source: list(islice(drafts, len(src))) for source, src in sources.items()}
+
+
+def _pack_sentences(pairs: Sequence[Pair], translations: Sequence[list[np.ndarray]]) -> PackedSentences:
+    src = [sentence for pair in pairs for sentence in pair.src]
+    tgt = [sentence for sentences in translations for sentence in sentences]
+    return PackedSentences(
+        np.concatenate(src),
+        np.array([len(sentence) for sentence in src]),
+        np.concatenate(tgt),
+        np.array([len(sentence) for sentence in tgt]),
+        np.array([len(pair.src) for pair in pairs]),
+    )
 
 
 def _sharing(families: Sequence[Siblings]) -> Sharing:
@@ -194,11 +227,11 @@ def instance_log_probabilities(
 ) -> np.ndarray:
     """Log probability in nats of all labels of each instance; float64 [instances].
 
-    With `sharing`, what instances have in common is computed once. With `smoothing`, a label's log probability is mixed
-    with the mean over the vocabulary in this proportion, as in the training loss.
+    With `sharing`, what instances have in common is computed once, unless the model reads drafts. With `smoothing`, a
+    label's log probability is mixed with the mean over the vocabulary in this proportion, as in the training loss.
     """
     layout = batch.layout
-    if sharing is None:
+    if sharing is None or (model.settings.drafts and layout.reads_context):
         logits = model.logits(model(batch.src_tokens_S, batch.tgt_inputs_N, layout)).float()
         losses = F.cross_entropy(logits, batch.tgt_labels_N, reduction="none", label_smoothing=smoothing)
     else:

@@ -16,7 +16,8 @@ from docmt.decoding.memories import DocumentMemory, Memory, SentenceMemory
 from docmt.decoding.prefixes import PrefixTree, make_view
 from docmt.decoding.prepared import PreparedTransformer, Projections
 from docmt.decoding.reading import EachTree, StepReader
-from docmt.models.context_module import ContextModule
+from docmt.models.context_module import ContextModule, DecoderPass
+from docmt.models.distances import SentenceDistances
 from docmt.models.layers import Attention, DecoderLayer, MultiHeadAttention, parts
 from docmt.models.layout import Layout, Slot
 from docmt.models.patterns import CacheKind, find_part
@@ -84,28 +85,28 @@ class LayerState:
 class IncrementalDecoder:
     """Decodes all hypotheses of a batch of documents in step, with a model in evaluation mode.
 
-    The target side of the layout is not used. Nothing here reads from the device.
+    The target side of the layout is not used. Nothing here reads from the device. `source` is what `Transformer.encode`
+    gives, or another pass than the first one.
     """
 
-    def __init__(self, model: Transformer, memory_SD: Tensor, layout: Layout, beam: int) -> None:
+    def __init__(self, model: Transformer, source: Tensor | DecoderPass, layout: Layout, beam: int) -> None:
         self.model, self.logits = PreparedTransformer.of(model), model.logits
         self.layout, self.beam, self.n_steps = layout, beam, 0
-        self.like = torch.empty((), dtype=cache_dtype(memory_SD), device=memory_SD.device)
-        layers = self.model.decoder_layers
-        memory_SD, rows_CD = model.split_memory(memory_SD, layout)
+        stack = source if isinstance(source, DecoderPass) else self.model.first_pass(source, layout)
+        memory_MD, layers, (slot, rows_slot) = stack.memory_MD, stack.layers, stack.slots
+        self.like = torch.empty((), dtype=cache_dtype(memory_MD), device=memory_MD.device)
         trees = {members: self._tree(members) for members in _by_pattern(layer.self_attention for layer in layers)}
         memories = {
-            members: self._memory(members, memory_SD, "cross")
+            members: self._memory(members, memory_MD, slot)
             for members in _by_pattern(layer.cross_attention for layer in layers)
         }
         self.trees, self.memories = list(trees.values()), list(memories.values())
         places = _places(trees), _places(memories)
-        self.context = self.model.context if layout.reads_context else None
-        self.reader = None if self.context is None else self._reader(self.context, rows_CD)
-        projections = zip(self.model.self_projections, self.model.cross_projections, strict=True)
+        self.context = stack.context
+        self.reader = None if self.context is None else self._reader(self.context, stack.rows_CD, rows_slot)
         self.layers = [
-            LayerState(layer, both, *places, self._between(number))
-            for number, (layer, both) in enumerate(zip(layers, projections, strict=True))
+            LayerState(layer, self.model.projections[layer], *places, self._between(number))
+            for number, layer in enumerate(layers)
         ]
 
     def step(self, tokens_R: Tensor, positions_R: Tensor, sentences_BM: Tensor) -> Tensor:
@@ -169,12 +170,12 @@ class IncrementalDecoder:
             width = part.distances.cache_width(width)
         return len(members), len(self.layout.sentences_B), self.beam, part.heads, width
 
-    def _reader(self, context: ContextModule, rows_CD: Tensor | None) -> StepReader:
+    def _reader(self, context: ContextModule, rows_CD: Tensor | None, slot: Slot) -> StepReader:
         """What a context module reads; its past and its source become part of those of the decoder."""
         to_rows, to_each = tuple(context.row_parts()), tuple(context.each_parts())
         memories: dict[Members, Memory] = {}
         if to_rows and rows_CD is not None:
-            memories[to_rows] = self._memory(to_rows, rows_CD, "tgt_before")
+            memories[to_rows] = self._memory(to_rows, rows_CD, slot)
         trees: dict[Members, EachTree] = {}
         if to_each:
             n_before = self.layout.settings.n_before
@@ -189,22 +190,31 @@ class IncrementalDecoder:
             return None
         return partial(self.context.in_decoder, number, reader=self.reader)
 
-    def _memory(self, members: Members, memory_SD: Tensor, slot: Slot) -> Memory:
-        """Keys and values of the source in all layers of a pattern, padded per group."""
+    def _memory(self, members: Members, memory_MD: Tensor, slot: Slot) -> Memory:
+        """Keys and values of what all layers of a pattern read, padded per group."""
         pattern = members[0].pattern
         grouping = self.layout.grouping(slot, pattern)
         lengths = grouping.key_lengths_G
         longest = int(lengths.max())
         inside = np.arange(longest) < lengths[:, None]
-        rows = np.zeros(inside.shape, dtype=np.int64)
-        rows[inside] = grouping.key_rows
-        index = torch.from_numpy(rows.ravel()).to(memory_SD.device)
+
+        def pad(values: np.ndarray) -> Tensor:
+            padded = np.zeros(inside.shape, dtype=np.int64)
+            padded[inside] = values
+            return torch.from_numpy(padded.ravel()).to(memory_MD.device)
+
+        index = pad(grouping.key_rows)
+        distances_P = None if grouping.distances is None else pad(grouping.distances)
         heads, inner = members[0].heads, members[0].out.in_features
         shape = (len(members), 2, len(lengths), heads, longest, inner // heads)
         keys_values = self.like.new_empty(shape)
         for number, part in enumerate(members):
-            for place, values_SHK in zip(keys_values[number], part.project_memory(memory_SD), strict=True):
-                place.copy_(values_SHK[index].unflatten(0, (len(lengths), longest)).transpose(1, 2))
+            keys_MHK, values_MHK = part.project_memory(memory_MD)
+            padded = keys_MHK[index], values_MHK[index]
+            if isinstance(part.distances, SentenceDistances) and distances_P is not None:
+                padded = part.distances.add(*padded, distances_P)
+            for place, rows_PHK in zip(keys_values[number], padded, strict=True):
+                place.copy_(rows_PHK.unflatten(0, (len(lengths), longest)).transpose(1, 2))
         # With one group per document, as in a search of single sentences, all its rows read the same.
         if len(lengths) == len(self.layout.sentences_B):
             return DocumentMemory(keys_values, lengths)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from docmt.decoding.products import FloatProduct, MakeProduct, VocabularyProduct
-from docmt.models.layers import Attention, Gate, MultiHeadAttention, parts
+from docmt.models.layers import Attention, DecoderLayer, Gate, MultiHeadAttention, parts
 from docmt.models.transformer import Transformer
 
 
@@ -62,7 +62,8 @@ class PreparedAttention(MultiHeadAttention):
     def __init__(self, part: MultiHeadAttention, make: MakeProduct) -> None:
         nn.Module.__init__(self)
         self.heads, self.pattern, self.make = part.heads, part.pattern, make
-        self.in_weight, self.in_bias, self.distances = part.in_weight, part.in_bias, part.distances
+        self.in_weight, self.memory_weight, self.in_bias = part.in_weight, part.memory_weight, part.in_bias
+        self.distances = part.distances
         # It stands for a linear map: it is called, and knows its width.
         self.out = make(part.out.weight, part.out.bias)  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -116,9 +117,11 @@ class PreparedTransformer(Transformer):
         # New modules, but the same parameters; so no weights are drawn that would be replaced at once.
         self.__dict__.update(vars(copy.deepcopy(model, {id(parameter): parameter for parameter in model.parameters()})))
         self.eval()
-        layers = self.decoder_layers
-        self.self_projections = [Projections(layer.self_attention, 3, make) for layer in layers]
-        self.cross_projections = [Projections(layer.cross_attention, 1, make) for layer in layers]
+        self.projections = {
+            layer: (Projections(layer.self_attention, 3, make), Projections(layer.cross_attention, 1, make))
+            for layer in self.modules()
+            if isinstance(layer, DecoderLayer)
+        }
         self.output = make_output(self.embedding.weight, self.output_bias)
         _replace_maps(self, make)
 

@@ -12,6 +12,8 @@ hypotheses are noted, and documents that are done leave the batch.
 Shape letters: B documents, M beam, R = B × M rows, C = 2 × M candidates per document, V vocabulary, n steps.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -21,6 +23,7 @@ from docmt.decoding.hypotheses import BeamHypothesis, SearchRecord
 from docmt.decoding.incremental import IncrementalDecoder
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.streams import PLAIN_SYMBOLS, AlignedStream, FreeStream, TargetSymbols, word_limits
+from docmt.models.context_module import DecoderPass
 from docmt.models.layout import Layout
 from docmt.models.transformer import Transformer
 
@@ -33,20 +36,21 @@ STEPS_PER_CHECK = {"cpu": 2, "cuda": 16}
 class BeamSearch:
     """The search of one batch of instances, with a model in evaluation mode.
 
-    The layout is that of the source (`Layout.of_source`); each of its instances is one search.
+    The layout is that of the source (`Layout.of_source`); each of its instances is one search. For `source` see
+    `IncrementalDecoder`.
     """
 
     def __init__(
         self,
         model: Transformer,
-        memory_SD: Tensor,
+        source: Tensor | DecoderPass,
         layout: Layout,
         settings: DecodingSettings,
         symbols: TargetSymbols = PLAIN_SYMBOLS,
     ) -> None:
-        self.beam, self.device = settings.beam_size, memory_SD.device
+        self.beam, self.device = settings.beam_size, model.embedding.weight.device
         self.n_symbols = model.embedding.num_embeddings
-        self.decoder = IncrementalDecoder(model, memory_SD, layout, self.beam)
+        self.decoder = IncrementalDecoder(model, source, layout, self.beam)
         kind = FreeStream if model.settings.target_stream == "free" else AlignedStream
         self.stream = kind(layout, word_limits(layout, settings), symbols, self.beam, self.device)
         n_specials = symbols.n_specials
@@ -116,8 +120,11 @@ def search_instances(
     settings: DecodingSettings,
     symbols: TargetSymbols = PLAIN_SYMBOLS,
 ) -> list[list[BeamHypothesis]]:
-    """One search over all sentences of each instance, see `BeamSearch`; source tokens [S] are packed, with marks."""
-    return BeamSearch(model, _encode(model, src_tokens, layout), layout, settings, symbols).run()
+    """One search over all sentences of each instance, see `BeamSearch`; source tokens [S] are packed, with marks.
+
+    A model that drafts makes its first pass; for both, see `TwoPassSearch`.
+    """
+    return BeamSearch(model, encode_source(model, src_tokens, layout), layout, settings, symbols).run()
 
 
 @torch.inference_mode()
@@ -133,9 +140,13 @@ def search_sentences(
     For models whose target sentences do not see one another (`ModelSettings.decodes_sentences_alone`). The whole source
     is encoded once, so what the encoder sees of a document reaches every sentence. Arguments as `search_instances`.
     """
-    memory_SD = _encode(model, src_tokens, layout)
+    memory_SD = encode_source(model, src_tokens, layout)
     found = BeamSearch(model, memory_SD, layout.one_by_one(), settings, symbols).run()
-    best = [hypotheses[0] for hypotheses in found]
+    return join_sentences([hypotheses[0] for hypotheses in found], layout, settings)
+
+
+def join_sentences(best: Sequence[BeamHypothesis], layout: Layout, settings: DecodingSettings) -> list[BeamHypothesis]:
+    """One hypothesis for each instance of those of its sentences."""
     ends = np.cumsum(layout.sentences_B)
     return [
         BeamHypothesis.join(best[end - count : end], length_penalty=settings.length_penalty)
@@ -143,6 +154,7 @@ def search_sentences(
     ]
 
 
-def _encode(model: Transformer, src_tokens: np.ndarray, layout: Layout) -> Tensor:
+def encode_source(model: Transformer, src_tokens: np.ndarray, layout: Layout) -> Tensor:
+    """Encoder states of packed source tokens [S], with marks; on the device of the model."""
     tokens_S = torch.from_numpy(np.asarray(src_tokens, dtype=np.int64))
     return model.encode(tokens_S.to(model.embedding.weight.device), layout)

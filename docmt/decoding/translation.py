@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from docmt.decoding.batches import batch_budget, run_in_batches
+from docmt.decoding.drafting import TwoPassSearch
 from docmt.decoding.prepared import PreparedTransformer
 from docmt.decoding.products import int8_product
 from docmt.decoding.search import BeamHypothesis, TargetSymbols, search_instances, search_sentences
@@ -120,6 +121,8 @@ class Translator:
         )
         tokens = np.concatenate([sentence for source in sources for sentence in source.sentences])
         arguments = (self.model, tokens, layout, self.settings, self.symbols)
+        if self.model.settings.drafts and layout.reads_context:
+            return TwoPassSearch(*arguments).run()
         if self.model.settings.decodes_sentences_alone:
             return search_sentences(*arguments)
         return [hypotheses[0] for hypotheses in search_instances(*arguments)]

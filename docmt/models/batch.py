@@ -15,7 +15,7 @@ from torch import Tensor
 from docmt.discourse.dependencies import cut_heads
 from docmt.instances.packing import Marks, PackedSentences, gather
 from docmt.instances.storage import InstanceSet
-from docmt.models.layout import Layout
+from docmt.models.layout import Drafts, Layout
 from docmt.models.plans import Kernel
 from docmt.models.settings import Context, ModelSettings
 from docmt.models.tensors import Place, map_leaves, to_buffer
@@ -126,8 +126,12 @@ def pack(
     settings: ModelSettings,
     trees: BatchTrees | None = None,
     context: Context = "document",
+    drafts: PackedSentences | None = None,
 ) -> Batch:
-    """Make a batch from packed sentences with both marks; for `trees` and `context` see `Layout`."""
+    """Make a batch from packed sentences with both marks; for `trees` and `context` see `Layout`.
+
+    `drafts` are the same source sentences with drafts as their translations, for a model that reads drafts.
+    """
     tgt_tokens, tgt_lengths, counts = sentences.tgt_tokens_N, sentences.tgt_lengths_G, sentences.counts_B
     ends = np.cumsum(tgt_lengths)
     if settings.target_stream == "free":
@@ -142,7 +146,13 @@ def pack(
         is_label = np.ones(len(tgt_tokens), dtype=bool)
         is_label[ends - tgt_lengths] = False
         inputs, labels, lengths = tgt_tokens[is_input], tgt_tokens[is_label], tgt_lengths - 1
-    layout = Layout(sentences.src_lengths_G, lengths, counts, settings=settings, trees=trees, context=context)
+    drafted = None
+    if drafts is not None:
+        first = pack(drafts, settings=settings, context="none")
+        drafted = Drafts(first.tgt_inputs_N, first.tgt_labels_N, first.layout)
+    layout = Layout(
+        sentences.src_lengths_G, lengths, counts, settings=settings, trees=trees, context=context, drafts=drafted
+    )
     src_tokens_S, tgt_inputs_N, tgt_labels_N = (
         torch.from_numpy(np.asarray(array, dtype=np.int64)) for array in (sentences.src_tokens_S, inputs, labels)
     )

@@ -8,16 +8,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 
 from docmt.errors import UserError
-from docmt.models.layers import EncoderLayer, MultiHeadAttention
+from docmt.models.layers import DecoderLayer, EncoderLayer, MultiHeadAttention
 from docmt.models.layout import Layout, Slot
 from docmt.models.planned import PlannedLayout
 from docmt.models.ragged import ragged_attention
+
+if TYPE_CHECKING:
+    from docmt.models.transformer import Transformer
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,25 @@ class SourceBatch:
     layout: Layout | PlannedLayout
     layers: Sequence[EncoderLayer]
     embed: Callable[..., Tensor]
+
+
+@dataclass(frozen=True)
+class TargetBatch:
+    """The target of a batch, of which the sentence model has made a first pass.
+
+    Attributes:
+        inputs_N: int64.
+        embedded_ND: their embeddings.
+        states_ND: what the sentence model gives for them.
+        memory_SD: encoder states.
+        layout: of the batch.
+    """
+
+    inputs_N: Tensor
+    embedded_ND: Tensor
+    states_ND: Tensor
+    memory_SD: Tensor
+    layout: Layout | PlannedLayout
 
 
 class ContextReader(ABC):
@@ -67,10 +89,16 @@ class PackedReader(ContextReader):
     """Reads the context of all tokens of a side side by side."""
 
     def __init__(
-        self, layout: Layout | PlannedLayout, side: Literal["src", "tgt"], device: torch.device, rows_CD: Tensor | None
+        self,
+        layout: Layout | PlannedLayout,
+        side: Literal["src", "tgt"],
+        device: torch.device,
+        rows_CD: Tensor | None,
+        slot: Slot | None = None,
     ) -> None:
         self.side: Literal["src", "tgt"] = side
         self.layout, self.device, self.rows_CD = layout, device, rows_CD
+        self.slot: Slot = slot or ("src_before" if side == "src" else "tgt_before")
 
     def numbers(self) -> Tensor:
         """See `ContextReader.numbers`."""
@@ -78,8 +106,7 @@ class PackedReader(ContextReader):
 
     def to_rows(self, part: MultiHeadAttention, query_ND: Tensor) -> Tensor:
         """See `ContextReader.to_rows`."""
-        slot: Slot = "src_before" if self.side == "src" else "tgt_before"
-        return part(query_ND, self.rows_CD, partial(self.layout.grouping, slot))
+        return part(query_ND, self.rows_CD, partial(self.layout.grouping, self.slot))
 
     def to_each(self, part: MultiHeadAttention, query_ND: Tensor, states_ND: Tensor, n_before: int) -> Tensor:
         """See `ContextReader.to_each`."""
@@ -87,6 +114,25 @@ class PackedReader(ContextReader):
         query_NHK, key_NHK, value_NHK = part.project(query_ND, states_ND)
         output = ragged_attention(query_NHK.repeat(n_before, 1, 1), key_NHK, value_NHK, grouping)
         return part.out(output.flatten(1)).unflatten(0, (n_before, -1))
+
+
+@dataclass(frozen=True)
+class DecoderPass:
+    """Decoder layers, and what they read in a pass over the target.
+
+    Attributes:
+        layers: in their order.
+        memory_MD: what their cross-attention reads.
+        context: acts in them; None for none.
+        rows_CD: rows of context, if it reads any.
+        slots: of the cross-attention and of the attention to the rows.
+    """
+
+    layers: Sequence[DecoderLayer]
+    memory_MD: Tensor
+    context: "ContextModule | None" = None
+    rows_CD: Tensor | None = None
+    slots: tuple[Slot, Slot] = ("cross", "tgt_before")
 
 
 class ContextModule(nn.Module):
@@ -118,6 +164,10 @@ class ContextModule(nn.Module):
     def after_decoder(self, hidden_ND: Tensor, reader: ContextReader) -> Tensor:
         """What the softmax reads, [N, D], given the output of the decoder."""
         return hidden_ND
+
+    def decode_again(self, model: "Transformer", target: TargetBatch) -> Tensor:
+        """What the softmax reads, [N, D], of a kind that drafts: its methods of the decoder are for this pass alone."""
+        raise NotImplementedError
 
     def row_parts(self) -> list[MultiHeadAttention]:
         """The attentions of the decoder to rows."""

@@ -33,6 +33,7 @@ class ContextKind:
         patterns: patterns that only it has.
         sentences: how many previous sentences it reads, unless the settings say so; 0 if that is not what limits it.
         sees_target: whether a target sentence depends on others.
+        drafts: whether it is a second decoder, for which the sentence model drafts a translation.
     """
 
     class_name: str
@@ -42,6 +43,7 @@ class ContextKind:
     patterns: Mapping[str, Pattern] = field(default_factory=dict)
     sentences: int = 0
     sees_target: bool = False
+    drafts: bool = False
 
     def build(self, settings: "ModelSettings") -> "ContextModule":
         """A new module with fresh parameters."""
@@ -85,6 +87,19 @@ CONTEXTS: dict[str, ContextKind] = {
         "docmt.models.san:SelectiveContext",
         settings=("future",),
         indexes=(("src", "number"), ("src", "is_word"), ("src", "place")),
+    ),
+    "cadec": ContextKind(
+        "docmt.models.cadec:SecondDecoder",
+        settings=("sentences",),
+        attentions=(("near", "near"), ("drafted", "drafts")),
+        indexes=(("tgt", "number"), ("tgt", "in_batch")),
+        patterns={
+            "near": Pattern("docmt.models.cadec:see_sources"),
+            "drafts": Pattern("docmt.models.cadec:see_drafts"),
+        },
+        sentences=3,
+        sees_target=True,
+        drafts=True,
     ),
 }
 """The context modules of docmt itself."""

@@ -63,9 +63,10 @@ class SentenceDistances(Distances):
         self, part: "MultiHeadAttention", query_ND: Tensor, memory_MD: Tensor | None, grouping: AnyGrouping
     ) -> AttentionInputs:
         """See `Distances.inputs`."""
-        return AttentionInputs(*part.project(query_ND, memory_MD), self._add)
+        return AttentionInputs(*part.project(query_ND, memory_MD), self.add)
 
-    def _add(self, key_PHK: Tensor, value_PHK: Tensor, distances_P: Tensor) -> tuple[Tensor, Tensor]:
+    def add(self, key_PHK: Tensor, value_PHK: Tensor, distances_P: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values of these distances, with what belongs to each."""
         keys, values = (table.to(key_PHK.dtype)[distances_P] for table in (self.keys, self.values))
         return key_PHK + keys, value_PHK + values
 

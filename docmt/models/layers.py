@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from docmt.errors import UserError
+from docmt.models.distances import Distances
 from docmt.models.dropout import dropout
 from docmt.models.grouping import AnyGrouping
 from docmt.models.patterns import Fusion, find_part, find_pattern
@@ -43,20 +44,33 @@ class MultiHeadAttention(nn.Module):
         heads: number of heads.
         pattern: what each query sees.
         inner: width of all heads together; None means `width`.
+        memory_width: of the memory that it reads, where that is another width.
+        distances: what it knows of distances; None means what the pattern says.
     """
 
     shares_queries: ClassVar[bool] = False
 
-    def __init__(self, width: int, heads: int, pattern: str, *, inner: int | None = None) -> None:
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        pattern: str,
+        *,
+        inner: int | None = None,
+        memory_width: int | None = None,
+        distances: Distances | None = None,
+    ) -> None:
         super().__init__()
         self.heads, self.pattern = heads, pattern
         inner = width if inner is None else inner
-        self.in_weight = nn.Parameter(torch.empty(3 * inner, width))
+        self.in_weight = nn.Parameter(torch.empty((3 if memory_width is None else 1) * inner, width))
+        self.memory_weight = None if memory_width is None else nn.Parameter(torch.empty(2 * inner, memory_width))
         self.in_bias = nn.Parameter(torch.zeros(3 * inner))
         self.out = nn.Linear(inner, width)
-        self.distances = find_part(pattern).build_distances(heads, inner // heads)
-        for part in self.in_weight.data.split(inner):
-            nn.init.xavier_uniform_(part, gain=2**-0.5)
+        self.distances = distances or find_part(pattern).build_distances(heads, inner // heads)
+        for weight in (self.in_weight, self.memory_weight):
+            for part in () if weight is None else weight.data.split(inner):
+                nn.init.xavier_uniform_(part, gain=2**-0.5)
         nn.init.xavier_uniform_(self.out.weight)
         nn.init.zeros_(self.out.bias)
 
@@ -99,7 +113,10 @@ class MultiHeadAttention(nn.Module):
     def _in_parts(self) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
         """Weights and biases, each for queries and for keys and values."""
         inner = self.out.in_features
-        return self.in_weight.split((inner, 2 * inner)), self.in_bias.split((inner, 2 * inner))
+        biases = self.in_bias.split((inner, 2 * inner))
+        if self.memory_weight is not None:
+            return (self.in_weight, self.memory_weight), biases
+        return self.in_weight.split((inner, 2 * inner)), biases
 
     def project_query(self, query_ND: Tensor) -> Tensor:
         """Queries [N, H, K]."""

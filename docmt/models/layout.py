@@ -7,6 +7,7 @@ A side is a row of packed items, sentence after sentence: source tokens, target 
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, Self
 
@@ -23,7 +24,7 @@ from docmt.models.tensors import map_leaves
 from docmt.models.trees import BatchTrees
 
 Side = Literal["src", "tgt", "vectors", "before"]
-Slot = Literal["encoder", "decoder", "cross", "context", "before", "src_before", "tgt_before"]
+Slot = Literal["encoder", "decoder", "cross", "context", "before", "src_before", "tgt_before", "near", "drafted"]
 Index = Literal["instance", "sentence", "in_batch", "number", "row", "is_word", "place"]
 """What is known of each item of a side: its position in its instance or sentence; the number of its sentence in the
 batch, or (`number`) in the document; of the side `before`, its row of the source; 1 for words and 0 for marks; its row
@@ -37,10 +38,29 @@ SIDES: dict[Slot, tuple[Side, Side]] = {
     "before": ("before", "before"),
     "src_before": ("src", "before"),
     "tgt_before": ("tgt", "before"),
+    "near": ("tgt", "src"),
+    "drafted": ("tgt", "tgt"),
 }
-"""Where the queries and the keys of an attention lie; all but the first three are those of context modules."""
+"""Where the queries and the keys of an attention lie; all but the first three are those of context modules. Behind the
+keys of `drafted` are those of the drafts."""
 
+ARGUMENTS = "src_lengths_G", "tgt_lengths_G", "sentences_B", "settings", "trees", "context", "documents_B", "drafts"
+"""Of a layout, by their names."""
 CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True)
+class Drafts:
+    """Translations of all sentences by the sentence model.
+
+    Attributes:
+        inputs_N, labels_N: int64, as those of a batch.
+        layout: likewise, read without context.
+    """
+
+    inputs_N: Tensor
+    labels_N: Tensor
+    layout: "Layout"
 
 
 class Layout:
@@ -54,6 +74,7 @@ class Layout:
         trees: discourse trees, for RST attention; None leaves every instance open, so that it sees all.
         context: whether a model with a context module reads instances as documents or as single sentences.
         documents_B: int64 array, source sentences of each document for its context module; None for `sentences_B`.
+        drafts: for a model that reads drafts; None lets it make them, as long as the target.
     """
 
     def __init__(
@@ -66,8 +87,9 @@ class Layout:
         trees: BatchTrees | None = None,
         context: Context = "document",
         documents_B: np.ndarray | None = None,
+        drafts: Drafts | None = None,
     ) -> None:
-        self.settings, self.trees = settings, trees
+        self.settings, self.trees, self.drafts = settings, trees, drafts
         self.context: Context = context
         self.src_lengths_G = np.asarray(src_lengths_G, dtype=np.int64)
         self.tgt_lengths_G = np.asarray(tgt_lengths_G, dtype=np.int64)
@@ -88,8 +110,7 @@ class Layout:
 
     def _replace(self, **changes: Any) -> "Layout":
         """A copy with some arguments of `Layout` changed."""
-        names = ("src_lengths_G", "tgt_lengths_G", "sentences_B", "settings", "trees", "context", "documents_B")
-        return Layout(**{name: getattr(self, name) for name in names} | changes)
+        return Layout(**{name: getattr(self, name) for name in ARGUMENTS} | changes)
 
     def one_by_one(self) -> "Layout":
         """The layout of the same sentences, each an instance, without trees; context modules see their documents."""
@@ -239,6 +260,7 @@ class Layout:
         copy._groupings = map_leaves(self._groupings, function, kind=kind)
         copy._n_positions = self._n_positions
         copy._indexes = map_leaves(self._indexes, function, kind=kind)
+        copy.drafts = map_leaves(self.drafts, function, kind=kind)
         return copy
 
     def resolve(self, pattern: str) -> str:

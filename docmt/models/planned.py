@@ -29,6 +29,7 @@ class PlannedLayout:
         n_sentences, padded_sizes, reads_context: see `Layout`.
         default: what positions run through where nothing else is asked for.
         table_TD: float32, the vectors of at least as many positions as there are.
+        drafts: none in training.
     """
 
     groupings: dict[tuple[Slot, str], PlannedGrouping]
@@ -38,6 +39,7 @@ class PlannedLayout:
     reads_context: bool
     default: Positions
     table_TD: Tensor
+    drafts: None = None
 
     @classmethod
     def of(cls, layout: Layout, table_TD: Tensor) -> "PlannedLayout":

@@ -94,6 +94,7 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     "han_encoder": _attentions(GROUP, GROUP, GROUP, positions="sentence", context={"kind": "han_encoder"}),
     "han": _attentions(GROUP, GROUP, GROUP, positions="sentence", context={"kind": "han"}),
     "san": _attentions(GROUP, GROUP, GROUP, positions="sentence", context={"kind": "san"}),
+    "cadec": _attentions(GROUP, GROUP, GROUP, positions="sentence", context={"kind": "cadec"}),
 }
 """What each attention sees, in the architectures of docmt itself.
 

@@ -73,10 +73,11 @@ class ContextSettings(Settings):
     """`global`: the context encoder of cross-task pre-training, whose output joins that of the sentence encoder by a
     gate; `doct`: attention to a small encoder of the previous source sentences, in every layer; `han_encoder`:
     hierarchical attention to the previous sentences, on the output of the encoder; `han`: on the outputs of encoder and
-    decoder; `san`: sparse attention to all other source sentences, on the output of the encoder."""
+    decoder; `san`: sparse attention to all other source sentences, on the output of the encoder; `cadec`: a second
+    decoder, which reads a draft and the previous sentences of both sides."""
     sentences: int | None = Field(default=None, ge=1)
-    """How many previous sentences it reads; null means as many as in its paper. Kinds `doct` (2), `han_encoder` and
-    `han` (3)."""
+    """How many previous sentences it reads; null means as many as in its paper. Kinds `doct` (2), `han_encoder`,
+    `han` and `cadec` (3)."""
     future: bool = True
     """Whether it also reads later sentences. Kind `san`."""
     layers: int | None = Field(default=None, ge=1)
@@ -200,6 +201,11 @@ class ModelSettings(Settings):
     def n_before(self) -> int:
         """How many previous sentences the context module reads, 0 without one or where that is not what limits it."""
         return 0 if self.context is None else self.context.sentences or self.context.module.sentences
+
+    @property
+    def drafts(self) -> bool:
+        """Whether the sentence model drafts a translation, which a second decoder reads."""
+        return self.context is not None and self.context.module.drafts
 
     @property
     def context_layers(self) -> int:

@@ -6,14 +6,14 @@ Shape letters: N packed target tokens, S packed source tokens, D width, V vocabu
 import math
 from collections.abc import Iterator
 from functools import partial
-from typing import cast
+from typing import Self, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from docmt.errors import UserError
-from docmt.models.context_module import ContextModule, PackedReader, SourceBatch
+from docmt.models.context_module import ContextModule, DecoderPass, PackedReader, SourceBatch, TargetBatch
 from docmt.models.dropout import dropout
 from docmt.models.layers import Attention, DecoderLayer, EncoderLayer, build_encoder_layer
 from docmt.models.layout import Layout, Side
@@ -122,25 +122,44 @@ class Transformer(nn.Module):
 
     def decode(self, tgt_inputs_N: Tensor, memory_SD: Tensor, layout: Layout | PlannedLayout) -> Tensor:
         """Decoder states [N, D] of int64 token ids [N], given what `encode` returns."""
-        hidden_ND = self._embed(tgt_inputs_N, layout, "tgt")
         memory_SD = memory_SD.to(product_dtype(memory_SD))  # once for all layers
-        memory_SD, rows_CD = self.split_memory(memory_SD, layout)
-        groupings = partial(layout.grouping, "decoder"), partial(layout.grouping, "cross")
-        context = self.context if layout.reads_context else None
-        reader = PackedReader(layout, "tgt", tgt_inputs_N.device, rows_CD)
-        for number, layer in enumerate(self.decoder):
+        embedded_ND = self._embed(tgt_inputs_N, layout, "tgt")
+        states_ND = self.run(embedded_ND, self.first_pass(memory_SD, layout), layout)
+        if self.context is None or not self.settings.drafts or not layout.reads_context:
+            return states_ND
+        return self.context.decode_again(self, TargetBatch(tgt_inputs_N, embedded_ND, states_ND, memory_SD, layout))
+
+    def decode_once(self, tgt_inputs_N: Tensor, memory_SD: Tensor, layout: Layout | PlannedLayout) -> Tensor:
+        """As `decode`, where a model drafts, by its sentence model."""
+        return self.run(self._embed(tgt_inputs_N, layout, "tgt"), self.first_pass(memory_SD, layout), layout)
+
+    def run(self, hidden_ND: Tensor, stack: DecoderPass, layout: Layout | PlannedLayout) -> Tensor:
+        """Decoder layers over embedded target tokens, [N, D] → [N, D]."""
+        context, (slot, rows_slot) = stack.context, stack.slots
+        groupings = partial(layout.grouping, "decoder"), partial(layout.grouping, slot)
+        reader = PackedReader(layout, "tgt", hidden_ND.device, stack.rows_CD, rows_slot)
+        for number, layer in enumerate(stack.layers):
             between = None if context is None else partial(context.in_decoder, number, reader=reader)
-            hidden_ND = call_layer(layer, hidden_ND, memory_SD, *groupings, between)
+            hidden_ND = call_layer(layer, hidden_ND, stack.memory_MD, *groupings, between)
         hidden_ND = self.decoder_norm(hidden_ND)
         return hidden_ND if context is None else context.after_decoder(hidden_ND, reader)
 
-    def split_memory(self, memory_SD: Tensor, layout: Layout | PlannedLayout) -> tuple[Tensor, Tensor | None]:
-        """What `encode` returns as encoder states and rows of the context module, if it has any."""
-        if self.context is None or not self.context.reads_rows or not layout.reads_context:
-            return memory_SD, None
+    def first_pass(self, memory_SD: Tensor, layout: Layout | PlannedLayout) -> DecoderPass:
+        """The decoder, with the context module unless that is for a second pass, given what `encode` returns."""
+        context = self.context if layout.reads_context and not self.settings.drafts else None
+        if context is None or not context.reads_rows:
+            return DecoderPass(self.decoder_layers, memory_SD, context)
         n_rows = len(layout.index("before", "row", memory_SD.device))
         encoded_SD, rows_CD = memory_SD.split((len(memory_SD) - n_rows, n_rows))
-        return encoded_SD, rows_CD
+        return DecoderPass(self.decoder_layers, encoded_SD, context, rows_CD)
+
+    def train(self, mode: bool = True) -> Self:
+        """As `nn.Module.train`, but a sentence model that drafts computes as in decoding: without dropout."""
+        super().train(mode)
+        if self.settings.drafts:
+            for part in (self.src_inputs, self.tgt_inputs, self.encoder, self.decoder):
+                part.eval()
+        return self
 
     def _embed(
         self, tokens_N: Tensor, layout: Layout | PlannedLayout, side: Side, *, within: Positions | None = None
@@ -176,7 +195,7 @@ class Transformer(nn.Module):
         hidden_ND = self.embedding(tokens_N) * math.sqrt(self.settings.width)
         if self.settings.form.zero_start:
             hidden_ND = hidden_ND.masked_fill((tokens_N == BOS)[:, None], 0)
-        return dropout(inputs(hidden_ND, positions_N, table_TD, numbers_N), self.settings.dropout, self.training)
+        return dropout(inputs(hidden_ND, positions_N, table_TD, numbers_N), self.settings.dropout, inputs.training)
 
     @property
     def encoder_layers(self) -> list[EncoderLayer]:

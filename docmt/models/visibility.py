@@ -60,7 +60,7 @@ def see_related(layout: Layout, slot: Slot) -> Grouping:
 def see_segments(layout: Layout, slot: Slot) -> Grouping:
     """As `see_window`, and which keys are of the sentence (0) and which of those before it (1)."""
     grouping = see_window(layout, slot)
-    return replace(grouping, distances=_sentences_back(layout, slot, grouping).clip(max=1))
+    return replace(grouping, distances=sentences_back(layout, slot, grouping).clip(max=1))
 
 
 def see_memory(layout: Layout, slot: Slot) -> Grouping:
@@ -68,7 +68,7 @@ def see_memory(layout: Layout, slot: Slot) -> Grouping:
     grouping = see_window(layout, slot, n_before=1)
     lengths = layout.instance_lengths(SIDES[slot][0])
     positions = expand_ranges(np.zeros_like(lengths), lengths)
-    return replace(grouping, distances=_sentences_back(layout, slot, grouping), positions_N=positions)
+    return replace(grouping, distances=sentences_back(layout, slot, grouping), positions_N=positions)
 
 
 def see_distances(layout: Layout, slot: Slot) -> Grouping:
@@ -77,11 +77,11 @@ def see_distances(layout: Layout, slot: Slot) -> Grouping:
     keys = layout.instance_lengths(key_side)
     starts, lengths = (np.repeat(values, layout.sentences_B) for values in (keys.cumsum() - keys, keys))
     grouping = Grouping.of_ranges(layout.sentence_lengths(query_side), starts, lengths)
-    back = _sentences_back(layout, slot, grouping)
+    back = sentences_back(layout, slot, grouping)
     return replace(grouping, distances=back.clip(-MAX_SENTENCES, MAX_SENTENCES) + MAX_SENTENCES)
 
 
-def _sentences_back(layout: Layout, slot: Slot, grouping: Grouping) -> np.ndarray:
+def sentences_back(layout: Layout, slot: Slot, grouping: Grouping) -> np.ndarray:
     """How many sentences each key is before that of its group, which is a sentence; int64 like `key_rows`."""
     sentences = np.arange(len(grouping.key_lengths_G))
     of_keys = np.repeat(sentences, layout.sentence_lengths(SIDES[slot][1]))

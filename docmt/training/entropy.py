@@ -26,7 +26,8 @@ class EntropyMeter:
     def __init__(self, model: Transformer) -> None:
         attentions = {name: m for name, m in model.named_modules() if isinstance(m, MultiHeadAttention)}
         self.modules = list(attentions.values())
-        self.kinds = ["cross" if "cross_attention" in name else name.split(".")[0] for name in attentions]
+        kinds = {name: name.replace("decoder", "cross") if "cross_attention" in name else name for name in attentions}
+        self.kinds = [name.split(".")[0] for name in kinds.values()]
         self.sums = [[0.0, 0.0] for _ in attentions]
 
     def __enter__(self) -> "EntropyMeter":

@@ -10,13 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from docmt.models.batch import Batch
+from docmt.models.chunks import chunks
 from docmt.models.layout import Layout
 from docmt.models.planned import PlannedLayout
 from docmt.models.precision import product_dtype
 from docmt.models.transformer import Transformer
-
-CHUNK_SCORES = {"cpu": 2**21, "cuda": 2**26}
-"""Scores of a chunk: on a CPU they stay in the cache; on a GPU fewer, larger chunks mean fewer launches."""
 
 
 class LossModule(nn.Module):
@@ -56,7 +54,7 @@ class LossModule(nn.Module):
         chosen_N = batch.is_word_or_end()
         sums = torch.zeros(2, device=hidden_ND.device)
         for hidden_CD, labels_C, chosen_C in zip(
-            *(_chunks(rows, len(table_VD)) for rows in (hidden_ND, batch.tgt_labels_N, chosen_N)), strict=True
+            *(chunks(rows, len(table_VD)) for rows in (hidden_ND, batch.tgt_labels_N, chosen_N)), strict=True
         ):
             scores_CV = _scores(hidden_CD, table_VD, self.model.output_bias)
             plain_C, even_C = _losses(scores_CV, scores_CV.logsumexp(1), labels_C)
@@ -116,7 +114,7 @@ def _loss_and_gradients(
     hidden_ND, table_VD = hidden_ND.to(dtype), table_VD.to(dtype)
     hidden_gradient_ND = torch.empty_like(hidden_ND)
     loss = torch.zeros((), device=hidden_ND.device)
-    rows = (_chunks(tensor, n_symbols) for tensor in (hidden_ND, hidden_gradient_ND, labels_N))
+    rows = (chunks(tensor, n_symbols) for tensor in (hidden_ND, hidden_gradient_ND, labels_N))
     for hidden_CD, hidden_gradient_CD, labels_C in zip(*rows, strict=True):
         scores_CV = _scores(hidden_CD, table_VD, bias_V)
         total_C = scores_CV.logsumexp(1)
@@ -161,8 +159,3 @@ def _(
 def _losses(scores_CV: Tensor, total_C: Tensor, labels_C: Tensor) -> tuple[Tensor, Tensor]:
     """Negative log likelihood of each label, and the mean of those of all symbols; both [C]."""
     return total_C - scores_CV.gather(1, labels_C[:, None])[:, 0], total_C - scores_CV.mean(1)
-
-
-def _chunks(rows: Tensor, n_symbols: int) -> tuple[Tensor, ...]:
-    """Views of rows that together have few enough scores."""
-    return rows.split(max(1, CHUNK_SCORES["cuda" if rows.is_cuda else "cpu"] // n_symbols))

@@ -93,7 +93,7 @@ def test_a_prepared_model_computes_as_the_model(architecture):
                     assert closeness(found, expected) > 0.995
 
 
-@pytest.mark.parametrize("architecture", sorted(ARCHITECTURES))
+@pytest.mark.parametrize("architecture", sorted(set(ARCHITECTURES) - {"cadec"}))  # it reads drafts: test_drafting.py
 def test_int8_scores_its_translations_nearly_as_float32_does(architecture):
     """The same translations are compared: of nearly equal ones, the two precisions may choose different ones."""
     model = random_model(architecture)

@@ -27,6 +27,7 @@ MICRO_BATCH_LAUNCHES = {
     "han_encoder": 958,
     "han": 1127,
     "san": 1028,
+    "cadec": 2196,
 }
 """Kernels of forward and backward of the first micro-batch of an update, by preset."""
 UPDATE_SYNCS = 0
@@ -38,4 +39,4 @@ UPDATE_PAGEABLE_COPIES = 0
 STEPS_PER_SYNC = 16
 """Steps of a search for each time that the host waits."""
 SEARCH_COPIES = 22
-"""Copies to the device in the search of a batch, however many steps it has."""
+"""Copies to the device in the search of a batch, however many steps it has; with a second decoder, in each search."""

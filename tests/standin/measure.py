@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import standin.device  # before torch
 
@@ -37,7 +38,9 @@ def step(architecture: str, device: str, dtype: torch.dtype, seed: int = 0) -> d
     model = make_model(architecture, seed=seed, **HALF)
     module = LossModule(model, 0.1).to(device).train()
     optimizer = build_optimizer(module, set(), TrainingSettings())
-    with torch.autocast("cuda", dtype, enabled=dtype != torch.float32):
+    # All drafts are corrupted references: which words a model would draw depends on how it rounds.
+    corrupted = mock.patch("docmt.models.cadec.CORRUPTED", 1.0)
+    with corrupted, torch.autocast("cuda", dtype, enabled=dtype != torch.float32):
         loss = module(scenarios.make_inputs(model.settings, device=device, dtype=dtype))
     loss.backward()
     gradient = torch.cat([p.grad.flatten() for p in module.parameters() if p.grad is not None])
@@ -108,6 +111,7 @@ def decoding(architecture: str, study: Study, folder: Path) -> dict[str, Any]:
         "device_scores": device.scores,
         "half_scores": half.scores,
         "steps": half.n_steps,
+        "searches": half.n_searches,
         **half.counts.totals(),
     }
 

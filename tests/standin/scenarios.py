@@ -1,5 +1,6 @@
 """What docmt does on the device, with counts: micro-batches, updates of a training, steps of a search, scoring."""
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
@@ -91,6 +92,7 @@ class Decoding:
 
     counts: Counts
     n_steps: int
+    n_searches: int
     sentences: list[list[list[int]]]
     scores: list[float]
 
@@ -104,17 +106,24 @@ def decode(trained: TrainedModel, study: Study, settings: DecodingSettings, *, d
         for n in range(len(instances))
     ]
     translator = Translator(trained, settings, device=device)
-    n_steps, step = [0], IncrementalDecoder.step
+    called: Counter[str] = Counter()
 
-    def counted(self, *arguments, **options):
-        n_steps[0] += 1
-        return step(self, *arguments, **options)
+    def count(name: str):
+        method = getattr(IncrementalDecoder, name)
 
-    with mock.patch.object(IncrementalDecoder, "step", counted), counting() as counts:
+        def counted(self, *arguments, **options):
+            called[name] += 1
+            return method(self, *arguments, **options)
+
+        return mock.patch.object(IncrementalDecoder, name, counted)
+
+    with count("step"), count("__init__"), counting() as counts:
         found = dict(translator.translate_sources(sources))
     hypotheses = [found[n] for n in range(len(sources))]
     scores = [hypothesis.score for hypothesis in hypotheses]
-    return Decoding(counts, n_steps[0], [hypothesis.sentences for hypothesis in hypotheses], scores)
+    return Decoding(
+        counts, called["step"], called["__init__"], [hypothesis.sentences for hypothesis in hypotheses], scores
+    )
 
 
 def score(trained: TrainedModel, settings: DecodingSettings, *, device: str) -> tuple[list[float], Counts]:

@@ -32,7 +32,7 @@ def weights(trained):
     return trained.model.state_dict()
 
 
-@pytest.mark.parametrize("architecture", ["doct", "han_encoder", "san"])
+@pytest.mark.parametrize("architecture", ["doct", "han_encoder", "san", "cadec"])
 def test_what_is_frozen_does_not_move_and_the_rest_learns(architecture, sentence_model, study_files, tmp_path):
     options = {"architecture": architecture, "init": sentence_model}
     recipe = STEPS | FROZEN | {"max_steps": 48}
@@ -67,7 +67,7 @@ def test_a_chain_of_stages_takes_over_all_that_there_is(sentence_model, study_fi
     assert np.allclose(together, alone, rtol=1e-4)
 
 
-@pytest.mark.parametrize(("architecture", "recipe"), [("doct", FROZEN), ("han", {})])
+@pytest.mark.parametrize(("architecture", "recipe"), [("doct", FROZEN), ("han", {}), ("cadec", FROZEN)])
 def test_a_resumed_stage_equals_an_uninterrupted_one(architecture, recipe, sentence_model, study_files, tmp_path):
     options = {"architecture": architecture, "init": sentence_model}
     whole = run_training(study_files, tmp_path / "whole", training=recipe | {"max_steps": 8}, **options)

@@ -142,6 +142,14 @@ def test_one_graph_serves_all_batches(architecture):
     compare(LossModule(make_model(architecture, **SMALL), 0.1), backend="eager")
 
 
+def test_one_graph_draws_drafts(monkeypatch):
+    """With the same random numbers as the plain loss."""
+    module = LossModule(make_model("cadec", **SMALL).train(), 0.1)
+    plain = module.zero_grad
+    monkeypatch.setattr(module, "zero_grad", lambda: (torch.manual_seed(1), plain()))
+    compare(module, backend="aot_eager")
+
+
 def test_one_graph_reads_positions_in_documents_and_in_sentences():
     """By default both encoders read the same ones."""
     compare(LossModule(make_model("global_context", context={"positions": "instance"}), 0.1), backend="eager")

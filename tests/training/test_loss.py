@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from core_fixtures import assert_close, make_batch, make_model, random_documents
 
-from docmt.training import loss as loss_module
+from docmt.models.chunks import CHUNK_SCORES
 from docmt.training.loss import LossModule, SummedLoss
 
 
@@ -19,7 +19,7 @@ def inputs(n, dtype=torch.float32, n_symbols=37):
 @pytest.mark.parametrize("chunk_scores", [1, 37 * 4, 10**6])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_chunks_have_the_loss_and_gradients_of_the_whole(n, chunk_scores, smoothing, monkeypatch):
-    monkeypatch.setitem(loss_module.CHUNK_SCORES, "cpu", chunk_scores)
+    monkeypatch.setitem(CHUNK_SCORES, "cpu", chunk_scores)
     hidden, table, labels = inputs(n)
     expected = F.cross_entropy(F.linear(hidden, table), labels, label_smoothing=smoothing, reduction="sum")
     found = SummedLoss.apply(hidden, table, labels, smoothing, torch.float32)
@@ -30,7 +30,7 @@ def test_chunks_have_the_loss_and_gradients_of_the_whole(n, chunk_scores, smooth
 
 
 def test_mixed_precision_multiplies_in_bfloat16_and_adds_up_in_float32(monkeypatch):
-    monkeypatch.setitem(loss_module.CHUNK_SCORES, "cpu", 37 * 4)
+    monkeypatch.setitem(CHUNK_SCORES, "cpu", 37 * 4)
     hidden, table, labels = inputs(40)
     expected = F.cross_entropy(
         F.linear(hidden.bfloat16(), table.bfloat16()).float(), labels, label_smoothing=0.1, reduction="sum"
@@ -49,7 +49,7 @@ def test_validation_in_chunks_equals_validation_as_a_whole(architecture, monkeyp
     model = make_model(architecture)
     batch = make_batch(model.settings, random_documents([3, 1, 5]))
     whole = LossModule(model, 0.1).validate(batch)
-    monkeypatch.setitem(loss_module.CHUNK_SCORES, "cpu", 24 * 3)
+    monkeypatch.setitem(CHUNK_SCORES, "cpu", 24 * 3)
     parts = LossModule(model, 0.1).validate(batch)
     assert parts == pytest.approx(whole, rel=1e-6)
     logits = model.logits(model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout))[batch.is_word_or_end()]

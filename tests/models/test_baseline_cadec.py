@@ -1,0 +1,357 @@
+"""CADec: against its equations token by token, what it sees, and its drafts."""
+
+import contextlib
+import math
+
+import numpy as np
+import pytest
+import torch
+from core_fixtures import assert_close, make_batch, make_model, random_documents, random_sentence
+from test_baseline_contexts import add, decode_sentence, embed, encode_sentence, feed_forward, read
+
+from docmt.instances.packing import PackedSentences
+from docmt.models import cadec
+from docmt.models.batch import pack
+from docmt.models.cadec import SecondDecoder, corrupt, draw_words
+from docmt.models.chunks import CHUNK_SCORES
+from docmt.text.vocabulary import BOS, EOS, N_SPECIALS
+
+COUNTS = [5, 1, 7, 2]
+
+
+def packed(documents):
+    src, tgt = ([sentence for document in documents for sentence in document[side]] for side in (0, 1))
+    lengths = [np.array([len(sentence) for sentence in side]) for side in (src, tgt)]
+    counts = np.array([len(document[0]) for document in documents])
+    return PackedSentences(np.concatenate(src), lengths[0], np.concatenate(tgt), lengths[1], counts)
+
+
+def batch_of(model, documents, drafts=None, **options):
+    """A batch; drafts are one sentence after another."""
+    if drafts is None:
+        return make_batch(model.settings, documents, **options)
+    sentences = iter(drafts)
+    drafted = [(src, [next(sentences) for _ in src]) for src, _ in documents]
+    return pack(packed(documents), drafts=packed(drafted), settings=model.settings)
+
+
+def run(model, batch):
+    return model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+
+
+def random_drafts(counts, *, seed=9):
+    """Empty ones among them, and others that are longer than the references."""
+    return [sentence for _, tgt in random_documents(counts, seed=seed, longest=9) for sentence in tgt]
+
+
+def read_rows(attention, query, rows, distances):
+    """Multi-head attention of one token to rows [n, E] at distances, head by head; [D]."""
+    width = len(query)
+    size, biases = width // attention.heads, attention.in_bias.split(width)
+    if attention.memory_weight is None:
+        to_query, *to_rows = attention.in_weight.split(width)
+    else:
+        to_query, to_rows = attention.in_weight, attention.memory_weight.split(width)
+    q = to_query @ query + biases[0]
+    heads = []
+    for head in range(attention.heads):
+        part = slice(head * size, (head + 1) * size)
+        keys, values = (
+            torch.stack(
+                [weight[part] @ row + bias[part] + table[d, head] for row, d in zip(rows, distances, strict=True)]
+            )
+            for weight, bias, table in zip(
+                to_rows, biases[1:], (attention.distances.keys, attention.distances.values), strict=True
+            )
+        )
+        shares = (keys @ q[part] / math.sqrt(size)).softmax(0)
+        heads.append(sum(share * value for share, value in zip(shares, values, strict=True)))
+    return attention.out.weight @ torch.cat(heads) + attention.out.bias
+
+
+def with_distances(parts):
+    """Rows of sentences, the nearest last, with the distance of each row."""
+    back = [distance for distance, part in zip(range(len(parts) - 1, -1, -1), parts, strict=True) for _ in part]
+    return torch.cat(parts), back
+
+
+def second_layer(layer, states, sources, translations):
+    rows = [
+        add(layer.self_sublayer, row, read(layer.self_attention, row, states[: i + 1])) for i, row in enumerate(states)
+    ]
+    rows = [add(layer.source_sublayer, row, read_rows(layer.source_attention, row, *sources)) for row in rows]
+    rows = [add(layer.cross_sublayer, row, read_rows(layer.cross_attention, row, *translations)) for row in rows]
+    return torch.stack([add(layer.feed_forward_sublayer, row, feed_forward(layer.feed_forward, row)) for row in rows])
+
+
+def literal(model, document, drafts):
+    """Decoder states of a document of source and target sentences with marks, and drafts of all."""
+    src, tgt, drafts = ([torch.as_tensor(sentence) for sentence in side] for side in (*document, drafts))
+    n, outputs = model.settings.n_before, []
+    encoded = [encode_sentence(model, tokens, None) for tokens in src]
+
+    def translated(tokens, memory):
+        words = model.embedding.weight[tokens[1:]]
+        return torch.cat((words, decode_sentence(model, tokens, memory, None)), dim=1)
+
+    before = [translated(*pair) for pair in zip(tgt, encoded, strict=True)]
+    for i, tokens in enumerate(tgt):
+        first = max(0, i - n)
+        sources = with_distances(encoded[first : i + 1])
+        translations = with_distances([*before[first:i], translated(drafts[i], encoded[i])])
+        states = embed(model, tokens[:-1])
+        for layer in model.context.layers:
+            states = second_layer(layer, states, sources, translations)
+        outputs.append(states if i else decode_sentence(model, tokens, encoded[i], None))
+    return torch.cat(outputs)
+
+
+@pytest.mark.parametrize("values", [{}, {"sentences": 1}])
+@torch.no_grad()
+def test_a_model_computes_its_equations(values):
+    model = make_model("cadec", context={"kind": "cadec", **values}).double()
+    documents, drafts = random_documents(COUNTS, longest=4), random_drafts(COUNTS)
+    found, sentences = run(model, batch_of(model, documents, drafts)), iter(drafts)
+    expected = [literal(model, document, [next(sentences) for _ in document[0]]) for document in documents]
+    assert_close(found, torch.cat(expected), 1e-10)
+
+
+@pytest.mark.parametrize("is_drafted", [True, False])
+@torch.no_grad()
+def test_a_batch_equals_its_documents_one_by_one(is_drafted):
+    model, counts = make_model("cadec").double(), [3, 1, 9, 2, 1]
+    documents = random_documents(counts, seed=4)
+    drafts = np.split(np.array([None, *random_drafts(counts)], dtype=object)[1:], np.cumsum(counts)[:-1])
+    together = run(model, batch_of(model, documents, np.concatenate(drafts) if is_drafted else None))
+    pairs = zip(documents, drafts, strict=True)
+    alone = [run(model, batch_of(model, [document], own if is_drafted else None)) for document, own in pairs]
+    assert_close(together, torch.cat(alone), 1e-10)
+
+
+@pytest.mark.parametrize("mode", [True, False])
+def test_a_first_sentence_is_read_as_by_the_sentence_model(mode):
+    """In training, too, and without its dropout; and all sentences without context."""
+    model = make_model("cadec", dropout=0.5).train(mode)
+    documents = random_documents([1, 3], seed=1)
+    found, plain = (run(model, batch_of(model, documents, context=context)) for context in ("document", "none"))
+    first = sum(len(sentence) - 1 for sentence in (*documents[0][1], documents[1][1][0]))
+    assert torch.equal(found[:first], plain[:first])
+    assert not torch.isclose(found[first:], plain[first:]).all(1).any()
+
+
+@pytest.mark.parametrize("mode", [True, False])
+def test_sentences_without_words_give_numbers_and_gradients(mode):
+    model, empty = make_model("cadec").train(mode), np.array([BOS, EOS])
+    for documents, drafts in (([([empty] * 4,) * 2, ([empty],) * 2], None), ([([empty] * 3,) * 2], [empty] * 3)):
+        model.zero_grad()
+        run(model, batch_of(model, documents, drafts)).square().sum().backward()
+        assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+
+
+N = 8
+
+
+def back(n, *, own=True):
+    return np.tri(N, k=0 if own else -1, dtype=bool) & ~np.tri(N, k=-n - 1, dtype=bool)
+
+
+FIRST = np.arange(N) == 0
+SEEN = {
+    # Influence with the gradients of what is detached, and without: sentences of the source, the target, the drafts.
+    True: (back(3), back(3), np.diag(~FIRST)),
+    False: (back(3), np.eye(N, dtype=bool), np.zeros((N, N), dtype=bool)),
+}
+
+
+@pytest.mark.parametrize("is_attached", SEEN)
+def test_what_a_model_sees_and_what_learns_from_it(is_attached, monkeypatch):
+    """Exactly, by gradients of the output of each token, which sees no later words of the sentence."""
+    model = make_model("cadec")
+    if is_attached:
+        monkeypatch.setattr(torch, "no_grad", contextlib.nullcontext)
+    generator = np.random.default_rng(2)
+    src, tgt, drafts = ([random_sentence(generator, int(n)) for n in generator.integers(1, 4, N)] for _ in range(3))
+    batch = batch_of(model, [(src, tgt)], drafts)
+    width, own = model.settings.width, batch.layout.drafts
+    sizes = len(batch.src_tokens_S), len(batch.tgt_inputs_N), len(own.inputs_N)
+    leaves = [torch.zeros(size, width, requires_grad=True) for size in sizes]
+    plain = model._embed
+
+    def embed_with_leaves(tokens, layout, side, **options):
+        return plain(tokens, layout, side, **options) + leaves[0 if side == "src" else 2 if layout is own.layout else 1]
+
+    monkeypatch.setattr(model, "_embed", embed_with_leaves)
+    states = run(model, batch)
+    tags = [np.repeat(np.arange(N), [len(s) - (i > 0) for s in side]) for i, side in enumerate((src, tgt, drafts))]
+    direction = torch.randn(states.shape, generator=torch.Generator().manual_seed(1))
+    found = [np.zeros((N, N), dtype=bool) for _ in leaves]
+    for token, sentence in enumerate(tags[1]):
+        output = (states[token] * direction[token]).sum()
+        gradients = torch.autograd.grad(output, leaves, retain_graph=True, materialize_grads=True)
+        for seen, tag, gradient in zip(found, tags, gradients, strict=True):
+            np.logical_or.at(seen[sentence], tag, gradient.any(1).numpy())
+        assert not gradients[1][token + 1 :].any()
+    for seen, expected in zip(found, SEEN[is_attached], strict=True):
+        assert np.array_equal(seen, expected)
+
+
+# Drafts
+
+
+@pytest.fixture
+def notes(monkeypatch):
+    """The labels and the states of drafts, as `translated` is given them: before those of the target."""
+    found, plain = [], SecondDecoder.translated
+
+    def note(model, labels, states):
+        found.append((labels, states))
+        return plain(model, labels, states)
+
+    monkeypatch.setattr(SecondDecoder, "translated", staticmethod(note))
+    return found
+
+
+def plain_draft(model, tokens, memory, length, noise):
+    """Word after word, up to `</s>` or so many; the most likely ones without noise."""
+    words = []
+    while len(words) < length and EOS not in words:
+        states = decode_sentence(model, torch.tensor([BOS, *words, EOS]), memory, None)
+        scores = model.embedding.weight @ states[len(words)]
+        if noise is None:
+            words.append(int(scores.argmax()))
+            continue
+        sums = (scores / 0.5).exp().cumsum(0)
+        words.append(int((sums / sums[-1] <= noise[len(words)]).sum()))
+    return words
+
+
+@pytest.mark.parametrize("mode", [True, False])
+@torch.no_grad()
+def test_after_enough_rounds_a_draft_is_a_sample_or_that_of_greedy_search(mode, notes, monkeypatch):
+    monkeypatch.setattr(cadec, "CORRUPTED", 0.0)
+    model = make_model("cadec").double().train(mode)
+    model.embedding.weight[EOS] *= 3  # some drafts end early
+    documents = random_documents(COUNTS, longest=12, seed=3)
+    batch = batch_of(model, documents)
+    lengths = batch.layout.tgt_lengths_G.tolist()
+    model.context.n_rounds = max(lengths)
+    torch.manual_seed(5)
+    noise = torch.rand(len(batch.tgt_inputs_N))
+    torch.manual_seed(5)
+    run(model, batch)
+    (words, states), _ = notes
+    sentences = [torch.as_tensor(tokens) for src, _ in documents for tokens in src]
+    expected = []
+    for tokens, own in zip(sentences, noise.split(lengths), strict=True):
+        memory = encode_sentence(model, tokens, None)
+        expected.append(plain_draft(model, tokens, memory, len(own), own if mode else None))
+    found = [part[: len(draft)].tolist() for part, draft in zip(words.split(lengths), expected, strict=True)]
+    assert found == expected
+    n_early = sum(len(draft) < length for draft, length in zip(expected, lengths, strict=True))
+    n_late = sum(EOS not in draft for draft in expected)
+    assert n_early > 0
+    assert n_late > 0
+    for tokens, draft, part in zip(sentences, expected, states.split(lengths), strict=True):
+        memory = encode_sentence(model, tokens, None)
+        assert_close(part[: len(draft)], decode_sentence(model, torch.tensor([BOS, *draft]), memory, None), 1e-10)
+
+
+@torch.no_grad()
+def test_each_round_makes_one_more_word_exact(notes):
+    model = make_model("cadec").double()
+    batch = batch_of(model, random_documents([6], longest=12, seed=3))
+    words = []
+    for model.context.n_rounds in range(1, 8):
+        notes.clear()
+        run(model, batch)
+        words.append(notes[0][0])
+    positions = batch.layout.positions("tgt", words[0].device)
+    for n, found in enumerate(words[:-1], start=1):
+        assert torch.equal(found[positions < n], words[-1][positions < n])
+    assert not torch.equal(words[0], words[-1])
+
+
+def test_a_draft_that_ends_early_is_repeated(monkeypatch):
+    """The rows that attention reads, of drafts that are made to be `7 8 </s> 9 9 9 9 9`, and `9 9 9`, which is cut."""
+    model, read = make_model("cadec"), []
+    monkeypatch.setattr(cadec, "draw_words", lambda *_: torch.tensor([9] * 3 + [7, 8, EOS, 9, 9, 9, 9, 9]))
+    plain = model.context.second_pass
+    monkeypatch.setattr(model.context, "second_pass", lambda rows, memory: read.append(rows) or plain(rows, memory))
+    sentences = [np.array([BOS, *[6] * n, EOS]) for n in (2, 7)]
+    run(model, batch_of(model, [(sentences, sentences)]))
+    rows = read[0][11:]
+    assert torch.equal(rows[3:6], rows[6:9])
+    assert torch.equal(rows[3:5], rows[9:11])
+    words = rows[:, : model.settings.width]
+    assert torch.equal(words, model.embedding.weight[[9, 9, 9, 7, 8, EOS, 7, 8, EOS, 7, 8]])
+
+
+@torch.no_grad()
+def test_half_of_the_drafts_are_references_with_some_random_words(notes):
+    model, shares = make_model("cadec", n_symbols=400).train(), []
+    documents = random_documents([40] * 10, longest=40, n_symbols=400)
+    batch = batch_of(model, documents)
+    torch.manual_seed(1)
+    run(model, batch)
+    (words, _), (labels, _) = notes
+    assert torch.equal(labels, batch.tgt_labels_N)
+    ends = np.cumsum(batch.layout.tgt_lengths_G)
+    for own, reference in zip(np.split(words, ends[:-1]), np.split(labels, ends[:-1]), strict=True):
+        if len(reference) > 8:
+            shares.append(float((own == reference).float().mean()))
+    is_reference = np.array(shares) > 0.5
+    assert 0.4 < is_reference.mean() < 0.6
+    assert np.array(shares)[is_reference].mean() == pytest.approx(0.8, abs=0.03)
+
+
+def test_random_words_take_the_place_of_words_alone():
+    torch.manual_seed(0)
+    labels = torch.tensor([7, 8, 9, EOS] * 5000)
+    found = corrupt(labels, labels != EOS, n_symbols=12)
+    assert set(found[labels != EOS].tolist()) == set(range(N_SPECIALS, 12))
+    assert bool((found[labels == EOS] == EOS).all())
+    # Of 7 words, one is that of the reference.
+    assert float((found != labels)[labels != EOS].float().mean()) == pytest.approx(0.2 * 6 / 7, abs=0.01)
+
+
+@pytest.mark.parametrize("has_bias", [True, False])
+def test_words_are_drawn_as_they_are_distributed(has_bias, monkeypatch):
+    torch.manual_seed(0)
+    state, table, n = torch.randn(1, 8), torch.randn(30, 8), 4000
+    bias = torch.randn(30) if has_bias else None
+    noise = (torch.arange(n) + 0.5) / n
+    found = draw_words(state.expand(n, 8), table, bias, noise)
+    scores = state @ table.T + (0 if bias is None else bias)
+    assert_close(found.bincount(minlength=30) / n, (scores[0] / 0.5).softmax(0), 1e-3)
+    assert set(draw_words(state.expand(n, 8), table, bias, None).tolist()) == {int(scores.argmax())}
+    monkeypatch.setitem(CHUNK_SCORES, "cpu", 30 * 7)
+    assert torch.equal(draw_words(state.expand(n, 8), table, bias, noise), found)
+
+
+def test_no_noise_is_too_high():
+    assert draw_words(torch.ones(1, 2), torch.zeros(7, 2), None, torch.tensor([1.0])).tolist() == [6]
+
+
+@torch.no_grad()
+def test_training_draws_anew_and_repeats_by_its_seed_and_validation_draws_nothing():
+    model = make_model("cadec")
+    batch = batch_of(model, random_documents([6, 6]))
+
+    def after(seed, mode):
+        torch.manual_seed(seed)
+        return run(model.train(mode), batch)
+
+    assert torch.equal(after(1, True), after(1, True))
+    assert not torch.equal(after(1, True), after(2, True))
+    assert torch.equal(after(1, False), after(2, False))
+
+
+@torch.no_grad()
+def test_a_second_start_symbol_is_given_to_drafts_too(notes):
+    marks = {"src_before": [], "src_after": ["</s>"], "tgt_before": ["</s>", "{tgt}"]}
+    model, tag = make_model("cadec", marks=marks).train(), 8
+    sentences = [np.array([BOS, tag, *words, EOS]) for words in ([10, 11, 12], [], [13])]
+    run(model, batch_of(model, [([np.array([9, EOS])] * 3, sentences)]))
+    words = notes[0][0]
+    positions = batch_of(model, [([np.array([9, EOS])] * 3, sentences)]).layout.positions("tgt", words.device)
+    assert bool((words[positions == 0] == tag).all())
