@@ -123,8 +123,8 @@ def _check_system(config: Config, name: str, system: SystemSettings) -> None:
         _check_owner(config, name, system.model_of)
     if decoding_settings(config, name).context == "none" and model_settings(config, name).context is None:
         raise UserError(
-            f"{where}: decoding.context 'none' skips the context encoder, but its model has none: leave the key "
-            "out, or use architecture 'global_context'"
+            f"{where}: decoding.context 'none' skips the context module, but its model has none: leave the key out, "
+            "or use an architecture that has one, such as 'global_context'"
         )
     if system.model_of is not None:
         return

@@ -250,15 +250,15 @@ def cut_trees(placed: PlacedTrees, first: int, last: int, marks: tuple[int, int]
 def prepare_model(model: Transformer, settings: DecodingSettings, device: str) -> Transformer:
     """A copy of the model for inference on a device, in half precision if the settings say so (by default on a GPU).
 
-    Raises UserError when the settings leave out a context encoder that the model does not have, or ask for 8 bits
+    Raises UserError when the settings leave out a context module that the model does not have, or ask for 8 bits
     elsewhere than on a CPU.
     """
     if settings.precision == "int8" and device != "cpu":
         raise UserError("decoding.precision: int8 works on a CPU only: use auto on a GPU, or --device cpu")
     if settings.context == "none" and model.context is None:
         raise UserError(
-            "decoding.context: none skips the context encoder, but this model has none: remove the key, or use a "
-            "model of architecture global_context"
+            "decoding.context: none skips the context module, but this model has none: remove the key, or use a "
+            "model that has one, such as global_context"
         )
     model = copy.deepcopy(model).to(device).eval()
     if settings.precision == "bfloat16" or (settings.precision == "auto" and device == "cuda"):

@@ -215,5 +215,5 @@ def test_given_translations_are_scored_with_and_without_context(study_files, con
 @pytest.mark.parametrize("architecture", ["g_transformer", "sentence_transformer"])
 @pytest.mark.parametrize("use", [Translator, TargetScorer])
 def test_a_model_without_context_encoder_cannot_leave_it_out(study_files, architecture, use):
-    with pytest.raises(UserError, match=r"decoding\.context: none skips the context encoder"):
+    with pytest.raises(UserError, match=r"decoding\.context: none skips the context module"):
         use(untrained(study_files, architecture), DecodingSettings(context="none"))
