@@ -15,10 +15,9 @@ import numpy as np
 import torch
 from speed import make_batch, make_document, median_times
 
-from docmt.decoding.drafting import TwoPassSearch
+from docmt.decoding.drafting import search_best
 from docmt.decoding.hypotheses import BeamHypothesis
 from docmt.decoding.prepared import PreparedTransformer
-from docmt.decoding.search import search_instances, search_sentences
 from docmt.decoding.settings import DecodingSettings
 from docmt.models.layout import Layout
 from docmt.models.presets import ARCHITECTURES, SIZES
@@ -55,12 +54,7 @@ def decoding(settings: ModelSettings, documents: list[list[np.ndarray]]) -> Call
     sentences = [sentence for document in documents for sentence in document]
     lengths, counts = np.array([len(s) for s in sentences]), np.array([len(d) for d in documents])
     layout = Layout.of_source(lengths, counts, settings=settings)
-    arguments = (model, np.concatenate(sentences), layout, DecodingSettings(beam_size=5))
-    if settings.drafts:
-        return lambda: TwoPassSearch(*arguments).run()
-    if settings.decodes_sentences_alone:
-        return partial(search_sentences, *arguments)
-    return lambda: [found[0] for found in search_instances(*arguments)]
+    return partial(search_best, model, np.concatenate(sentences), layout, DecodingSettings(beam_size=5))
 
 
 def main() -> None:

@@ -127,12 +127,9 @@ def _pack(
     settings: DecodingSettings,
 ) -> Batch:
     has_trees = trained.model.settings.needs_trees and instances.trees is not None
-    lengths = [np.array([len(sentence) for sentence in side]) for side in (src, tgt)]
-    sentences = PackedSentences(
-        np.concatenate(src), lengths[0], np.concatenate(tgt), lengths[1], np.array([len(src)])
-    )  # fmt: skip
+    sentences = PackedSentences.of(src, tgt, np.array([len(src)]))
     own = instance_trees(instances, number).marked(trained.model.settings.src_marks) if has_trees else None
-    trees = BatchTrees.join_known([own], [lengths[0]])
+    trees = BatchTrees.join_known([own], [sentences.src_lengths_G])
     return pack(sentences, settings=trained.model.settings, trees=trees, context=settings.context)
 
 

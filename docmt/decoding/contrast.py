@@ -206,13 +206,7 @@ class TargetScorer:
 def _pack_sentences(pairs: Sequence[Pair], translations: Sequence[list[np.ndarray]]) -> PackedSentences:
     src = [sentence for pair in pairs for sentence in pair.src]
     tgt = [sentence for sentences in translations for sentence in sentences]
-    return PackedSentences(
-        np.concatenate(src),
-        np.array([len(sentence) for sentence in src]),
-        np.concatenate(tgt),
-        np.array([len(sentence) for sentence in tgt]),
-        np.array([len(pair.src) for pair in pairs]),
-    )
+    return PackedSentences.of(src, tgt, np.array([len(pair.src) for pair in pairs]))
 
 
 def _sharing(families: Sequence[Siblings]) -> Sharing:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from docmt.decoding.hypotheses import BeamHypothesis
 from docmt.decoding.prepared import PreparedTransformer
-from docmt.decoding.search import BeamSearch, encode_source, join_sentences
+from docmt.decoding.search import BeamSearch, encode_source, join_sentences, search_instances, search_sentences
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.streams import PLAIN_SYMBOLS, TargetSymbols
 from docmt.instances.storage import expand_ranges
@@ -125,3 +125,19 @@ class TwoPassSearch:
         )
         states_ND = self.model.decode_once(inputs_N, self._encoded(sentences_B), layout)
         return list(self.context.translated(self.model, labels_N, states_ND).split(lengths_B.tolist()))
+
+
+def search_best(
+    model: Transformer,
+    src_tokens: np.ndarray,
+    layout: Layout,
+    settings: DecodingSettings,
+    symbols: TargetSymbols = PLAIN_SYMBOLS,
+) -> list[BeamHypothesis]:
+    """The best translation of each instance, by the search that the model needs; arguments as `search_instances`."""
+    arguments = (model, src_tokens, layout, settings, symbols)
+    if model.settings.drafts and layout.reads_context:
+        return TwoPassSearch(*arguments).run()
+    if model.settings.decodes_sentences_alone:
+        return search_sentences(*arguments)
+    return [hypotheses[0] for hypotheses in search_instances(*arguments)]

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 
 from docmt.decoding.batches import batch_budget, run_in_batches
-from docmt.decoding.drafting import TwoPassSearch
+from docmt.decoding.drafting import search_best
 from docmt.decoding.prepared import PreparedTransformer
 from docmt.decoding.products import int8_product
-from docmt.decoding.search import BeamHypothesis, TargetSymbols, search_instances, search_sentences
+from docmt.decoding.search import BeamHypothesis, TargetSymbols
 from docmt.decoding.settings import DecodingSettings
 from docmt.discourse.documents import DiscourseDocument
 from docmt.errors import UserError
@@ -120,12 +120,7 @@ class Translator:
             context=self.settings.context,
         )
         tokens = np.concatenate([sentence for source in sources for sentence in source.sentences])
-        arguments = (self.model, tokens, layout, self.settings, self.symbols)
-        if self.model.settings.drafts and layout.reads_context:
-            return TwoPassSearch(*arguments).run()
-        if self.model.settings.decodes_sentences_alone:
-            return search_sentences(*arguments)
-        return [hypotheses[0] for hypotheses in search_instances(*arguments)]
+        return search_best(self.model, tokens, layout, self.settings, self.symbols)
 
     def _mark(self, sentence: np.ndarray) -> np.ndarray:
         """A source sentence of an instance with the marks that the model expects."""

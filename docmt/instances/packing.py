@@ -72,6 +72,12 @@ class PackedSentences:
     tgt_lengths_G: np.ndarray
     counts_B: np.ndarray
 
+    @classmethod
+    def of(cls, src: Sequence[np.ndarray], tgt: Sequence[np.ndarray], counts_B: np.ndarray) -> "PackedSentences":
+        """Pack sentences that are given one by one."""
+        src_lengths_G, tgt_lengths_G = (np.array([len(sentence) for sentence in side]) for side in (src, tgt))
+        return cls(np.concatenate(src), src_lengths_G, np.concatenate(tgt), tgt_lengths_G, counts_B)
+
     def marked(self, marks: Marks) -> "PackedSentences":
         """The same words with other marks in place of `<s>` and `</s>`."""
         src = _with_marks(self.src_tokens_S, self.src_lengths_G, *marks.around("src"))

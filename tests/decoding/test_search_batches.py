@@ -7,7 +7,7 @@ import pytest
 import torch
 from core_fixtures import DOCUMENTS, translate
 
-from docmt.decoding import search, translation
+from docmt.decoding import drafting, search
 from docmt.decoding.batches import GPU_BATCH_TOKENS, batch_budget, run_in_batches
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator
@@ -76,7 +76,7 @@ def test_running_out_of_memory_changes_no_translation(overfitted, limit, monkeyp
             raise torch.OutOfMemoryError("CUDA out of memory")
         return searched(model, tokens, layout, *rest)
 
-    monkeypatch.setattr(translation, "search_instances", search_little)
+    monkeypatch.setattr(drafting, "search_instances", search_little)
     translator = Translator(load_model(overfitted("g_transformer")), DecodingSettings())
     expected = [[translate(sentence) for sentence in document] for document in DOCUMENTS]
     assert translator.translate_documents(DOCUMENTS) == expected

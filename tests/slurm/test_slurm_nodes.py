@@ -32,6 +32,7 @@ def test_two_nodes_train_the_model_of_two_devices(study, expected_of_two):
     slurm("scancel", call.job())
     call.job(2)
     step = study.assert_saved_at_the_signal()
+    assert study.checkpoints() == [step]
     assert 50 <= step < 600
     assert call.finish() == 0, call.text[-3000:]
     assert f"resumed after update {step}" in study.training_log()
