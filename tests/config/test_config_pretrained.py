@@ -107,6 +107,16 @@ def test_a_missing_folder_is_named_before_the_first_job(folder):
         Plan.load(study(), files=[])
 
 
+def test_a_misspelt_model_is_told_from_a_missing_folder(folder):
+    folder.rename("elsewhere")
+    with pytest.raises(UserError, match=r"pretrained: opus: neither a folder in .* nor a model of the catalog"):
+        Plan.load(study(), files=[])
+    name = next(iter(load_models()))
+    misspelt = study(TEXT | {"pretrained": name[:-1]}, INIT | {"init": {"pretrained": name[:-1]}})
+    with pytest.raises(UserError, match=f"did you mean '{name}'"):
+        Plan.load(misspelt, files=[])
+
+
 @pytest.mark.parametrize(
     ("text", "system", "message"),
     [

@@ -11,7 +11,9 @@ from docmt.config.references import CONTROLLED_LANGUAGES, corpus_kind, corpus_la
 from docmt.config.rows import SENTENCES
 from docmt.corpora.catalogue import load_catalogue
 from docmt.corpora.patterns import matching_files
-from docmt.models.catalogue import CONFIG, find_model, is_published, study_folder
+from docmt.errors import UserError
+from docmt.models.catalogue import CONFIG, find_model, is_published, load_models, study_folder
+from docmt.settings import nearest
 
 
 class CorporaArtifacts(Declarations):
@@ -109,8 +111,16 @@ class CorporaArtifacts(Declarations):
         return replace(read, files=_with_index(_prefix(read), wanted))
 
     def published_files(self, name: str, names: Iterable[str], *, where: str) -> list[Artifact]:
-        """What a study reads of a published model: files of the user's folder, or the model as fetched."""
-        return [self.fetched_model(name)] if is_published(name) else own_files_of(name, names, where=where)
+        """What a study reads of a published model: files of the user's folder, or the model as fetched.
+
+        Raises UserError for a name that is neither a folder nor in the catalog.
+        """
+        if is_published(name):
+            return [self.fetched_model(name)]
+        if not Path(name).is_dir():
+            hint = nearest(name, list(load_models()))
+            raise UserError(f"{where}: {name}: neither a folder in {Path.cwd()} nor a model of the catalog; {hint}")
+        return own_files_of(name, names, where=where)
 
     def counts(self) -> dict[str, str]:
         """The counts of all splits that are read from files, by dataset, corpus and split."""
