@@ -8,11 +8,12 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3.14 pyth
 
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-.PHONY: help demo test test-slow test-gpu test-slurm lint format bench docs hashes clean
+.PHONY: help demo test test-others test-slow test-gpu test-slurm lint format bench docs hashes clean
 
 help:
 	@echo "make demo       run the whole workflow on the controlled corpus and print the table of scores"
 	@echo "make test       run the tests"
+	@echo "make test-others install what some tests compare docmt with: transformers, CTranslate2"
 	@echo "make test-slow  run the tests that take minutes"
 	@echo "make test-gpu   run the tests that need a CUDA device"
 	@echo "make test-slurm run the tests that start a Slurm cluster here (as root; needs slurmctld, slurmd and munge)"
@@ -44,7 +45,11 @@ demo: $(STAMP)
 	@echo "Translations:        $(CURDIR)/results/report/reader.html"
 
 test: $(STAMP)
-	pytest -m "not slow and not gpu and not slurm"
+	pytest -n logical -m "not slow and not gpu and not slurm"
+
+# Adds the programs with which docmt's models are compared to .venv. They are large, and no user needs them.
+test-others: $(STAMP)
+	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet -r tests/others.txt
 
 test-slow: $(STAMP)
 	pytest -m slow

@@ -4,7 +4,7 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
-from docmt.config.plan import Plan, growing, one_of, option, processes
+from docmt.config.plan import Plan, growing, one_of, processes
 from docmt.config.references import (
     CONTROLLED_SPLITS,
     CONTROLLED_SUITES,
@@ -14,19 +14,15 @@ from docmt.errors import UserError
 from docmt.slurm import watch_jobs
 from docmt.snakemake import (
     cores_per_gpu,
-    ignore_code_changes,
     keep_asking_squeue,
     keep_one_timer,
     note_farewell,
     remake_outdated,
     spread_training,
 )
-from docmt.status.stopping import farewell
+from docmt.status.display import farewell
 
 min_version("9.27")
-
-# What a new version of docmt rebuilds is decided by stage versions, not by the wording of shell commands.
-ignore_code_changes(workflow)
 
 keep_one_timer()
 
@@ -42,7 +38,8 @@ try:
 except UserError as error:
     raise WorkflowError(str(error)) from None
 
-# What results were made from is read from docmt's records beside them, whatever Snakemake knows of them.
+# What results were made from is read from docmt's records beside them, whatever Snakemake knows of them. The profile
+# beside this file turns off Snakemake's own look at parameters and the wording of commands.
 remake_outdated(workflow, plan.compare_records)
 
 

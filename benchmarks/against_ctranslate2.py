@@ -20,15 +20,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from docmt.decoding.search import search_sentences
+from docmt.decoding.beam_search import search_sentences
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import prepare_search
 from docmt.instances.packing import Marks
-from docmt.models.exporting import ctranslate2_spec
-from docmt.models.layout import Layout
+from docmt.models.attention.layout import AttentionLayout
 from docmt.models.presets import ARCHITECTURES, SIZES
+from docmt.models.published.exporting import ctranslate2_spec
 from docmt.models.settings import ModelSettings
-from docmt.models.transformer import Transformer
+from docmt.models.systems.transformer import Transformer
 from docmt.text.vocabulary import N_SPECIALS, SPECIALS
 
 N_SYMBOLS = 8000
@@ -61,7 +61,7 @@ def our_translation(model: Transformer, sentences: list[np.ndarray], settings: D
     lengths, tokens = np.array([len(sentence) for sentence in sentences]), np.concatenate(sentences)
 
     def translate() -> list[list[int]]:
-        layout = Layout.of_source(lengths, np.ones_like(lengths), settings=model.settings)
+        layout = AttentionLayout.of_source(lengths, np.ones_like(lengths), settings=model.settings)
         found = search_sentences(prepared, tokens, layout, settings)
         return [hypothesis.sentences[0] for hypothesis in found]
 

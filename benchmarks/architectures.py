@@ -15,15 +15,15 @@ import numpy as np
 import torch
 from speed import make_batch, make_document, median_times
 
-from docmt.decoding.drafting import search_best
-from docmt.decoding.hypotheses import BeamHypothesis
-from docmt.decoding.prepared import PreparedTransformer
+from docmt.decoding.beam_search import BeamHypothesis
+from docmt.decoding.inference_model import InferenceTransformer
 from docmt.decoding.settings import DecodingSettings
-from docmt.models.layout import Layout
+from docmt.decoding.translation import search_best
+from docmt.models.attention.layout import AttentionLayout
+from docmt.models.attention.ragged import kernel_for
 from docmt.models.presets import ARCHITECTURES, SIZES
-from docmt.models.ragged import kernel_for
 from docmt.models.settings import ModelSettings
-from docmt.models.transformer import Transformer
+from docmt.models.systems.transformer import Transformer
 from docmt.training.loss import LossModule
 
 N_SYMBOLS = 8000
@@ -50,10 +50,10 @@ def training_step(settings: ModelSettings) -> Callable[[], None]:
 def decoding(settings: ModelSettings, documents: list[list[np.ndarray]]) -> Callable[[], list[BeamHypothesis]]:
     """The search of documents with a new model."""
     torch.manual_seed(0)
-    model = PreparedTransformer(Transformer(settings, N_SYMBOLS).eval())
+    model = InferenceTransformer(Transformer(settings, N_SYMBOLS).eval())
     sentences = [sentence for document in documents for sentence in document]
     lengths, counts = np.array([len(s) for s in sentences]), np.array([len(d) for d in documents])
-    layout = Layout.of_source(lengths, counts, settings=settings)
+    layout = AttentionLayout.of_source(lengths, counts, settings=settings)
     return partial(search_best, model, np.concatenate(sentences), layout, DecodingSettings(beam_size=5))
 
 

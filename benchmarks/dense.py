@@ -16,9 +16,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from docmt.models.attention.multi_head import Attention, FusedAttention, MultiHeadAttention, parts
 from docmt.models.batch import Batch
-from docmt.models.layers import Attention, FusedAttention, MultiHeadAttention, parts
-from docmt.models.transformer import Transformer, sinusoids
+from docmt.models.systems.transformer import Transformer, sinusoids
 from docmt.text.vocabulary import BOS, EOD, EOS, MASK, PAD, UNK
 
 Masks = tuple[Tensor, Tensor | None]

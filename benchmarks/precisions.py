@@ -18,11 +18,11 @@ import numpy as np
 import torch
 from sacrebleu.metrics.bleu import BLEU
 
-from docmt.corpora.contrastive import read_suite
-from docmt.decoding.contrast import TargetScorer, score_suite
+from docmt.corpora.suite_items import read_suite
+from docmt.decoding.contrastive_scoring import TargetScorer, score_suite
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator, prepare_search
-from docmt.evaluation.contrast import is_right
+from docmt.evaluation.contrastive_accuracy import is_right
 from docmt.files import read_lines
 from docmt.instances.storage import InstanceSet, load_instances
 from docmt.models.model_file import TrainedModel, load_model

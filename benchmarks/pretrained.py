@@ -17,13 +17,13 @@ import torch
 
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator
-from docmt.models.importing import import_model
 from docmt.models.model_file import load_model, save_model
 from docmt.models.presets import ARCHITECTURES, SIZES
-from docmt.models.published import config_json, parameter_names
+from docmt.models.published.families import config_json, parameter_names
+from docmt.models.published.importing import import_model
 from docmt.models.settings import ModelSettings
-from docmt.models.transformer import Transformer
-from docmt.text.pieces import EVERY, learn_pieces, read_pieces
+from docmt.models.systems.transformer import Transformer
+from docmt.text.subwords import EVERY, learn_sentencepiece, sentencepiece_models
 
 N_SYMBOLS = 58_101
 LINES = [f"the dog number {number} sees house {number * 7 % 31} and wants a child" for number in range(200)]
@@ -32,7 +32,7 @@ LINES = [f"the dog number {number} sees house {number * 7 % 31} and wants a chil
 def write_model(folder: Path) -> None:
     """A folder as the hub has them, with random weights."""
     folder.mkdir(parents=True)
-    pieces = read_pieces(learn_pieces(LINES, size=100), where="benchmark")
+    pieces = sentencepiece_models(learn_sentencepiece(LINES, size=100), where="benchmark")
     assert pieces is not None
     for name in ("source.spm", "target.spm"):
         (folder / name).write_bytes(pieces[EVERY].model)

@@ -22,15 +22,15 @@ import numpy as np
 import torch
 from dense import DenseDecoder, DenseTransformer
 
-from docmt.decoding.prepared import PreparedTransformer
-from docmt.decoding.search import search_instances
+from docmt.decoding.beam_search import search_instances
+from docmt.decoding.inference_model import InferenceTransformer
 from docmt.decoding.settings import DecodingSettings
 from docmt.instances.packing import PackedSentences
+from docmt.models.attention.layout import AttentionLayout
 from docmt.models.batch import Batch, pack
-from docmt.models.layout import Layout
 from docmt.models.presets import ARCHITECTURES
 from docmt.models.settings import ModelSettings
-from docmt.models.transformer import Transformer
+from docmt.models.systems.transformer import Transformer
 from docmt.training.loss import LossModule
 
 SIZES = {
@@ -109,7 +109,7 @@ def training_flops(model: Transformer, batch: Batch) -> float:
 
 
 def _attention_flops(attention: torch.nn.Module, batch: Batch, slot: str, n: int, m: int, width: int) -> float:
-    from docmt.models.layers import FusedAttention, parts
+    from docmt.models.attention.multi_head import FusedAttention, parts
 
     has_gate = isinstance(attention, FusedAttention) and attention.has_gate
     total = 4.0 * n * width * width if has_gate else 0.0
@@ -179,11 +179,11 @@ def bench_decoding(size: str, dtype: str, n_tokens: int, n_documents: int, *, re
     tokens, lengths = np.concatenate(sentences), np.array([len(sentence) for sentence in sentences])
     counts = np.array([len(document) for document in documents])
     decoding = DecodingSettings(max_length_ratio=1.0, max_length_offset=1)
-    prepared = PreparedTransformer(model)
+    prepared = InferenceTransformer(model)
     outputs: dict[str, list[list[list[int]]]] = {}
 
     def ragged() -> None:
-        layout = Layout.of_source(lengths, counts, settings=settings)
+        layout = AttentionLayout.of_source(lengths, counts, settings=settings)
         outputs["ragged"] = [found[0].sentences for found in search_instances(prepared, tokens, layout, decoding)]
 
     def dense() -> None:

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 RUN = "results/controlled/runs/sentence_transformer/seed1"
 CORPORA, TEXT = "results/controlled/corpora/en-de", "results/controlled/text"
 SUITE = "results/corpora/controlled/en-de/suites/pronoun.jsonl"
-KEYS = "--run dataset=controlled system=sentence_transformer seed=1"
+KEYS = "--dataset controlled --system sentence_transformer --seed 1"
 
 IMPORTS = (
     "import torch",

@@ -13,7 +13,7 @@ _PUBLIC = {
     "Translator": "docmt.decoding.translation",
     "UserError": "docmt.errors",
     "load_model": "docmt.models.model_file",
-    "translate_file": "docmt.decoding.files",
+    "translate_file": "docmt.decoding.translation",
 }
 """What can be imported from here, and where it is: imported when it is asked for, because torch takes seconds."""
 

@@ -4,7 +4,7 @@ The record of `DIR/NAME` is `DIR/.checksums/NAME.sha256`, in the format of `sha2
 `sha256sum -c .checksums/*` checks a whole folder. A file without a record is not checked: it is a user's own, or was
 written by an older docmt. A record without a file is what Snakemake leaves of a temporary file.
 
-A command that a rule of the workflow runs finds the fingerprint of what it makes in `DOCMT_FINGERPRINT`, and adds it to
+A command that a rule of the workflow runs is given the fingerprint of what it makes (`--fingerprint`), and adds it to
 the records as a comment (`# fingerprint 0123456789ab`), which `sha256sum` skips. The results of a study thus tell by
 themselves what they were made from, wherever they are copied.
 """
@@ -57,7 +57,7 @@ def forget(path: Path) -> None:
 
 
 def recorded_fingerprint(path: Path) -> str | None:
-    """The fingerprint in the record of a file, or in those of the files in a folder; None if there is none."""
+    """The fingerprint in the record of a file, or in the first record of a folder that has one; None without any."""
     record = record_of(path)
     records = sorted((path / FOLDER).glob("*.sha256")) if not record.exists() and path.is_dir() else [record]
     for record in records:

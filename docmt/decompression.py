@@ -1,4 +1,4 @@
-"""Decompression with a limit: a few kilobytes of gzip can stand for terabytes, which would fill memory or disk."""
+"""Decompression with a limit: a few kilobytes of gzip can expand to terabytes, which would fill memory or disk."""
 
 import gzip
 import io
@@ -8,14 +8,14 @@ from io import BufferedReader
 from docmt.errors import UserError
 
 LARGEST_RATIO = 200
-"""How many times larger than its archive a file may be; text is rarely more than 20 times larger."""
+"""Largest ratio of the sizes of a file and its archive; text is rarely more than 20 times larger."""
 HARMLESS_BYTES = 1 << 26
 """Up to this size, any ratio is accepted."""
 BLOCK_BYTES = 1 << 18
 
 
 def check_expansion(n_bytes: int, n_packed: int, *, where: str) -> None:
-    """Raise UserError when so many bytes come from suspiciously few compressed ones."""
+    """Raise UserError when the compressed bytes are suspiciously few."""
     if n_bytes > max(HARMLESS_BYTES, LARGEST_RATIO * n_packed):
         raise UserError(
             f"{where}: expands to more than {LARGEST_RATIO} times its {n_packed:,} compressed bytes: this is no text; "
@@ -36,7 +36,12 @@ class _Limited(io.RawIOBase):
         return True
 
     def read(self, size: int = -1, /) -> bytes:
-        return self.readall() if size < 0 else self._count(self._content.read(size))
+        if size < 0:
+            return self.readall()
+        data = self._content.read(size)
+        self._n_bytes += len(data)
+        check_expansion(self._n_bytes, self._n_packed, where=self._where)
+        return data
 
     def readall(self) -> bytes:
         return b"".join(iter(lambda: self.read(BLOCK_BYTES), b""))
@@ -45,11 +50,6 @@ class _Limited(io.RawIOBase):
         data = self.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
-
-    def _count(self, data: bytes) -> bytes:
-        self._n_bytes += len(data)
-        check_expansion(self._n_bytes, self._n_packed, where=self._where)
-        return data
 
 
 def open_gzip(packed: BufferedReader, *, where: str) -> BufferedReader:

@@ -3,6 +3,7 @@
 import functools
 import hashlib
 import json
+import os
 import platform
 import subprocess
 from importlib import metadata
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from docmt import __version__
+from docmt.checksums import FINGERPRINT_VARIABLE
 from docmt.files import write_json
 
 PACKAGES = ("torch", "lightning-fabric", "numpy", "sacremoses", "subword-nmt", "jieba", "sacrebleu")
@@ -49,6 +51,12 @@ def describe(*, settings: Any = None, **facts: Any) -> dict[str, Any]:
     if settings is not None:
         described |= {"settings": settings, "fingerprint": fingerprint(settings)}
     return described
+
+
+def describe_result(*, settings: Any, **facts: Any) -> dict[str, Any]:
+    """`describe` with the fingerprint that the workflow gave, if it did: it covers all inputs, too."""
+    given = os.environ.get(FINGERPRINT_VARIABLE)
+    return describe(settings=settings, **facts) | ({"fingerprint": given} if given else {})
 
 
 def write_job_facts(out: Path, **facts: Any) -> None:

@@ -88,6 +88,13 @@ def nearest(name: str, known: list[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(sorted(known))}"
 
 
+def look_up(mapping: dict[str, Any], name: str | None, *, where: str, what: str) -> Any:
+    """`mapping[name]`. Raises UserError that names the key `where` and the nearest valid name."""
+    if name not in mapping:
+        raise UserError(f"{where}: no {what} {name!r}; {nearest(str(name), list(mapping))}")
+    return mapping[name]
+
+
 def _describe(cls: type[BaseModel], error: ValidationError, where: str) -> str:
     """The first problem of a ValidationError in one line; unknown keys come first: most are typing errors."""
     problems = sorted(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
@@ -126,7 +133,8 @@ def _locate(cls: type[BaseModel], location: tuple[Any, ...]) -> tuple[list[str],
         if len(options) > 1 and (chosen := [each for each in options if part in _fixed_values(each)]):
             options = chosen
             continue
-        if part == "[key]":  # the name itself is wrong, which stands before
+        # Pydantic's mark of a wrong key of a mapping; the part before it is that key.
+        if part == "[key]":
             continue
         keys.append(part)
         field = next((each.model_fields[part] for each in options if part in each.model_fields), None)

@@ -42,31 +42,12 @@ NOTICE = "--signal=TERM@120"
 inside the job, and Slurm then kills the training before it has saved."""
 
 
-def ignore_code_changes(workflow: "SnakemakeWorkflow") -> None:
-    """Keep Snakemake from rerunning jobs because the text of a rule's command changed: versions of stages decide.
-
-    Called from a Snakefile. The settings of the run are attached to the workflow only after its Snakefile was read, so
-    this replaces the property through which Snakemake reads the triggers. A user's own choice (`--rerun-triggers`) is
-    respected, unless it names all triggers, as the default does.
-    """
-    from snakemake.settings.enums import RerunTrigger
-    from snakemake.workflow import Workflow as SnakemakeWorkflow
-
-    class CodeIgnoringWorkflow(SnakemakeWorkflow):
-        @property
-        def rerun_triggers(self) -> set[RerunTrigger]:
-            triggers = set(super().rerun_triggers)
-            return triggers - {RerunTrigger.CODE} if triggers == RerunTrigger.all() else triggers
-
-    workflow.__class__ = CodeIgnoringWorkflow
-
-
 def remake_outdated(workflow: "SnakemakeWorkflow", compare: Callable[[], tuple[list[str], list[str]]]) -> None:
     """Make Snakemake rerun the jobs whose results are of other settings or data by docmt's own records.
 
     Snakemake compares settings with its records in `.snakemake`. They are absent in a copy of the results, they know
     nothing of results that were replaced, and `--touch` overwrites them. Called from a Snakefile; nothing is forced
-    under `--rerun-triggers` without `params`.
+    under `--rerun-triggers` without `input`.
 
     Args:
         workflow: of the Snakefile.
@@ -81,7 +62,7 @@ def remake_outdated(workflow: "SnakemakeWorkflow", compare: Callable[[], tuple[l
             persistence, dag = self.persistence, self.dag
             assert persistence is not None
             assert dag is not None
-            if self.is_main_process and RerunTrigger.PARAMS in self.rerun_triggers:
+            if self.is_main_process and RerunTrigger.INPUT in self.rerun_triggers:
                 outdated, unrecorded = compare()
                 unknown = [file for file in unrecorded if persistence._read_record(file) is None]
                 dag.forcefiles.update(outdated, unknown)
@@ -180,6 +161,7 @@ def spread_training(workflow: "SnakemakeWorkflow") -> dict[str, int | str]:
 
     Returns:
         nodes: of the job.
+        devices: GPUs of each node.
         gpu: GPUs on all nodes together, as the plugin counts them.
         slurm_extra: options of sbatch.
         mpi, tasks, tasks_per_gpu: with several nodes only.
@@ -200,12 +182,13 @@ def spread_training(workflow: "SnakemakeWorkflow") -> dict[str, int | str]:
             f"train: {n_gpus} GPU(s) cannot be divided among {n_nodes} nodes: `gpu` counts those of all nodes together"
         )
     if n_nodes == 1:
-        return {"nodes": 1, "gpu": n_gpus, "slurm_extra": NOTICE}
+        return {"nodes": 1, "devices": n_gpus, "gpu": n_gpus, "slurm_extra": NOTICE}
     model = f"{given['gpu_model']}:" if "gpu_model" in given else ""
     evenly = f" --gpus-per-node={model}{n_gpus // n_nodes}" if n_gpus else ""
     extra = f"{NOTICE} --ntasks-per-node=1{evenly}"
     return {
         "nodes": n_nodes,
+        "devices": n_gpus // n_nodes,
         "gpu": n_gpus,
         "slurm_extra": extra,
         "mpi": "srun",

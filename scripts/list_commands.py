@@ -3,82 +3,39 @@
 Prints the tables; with `--write`, replaces them in docs/files.md (`make docs` does that).
 """
 
-import argparse
-from collections.abc import Iterator
+import functools
+import inspect
+import operator
 from pathlib import Path
 
 from marked_page import print_or_write, replace_between_marks
 
-from docmt.cli.main import GROUPS, build_parser
+from docmt.cli.main import app
+from docmt.commands import leaves
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/files.md"
 NAME = "scripts/list_commands.py"
 
 
-def leaves(parser: argparse.ArgumentParser, purpose: str) -> Iterator[tuple[argparse.ArgumentParser, str]]:
-    """All commands below a parser that have no commands below themselves, each with its purpose."""
-    # argparse has no public way to ask for subcommands and their help.
-    actions = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-    if not actions:
-        yield parser, purpose
-    for action in actions:
-        purposes = {choice.dest: choice.help or "" for choice in action._choices_actions}
-        for name, command in action.choices.items():
-            yield from leaves(command, purposes[name])
-
-
-def value_of(action: argparse.Action) -> str:
-    """The placeholder for the value of an option, empty for a switch."""
-    if action.nargs == 0:
-        return ""
-    if action.metavar is not None:
-        words = [action.metavar] if isinstance(action.metavar, str) else list(action.metavar)
-    elif action.choices is not None:
-        words = ["{" + ",".join(str(choice) for choice in action.choices) + "}"]
-    else:
-        words = [action.dest.upper()]
-    if isinstance(action.nargs, int):
-        words = (words * action.nargs)[: action.nargs]
-    return " ".join(words) + (" …" if action.nargs in ("+", "*") else "")
-
-
-def call_of(action: argparse.Action) -> str:
-    """An option with the placeholder of its value, or the placeholder of an argument."""
-    option = max(action.option_strings, key=len, default="")
-    return " ".join(filter(None, [option, value_of(action)]))
-
-
-def usage(parser: argparse.ArgumentParser) -> str:
-    """Show in one line how a command is called; argparse's own line depends on the version of Python."""
-    alternatives = {
-        action: group
-        for group in parser._mutually_exclusive_groups
-        if group.required
-        for action in group._group_actions
-    }
-    parts = [parser.prog]
-    for action in parser._actions:
-        if isinstance(action, argparse._HelpAction):
-            continue
-        is_needed = action.required if action.option_strings else action.nargs not in ("?", "*")
-        if action not in alternatives:
-            parts.append(call_of(action) if is_needed else f"[{call_of(action)}]")
-        elif action is alternatives[action]._group_actions[0]:
-            parts.append(f"({' | '.join(call_of(other) for other in alternatives[action]._group_actions)})")
-    return " ".join(parts)
+def usage(words: tuple[str, ...]) -> str:
+    """Show in one line how a command is called; what stands in brackets may be left out."""
+    command = functools.reduce(operator.getitem, words, app)
+    arguments = [one for one in command.assemble_argument_collection() if one.name != "*"]  # a dataclass of options
+    shown = (f"{one.name} …" if one.field_info.kind is one.field_info.VAR_POSITIONAL else one.name for one in arguments)
+    parts = [name if one.required else f"[{name}]" for one, name in zip(arguments, shown, strict=True)]
+    return " ".join(["docmt", *words, *parts])
 
 
 def tables() -> str:
-    """A table for each group of commands, in the order of `docmt --help`."""
-    blocks = []
-    for group in GROUPS:
-        rows = [
-            f"| `{usage(command)}` | {' '.join(purpose.split())} |".replace(" | -", r" \| -")
-            for command, purpose in leaves(build_parser(group), "")
-            if command.prog.split()[1] == group
-        ]
-        blocks.append("\n".join([f"### `docmt {group}`", "", "| call | purpose |", "|---|---|", *rows]))
+    """A table for each group of commands, in alphabetical order."""
+    rows: dict[str, list[str]] = {}
+    for words, command in leaves(app):
+        purpose = (inspect.getdoc(command) or "").partition("\n\n")[0].replace("\n", " ")
+        rows.setdefault(words[0], []).append(f"| `{usage(words)}` | {purpose} |")
+    blocks = [
+        "\n".join([f"### `docmt {group}`", "", "| call | purpose |", "|---|---|", *rows[group]]) for group in rows
+    ]
     return "\n\n".join(blocks) + "\n"
 
 

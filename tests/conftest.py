@@ -1,6 +1,34 @@
 import subprocess
+from collections import Counter
 
 import pytest
+from filelock import FileLock
+
+STUDIES = ("finished", "suites")
+"""Fixtures that run a whole study: all tests that use one run in the same process, so that it is run once."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
+def pytest_collection_modifyitems(items):
+    """Divide tests among processes (pytest-xdist): by file, or by the study that they use; studies come first."""
+    for item in items:
+        study = next((name for name in STUDIES if name in getattr(item, "fixturenames", ())), None)
+        item.add_marker(pytest.mark.xdist_group(study or str(item.path)))
+    items.sort(key=lambda item: STUDIES.index(group) if (group := group_of(item)) in STUDIES else len(STUDIES))
+
+
+def group_of(item):
+    """The group of tests that run in one process."""
+    return item.get_closest_marker("xdist_group").args[0]
+
+
+def pytest_terminal_summary(terminalreporter):
+    """One line that says how many tests were skipped, and why."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped if report.longrepr)
+    if skipped:
+        causes = "; ".join(f"{number} × {reason}" for reason, number in reasons.most_common())
+        terminalreporter.write_line(f"skipped: {len(skipped)} ({causes})")
 
 
 @pytest.fixture(scope="session")
@@ -12,17 +40,20 @@ def study_files(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def overfitted(study_files, tmp_path_factory):
-    """Model files that know the tiny corpus by heart, by architecture; trained when first asked for."""
+def overfitted(study_files, tmp_path_factory, worker_id):
+    """Model files that know the tiny corpus by heart, by architecture; trained by the first process that asks."""
     from core_fixtures import OVERFIT, run_training
 
-    folder = tmp_path_factory.mktemp("overfitted")
+    base = tmp_path_factory.getbasetemp()
+    folder = (base if worker_id == "master" else base.parent) / "overfitted"
+    folder.mkdir(exist_ok=True)
 
     def train(architecture):
         path = folder / architecture / "model.pt"
-        if not path.exists():
-            cutting = "sentences" if architecture == "sentence_transformer" else "documents"
-            run_training(study_files, path.parent, architecture=architecture, cutting=cutting, **OVERFIT)
+        with FileLock(folder / f"{architecture}.lock"):
+            if not path.exists():
+                cutting = "sentences" if architecture == "sentence_transformer" else "documents"
+                run_training(study_files, path.parent, architecture=architecture, cutting=cutting, **OVERFIT)
         return path
 
     return train

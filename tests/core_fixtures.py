@@ -17,15 +17,15 @@ from docmt.instances.building import build_from_files, build_instances
 from docmt.instances.packing import PackedSentences
 from docmt.instances.settings import InstancesSettings
 from docmt.instances.storage import InstanceSet, InstanceTrees, load_instances, save_instances
+from docmt.models.attention.batch_trees import BatchTrees
 from docmt.models.batch import Batch, pack
 from docmt.models.model_file import TrainedModel, load_model
 from docmt.models.presets import ARCHITECTURES
 from docmt.models.settings import ModelSettings
-from docmt.models.transformer import Transformer
-from docmt.models.trees import BatchTrees
+from docmt.models.systems.transformer import Transformer
 from docmt.text.pipeline import TextPipeline
 from docmt.text.settings import TextSettings
-from docmt.text.subwords import learn_codes
+from docmt.text.subwords import learn_merges
 from docmt.text.truecaser import Truecaser
 from docmt.text.vocabulary import BOS, EOS, N_SPECIALS, Vocabulary, extra_specials
 from docmt.training.run import RunSettings, TrainingFiles, train
@@ -213,7 +213,7 @@ def make_study(folder: Path, *, tags: Sequence[str] = (), trained: TrainedModel 
         "en": [sentence for document in DOCUMENTS for sentence in document],
         "de": [translate(sentence) for document in DOCUMENTS for sentence in document],
     }
-    codes = learn_codes([*lines["en"], *lines["de"]], merges=60, min_frequency=1)
+    codes = learn_merges([*lines["en"], *lines["de"]], merges=60, min_frequency=1)
     truecasers = {lang: Truecaser(None) for lang in lines}
     pipeline = TextPipeline(
         TextSettings(truecase=False, bpe_merges=60), languages=("en", "de"), truecasers=truecasers, codes=codes

@@ -8,8 +8,9 @@ import torch
 from core_fixtures import assert_close
 from torch import Tensor
 
-from docmt.models.layers import MultiHeadAttention
-from docmt.models.layout import SIDES, Layout, Slot
+from docmt.models.attention.layout import AttentionLayout
+from docmt.models.attention.multi_head import MultiHeadAttention
+from docmt.models.attention.patterns import SIDES, Slot
 from docmt.models.settings import ModelSettings
 
 UGLY = {
@@ -22,13 +23,13 @@ UGLY = {
 """Documents, each a list of (source, target) lengths with marks."""
 
 
-def layout_of(documents: Sequence[Sequence[tuple[int, int]]], settings: ModelSettings) -> Layout:
+def layout_of(documents: Sequence[Sequence[tuple[int, int]]], settings: ModelSettings) -> AttentionLayout:
     pairs = [pair for document in documents for pair in document]
     src, tgt = (np.array(side) for side in zip(*pairs, strict=True))
-    return Layout(src, tgt, np.array([len(document) for document in documents]), settings=settings)
+    return AttentionLayout(src, tgt, np.array([len(document) for document in documents]), settings=settings)
 
 
-def places(layout: Layout, side: str) -> list[tuple[int, int, int]]:
+def places(layout: AttentionLayout, side: str) -> list[tuple[int, int, int]]:
     """Of each token of a side: its instance, its sentence in the batch, and its position in the instance."""
     found = []
     lengths = layout.src_lengths_G if side == "src" else layout.tgt_lengths_G
@@ -43,7 +44,7 @@ def places(layout: Layout, side: str) -> list[tuple[int, int, int]]:
     return found
 
 
-def random_inputs(layout: Layout, slot: Slot, width: int, *, seed: int = 1) -> tuple[Tensor, Tensor | None]:
+def random_inputs(layout: AttentionLayout, slot: Slot, width: int, *, seed: int = 1) -> tuple[Tensor, Tensor | None]:
     """Queries, and the source for cross-attention."""
     generator = torch.Generator().manual_seed(seed)
     n, m = (len(places(layout, side)) for side in SIDES[slot])

@@ -7,7 +7,7 @@ import torch
 from core_fixtures import DOCUMENTS
 from core_fixtures import translate as translate_words
 
-from docmt.text.pieces import EVERY, learn_pieces, read_pieces
+from docmt.text.subwords import EVERY, learn_sentencepiece, sentencepiece_models
 
 LINES = [line for document in DOCUMENTS for line in document]
 LINES += [translate_words(line) for line in LINES]
@@ -38,7 +38,7 @@ COMMON = {
 
 def spm_model():
     """A SentencePiece model of the tiny corpus, as a file has it."""
-    return read_pieces(learn_pieces(LINES, size=60), where="test")[EVERY]
+    return sentencepiece_models(learn_sentencepiece(LINES, size=60), where="test")[EVERY]
 
 
 def symbols_of(family, pieces):

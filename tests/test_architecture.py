@@ -1,6 +1,7 @@
 """The shape of the project: which package may import which, how long files are, and that lists of packages agree."""
 
 import ast
+import graphlib
 import importlib
 import re
 import tomllib
@@ -16,6 +17,7 @@ STAGES = (
     "corpora",
     "text",
     "discourse",
+    "controlled",
     "instances",
     "models",
     "training",
@@ -30,21 +32,21 @@ STAGES = (
 BASE = (
     "batching",
     "checksums",
+    "commands",
     "decompression",
     "errors",
     "files",
     "logs",
     "processes",
     "provenance",
-    "rst",
     "settings",
     "slurm",
     "snakemake",
-    "tensors",
+    "tensor_files",
 )
 """Modules that every package may import."""
 MAX_LINES = {"tests": 500}  # tables are long
-MAX_LINES_ELSEWHERE = 400
+MAX_LINES_ELSEWHERE = 450
 
 MODULES = sorted((ROOT / "docmt").rglob("*.py"))
 SOURCES = [
@@ -85,13 +87,27 @@ def test_imports_go_one_way(file):
     assert set(imported(file)) <= allowed
 
 
-def test_base_modules_import_no_cycle():
-    graph = {name: set(imported(ROOT / f"docmt/{name}.py")) & set(BASE) for name in BASE}
-    done = set()
-    while len(done) < len(graph):
-        ready = {name for name, needs in graph.items() if needs <= done} - done
-        assert ready, f"a cycle among {sorted(set(graph) - done)}"
-        done |= ready
+def module_name(file):
+    return ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def test_no_module_imports_itself_through_others():
+    """Imports inside functions and for type checkers count, too; plug-ins and commands are found by name on purpose."""
+    names = {module_name(file): file for file in MODULES}
+    graph = {}
+    for name, file in names.items():
+        wanted = set()
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                wanted |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                wanted |= {f"{node.module}.{alias.name}" for alias in node.names} | {node.module}
+        graph[name] = (wanted & names.keys()) - {name, "docmt"}
+    # A metric is declared in one place with the function that computes it, imported when it is called; what computes it
+    # reads the settings, which name metrics. This is the one circle that is left.
+    scorers = {"bleu", "blonde", "consistency", "meteor", "pronouns", "significance"}
+    graph["docmt.evaluation.metrics"] -= {f"docmt.evaluation.{name}" for name in scorers}
+    graphlib.TopologicalSorter(graph).prepare()  # its error shows the circle
 
 
 @pytest.mark.parametrize("file", SOURCES, ids=lambda file: str(file.relative_to(ROOT)))
@@ -165,17 +181,17 @@ def normal(name):
 
 
 def test_every_command_of_the_rules_exists():
-    from docmt.cli.main import build_parser
+    from docmt.cli.main import app
+    from docmt.commands import leaves
 
-    pattern = re.compile(r'" (?:exec )?docmt ([a-z]+)(?: ([a-z][a-z-]*))?')
+    known = {words for words, _ in leaves(app)}
+    pattern = re.compile(r'"(?:exec )?docmt ([a-z]+)(?: ([a-z][a-z-]*))?')
     found = set()
     for file in (ROOT / "workflow/rules").glob("*.smk"):
         found |= set(pattern.findall(file.read_text(encoding="utf-8")))
     assert len(found) >= 18
     for group, command in found:
-        with pytest.raises(SystemExit) as ended:
-            build_parser(group).parse_args([word for word in (group, command, "--help") if word])
-        assert ended.value.code == 0
+        assert tuple(filter(None, (group, command))) in known
 
 
 def test_each_failure_that_the_docs_list_names_tests_that_exist():
@@ -202,4 +218,5 @@ def test_no_two_classes_have_one_name():
 def test_functions_fit_on_a_screen(file):
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.FunctionDef):
-            assert node.end_lineno - node.lineno < 60, node.name
+            first = node.body[1] if ast.get_docstring(node) and len(node.body) > 1 else node.body[0]
+            assert node.end_lineno - first.lineno < 60, node.name

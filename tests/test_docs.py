@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from docmt.cli.main import app
+from docmt.commands import leaves
+
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
@@ -77,6 +80,33 @@ def test_pages_that_comments_and_messages_name_exist():
         if not (ROOT / page).exists()
     ]
     assert not missing
+
+
+@pytest.mark.parametrize("file", PAGES, ids=name)
+def test_files_in_backticks_exist(file):
+    if file.name == "CHANGELOG.md":  # names the files of its time
+        return
+    paths = re.findall(
+        r"`((?:docmt|docs|config|tests|workflow|scripts)/[^`\s:]*)[^`\s]*`", file.read_text(encoding="utf-8")
+    )
+    missing = [path for path in paths if not re.search("[{<…]", path) and not any(ROOT.glob(path.rstrip("/")))]
+    assert not missing
+
+
+@pytest.mark.parametrize("file", PAGES, ids=name)
+def test_commands_exist(file):
+    """Groups and commands that begin a line of code or a piece of text in backticks."""
+    commands = {words for words, _ in leaves(app)}
+    groups = {words[0] for words in commands}
+    if file.name == "CHANGELOG.md":
+        return
+    calls = re.findall(
+        r"(?:`|^ *)docmt +([a-z]+)(?: +([a-z][a-z-]*))?(?=[`\s])", file.read_text(encoding="utf-8"), re.M
+    )
+    unknown = [
+        call for call in calls if call[0] in groups and (call[0],) not in commands and call[1] and call not in commands
+    ]
+    assert not unknown
 
 
 @pytest.mark.parametrize("index", [DOCS / "index.md", DOCS / "experiments/index.md"], ids=name)

@@ -13,10 +13,9 @@ from core_fixtures import run_training
 
 from docmt import files as docmt_files
 from docmt.cli.main import main
-from docmt.corpora.checksums import unpack
 from docmt.corpora.download import AddressError, Patience, download
-from docmt.corpora.fetching import fetch_corpus
-from docmt.corpora.readers.archives import read_members
+from docmt.corpora.fetching import fetch_corpus, unpack
+from docmt.corpora.readers.tar_files import read_members
 from docmt.decompression import HARMLESS_BYTES, LARGEST_RATIO
 from docmt.discourse.treebanks.rs3 import parse_rs3
 from docmt.errors import UserError

@@ -5,17 +5,15 @@ from pathlib import Path
 import pytest
 
 from docmt.config.discourse import TREEBANKS
-from docmt.corpora.readers.build import READERS
-from docmt.corpora.readers.monolingual import MONOLINGUAL_READERS
-from docmt.corpora.suites import CONVERTERS
+from docmt.corpora.readers.registry import FORMATS
 from docmt.evaluation.metrics import METRICS
-from docmt.models.contexts import CONTEXTS
-from docmt.models.patterns import PATTERNS
+from docmt.models.attention.patterns import PATTERNS
 from docmt.models.presets import ARCHITECTURES, SIZES
+from docmt.models.systems.context_traits import CONTEXTS
 
 DOCS = Path(__file__).parents[1] / "docs"
 REGISTRIES = {
-    "corpora.md": [READERS, MONOLINGUAL_READERS, CONVERTERS],
+    "corpora.md": [FORMATS],
     "treebanks.md": [TREEBANKS],
     "models.md": [PATTERNS, CONTEXTS, ARCHITECTURES, SIZES],
     "evaluation.md": [METRICS],

@@ -1,10 +1,12 @@
 """Snakemake itself, on a Snakefile of two rules: what makes it rerun jobs. What its Slurm plugin requests."""
 
 import re
+import shutil
 import subprocess
 import sys
 import time
 from importlib import metadata
+from pathlib import Path
 from threading import Semaphore
 from types import SimpleNamespace
 
@@ -18,12 +20,8 @@ from snakemake_executor_plugin_slurm.validation import validate_slurm_extra
 
 from docmt.snakemake import TESTED, cores_per_gpu, keep_one_timer, spread_training
 
+ROOT = Path(__file__).parents[1]
 SNAKEFILE = """
-from docmt.snakemake import ignore_code_changes
-
-ignore_code_changes(workflow)
-
-
 rule all:
     input:
         "made/b.txt",
@@ -55,6 +53,7 @@ def snakemake(tmp_path):
     def run(*options, change=("", "")):
         assert change[0] in SNAKEFILE
         (tmp_path / "Snakefile").write_text(SNAKEFILE.replace(*change))
+        shutil.copytree(ROOT / "profiles", tmp_path / "profiles", dirs_exist_ok=True)
         command = [sys.executable, "-m", "snakemake", "--cores", "1", "--nocolor", *options]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
@@ -68,16 +67,13 @@ def snakemake(tmp_path):
 REWORDED = ("echo {params.word}", "echo  {params.word}")
 
 
-def test_a_reworded_command_reruns_nothing_and_a_changed_parameter_does(snakemake):
+def test_with_our_profile_neither_a_reworded_command_nor_a_parameter_reruns_anything(snakemake):
+    """The records of docmt decide about settings (tests/workflow/test_workflow_records.py)."""
     assert snakemake() == {"first", "second"}
     assert snakemake(change=REWORDED) == set()
+    assert snakemake(change=("one", "two")) == set()
     assert snakemake("--dry-run", "--rerun-triggers", "code", change=REWORDED) == {"first", "second"}
-    assert snakemake("--dry-run", change=("one", "two")) == {"first", "second"}
-
-
-def test_a_job_in_a_second_snakemake_reads_the_snakefile(snakemake):
-    as_python = ('shell:\n        "cat {input} > {output}"', 'run:\n        open(output[0], "w").write("b")')
-    assert snakemake(change=as_python) == {"first", "second"}
+    assert snakemake("--dry-run", "--rerun-triggers", "params", change=("one", "two")) == {"first", "second"}
 
 
 def test_waiting_jobs_have_one_timer(monkeypatch):
@@ -93,14 +89,6 @@ def test_waiting_jobs_have_one_timer(monkeypatch):
         assert scheduler._open_jobs.acquire(timeout=10)
         time.sleep(0.2)
         assert not scheduler._open_jobs.acquire(blocking=False)
-
-
-def test_the_linter_reads_the_snakefile(tmp_path):
-    (tmp_path / "Snakefile").write_text(SNAKEFILE)
-    command = [sys.executable, "-m", "snakemake", "--lint"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert "Traceback" not in done.stderr
-    assert "Lints for rule first" in done.stdout + done.stderr
 
 
 def test_the_installed_versions_are_those_that_were_tested():

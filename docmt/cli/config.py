@@ -1,37 +1,34 @@
 """`docmt config`: check and explain a configuration."""
 
-import argparse
 import json
 from pathlib import Path
 
-from docmt.cli.options import CommandParser
+from docmt.commands import CommandGroup
 from docmt.config.loading import load_config_files
 from docmt.config.manual import json_schema, manual, replace_manual
-from docmt.config.rows import OF_GIVEN_SYSTEMS
-from docmt.config.systems import list_runs, look_up, model_settings, training_settings
+from docmt.config.study_rows import USER_OUTPUT_KEYS
+from docmt.config.systems import list_runs, model_settings, training_settings
 from docmt.errors import UserError
 from docmt.files import atomic_writer, read_text
-from docmt.models.presets import SIZES, all_architectures
+from docmt.models.presets import ALL_ARCHITECTURES, SIZES
+from docmt.settings import look_up
+
+commands = CommandGroup("config")
 
 
-def add_commands(parser: CommandParser) -> None:
-    """Add `check`, `show`, `presets`, `schema` and `manual`."""
-    check = parser.add_command("check", run_check, "check configuration files, each by itself")
-    check.add_argument("files", nargs="+", type=Path, metavar="FILE", help="YAML or JSON file")
-    summary = "print the full settings of a system's runs as JSON: presets and overrides merged"
-    show = parser.add_command("show", run_show, summary)
-    show.add_argument("file", type=Path, metavar="FILE", help="YAML or JSON file")
-    show.add_argument("system", metavar="SYSTEM", help="name of the system")
-    parser.add_command("presets", run_presets, "print sizes and architectures as JSON")
-    schema = parser.add_command("schema", run_schema, "print the JSON schema of configuration files")
-    schema.add_argument("--out", type=Path, metavar="FILE", help="write it to FILE instead")
-    reference = parser.add_command("manual", run_manual, "print the reference of all keys as Markdown")
-    reference.add_argument("--into", type=Path, metavar="FILE", help="replace the reference inside FILE instead")
+@commands.command
+def check(*files: Path) -> None:
+    """Check configuration files, each by itself.
 
+    Example:
+        docmt config check config/config.yaml config/examples/*.yaml
 
-def run_check(options: argparse.Namespace) -> None:
-    """Check files. Raises UserError on the first bad key."""
-    for file in options.files:
+    Args:
+        files: YAML or JSON files.
+    """
+    if not files:
+        raise UserError("docmt config check: give at least one file")
+    for file in files:
         try:
             config = load_config_files([file])
         except UserError as error:
@@ -40,41 +37,71 @@ def run_check(options: argparse.Namespace) -> None:
         print(f"{file}: valid ({n_datasets} datasets, {n_systems} systems, {n_runs} runs)")
 
 
-def run_show(options: argparse.Namespace) -> None:
-    """Print one system's settings."""
-    config = load_config_files([options.file])
-    row = look_up(config.systems, options.system, where="SYSTEM", what="system")
-    if row.is_given:
-        print(json.dumps(row.model_dump(include=OF_GIVEN_SYSTEMS), indent=1, ensure_ascii=False))
+@commands.command
+def show(file: Path, system: str, /) -> None:
+    """Print the full settings of a system's runs as JSON: presets and overrides merged.
+
+    Example:
+        docmt config show config/config.yaml g_transformer
+
+    Args:
+        file: YAML or JSON file.
+        system: name of the system.
+    """
+    config = load_config_files([file])
+    row = look_up(config.systems, system, where="SYSTEM", what="system")
+    if row.has_user_output:
+        print(json.dumps(row.model_dump(include=USER_OUTPUT_KEYS), indent=1, ensure_ascii=False))
         return
     settings = {
         "instances": config.instances[row.cutting].model_dump(mode="json"),
-        "model": model_settings(config, options.system).model_dump(mode="json"),
-        "training": training_settings(config, options.system).model_dump(mode="json"),
+        "model": model_settings(config, system).model_dump(mode="json"),
+        "training": training_settings(config, system).model_dump(mode="json"),
         "init": row.model_dump(mode="json")["init"],
     }
     print(json.dumps(settings, indent=1, ensure_ascii=False))
 
 
-def run_presets(options: argparse.Namespace) -> None:
-    """Print the presets."""
-    print(json.dumps({"sizes": SIZES, "architectures": all_architectures()}, indent=1))
+@commands.command
+def presets() -> None:
+    """Print sizes and architectures as JSON.
+
+    Example:
+        docmt config presets
+    """
+    print(json.dumps({"sizes": SIZES, "architectures": ALL_ARCHITECTURES.all}, indent=1))
 
 
-def run_schema(options: argparse.Namespace) -> None:
-    """Print the schema."""
-    if options.out is None:
+@commands.command
+def schema(*, out: Path | None = None) -> None:
+    """Print the JSON schema of configuration files.
+
+    Example:
+        docmt config schema --out config/schema.json
+
+    Args:
+        out: write it to this file instead.
+    """
+    if out is None:
         print(json_schema(), end="")
         return
-    with atomic_writer(options.out, checksum=False) as file:
+    with atomic_writer(out, checksum=False) as file:
         file.write(json_schema())
 
 
-def run_manual(options: argparse.Namespace) -> None:
-    """Print the reference."""
-    if options.into is None:
+@commands.command(name="manual")
+def print_manual(*, into: Path | None = None) -> None:
+    """Print the reference of all keys as Markdown.
+
+    Example:
+        docmt config manual
+
+    Args:
+        into: replace the reference inside this file instead.
+    """
+    if into is None:
         print(manual(), end="")
         return
-    page = replace_manual(read_text(options.into), where=str(options.into))
-    with atomic_writer(options.into, checksum=False) as file:
+    page = replace_manual(read_text(into), where=str(into))
+    with atomic_writer(into, checksum=False) as file:
         file.write(page)

@@ -1,13 +1,12 @@
 """`docmt diff`: what a changed configuration runs again."""
 
-import argparse
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
 from tabulate import tabulate
 
-from docmt.cli.options import CommandParser
+from docmt.commands import CommandGroup
 from docmt.config.artifacts.base import STAGE_VERSIONS, Artifact
 from docmt.config.comparing import ConfigComparison, compare_configs
 from docmt.config.loading import load_config_files
@@ -15,16 +14,21 @@ from docmt.config.loading import load_config_files
 MOST_KEYS = 40
 
 
-def add_commands(parser: CommandParser) -> None:
-    """Add the arguments."""
-    parser.add_argument("old", type=Path, metavar="OLD.yaml", help="configuration that results were made with")
-    parser.add_argument("new", type=Path, metavar="NEW.yaml", help="configuration to run next")
-    parser.set_defaults(run=run)
+command = CommandGroup("diff")
 
 
-def run(options: argparse.Namespace) -> None:
-    """Print the changed keys, and the jobs that run again. Raises UserError for a bad configuration."""
-    print(show_comparison(compare_configs(load_config_files([options.old]), load_config_files([options.new]))))
+@command.default
+def diff(old: Path, new: Path, /) -> None:
+    """Show the keys that a changed configuration changes, and the jobs that run again.
+
+    Example:
+        docmt diff config/config.yaml config/mine.yaml
+
+    Args:
+        old: configuration that results were made with.
+        new: configuration to run next.
+    """
+    print(show_comparison(compare_configs(load_config_files([old]), load_config_files([new]))))
 
 
 def show_comparison(comparison: ConfigComparison) -> str:

@@ -1,11 +1,10 @@
 """`docmt init`: a new folder with the workflow, so that an installed package needs no clone of the repository."""
 
-import argparse
 import shutil
 import sysconfig
 from pathlib import Path
 
-from docmt.cli.options import CommandParser
+from docmt.commands import CommandGroup
 from docmt.errors import UserError
 
 PARTS = ("Snakefile", "workflow", "profiles", "slurm", "config", "environment.yml")
@@ -16,15 +15,19 @@ NEXT = """{folder} is ready. Next:
   docmt config check my.yaml && snakemake --cores all --configfile my.yaml"""
 
 
-def add_commands(parser: CommandParser) -> None:
-    """Add the options."""
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="a folder that does not exist yet, or is empty")
-    parser.set_defaults(run=run)
+command = CommandGroup("init")
 
 
-def run(options: argparse.Namespace) -> None:
-    """Copy the workflow. Raises UserError when the folder holds something, or the installation lacks the workflow."""
-    folder = options.folder
+@command.default
+def init(folder: Path, /) -> None:
+    """Start a study in a new folder: the workflow, its profiles and the example configurations.
+
+    Example:
+        docmt init my-study
+
+    Args:
+        folder: a folder that does not exist yet, or is empty.
+    """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder}: exists and is not empty: give a new folder")
     source = find_workflow()

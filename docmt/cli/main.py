@@ -1,59 +1,90 @@
 """The `docmt` command."""
 
-import argparse
 import contextlib
 import gc
-import importlib
+import logging
 import os
 import signal
 import sys
 from collections.abc import Sequence
+from typing import Annotated, Any
+
+from cyclopts import CycloptsError, Group, Parameter
 
 from docmt import __version__
-from docmt.cli.options import CommandParser
+from docmt.checksums import FINGERPRINT_VARIABLE
+from docmt.commands import CommandGroup
 from docmt.errors import UserError
 from docmt.logs import set_up_logging
-
-GROUPS = {
-    "corpora": "fetch, read, generate and check corpora",
-    "text": "normalize, tokenize, truecase, apply BPE, and restore text",
-    "discourse": "prepare discourse treebanks, EDUs and trees",
-    "instances": "split documents into instances of whole sentences",
-    "train": "train a model",
-    "models": "list, fetch, import, bundle and export models",
-    "decode": "translate instances, score given targets",
-    "translate": "translate files: text, Markdown, subtitles, PO, XLIFF, TMX, HTML, DOCX, ODT, or plain lines",
-    "evaluate": "score hypotheses and contrastive test sets",
-    "report": "gather scores into tables, figures and an HTML page",
-    "status": "show the state of a study (done, running, failed), and its costs",
-    "diff": "show what a changed configuration runs again",
-    "tidy": "list, or delete, what a study no longer needs",
-    "config": "check and explain a configuration",
-    "init": "start a study in a new folder: the workflow, its profiles and the example configurations",
-}
 
 COLLECT_EVERY = 100_000
 """New objects between two searches for garbage. By default it is 700, and the searches take a sixth of the time of
 importing torch, which makes a million objects and no garbage."""
 
+app = CommandGroup(
+    name="docmt",
+    version=f"docmt {__version__}",
+    help="Document-level machine translation.",
+    help_format="plaintext",
+    group_commands=Group("Help", sort_key=2),
+    # Lists follow one option (`--inputs a b`), switches have no opposite, and the last of repeated options counts.
+    default_parameter=Parameter(negative=(), consume_multiple=True, allow_repeating=True),
+)
+# The modules are imported when one of their commands is called: torch alone takes seconds.
+# Modules are imported when one of their commands is called: torch alone takes seconds.
+PEOPLE = Group("For people", sort_key=0)
+WORKFLOW = Group("Called by the workflow", sort_key=1)
+for group, module, name, help in (
+    (PEOPLE, "docmt.cli.init:command", "init", "Start a study in a new folder."),
+    (PEOPLE, "docmt.cli.config:commands", "config", "Check and explain a configuration."),
+    (PEOPLE, "docmt.cli.diff:command", "diff", "Show what a changed configuration runs again."),
+    (PEOPLE, "docmt.cli.status:command", "status", "Show the state of a study, and its costs."),
+    (PEOPLE, "docmt.cli.tidy:command", "tidy", "List, or delete, what a study no longer needs."),
+    (PEOPLE, "docmt.cli.translate:command", "translate", "Translate files, or plain lines."),
+    (PEOPLE, "docmt.models.commands:commands", "models", "Fetch, import, bundle and export published models."),
+    (WORKFLOW, "docmt.corpora.commands:commands", "corpora", "Fetch, read and check corpora."),
+    (WORKFLOW, "docmt.controlled.commands:commands", "controlled", "Generate the controlled corpus."),
+    (WORKFLOW, "docmt.text.commands:commands", "text", "Turn sentences into subwords and back."),
+    (WORKFLOW, "docmt.discourse.commands:commands", "discourse", "Make treebanks, EDUs, trees and their pictures."),
+    (WORKFLOW, "docmt.instances.commands:commands", "instances", "Cut documents into instances of whole sentences."),
+    (WORKFLOW, "docmt.training.commands:command", "train", "Train a model."),
+    (WORKFLOW, "docmt.decoding.commands:commands", "decode", "Translate instances, score given targets."),
+    (WORKFLOW, "docmt.evaluation.commands:commands", "evaluate", "Score translations and test sets."),
+    (WORKFLOW, "docmt.report.commands:commands", "report", "Gather scores into tables, figures and a page."),
+):
+    app.command(module, name=name, help=help, group=group)
 
-def build_parser(group: str | None = None) -> argparse.ArgumentParser:
-    """The parser of all commands; with `group`, only the module of that group is imported (torch takes seconds)."""
-    parser = argparse.ArgumentParser(prog="docmt", description="Document-level machine translation.")
-    parser.add_argument("--version", action="version", version=f"docmt {__version__}")
-    parser.add_argument("--verbose", action="store_true", help="log more")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=CommandParser)
-    for name, summary in GROUPS.items():
-        command = commands.add_parser(name, help=summary, description=summary)
-        if name == group:
-            importlib.import_module(f"docmt.cli.{name}").add_commands(command)
-    return parser
+
+@app.meta.default
+def _run(
+    *words: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
+    verbose: bool = False,
+    fingerprint: Annotated[str | None, Parameter(show=False)] = None,
+) -> Any:
+    """Run a command with the options that all commands share.
+
+    Args:
+        verbose: log more, and show where in the code an error of the system occurred.
+        fingerprint: hash of everything that shapes the output, recorded beside it. The workflow gives it.
+    """
+    set_up_logging(verbose=verbose)
+    if fingerprint is not None:
+        os.environ[FINGERPRINT_VARIABLE] = fingerprint  # processes that the command starts read it, too
+    try:
+        return run(words)
+    finally:
+        if fingerprint is not None:
+            del os.environ[FINGERPRINT_VARIABLE]
 
 
-def _describe(error: OSError) -> str:
-    """What the system refused: a folder that is read-only, a full disk, too many open files."""
-    subject = error.filename or "output"
-    return f"{subject}: {error.strerror or error} (docmt --verbose COMMAND … shows where in the code)"
+def run(arguments: Sequence[str]) -> int:
+    """Run a command without the options that all share, and return its exit code.
+
+    Raises:
+        UserError: what the user can mend.
+        CycloptsError: unknown, missing or malformed options.
+    """
+    return app(list(arguments), exit_on_error=False, print_error=False, result_action="return_value") or 0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -61,25 +92,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     gc.set_threshold(COLLECT_EVERY)
     # Pydantic looks for its plugins in every installed package; docmt uses none.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    arguments = list(sys.argv[1:] if arguments is None else arguments)
-    arguments.sort(key=lambda word: word != "--verbose")  # it may stand anywhere
-    group = next((word for word in arguments if word in GROUPS), None)
-    options = build_parser(group).parse_args(arguments)
-    set_up_logging(verbose=options.verbose)
     try:
-        code = options.run(options) or 0
+        words = sys.argv[1:] if arguments is None else list(arguments)
+        code = app.meta(words, exit_on_error=False, print_error=False, result_action="return_value") or 0
         sys.stdout.flush()  # Python itself would report a full disk only after the exit code is decided
         return code
     except UserError as error:
         print(f"docmt: error: {error}", file=sys.stderr)
         return 2
+    except CycloptsError as error:
+        print(f"docmt: error: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except OSError as error:
-        if options.verbose:
+        if logging.getLogger().isEnabledFor(logging.DEBUG):
             raise
-        print(f"docmt: error: {_describe(error)}", file=sys.stderr)
+        # What the system refused: a folder that is read-only, a full disk, too many open files.
+        subject = f"{error.filename or 'output'}: {error.strerror or error}"
+        print(f"docmt: error: {subject} (docmt --verbose COMMAND … shows where in the code)", file=sys.stderr)
         with contextlib.suppress(OSError):
             sys.stdout.close()  # what cannot be written is not tried again
         return 2

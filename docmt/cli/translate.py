@@ -1,23 +1,25 @@
 """`docmt translate`: a document in, the same document in another language out."""
 
-import argparse
 import io
 import itertools
 import logging
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from docmt.cli.decode import add_batch_option, add_device_options, choose_device
-from docmt.cli.options import CommandParser, HelpFormatter
+from cyclopts import Parameter
+
+from docmt.commands import CommandGroup, Threads
+from docmt.decoding.commands import BatchTokens, Device, ModelFile, Settings, choose_device
 from docmt.decoding.settings import DecodingSettings
 from docmt.errors import UserError
 from docmt.files import read_bytes, read_lines, write_bytes, write_lines
-from docmt.formats.build import FORMATS, find_format
+from docmt.formats.registry import FORMATS, find_format
+from docmt.models.settings import Context
 
 if TYPE_CHECKING:
     from docmt.decoding.translation import Translator
-    from docmt.formats.translation import FileCounts
+    from docmt.formats.file_translation import FileCounts
     from docmt.models.model_file import TrainedModel
 
 log = logging.getLogger(__name__)
@@ -27,104 +29,116 @@ SMALL_VOCABULARY = 4000
 MANY_UNKNOWN = 0.05
 """Share of unknown subwords above which there is a warning."""
 
-EXAMPLES = """examples:
-  docmt translate --model model.pt film.srt                     writes film.de.srt for a model from English to German
-  docmt translate --model model.pt --out translated/ *.po *.md  writes translated/NAME for each file
-  docmt translate --model model.pt --format lines list.txt      one sentence per line instead of paragraphs
-  docmt translate --model model.pt < document.txt               one sentence per line, a blank line between documents
+EXAMPLES = """Examples:
+  docmt translate --model model.pt film.srt            film.de.srt, if to German
+  docmt translate --model model.pt --out out/ *.po     out/NAME for each file
+  docmt translate --model model.pt --format lines a    a sentence per line
+  docmt translate --model model.pt < document.txt      plain lines, with a
+                                            blank line between documents
   docmt translate --model nllb.pt --source-lang deu --target-lang rus app.po
-  docmt translate --model model.pt --context none --beam-size 1 --settings '{"precision": "int8"}' notes.docx
+  docmt translate --model model.pt --settings '{"precision": "int8"}' a.docx
 
-On a CPU, precision int8 makes wide models 1.6 to 2.7 times as fast, at some cost in quality (docs/decoding.md).
-docs/translation.md says what is translated in each format, and what stays as it is."""
-
-
-def add_commands(parser: CommandParser) -> None:
-    """Add the options."""
-    parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="documents; by default, standard input")
-    parser.add_paths(model="model file")
-    parser.add_argument("--format", choices=tuple(FORMATS), help="format of the files (default: by suffix)")
-    parser.add_argument("--input", type=Path, help="UTF-8 text, one sentence per line, a blank line between documents")
-    parser.add_argument(
-        "--out",
-        "--output",
-        dest="output",
-        type=Path,
-        help="file to write, or a folder for several (default: NAME.LANGUAGE.SUFFIX beside each file; standard output "
-        "for --input and standard input)",
-    )
-    parser.add_argument(
-        "--context",
-        choices=("document", "none"),
-        default="document",
-        help="`none`: translate each sentence by itself, without the context encoder if there is one",
-    )
-    parser.add_argument("--sentences", action="store_const", dest="context", const="none", help="as --context none")
-    parser.add_argument(
-        "--discourse",
-        metavar="TREES",
-        help="for models that read trees: `auto` (segment and parse with what `docmt models bundle` added to it; "
-        "the default where it has that), `none`, or a file with trees of the documents of plain lines",
-    )
-    help_of_pair = "language of the model, where it has several (default: those it was imported for)"
-    parser.add_argument("--source-lang", metavar="LANG", help=help_of_pair)
-    parser.add_argument("--target-lang", metavar="LANG", help=help_of_pair)
-    parser.add_argument("--beam-size", type=int, metavar="N", help="hypotheses kept at each step (default: settings)")
-    parser.add_settings("DecodingSettings")
-    add_device_options(parser)
-    add_batch_option(parser)
-    parser.formatter_class = _ExamplesFormatter
-    parser.epilog = EXAMPLES
-    parser.set_defaults(run=run)
+docs/translation.md says what is translated in each format, and what stays."""
 
 
-class _ExamplesFormatter(argparse.RawDescriptionHelpFormatter, HelpFormatter):
-    """Help with examples whose lines stay as they are."""
+command = CommandGroup("translate", help_epilogue=EXAMPLES)
 
 
-def run(options: argparse.Namespace) -> None:
-    """Translate files by their formats, or plain lines: one output line per input line."""
-    device = choose_device(options)
-    from docmt.decoding.translation import Translator
+@command.default
+def translate(
+    *files: Path,
+    model: ModelFile,
+    format: Annotated[str | None, Parameter(choices=tuple(FORMATS))] = None,
+    input: Path | None = None,
+    output: Annotated[Path | None, Parameter(name=("--out", "--output"))] = None,
+    context: Context = "document",
+    sentences: bool = False,
+    discourse: str | None = None,
+    source_lang: str | None = None,
+    target_lang: str | None = None,
+    beam_size: int | None = None,
+    settings: Settings = DecodingSettings(),
+    threads: Threads = 1,
+    device: Device = "auto",
+    batch_tokens: BatchTokens = None,
+) -> None:
+    """Translate files by their formats, or plain lines: one output line per input line.
 
-    settings = _settings(options)
-    _check(options)
-    model = _load(options)
-    if not options.files and options.input is None and sys.stdin.isatty():
-        log.warning("reading from the terminal: end the text with Ctrl-D")
-    lines = [] if options.files or options.format else _read(options.input)
-    if len(model.vocabulary) < SMALL_VOCABULARY:
+    Args:
+        files: documents; by default, standard input.
+        format: format of the files; by default found by suffix.
+        input: UTF-8 text, one sentence per line, a blank line between documents.
+        output: file to write, or a folder for several; by default NAME.LANGUAGE.SUFFIX beside each file, and standard
+            output for --input and standard input.
+        context: `none` translates each sentence by itself, without the context encoder if there is one.
+        sentences: same as --context none.
+        discourse: for models that read trees: `auto` (segment and parse with what `docmt models bundle` added to it;
+            the default where it has that), `none`, or a file with trees of the documents of plain lines.
+        source_lang: source language, where the model has several; by default the one it was imported for.
+        target_lang: target language, where the model has several; by default the one it was imported for.
+        beam_size: hypotheses kept at each step; by default that of --settings.
+    """
+    context = "none" if sentences else context
+    by_format = bool(files or format)
+    tree_file = None if discourse in (None, "auto", "none") else Path(discourse)
+    if context == "none" and discourse not in (None, "none"):
+        raise UserError(
+            "--sentences and --discourse: a list of sentences has no document trees; give only one of the two"
+        )
+    if tree_file and by_format:
+        raise UserError("--discourse: trees belong to plain lines: give the text with --input or as standard input")
+    if files and input:
+        raise UserError("--input and files: --input is for plain lines; give only one of the two")
+    for path in files:
+        find_format(path, format)
+
+    chosen = choose_device(device, threads)
+    from docmt.decoding.translation import Translator, translate_file
+
+    trained = _load(model, source_lang, target_lang, discourse)
+    targets = _targets(files, output, trained.pipeline.tgt_lang)
+    lines = [] if by_format else _read_lines(input)
+    if len(trained.vocabulary) < SMALL_VOCABULARY:
         log.warning(
             "%s: its vocabulary has only %d subwords, like that of a model trained on a small or generated corpus: "
             "expect nonsense for other text",
-            options.model,
-            len(model.vocabulary),
+            model,
+            len(trained.vocabulary),
         )
-    if model.model.settings.needs_trees and options.discourse is None and model.discourse is None:
-        log.warning("%s reads trees, but there is no --discourse: it translates without them", options.model)
-    targets = _targets(options, model)
-    if options.context == "none":
-        skipped = "document" if model.model.settings.context is None else "none"
+    if trained.model.settings.needs_trees and discourse is None and trained.discourse is None:
+        log.warning("%s reads trees, but there is no --discourse: it translates without them", model)
+    if beam_size is not None:
+        settings = DecodingSettings.load(settings.model_dump() | {"beam_size": beam_size}, where="decoding")
+    if context == "none":
+        # A model without a context encoder has no other way to read a document: its sentences are its documents.
+        skipped: Context = "document" if trained.model.settings.context is None else "none"
         settings = settings.model_copy(update={"context": skipped})
-    with_trees = options.discourse in (None, "auto") and options.context != "none"
-    translator = Translator(model, settings, device=device, batch_tokens=options.batch_tokens, with_trees=with_trees)
-    if options.files or options.format:
-        _translate_files(options, translator, targets)
-    else:
-        _translate_lines(options, translator, lines)
+    with_trees = discourse in (None, "auto") and context != "none"
+    translator = Translator(trained, settings, device=chosen, batch_tokens=batch_tokens, with_trees=with_trees)
+
+    if not by_format:
+        _write_lines(output, _translate_lines(translator, lines, context, tree_file))
         _summarize(translator, "")
+    elif not files:
+        _translate_stream(translator, input, output, form=format, with_context=context == "document")
+    for path, target in zip(files, targets, strict=True):
+        counts = translate_file(translator, path, target, form=format, with_context=context == "document")
+        _summarize(translator, f"{target}: ", counts)
 
 
-def _load(options: argparse.Namespace) -> "TrainedModel":
-    """The model, for the languages that are asked for. Raises UserError when it does not have what options ask for."""
+def _load(file: Path, source_lang: str | None, target_lang: str | None, discourse: str | None) -> "TrainedModel":
+    """The model for the languages that are asked for.
+
+    Raises UserError when it does not have what options ask for.
+    """
     from docmt.models.model_file import load_model
 
-    model = load_model(options.model)
+    model = load_model(file)
     try:
-        model = model.for_languages(options.source_lang, options.target_lang)
+        model = model.for_languages(source_lang, target_lang)
     except UserError as error:
-        raise UserError(f"{options.model}: {error}") from None
-    if options.discourse == "auto" and model.discourse is None:
+        raise UserError(f"{file}: {error}") from None
+    if discourse == "auto" and model.discourse is None:
         raise UserError(
             "--discourse auto: most model files hold no segmenter and parser, as this one: add them with `docmt models "
             "bundle`, or give a file of trees"
@@ -132,41 +146,15 @@ def _load(options: argparse.Namespace) -> "TrainedModel":
     return model
 
 
-def _settings(options: argparse.Namespace) -> DecodingSettings:
-    settings = DecodingSettings.from_argument(options.settings, where="decoding")
-    if options.beam_size is None:
-        return settings
-    return DecodingSettings.load(settings.model_dump() | {"beam_size": options.beam_size}, where="decoding")
-
-
-def _check(options: argparse.Namespace) -> None:
-    """Raises UserError when options contradict one another."""
-    if options.context == "none" and options.discourse not in (None, "none"):
-        raise UserError(
-            "--sentences and --discourse: a list of sentences has no document trees; give only one of the two"
-        )
-    if _tree_file(options) and (options.files or options.format):
-        raise UserError("--discourse: trees belong to plain lines: give the text with --input or as standard input")
-    if options.files and options.input:
-        raise UserError("--input and files: --input is for plain lines; give only one of the two")
-    for path in options.files:
-        find_format(path, options.format)
-
-
-def _tree_file(options: argparse.Namespace) -> Path | None:
-    """The file of trees, if one is given."""
-    return None if options.discourse in (None, "auto", "none") else Path(options.discourse)
-
-
-def _targets(options: argparse.Namespace, model: "TrainedModel") -> list[Path]:
+def _targets(files: tuple[Path, ...], output: Path | None, tgt_lang: str) -> list[Path]:
     """The file to write for each file. Raises UserError when two would be one, or one would be overwritten."""
-    is_folder = options.output is not None and (len(options.files) > 1 or options.output.is_dir())
-    targets = []
-    for path in options.files:
-        if options.output is None:
-            targets.append(path.with_suffix(f".{model.pipeline.tgt_lang}{path.suffix}"))
+    is_folder = output is not None and (len(files) > 1 or output.is_dir())
+    targets: list[Path] = []
+    for path in files:
+        if output is None:
+            targets.append(path.with_suffix(f".{tgt_lang}{path.suffix}"))
         else:
-            targets.append(options.output / path.name if is_folder else options.output)
+            targets.append(output / path.name if is_folder else output)
         if targets[-1].resolve() == path.resolve():
             raise UserError(f"{path}: would be overwritten: give another --out")
         if targets[-1] in targets[:-1]:
@@ -174,22 +162,47 @@ def _targets(options: argparse.Namespace, model: "TrainedModel") -> list[Path]:
     return targets
 
 
-def _translate_files(options: argparse.Namespace, translator: "Translator", targets: list[Path]) -> None:
-    """Translate each file, or standard input in the format that was named."""
-    from docmt.decoding.files import translate_bytes, translate_file
+def _translate_stream(
+    translator: "Translator", source: Path | None, output: Path | None, *, form: str | None, with_context: bool
+) -> None:
+    """Translate standard input, or `--input`, in the format that was named."""
+    from docmt.decoding.translation import translate_bytes
 
-    keywords = {"form": options.format, "with_context": options.context == "document"}
-    for path, target in zip(options.files, targets, strict=True):
-        counts = translate_file(translator, path, target, **keywords)
-        _summarize(translator, f"{target}: ", counts)
-    if not options.files:
-        content = sys.stdin.buffer.read() if options.input is None else read_bytes(options.input)
-        data, counts = translate_bytes(translator, content, options.input or Path("standard input"), **keywords)
-        if options.output is None:
-            sys.stdout.buffer.write(data)
-        else:
-            write_bytes(options.output, data)
-        _summarize(translator, "", counts)
+    if source is None and sys.stdin.isatty():
+        log.warning("reading from the terminal: end the text with Ctrl-D")
+    content = sys.stdin.buffer.read() if source is None else read_bytes(source)
+    where = source or Path("standard input")
+    data, counts = translate_bytes(translator, content, where, form=form, with_context=with_context)
+    if output is None:
+        sys.stdout.buffer.write(data)
+    else:
+        write_bytes(output, data)
+    _summarize(translator, "", counts)
+
+
+def _translate_lines(translator: "Translator", lines: list[str], context: Context, trees: Path | None) -> list[str]:
+    """One output line per input line; blank lines stay where they are."""
+    from docmt.discourse.documents import read_discourse
+
+    documents = split_at_blanks(lines)
+    if context == "none":
+        documents = [[row] for rows in documents for row in rows]
+    texts = [[lines[i] for i in rows] for rows in documents]
+    translated = translator.translate_documents(texts, read_discourse(trees) if trees else None)
+    output = [""] * len(lines)
+    for rows, sentences in zip(documents, translated, strict=True):
+        for row, sentence in zip(rows, sentences, strict=True):
+            output[row] = sentence
+    return output
+
+
+def _write_lines(output: Path | None, lines: list[str]) -> None:
+    if output is None:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")
+        sys.stdout.writelines(line + "\n" for line in lines)
+    else:
+        write_lines(output, lines, checksum=False)
 
 
 def _summarize(translator: "Translator", where: str, counts: "FileCounts | None" = None) -> None:
@@ -211,41 +224,19 @@ def _summarize(translator: "Translator", where: str, counts: "FileCounts | None"
         log.warning("%.0f %% of the subwords are unknown to the model: it was trained on other text", share)
 
 
-def _translate_lines(options: argparse.Namespace, translator: "Translator", lines: list[str]) -> None:
-    """One output line per input line; blank lines stay where they are."""
-    from docmt.discourse.documents import read_discourse
-
-    documents = split_at_blanks(lines)
-    if options.context == "none":
-        documents = [[row] for rows in documents for row in rows]
-    file = _tree_file(options)
-    trees = read_discourse(file) if file else None
-    translated = translator.translate_documents([[lines[i] for i in rows] for rows in documents], trees)
-    output = [""] * len(lines)
-    for rows, sentences in zip(documents, translated, strict=True):
-        for row, sentence in zip(rows, sentences, strict=True):
-            output[row] = sentence
-    if options.output is None:
-        if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(encoding="utf-8")
-        sys.stdout.writelines(line + "\n" for line in output)
-    else:
-        write_lines(options.output, output, checksum=False)
-
-
 def split_at_blanks(lines: list[str]) -> list[list[int]]:
     """The line numbers of each document: runs of lines that are not blank."""
     groups = itertools.groupby(range(len(lines)), key=lambda number: not lines[number].strip())
     return [list(numbers) for is_blank, numbers in groups if not is_blank]
 
 
-def _read(path: Path | None) -> list[str]:
+def _read_lines(path: Path | None) -> list[str]:
     """The lines of a file or of standard input, without the CR of CRLF line ends."""
     if path is not None:
         lines = read_lines(path)
     else:
         if sys.stdin.isatty():
-            log.info("reading from the terminal, one sentence per line; end with Ctrl-D")
+            log.warning("reading from the terminal, one sentence per line: end the text with Ctrl-D")
         try:
             lines = sys.stdin.buffer.read().decode("utf-8-sig").split("\n")
         except UnicodeDecodeError as error:

@@ -2,32 +2,32 @@
 
 from docmt.config.claim_checks import check_claims
 from docmt.config.discourse_checks import check_discourse, check_trees
-from docmt.config.facts import system_facts
-from docmt.config.given_checks import check_given, check_output, check_trained
 from docmt.config.name_checks import check_job_names, check_languages, check_metrics, check_paths, check_pretrained
+from docmt.config.output_checks import check_output, check_trained, check_user_output
+from docmt.config.paper_columns import paper_columns
 from docmt.config.references import check_monolingual, check_reference, check_suite
-from docmt.config.rows import MONOLINGUAL, SENTENCES, DatasetSettings, PretrainedInit, SystemSettings
 from docmt.config.schema import Config
+from docmt.config.study_rows import MONOLINGUAL, SENTENCES, DatasetSettings, PretrainedInit, SystemSettings
 from docmt.config.systems import (
     PARTS_OF_TASKS,
     decoding_settings,
     list_runs,
-    look_up,
     model_settings,
     text_settings,
     training_settings,
 )
 from docmt.errors import UserError
-from docmt.report.settings import CaseTable, CurveFigure, ScoreFigure
+from docmt.report.settings import CaseTable, ScoreFigure
+from docmt.settings import look_up
 from docmt.training.settings import FROZEN_SENTENCES, TaskName, TrainingSettings
-
-SHARED_SHAPE = ("width", "heads", "feed_forward_width")
-"""Keys that a model shares with the model it is initialized from."""
 
 
 def check_config(config: Config) -> None:
     """Raises UserError when sections contradict each other."""
-    _check_seeds(config)
+    rows = {f"systems.{name}.seeds": system.seeds for name, system in config.systems.items()}
+    for key, seeds in {"seeds": config.seeds, **rows}.items():
+        if seeds and len(set(seeds)) != len(seeds):
+            raise UserError(f"config.{key}: duplicate seed in {seeds}")
     check_paths(config)
     check_languages(config)
     for name, dataset in config.datasets.items():
@@ -35,6 +35,7 @@ def check_config(config: Config) -> None:
     check_discourse(config)
     for name, system in config.systems.items():
         _check_system(config, name, system)
+    # After all systems: a chain of inits is followed only where each row is valid by itself.
     for name in config.systems:
         _check_init(config, name)
     check_job_names(config)
@@ -45,13 +46,6 @@ def check_config(config: Config) -> None:
         raise UserError("config.systems: no system is scored: remove `scored: false` from one of them")
     _check_report(config)
     check_metrics(config)
-
-
-def _check_seeds(config: Config) -> None:
-    rows = {f"systems.{name}.seeds": system.seeds for name, system in config.systems.items()}
-    for key, seeds in {"seeds": config.seeds, **rows}.items():
-        if seeds and len(set(seeds)) != len(seeds):
-            raise UserError(f"config.{key}: duplicate seed in {seeds}")
 
 
 def _check_dataset(config: Config, name: str, dataset: DatasetSettings) -> None:
@@ -67,6 +61,7 @@ def _check_dataset(config: Config, name: str, dataset: DatasetSettings) -> None:
             check_reference(config, reference, pair=pair, where=f"{where}.{part}")
             if reference in references[references.index(reference) + 1 :]:
                 raise UserError(f"{where}.{part}: duplicate {reference!r}")
+            # Tests may share documents with each other, as subsets do; none may share any with the training data.
             if "train" in (held.get(reference), part) and held.get(reference, part) != part:
                 raise UserError(f"{where}.train and {where}.{part} both contain {reference!r}; keep one")
             held.setdefault(reference, part)
@@ -111,8 +106,8 @@ def _check_pretraining(config: Config, dataset: DatasetSettings, *, where: str) 
 
 def _check_system(config: Config, name: str, system: SystemSettings) -> None:
     where = f"config.systems.{name}"
-    if system.is_given:
-        check_given(config, name)
+    if system.has_user_output:
+        check_user_output(config, name)
         return
     for dataset in system.datasets or []:
         look_up(config.datasets, dataset, where=f"{where}.datasets", what="dataset")
@@ -120,7 +115,8 @@ def _check_system(config: Config, name: str, system: SystemSettings) -> None:
     decoding_settings(config, name)
     check_trees(config, name)
     if system.model_of is not None:
-        _check_owner(config, name, system.model_of)
+        check_trained(config, system.model_of, where=f"{where}.model_of")
+        _check_runs_of(config, name, system.model_of, where=f"{where}.model_of")
     if decoding_settings(config, name).context == "none" and model_settings(config, name).context is None:
         raise UserError(
             f"{where}: decoding.context 'none' skips the context module, but its model has none: leave the key out, "
@@ -164,13 +160,6 @@ def _check_tasks(config: Config, name: str, tasks: list[TaskName]) -> None:
                 )
 
 
-def _check_owner(config: Config, name: str, owner: str) -> None:
-    """The models that a system takes from another one must exist."""
-    where = f"config.systems.{name}.model_of"
-    check_trained(config, owner, where=where)
-    _check_runs_of(config, name, owner, where=where)
-
-
 def _check_runs_of(config: Config, name: str, origin: str, *, where: str) -> None:
     """Each run of a system needs the run of `origin` with the same dataset and seed."""
     runs = list_runs(config)
@@ -200,7 +189,8 @@ def _check_init(config: Config, name: str) -> None:
     check_trained(config, system.init_system, where=f"{where}.init")
     _check_runs_of(config, name, system.init_system, where=f"{where}.init")
     mine, theirs = model_settings(config, name), model_settings(config, system.init_system)
-    for key in SHARED_SHAPE:
+    # Layers and attentions may differ from the init's; the shapes of the matrices may not.
+    for key in ("width", "heads", "feed_forward_width"):
         if getattr(mine, key) != getattr(theirs, key):
             raise UserError(
                 f"{where}.model.{key} is {getattr(mine, key)}, but config.systems.{system.init}.model.{key} is "
@@ -229,17 +219,19 @@ def _check_report(config: Config) -> None:
                 raise UserError(f"{where}.systems: {system!r} is not scored; leave it out")
         for test in table.tests or []:
             look_up(tests, test, where=f"{where}.tests", what="dataset or test")
-    _check_cases_and_figures(config, tests)
-    check_claims(config)
-
-
-def _check_cases_and_figures(config: Config, tests: dict[str, None]) -> None:
     for name, cases in config.report.cases.items():
         _check_cases(config, cases, where=f"config.report.cases.{name}")
     for name, figure in config.report.figures.items():
         _check_figure(config, figure, tests, where=f"config.report.figures.{name}")
     for name, figure in config.report.curves.items():
-        _check_curves(config, figure, where=f"config.report.curves.{name}")
+        where = f"config.report.curves.{name}"
+        for system in figure.systems:
+            if owner := look_up(config.systems, system, where=f"{where}.systems", what="system").model_of:
+                raise UserError(f"{where}.systems: {system!r} trains no model; take {owner!r}")
+            check_trained(config, system, where=f"{where}.systems")
+        for dataset in figure.datasets or []:
+            look_up(config.datasets, dataset, where=f"{where}.datasets", what="dataset")
+    check_claims(config)
 
 
 def _check_baseline(config: Config, system: str | None, *, where: str) -> None:
@@ -263,17 +255,8 @@ def _check_figure(config: Config, figure: ScoreFigure, tests: dict[str, None], *
         if not look_up(config.systems, system, where=f"{where}.lines", what="system").scored:
             raise UserError(f"{where}.lines: {system!r} is not scored; leave it out")
     for system in figure.systems:
-        if system not in figure.values and figure.x not in system_facts(config, system):
+        if system not in figure.values and figure.x not in paper_columns(config, system):
             fact = f"the config gives no {figure.x!r} of it" if figure.x else "`x` is null"
             raise UserError(f"{where}: {system!r} has no place on the horizontal axis: {fact}; add it to `values`")
     for test in figure.tests or []:
         look_up(tests, test, where=f"{where}.tests", what="dataset or test")
-
-
-def _check_curves(config: Config, figure: CurveFigure, *, where: str) -> None:
-    for system in figure.systems:
-        if owner := look_up(config.systems, system, where=f"{where}.systems", what="system").model_of:
-            raise UserError(f"{where}.systems: {system!r} trains no model; take {owner!r}")
-        check_trained(config, system, where=f"{where}.systems")
-    for dataset in figure.datasets or []:
-        look_up(config.datasets, dataset, where=f"{where}.datasets", what="dataset")

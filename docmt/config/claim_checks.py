@@ -1,12 +1,13 @@
-"""Which runs a claim is about, and checks that they exist. Each error names its keys."""
+"""The runs that a claim compares, and checks that they exist. Each error names its keys."""
 
-from docmt.config.given_checks import check_output, check_trained
+from docmt.config.output_checks import check_output, check_trained
 from docmt.config.references import is_generative
 from docmt.config.schema import Config
-from docmt.config.systems import Run, list_runs, look_up
+from docmt.config.systems import Run, list_runs
 from docmt.errors import UserError
 from docmt.evaluation.metrics import ACCURACIES, COMET, CXMI, GENERATIVE, METRICS
-from docmt.report.claims.settings import Claim
+from docmt.report.claims.claim import Claim
+from docmt.settings import look_up
 
 ALWAYS = [*ACCURACIES, *(name for name, metric in METRICS.items() if metric.always)]
 """Metrics that are computed without being named."""
@@ -50,7 +51,7 @@ def _check_claim(config: Config, claim: Claim, *, where: str) -> None:
             look_up(dict.fromkeys(suites), claim.test, where=f"{where}.test", what="suite")
         elif not claim.is_of_history:
             look_up(row.test, claim.test, where=f"{where}.test", what="test set")
-        if claim.metric == CXMI and system.is_given:
+        if claim.metric == CXMI and system.has_user_output:
             raise UserError(f"{where}.relations: {term.system!r} has no model, its output is given, so it has no CXMI")
         test = f"{dataset}/{claim.test}"
         check_output(config, term.system, test, is_suite=claim.metric in ACCURACIES, where=f"{where}.relations")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from docmt.config.artifacts.base import Artifact, OwnFile
+from docmt.config.artifacts.base import Artifact, UserFile
 from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.loading import load_config
 from docmt.config.schema import Config
@@ -109,7 +109,7 @@ def fingerprints(study: StudyArtifacts) -> dict[str, str]:
 
 def _jobs(study: StudyArtifacts) -> list[Artifact]:
     """What a study makes; artifacts that are a part of another one's files count with that."""
-    made = [each for each in study.all_made if not isinstance(each, OwnFile)]
+    made = [each for each in study.all_made if not isinstance(each, UserFile)]
     whole = {file: artifact for artifact in sorted(made, key=lambda each: len(each.files)) for file in artifact.files}
     return list({id(artifact): artifact for artifact in whole.values()}.values())
 

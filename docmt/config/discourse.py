@@ -13,7 +13,7 @@ from docmt.settings import Settings
 PLAIN_PARSERS = ("chain", "right_branching", "flat")
 """Parsers that need no training: controls."""
 TREEBANKS = {"gum": "gum", "gcdt": "gcdt", "rst-dt": "rst_dt"}
-"""Corpora of the catalogue that are treebanks, and the name of their format."""
+"""Corpora of the catalog that are treebanks, and the name of their format."""
 
 
 class SegmenterRow(Settings):

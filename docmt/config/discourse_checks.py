@@ -2,9 +2,9 @@
 
 from docmt.config.discourse import PLAIN_PARSERS, TREEBANKS, TreesRow
 from docmt.config.schema import Config
-from docmt.config.systems import look_up, model_settings
+from docmt.config.systems import model_settings
 from docmt.errors import UserError
-from docmt.settings import nearest
+from docmt.settings import look_up, nearest
 
 
 def check_discourse(config: Config) -> None:
@@ -20,7 +20,12 @@ def check_discourse(config: Config) -> None:
         if parser.segmenter is not None:
             look_up(section.segmenters, parser.segmenter, where=f"{where}.segmenter", what="segmenter")
     for name, trees in section.trees.items():
-        _check_trees_row(config, trees, where=f"config.discourse.trees.{name}")
+        where = f"config.discourse.trees.{name}"
+        if trees.segmenter is not None:
+            look_up(section.segmenters, trees.segmenter, where=f"{where}.segmenter", what="segmenter")
+        if trees.parser is not None and trees.parser not in PLAIN_PARSERS:
+            known = dict.fromkeys([*section.parsers, *PLAIN_PARSERS])
+            look_up(known, trees.parser, where=f"{where}.parser", what="parser")
     for name, cutting in config.instances.items():
         if cutting.trees is not None:
             look_up(section.trees, cutting.trees, where=f"config.instances.{name}.trees", what="trees")
@@ -65,11 +70,3 @@ def _check_dataset(config: Config, dataset: str, trees: TreesRow, *, where: str)
 def _check_treebank(config: Config, treebank: str, *, where: str) -> None:
     known = dict.fromkeys([*TREEBANKS, *config.corpora.controlled])
     look_up(known, treebank, where=where, what="treebank")
-
-
-def _check_trees_row(config: Config, trees: TreesRow, *, where: str) -> None:
-    if trees.segmenter is not None:
-        look_up(config.discourse.segmenters, trees.segmenter, where=f"{where}.segmenter", what="segmenter")
-    if trees.parser is not None and trees.parser not in PLAIN_PARSERS:
-        known = dict.fromkeys([*config.discourse.parsers, *PLAIN_PARSERS])
-        look_up(known, trees.parser, where=f"{where}.parser", what="parser")

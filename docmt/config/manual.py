@@ -67,22 +67,18 @@ def _classes(annotation: Any, below: str = "") -> Iterator[tuple[str, type[BaseM
 
 
 def _table(path: str, cls: type[BaseModel]) -> str:
-    title = f"## `{path}`{_variant(cls)}" if path else "## Sections"
+    # Alternative classes in one place differ in the keys with a single value, such as `reader: blank_lines`.
+    literals = {name: get_args(field.annotation) for name, field in cls.model_fields.items()}
+    keys = [f"`{name}: {v[0]}`" for name, v in literals.items() if len(v) == 1 and isinstance(v[0], str)]
+    variant = f" with {', '.join(keys)}" if keys else ""
+    title = f"## `{path}`{variant}" if path else "## Sections"
+    schema = cls.model_json_schema()
     about = "" if not path else f"\n{_one_line(cls.__doc__)}\n"
-    rows = [
-        f"| `{name}` | {_type(cls, name)} | {_default(field)} | {_one_line(field.description)} |"
-        for name, field in cls.model_fields.items()
-    ]
+    rows = []
+    for name, field in cls.model_fields.items():
+        kind = _schema_type(schema["properties"][name], schema.get("$defs", {}))
+        rows.append(f"| `{name}` | {kind} | {_default(field)} | {_one_line(field.description)} |")
     return "\n".join([title, about, "| key | type | default | meaning |", "|---|---|---|---|", *rows, ""])
-
-
-def _variant(cls: type[BaseModel]) -> str:
-    """What distinguishes alternative classes in one place: the keys with a single value."""
-    fixed = {name: get_args(field.annotation) for name, field in cls.model_fields.items()}
-    keys = [
-        f"`{name}: {values[0]}`" for name, values in fixed.items() if len(values) == 1 and isinstance(values[0], str)
-    ]
-    return f" with {', '.join(keys)}" if keys else ""
 
 
 def _one_line(text: str | None) -> str:
@@ -96,11 +92,6 @@ def _default(field: FieldInfo) -> str:
     if value is PydanticUndefined or isinstance(value, Settings):
         return "see below"
     return f"`{json.dumps(value, ensure_ascii=False)}`"
-
-
-def _type(cls: type[BaseModel], name: str) -> str:
-    schema = cls.model_json_schema()
-    return _schema_type(schema["properties"][name], schema.get("$defs", {}))
 
 
 def _schema_type(schema: dict[str, Any], definitions: dict[str, Any]) -> str:
@@ -121,10 +112,6 @@ def _schema_type(schema: dict[str, Any], definitions: dict[str, Any]) -> str:
         below = schema.get("additionalProperties")
         return f"names → {_schema_type(below, definitions)}" if isinstance(below, dict) else "mapping"
     names = {"integer": "whole number", "string": "text", "boolean": "true or false"}
-    return names.get(str(kind), str(kind or "any")) + _bounds(schema)
-
-
-def _bounds(schema: dict[str, Any]) -> str:
     words = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
     bounds = [f"{sign} {schema[key]:g}" for key, sign in words.items() if key in schema]
-    return f" {', '.join(bounds)}" if bounds else ""
+    return " ".join([names.get(str(kind), str(kind or "any")), ", ".join(bounds)]).rstrip()

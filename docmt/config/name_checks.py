@@ -1,10 +1,11 @@
 """Checks of what a config names: paths, languages, metrics, and the jobs that follow. Errors name their keys."""
 
-from docmt.config.rows import OF_GIVEN_SYSTEMS, PretrainedInit
 from docmt.config.schema import Config
-from docmt.config.systems import list_runs, look_up, text_settings
+from docmt.config.study_rows import USER_OUTPUT_KEYS, PretrainedInit
+from docmt.config.systems import list_runs, text_settings
 from docmt.errors import UserError
 from docmt.evaluation.metrics import METRICS, selectable_metrics
+from docmt.settings import look_up
 from docmt.text.tokenizer import check_language
 
 
@@ -29,7 +30,7 @@ def check_paths(config: Config) -> None:
     paths |= {
         f"systems.{name}.{key}.{test}": path
         for name, system in config.systems.items()
-        for key in sorted(OF_GIVEN_SYSTEMS)
+        for key in sorted(USER_OUTPUT_KEYS)
         for test, path in getattr(system, key).items()
     }
     for key, path in paths.items():

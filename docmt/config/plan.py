@@ -1,27 +1,26 @@
 """What the rules of the workflow ask for: inputs and parameters from the wildcards of their outputs.
 
-`plan.model.input("train")`, `plan.model.param("settings")` and `plan.model.fingerprint` are functions of wildcards;
-`model` is a declaration in `docmt.config.artifacts`, and its arguments are the wildcards that it reads.
+`plan.model.input("train")` and `plan.model.flags` are functions of wildcards; `model` is a declaration in
+`docmt.config.artifacts`, and its arguments are the wildcards that it reads.
 """
 
 import inspect
 import os
-import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from docmt.checksums import recorded_fingerprint
+from docmt.commands import flags
 from docmt.config.artifacts.base import Artifact
 from docmt.config.artifacts.discourse import TREEBANK_SPLIT
 from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.discourse import TREEBANKS
 from docmt.config.loading import load_config, read_config_file
-from docmt.config.rows import MONOLINGUAL
 from docmt.config.schema import Config
 from docmt.config.systems import count_updates, longest_chain
-from docmt.corpora.catalogue import load_catalogue
-from docmt.models.catalogue import load_models
+from docmt.corpora.catalog import load_catalog
+from docmt.models.published.catalog import load_models
 
 NOTHING = r"(?!)"
 """A regular expression that fits no name."""
@@ -42,22 +41,26 @@ class Rule:
         self._wildcards = list(inspect.signature(declare).parameters)
 
     def input(self, name: str | None = None) -> Callable[[Any], list[str]]:
-        """The files that the artifact is made from: those of one name, or all."""
+        """The files under one name of the rule's inputs, or under all names."""
         return lambda wildcards: self._at(wildcards).input_files(name)
 
-    def param(self, name: str) -> Callable[[Any], Any]:
-        """What the command is told under a name."""
-        return lambda wildcards: self._at(wildcards).params[name]
+    def settings(self, wildcards: Any) -> str:
+        """The settings of the command as JSON. Snakemake records them, and `docmt status --why` shows what changed."""
+        return self._at(wildcards).params["settings"]
 
-    def fingerprint(self, wildcards: Any) -> str:
-        """The fingerprint of the artifact."""
-        return self._at(wildcards).fingerprint
+    def flags(self, wildcards: Any, input: Any, output: Any, threads: int, resources: Any) -> str:
+        """The options of the command: the artifact's parameters, files by their names in the rule, and wildcards.
 
-    def fingerprints(self, name: str) -> Callable[[Any], list[str]]:
-        """The fingerprints of what `input` names."""
-        return lambda wildcards: [
-            source.fingerprint for source in self._at(wildcards).sources(name) if isinstance(source, Artifact)
-        ]
+        Snakemake does not record parameters that ask for `input` or `output`: the fingerprint decides what runs again.
+        """
+        artifact = self._at(wildcards)
+        assert artifact.command is not None
+        given = [resources, wildcards, input, output, artifact.params]  # later ones hide earlier ones
+        values = {"threads": threads, "jobs": threads, "fingerprints": list(_score_fingerprints(artifact))} | {
+            name: value for named in given for name, value in named.items()
+        }
+        mark = f" --fingerprint {artifact.fingerprint}" if artifact.is_recorded else ""
+        return flags(artifact.command, values) + mark
 
     def _at(self, wildcards: Any) -> Artifact:
         values = dict(wildcards.items())
@@ -82,7 +85,7 @@ class Plan:
         for file in files:
             read_config_file(file)
         plan = cls(load_config(dict(values)))
-        for own in plan.artifacts.own_files():
+        for own in plan.artifacts.user_files():
             own.check()
         return plan
 
@@ -110,38 +113,6 @@ class Plan:
                     outdated.append(file)
         return outdated, unrecorded
 
-    def mirror(self, wildcards: Any, output: Any) -> str:
-        """`--mirror DIR`, or nothing. As it asks for `output`, Snakemake does not fetch again for another mirror."""
-        mirror = self.config.corpora.mirror
-        return f"--mirror {shlex.quote(mirror)}" if mirror else ""
-
-    def described(self, wildcards: Any, output: Any) -> str:
-        """`--corpus NAME --files FOLDER` for a corpus of the catalogue, `--spec JSON` for the user's own."""
-        declared = self.corpus_suite if "suite" in dict(wildcards.items()) else self.corpus
-        corpus = declared.param("corpus")(wildcards)
-        if wildcards.corpus in self.config.corpora.custom:
-            return f"--spec {shlex.quote(corpus)}"
-        return f"--corpus {wildcards.corpus} --files {corpus}"
-
-    def languages(self, wildcards: Any, output: Any) -> str:
-        """The languages of a text with one or two sides. As it asks for `output`, Snakemake does not record it."""
-        return " ".join(value for key, value in wildcards.items() if key in ("src", "tgt", "lang"))
-
-    def tags(self, wildcards: Any, output: Any) -> str:
-        """`--tags LANG LANG` for a vocabulary with masks and language tags, or nothing."""
-        return self.artifacts.vocabulary(wildcards.dataset).params["tags"]
-
-    def monolingual_lang(self, wildcards: Any, input: Any) -> str:
-        """`--monolingual-lang LANG` where a training reads monolingual documents."""
-        (lang,) = self.config.datasets[wildcards.dataset].part_languages(MONOLINGUAL)
-        return f"--monolingual-lang {lang}" if input.monolingual else ""
-
-    def loggers(self, wildcards: Any, output: Any) -> str:
-        """`--loggers NAME …`, or nothing. As it asks for `output`, Snakemake does not train again for other loggers."""
-        recipe = self.config.systems[wildcards.system].recipe
-        names = self.config.training[recipe].loggers if recipe else []
-        return f"--loggers {' '.join(names)}" if names else ""
-
     def urgency(self, wildcards: Any) -> float:
         """The priority of a training: the more trainings wait for it in a row, and the more updates, the higher."""
         chain = longest_chain(self.config, wildcards.system)
@@ -165,33 +136,33 @@ class Plan:
         suites = [suite for dataset in datasets for suite in dataset.suite_names()]
         return one_of(dict.fromkeys([*(name for name, _ in parts), *members, *suites, TREEBANK_SPLIT]))
 
-    def catalogue_corpora(self) -> str:
-        """Corpora of the catalogue, except those that a row of the config replaces."""
+    def catalog_corpora(self) -> str:
+        """Corpora of the catalog, except those that a row of the config replaces."""
         hidden = {*self.config.corpora.controlled, *self.config.corpora.custom}
-        return one_of(name for name in load_catalogue() if name not in hidden)
+        return one_of(name for name in load_catalog() if name not in hidden)
 
     def published_models(self) -> str:
         """Published models of the catalog."""
         return one_of(load_models())
 
     def corpora_of_files(self) -> str:
-        """Corpora of the catalogue and the user's own."""
-        return one_of([self.catalogue_corpora(), *self.config.corpora.custom])
+        """Corpora of the catalog and the user's own."""
+        return one_of([self.catalog_corpora(), *self.config.corpora.custom])
 
     def controlled_corpora(self, documents: str) -> str:
         """Corpora that docmt generates, with documents of one kind."""
         return one_of(name for name, row in self.config.corpora.controlled.items() if row.documents == documents)
 
-    def given_systems(self) -> str:
+    def user_output_systems(self) -> str:
         """Systems whose output is given."""
-        return one_of(name for name, row in self.config.systems.items() if row.is_given)
+        return one_of(name for name, row in self.config.systems.items() if row.has_user_output)
 
     def decoding_systems(self) -> str:
         """Systems that docmt decodes."""
-        return one_of(name for name, row in self.config.systems.items() if not row.is_given)
+        return one_of(name for name, row in self.config.systems.items() if not row.has_user_output)
 
     def treebanks(self) -> str:
-        """Treebanks of the catalogue."""
+        """Treebanks of the catalog."""
         return one_of(TREEBANKS)
 
     def annotated_trees(self) -> str:
@@ -203,15 +174,13 @@ class Plan:
         return one_of(name for name, row in self.config.discourse.trees.items() if row.gold)
 
 
-def option(flag: str, name: str) -> Callable[[Any, Any], str]:
-    """A parameter: `flag` with the files of an input, or nothing without any."""
-
-    def given(wildcards: Any, input: Any) -> str:
-        files = getattr(input, name)
-        files = [files] if isinstance(files, str) else files
-        return " ".join([flag, *map(shlex.quote, files)]) if files else ""
-
-    return given
+def _score_fingerprints(artifact: Artifact) -> Iterator[str]:
+    """The fingerprints of all scores in an artifact, by which the report refuses scores of an older study."""
+    for source in artifact.sources("scores"):
+        if isinstance(source, Artifact) and "scores" in source.inputs:  # gathered in a table
+            yield from _score_fingerprints(source)
+        elif isinstance(source, Artifact):
+            yield source.fingerprint
 
 
 def growing(amount: int) -> Callable[[Any, int], int]:

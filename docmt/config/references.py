@@ -1,13 +1,13 @@
-"""What `corpus/split` and `corpus/suite` in a dataset refer to: the catalogue's, a generated or the user's own."""
+"""References `corpus/split` and `corpus/suite` of datasets: to the catalog, a generated corpus or the user's own."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Literal
 
 from docmt.config.schema import Config
-from docmt.corpora.catalogue import ReadableCorpus, load_catalogue
-from docmt.corpora.readers.build import READERS
-from docmt.corpora.readers.monolingual import MONOLINGUAL_READERS
-from docmt.corpora.suites import CONVERTERS, GENERATIVE
+from docmt.corpora.catalog import ReadableCorpus, load_catalog
+from docmt.corpora.readers.reader import CorpusFormat, SuiteFormat
+from docmt.corpora.readers.registry import can_read
 from docmt.errors import UserError
 from docmt.settings import nearest
 
@@ -17,7 +17,7 @@ CONTROLLED_SUITES: tuple[str, ...] = ("pronoun", "deixis", "cohesion", "ellipsis
 SEGMENTS_SUITES: tuple[str, ...] = ("structure", "deixis", "cohesion", "ellipsis")
 """What `docmt corpora generate` makes; the suites depend on the kind of documents."""
 
-Kind = Literal["controlled", "custom", "catalogue"]
+Kind = Literal["controlled", "custom", "catalog"]
 
 
 def corpus_kind(config: Config, corpus: str, *, where: str) -> Kind:
@@ -26,16 +26,16 @@ def corpus_kind(config: Config, corpus: str, *, where: str) -> Kind:
         return "controlled"
     if corpus in config.corpora.custom:
         return "custom"
-    if corpus in load_catalogue():
-        return "catalogue"
-    known = [*config.corpora.controlled, *config.corpora.custom, *load_catalogue()]
+    if corpus in load_catalog():
+        return "catalog"
+    known = [*config.corpora.controlled, *config.corpora.custom, *load_catalog()]
     raise UserError(f"{where}: no corpus {corpus!r}; {nearest(corpus, known)}")
 
 
 def readable_corpus(config: Config, corpus: str) -> ReadableCorpus:
-    """The description of a corpus that is read from files (the user's own, or of the catalogue)."""
+    """The description of a corpus that is read from files (the user's own, or of the catalog)."""
     custom = config.corpora.custom.get(corpus)
-    return custom if custom is not None else load_catalogue()[corpus].corpus
+    return custom if custom is not None else load_catalog()[corpus].corpus
 
 
 def corpus_languages(config: Config, corpus: str) -> tuple[str, ...]:
@@ -47,7 +47,7 @@ def corpus_languages(config: Config, corpus: str) -> tuple[str, ...]:
 
 def check_reference(config: Config, reference: str, *, pair: tuple[str, str], where: str) -> None:
     """Raises UserError unless `reference` names parallel text of the language pair, in either direction."""
-    _check_name(config, reference, generated=CONTROLLED_SPLITS, readers=READERS, where=where)
+    _check_name(config, reference, generated=CONTROLLED_SPLITS, fits=partial(can_read, n_languages=2), where=where)
     _check_pair(config, reference, pair=pair, where=where)
 
 
@@ -56,8 +56,8 @@ def check_monolingual(config: Config, reference: str, *, lang: str, where: str) 
     corpus = reference.split("/")[0]
     corpus_kind(config, corpus, where=where)
     languages = corpus_languages(config, corpus)
-    readers = MONOLINGUAL_READERS if len(languages) == 1 else READERS
-    _check_name(config, reference, generated=CONTROLLED_SPLITS, readers=readers, where=where)
+    fits = partial(can_read, n_languages=len(languages))
+    _check_name(config, reference, generated=CONTROLLED_SPLITS, fits=fits, where=where)
     if lang not in languages:
         raise UserError(
             f"{where}: corpus {corpus!r} is in {' and '.join(languages)}, but the monolingual documents must be in "
@@ -70,7 +70,9 @@ def check_suite(config: Config, reference: str, *, pair: tuple[str, str], where:
     what = "contrastive test set"
     row = config.corpora.controlled.get(reference.split("/")[0])
     generated = SEGMENTS_SUITES if row is not None and row.documents == "segments" else CONTROLLED_SUITES
-    _check_name(config, reference, generated=generated, readers=CONVERTERS, where=where, what=what)
+    _check_name(
+        config, reference, generated=generated, fits=lambda form: isinstance(form, SuiteFormat), where=where, what=what
+    )
     _check_pair(config, reference, pair=pair, where=where)
     languages = corpus_languages(config, reference.split("/")[0])
     if languages != pair:
@@ -82,8 +84,7 @@ def is_generative(config: Config, reference: str) -> bool:
     corpus, suite = reference.split("/")
     if corpus in config.corpora.controlled:
         return False
-    row = readable_corpus(config, corpus)
-    return (row.splits[suite].format or row.format).reader in GENERATIVE
+    return readable_corpus(config, corpus).holds(suite) == "generative"
 
 
 def _check_name(
@@ -91,16 +92,16 @@ def _check_name(
     reference: str,
     *,
     generated: Iterable[str],
-    readers: Container[str],
+    fits: Callable[[CorpusFormat], bool],
     where: str,
     what: str = "split",
 ) -> None:
-    """Raises UserError unless the split is one that docmt generates, or one in a format that `readers` can read."""
+    """Raises UserError unless the split is one that docmt generates, or one in a format that fits."""
     corpus, split = reference.split("/")
     known = list(generated)
     if corpus_kind(config, corpus, where=where) != "controlled":
         row = readable_corpus(config, corpus)
-        known = [name for name, each in row.splits.items() if (each.format or row.format).reader in readers]
+        known = [name for name in row.splits if fits(row.format_of(name))]
     if split not in known:
         hint = nearest(split, known) if known else "it has none"
         raise UserError(f"{where}: corpus {corpus!r} has no {what} {split!r}; {hint}")

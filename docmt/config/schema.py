@@ -6,9 +6,9 @@ from pydantic import Field, model_validator
 
 from docmt.config.discourse import CuttingRow, DiscourseSettings
 from docmt.config.names import DatasetName, Name, Seed
-from docmt.config.rows import CorporaSettings, DatasetSettings, SystemSettings
+from docmt.config.study_rows import CorporaSettings, DatasetSettings, SystemSettings
 from docmt.decoding.settings import DecodingSettings
-from docmt.evaluation.settings import EvaluationSettings
+from docmt.evaluation.metrics import EvaluationSettings
 from docmt.report.settings import ReportSettings
 from docmt.settings import Settings
 from docmt.text.settings import TextSettings

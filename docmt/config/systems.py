@@ -3,13 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
-from docmt.config.rows import MONOLINGUAL, SENTENCES
 from docmt.config.schema import Config
+from docmt.config.study_rows import MONOLINGUAL, SENTENCES
 from docmt.decoding.settings import DecodingSettings
-from docmt.errors import UserError
-from docmt.models.presets import SIZES, all_architectures
+from docmt.models.presets import ALL_ARCHITECTURES, SIZES
 from docmt.models.settings import ModelSettings
-from docmt.settings import nearest
+from docmt.settings import look_up
 from docmt.text.settings import TextSettings
 from docmt.training.settings import TaskName, TrainingSettings
 
@@ -17,8 +16,8 @@ PARTS_OF_TASKS: dict[TaskName, str] = {"pairs": SENTENCES, "restoration": MONOLI
 """The part of a dataset that a task of training reads beside the training split."""
 
 
-GIVEN_SEED = 1
-"""Stands for the seed of a system whose output is given."""
+USER_OUTPUT_SEED = 1
+"""The seed in paths of a system whose output the user supplies."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +27,6 @@ class Run:
     dataset: str
     system: str
     seed: int
-
-
-def look_up(mapping: dict[str, Any], name: str | None, *, where: str, what: str) -> Any:
-    """`mapping[name]`. Raises UserError that names the key `where` and the nearest valid name."""
-    if name not in mapping:
-        raise UserError(f"{where}: no {what} {name!r}; {nearest(str(name), list(mapping))}")
-    return mapping[name]
 
 
 def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
@@ -52,9 +44,9 @@ def model_owner(config: Config, system: str) -> str:
 
 
 def is_trained(config: Config, system: str) -> bool:
-    """Whether docmt trains models of this system: they are neither those of another one, nor made elsewhere."""
+    """Whether docmt trains models for this system: it has neither `model_of` nor output in files of the user."""
     row = config.systems[system]
-    return row.model_of is None and not row.is_given
+    return row.model_of is None and not row.has_user_output
 
 
 def model_settings(config: Config, system: str) -> ModelSettings:
@@ -63,7 +55,7 @@ def model_settings(config: Config, system: str) -> ModelSettings:
     row = config.systems[system]
     where = f"config.systems.{system}"
     size = look_up(SIZES, row.size, where=f"{where}.size", what="size")
-    architecture = look_up(all_architectures(), row.architecture, where=f"{where}.architecture", what="architecture")
+    architecture = look_up(ALL_ARCHITECTURES.all, row.architecture, where=f"{where}.architecture", what="architecture")
     return ModelSettings.load(merge({**size, **architecture}, row.model), where=f"{where}.model")
 
 
@@ -124,7 +116,7 @@ def list_runs(config: Config) -> list[Run]:
         for dataset in config.datasets
         for system, row in config.systems.items()
         if row.runs_on(dataset)
-        for seed in ([GIVEN_SEED] if row.is_given else row.seeds or config.seeds)
+        for seed in ([USER_OUTPUT_SEED] if row.has_user_output else row.seeds or config.seeds)
     ]
 
 
@@ -147,4 +139,4 @@ def dataset_instances(config: Config, dataset: str) -> list[tuple[str, str]]:
 def dataset_cuttings(config: Config, dataset: str) -> list[str]:
     """The cuttings that the systems of a dataset use, each once."""
     rows = [config.systems[run.system] for run in list_runs(config) if run.dataset == dataset]
-    return list(dict.fromkeys(row.cutting for row in rows if not row.is_given))
+    return list(dict.fromkeys(row.cutting for row in rows if not row.has_user_output))

@@ -1,1 +1,1 @@
-"""Corpora: the document model, the catalogue, downloads, readers and the controlled corpus."""
+"""Corpora: the document model, the catalog, downloads and readers."""

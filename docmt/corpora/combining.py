@@ -1,4 +1,4 @@
-"""Several splits as one: the splits of a dataset, and how much of a test split occurs in the training split."""
+"""Several splits as one: the splits of a dataset, and the overlap of a test split with the training split."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,14 +11,15 @@ from docmt.errors import UserError
 from docmt.files import write_json
 from docmt.logs import progress
 
+# A test document counts as seen if more than this share of its source sentences occurs in the training split.
 SEEN_SHARE = 0.5
 
 
 def combine(prefixes: Sequence[Path], out: Path, *, languages: Sequence[str]) -> None:
-    """Concatenate splits, in the order given; for one language, also one side of parallel splits.
+    """Concatenate splits, in the order given; with a single language, also one side of parallel splits.
 
-    A document's id becomes `CORPUS.SPLIT/ID`, which says where it comes from. `OUT.counts.json` has the numbers of
-    documents and sentences of each input. Raises UserError on a duplicate or unreadable prefix.
+    A document's id becomes `CORPUS.SPLIT/ID`. `OUT.counts.json` has the numbers of documents and sentences of each
+    input. Raises UserError on a duplicate or unreadable prefix.
     """
     if not 1 <= len(languages) <= 2 or len(set(languages)) != len(languages):
         raise UserError(f"--languages {' '.join(languages)}: give one language, or two different ones")
@@ -29,6 +30,7 @@ def combine(prefixes: Sequence[Path], out: Path, *, languages: Sequence[str]) ->
             raise UserError(f"{prefix}: {name} is already among the inputs")
     counts = {name: {"documents": 0, "sentences": 0} for name in names}
 
+    # A generator, so that the splits are never in memory; the counts are complete once everything is written.
     def combined() -> Iterator[Document]:
         for name, prefix in names.items():
             documents = iterate_documents(prefix, languages=languages)
@@ -45,23 +47,21 @@ def combine(prefixes: Sequence[Path], out: Path, *, languages: Sequence[str]) ->
 def source_name(prefix: Path, *, languages: Sequence[str]) -> str:
     """`CORPUS.SPLIT`, from the path: the last part and its folder.
 
-    A folder named after the languages (for one language, after it or a pair with it) is skipped: the name of both
+    A folder named after the languages (or after a pair with the only language) is skipped: the name of both
     `bible-ende/train` and `bible-ende/en-de/train` is `bible-ende.train`.
     """
     prefix = Path(prefix).absolute()
     folder = prefix.parent
-    if folder.name == "-".join(languages) or (len(languages) == 1 and _is_pair_with(languages[0], folder.name)):
+    is_pair = re.fullmatch(r"[a-z]{2,3}-[a-z]{2,3}", folder.name) is not None
+    has_language = is_pair and len(languages) == 1 and languages[0] in folder.name.split("-")
+    if has_language or folder.name == "-".join(languages):
         folder = folder.parent
     return f"{folder.name}.{prefix.name}"
 
 
-def _is_pair_with(lang: str, folder: str) -> bool:
-    return lang in folder.split("-") and re.fullmatch(r"[a-z]{2,3}-[a-z]{2,3}", folder) is not None
-
-
 @dataclass
 class Overlap:
-    """What a training split has in common with the sentences of test splits; the rest of it is not kept.
+    """The sentences of test splits that occur in a training split, which is not kept in memory.
 
     Attributes:
         sources: the source sentences that are looked for, and whether the training split has them.
@@ -78,6 +78,7 @@ class Overlap:
     @classmethod
     def of_tests(cls, tests: Iterable[Sequence[Document]]) -> Self:
         """Look for all sentences of these splits, other than empty ones."""
+        # Keys are the test's sentences, not the training split's: memory follows the smaller one.
         pairs = [pair for test in tests for document in test for pair in zip(document.src, document.tgt, strict=True)]
         return cls(dict.fromkeys((src for src, _ in pairs if src), False), dict.fromkeys(filter(all, pairs), False))
 
@@ -122,6 +123,7 @@ def write_overlap(train: Sequence[Path], tests: Sequence[Path], out: Path, *, la
 
     Test splits are held in memory, training splits are read one document at a time.
     """
+    # Short names if they tell the tests apart, else with their corpora.
     names = [Path(test).name for test in tests]
     if len(set(names)) != len(names):
         names = [source_name(test, languages=languages) for test in tests]

@@ -98,6 +98,7 @@ def iterate_index(path: Path) -> Iterator[tuple[str, int]]:
     rows = iterate_lines(path)
     if next(rows, "") != INDEX_HEADER:
         raise UserError(f"{path}: line 1 must be {INDEX_HEADER!r}")
+    # Hashes instead of ids: an index of sentence pairs has millions of rows.
     hashes = array("q")
     for number, row in enumerate(rows, start=2):
         document_id, tab, length = row.partition("\t")
@@ -116,6 +117,7 @@ def _check_unique(path: Path, hashes_of_ids: array) -> None:
     shared = set(hashes[1:][hashes[1:] == hashes[:-1]].tolist())
     if not shared:
         return
+    # Equal hashes are a suspicion only: read the index again, and count the suspicious ids themselves.
     ids = (row.partition("\t")[0] for row in itertools.islice(iterate_lines(path), 1, None))
     counts = Counter(name for name in ids if hash(name) in shared)
     if duplicate := next((name for name, count in counts.items() if count > 1), None):
@@ -146,6 +148,7 @@ def iterate_documents(prefix: Path, *, languages: Sequence[str]) -> Iterator[Doc
     sides = [_iterate_side(text_path(prefix, lang), index, n_sentences) for lang in languages]
     for name, length in iterate_index(index):
         yield Document(name, tuple(tuple(itertools.islice(side, length)) for side in sides))
+    # The iterators look behind their last sentence only now, and report surplus lines.
     for side in sides:
         next(side, None)
 

@@ -1,5 +1,6 @@
 """Fetching files of the catalogs from a mirror folder, or from the first address that serves them; all are checked."""
 
+import functools
 import hashlib
 import logging
 import shutil
@@ -12,17 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from docmt import checksums
-from docmt.corpora.catalogue import Address, Entry, SourceFile
-from docmt.corpora.checksums import is_same, unpack
+from docmt.corpora.catalog import Address, Entry, SourceFile
 from docmt.corpora.download import AddressError, Patience, download
-from docmt.decompression import check_expansion
+from docmt.decompression import check_expansion, open_gzip
 from docmt.errors import UserError
-from docmt.files import atomic_path, explained_full_disk, read_json, write_json
+from docmt.files import atomic_path, explained_full_disk, read_json, sha256_file, write_json
 
 log = logging.getLogger(__name__)
 
 ARCHIVES = ".archives"
 RECORD = "fetched.json"
+GZIP_MAGIC = b"\x1f\x8b"
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class FileSet:
     """Files that are fetched together.
 
     Attributes:
-        where: what they are of, as messages name it.
+        where: name of their corpus or model in messages.
         files: by name below the folder.
         mirror_folder: the folder of a mirror that holds them.
     """
@@ -59,57 +60,30 @@ def fetch_files(
 ) -> dict[str, str]:
     """Put files into the folder `out`, uncompressed, under their publisher's names, in their order.
 
-    A correct file that is already there is kept. `fetched.json` records where each file came from. Returns name →
+    A correct file that is already there is kept. `fetched.json` records the origin of each file. Returns name →
     origin. Raises UserError that says where to put a file that neither the mirror nor any address serves.
     """
     out = Path(out)
     if mirror is not None and not Path(mirror).is_dir():
         raise UserError(f"mirror {mirror}: no such folder")
-    with explained_full_disk(out):
-        return _fetch_files(wanted, out, mirror=mirror, patience=patience)
-
-
-def _fetch_files(wanted: FileSet, out: Path, *, mirror: Path | None, patience: Patience | None) -> dict[str, str]:
     record_path = out / RECORD
     record: dict[str, str] = read_json(record_path) if record_path.exists() else {}
-    for name, file in wanted.files.items():
-        target = out / name
-        unchecked = {address.url for address in file.addresses if not address.is_checked}
-        if target.is_file() and (is_same(target, file) or record.get(name) in unchecked):
-            with checksums.open_verified(target):  # one without a published checksum is still what was fetched first
-                record.setdefault(name, "placed by hand")
-            continue
-        record[name] = _fetch_file(wanted, name, out, mirror=mirror, patience=patience)
-        log.info("%s: %s", target, record[name])
+    with explained_full_disk(out):
+        for name, file in wanted.files.items():
+            target = out / name
+            unchecked = {address.url for address in file.addresses if not address.is_checked}
+            if target.is_file() and (_is_same(target, file) or record.get(name) in unchecked):
+                # Without a published checksum, the file must still be the one that was fetched first.
+                with checksums.open_verified(target):
+                    record.setdefault(name, "placed by hand")
+                continue
+            record[name] = _fetch_file(wanted, name, out, mirror=mirror, patience=patience)
+            log.info("%s: %s", target, record[name])
+            # After every file: an interrupted fetch must remember the origin of unchecked ones.
+            write_json(record_path, record, checksum=False)
         write_json(record_path, record, checksum=False)
-    write_json(record_path, record, checksum=False)
-    shutil.rmtree(out / ARCHIVES, ignore_errors=True)
+        shutil.rmtree(out / ARCHIVES, ignore_errors=True)
     return record
-
-
-def mirrored(folder: str, name: str, mirror: Path) -> Path | None:
-    """The path of a file in a folder of a mirror, plain or as `.gz`; None when the mirror does not hold it."""
-    path = Path(mirror) / folder / name
-    return next((found for found in (path, path.with_name(path.name + ".gz")) if found.is_file()), None)
-
-
-class WrongFileError(Exception):
-    """A file differs from what the catalogue describes. The message names it."""
-
-
-def place(source: Path, target: Path, file: SourceFile, *, is_checked: bool = True) -> None:
-    """Write the content of a plain or gzip file to `target`; if there is no checksum to compare, record that of today.
-
-    Raises WrongFileError, and writes nothing, when the checksum differs or the gzip file is corrupt.
-    """
-    with atomic_path(target, checksum=not (is_checked and file.is_published)) as temporary:
-        # A name such as corpus.tar.gz promises gzip: such a file keeps its compression.
-        if target.suffix == ".gz":
-            shutil.copyfile(source, temporary)
-        elif not unpack(source, temporary):
-            raise WrongFileError(f"{source}: the gzip file is corrupt")
-        if is_checked and not is_same(temporary, file):
-            raise WrongFileError(f"{source}: the checksum differs")
 
 
 def _fetch_file(wanted: FileSet, name: str, out: Path, *, mirror: Path | None, patience: Patience | None) -> str:
@@ -124,13 +98,13 @@ def _fetch_file(wanted: FileSet, name: str, out: Path, *, mirror: Path | None, p
             try:
                 place(source, target, file)
                 return "mirror"
-            except WrongFileError as error:
+            except AddressError as error:
                 tried.append(f"mirror: {error}")
     for address in file.addresses:
         try:
             _fetch_address(address, target, file, archives=out / ARCHIVES, patience=patience)
             return address.url
-        except (AddressError, WrongFileError) as error:
+        except AddressError as error:
             log.warning("%s", error)
             tried.append(str(error))
     advice = f"obtain {file.obtain}, and put it at" if file.obtain else "put the file at"
@@ -138,21 +112,36 @@ def _fetch_file(wanted: FileSet, name: str, out: Path, *, mirror: Path | None, p
     raise UserError(f"{wanted.where}: cannot fetch {name}: {advice} {target} ({file.check}){reasons}")
 
 
+def mirrored(folder: str, name: str, mirror: Path) -> Path | None:
+    """The path of a file in a folder of a mirror, plain or as `.gz`; None when the mirror does not hold it."""
+    path = Path(mirror) / folder / name
+    return next((found for found in (path, path.with_name(path.name + ".gz")) if found.is_file()), None)
+
+
 def _fetch_address(
     address: Address, target: Path, file: SourceFile, *, archives: Path, patience: Patience | None
 ) -> None:
-    """Fetch a file, or an archive that has it as a member. Raises AddressError or WrongFileError."""
+    """Fetch a file, or an archive that has it as a member. Raises AddressError."""
+    # Named by the address, so that several members of an archive share one download.
+    key = hashlib.sha256(address.url.encode("utf-8")).hexdigest()[:16]
     if address.member is None:
-        # The server may send gzip for a name without `.gz`: check the bytes as received, unpack afterwards.
-        arrived = archives / f"{_key(address.url)}-{PurePosixPath(target.name)}"
-        is_right = (lambda path: _may_hold(path, file)) if address.is_checked else (lambda _: True)
+        arrived = archives / f"{key}-{target.name}"
+
+        def is_right(path: Path) -> bool:
+            # The server may send gzip for a name without `.gz`: check the bytes as received, then their content.
+            if not address.is_checked or _is_same(path, file):
+                return True
+            with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+                content = Path(folder) / "content"
+                return unpack(path, content) and _is_same(content, file)
+
         # Compressed, a file is hardly ever larger; a kilobyte is room for what gzip adds.
         most_bytes = max(file.bytes, file.bytes_gz or 0) + 1024 if file.bytes and address.is_checked else None
         download(address.url, arrived, is_right=is_right, most_bytes=most_bytes, patience=patience)
         place(arrived, target, file, is_checked=address.is_checked)
         arrived.unlink()
         return
-    archive = archives / _key(address.url)
+    archive = archives / key
     if not archive.exists():
         download(address.url, archive, patience=patience)
     with tempfile.TemporaryDirectory(dir=archives) as folder:
@@ -161,13 +150,52 @@ def _fetch_address(
         place(member, target, file, is_checked=address.is_checked)
 
 
-def _may_hold(path: Path, file: SourceFile) -> bool:
-    """Whether a download is the file, plain or compressed with gzip."""
-    if is_same(path, file):
-        return True
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        content = Path(folder) / "content"
-        return unpack(path, content) and is_same(content, file)
+def place(source: Path, target: Path, file: SourceFile, *, is_checked: bool = True) -> None:
+    """Write the content of a plain or gzip file to `target`; if there is no checksum to compare, record today's.
+
+    Raises AddressError, and writes nothing, when the checksum differs or the gzip file is corrupt.
+    """
+    with atomic_path(target, checksum=not (is_checked and file.is_published)) as temporary:
+        # A name such as corpus.tar.gz promises gzip: such a file keeps its compression.
+        if target.suffix == ".gz":
+            shutil.copyfile(source, temporary)
+        elif not unpack(source, temporary):
+            raise AddressError(f"{source}: the gzip file is corrupt")
+        if is_checked and not _is_same(temporary, file):
+            raise AddressError(f"{source}: the checksum differs")
+
+
+def unpack(path: Path, target: Path) -> bool:
+    """Decompress a gzip file to `target`; a plain file is copied. Returns False when the gzip file is corrupt.
+
+    Raises UserError when it expands suspiciously, and OSError when the system refuses to read or to write.
+    """
+    with open(path, "rb") as raw, open(target, "wb") as out:
+        is_gzip = raw.read(2) == GZIP_MAGIC
+        raw.seek(0)
+        try:
+            shutil.copyfileobj(open_gzip(raw, where=str(path)) if is_gzip else raw, out)
+        except (EOFError, OSError, zlib.error) as error:
+            if getattr(error, "errno", None) is not None:
+                raise  # the system refused: a full disk says nothing of the file
+            return False
+    return True
+
+
+def _is_same(path: Path, file: SourceFile) -> bool:
+    """Whether `path` has the content that the catalog describes, or is the gzip file that a mirror may hold.
+
+    A file without a published checksum is accepted if its size matches, or if no size is published either.
+    """
+    # The mirror's gzip file has a separate checksum, because compressing anew gives other bytes.
+    digest = sha256_file(path)
+    if file.sha256 or digest == file.sha256_gz:
+        return digest in (file.sha256, file.sha256_gz)
+    if file.git_blob:
+        start = functools.partial(hashlib.sha1, b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+        with open(path, "rb") as content:
+            return hashlib.file_digest(content, start).hexdigest() == file.git_blob
+    return file.bytes is None or path.stat().st_size == file.bytes
 
 
 def _extract(archive: Path, name: str, *, target: Path, url: str) -> None:
@@ -175,35 +203,31 @@ def _extract(archive: Path, name: str, *, target: Path, url: str) -> None:
 
     Raises AddressError when the archive is corrupt or has no such file, and UserError when it expands suspiciously.
     """
-    missing = AddressError(f"{url}: the archive has no file {name}")
     try:
         if zipfile.is_zipfile(archive):
+            # The sizes in the directory of the archive are checked before anything is unpacked (zip bombs).
             with zipfile.ZipFile(archive) as zipped:
-                if name not in zipped.namelist():
-                    raise missing
-                facts = zipped.getinfo(name)
-                check_expansion(facts.file_size, facts.compress_size, where=f"{url}: {name}")
-                with zipped.open(name) as stream, open(target, "wb") as file:
-                    shutil.copyfileobj(stream, file)
-            return
-        with tarfile.open(archive) as tarred:
-            for member in tarred:
-                is_wanted = member.isfile() and PurePosixPath(member.name) == PurePosixPath(name)
-                if is_wanted:
-                    check_expansion(member.size, archive.stat().st_size, where=f"{url}: {name}")
-                if is_wanted and (stream := tarred.extractfile(member)):
-                    with open(target, "wb") as file:
+                if name in zipped.namelist():
+                    facts = zipped.getinfo(name)
+                    check_expansion(facts.file_size, facts.compress_size, where=f"{url}: {name}")
+                    with zipped.open(name) as stream, open(target, "wb") as file:
                         shutil.copyfileobj(stream, file)
                     return
+        else:
+            with tarfile.open(archive) as tarred:
+                for member in tarred:
+                    # Publishers write `./name`, too. A link could lead anywhere.
+                    if not member.isfile() or PurePosixPath(member.name) != PurePosixPath(name):
+                        continue
+                    check_expansion(member.size, archive.stat().st_size, where=f"{url}: {name}")
+                    if stream := tarred.extractfile(member):
+                        with open(target, "wb") as file:
+                            shutil.copyfileobj(stream, file)
+                        return
     except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, zlib.error) as error:
         if getattr(error, "errno", None) is not None:
             raise  # the system refused: a full disk says nothing of the archive
         # The next file, or the next call, must not use a corrupt archive.
         archive.unlink(missing_ok=True)
         raise AddressError(f"{url}: the archive is corrupt ({error})") from None
-    raise missing
-
-
-def _key(url: str) -> str:
-    """A file name that identifies an address."""
-    return hashlib.sha256(url.encode("utf-8")).hexdigest()[:16]
+    raise AddressError(f"{url}: the archive has no file {name}")

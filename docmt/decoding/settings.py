@@ -7,24 +7,9 @@ from pydantic import Field
 from docmt.models.settings import Context
 from docmt.settings import Settings
 
+# Label smoothing of `label_smoothed`, that of Voita et al. (2019).
 SMOOTHING = 0.1
-"""Label smoothing of `label_smoothed`, that of Voita et al. (2019)."""
 ContrastScore = Literal["log_probability", "per_token", "label_smoothed"]
-TargetContext = Literal["gold", "own"]
-Ties = Literal["wrong", "first"]
-
-
-class ContrastSettings(Settings):
-    """How the candidates of contrastive test sets are compared."""
-
-    score: ContrastScore = "log_probability"
-    """Of a candidate's whole target document: its log probability, the mean of it per label, or the negative of the
-    training loss with label smoothing 0.1, as in the results of Voita et al. (2019)."""
-    context: TargetContext = "gold"
-    """Target sentences before the tested one: those of the test set (`gold`), or the system's translation (`own`)."""
-    ties: Ties = "wrong"
-    """Where no candidate scores strictly highest: `wrong`, or `first`, the first of the highest wins (the scripts of
-    Voita et al. do so, and the right candidate often stands first)."""
 
 
 class DecodingSettings(Settings):

@@ -5,31 +5,36 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from docmt.decoding.batches import batch_budget, run_in_batches
-from docmt.decoding.drafting import search_best
-from docmt.decoding.prepared import PreparedTransformer
-from docmt.decoding.products import int8_product
-from docmt.decoding.search import BeamHypothesis, TargetSymbols
+from docmt.decoding.beam_search import PLAIN_SYMBOLS, BeamHypothesis, TargetSymbols, search_instances, search_sentences
+from docmt.decoding.inference_model import InferenceTransformer
+from docmt.decoding.matmul import int8_matmul
+from docmt.decoding.search_batches import batch_budget, run_in_batches
 from docmt.decoding.settings import DecodingSettings
+from docmt.decoding.two_pass_search import TwoPassSearch
 from docmt.discourse.documents import DiscourseDocument
 from docmt.errors import UserError
+from docmt.files import read_bytes, write_bytes
+from docmt.formats.file_translation import FileCounts, fill_file
+from docmt.formats.registry import open_file
+from docmt.formats.translatable_file import Languages
 from docmt.instances.storage import InstanceSet
 from docmt.instances.trees import PlacedTrees, place_trees
 from docmt.logs import Meter
+from docmt.models.attention.batch_trees import BatchTrees
+from docmt.models.attention.layout import AttentionLayout
 from docmt.models.batch import instance_trees
-from docmt.models.layout import Layout
 from docmt.models.model_file import TrainedModel
-from docmt.models.transformer import Transformer
-from docmt.models.trees import BatchTrees
+from docmt.models.systems.transformer import Transformer
 from docmt.text.vocabulary import UNK
 
 if TYPE_CHECKING:
-    from docmt.decoding.bundled import Annotator
+    from docmt.discourse.bundle_annotator import BundleAnnotator
 
 logger = logging.getLogger(__name__)
 
@@ -49,13 +54,13 @@ class Source:
 
 @dataclass
 class TranslationCounts:
-    """What a translator has met in plain documents so far.
+    """Counts over the plain documents that a translator has translated so far.
 
     Attributes:
-        sentences: translated.
-        subwords: of their sources.
-        unknown: of these, subwords that the vocabulary does not have.
-        forced_ends: translations that were ended by the length limit.
+        sentences: source sentences.
+        subwords: source subwords.
+        unknown: source subwords that the vocabulary lacks.
+        forced_ends: translations ended by the length limit.
     """
 
     sentences: int = 0
@@ -64,15 +69,32 @@ class TranslationCounts:
     forced_ends: int = 0
 
 
+def search_best(
+    model: Transformer,
+    src_tokens: np.ndarray,
+    layout: AttentionLayout,
+    settings: DecodingSettings,
+    symbols: TargetSymbols = PLAIN_SYMBOLS,
+) -> list[BeamHypothesis]:
+    """The best translation of each instance, by the search that the model needs; arguments as `search_instances`."""
+    arguments = (model, src_tokens, layout, settings, symbols)
+    if model.settings.drafts and layout.reads_context:
+        return TwoPassSearch(*arguments).run()
+    if model.settings.decodes_sentences_alone:
+        return search_sentences(*arguments)
+    return [hypotheses[0] for hypotheses in search_instances(*arguments)]
+
+
 class Translator:
     """A trained model ready to translate.
 
     Args:
         trained: the model with its text pipeline.
-        settings: of the search; by default, those of `DecodingSettings`.
+        settings: settings of the search.
         device: `cpu` or `cuda`.
         batch_tokens: most source tokens side by side; None lets the device decide, see `batch_budget`.
-        with_trees: whether documents without trees are segmented and parsed, if the model file has what that takes.
+        with_trees: whether documents without trees are segmented and parsed, if the model file has a segmenter and a
+            parser.
     """
 
     def __init__(
@@ -94,11 +116,9 @@ class Translator:
         self.is_aligned = trained.model.settings.target_stream == "aligned"
 
     def translate_sources(self, sources: Sequence[Source]) -> Iterator[tuple[int, BeamHypothesis]]:
-        """The best hypothesis of each source with its number, batch by batch (not in order).
-
-        Raises UserError when a source alone does not fit into the memory of a GPU.
-        """
+        """The best hypothesis of each source with its number, batch by batch (not in order)."""
         tokens = [source.n_tokens for source in sources]
+        # Longest first, as `run_in_batches` wants it; ties by number, so that batches are always the same.
         order = sorted(range(len(sources)), key=lambda number: (-tokens[number], number))
 
         def search(numbers: list[int]) -> list[BeamHypothesis]:
@@ -112,7 +132,7 @@ class Translator:
     def _search(self, sources: Sequence[Source]) -> list[BeamHypothesis]:
         """The best hypothesis of each source of a batch."""
         lengths = [np.array([len(sentence) for sentence in source.sentences]) for source in sources]
-        layout = Layout.of_source(
+        layout = AttentionLayout.of_source(
             np.concatenate(lengths),
             np.array([len(source.sentences) for source in sources]),
             settings=self.model.settings,
@@ -121,10 +141,6 @@ class Translator:
         )
         tokens = np.concatenate([sentence for source in sources for sentence in source.sentences])
         return search_best(self.model, tokens, layout, self.settings, self.symbols)
-
-    def _mark(self, sentence: np.ndarray) -> np.ndarray:
-        """A source sentence of an instance with the marks that the model expects."""
-        return self.trained.marks.wrap(sentence[1:-1], "src")
 
     def restore(self, hypothesis: BeamHypothesis) -> list[str]:
         """The text of each sentence of a hypothesis."""
@@ -136,7 +152,8 @@ class Translator:
         reads_trees = self.model.settings.needs_trees and instance_set.trees is not None
         sources = [
             Source(
-                [self._mark(sentence) for sentence in instance_set.sentences(number, "src")],
+                # Instances have the marks `<s>` and `</s>`; the model may expect others, such as language tags.
+                [self.trained.marks.wrap(ids[1:-1], "src") for ids in instance_set.sentences(number, "src")],
                 instance_trees(instance_set, number).marked(self.model.settings.src_marks) if reads_trees else None,
             )
             for number in range(len(instance_set))
@@ -161,14 +178,11 @@ class Translator:
     ) -> list[list[str]]:
         """Translate documents given as plain sentences, with the trees of each for models that read them.
 
-        Where no trees are given, those that the model file's segmenter and parser make, if it has them; else none.
+        Without `trees`, the model file's segmenter and parser make them, if it has these.
 
         Returns:
             As many sentences per document as it has. With a free target stream, only whole instances correspond: when
             the numbers of sentences differ, the text of the instance is its first sentence and the others are empty.
-
-        Raises:
-            UserError: the trees belong to other documents.
         """
         if trees is not None and len(trees) != len(documents):
             raise UserError(
@@ -181,10 +195,13 @@ class Translator:
             for source in self._split(document, trees[number] if trees is not None else None):
                 sources.append(source)
                 owners.append(number)
-        self._warn(sources)
+        limit = self.trained.cutting.get("max_tokens")
+        if limit and (n_long := sum(len(ids) > limit for source in sources for ids in source.sentences)):
+            logger.warning("%d sentences are longer than the %d tokens that the model was trained on", n_long, limit)
         texts: list[list[str]] = [[] for _ in sources]
         for number, hypothesis in self.translate_sources(sources):
-            texts[number] = _fit(self.restore(hypothesis), len(sources[number].sentences))
+            text, count = self.restore(hypothesis), len(sources[number].sentences)
+            texts[number] = text if len(text) == count else [" ".join(filter(None, text)), *[""] * (count - 1)]
             self.counts.forced_ends += hypothesis.forced_ends
         translated: list[list[str]] = [[] for _ in documents]
         for owner, text in zip(owners, texts, strict=True):
@@ -192,18 +209,11 @@ class Translator:
         return translated
 
     @cached_property
-    def _annotator(self) -> "Annotator":
-        from docmt.decoding.bundled import Annotator  # parsers take time to import
+    def _annotator(self) -> "BundleAnnotator":
+        from docmt.discourse.bundle_annotator import BundleAnnotator  # parsers take time to import
 
         assert self.trained.discourse is not None
-        return Annotator(self.trained.discourse, lang=self.trained.pipeline.src_lang)
-
-    def _warn(self, sources: Sequence[Source]) -> None:
-        """Say how many sentences are beyond the longest instances of the training."""
-        sentences = [sentence for source in sources for sentence in source.sentences]
-        limit = self.trained.cutting.get("max_tokens")
-        if limit and (n_long := sum(len(sentence) > limit for sentence in sentences)):
-            logger.warning("%d sentences are longer than the %d tokens that the model was trained on", n_long, limit)
+        return BundleAnnotator(self.trained.discourse, lang=self.trained.pipeline.src_lang)
 
     def _split(self, document: Sequence[str], discourse: DiscourseDocument | None) -> Iterator[Source]:
         """The instances of a document, split by its source side alone."""
@@ -220,11 +230,35 @@ class Translator:
             start = end
 
 
-def place_source(discourse: DiscourseDocument, sentences: Sequence[str], trained: TrainedModel) -> PlacedTrees | None:
-    """The trees of a source document over its subwords; None for a model that reads no trees.
+def translate_file(
+    translator: Translator, path: Path | str, out: Path | str, *, form: str | None = None, with_context: bool = True
+) -> FileCounts:
+    """Translate a file into another, which differs only where text was translated.
 
-    Raises UserError when they belong to another document.
+    Args:
+        translator: a model ready to translate.
+        path: the file.
+        out: where to write; an existing file is replaced once the new one is whole.
+        form: its format; by default, its suffix decides.
+        with_context: whether sentences are translated as documents, or each by itself.
     """
+    data, counts = translate_bytes(translator, read_bytes(Path(path)), Path(path), form=form, with_context=with_context)
+    write_bytes(Path(out), data)
+    return counts
+
+
+def translate_bytes(
+    translator: Translator, data: bytes, path: Path, *, form: str | None = None, with_context: bool = True
+) -> tuple[bytes, FileCounts]:
+    """Translate the content of a file named `path`, as `translate_file` does."""
+    pipeline = translator.trained.pipeline
+    file = open_file(path, data, languages=Languages(pipeline.src_lang, pipeline.tgt_lang), name=form)
+    counts = fill_file(file, translator.translate_documents, with_context=with_context)
+    return file.translated(), counts
+
+
+def place_source(discourse: DiscourseDocument, sentences: Sequence[str], trained: TrainedModel) -> PlacedTrees | None:
+    """The trees of a source document over its subwords; None for a model that reads no trees."""
     if not trained.model.settings.needs_trees:
         return None
     pipeline = trained.pipeline
@@ -232,7 +266,7 @@ def place_source(discourse: DiscourseDocument, sentences: Sequence[str], trained
 
 
 def cut_trees(placed: PlacedTrees, first: int, last: int, marks: tuple[int, int]) -> BatchTrees:
-    """The trees of an instance, sentences first to last − 1 of the document, for a model with so many marks."""
+    """The trees of an instance, sentences first to last − 1 of the document; `marks` before and after each sentence."""
     cut = placed.cut(first, last)
     return BatchTrees.of_instance(
         edu_lengths=cut.edu_lengths,
@@ -243,11 +277,7 @@ def cut_trees(placed: PlacedTrees, first: int, last: int, marks: tuple[int, int]
 
 
 def prepare_model(model: Transformer, settings: DecodingSettings, device: str) -> Transformer:
-    """A copy of the model for inference on a device, in half precision if the settings say so (by default on a GPU).
-
-    Raises UserError when the settings leave out a context module that the model does not have, or ask for 8 bits
-    elsewhere than on a CPU.
-    """
+    """A copy of the model for inference on a device, in half precision if the settings say so (by default on a GPU)."""
     if settings.precision == "int8" and device != "cpu":
         raise UserError("decoding.precision: int8 works on a CPU only: use auto on a GPU, or --device cpu")
     if settings.context == "none" and model.context is None:
@@ -261,16 +291,9 @@ def prepare_model(model: Transformer, settings: DecodingSettings, device: str) -
     return model
 
 
-def prepare_search(model: Transformer, settings: DecodingSettings, device: str) -> PreparedTransformer:
-    """As `prepare_model`, with the products of the settings' precision."""
+def prepare_search(model: Transformer, settings: DecodingSettings, device: str) -> InferenceTransformer:
+    """A copy of the model for beam search, with matrix products in the precision of the settings."""
     prepared = prepare_model(model, settings, device)
     if settings.precision == "int8":
-        return PreparedTransformer(prepared, int8_product, int8_product)
-    return PreparedTransformer(prepared)
-
-
-def _fit(sentences: list[str], count: int) -> list[str]:
-    """Exactly `count` lines, see `Translator.translate_documents`."""
-    if len(sentences) == count:
-        return sentences
-    return [" ".join(filter(None, sentences)), *[""] * (count - 1)]
+        return InferenceTransformer(prepared, int8_matmul, int8_matmul)
+    return InferenceTransformer(prepared)

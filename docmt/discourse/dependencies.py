@@ -1,7 +1,7 @@
 """Dependency RST trees: conversion from constituents, checks, merging to sentences.
 
-The conversion itself is `docmt.rst.dependency_arcs`. Binary trees are flattened first (`restore_nary`), because the
-further nuclei of a list all depend on the first one, not each on the one before.
+Binary trees are flattened first (`restore_nary`), because the further nuclei of a list all depend on the first one, not
+each on the one before.
 """
 
 from collections.abc import Sequence
@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from docmt.discourse.trees import Node, restore_nary
+from docmt.discourse.constituents import Node, check_cover, restore_nary
 from docmt.errors import UserError
-from docmt.rst import NO_HEAD, dependency_arcs
-from docmt.rst import ROOT as ROOT  # belongs to the trees of this module
+
+ROOT = "root"
+NO_HEAD = -1
 
 
 @dataclass(frozen=True)
@@ -39,11 +40,23 @@ def to_dependencies(tree: Node, n_edus: int) -> DependencyTree:
 def nary_to_dependencies(tree: Node, n_edus: int) -> DependencyTree:
     """Convert a tree that is known not to be binarized, even if no node happens to have three children.
 
-    Raises UserError when its leaves are not the EDUs 0 to n_edus − 1 in order.
+    Rules of Li et al. (2014): the head of a constituent is the head of its leftmost nucleus, and the heads of the
+    others depend on it. Raises UserError when the leaves are not the EDUs 0 to n_edus − 1 in order.
     """
-    nodes = (node.first if node.is_leaf else (node.nuclearity, node.relations) for node in tree.postorder())
-    heads, relations = dependency_arcs(nodes, n_edus)
-    return DependencyTree(tuple(heads), tuple(relations))
+    check_cover(tree, n_edus)
+    heads: list[int] = []  # of the constituents that have no parent yet
+    arcs: dict[int, tuple[int, str]] = {}
+    for node in tree.postorder():
+        if node.is_leaf:
+            heads.append(node.first)
+            continue
+        children = heads[-len(node.children) :]
+        del heads[-len(node.children) :]
+        head = children[node.nuclearity.index("N")]
+        arcs |= {child: (head, name) for child, name in zip(children, node.relations, strict=True) if child != head}
+        heads.append(head)
+    found = [arcs.get(edu, (NO_HEAD, ROOT)) for edu in range(n_edus)]
+    return DependencyTree(tuple(head for head, _ in found), tuple(name for _, name in found))
 
 
 def check_dependencies(heads: Sequence[int], *, where: str) -> None:

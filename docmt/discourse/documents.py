@@ -7,8 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from docmt.discourse.constituents import Node, check_cover, from_json, to_json
 from docmt.discourse.dependencies import DependencyTree, check_dependencies, to_dependencies
-from docmt.discourse.trees import Node, check_cover, from_json, to_json
 from docmt.errors import UserError
 from docmt.files import iterate_jsonl, write_jsonl
 
@@ -29,7 +29,7 @@ class DiscourseDocument:
     Attributes:
         id: of the document.
         sentences: words of each sentence, without spaces.
-        edus: in order; those of a sentence cover its words without gap or overlap.
+        edus: in order; the EDUs of a sentence cover its words without gap or overlap.
         tree: constituents over the EDUs; None where only EDUs are known, or only the dependency tree.
         paragraphs: first sentence of each paragraph; None where unknown.
         arcs: the dependency tree as given with the document; None where it follows from `tree`.
@@ -132,7 +132,7 @@ def check_edus(edus: Iterable[Edu], lengths: list[int], *, where: str) -> None:
             raise UserError(f"{where}: the EDUs cover {end} of the {length} words of sentence {sentence}")
 
 
-def edus_of_starts(starts: Iterable[Iterable[int]], lengths: Iterable[int]) -> tuple[Edu, ...]:
+def edus_from_starts(starts: Iterable[Iterable[int]], lengths: Iterable[int]) -> tuple[Edu, ...]:
     """Build EDUs from the inner starts of each sentence: the words, other than the first, at which an EDU begins."""
     edus = []
     for sentence, (inner, length) in enumerate(zip(starts, lengths, strict=True)):

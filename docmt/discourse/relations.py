@@ -57,7 +57,7 @@ def inventory_names() -> list[str]:
 
 @cache
 def load_inventory(name: str) -> Inventory:
-    """Load the inventory of a treebank; raises UserError when there is none of this name."""
+    """Load the inventory of a treebank."""
     if name not in inventory_names():
         raise UserError(f"unknown relation inventory {name!r}; {nearest(name, inventory_names())}")
     text = (resources.files("docmt.discourse") / "relations" / f"{name}.yaml").read_text(encoding="utf-8")

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from docmt.discourse.constituents import Node, binarize
 from docmt.discourse.dependencies import NO_HEAD, DependencyTree, depths, merge_to_sentences
 from docmt.discourse.documents import DiscourseDocument
-from docmt.discourse.trees import Node, binarise
 
 
 @dataclass
@@ -44,7 +44,7 @@ class DiscourseStatistics:
 
     def _add_constituents(self, tree: Node, edus_per_sentence: np.ndarray) -> None:
         """Count depth and whole sentences in the binarized tree, so that n-ary and binary files can be compared."""
-        tree = binarise(tree)
+        tree = binarize(tree)
         depth = tree.fold(lambda node, below: 1 + max(below) if below else 0)
         spans = {(node.first, node.last) for node in tree.postorder()}
         ends = np.cumsum(edus_per_sentence)

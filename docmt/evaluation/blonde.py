@@ -12,10 +12,9 @@ from pathlib import Path
 import yaml
 
 from docmt.evaluation.bleu import describe_words, word_tokenizer
-from docmt.evaluation.metrics import BLONDE, TranslatedTest
-from docmt.evaluation.programs import NotComputableError, missing_row
-from docmt.evaluation.rows import ScoreRow
-from docmt.evaluation.settings import EvaluationSettings
+from docmt.evaluation.external_programs import NotComputableError, missing_row
+from docmt.evaluation.metrics import BLONDE, EvaluationSettings, TranslatedTest
+from docmt.evaluation.score_rows import ScoreRow
 
 LISTS = Path(__file__).parent / "data/blonde/en.yaml"
 KEYS: dict[str, str] = dict(zip(BLONDE, ("pronouns", "markers"), strict=True))
@@ -67,6 +66,7 @@ def f1(
         expected: Counter[str] = Counter()
         for reference in references:
             expected |= count_kinds(reference[number], kinds)
+        # `&` of counters takes the smaller count of each kind: a surplus on either side is no match.
         matches += (found & expected).total()
         ours, theirs = ours + found.total(), theirs + expected.total()
     return 200 * matches / (ours + theirs) if ours + theirs else None

@@ -1,7 +1,7 @@
 """COMET (Rei et al. 2022), computed by the program `comet-score` in a separate environment.
 
 The program reads plain files with a line for each sentence, and writes its scores as JSON. In the document variant
-(Vernikos et al. 2022), the previous sentences stand before each sentence: of the source before a source sentence, of
+(Vernikos et al. 2022), each sentence follows its previous sentences: of the source before a source sentence, of
 the reference before a reference and also before a hypothesis.
 """
 
@@ -12,10 +12,9 @@ from typing import Any
 
 from docmt.corpora.documents import index_path, read_index, text_path
 from docmt.errors import UserError
-from docmt.evaluation.comet_settings import CometSettings
-from docmt.evaluation.metrics import COMET, TranslatedTest
-from docmt.evaluation.programs import find_program, run_program
-from docmt.evaluation.rows import ScoreRow
+from docmt.evaluation.external_programs import find_program, run_program
+from docmt.evaluation.metrics import COMET, CometSettings, TranslatedTest
+from docmt.evaluation.score_rows import ScoreRow
 from docmt.files import read_json, read_lines, write_lines
 
 SEPARATOR = " </s> "

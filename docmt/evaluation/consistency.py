@@ -1,6 +1,6 @@
 """Consistency within documents, without annotation: of terms (by word alignment) and of forms of address (by lists).
 
-A choice is what stands for a term, or which form of address a sentence has. Each repetition within a document is
+A choice is the translation of a term, or the form of address of a sentence. Each repetition within a document is
 compared with the occurrence before it. The accuracy of consistency is the share of those repetitions with the same
 choice as before, among those where the reference has the same choice as before. The reference itself has 100 %.
 Controls are separate rows (by `kind`): how often hypothesis and reference repeat a choice at all, and how often the
@@ -18,26 +18,25 @@ import yaml
 from pydantic import Field
 
 from docmt.corpora.documents import index_path, read_index
-from docmt.evaluation.alignment import Link, Pair, align_words, describe_aligner, find_aligner
 from docmt.evaluation.bleu import describe_words, word_tokenizer
-from docmt.evaluation.metrics import ADDRESS, TERMS, TranslatedTest
-from docmt.evaluation.programs import NotComputableError, missing_row
+from docmt.evaluation.external_programs import NotComputableError, missing_row
+from docmt.evaluation.metrics import ADDRESS, TERMS, EvaluationSettings, TranslatedTest
 from docmt.evaluation.pronouns import Text, read_training
-from docmt.evaluation.rows import ScoreRow
-from docmt.evaluation.settings import EvaluationSettings
+from docmt.evaluation.score_rows import ScoreRow
+from docmt.evaluation.word_alignment import Link, Pair, align_words, describe_aligner, find_aligner
 from docmt.settings import Settings
 
 FOLDER = Path(__file__).parent / "data/address"
 MIN_LETTERS = {"zh": 2, "ja": 2}
 """Letters of the shortest term where four is too many."""
 STEM = 5
-"""Two words are one choice if so many of their first letters are equal: endings of German or Russian do not count."""
+"""Letters that decide whether two words are one choice: endings of German or Russian do not count."""
 SEED = 1
 
 
 @dataclass(frozen=True)
 class TermUse:
-    """What stands for a term in a sentence: choices of reference and hypothesis; none where nothing was found."""
+    """Choices of reference and hypothesis for a term in a sentence; empty where nothing was found."""
 
     sentence: int
     document: int
@@ -52,7 +51,7 @@ class AddressForms(Settings):
     informal: list[str] = Field(min_length=1)
     """In lower case."""
     formal: list[str] = Field(min_length=1)
-    """Likewise, or as written."""
+    """In lower case, or as written if `capitals_matter`."""
     capitals_matter: bool = False
     """Whether formal words count as written, and not at the beginning of a sentence."""
 
@@ -69,6 +68,7 @@ class AddressForms(Settings):
         """The forms in a sentence: `informal`, `formal`, both or none."""
         found = {"informal"} if any(word.lower() in self.informal for word in words) else set()
         for before, word in zip(["", *words], words, strict=False):
+            # A capital counts only after a word or a comma: the first word of a sentence or quotation always has one.
             is_inside = any(map(str.isalnum, before)) or before == ","
             if (is_inside and word in self.formal) if self.capitals_matter else (word.lower() in self.formal):
                 found.add("formal")
@@ -164,6 +164,7 @@ def describe_consistency(
         value = 100 * sum(found) / len(found) if found else None
         return {"metric": metric, "value": value, "n": len(found), "kind": kind, "signature": signature}
 
+    # The control keeps the choices and the lengths of documents, and breaks only the link of sentences to documents.
     shuffled = list(documents)
     Random(SEED).shuffle(shuffled)
     dealt = [replace(one, document=shuffled[one.sentence]) for one in occurrences]

@@ -118,7 +118,7 @@ def join_segments(
     Args:
         hypotheses: which sentences each instance covers.
         translations: the sentences of each instance (their texts, or their tokenized texts).
-        references: the sentences of the split in each reference, likewise.
+        references: the sentences of the split in each reference, in the same form as `translations`.
         unit: what becomes one segment. `sentences` needs aligned hypotheses.
     """
     if unit == "sentences":

@@ -10,11 +10,10 @@ from pathlib import Path
 
 from docmt.evaluation import metrics
 from docmt.evaluation.bleu import describe_words, word_tokenizer
+from docmt.evaluation.external_programs import NotComputableError, failure, find_program, missing_row, run_program
 from docmt.evaluation.hypotheses import join_segments
-from docmt.evaluation.metrics import TranslatedTest
-from docmt.evaluation.programs import NotComputableError, failure, find_program, missing_row, run_program
-from docmt.evaluation.rows import ScoreRow
-from docmt.evaluation.settings import EvaluationSettings
+from docmt.evaluation.metrics import EvaluationSettings, TranslatedTest
+from docmt.evaluation.score_rows import ScoreRow
 from docmt.files import write_lines
 
 PACKAGE = "pycocoevalcap"

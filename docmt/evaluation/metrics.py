@@ -1,21 +1,27 @@
-"""All metrics: what each is called, which function computes it, what it needs and how it is shown.
+"""All metrics: how each is called, computed and shown, what it needs, and the settings that choose among them.
 
-The settings accept these names, and the report and the table in docs/evaluation.md follow. To add a metric, write a
-function that returns its rows and add an entry here; `make docs` updates the pages.
+The report and the table in docs/evaluation.md follow. To add a metric, write a function that returns its rows (or, for
+a metric of sacreBLEU, one that makes its scorer) and add an entry to `METRICS`; `make docs` updates the pages.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from pkgutil import resolve_name
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
-from docmt.settings import nearest
+from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
+
+from docmt.errors import UserError
+from docmt.evaluation.contrast_settings import ContrastSettings
+from docmt.files import atomic_writer, read_text
+from docmt.settings import Settings, nearest
 
 if TYPE_CHECKING:  # planning a study reads this module and computes nothing
+    from sacrebleu.metrics.base import Metric as SacreMetric
+    from sacrebleu.metrics.bleu import BLEU
+
     from docmt.evaluation.hypotheses import Hypothesis, Unit
-    from docmt.evaluation.rows import ScoreRow
-    from docmt.evaluation.settings import EvaluationSettings
+    from docmt.evaluation.score_rows import ScoreRow
 
 ACCURACY, GENERATIVE = ACCURACIES = ("contrastive accuracy", "generative accuracy")
 CXMI, COMET = "CXMI", "COMET"
@@ -36,7 +42,7 @@ class TranslatedTest:
         settings: which metrics, and how they are computed.
         prefix: raw text of the split, as `PREFIX.{lang}`.
         src_lang, tgt_lang: languages.
-        training: raw text of the training split likewise, where there is any.
+        training: prefix of the raw text of the training split; None without one.
     """
 
     hypotheses: Sequence["Hypothesis"]
@@ -68,11 +74,13 @@ class Metric:
 
     Attributes:
         about: how it is computed, in words.
-        scorer: computes it, together with others, as far as the settings name them; None where another command does.
+        scorer: computes its rows, with the rows of its sibling metrics; None where another command does.
+        sacre: makes the scorer of sacreBLEU, from the settings and the target language.
+        is_tokenized: whether sacreBLEU gets the words of `EvaluationSettings.word_tokenizer`, separated by spaces.
         unit: what it takes as one segment; None when it has none.
-        needs: what it needs beyond Python. What needs something is computed only when the settings name it.
+        needs: programs or data beyond Python; a metric with needs is computed only when the settings name it.
         always: whether its scorer reports it even when no setting names it.
-        on_request: whether it is computed only when the settings name it, as what needs something is.
+        on_request: whether it is computed only when the settings name it, although it needs nothing.
         is_main: whether it is a column of the report's main table by default.
         digits: after the decimal point in tables.
         lower_is_better: whether the lowest score is the best.
@@ -80,6 +88,8 @@ class Metric:
 
     about: str
     scorer: Scorer | None = None
+    sacre: "Callable[[EvaluationSettings, str], SacreMetric] | None" = None
+    is_tokenized: bool = False
     unit: "Unit | None" = None
     needs: tuple[str, ...] = ()
     always: bool = False
@@ -88,35 +98,101 @@ class Metric:
     digits: int = 2
     lower_is_better: bool = False
 
+    @property
+    def is_tested(self) -> bool:
+        """Whether differences are tested for significance: sacreBLEU's statistics of raw text add up over segments."""
+        return self.sacre is not None and not self.is_tokenized
 
-def _imported(name: str) -> Scorer:
-    """The scorer `module:name`, imported when it is first called."""
-    return lambda test: resolve_name(name)(test)
+
+# The scorers import their modules when they are called: sacreBLEU and the tokenizers are slow to import.
+def score_bleu(test: TranslatedTest) -> "list[ScoreRow]":
+    """Rows of sacreBLEU's metrics."""
+    from docmt.evaluation.bleu import score_bleu
+
+    return score_bleu(test)
 
 
-score_bleu = _imported("docmt.evaluation.bleu:score_bleu")
-score_meteor = _imported("docmt.evaluation.meteor:score_meteor")
-score_apt = _imported("docmt.evaluation.pronouns:score_pronouns")
-score_blonde = _imported("docmt.evaluation.blonde:score_blonde")
-score_consistency = _imported("docmt.evaluation.consistency:score_consistency")
+def score_meteor(test: TranslatedTest) -> "list[ScoreRow]":
+    """Rows of METEOR."""
+    from docmt.evaluation.meteor import score_meteor
+
+    return score_meteor(test)
+
+
+def score_apt(test: TranslatedTest) -> "list[ScoreRow]":
+    """Rows of APT."""
+    from docmt.evaluation.pronouns import score_pronouns
+
+    return score_pronouns(test)
+
+
+def score_blonde(test: TranslatedTest) -> "list[ScoreRow]":
+    """Rows of BlonDe."""
+    from docmt.evaluation.blonde import score_blonde
+
+    return score_blonde(test)
+
+
+def score_consistency(test: TranslatedTest) -> "list[ScoreRow]":
+    """Rows of term and address consistency."""
+    from docmt.evaluation.consistency import score_consistency
+
+    return score_consistency(test)
+
+
+def bleu(settings: "EvaluationSettings", tgt_lang: str) -> "BLEU":
+    """Build BLEU of untokenized text."""
+    from sacrebleu.metrics.bleu import BLEU
+
+    tokenizer = settings.bleu_tokenizer
+    if tokenizer == "auto":
+        tokenizer = "zh" if tgt_lang == "zh" else "13a"
+    # `force` only silences a warning about references that end in " .", which occur in real corpora.
+    return BLEU(lowercase=settings.lowercase, tokenize=tokenizer, force=True)
+
+
+def multi_bleu(settings: "EvaluationSettings", tgt_lang: str) -> "BLEU":
+    """Build the BLEU of Moses' multi-bleu.perl: words as separated by spaces, and no smoothing."""
+    from sacrebleu.metrics.bleu import BLEU
+
+    return BLEU(lowercase=settings.lowercase, tokenize="none", smooth_method="none", force=True)
+
+
+def doc2doc_bleu(settings: "EvaluationSettings", tgt_lang: str) -> "BLEU":
+    """Build the BLEU of `multi_bleu` in lower case."""
+    return multi_bleu(settings.model_copy(update={"lowercase": True}), tgt_lang)
+
+
+def chrf(settings: "EvaluationSettings", tgt_lang: str) -> "SacreMetric":
+    """Build chrF."""
+    from sacrebleu.metrics.chrf import CHRF
+
+    return CHRF(lowercase=settings.lowercase)
+
 
 METRICS: dict[str, Metric] = {
-    "s-BLEU": Metric("sacreBLEU, case-sensitive, detokenized", score_bleu, unit="sentences", is_main=True),
+    "s-BLEU": Metric("sacreBLEU, case-sensitive, detokenized", score_bleu, bleu, unit="sentences", is_main=True),
     "d-BLEU (instances)": Metric(
-        "likewise; what the G-Transformer code computes", score_bleu, unit="instances", is_main=True
+        "likewise; what the G-Transformer code computes", score_bleu, bleu, unit="instances", is_main=True
     ),
-    "d-BLEU (documents)": Metric("likewise", score_bleu, unit="documents", is_main=True),
+    "d-BLEU (documents)": Metric("likewise", score_bleu, bleu, unit="documents", is_main=True),
     "tokenised s-BLEU": Metric(
-        "Moses words, no smoothing: the number of Moses' `multi-bleu.perl`", score_bleu, unit="sentences"
+        "Moses words, no smoothing: the number of Moses' `multi-bleu.perl`",
+        score_bleu,
+        multi_bleu,
+        is_tokenized=True,
+        unit="sentences",
     ),
-    "tokenised d-BLEU (instances)": Metric("likewise", score_bleu, unit="instances"),
+    "tokenised d-BLEU (instances)": Metric("likewise", score_bleu, multi_bleu, is_tokenized=True, unit="instances"),
     DOC2DOC: Metric(
         "lower-cased Moses words, no smoothing: the d-BLEU of Doc2Doc (Sun et al. 2022)",
         score_bleu,
+        doc2doc_bleu,
+        is_tokenized=True,
         unit="documents",
         on_request=True,
     ),
-    "chrF": Metric("chrF2 of sacreBLEU", score_bleu, unit="sentences", is_main=True),
+    "chrF": Metric("chrF2 of sacreBLEU", score_bleu, chrf, unit="sentences", is_main=True),
     "length ratio": Metric("words of the hypotheses per word of the reference", score_bleu, always=True),
     "aligned instances": Metric(
         "share of instances with as many sentences as the source; only for unaligned systems", score_bleu, always=True
@@ -170,6 +246,65 @@ def check_metric(name: str) -> str:
     return name
 
 
+MetricName = Annotated[
+    str, AfterValidator(check_metric), WithJsonSchema({"enum": selectable_metrics(), "type": "string"})
+]
+
+
+class CometSettings(Settings):
+    """COMET, which is computed when this section is given."""
+
+    checkpoint: str
+    """The checkpoint: a `.ckpt` file, or the folder that contains `checkpoints/model.ckpt`."""
+    program: str = "comet-score"
+    """The program, or its path in another environment (`workflow/envs/comet.yml`)."""
+    context: int = Field(default=0, ge=0)
+    """Previous sentences that are given before each sentence: 0 is COMET, 2 the document variant of its authors."""
+    batch_size: int = Field(default=16, ge=1)
+    """Sentences that are scored together."""
+    gpus: int = Field(default=0, ge=0, le=1)
+    """1 computes on a GPU."""
+
+    @property
+    def model_file(self) -> str:
+        """The file of the checkpoint."""
+        path = Path(self.checkpoint)
+        return self.checkpoint if path.suffix == ".ckpt" else str(path / "checkpoints" / "model.ckpt")
+
+
+class EvaluationSettings(Settings):
+    """How translations are scored."""
+
+    metrics: list[MetricName] = Field(default=default_metrics(), min_length=1)
+    """Scores to compute. Those over sentence pairs are left out for systems without sentence alignment. METEOR needs
+    Java, and APT (accuracy of pronouns) the word aligner eflomal; without these programs they have no value."""
+    lowercase: bool = False
+    """Ignore case (customary for Chinese to English); the signatures then say `case:lc`."""
+    bleu_tokenizer: Literal["auto", "13a", "intl", "zh", "char"] = "auto"
+    """sacreBLEU's tokenizer for the detokenized scores; `auto` is `zh` for Chinese and `13a` otherwise."""
+    word_tokenizer: Literal["auto", "moses", "jieba"] = "auto"
+    """Tokenizer of the tokenized scores; `auto` is `jieba` for Chinese and `moses` otherwise."""
+    meteor_language: Literal["auto", "independent"] = "auto"
+    """`auto` is METEOR's setting for the target language where it has one (see docs/evaluation.md), `independent` its
+    language-independent setting, which only matches identical words."""
+    aligner_runs: int = Field(default=3, ge=1, le=100)
+    """Number of word alignments for APT. The aligner is random, so APT is the mean over this many runs."""
+    aligner_sentences: int = Field(default=20_000, ge=0)
+    """Sentence pairs from the beginning of the training text that are aligned together with the test for APT."""
+
+    comet: CometSettings | None = None
+    """COMET, by a program in a separate environment; null computes none."""
+    contrast: ContrastSettings = ContrastSettings()
+    """How candidates of contrastive test sets are compared."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        twice = next((name for name in self.metrics if self.metrics.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"duplicate metric {twice!r}")
+        return self
+
+
 def find_metric(name: str) -> Metric:
     """The metric of a name, which may come from a score file of another program."""
     return METRICS.get(name, Metric(""))
@@ -212,3 +347,14 @@ def metrics_table() -> str:
     for name, metric in METRICS.items():
         lines.append(f"| `{name}` | {segments[metric.unit]} | {metric.about} | {', '.join(metric.needs) or '–'} |")
     return "\n".join(lines) + "\n"
+
+
+def write_metrics_table(page: Path) -> None:
+    """Replace the table of metrics inside a Markdown page, between its marks. Raises UserError if they are missing."""
+    begin, end = (f"<!-- generated by `docmt evaluate metrics`: {place} -->" for place in ("begin", "end"))
+    before, found_begin, rest = read_text(page).partition(begin)
+    _, found_end, after = rest.partition(end)
+    if not (found_begin and found_end):
+        raise UserError(f"{page}: the marks {begin!r} and {end!r} are missing")
+    with atomic_writer(page, checksum=False) as file:
+        file.write(f"{before}{begin}\n\n{metrics_table()}\n{end}{after}")

@@ -1,8 +1,8 @@
 """Accuracy of pronoun translation, APT (Miculicich Werlen and Popescu-Belis 2017).
 
 Each source pronoun is mapped by word alignment to its counterparts in the reference and in the hypothesis, which are
-compared. Cases, weights and, in the metric `APT`, the search for pronouns that the alignment misses are those of the
-authors' program.
+compared. Cases, weights and, in the metric `APT`, the search for pronouns that the alignment misses follow the authors'
+program.
 """
 
 from collections import Counter
@@ -18,12 +18,11 @@ from pydantic import Field, field_validator
 
 from docmt.corpora.documents import text_path
 from docmt.errors import UserError
-from docmt.evaluation.alignment import Link, Pair, align_words, describe_aligner, find_aligner, read_alignments
 from docmt.evaluation.bleu import describe_words, word_tokenizer
-from docmt.evaluation.metrics import TranslatedTest
-from docmt.evaluation.programs import NotComputableError, missing_row
-from docmt.evaluation.rows import ScoreRow
-from docmt.evaluation.settings import EvaluationSettings
+from docmt.evaluation.external_programs import NotComputableError, missing_row
+from docmt.evaluation.metrics import EvaluationSettings, TranslatedTest
+from docmt.evaluation.score_rows import ScoreRow
+from docmt.evaluation.word_alignment import Link, Pair, align_words, describe_aligner, find_aligner
 from docmt.files import iterate_lines, read_lines
 from docmt.settings import Settings
 
@@ -123,9 +122,7 @@ def word_cutter(lang: str) -> Callable[[str], list[str]]:
 
 
 def score_pronouns(test: TranslatedTest) -> list[ScoreRow]:
-    """APT, by each search that the settings name, as the mean over several alignments by eflomal.
-
-    See `describe_occurrences` for the rows.
+    """APT, by each search that the settings name (`APT` if they name none), as the mean over alignments by eflomal.
 
     The training text is aligned together with the test, which improves the alignment. Hypotheses that are not aligned
     by sentences give no rows. Without the aligner or lists of pronouns there is one row with the value None, whose
@@ -134,62 +131,32 @@ def score_pronouns(test: TranslatedTest) -> list[ScoreRow]:
     training = read_training(test)
     if not test.is_aligned:
         return []
+    metrics = [name for name in SEARCHES if name in test.settings.metrics] or ["APT"]
     try:
         lists, program = PronounLists.of(test.src_lang, test.tgt_lang), find_aligner()
     except NotComputableError as reason:
-        return [missing_row(metric, reason) for metric in chosen_metrics(test)]
+        return [missing_row(metric, reason) for metric in metrics]
     text = Text.of(test)
     pairs = [*text.pairs, *training]
     runs = [align_words(pairs, program=program)[: len(text.pairs)] for _ in range(test.settings.aligner_runs)]
-    aligner = f"{describe_aligner()}|runs:{len(runs)}|training pairs:{len(training)}"
-    return _score_links(test, text, runs, lists, aligner=aligner)
-
-
-def score_aligned_pronouns(test: TranslatedTest, paths: Sequence[Path]) -> list[ScoreRow]:
-    """APT with word alignments from files; rows as from `score_pronouns`.
-
-    Args:
-        test: with hypotheses that are aligned by sentences.
-        paths: alignments of source and hypotheses, and of source and reference (`read_alignments`).
-
-    Raises:
-        UserError: a file does not fit the text, or there are no lists of pronouns for the languages.
-    """
-    try:
-        lists = PronounLists.of(test.src_lang, test.tgt_lang)
-    except NotComputableError as reason:
-        raise UserError(str(reason)) from None
-    text = Text.of(test)
-    n = len(text.source)
-    links = [*read_alignments(paths[0], text.pairs[:n]), *read_alignments(paths[1], text.pairs[n:])]
-    return _score_links(test, text, [links], lists, aligner="given")
-
-
-def chosen_metrics(test: TranslatedTest) -> list[str]:
-    """The metrics of `SEARCHES` that the settings name; APT if they name none."""
-    return [name for name in SEARCHES if name in test.settings.metrics] or ["APT"]
-
-
-def _score_links(
-    test: TranslatedTest, text: Text, runs: Sequence[Sequence[set[Link]]], lists: PronounLists, *, aligner: str
-) -> list[ScoreRow]:
-    """The rows of all chosen metrics; `runs` are alignments of `text.pairs`."""
-    return [
-        row
-        for metric in chosen_metrics(test)
-        for row in describe_occurrences(
-            [find_occurrences(text, links, lists, search=SEARCHES[metric]) for links in runs],
-            metric=metric,
-            signature=sign(test, aligner=aligner, search=SEARCHES[metric]),
+    weights = "+".join(f"{weight:g} {case}" for case, weight in WEIGHTS.items() if weight)
+    languages = test.src_lang, test.tgt_lang
+    words = " ".join(describe_words(EvaluationSettings(), lang) for lang in languages)
+    rows = []
+    for metric in metrics:
+        search = SEARCHES[metric]
+        signature = (
+            f"weights:{weights}|pronouns:{'-'.join(languages)}"
+            f"|search:{search.__name__.removeprefix('find_').replace('_', ' ')}"
+            f"|aligner:{describe_aligner()}|runs:{len(runs)}|training pairs:{len(training)}|case:lc|words:{words}"
         )
-    ]
+        found = [find_occurrences(text, links, lists, search=search) for links in runs]
+        rows += describe_occurrences(found, metric=metric, signature=signature)
+    return rows
 
 
 def read_training(test: TranslatedTest) -> list[Pair]:
-    """The words of the first sentence pairs of the training text, if there is any.
-
-    Raises UserError when a file is missing, or when one ends before the other.
-    """
+    """The words of the first sentence pairs of the training text, if there is any."""
     if test.training is None:
         return []
     languages = test.src_lang, test.tgt_lang
@@ -202,16 +169,6 @@ def read_training(test: TranslatedTest) -> list[Pair]:
         )
     cut_source, cut_target = map(word_cutter, languages)
     return [(cut_source(one), cut_target(other)) for one, other in zip(*lines, strict=True)]
-
-
-def sign(test: TranslatedTest, *, aligner: str, search: Search) -> str:
-    """The signature of APT."""
-    weights = "+".join(f"{weight:g} {case}" for case, weight in WEIGHTS.items() if weight)
-    languages = test.src_lang, test.tgt_lang
-    words = [describe_words(EvaluationSettings(), lang) for lang in languages]
-    how = search.__name__.removeprefix("find_").replace("_", " ")
-    pronouns = f"weights:{weights}|pronouns:{'-'.join(languages)}|search:{how}"
-    return f"{pronouns}|aligner:{aligner}|case:lc|words:{' '.join(words)}"
 
 
 def find_occurrences(
@@ -233,13 +190,13 @@ def find_occurrences(
 def find_as_authors(position: int, pair: Pair, links: set[Link], lists: PronounLists) -> list[str]:
     """The target words aligned with a source pronoun, as the authors' program finds them.
 
-    Of the aligned words, those in the lists count, or all when there are none. If none is a target pronoun, the free
-    one nearest to the center of the words around the links joins them. Without a link, nothing is searched: the
-    program was meant to, but its loop over the neighbors is empty.
+    Only words of the lists count, unless no aligned word is in them. If no aligned word is a target pronoun, the free
+    pronoun nearest to the center of the words around the links joins them.
     """
     _, target = pair
     positions = sorted(j for i, j in links if i == position)
     words = [target[j] for j in positions if lists.is_target(target[j])]
+    # The program was meant to search around a source word without links, but its loop over the neighbors is empty.
     if not positions or any(word in lists.target for word in words):
         return words
     near = _near(positions, target)
@@ -253,8 +210,8 @@ def find_as_authors(position: int, pair: Pair, links: set[Link], lists: PronounL
 def find_beside_neighbors(position: int, pair: Pair, links: set[Link], lists: PronounLists) -> list[str]:
     """The target words aligned with a source pronoun; only the pronouns among them when there are any.
 
-    When the aligned words hold no pronoun, the nearest free target pronoun within `WINDOW` words of them is taken. A
-    source word without a link takes the place of its two neighbors.
+    When the aligned words hold no pronoun, the nearest free target pronoun within `WINDOW` words of them is taken. For
+    a source word without a link, the search is around the links of its two neighbors.
     """
     _, target = pair
     positions = sorted(j for i, j in links if i == position)
@@ -312,31 +269,20 @@ def describe_occurrences(
     """
     n = len(runs[0])
 
+    def apt(run: Iterable[Occurrence]) -> float | None:
+        weights = [WEIGHTS[occurrence.case] for occurrence in run]
+        return 100 * fmean(weights) if weights else None
+
     def row(name: str, values: Sequence[float | None], *, n: int, kind: str | None = None) -> ScoreRow:
         known = [value for value in values if value is not None]
         value, low, high = (fmean(known), min(known), max(known)) if known else (None, None, None)
-        return {
-            "metric": name,
-            "value": value,
-            "n": n,
-            "kind": kind,
-            "low": low,
-            "high": high,
-            "signature": signature,
-        }
+        return {"metric": name, "value": value, "n": n, "kind": kind, "low": low, "high": high, "signature": signature}
 
-    rows = [row(metric, [_apt(run) for run in runs], n=n)]
+    rows = [row(metric, [apt(run) for run in runs], n=n)]
     for pronoun, count in Counter(occurrence.pronoun for occurrence in runs[0]).most_common():
-        values = [_apt([occurrence for occurrence in run if occurrence.pronoun == pronoun]) for run in runs]
+        values = [apt(occurrence for occurrence in run if occurrence.pronoun == pronoun) for run in runs]
         rows.append(row(metric, values, n=count, kind=pronoun))
     for case in WEIGHTS if n else ():
         shares = [100 * sum(occurrence.case == case for occurrence in run) / n for run in runs]
         rows.append(row(f"{metric} cases", shares, n=n, kind=case))
     return rows
-
-
-def _apt(occurrences: Sequence[Occurrence]) -> float | None:
-    """Weighted share of source pronouns, in percent."""
-    if not occurrences:
-        return None
-    return 100 * fmean(WEIGHTS[occurrence.case] for occurrence in occurrences)

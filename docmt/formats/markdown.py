@@ -7,9 +7,10 @@ from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token as MarkdownToken
+from typing_extensions import override
 
-from docmt.formats.files import TextFile
-from docmt.formats.segments import FileSegment, Mark, SegmentDraft
+from docmt.formats.file_segments import FileSegment, Mark, SegmentDraft
+from docmt.formats.translatable_file import TextFile
 
 FRONT_MATTER = re.compile(r"\ufeff?---[ \t]*\r?\n.*?\n(?:---|\.\.\.)[ \t]*(?:\r?\n|$)", re.DOTALL)
 TARGET = r"\((?:[^()\\]|\\.|\([^()]*\))*\)"
@@ -32,16 +33,21 @@ Structure = list[Any]
 
 
 class MarkdownFile(TextFile):
-    """A Markdown file (CommonMark with tables and strikethrough), as one document."""
+    """A Markdown file (CommonMark with tables and strikethrough), as one document.
+
+    Each run of inline text that can be found in the lines of its block is a segment. A translation is accepted if the
+    parser finds the same blocks, links, code and emphasis in it.
+    """
 
     name = "markdown"
     suffixes = (".md", ".markdown")
 
+    @override
     def find(self) -> list[list[FileSegment]]:
-        """A segment for each run of inline text that can be found in the lines of its block."""
         self._parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
         front = found[0] if (found := FRONT_MATTER.match(self.text)) else ""
         self._references: dict[str, Any] = {}
+        # Blank lines replace the front matter, so that the parser counts lines as the file does.
         blocks = self._parser.parse("\n" * front.count("\n") + self.text[len(front) :], self._references)
         starts = list(itertools.accumulate(map(len, self.text.split("\n")), lambda total, n: total + n + 1, initial=0))
         return [list(self._segments(blocks, starts))]
@@ -64,7 +70,7 @@ class MarkdownFile(TextFile):
             else:
                 yield self._segment(block.content.split("\n"), places)
                 continue
-            # The parser rewrote it (tabs, escaped bars in cells), so that it has no place: it is never accepted.
+            # The parser rewrote it (tabs, escaped bars in cells), so that it has no place: `accepts` refuses it.
             yield FileSegment(block.content, start=NOWHERE)
 
     def _segment(self, lines: list[str], places: list[tuple[int, int]]) -> FileSegment:
@@ -82,17 +88,18 @@ class MarkdownFile(TextFile):
         _add_inline(draft, flat, waiting)
         return draft.segment(places[0][0], places[-1][1])
 
+    @override
     def escape(self, text: str) -> str:
-        """Text in which no character is taken for markup."""
         return SPECIAL.sub(lambda found: f"\\{found[0]}" if found[0] != "~~" else "\\~\\~", text)
 
+    @override
     def render(self, segment: FileSegment, text: str) -> str:
-        """The text with placeholders as they were: in Markdown, tags are markup."""
+        # Tags in the text are markup here, so marks are written as they were, not escaped as in `TextFile.render`.
         pieces = re.split("([\U000f0000-\U000ffffd])", text)
         return "".join(segment.mark(piece).raw if n % 2 else self.escape(piece) for n, piece in enumerate(pieces))
 
+    @override
     def accepts(self, segment: FileSegment, filled: str) -> bool:
-        """Whether the parser finds the same blocks, links, code and emphasis as before."""
         if segment.start == NOWHERE:
             return False
         before, after = (self._structure(self.render(segment, text)) for text in (segment.text, filled))
@@ -107,11 +114,12 @@ class MarkdownFile(TextFile):
             for child in inline
             if child.type not in ("text", "softbreak", "text_special")
         ]
+        # Sorted, because a translation may order its links and emphasis in its own way.
         return [block.type for block in blocks], sorted(kinds)
 
 
 def _add_inline(draft: SegmentDraft, text: str, waiting: list[str]) -> None:
-    """Add text with inline markup; `waiting` are the runs of emphasis and the links that are open."""
+    """Add text with inline markup; `waiting` are the open runs of emphasis."""
     position = 0
     plain = ""
     for found in INLINE.finditer(text):
@@ -128,7 +136,7 @@ def _add_inline(draft: SegmentDraft, text: str, waiting: list[str]) -> None:
 
 
 def _kind(found: re.Match[str], text: str, waiting: list[str]) -> tuple[Any, str]:
-    """The kind of a piece of markup, None for text; and the name that its other side has."""
+    """The kind of a piece of markup, None for text; and the name shared with its other side."""
     if found["code"] or found["value"]:
         return "value", ""
     if found["tag"]:

@@ -1,4 +1,7 @@
-"""XML and HTML as tokens with their places, so that files can be edited without being written anew."""
+"""XML and HTML as tokens with their places, so that files can be edited without being written anew.
+
+XML libraries give no places of tags and attributes, and write entities, quotes and white space in their own way.
+"""
 
 import html
 import re
@@ -10,7 +13,7 @@ import defusedxml.ElementTree
 from defusedxml.common import DefusedXmlException
 
 from docmt.errors import UserError
-from docmt.formats.segments import Mark, SegmentDraft
+from docmt.formats.file_segments import Mark, SegmentDraft
 
 TOKEN = re.compile(
     r"<!--.*?-->|<!\[CDATA\[(?P<cdata>.*?)\]\]>|<\?.*?\?>"
@@ -27,10 +30,10 @@ class Token:
 
     Attributes:
         kind: `other` are comments, declarations and instructions.
-        start, end: its place.
-        name: of the element, as written.
-        attributes: as written.
-        text: of a `text` token, without entities.
+        start, end: place in the file.
+        name: name of the element, as written.
+        attributes: attributes, as written.
+        text: content of a `text` token, without entities.
     """
 
     kind: Literal["text", "open", "close", "empty", "other"]
@@ -42,13 +45,14 @@ class Token:
 
     def get(self, name: str) -> str | None:
         """The value of an attribute."""
+        # Quoted by either sign, or in HTML not at all: one of the three groups is filled.
         found = {key: next(filter(None, values), "") for key, *values in ATTRIBUTE.findall(self.attributes)}
         value = found.get(name)
         return None if value is None else html.unescape(value)
 
 
 def check_xml(text: str, *, where: str) -> None:
-    """Raises UserError when a text is not well-formed XML, declares entities, or says that it is not UTF-8."""
+    """Refuse text that is not well-formed XML, declares entities, or says that it is not UTF-8."""
     declared = re.match(r"\ufeff?<\?xml[^>]*encoding\s*=\s*[\"']([^\"']+)", text)
     if declared and declared[1].lower() not in ("utf-8", "utf8", "us-ascii"):
         raise UserError(f"{where}: says that it is in {declared[1]}, but is in UTF-8: correct its first line")
@@ -60,12 +64,28 @@ def check_xml(text: str, *, where: str) -> None:
         raise UserError(f"{where}: not XML ({error})") from None
 
 
+def read_xml(text: str, *, root: str, where: str) -> tuple[Token, list[Token]]:
+    """The first tag of an XML file, whose root element must have this name, and all its tokens."""
+    check_xml(text, where=where)
+    stream = list(tokens(text))
+    opening = next(token for token in stream if token.kind != "other" and token.name)
+    if opening.name.rpartition(":")[2] != root:
+        raise UserError(f"{where}: is XML, but not {root.upper()} (its root is <{opening.name}>)")
+    return opening, stream
+
+
+def indentation(text: str, position: int) -> str:
+    """The line end and the blanks before a position; empty if there is text before it in its line."""
+    blanks = text[len(text[:position].rstrip()) : position]
+    return blanks if "\n" in blanks else ""
+
+
 def tokens(text: str, start: int = 0, end: int | None = None) -> Iterator[Token]:
     """The tokens of a text, from the first character to the last."""
     position, end = start, len(text) if end is None else end
     for found in TOKEN.finditer(text, start, end):
         if position < found.start():
-            yield _text(text, position, found.start())
+            yield Token("text", position, found.start(), text=html.unescape(text[position : found.start()]))
         if (cdata := found["cdata"]) is not None:
             yield Token("text", found.start(), found.end(), text=cdata)
         elif not found["name"]:
@@ -75,11 +95,7 @@ def tokens(text: str, start: int = 0, end: int | None = None) -> Iterator[Token]
             yield Token(kind, found.start(), found.end(), found["name"], found["attributes"])
         position = found.end()
     if position < end:
-        yield _text(text, position, end)
-
-
-def _text(text: str, start: int, end: int) -> Token:
-    return Token("text", start, end, text=html.unescape(text[start:end]))
+        yield Token("text", position, end, text=html.unescape(text[position:end]))
 
 
 @dataclass(frozen=True)
@@ -92,17 +108,17 @@ class Element:
 
     @property
     def inner(self) -> tuple[int, int]:
-        """Where its content starts and ends."""
+        """Start and end of its content."""
         return self.opening.end, self.closing.start
 
     @property
     def outer(self) -> tuple[int, int]:
-        """Where it starts and ends."""
+        """Start and end, tags included."""
         return self.opening.start, self.closing.end
 
 
 def elements(stream: Sequence[Token], name: str) -> list[Element]:
-    """The elements of a name, whatever its prefix, in order; those inside one of the same name are not listed."""
+    """The elements of a name, whatever its prefix, in order, without elements inside another of the same name."""
     found: list[Element] = []
     depth = first = 0
     for position, token in enumerate(stream):
@@ -120,6 +136,16 @@ def elements(stream: Sequence[Token], name: str) -> list[Element]:
     return found
 
 
+def skip_element(stream: Sequence[Token], position: int) -> tuple[int, bool]:
+    """The position after the end of an element, given the position after its first tag; and whether it has an end."""
+    name, depth = stream[position - 1].name, 1
+    while depth and position < len(stream):
+        inner = stream[position]
+        depth += (inner.name == name) * ((inner.kind == "open") - (inner.kind == "close"))
+        position += 1
+    return position, not depth
+
+
 def draft_of(
     text: str,
     stream: Sequence[Token],
@@ -128,7 +154,7 @@ def draft_of(
     optional: Container[str] = (),
     collapse: bool = False,
 ) -> SegmentDraft:
-    """A draft of tokens: text, and tags as marks. An opaque element is one mark, together with all that it holds."""
+    """A draft of tokens: text, and tags as marks. An opaque element is one mark, with its content."""
     draft = SegmentDraft()
     position = 0
     while position < len(stream):
@@ -137,11 +163,7 @@ def draft_of(
         if token.kind == "text":
             draft.add(re.sub(r"[ \t\r\n]+", " ", token.text) if collapse else token.text)
         elif token.kind == "open" and opaque(token):
-            depth = 1
-            while depth and position < len(stream):
-                inner = stream[position]
-                depth += (inner.name == token.name) * ((inner.kind == "open") - (inner.kind == "close"))
-                position += 1
+            position, _ = skip_element(stream, position)
             draft.mark(Mark(text[token.start : stream[position - 1].end]))
         else:
             kind = token.kind if token.kind in ("open", "close") else "tag"

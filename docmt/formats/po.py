@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import polib
+from typing_extensions import override
 
 from docmt.errors import UserError
-from docmt.formats.files import Edit, TextFile
-from docmt.formats.segments import FileSegment, plain_segment
+from docmt.formats.file_segments import FileSegment, plain_segment
+from docmt.formats.translatable_file import Edit, TextFile
 
 LINE = re.compile(r"[^\n]*\n|[^\n]+$")
 KEYWORD = re.compile(r"(msgctxt|msgid_plural|msgid|msgstr(?:\[\d+\])?)\s*(\".*\")$")
@@ -24,11 +25,11 @@ class _Message:
 
     Attributes:
         page: the file of its first reference.
-        flags: where the line of its flags starts.
+        flags: start of the line with its flags.
         is_fuzzy: whether it has the flag `fuzzy`.
-        strings: by keyword.
-        places: where the strings are that are translations.
-        first: where its first keyword is.
+        strings: its strings by keyword.
+        places: places of the translations by keyword.
+        first: start of its first keyword.
     """
 
     page: str = ""
@@ -43,8 +44,7 @@ class _Message:
         """Whether a translation is missing or fuzzy."""
         return self.is_fuzzy or not all(self.strings[key] for key in self.places)
 
-    def comment(self, line: str, start: int) -> None:
-        """Take in a comment before the message."""
+    def add_comment(self, line: str, start: int) -> None:
         if line.startswith("#,"):
             self.flags = start if self.flags is None else self.flags
             self.is_fuzzy |= "fuzzy" in re.split(r"[,\s]+", line)
@@ -53,15 +53,19 @@ class _Message:
 
 
 class PoFile(TextFile):
-    """A PO file: the messages of a page (the file of the first `#:` reference) are a document."""
+    """A PO file: the messages of a page (the file of the first `#:` reference) are a document.
+
+    polib reads and writes catalogs, too, but wraps and orders them anew; here only filled messages change.
+    """
 
     name = "po"
     suffixes = (".po", ".pot")
 
+    @override
     def find(self) -> list[list[FileSegment]]:
-        """A segment for each message, two for one with a plural."""
         messages = list(_messages(self.text, self.where))
         header = next((m for m in messages if not m.strings["msgid"] and "msgctxt" not in m.strings), _Message())
+        # The header is the message with an empty `msgid`; it declares the number of plural forms.
         counted = N_FORMS.search(header.strings.get("msgstr", ""))
         self._n_forms = int(counted[1]) if counted else 0
         self._open: list[tuple[_Message, dict[str, FileSegment]]] = []
@@ -74,12 +78,12 @@ class PoFile(TextFile):
                 self._open.append((message, segments))
         return list(pages.values())
 
+    @override
     def edits(self) -> Iterable[Edit]:
-        """Translations of all forms of a message, or none, and the flag `fuzzy`."""
         end = "\r\n" if "\r\n" in self.text else "\n"
         for message, segments in self._open:
             new = {key: self.render(s, s.filled) for key, s in segments.items() if s.filled is not None}
-            if len(new) < len(segments):
+            if len(new) < len(segments):  # all forms of a message or none
                 continue
             if not message.is_fuzzy and message.flags is not None:
                 place = message.flags + len("#,")
@@ -87,26 +91,29 @@ class PoFile(TextFile):
             elif not message.is_fuzzy:
                 yield message.first, message.first, f"#, fuzzy{end}"
             start, stop = min(message.places.values())[0], max(message.places.values())[1]
-            yield start, stop, "".join(_written(key, text, end) for key, text in self._forms(message, new))
-
-    def _forms(self, message: _Message, new: dict[str, str]) -> Iterator[tuple[str, str]]:
-        """What follows each keyword: the first of several plural forms is the singular."""
-        if "msgid_plural" not in new:
-            yield "msgstr", new["msgid"]
-            return
-        n_forms = self._n_forms or len(message.places)
-        for number in range(n_forms):
-            yield f"msgstr[{number}]", new["msgid_plural" if number or n_forms == 1 else "msgid"]
+            forms = {"msgstr": new.get("msgid", "")}
+            if "msgid_plural" in new:
+                # The first of several plural forms is the singular, as in most languages; reviewers check the rest.
+                n = self._n_forms or len(message.places)
+                forms = {f"msgstr[{i}]": new["msgid_plural" if i or n == 1 else "msgid"] for i in range(n)}
+            written = ""
+            for key, text in forms.items():
+                # As gettext writes them, a string of several lines starts with an empty one.
+                lines = LINE.findall(text) or [""]
+                strings = [f'"{polib.escape(line)}"' for line in (["", *lines] if len(lines) > 1 else lines)]
+                written += f"{key} {end.join(strings)}{end}"
+            yield start, stop, written
 
 
 def _messages(text: str, where: str) -> Iterator[_Message]:
-    """The messages of a PO file, except obsolete ones. Raises UserError at a line that does not belong there."""
+    """The messages of a PO file, except obsolete ones."""
     message, key, position = _Message(), "", 0
     for number, found in enumerate(LINE.finditer(text), start=1):
         start = found.start() + (position == 0 and text.startswith("\ufeff"))
         position = found.end()
         line = text[start:position].strip()
         keyword = KEYWORD.match(line)
+        # A message ends where something follows its `msgstr` that is neither a string nor another plural form.
         begins = not STRING.match(line) and not (keyword and key and not key.startswith("msgstr"))
         if begins and key.startswith("msgstr") and not (keyword and keyword[1].startswith("msgstr")):
             yield message
@@ -114,30 +121,18 @@ def _messages(text: str, where: str) -> Iterator[_Message]:
         if not line or line.startswith("#~"):
             message = message if key else _Message()
         elif line.startswith("#"):
-            message.comment(line, start)
+            message.add_comment(line, start)
         elif keyword and keyword[1] in message.strings:
             raise UserError(f"{where}: line {number} has a second {keyword[1]} of one message: msgstr is missing")
         elif keyword or (key and STRING.match(line)):
-            key = _take(message, keyword[1] if keyword else key, keyword[2] if keyword else line, start, position)
+            key, string = (keyword[1], keyword[2]) if keyword else (key, line)
+            message.first = start if message.first < 0 else message.first
+            message.strings[key] = message.strings.get(key, "") + polib.unescape(string[1:-1])
+            if key.startswith("msgstr"):
+                message.places[key] = message.places.get(key, (start, position))[0], position
         else:
             raise UserError(f"{where}: line {number} is not part of a PO message: {line[:40]!r}")
     if key and not message.places:
         raise UserError(f"{where}: the last message has no msgstr")
     if key:
         yield message
-
-
-def _take(message: _Message, key: str, string: str, start: int, end: int) -> str:
-    """Add a string, or another line of it, to a message; returns its keyword."""
-    message.first = start if message.first < 0 else message.first
-    message.strings[key] = message.strings.get(key, "") + polib.unescape(string[1:-1])
-    if key.startswith("msgstr"):
-        message.places[key] = message.places.get(key, (start, end))[0], end
-    return key
-
-
-def _written(key: str, text: str, end: str) -> str:
-    """A string as PO files write it: one of several lines begins with an empty one."""
-    lines = LINE.findall(text) or [""]
-    strings = [f'"{polib.escape(line)}"' for line in (["", *lines] if len(lines) > 1 else lines)]
-    return f"{key} {end.join(strings)}{end}"

@@ -1,29 +1,28 @@
 """TMX translation memories: units that lack the target language get it, marked for review; others are context."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-from docmt.errors import UserError
-from docmt.formats.files import Edit, TextFile, escape_markup
-from docmt.formats.markup import Element, check_xml, draft_of, elements, tokens
-from docmt.formats.segments import FileSegment
+from typing_extensions import override
 
+from docmt.formats.file_segments import FileSegment
+from docmt.formats.markup import Element, draft_of, elements, indentation, read_xml
+from docmt.formats.translatable_file import Edit, MarkupFile
+
+# Inline elements that hold code, not text.
 OPAQUE = ("bpt", "ept", "it", "ph", "ut")
-"""Inline elements that hold code, not text."""
 NOTE = '<prop type="x-docmt">machine translation, needs review</prop>'
 
 
-class TmxFile(TextFile):
-    """A TMX file, as one document."""
+class TmxFile(MarkupFile):
+    """A TMX file, as one document: each unit with the source language is a segment."""
 
     name = "tmx"
     suffixes = (".tmx",)
 
+    @override
     def find(self) -> list[list[FileSegment]]:
-        """A segment for each unit with the source language."""
         self._open: list[tuple[Element | None, Element, FileSegment]] = []
-        return [list(self._document())]
-
-    def _document(self) -> Iterator[FileSegment]:
+        document = []
         for unit in read_units(self.text, where=self.where):
             variants = unit_variants(unit)
             source, target = (variants.get(lang) for lang in (self.languages.src, self.languages.tgt))
@@ -34,14 +33,11 @@ class TmxFile(TextFile):
             segment = draft.segment(*source.inner, is_wanted=is_wanted)
             if is_wanted:
                 self._open.append((target, unit, segment))
-            yield segment
+            document.append(segment)
+        return [document]
 
-    def escape(self, text: str) -> str:
-        """Text as XML writes it."""
-        return escape_markup(text)
-
+    @override
     def edits(self) -> Iterable[Edit]:
-        """A variant in the target language for each filled unit."""
         for target, unit, segment in self._open:
             if segment.filled is None:
                 continue
@@ -49,20 +45,15 @@ class TmxFile(TextFile):
             if target is not None:
                 yield *target.outer, NOTE + content
                 continue
+            # The new variant follows the last one, with the same indentation.
             start, last = elements(unit.content, "tuv")[-1].outer
-            blanks = self.text[len(self.text[:start].rstrip()) : start]
             new = f'<tuv xml:lang="{self.languages.tgt}">{NOTE}{content}</tuv>'
-            yield last, last, (blanks if "\n" in blanks else "") + new
+            yield last, last, indentation(self.text, start) + new
 
 
 def read_units(text: str, *, where: str) -> list[Element]:
-    """The units of a TMX file. Raises UserError when it is none."""
-    check_xml(text, where=where)
-    stream = list(tokens(text))
-    root = next(token for token in stream if token.kind != "other" and token.name)
-    if root.name != "tmx":
-        raise UserError(f"{where}: is XML, but not TMX (its root is <{root.name}>)")
-    return elements(stream, "tu")
+    """The units of a TMX file."""
+    return elements(read_xml(text, root="tmx", where=where)[1], "tu")
 
 
 def unit_variants(unit: Element) -> dict[str, Element]:

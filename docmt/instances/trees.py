@@ -19,9 +19,8 @@ from docmt.discourse.dependencies import NO_HEAD, cut_heads, merge_to_sentences,
 from docmt.discourse.documents import DiscourseDocument
 from docmt.errors import UserError
 from docmt.instances.storage import TREE_ARRAYS, InstanceTrees, array_writer, offsets_of
-from docmt.text.pieces import is_piece
 from docmt.text.spacing import BLANK, split_marks, unescape
-from docmt.text.subwords import SEPARATOR
+from docmt.text.subwords import SEPARATOR, begins_word_of_pieces
 
 DOCUMENTS_OF_A_BLOCK = 500
 """Documents whose trees are in memory at a time."""
@@ -122,7 +121,7 @@ def _token_offsets(subwords: Sequence[str]) -> tuple[list[tuple[int, int]], str]
 
     Each piece of SentencePiece counts as a token: languages without spaces have no others.
     """
-    if any(map(is_piece, subwords)):
+    if any(map(begins_word_of_pieces, subwords)):
         plain_pieces = [subword.replace(BLANK, "") for subword in subwords]
         starts = offsets_of(list(map(len, plain_pieces))).tolist()
         return [(starts[number], number) for number in range(len(subwords))], "".join(plain_pieces)

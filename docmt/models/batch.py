@@ -15,11 +15,11 @@ from torch import Tensor
 from docmt.discourse.dependencies import cut_heads
 from docmt.instances.packing import Marks, PackedSentences, gather
 from docmt.instances.storage import InstanceSet
-from docmt.models.layout import Drafts, Layout
-from docmt.models.plans import Kernel
+from docmt.models.attention.batch_trees import BatchTrees
+from docmt.models.attention.grouping import Kernel
+from docmt.models.attention.layout import AttentionLayout, Drafts
+from docmt.models.buffers import Place, map_leaves, to_buffer
 from docmt.models.settings import Context, ModelSettings
-from docmt.models.tensors import Place, map_leaves, to_buffer
-from docmt.models.trees import BatchTrees
 from docmt.text.vocabulary import BOS, EOD
 
 
@@ -40,7 +40,7 @@ class Batch:
     src_tokens_S: Tensor
     tgt_inputs_N: Tensor
     tgt_labels_N: Tensor
-    layout: Layout
+    layout: AttentionLayout
     buffer: Tensor | None = field(default=None, init=False, repr=False, compare=False)
     """What all tensors are views of, after `pin_memory`; a batch made by `replace` has none."""
 
@@ -108,8 +108,7 @@ def collate(
 ) -> Batch:
     """Pack instances, given by number, into one batch, with their trees if the model reads them and there are any.
 
-    `marks` stand around the sentences of models that have other marks than those of instances; for `context` see
-    `Layout`.
+    `marks` replace the marks of the stored instances, for models that have others; for `context` see `AttentionLayout`.
     """
     sentences = gather(instance_set, instances)
     if marks not in (None, Marks()):
@@ -128,7 +127,7 @@ def pack(
     context: Context = "document",
     drafts: PackedSentences | None = None,
 ) -> Batch:
-    """Make a batch from packed sentences with both marks; for `trees` and `context` see `Layout`.
+    """Make a batch from packed sentences with both marks; for `trees` and `context` see `AttentionLayout`.
 
     `drafts` are the same source sentences with drafts as their translations, for a model that reads drafts.
     """
@@ -138,10 +137,12 @@ def pack(
         stream_ends = ends[np.cumsum(counts) - 1]
         inputs = tgt_tokens
         labels = np.concatenate((tgt_tokens[1:], [EOD]))
+        # The shifted tokens put the first token of the next instance here.
         labels[stream_ends - 1] = EOD
         lengths = np.diff(stream_ends, prepend=0)
     else:
         is_input = np.ones(len(tgt_tokens), dtype=bool)
+        # The inputs lack the last token of each sentence, the labels the first: the label is the token after the input.
         is_input[ends - 1] = False
         is_label = np.ones(len(tgt_tokens), dtype=bool)
         is_label[ends - tgt_lengths] = False
@@ -150,7 +151,7 @@ def pack(
     if drafts is not None:
         first = pack(drafts, settings=settings, context="none")
         drafted = Drafts(first.tgt_inputs_N, first.tgt_labels_N, first.layout)
-    layout = Layout(
+    layout = AttentionLayout(
         sentences.src_lengths_G, lengths, counts, settings=settings, trees=trees, context=context, drafts=drafted
     )
     src_tokens_S, tgt_inputs_N, tgt_labels_N = (

@@ -11,15 +11,15 @@ import numpy as np
 import torch
 import torch.overrides
 
+from docmt.discourse.bundle import DiscourseBundle
 from docmt.errors import UserError
 from docmt.files import atomic_path, read_bytes
 from docmt.instances.cutting import split_document
 from docmt.instances.packing import Marks
 from docmt.instances.settings import InstancesSettings
-from docmt.models.bundle import DiscourseBundle
 from docmt.models.settings import MarkSettings, ModelSettings
-from docmt.models.transformer import Transformer
-from docmt.tensors import read_tensors
+from docmt.models.systems.transformer import Transformer
+from docmt.tensor_files import read_tensors
 from docmt.text.pipeline import TextPipeline
 from docmt.text.vocabulary import GAP_MASK, TOKEN_MASK, Vocabulary
 
@@ -71,7 +71,7 @@ class TrainedModel:
 
     @cached_property
     def marks(self) -> Marks:
-        """What stands around sentences. Raises UserError as `model_marks` does."""
+        """The marks before and after sentences. Raises UserError as `model_marks` does."""
         return model_marks(self.model.settings.marks, self.vocabulary, self.pipeline)
 
     def encode(self, sentence: str, side: Literal["src", "tgt"]) -> np.ndarray:
@@ -151,6 +151,7 @@ def build_model(settings: ModelSettings, n_symbols: int, weights: Any, *, where:
     Raises UserError, which ends with `mend`, when the settings ask for other parameters than these, before memory is
     taken for them.
     """
+    # Tensors on `meta` have shapes but no memory, so a file with absurd settings cannot exhaust it.
     with torch.device("meta"), _NoRandomNumbers():
         model = Transformer(settings, n_symbols)
     expected, given = model.state_dict(), weights if isinstance(weights, dict) else {}
@@ -158,6 +159,7 @@ def build_model(settings: ModelSettings, n_symbols: int, weights: Any, *, where:
     extra = (f"{name} is not in the model" for name in given.keys() - expected.keys())
     if problem := next(itertools.chain(problems, extra), None):
         raise UserError(f"{where}: weights and settings do not match ({problem}): {mend}")
+    # `assign` takes the tensors over: parameters on `meta` have no memory to copy into.
     model.load_state_dict({name: given[name].to(torch.float32) for name in expected}, assign=True)
     return model.eval()
 
@@ -175,6 +177,7 @@ def load_model(path: Path) -> TrainedModel:
     vocabulary = Vocabulary.from_symbols(content["vocabulary"])
     settings = ModelSettings.load(content["model"], where=f"{path}: model")
     model = build_model(settings, len(vocabulary), content["weights"], where=str(path), mend="train it again")
+    # A diverged training or a damaged file would otherwise show only in its translations.
     broken = next((name for name, value in model.named_parameters() if not torch.isfinite(value).all()), None)
     if broken is not None:
         raise UserError(f"{path}: {broken} contains values that are no numbers: train it again")

@@ -3,10 +3,9 @@
 Importing this module does not import torch.
 """
 
-import functools
 from typing import Any
 
-from docmt.models.plugins import load_plugins
+from docmt.models.plugins import Registry
 
 MARIAN = {
     "form": {"activation": "swish", "output_bias": True, "zero_start": True},
@@ -38,8 +37,8 @@ SIZES: dict[str, dict[str, Any]] = {
     "opus_mt": _size(6, width=512, heads=8, feed_forward_width=2048, dropout=0.1, positions="sentence", **MARIAN),
     "mbart": _size(12, width=1024, heads=16, feed_forward_width=4096, dropout=0.1, positions="sentence", **MBART),
 }
-"""Sizes of G-Transformer §2; `tiny` and `small` are for CPUs. `opus_mt` and `mbart` are those of published models, with
-their form and marks (docs/pretrained.md)."""
+"""Sizes of G-Transformer §2; `tiny` and `small` are for CPUs. `opus_mt` and `mbart` are the sizes of published models,
+with their form and marks (docs/pretrained.md)."""
 
 GLOBAL = {"lower": "global", "upper": "global"}
 GROUP = {"lower": "group", "upper": "group"}
@@ -102,11 +101,4 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
 model under the names of the two tables, and `no_locality` is the document Transformer.
 """
 
-
-@functools.cache
-def all_architectures() -> dict[str, dict[str, Any]]:
-    """The architectures of docmt and of installed packages.
-
-    Raises UserError for packages that clash or fail to import.
-    """
-    return load_plugins("docmt.architectures", ARCHITECTURES, what="architecture", types=dict)
+ALL_ARCHITECTURES = Registry("docmt.architectures", "architecture", dict, ARCHITECTURES)

@@ -4,8 +4,8 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
-from docmt.models.contexts import CONTEXTS, ContextKind, find_context
-from docmt.models.patterns import PATTERNS, find_pattern, pattern_slots
+from docmt.models.attention.patterns import ALL_PATTERNS, PATTERNS, find_part, part_names, pattern_slots
+from docmt.models.systems.context_traits import ALL_CONTEXTS, CONTEXTS, ContextTraits
 from docmt.settings import Settings
 
 Context = Literal["document", "none"]
@@ -15,21 +15,19 @@ Positions = Literal["instance", "sentence"]
 
 
 def _check_pattern(name: str) -> str:
-    find_pattern(name)
+    ALL_PATTERNS.find(name)
     return name
-
-
-PatternName = Annotated[str, AfterValidator(_check_pattern), WithJsonSchema({"enum": list(PATTERNS), "type": "string"})]
-"""A pattern of docmt or of an installed package; the JSON schema names those of docmt."""
 
 
 def _check_context(name: str) -> str:
-    find_context(name)
+    ALL_CONTEXTS.find(name)
     return name
 
 
+_PATTERNS = [name for name in PATTERNS if pattern_slots(name)]
+# The schema names the patterns and modules of docmt; packages can add others.
+PatternName = Annotated[str, AfterValidator(_check_pattern), WithJsonSchema({"enum": _PATTERNS, "type": "string"})]
 ContextName = Annotated[str, AfterValidator(_check_context), WithJsonSchema({"enum": list(CONTEXTS), "type": "string"})]
-"""A context module of docmt or of an installed package."""
 
 
 class AttentionSettings(Settings):
@@ -91,13 +89,13 @@ class ContextSettings(Settings):
     sentence encoder gives, so a pretrained sentence model translates as before until it has learned to use context."""
 
     @property
-    def module(self) -> ContextKind:
-        """What is registered for its kind."""
-        return find_context(self.kind)
+    def traits(self) -> ContextTraits:
+        """What is known of its kind."""
+        return ALL_CONTEXTS.find(self.kind)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        keys = set(type(self).model_fields) - {"kind", *self.module.settings}
+        keys = set(type(self).model_fields) - {"kind", *self.traits.settings}
         other = next((key for key in sorted(keys & self.model_fields_set) if self._is_changed(key)), None)
         if other is not None:
             raise ValueError(f"kind {self.kind!r} does not read the key {other!r}: leave it out")
@@ -108,7 +106,7 @@ class ContextSettings(Settings):
 
 
 class FormSettings(Settings):
-    """How layers compute. The defaults are those of the papers; pretrained models have their own (docs/pretrained.md).
+    """How layers compute. The defaults follow the papers; pretrained models differ (docs/pretrained.md).
 
     Attention, and so what a token can see, does not depend on these.
     """
@@ -137,9 +135,9 @@ class FormSettings(Settings):
 
 
 class MarkSettings(Settings):
-    """What stands around the words of each sentence: symbols of the vocabulary.
+    """Marks: symbols of the vocabulary before and after the words of each sentence.
 
-    `{src}` and `{tgt}` stand for the tags of the two languages. A target always ends in `</s>`.
+    `{src}` and `{tgt}` are replaced by the tags of the two languages. A target always ends in `</s>`.
     """
 
     src_before: list[str] = ["<s>"]
@@ -189,23 +187,23 @@ class ModelSettings(Settings):
 
     @property
     def src_marks(self) -> tuple[int, int]:
-        """How many marks stand before and after the words of a source sentence."""
+        """Numbers of marks before and after the words of a source sentence."""
         return (1, 1) if self.marks is None else (len(self.marks.src_before), len(self.marks.src_after))
 
     @property
     def needs_trees(self) -> bool:
         """Whether an attention reads discourse trees."""
-        return any(find_pattern(name).needs_trees for name in self.patterns())
+        return any(find_part(part).needs_trees for name in self.patterns() for part in part_names(name))
 
     @property
     def n_before(self) -> int:
         """How many previous sentences the context module reads, 0 without one or where that is not what limits it."""
-        return 0 if self.context is None else self.context.sentences or self.context.module.sentences
+        return 0 if self.context is None else self.context.sentences or self.context.traits.sentences
 
     @property
     def drafts(self) -> bool:
         """Whether the sentence model drafts a translation, which a second decoder reads."""
-        return self.context is not None and self.context.module.drafts
+        return self.context is not None and self.context.traits.drafts
 
     @property
     def context_layers(self) -> int:
@@ -218,7 +216,7 @@ class ModelSettings(Settings):
     def decodes_sentences_alone(self) -> bool:
         """Whether no target sentence sees another one, so that each can be searched by itself once all are encoded."""
         patterns = self.decoder_attention.patterns() | self.cross_attention.patterns()
-        sees_target = self.context is not None and self.context.module.sees_target
+        sees_target = self.context is not None and self.context.traits.sees_target
         return patterns == {"group"} and self.positions == "sentence" and not sees_target
 
     @property
@@ -233,7 +231,7 @@ class ModelSettings(Settings):
 
     @property
     def n_starts(self) -> int:
-        """How many marks stand before the words of a target sentence."""
+        """Number of marks before the words of a target sentence."""
         return 1 if self.marks is None else len(self.marks.tgt_before)
 
     def patterns(self) -> set[str]:
@@ -254,7 +252,8 @@ class ModelSettings(Settings):
                 )
             for pattern in attention.patterns():
                 if name not in (slots := pattern_slots(pattern)):
-                    raise ValueError(f"{name}_attention: {pattern} is a pattern of {' and '.join(slots)} attention")
+                    places = f"{' and '.join(slots)} attention" if slots else "context modules"
+                    raise ValueError(f"{name}_attention: {pattern} is a pattern of {places}")
             if self.target_stream == "free" and {attention.lower, attention.upper} != {"global"}:
                 raise ValueError(f"target_stream 'free' has no groups, so {name}_attention must be global throughout")
             if self.context is not None and attention.patterns() != {"group"}:
@@ -274,6 +273,6 @@ class ModelSettings(Settings):
         if self.context_layers > self.encoder_layers:
             raise ValueError(
                 f"context.layers {self.context_layers} is more than encoder_layers {self.encoder_layers}: "
-                "layers of the context encoder share those of the encoder"
+                "each layer of the context encoder shares a layer of the encoder"
             )
         return self

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from docmt.errors import UserError
 from docmt.files import read_json
-from docmt.report.stages import Stages, place_of, stage_of
+from docmt.report.manifest import Stages, place_of, stage_of
 from docmt.report.tables import Table, build_table, count, format_score, score, word
 
 log = logging.getLogger(__name__)

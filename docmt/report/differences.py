@@ -8,6 +8,7 @@ from typing import Any
 from docmt.errors import UserError
 from docmt.files import read_json
 from docmt.report.settings import ReportSettings
+from docmt.report.summary import ScoreKey
 
 LEVELS = ((0.01, "**"), (0.05, "*"))
 """Marks with the level below which each p value has them."""
@@ -16,7 +17,7 @@ KEYS = ("dataset", "test", "system", "baseline", "metric", "phenomenon", "differ
 
 @dataclass(frozen=True)
 class Difference:
-    """How a system differs from a baseline on one test by one metric (`docmt.evaluation.paired`)."""
+    """How a system differs from a baseline on one test by one metric (`docmt.evaluation.significance`)."""
 
     dataset: str
     test: str
@@ -42,14 +43,13 @@ class Differences:
 
     def __init__(self, differences: Sequence[Difference]) -> None:
         self._found = {
-            (one.baseline, one.dataset, one.test, one.system, one.metric, one.phenomenon): one for one in differences
+            (one.baseline, one.system, ScoreKey(one.dataset, one.test, one.metric, one.phenomenon)): one
+            for one in differences
         }
 
-    def find(
-        self, baseline: str | None, dataset: str, test: str, system: str, *, metric: str, phenomenon: str | None = None
-    ) -> Difference | None:
+    def find(self, baseline: str | None, system: str, key: ScoreKey) -> Difference | None:
         """The test of one score against a baseline, or None."""
-        return self._found.get((baseline or "", dataset, test, system, metric, phenomenon))
+        return None if baseline is None else self._found.get((baseline, system, key))
 
 
 UNTESTED = Differences([])

@@ -10,12 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from docmt.report import frames
-from docmt.report.drawing import INK, STYLE, Picture, add_legend, draw_systems, finish_picture
-from docmt.report.results import name_suites
-from docmt.report.sources import History
+from docmt.report import dataframes
+from docmt.report.input_files import History
+from docmt.report.pictures import INK, STYLE, Picture, add_legend, draw_systems, finish_picture
 from docmt.report.styles import Look, Styles
-from docmt.report.summary import contrastive_scores
+from docmt.report.summary import contrastive_scores, name_suites
 
 MOST_TICKS = 8
 """Distances that are all marked at an axis; of more, some are."""
@@ -90,7 +89,7 @@ def measured_values(history: History, column: str) -> pd.Series | None:
     """The finite values of a column by update, or None when there are none."""
     if column not in history.table:
         return None
-    series = frames.column(history.table.set_index("step"), column)
+    series = dataframes.column(history.table.set_index("step"), column)
     finite = pd.Series(series[np.isfinite(series)])
     return pd.Series(finite[~finite.index.duplicated(keep="last")]) if len(finite) else None
 
@@ -114,14 +113,14 @@ def accuracy_bars(summary: pd.DataFrame, styles: Styles) -> list[Picture]:
     """Contrastive accuracy by phenomenon, with a line for guessing, one picture per dataset."""
     rows = name_suites(contrastive_scores(summary))
     pictures = []
-    for dataset, members in frames.groups(rows, "dataset"):
+    for dataset, members in dataframes.groups(rows, "dataset"):
         suites, systems = list(dict.fromkeys(members["suite"])), list(dict.fromkeys(members["system"]))
         width = 0.8 / len(systems)
         with matplotlib.rc_context(STYLE):
             figure = Figure(figsize=(8.6, 3.3), layout="constrained")
             axes = figure.subplots()
             for i, system in enumerate(systems):
-                own = frames.keep(members, frames.column(members, "system") == system)
+                own = dataframes.keep(members, dataframes.column(members, "system") == system)
                 own = own.set_index("suite").reindex(suites)
                 places = np.arange(len(suites)) + (i - (len(systems) - 1) / 2) * width
                 heights = own["mean"].to_numpy(dtype=float, na_value=np.nan)
@@ -133,7 +132,7 @@ def accuracy_bars(summary: pd.DataFrame, styles: Styles) -> list[Picture]:
                 axes.errorbar(
                     places, heights, np.nan_to_num(errors), fmt="none", ecolor=INK, elinewidth=0.8, capsize=1.5
                 )
-            chances = frames.means(members, "chance", by="suite")
+            chances = dataframes.means(members, "chance", by="suite")
             for place, chance in enumerate(chances[suite] for suite in suites):
                 axes.plot([place - 0.5, place + 0.5], [chance, chance], color=INK, linestyle=(0, (4, 3)), linewidth=1)
             axes.set(ylim=(0, 105), xlim=(-0.6, len(suites) - 0.4), ylabel="accuracy (%)")
@@ -154,13 +153,13 @@ def distance_lines(summary: pd.DataFrame, styles: Styles) -> list[Picture]:
     """Contrastive accuracy over distance, a panel per phenomenon with at least two distances."""
     rows = name_suites(contrastive_scores(summary, by="distance"))
     pictures = []
-    for dataset, members in frames.groups(rows, "dataset"):
-        suites = dict(frames.groups(members, "suite"))
+    for dataset, members in dataframes.groups(rows, "dataset"):
+        suites = dict(dataframes.groups(members, "suite"))
         suites = {name: rows for name, rows in suites.items() if len(set(rows["distance"])) > 1}
         scores = {
             (suite.replace("_", " "), system): own.sort_values(by=["distance"])
             for suite, here in suites.items()
-            for system, own in frames.groups(here, "system")
+            for system, own in dataframes.groups(here, "system")
         }
         if scores:
             described = {

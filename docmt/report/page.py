@@ -1,41 +1,22 @@
-"""The report: Markdown, one HTML page, and its tables and figures as files."""
+"""The report: which sections it has, from which data, in which order; one HTML page, tables and figures as files."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-import jinja2
 import pandas as pd
 
 from docmt import __version__
 from docmt.evaluation.metrics import ACCURACIES
 from docmt.files import atomic_path, atomic_writer
-from docmt.report.cases import case_table, read_cases
-from docmt.report.claims.table import claims_table
+from docmt.report.case_studies import case_table, read_cases
+from docmt.report.claims.claims_table import claims_table
 from docmt.report.costs import JobCost, costs_table, read_costs
-from docmt.report.data import (
-    counts_table,
-    overlap_table,
-    package_versions,
-    passes_table,
-    provenance_table,
-    roundtrip_table,
-    signature_table,
-    statistics_table,
-    training_table,
-)
 from docmt.report.differences import Differences, read_differences
-from docmt.report.discourse import parser_table, relation_table, segmenter_table, tree_pictures, tree_table
-from docmt.report.drawing import Picture
 from docmt.report.figures import accuracy_bars, distance_lines, training_curves
-from docmt.report.layouts import Facts, laid_out_table
-from docmt.report.manifest import Manifest
-from docmt.report.plots import draw_plot, study_styles
-from docmt.report.remarks import guessing_remark, overlap_remark, updates_remark
-from docmt.report.results import contrastive_table, further_table, main_table, split_tables
-from docmt.report.settings import ReportSettings
-from docmt.report.sources import (
-    History,
+from docmt.report.footnotes import guessing_footnote, overlap_footnote, updates_footnote
+from docmt.report.html import html_environment, read_template
+from docmt.report.input_files import (
     read_counts,
     read_histories,
     read_measurements,
@@ -43,14 +24,29 @@ from docmt.report.sources import (
     read_statistics,
     read_tree_tables,
 )
-from docmt.report.styles import Styles
+from docmt.report.manifest import Manifest
+from docmt.report.paper_figures import draw_plot, study_styles
+from docmt.report.paper_tables import PaperColumns, paper_table
+from docmt.report.pictures import Picture, read_tree_pictures
+from docmt.report.score_tables import contrastive_table, further_table, main_table, split_tables
+from docmt.report.settings import ReportSettings
+from docmt.report.study_tables import (
+    counts_table,
+    overlap_table,
+    parser_table,
+    passes_table,
+    provenance_table,
+    roundtrip_table,
+    segmenter_table,
+    signature_table,
+    statistics_table,
+    study_table,
+    training_table,
+)
 from docmt.report.summary import summarize
-from docmt.report.tables import LATEX, Table, escape_markdown, to_csv, to_latex, to_markdown, to_text
+from docmt.report.tables import Table, latex_form, markdown_form, to_csv, to_latex, to_text
 
-TEMPLATES = Path(__file__).parent / "templates"
 MAIN_TABLES = ("results", "contrastive", "generative")
-SCRIPTS = ("elements", "tables")
-"""The parts of the script, in the order in which they need each other."""
 """The tables that are printed; the last of them has the note of the settings."""
 
 
@@ -99,7 +95,7 @@ def build_report(
     scores: pd.DataFrame,
     settings: ReportSettings,
     *,
-    facts: Facts | None = None,
+    paper_columns: PaperColumns | None = None,
     manifest: Manifest | None = None,
 ) -> Report:
     """Make tables and pictures of the long table, and of the files that the manifest lists.
@@ -109,23 +105,25 @@ def build_report(
     manifest = manifest or Manifest(runs={})
     summary = summarize(scores)
     histories = read_histories(manifest)
-    named = [*manifest.systems, *scores["system"], *(history.system for history in histories)]
-    styles = study_styles(settings, named)
     differences = read_differences(manifest.differences)
-    laid_out = [
-        _with_remarks(
-            laid_out_table(scores, name, settings, facts or {}, differences),
-            updates_remark(histories, manifest.origins, layout.systems, settings),
-        )
+    # All pictures share one order of systems, because it decides their colors.
+    systems = [*manifest.systems, *scores["system"], *(history.system for history in histories)]
+    styles = study_styles(settings, systems)
+    measured = {"scores": scores, "paper_columns": paper_columns or {}, "histories": histories}
+
+    def updates(systems: Sequence[str]) -> str:
+        return updates_footnote(histories, manifest.origins, systems, settings)
+
+    paper_tables = [
+        _add_note(paper_table(scores, name, settings, measured["paper_columns"], differences), updates(layout.systems))
         for name, layout in settings.tables.items()
     ]
-    laid_out += [case_table(name, read_cases(path), settings) for name, path in manifest.cases.items()]
-    drawn = {"scores": scores, "facts": facts or {}, "histories": histories}
-    plots = [draw_plot(name, settings, styles, **drawn) for name in settings.drawn]
-    remark = updates_remark(histories, manifest.origins, list(scores["system"]), settings)
-    translation, *accuracies = _main_tables(summary, settings, differences, remark)
+    cases = [case_table(name, read_cases(path), settings) for name, path in manifest.cases.items()]
+    plots = [draw_plot(name, settings, styles, **measured) for name in settings.drawn]
+
+    translation, *accuracies = _main_tables(summary, settings, differences, updates(list(scores["system"])))
     sections = [
-        _section("tables", "Tables of the study", laid_out),
+        _section("tables", "Tables of the study", [*paper_tables, *cases]),
         _section("claims", "Claims", [claims_table(scores, histories, settings)]),
         _section("figures", "Figures of the study", [], [plot.picture for plot in plots if plot]),
         _section("translation", "Translation", [translation, further_table(summary, settings)]),
@@ -136,7 +134,12 @@ def build_report(
             accuracy_bars(summary, styles) + distance_lines(summary, styles),
         ),
         _trees_section(manifest),
-        _training_section(histories, settings, styles),
+        _section(
+            "training",
+            "Training",
+            [training_table(histories, settings), passes_table(histories, settings)],
+            training_curves(histories, styles),
+        ),
         _data_section(manifest, settings),
         _section("costs", "Costs", [costs_table(_read_costs(manifest, scores))]),
         _section("provenance", "How the numbers were made", [signature_table(scores), provenance_table(scores)]),
@@ -144,68 +147,57 @@ def build_report(
     return Report(
         title=settings.title,
         sections=[section for section in sections if section.tables or section.pictures],
-        versions=package_versions(scores),
+        versions=[str(versions) for versions in scores["versions"].dropna().unique()],
         summary_line=_describe(scores),
         reader=manifest.reader,
     )
 
 
 def _main_tables(
-    summary: pd.DataFrame, settings: ReportSettings, differences: Differences, remark: str
+    summary: pd.DataFrame, settings: ReportSettings, differences: Differences, updates_note: str
 ) -> tuple[Table | None, Table | None, Table | None]:
-    """Translation scores, contrastive and generative accuracy, with the note of the settings and remarks."""
-    translation, contrastive, generative = _add_note(
-        main_table(summary, settings, differences),
-        *(contrastive_table(summary, settings, differences, metric=metric) for metric in ACCURACIES),
-        note=settings.note,
-    )
-    guessing = guessing_remark(summary, settings)
+    """Translation scores, contrastive and generative accuracy, with the note of the settings and footnotes."""
+    translation = main_table(summary, settings, differences)
+    contrastive, generative = (contrastive_table(summary, settings, differences, metric=name) for name in ACCURACIES)
+    # The user's note is shown once, under the last table that there is; footnotes follow it.
+    last = next((table for table in (generative, contrastive, translation) if table), None)
+    notes = [settings.note if table is last else "" for table in (translation, contrastive, generative)]
+    guessing = guessing_footnote(summary, settings)
     return (
-        _with_remarks(translation, remark),
-        _with_remarks(contrastive, guessing, "" if translation else remark),
-        generative,
+        _add_note(translation, notes[0], updates_note),
+        _add_note(contrastive, notes[1], guessing, "" if translation else updates_note),
+        _add_note(generative, notes[2]),
     )
 
 
-def _add_note(*tables: Table | None, note: str) -> list[Table | None]:
-    """The tables, of which the last one that there is has the note."""
-    last = max((place for place, table in enumerate(tables) if table is not None), default=None)
-    return [replace(table, note=note) if table and place == last else table for place, table in enumerate(tables)]
+def _trees_section(manifest: Manifest) -> Section:
+    relations = ("relation", "arcs", "percent", "between_sentences_percent")
+    tables = [
+        study_table("trees", read_tree_tables(list(manifest.tree_statistics.values()), needed=())),
+        study_table("tree_relations", read_tree_tables(list(manifest.tree_relations.values()), needed=relations)),
+        segmenter_table(read_measurements(manifest.segmenters, key="scores")),
+        parser_table(read_measurements(manifest.parsers, key="parseval")),
+    ]
+    return _section("trees", "Discourse: EDUs and trees", tables, read_tree_pictures(manifest.tree_pictures))
 
 
-def _with_remarks(table: Table | None, *remarks: str) -> Table | None:
-    """The table, with what its numbers do not mean after its note."""
-    return table and replace(table, note=" ".join(filter(None, (table.note, *remarks))))
+def _data_section(manifest: Manifest, settings: ReportSettings) -> Section:
+    tables = [
+        statistics_table(read_statistics(list(manifest.statistics.values())), settings),
+        _add_note(overlap_table(read_overlaps(manifest.overlaps)), overlap_footnote(manifest.generated)),
+        counts_table(read_counts(manifest.counts)),
+        roundtrip_table(read_measurements(manifest.roundtrips, key="languages")),
+    ]
+    return _section("data", "Data", tables)
 
 
 def _section(key: str, title: str, tables: Sequence[Table | None], pictures: Sequence[Picture] = ()) -> Section:
     return Section(key, title, [table for table in tables if table is not None], list(pictures))
 
 
-def _training_section(histories: list[History], settings: ReportSettings, styles: Styles) -> Section:
-    tables = [training_table(histories, settings), passes_table(histories, settings)]
-    return _section("training", "Training", tables, training_curves(histories, styles))
-
-
-def _trees_section(manifest: Manifest) -> Section:
-    relations = ("relation", "arcs", "percent", "between_sentences_percent")
-    tables = [
-        tree_table(read_tree_tables(list(manifest.tree_statistics.values()), needed=())),
-        relation_table(read_tree_tables(list(manifest.tree_relations.values()), needed=relations)),
-        segmenter_table(read_measurements(manifest.segmenters, key="scores")),
-        parser_table(read_measurements(manifest.parsers, key="parseval")),
-    ]
-    return _section("trees", "Discourse: EDUs and trees", tables, tree_pictures(manifest.tree_pictures))
-
-
-def _data_section(manifest: Manifest, settings: ReportSettings) -> Section:
-    tables = [
-        statistics_table(read_statistics(list(manifest.statistics.values())), settings),
-        _with_remarks(overlap_table(read_overlaps(manifest.overlaps)), overlap_remark(manifest.generated)),
-        counts_table(read_counts(manifest.counts)),
-        roundtrip_table(read_measurements(manifest.roundtrips, key="languages")),
-    ]
-    return _section("data", "Data", tables)
+def _add_note(table: Table | None, *sentences: str) -> Table | None:
+    """The table with sentences after its note: the user's, or footnotes."""
+    return table and replace(table, note=" ".join(filter(None, (table.note, *sentences))))
 
 
 def _read_costs(manifest: Manifest, scores: pd.DataFrame) -> list[JobCost]:
@@ -234,7 +226,7 @@ def _describe(scores: pd.DataFrame) -> str:
 
 
 def write_report(folder: Path, report: Report) -> None:
-    """Write `report.md`, `report.html`, `tables/` and `figures/`; each appears only when complete."""
+    """Write `report.html`, `tables/` and `figures/`; each appears only when complete."""
     with atomic_path(folder / "tables") as tables:
         tables.mkdir()
         for table in report.tables:
@@ -246,24 +238,13 @@ def write_report(folder: Path, report: Report) -> None:
             (figures / f"{picture.key}.svg").write_text(picture.svg, encoding="utf-8")
             if picture.png is not None:
                 (figures / f"{picture.key}.png").write_bytes(picture.png)
-    for name in ("report.md", "report.html"):
-        with atomic_writer(folder / name) as file:
-            file.write(_render(name, report))
-
-
-def _render(name: str, report: Report) -> str:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        autoescape=name.endswith(".html"),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
+    page = html_environment()
+    page.filters |= {"csv": to_csv, "latex": latex_form, "markdown": markdown_form, "plain": asdict}
+    html = page.get_template("report.html.txt").render(
+        report=report,
+        style=read_template("report.css"),
+        # In the order in which they need each other.
+        script=read_template("elements.js", "tables.js"),
     )
-    environment.filters |= {"markdown_table": to_markdown, "markdown": escape_markdown, "csv": to_csv}
-    parts = {
-        "style": (TEMPLATES / "report.css").read_text(encoding="utf-8"),
-        "script": "".join((TEMPLATES / f"{part}.js").read_text(encoding="utf-8") for part in SCRIPTS),
-        "latex": LATEX,
-    }
-    return environment.get_template(f"{name}.txt").render(report=report, **parts)
+    with atomic_writer(folder / "report.html") as file:
+        file.write(html)

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from docmt.evaluation.metrics import ACCURACIES, main_metrics
-from docmt.report.claims.settings import Claim
+from docmt.report.claims.claim import Claim
 from docmt.report.publications import load_published
 from docmt.settings import Settings, check_name, nearest
 
@@ -63,7 +63,7 @@ def _figure_name(name: str) -> str:
     return check_name(name)
 
 
-FactName = Literal[
+PaperColumn = Literal[
     "Bi-sent",
     "Mo-doc",
     "Gap ratio",
@@ -79,7 +79,7 @@ FactName = Literal[
 """A fact about a system that is read from the config; also the heading of its column or the label of an axis."""
 
 
-class LaidOutTable(Settings):
+class PaperTable(Settings):
     """A table laid out like one in a paper: one row per system, one column per test and metric."""
 
     title: str
@@ -96,7 +96,7 @@ class LaidOutTable(Settings):
     """System that the others are tested against; null means that of the report."""
     average: bool = False
     """Whether to append the means over all tests."""
-    facts: list[FactName] = []
+    facts: list[PaperColumn] = []
     """Columns that describe the systems, read from the config: trained on sentence pairs (`Bi-sent`) or on restoring
     documents (`Mo-doc`) before or in this training; share of gap sentences (`Gap ratio`) and kinds of noise
     (`Objective`) of that restoration; tasks of the last training (`Fine-tuning tasks`); `Input` when decoding; most
@@ -142,7 +142,7 @@ class ScoreFigure(Settings):
     """A sentence under the picture that says what to see in it."""
     lines: dict[str, Annotated[list[str], Field(min_length=1)]] = Field(min_length=1)
     """Systems on each line, by the line's name in the legend."""
-    x: FactName | None = None
+    x: PaperColumn | None = None
     """The horizontal axis, read from the config; null if `values` has all systems. Words become equal steps."""
     values: dict[str, int | float | str] = {}
     """Places of systems on the horizontal axis, in place of `x`."""
@@ -177,7 +177,7 @@ class CurveFigure(Settings):
     """Words at the vertical axis."""
 
 
-def shows(layout: LaidOutTable | ScoreFigure, dataset: str, test: str) -> bool:
+def shows(layout: PaperTable | ScoreFigure, dataset: str, test: str) -> bool:
     """Whether a test set or suite of a dataset is among the `tests` of a table or figure."""
     return layout.tests is None or dataset in layout.tests or f"{dataset}/{test}" in layout.tests
 
@@ -202,7 +202,7 @@ class ReportSettings(Settings):
     """Heading of the page."""
     metrics: list[str] = Field(default=main_metrics(), min_length=1)
     """Columns of the main table, in order; columns without values are omitted."""
-    tables: dict[Annotated[str, AfterValidator(_table_name)], LaidOutTable] = {}
+    tables: dict[Annotated[str, AfterValidator(_table_name)], PaperTable] = {}
     """Tables laid out as in a paper, by name. They come first in the report; the target of a single one is
     `results/tables/NAME.txt`."""
     cases: dict[Annotated[str, AfterValidator(_table_name)], CaseTable] = {}
@@ -239,6 +239,10 @@ class ReportSettings(Settings):
         """The lines and systems of `figures` and `curves`: they take the first colors of the study."""
         lines = [line for figure in self.figures.values() for line in figure.lines]
         return [*lines, *(system for figure in self.curves.values() for system in figure.systems)]
+
+    def published_dataset(self, dataset: str, test: str) -> str | None:
+        """The published data set that corresponds to a test set or suite."""
+        return self.datasets.get(f"{dataset}/{test}", self.datasets.get(dataset))
 
     def label(self, system: str) -> str:
         """The display name of a system."""

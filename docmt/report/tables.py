@@ -1,15 +1,18 @@
-"""A formatted table, and its forms: text, Markdown, LaTeX."""
+"""A table of formatted cells, and its forms: text, Markdown, LaTeX, CSV."""
 
 import re
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from tabulate import tabulate
 
-from docmt.report.frames import Record, is_missing, records
+from docmt.files import atomic_writer
+from docmt.report.dataframes import Record, is_missing, records
 
 MISSING = "–"
 NOTE_WIDTH = 100
@@ -45,14 +48,15 @@ class Table:
         caption: what readers need to know.
         header: headings of the columns.
         rows: cells, as many as columns in each row.
-        values: the same facts in full precision, for the CSV file.
+        values: the same numbers in full precision, for the CSV file.
         n_labels: leading columns that hold words; the others hold numbers and are right-aligned.
-        n_remarks: trailing columns that hold words.
+        n_texts: trailing columns that hold words.
         best: (row, column) of cells to highlight.
         muted: rows that are not ours (guessing, published counts).
         breaks: rows that begin a new group.
         is_long: whether the page folds it.
-        note: words under it: the user's, and what the numbers do not mean.
+        note: the user's words under the table, and footnotes.
+        widths: characters of each column in plain text, where long cells are wrapped.
     """
 
     key: str
@@ -62,12 +66,19 @@ class Table:
     rows: list[list[str]]
     values: pd.DataFrame
     n_labels: int
-    n_remarks: int = 0
+    n_texts: int = 0
     best: frozenset[tuple[int, int]] = frozenset()
     muted: frozenset[int] = frozenset()
     breaks: frozenset[int] = frozenset()
     is_long: bool = False
     note: str = ""
+    widths: tuple[int, ...] = ()
+
+    @property
+    def kinds(self) -> list[str]:
+        """`label`, `number` or `remark` for each column: the CSS classes of its cells."""
+        n_numbers = len(self.header) - self.n_labels - self.n_texts
+        return ["label"] * self.n_labels + ["number"] * n_numbers + ["remark"] * self.n_texts
 
     @property
     def alignments(self) -> list[str]:
@@ -75,14 +86,8 @@ class Table:
         return ["right" if kind == "number" else "left" for kind in self.kinds]
 
     @property
-    def kinds(self) -> list[str]:
-        """`label`, `number` or `remark` for each column."""
-        n_numbers = len(self.header) - self.n_labels - self.n_remarks
-        return ["label"] * self.n_labels + ["number"] * n_numbers + ["remark"] * self.n_remarks
-
-    @property
     def pinned(self) -> int:
-        """The column that stays in sight when a narrow page scrolls: that of the systems, or the first."""
+        """The column that stays in sight when a narrow page scrolls: the systems, or the first one."""
         return self.header.index("System") if "System" in self.header else 0
 
 
@@ -102,23 +107,34 @@ def format_count(value: float | None) -> str:
     return f"{int(number):,}" if number.is_integer() else f"{number:,.1f}"
 
 
+@dataclass(frozen=True)
+class Column:
+    """Makes the cells of a column of a table from the values called `name`."""
+
+    name: str
+    form: Callable[[Any], str]
+
+    def __call__(self, record: Record) -> str:
+        return self.form(record[self.name])
+
+
 CellMaker = Callable[[Record], str]
-"""From a row to one of its cells."""
+"""Makes one cell of a row: a Column, or a function of several values."""
 
 
-def word(name: str) -> CellMaker:
-    """Cells with the words of a column."""
-    return lambda record: MISSING if is_missing(record[name]) else str(record[name])
+def word(name: str) -> Column:
+    """Cells with words."""
+    return Column(name, lambda value: MISSING if is_missing(value) else str(value))
 
 
-def count(name: str) -> CellMaker:
-    """Cells with the counts of a column, as of `format_count`."""
-    return lambda record: format_count(record[name])
+def count(name: str) -> Column:
+    """Cells with counts, see `format_count`."""
+    return Column(name, format_count)
 
 
-def score(name: str, *, digits: int = 2) -> CellMaker:
-    """Cells with the numbers of a column, as of `format_score`."""
-    return lambda record: format_score(record[name], digits=digits)
+def score(name: str, *, digits: int = 2) -> Column:
+    """Cells with numbers, see `format_score`."""
+    return Column(name, partial(format_score, digits=digits))
 
 
 def build_table(
@@ -128,20 +144,22 @@ def build_table(
 
     Args:
         values: in full precision.
-        cells: how the cells of each column are made, by heading.
+        cells: makers of the cells of each column, by heading; a Column of values that do not exist is left out.
         n_repeated: leading columns whose cells are blank where they repeat the row above.
         described: the other attributes of the table.
     """
-    rows = [[cell(record) for cell in cells.values()] for record in records(values)]
+    kept = {heading: cell for heading, cell in cells.items() if not isinstance(cell, Column) or cell.name in values}
+    rows = [[cell(record) for cell in kept.values()] for record in records(values)]
     shown, breaks = blank_repeats(rows, n_repeated)
-    return Table(header=list(cells), rows=shown, values=values, **{"breaks": breaks, **described})
+    return Table(header=list(kept), rows=shown, values=values, **{"breaks": breaks, **described})
 
 
 def blank_repeats(rows: list[list[str]], n_columns: int) -> tuple[list[list[str]], frozenset[int]]:
-    """Blank the leading cells that repeat those of the row above, and find the rows where they change."""
+    """Blank the leading cells that repeat the row above, and find the rows where they change."""
     shown, breaks = [], set()
     for i, row in enumerate(rows):
         same = 0
+        # Only up to the first cell that differs: the same split of another dataset is named again.
         while i and same < n_columns and row[same] == rows[i - 1][same]:
             same += 1
         if i and same < n_columns:
@@ -150,20 +168,89 @@ def blank_repeats(rows: list[list[str]], n_columns: int) -> tuple[list[list[str]
     return shown, frozenset(breaks)
 
 
+def write_table(prefix: Path, table: Table, *, suffixes: Sequence[str] = ("csv", "md", "tex", "txt")) -> None:
+    """Write a table as `.csv` (full precision), `.md`, `.tex` and `.txt`, or some of these."""
+    words = [text for text in (table.note, table.caption) if text]
+    forms = {
+        "csv": to_csv(table),
+        "md": "\n\n".join([to_markdown(table), *map(escape_markdown, words)]) + "\n",
+        "tex": to_latex(table),
+        "txt": f"{to_text(table)}\n\n{table.caption}\n",
+    }
+    for suffix in suffixes:
+        with atomic_writer(prefix.with_name(f"{prefix.name}.{suffix}")) as file:
+            file.write(forms[suffix])
+
+
 def to_csv(table: Table) -> str:
     """The values in full precision."""
     return table.values.to_csv(index=False)
 
 
 def to_text(table: Table) -> str:
-    """Plain text for a terminal, with the note but without the caption."""
+    """Plain text for a terminal, with the note but without the caption; wrapped cells in a grid without title."""
+    if table.widths:
+        return tabulate(table.rows, table.header, "grid", maxcolwidths=list(table.widths), disable_numparse=True)
+    # Without `disable_numparse`, tabulate would read cells such as "1e5" or "007" as numbers and rewrite them.
     body = tabulate(table.rows, table.header, "simple", colalign=table.alignments, disable_numparse=True)
     note = f"\n\n{textwrap.fill(table.note, NOTE_WIDTH)}" if table.note else ""
     return f"{table.title}\n\n{body}{note}"
 
 
-def to_markdown(table: Table) -> str:
-    """A pipe table; cells are escaped."""
+Line = str | list[str]
+"""A line of a form of a table; with cells, a list: the text before, between and after them, then the cells."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """A table in LaTeX or Markdown, line by line, so that the page can leave out rows and columns.
+
+    Attributes:
+        head: lines before the rows.
+        rows: one line for each row of the table.
+        rule: line before each row that begins a new group; empty for none.
+        foot: lines after the rows.
+    """
+
+    head: Sequence[Line]
+    rows: Sequence[Line]
+    rule: str
+    foot: Sequence[Line]
+
+
+def latex_form(table: Table) -> Form:
+    """A booktabs table with caption and label."""
+
+    def line(cells: Sequence[str], best: Sequence[bool]) -> Line:
+        escaped = [escape_latex(cell) for cell in cells]
+        bold = [f"\\textbf{{{cell}}}" if stressed else cell for cell, stressed in zip(escaped, best, strict=True)]
+        return ["", " & ", " \\\\", *bold]
+
+    caption = " ".join(filter(None, (f"{table.title}.", table.caption, table.note)))
+    return Form(
+        [
+            "% Needs \\usepackage{booktabs}.",
+            "\\begin{table}[t]",
+            "\\centering",
+            ["\\begin{tabular}{", "", "}", *(side[0] for side in table.alignments)],
+            "\\toprule",
+            line(table.header, [False] * len(table.header)),
+            "\\midrule",
+        ],
+        [line(row, [(i, j) in table.best for j in range(len(row))]) for i, row in enumerate(table.rows)],
+        "\\midrule",
+        [
+            "\\bottomrule",
+            "\\end{tabular}",
+            f"\\caption{{{escape_latex(caption)}}}",
+            f"\\label{{tab:{table.key}}}",
+            "\\end{table}",
+        ],
+    )
+
+
+def markdown_form(table: Table) -> Form:
+    """A pipe table."""
     rows = [
         [
             f"**{escape_markdown(cell)}**" if (i, j) in table.best else escape_markdown(cell)
@@ -172,36 +259,28 @@ def to_markdown(table: Table) -> str:
         for i, row in enumerate(table.rows)
     ]
     header = [escape_markdown(name) for name in table.header]
-    return tabulate(rows, header, "pipe", colalign=table.alignments, disable_numparse=True)
+    text = tabulate(rows, header, "pipe", colalign=table.alignments, disable_numparse=True)
+    # Escaped pipes belong to a cell.
+    lines: list[Line] = [["|", "|", "|", *re.split(r"(?<!\\)\|", line)[1:-1]] for line in text.split("\n")]
+    return Form(lines[:2], lines[2:], "", [])
+
+
+def _join_lines(form: Form, breaks: frozenset[int]) -> str:
+    rows = [
+        line for i, row in enumerate(form.rows) for line in ([form.rule] if form.rule and i in breaks else []) + [row]
+    ]
+    lines = [*form.head, *rows, *form.foot]
+    return "\n".join(line if isinstance(line, str) else line[0] + line[1].join(line[3:]) + line[2] for line in lines)
+
+
+def to_markdown(table: Table) -> str:
+    """A pipe table, without title, caption and note."""
+    return _join_lines(markdown_form(table), table.breaks)
 
 
 def to_latex(table: Table) -> str:
-    """A booktabs table with caption and label; cells are escaped."""
-    lines = [
-        "% Needs \\usepackage{booktabs}.",
-        "\\begin{table}[t]",
-        "\\centering",
-        f"\\begin{{tabular}}{{{''.join(side[0] for side in table.alignments)}}}",
-        "\\toprule",
-        " & ".join(escape_latex(name) for name in table.header) + " \\\\",
-        "\\midrule",
-    ]
-    for i, row in enumerate(table.rows):
-        if i in table.breaks:
-            lines.append("\\midrule")
-        cells = [
-            f"\\textbf{{{escape_latex(c)}}}" if (i, j) in table.best else escape_latex(c) for j, c in enumerate(row)
-        ]
-        lines.append(" & ".join(cells) + " \\\\")
-    caption = " ".join(filter(None, (f"{table.title}.", table.caption, table.note)))
-    lines += [
-        "\\bottomrule",
-        "\\end{tabular}",
-        f"\\caption{{{escape_latex(caption)}}}",
-        f"\\label{{tab:{table.key}}}",
-        "\\end{table}",
-    ]
-    return "\n".join(lines) + "\n"
+    """A booktabs table with caption and label."""
+    return _join_lines(latex_form(table), table.breaks) + "\n"
 
 
 def escape_latex(text: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from docmt.config.artifacts.report import STAGES
-from docmt.report.stages import stage_of
+from docmt.report.manifest import stage_of
 from docmt.snakemake import Workflow, slurm_logs
 
 TAIL_BYTES = 8192
@@ -14,6 +14,8 @@ STOPPED = re.compile(r" WARNING SIG[A-Z0-9]+: saving a checkpoint")
 """The message of a trainer that was asked to stop: it resumes when it is run again, and has not failed."""
 LOG_LINE = re.compile(r"^\d\d:\d\d:\d\d (?P<level>[A-Z]+) ")
 SLURM_LINE = re.compile(r"^slurmstepd[\w.-]*: error: ")  # some clusters include the node name
+# docmt's own messages, exceptions of Python (with their module, or bare), then shells, Slurm, signals that the shell
+# names, wrong options, and the kernel's out-of-memory killer.
 ERROR_LINE = re.compile(
     r"^docmt[\w -]*: error: |^(?:[a-z]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)(?:: |$)"
     r"|^\S*(?:bash|sh): .*(?:not found|No such|denied)|^slurmstepd[\w.-]*: error: |^Killed\b"
@@ -58,17 +60,25 @@ def find_failures(folder: Path, workflow: Workflow, is_planned: Callable[[str, s
         benchmark = folder / "results" / "benchmarks" / rule / f"{name}.tsv"
         if benchmark.exists() and benchmark.stat().st_mtime >= written:
             continue
+        # Snakemake announces a log by its path relative to the folder.
         where = str(log.relative_to(folder))
         announced = workflow.jobs.get(where)
         stage = stage_of(rule, STAGES)
         if not is_planned(stage, name) or (announced and set(announced.outputs) & set(workflow.started)):
             continue
         own = slurm_logs(folder, rule, name)
+        # The plugin names the output of each attempt after the ID of the job in Slurm.
         number = (announced.job if announced else None) or (own[-1].stem if own else None)
         line = last_error(log)
-        if line is None and announced is not None and announced.is_failed and not _was_stopped(log):
-            line = (_slurm_error(own[-1]) if own else None) or announced.message
-            line = line or f"no error in the log (killed?); it ends with {_last_line(log)}"
+        tail = read_tail(log)
+        # The message is not always the last line: bars and warnings of libraries may follow while the trainer saves.
+        was_stopped = any(STOPPED.search(message) for message in tail[-5:])
+        if line is None and announced is not None and announced.is_failed and not was_stopped:
+            # A job that Slurm ends (time, memory, `scancel`) cannot write why into its own log: Slurm's output has it.
+            if own:
+                line = next((message for message in reversed(read_tail(own[-1])) if SLURM_LINE.match(message)), None)
+            end = repr(tail[-1]) if tail else "nothing: it is empty"
+            line = line or announced.message or f"no error in the log (killed?); it ends with {end}"
         if line is not None:
             failures.append(Failure(rule, stage, name, where, line, number, written))
     return sorted(failures, key=lambda failure: failure.time)
@@ -78,6 +88,7 @@ def last_error(path: Path) -> str | None:
     """The last error in a log that no ordinary message follows; None if there is none."""
     for line in reversed(read_tail(path)):
         message = LOG_LINE.match(line)
+        # After an error, an ordinary message means that the job went on: a library's traceback was only a warning.
         if message:
             return line if message["level"] in ("ERROR", "CRITICAL") else None
         if ERROR_LINE.search(line):
@@ -85,24 +96,11 @@ def last_error(path: Path) -> str | None:
     return None
 
 
-def _slurm_error(path: Path) -> str | None:
-    """Why Slurm ended a job: time limit, memory limit, or cancellation."""
-    return next((line for line in reversed(read_tail(path)) if SLURM_LINE.match(line)), None)
-
-
-def _was_stopped(path: Path) -> bool:
-    return any(STOPPED.search(line) for line in read_tail(path)[-5:])
-
-
-def _last_line(path: Path) -> str:
-    lines = read_tail(path)
-    return repr(lines[-1]) if lines else "nothing: it is empty"
-
-
 def read_tail(path: Path) -> list[str]:
     """The last lines of a log that are not empty, with progress bars split at carriage returns."""
     try:
         with open(path, "rb") as file:
+            # The cut may fall inside a UTF-8 character: hence `errors="replace"`.
             file.seek(max(0, path.stat().st_size - TAIL_BYTES))
             text = file.read().decode("utf-8", errors="replace")
     except OSError:

@@ -34,16 +34,18 @@ class Leftover:
 
 def find_leftovers(folder: Path, plan: Plan) -> Iterator[Leftover]:
     """The folders that can be deleted; none of them is inside another."""
-    needed = {run_folder(run) for run in list_runs(plan.config)}
+    needed = {run_folder(run.dataset, run.system, run.seed) for run in list_runs(plan.config)}
     found: set[Path] = set()
     for place in sorted(folder.glob("results/*/runs/*/seed*")):
         if str(place.relative_to(folder)) not in needed:
             found.add(place)
             yield _leftover(folder, place, "the configuration has no such run")
+        # A finished run keeps its model; checkpoints only serve to resume a training.
         elif (place / "model.pt").exists() and (place / "checkpoints").is_dir():
             found.add(place / "checkpoints")
             yield _leftover(folder, place / "checkpoints", "the training is finished")
     for place in sorted(folder.glob("results/**/.*")):
+        # A folder inside one that goes anyway would be counted and deleted twice.
         if UNFINISHED.fullmatch(place.name) and place.is_dir() and found.isdisjoint(place.parents):
             found.add(place)
             yield _leftover(folder, place, "the unfinished output of a job")

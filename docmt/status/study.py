@@ -1,6 +1,6 @@
 """The state of a whole study."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -8,12 +8,11 @@ from typing import Any
 from docmt.config.artifacts.runs import run_folder
 from docmt.config.plan import Plan
 from docmt.config.systems import list_runs
-from docmt.report.stages import OTHER
+from docmt.report.manifest import OTHER
 from docmt.snakemake import Workflow, read_workflow
 from docmt.status.cluster import Queue, read_queue
 from docmt.status.failures import Failure, find_failures
-from docmt.status.progress import Progress, read_progress
-from docmt.status.remaining import Remaining, estimate
+from docmt.status.remaining_work import Progress, RemainingWork, estimate, read_progress
 from docmt.status.trainings import Training, job_name, read_trainings
 
 OF_RUNS = ("training", "decoding", "evaluation")
@@ -41,7 +40,7 @@ class StudyStatus:
     trainings: list[Training]
     failures: list[Failure]
     progress: dict[str, Progress]
-    remaining: Remaining
+    remaining: RemainingWork
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -73,31 +72,37 @@ def read_study(folder: Path, plan: Plan, *, configfiles: Sequence[Path] = ()) ->
     """Read the state of a study in a folder, which may be missing or empty; `configfiles` are only shown."""
     workflow = read_workflow(folder)
     queue = read_queue(folder)
-    stages = [_stage(folder, name, targets, workflow) for name, targets in plan.targets().items()]
+    stages = []
+    for name, targets in plan.targets().items():
+        # The file of a job that Snakemake marks as started may be half-written, or left from an earlier run.
+        done = [(folder / target).exists() and target not in workflow.started for target in targets]
+        stages.append(Stage(name, sum(done), len(done)))
     finished = {stage.name for stage in stages if stage.done == stage.all}
     runs = {job_name(run) for run in list_runs(plan.config)}
     trained = plan.artifacts.trained
-    unfinished = {job_name(run) for run in trained if not (folder / run_folder(run) / "model.pt").exists()}
+    unfinished = {
+        job_name(run)
+        for run in trained
+        if not (folder / run_folder(run.dataset, run.system, run.seed) / "model.pt").exists()
+    }
 
     def is_planned(stage: str, name: str) -> bool:
         if stage == OTHER:
             return True
         if stage == "training":
             return name in unfinished
+        # Log files are named DATASET_SYSTEM_seedN_…: the underscore keeps seed1 apart from seed10.
         of_run = stage not in OF_RUNS or name.startswith(tuple(f"{run}_" for run in runs))
         return stage not in finished and of_run
 
     failures = find_failures(folder, workflow, is_planned)
     trainings = read_trainings(folder, plan, workflow=workflow, queue=queue, failures=failures)
+    # A trainer that was started again by hand, or waits in the queue, is no failure, whatever its old log ends with.
     running = {job_name(training) for training in trainings if training.state != "failed"}
     failures = [failure for failure in failures if failure.rule != "train" or failure.name not in running]
     jobs = workflow.running()
     progress = {job.log: found for job in jobs if job.log and (found := read_progress(folder / job.log))}
+    # One output names a job: the estimate divides by the number of running jobs, not of their files.
     outputs = {output: progress.get(job.log) for job in jobs for output in job.outputs[:1]}
     remaining = estimate(folder, plan, workflow, trainings=trainings, running=outputs)
     return StudyStatus(folder, tuple(configfiles), workflow, queue, stages, trainings, failures, progress, remaining)
-
-
-def _stage(folder: Path, name: str, targets: Iterable[str], workflow: Workflow) -> Stage:
-    done = [(folder / target).exists() and target not in workflow.started for target in targets]
-    return Stage(name, sum(done), len(done))

@@ -16,7 +16,7 @@ from docmt.config.systems import Run, training_settings
 from docmt.snakemake import Workflow, slurm_logs
 from docmt.status.cluster import Queue
 from docmt.status.failures import Failure
-from docmt.training.lock import is_running, read_note
+from docmt.training.lock import is_running, read_status
 
 FRESH_SECONDS = 600
 """A trainer on another host is considered alive if it recorded progress within this time."""
@@ -73,7 +73,7 @@ class Training:
 
 
 def job_name(run: Run | Training) -> str:
-    """The name of a run's log file and benchmark, and the beginning of those of its other jobs."""
+    """The name of a training's log and benchmark files; other jobs of the run append to it."""
     return f"{run.dataset}_{run.system}_seed{run.seed}"
 
 
@@ -91,19 +91,29 @@ def read_trainings(
 def _read_training(
     folder: Path, plan: Plan, run: Run, *, workflow: Workflow, queue: Queue, is_failed: bool
 ) -> Training:
-    model = f"{run_folder(run)}/model.pt"
-    checkpoints = _newest_checkpoints((folder / model).parent / "checkpoints")
-    note = read_note(checkpoints) if checkpoints else {}
+    model = f"{run_folder(run.dataset, run.system, run.seed)}/model.pt"
+    # Each combination of settings has its own folder of checkpoints; the newest belongs to the last trainer.
+    folders = [path for path in (folder / model).parent.glob("checkpoints/*/") if path.is_dir()]
+    checkpoints = max(
+        folders, key=lambda path: max((file.stat().st_mtime for file in path.iterdir()), default=0), default=None
+    )
+    note = read_status(checkpoints) if checkpoints else {}
     job = _find_job(folder, run, note, workflow.started.get(model))
     queued = queue.find(job)
-    is_done = (folder / model).exists() and model not in workflow.started
+    # Snakemake marks the outputs of a job before it starts, and removes the marks when it has succeeded.
+    is_started = model in workflow.started
+    # Between that mark and the first note of the trainer, Python imports torch and loads the data.
+    is_starting = workflow.state == "running" or (workflow.state == "locked" and not note)
+    is_lost = job is not None and queue.is_known and queued is None
+    is_done = (folder / model).exists() and not is_started
+    # The order matters: a living trainer outweighs an old failure, and a failure outweighs its checkpoints.
     if is_done:
         state = "done"
     elif _is_alive(checkpoints, note) or (queued is not None and queued not in queue.waiting()):
         state = "running"
     elif queued is not None:
         state = "queued"
-    elif model in workflow.started and _is_starting(workflow, note) and not _is_lost(job, queue):
+    elif is_started and is_starting and not is_lost:
         state = "running"
     elif is_failed:
         state = "failed"
@@ -113,6 +123,9 @@ def _read_training(
     if is_done:
         progress |= _read_history((folder / model).with_name("history.csv"))
     max_steps = training_settings(plan.config, run.system).max_steps
+    step, seconds, eta = progress.get("step"), progress.get("seconds"), None
+    if state == "running" and step and seconds is not None and max_steps is not None:
+        eta = max(0, max_steps - step) * seconds / step
     return Training(
         run.dataset,
         run.system,
@@ -120,18 +133,12 @@ def _read_training(
         state,
         **progress,
         max_steps=max_steps,
-        eta_seconds=_eta(progress, max_steps) if state == "running" else None,
+        eta_seconds=eta,
         job=job,
         host=(queued.node if queued and queued.node else None) or note.get("host"),
         pid=note.get("pid"),
         devices=note.get("devices"),
     )
-
-
-def _newest_checkpoints(folder: Path) -> Path | None:
-    """The most recent folder of checkpoints: each combination of settings has its own."""
-    found = [path for path in folder.glob("*/") if path.is_dir()]
-    return max(found, key=lambda path: max((file.stat().st_mtime for file in path.iterdir()), default=0), default=None)
 
 
 def _find_job(folder: Path, run: Run, note: dict[str, Any], marked: str | None) -> str | None:
@@ -142,16 +149,6 @@ def _find_job(folder: Path, run: Run, note: dict[str, Any], marked: str | None) 
     return logs[-1].stem if logs else None
 
 
-def _is_starting(workflow: Workflow, note: dict[str, Any]) -> bool:
-    """Whether a trainer started by Snakemake may still be importing and loading, before it writes its note."""
-    return workflow.state == "running" or (workflow.state == "locked" and not note)
-
-
-def _is_lost(job: str | None, queue: Queue) -> bool:
-    """Whether a job left the queue without a trace."""
-    return job is not None and queue.is_known and queue.find(job) is None
-
-
 def _is_alive(checkpoints: Path | None, note: dict[str, Any]) -> bool:
     """Whether the trainer is alive: it holds a lock on its note, or, on another host, has recently made progress."""
     if checkpoints is None or not note:
@@ -160,6 +157,7 @@ def _is_alive(checkpoints: Path | None, note: dict[str, Any]) -> bool:
         return True
     if note.get("host") in (None, platform.node()):
         return False
+    # A lock of another host is not visible on every network file system: the age of its progress decides.
     with contextlib.suppress(OSError):
         return time.time() - (checkpoints / "progress.json").stat().st_mtime < FRESH_SECONDS
     return False
@@ -167,7 +165,7 @@ def _is_alive(checkpoints: Path | None, note: dict[str, Any]) -> bool:
 
 def _read_progress(checkpoints: Path) -> dict[str, Any]:
     """The last progress that the trainer recorded; if there is none, its history."""
-    progress = read_note(checkpoints, "progress.json") or _read_history(checkpoints / "history.csv")
+    progress = read_status(checkpoints, "progress.json") or _read_history(checkpoints / "history.csv")
     return {key: _as(kind, progress.get(key)) for key, kind in {**KINDS, "best_loss": float}.items()}
 
 
@@ -185,15 +183,9 @@ def _read_history(path: Path) -> dict[str, Any]:
 
 
 def _as(kind: type, value: Any) -> Any:
+    # A trainer may be writing at this moment: a cell can be cut off, and the loss of a diverged run is nan.
     try:
         number = float(value)
     except (TypeError, ValueError):
         return None
     return kind(number) if math.isfinite(number) else None
-
-
-def _eta(progress: dict[str, Any], max_steps: int | None) -> float | None:
-    step, seconds = progress.get("step"), progress.get("seconds")
-    if not step or seconds is None or max_steps is None:
-        return None
-    return max(0, max_steps - step) * seconds / step

@@ -6,7 +6,7 @@ from typing import Any, Self
 from docmt.errors import UserError
 from docmt.files import read_json, write_json
 from docmt.text.settings import TextSettings
-from docmt.text.subwords import subwords_of
+from docmt.text.subwords import subword_model
 from docmt.text.tokenizer import Tokenizer, check_language, get_tokenizer
 from docmt.text.truecaser import Truecaser, restore_case
 
@@ -14,23 +14,12 @@ FORMAT = 1
 
 
 class TextPipeline:
-    """The settings, truecasers and codes (BPE merges, or SentencePiece models) for two languages.
-
-    `prepare` does the same as the stages on files: tokenize, truecase, split into subwords.
-
-    Attributes:
-        src_lang, tgt_lang: language codes.
-        settings: how the text was prepared.
-    """
+    """The settings, truecasers and codes (BPE merges, or SentencePiece models) for two languages."""
 
     def __init__(
         self, settings: TextSettings, *, languages: tuple[str, str], truecasers: dict[str, Truecaser], codes: str
     ) -> None:
-        """Assemble a pipeline for source and target language from a truecaser for each and the text of a codes file.
-
-        Raises UserError when a language is unknown or a duplicate, the codes are malformed, or the truecasers were
-        learned with a different `truecase` setting.
-        """
+        """Assemble a pipeline for source and target language from a truecaser for each and the text of a codes file."""
         self.settings = settings
         self.src_lang, self.tgt_lang = (check_language(lang, settings.tokenization) for lang in languages)
         if self.src_lang == self.tgt_lang:
@@ -41,10 +30,10 @@ class TextPipeline:
                 f"truecase is {str(settings.truecase).lower()}, but the truecasers were learned with another setting: "
                 "give `docmt text learn-truecaser` the same --settings"
             )
-        self._codes, self._subwords = codes, {lang: subwords_of(codes, lang) for lang in languages}
+        self._codes, self._subwords = codes, {lang: subword_model(codes, lang) for lang in languages}
 
     def for_languages(self, languages: tuple[str, str]) -> Self:
-        """The same pieces for other languages, for pipelines without truecasers. Raises UserError as for a new one."""
+        """The same pieces for other languages, for pipelines without truecasers."""
         truecasers = dict.fromkeys(languages, Truecaser(None))
         return type(self)(self.settings, languages=languages, truecasers=truecasers, codes=self._codes)
 
@@ -85,6 +74,7 @@ class TextPipeline:
         try:
             return cls.from_dict(read_json(path))
         except UserError as error:
+            # `read_json` names the file itself.
             message = str(error)
             raise UserError(message if message.startswith(str(path)) else f"{path}: {message}") from None
 
@@ -93,11 +83,12 @@ class TextPipeline:
         write_json(path, self.to_dict())
 
     def normalize(self, sentence: str, *, lang: str) -> str:
-        """The sentence that `restore` can recover, without what the cleaning and the settings change for good."""
+        """The sentence that `restore` recovers: cleaning, normalization and lower case cannot be undone."""
         return self._tokenizer(lang).normalize(sentence)
 
     def prepare(self, sentence: str, *, lang: str) -> list[str]:
         """Split a sentence into subwords; none for an empty one. Raises UserError for a third language."""
+        # As in training: the truecaser knows whole words, so it comes before the subwords.
         tokens = self._tokenizer(lang).tokenize(sentence)
         return self._subwords[lang].split(self._truecasers[lang].truecase(tokens))
 

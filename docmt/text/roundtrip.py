@@ -1,4 +1,4 @@
-"""Measuring how many lines are restored exactly from subwords, and why the others are not."""
+"""Share of lines that are restored exactly from subwords, and causes of the differences."""
 
 import itertools
 from collections import Counter
@@ -15,12 +15,12 @@ from docmt.text.pipeline import TextPipeline
 
 N_EXAMPLES = 5
 
+# Characters that normalization replaces by others of the same kind.
 _SAMES = {
     "quotes": "\"'`´„“”‚‘’«»‹›″′",
     "dashes": "-‐‑‒–—―−",
     "ellipses": "….",
 }
-"""Characters that normalization replaces by others of the same kind."""
 
 
 def measure_roundtrip(pipeline: TextPipeline, lines: Iterable[str], *, lang: str) -> dict[str, Any]:
@@ -61,6 +61,7 @@ def find_cause(line: str, restored: str) -> str:
     line_words, restored_words = line.split(), restored.split()
     if line_words == restored_words:
         return "white space"
+    # Runs of white space no longer matter. The order of the tests below decides between causes.
     line, restored = " ".join(line_words), " ".join(restored_words)
     if line.lower() == restored.lower():
         changes = [i for i, (one, other) in enumerate(zip(line, restored, strict=False)) if one != other]
@@ -68,6 +69,7 @@ def find_cause(line: str, restored: str) -> str:
         return "first letter in lower case" if len(changes) == 1 and starts else "case elsewhere"
     if line.replace(" ", "").lower() == restored.replace(" ", "").lower():
         return "blanks between tokens"
+    # Every changed character, on either side; blanks may differ, too, where characters were replaced.
     changed = {
         character
         for tag, i1, i2, j1, j2 in SequenceMatcher(None, line, restored, autojunk=False).get_opcodes()
@@ -86,11 +88,7 @@ def find_cause(line: str, restored: str) -> str:
 
 
 def measure_files(pipeline: TextPipeline, inputs: Iterable[str]) -> dict[str, Any]:
-    """Measure all files (`LANG=FILE` each) of each language together.
-
-    Returns `languages`, the result of `measure_roundtrip` for each, and `provenance`. Raises UserError when an input is
-    malformed or missing, or the pipeline is for other languages.
-    """
+    """Measure all files (`LANG=FILE` each) of each language together: `measure_roundtrip` by language, provenance."""
     files: dict[str, list[Path]] = {}
     for item in inputs:
         lang, equals, name = item.partition("=")

@@ -11,8 +11,8 @@ class TextSettings(Settings):
     """How sentences are split into subwords.
 
     With `tokenization: words` the language decides the tokenizer: jieba for `zh`, Moses for others
-    (docs/text.md lists them). Source and
-    target share one set of BPE merges, or one SentencePiece model, and one vocabulary.
+    (docs/text.md lists them). Source and target share one set of BPE merges, or one SentencePiece model, and one
+    vocabulary.
     """
 
     later: ClassVar[tuple[str, ...]] = ("tokenization", "sentencepiece_size", "pretrained", "keep_pieces")

@@ -7,7 +7,7 @@ opening bracket, ASCII quotes alternately. This module guesses alike, and marks 
 - a separate token `▁` is a space where none would be guessed: `10 ▁ %`.
 
 Both characters are escaped in the text (`&#64;`, `&#9601;`), like the characters that Moses escapes, so that text is
-never mistaken for a mark. Without the marks, the tokens are exactly those of Moses.
+never mistaken for a mark. Without the marks, the tokens are exactly the tokens of Moses.
 """
 
 import re
@@ -16,6 +16,7 @@ from collections.abc import Sequence
 JOINER = "@"
 BLANK = "▁"
 
+# Escapes of the Moses tokenizer and of the two marks.
 ESCAPES = {
     "&": "&amp;",
     "|": "&#124;",
@@ -28,14 +29,13 @@ ESCAPES = {
     JOINER: "&#64;",
     BLANK: "&#9601;",
 }
-"""The escapes of the Moses tokenizer, and those of the two marks."""
 
 _ESCAPE_TABLE = str.maketrans(ESCAPES)
 _UNESCAPES = {escape: character for character, escape in ESCAPES.items()}
 _ESCAPED = re.compile("|".join(map(re.escape, _UNESCAPES)))
 
+# The currency signs of Moses, which does not know the newest ones. (Importing sacremoses takes 0.4 seconds.)
 _CURRENCY = re.escape("$¢£¤¥֏؋৲৳৻૱௹฿៛₠₡₢₣₤₥₦₧₨₩₪₫€₭₮₯₰₱₲₳₴₵₶₷₸₹₺₻₼₽꠸﷼﹩＄￠￡￥￦")
-"""The currency signs of Moses, which does not know the newest ones. (Importing sacremoses takes 0.4 seconds.)"""
 _JOINS_RIGHT = re.compile(rf"[{_CURRENCY}(\[{{¿¡]+")
 _JOINS_LEFT = re.compile(r"[,.?!:;\\%}\])]+|…")
 _FRENCH_SPACED = re.compile(r"[?!:;%]")
@@ -45,10 +45,10 @@ _ELISION = re.compile(r".*[^\W\d_]'", re.DOTALL)
 _CJK = re.compile("[\u2e80-\ua4cf\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003fffd]")
 _CJK_QUOTES = frozenset("“”‘’—…·")
 
+# Languages that write „so“, in which “ closes a quotation.
 _SIXES_CLOSE = frozenset(["bg", "cs", "de", "et", "hr", "is", "lt", "lv", "ru", "sk", "sl", "sr", "uk"])
-"""Languages that write „so“, in which “ closes a quotation."""
+# Languages that write »so«, in which « closes a quotation.
 _INWARD_GUILLEMETS = frozenset(["cs", "da", "de", "sk", "sl"])
-"""Languages that write »so«, in which « closes a quotation."""
 _SPACED_GUILLEMETS = frozenset(["fr"])
 
 
@@ -101,6 +101,7 @@ class Spacing:
             tokens: plain tokens, without white space.
             glued: for each token, whether no space precedes it; the first value is ignored.
         """
+        # The same state machine as in `join`, in step with it: every decision here must see what `join` will see.
         state = _QuoteState()
         marked: list[str] = []
         last = len(tokens) - 1
@@ -127,7 +128,7 @@ class Spacing:
         return marked
 
     def join(self, marked: Sequence[str]) -> str:
-        """The text of tokens, marked ones or plain ones such as those of Moses."""
+        """The text of tokens, with marks, or plain like the tokens of Moses."""
         state = _QuoteState()
         pieces: list[str] = []
         joined, forced = True, False
@@ -137,6 +138,7 @@ class Spacing:
             if is_blank:
                 forced = True
                 continue
+            # A token with a mark is spaced by it alone; `_guess` must not see it, or it would open or close a quote.
             if not (left or right):
                 following = plain[i + 1] if i + 1 < len(plain) else ""
                 left, right = self._guess(token, following, state, is_first=not pieces)
@@ -151,6 +153,7 @@ class Spacing:
         if self.lang == "zh" and (_CJK.match(token) or token in _CJK_QUOTES or _CJK.match(token[-1])):
             joins = (True, True)
         elif token in ('"', "'"):
+            # ASCII quotes look alike at both ends: they open and close in turns.
             joins = state.turn(token, is_possessive=self.lang == "en" and state.after_s)
         elif token in self._quotes:
             joins = self._quotes[token]

@@ -1,41 +1,116 @@
-"""Subwords by byte pair encoding (subword-nmt): every piece of a token but the last ends in `@@`.
+"""Subwords: byte pair encoding (subword-nmt, `@@` at the end of all but a token's last subword) or SentencePiece.
 
-A codes file holds BPE merges, or models of SentencePiece (pieces.py).
+A codes file holds one of them: BPE merges, or SentencePiece models as JSON. Pieces of SentencePiece are parts of plain
+text in which `▁` is a space. They need no words, and so serve languages without spaces, and pretrained models.
 """
 
+import base64
+import binascii
 import contextlib
 import io
+import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
-
-from subword_nmt.apply_bpe import BPE
-from subword_nmt.learn_bpe import learn_bpe
+from typing import TYPE_CHECKING, Any
 
 from docmt.errors import UserError
 from docmt.files import atomic_writer, read_text
-from docmt.text.pieces import EVERY, Pieces, read_pieces
+from docmt.text.spacing import BLANK
+
+if TYPE_CHECKING:
+    from sentencepiece import SentencePieceProcessor  # pyright: ignore[reportMissingImports]
 
 SEPARATOR = "@@"
 HEADER = "#version: 0.2"
-
-MAX_CACHED_WORDS = 1 << 18
-"""The library remembers the pieces of each word; the words of a large corpus would take gigabytes."""
-
-_NO_MERGE = "\uffff \uffff"
-"""A merge of a character that never occurs, because the library needs at least one merge."""
+SENTENCEPIECE_KEY = "sentencepiece"
+# The language of a SentencePiece model that serves all languages.
+EVERY = "*"
 
 
-def learn_codes(sentences: Iterable[str], *, merges: int, min_frequency: int) -> str:
+class BpeModel:
+    """BPE merges. Raises UserError when the codes are malformed."""
+
+    max_cached_words = 1 << 18
+
+    def __init__(self, codes: str) -> None:
+        from subword_nmt.apply_bpe import BPE
+
+        _check_merges(codes, where="BPE codes")
+        if codes.rstrip("\n") == HEADER:
+            # The library needs at least one merge: one of a character that never occurs.
+            codes = f"{codes.rstrip()}\n\uffff \uffff\n"
+        self._bpe = BPE(io.StringIO(codes), separator=SEPARATOR)
+
+    def split(self, tokens: list[str]) -> list[str]:
+        """Split tokens into subwords."""
+        # The library caches the subwords of every word without a limit: gigabytes in a large corpus.
+        if len(self._bpe.cache) > self.max_cached_words:
+            self._bpe.cache.clear()
+        return self._bpe.segment_tokens(tokens)
+
+    def join(self, subwords: Iterable[str]) -> list[str]:
+        """Join subwords to tokens. A separator at the very end, where decoding was cut off, is dropped."""
+        tokens, open_token = [], ""
+        for subword in subwords:
+            if subword.endswith(SEPARATOR):
+                open_token += subword.removesuffix(SEPARATOR)
+            else:
+                tokens.append(open_token + subword)
+                open_token = ""
+        return [*tokens, open_token] if open_token else tokens
+
+
+class SentencePieceModel:
+    """A SentencePiece model. Pickled as bytes, without the library's object, which is made on first use."""
+
+    def __init__(self, model: bytes) -> None:
+        self.model = model
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"model": self.model}
+
+    @cached_property
+    def _processor(self) -> "SentencePieceProcessor":
+        from sentencepiece import SentencePieceProcessor  # pyright: ignore[reportMissingImports]
+
+        try:
+            return SentencePieceProcessor(model_proto=self.model)
+        except (RuntimeError, ValueError) as error:
+            raise UserError(f"the SentencePiece model is damaged ({' '.join(str(error).split())[:120]})") from None
+
+    def split(self, tokens: list[str]) -> list[str]:
+        """Split tokens, joined by spaces, into pieces."""
+        return self._processor.encode(" ".join(tokens), out_type=str)
+
+    def join(self, pieces: Iterable[str]) -> list[str]:
+        """Join any pieces, such as the output of a model, to tokens."""
+        return self._processor.decode(list(pieces)).split()
+
+    def symbols(self) -> list[str]:
+        """All pieces, in the order of their ids."""
+        return [self._processor.id_to_piece(number) for number in range(self._processor.get_piece_size())]
+
+
+def begins_word_of_pieces(subword: str) -> bool:
+    """Whether a subword is the first piece of a word by SentencePiece; BPE has no such subword."""
+    return len(subword) > 1 and subword.startswith(BLANK)
+
+
+def learn_merges(sentences: Iterable[str], *, merges: int, min_frequency: int) -> str:
     """Learn BPE merges on tokenized lines. Returns the content of a codes file: a header, then one merge per line.
 
     Raises UserError when there is no text.
     """
+    from subword_nmt import learn_bpe as library
+
     longest = 0
 
     def lines() -> Iterator[str]:
         nonlocal longest
         for line in sentences:
+            # Words are measured only until it is clear that the text has one that merges can join.
             if longest < 2:
                 longest = max(longest, *map(len, line.split(" ")))
             yield line
@@ -45,13 +120,64 @@ def learn_codes(sentences: Iterable[str], *, merges: int, min_frequency: int) ->
     messages = contextlib.nullcontext() if sys.stderr.isatty() else contextlib.redirect_stderr(io.StringIO())
     try:
         with messages:
-            learn_bpe(lines(), codes, merges, min_frequency=min_frequency)
+            library.learn_bpe(lines(), codes, merges, min_frequency=min_frequency)
     except ValueError:  # the library fails if no word has two characters
         if longest > 1:
             raise
     if not longest:
         raise UserError("no text to learn BPE merges from: the training text is empty")
     return codes.getvalue()
+
+
+def learn_sentencepiece(sentences: Iterable[str], *, size: int) -> str:
+    """Learn pieces of both languages. Returns the content of a codes file. Raises UserError when there is no text."""
+    from sentencepiece import SentencePieceTrainer  # pyright: ignore[reportMissingImports]
+
+    model = io.BytesIO()
+    try:
+        SentencePieceTrainer.train(
+            sentence_iterator=filter(None, sentences),
+            model_writer=model,
+            vocab_size=size,
+            hard_vocab_limit=False,  # little text has fewer pieces
+            character_coverage=1.0,  # the vocabulary of docmt counts what occurs
+            normalization_rule_name="identity",  # text comes back as it was
+            max_sentence_length=1 << 16,  # longer lines are skipped; the default skips long sentences in Thai
+            num_threads=1,  # more would make the result depend on the machine
+            minloglevel=2,
+        )
+    except (RuntimeError, ValueError) as error:
+        raise UserError(f"no SentencePiece model can be learned: {' '.join(str(error).split())[:160]}") from None
+    return sentencepiece_codes({EVERY: model.getvalue()})
+
+
+def sentencepiece_codes(models: Mapping[str, bytes]) -> str:
+    """The content of a codes file with the SentencePiece model of each language, or of every one."""
+    coded = {lang: base64.b64encode(model).decode("ascii") for lang, model in models.items()}
+    return json.dumps({SENTENCEPIECE_KEY: coded}, sort_keys=True) + "\n"
+
+
+def sentencepiece_models(codes: str, *, where: str) -> dict[str, SentencePieceModel] | None:
+    """The models of a codes file by language; None if it holds BPE merges. Raises UserError when it is damaged."""
+    # Merges begin with a `#version` line, the JSON object with a brace.
+    if not codes.startswith("{"):
+        return None
+    try:
+        coded = json.loads(codes)[SENTENCEPIECE_KEY].items()
+        return {lang: SentencePieceModel(base64.b64decode(model)) for lang, model in coded}
+    except (ValueError, KeyError, AttributeError, TypeError, binascii.Error) as error:
+        raise UserError(f"{where}: not a SentencePiece model ({error}): learn it again") from None
+
+
+def subword_model(codes: str, lang: str) -> BpeModel | SentencePieceModel:
+    """The model of a language in a codes file. Raises UserError when the codes are malformed or lack the language."""
+    models = sentencepiece_models(codes, where="codes")
+    if models is None:
+        return BpeModel(codes)
+    found = models.get(lang) or models.get(EVERY)
+    if found is None:
+        raise UserError(f"language {lang!r}: the SentencePiece models are for {' and '.join(models)}")
+    return found
 
 
 def write_codes(path: Path, codes: str) -> None:
@@ -63,56 +189,12 @@ def write_codes(path: Path, codes: str) -> None:
 def read_codes(path: Path) -> str:
     """Read a codes file. Raises UserError that names the first bad line."""
     codes = read_text(path)
-    if read_pieces(codes, where=str(path)) is None:
-        _check(codes, where=str(path))
+    if sentencepiece_models(codes, where=str(path)) is None:
+        _check_merges(codes, where=str(path))
     return codes
 
 
-def subwords_of(codes: str, lang: str) -> "Subwords | Pieces":
-    """What splits and joins sentences of a language. Raises UserError when the codes are malformed or lack it."""
-    pieces = read_pieces(codes, where="codes")
-    if pieces is None:
-        return Subwords(codes)
-    found = pieces.get(lang) or pieces.get(EVERY)
-    if found is None:
-        raise UserError(f"language {lang!r}: the SentencePiece models are for {' and '.join(pieces)}")
-    return found
-
-
-class Subwords:
-    """Splits tokens into subwords with given merges."""
-
-    def __init__(self, codes: str) -> None:
-        """Raises UserError when the codes are malformed."""
-        _check(codes, where="BPE codes")
-        self.codes = codes
-        has_merges = codes.rstrip("\n") != HEADER
-        self._bpe = BPE(io.StringIO(codes if has_merges else f"{codes.rstrip()}\n{_NO_MERGE}\n"), separator=SEPARATOR)
-
-    def split(self, tokens: list[str]) -> list[str]:
-        """Split tokens into subwords."""
-        if len(self._bpe.cache) > MAX_CACHED_WORDS:
-            self._bpe.cache.clear()
-        return self._bpe.segment_tokens(tokens)
-
-    def join(self, subwords: Iterable[str]) -> list[str]:
-        """As `join_subwords`."""
-        return join_subwords(subwords)
-
-
-def join_subwords(subwords: Iterable[str]) -> list[str]:
-    """Join subwords to tokens. A separator at the very end, where decoding was cut off, is dropped."""
-    tokens, open_pieces = [], ""
-    for subword in subwords:
-        if subword.endswith(SEPARATOR):
-            open_pieces += subword.removesuffix(SEPARATOR)
-        else:
-            tokens.append(open_pieces + subword)
-            open_pieces = ""
-    return [*tokens, open_pieces] if open_pieces else tokens
-
-
-def _check(codes: str, *, where: str) -> None:
+def _check_merges(codes: str, *, where: str) -> None:
     lines = codes.rstrip("\n").split("\n")
     if lines[0] != HEADER:
         raise UserError(f"{where}: line 1 must be {HEADER!r}: create the file with `docmt text learn-bpe`")

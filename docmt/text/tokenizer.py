@@ -1,29 +1,33 @@
 """Tokenization and detokenization: Moses for most languages, jieba for Chinese."""
 
 import functools
+import logging
 import re
 from collections.abc import Callable
 from functools import cached_property
+from typing import TYPE_CHECKING, cast
 
 from docmt.errors import UserError
 from docmt.settings import nearest
-from docmt.text.chinese import chinese_words
 from docmt.text.spacing import BLANK, Spacing, split_marks, unescape
+
+if TYPE_CHECKING:
+    from jieba import Tokenizer as JiebaTokenizer
 
 _CODES = "as bn ca cs de el en es et fi fr ga gu hi hu is it kn lt lv ml mni mr nl or pa pl pt ro ru sk sl sv ta tdt te"
 _GENERAL_CODES = "ar bg da ko no tr uk vi"
+# Codes of the languages for which the Moses tokenizer has rules; of some that its general rules fit, since they
+# separate words by blanks (its list of abbreviations is then English); and `zh`.
 LANGUAGES = frozenset([*_CODES.split(), *_GENERAL_CODES.split(), "yue", "zh"])
-"""Codes of the languages for which the Moses tokenizer has rules; of some that its general rules fit, since they
-separate words by blanks (its list of abbreviations is then English); and `zh`."""
+# Languages that write words without blanks between them, and for which docmt has no tokenizer.
 WITHOUT_BLANKS = frozenset(["ja", "km", "lo", "my", "th"])
-"""Languages that write words without blanks between them, and for which docmt has no tokenizer."""
 
 _WHITE_SPACE = re.compile(r"\s+")
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b]")
 
 
 def check_language(lang: str, tokenization: str = "words") -> str:
-    """Return the language code itself. Raises UserError when it is unknown; SentencePiece needs to know none."""
+    """Return the language code itself. Raises UserError when it is unknown, or malformed for SentencePiece."""
     if tokenization == "sentencepiece":
         if not re.fullmatch("[a-z]{2,3}", lang):
             raise UserError(f"language {lang!r}: a code has two or three lowercase letters, such as ja")
@@ -45,9 +49,9 @@ def clean(line: str) -> str:
 class Tokenizer:
     """Tokenizes and detokenizes lines of one language.
 
-    The tokens are those of Moses (or jieba), escaped, with marks for spaces that cannot be guessed: see
-    `docmt.text.spacing`. A token has no white space. What splits text is loaded when it is first needed: commands that
-    only detokenize start faster.
+    Tokens are as from Moses (or jieba), escaped, with marks for spaces that cannot be guessed: see
+    `docmt.text.spacing`. A token has no white space. The splitters are loaded on first use: commands that only
+    detokenize start faster.
     """
 
     def __init__(self, lang: str, *, normalize: bool = False, lowercase: bool = False) -> None:
@@ -59,10 +63,8 @@ class Tokenizer:
     @cached_property
     def _split(self) -> Callable[[str], list[str]]:
         if self.lang == "zh":
-            return _jieba_words
-        from docmt.text.moses import Moses
-
-        return Moses(self.lang).words
+            return lambda text: [word for word in chinese_words(text) if word != " "]
+        return _moses(self.lang)
 
     @cached_property
     def _normalized(self) -> Callable[[str], str]:
@@ -77,6 +79,7 @@ class Tokenizer:
 
     def _clean(self, line: str) -> str:
         text = clean(line)
+        # Cleaned again, because normalization can add spaces.
         return clean(self._normalized(text)) if self._normalize else text
 
     def tokenize(self, line: str) -> list[str]:
@@ -90,6 +93,7 @@ class Tokenizer:
             # The library changed a character (the text can contain its internal markers): split at spaces only.
             words = text.split(" ")
             glued = [False] * len(words)
+        # Lower case comes last: the library finds abbreviations and sentence ends by capitals.
         marked = self._spacing.mark(words, glued)
         return [token.lower() for token in marked] if self._lowercase else marked
 
@@ -106,7 +110,7 @@ class PlainTokenizer(Tokenizer):
         self._normalize, self._lowercase = normalize, lowercase
 
     def tokenize(self, line: str) -> list[str]:
-        """What stands between the spaces of a line."""
+        """The parts of a line between spaces."""
         return self.normalize(line).split()
 
     def detokenize(self, tokens: list[str]) -> str:
@@ -146,6 +150,32 @@ def _gaps(text: str, words: list[str]) -> list[bool] | None:
     return glued if position == len(text) else None
 
 
-def _jieba_words(text: str) -> list[str]:
-    """Chinese words, without the spaces between them."""
-    return [word for word in chinese_words(text) if word != " "]
+def _moses(lang: str) -> Callable[[str], list[str]]:
+    """The Moses tokenizer of sacremoses: plain tokens, neither escaped nor split at hyphens within words."""
+    from sacremoses import MosesTokenizer  # here, because it takes 0.4 seconds
+
+    moses = MosesTokenizer(lang)
+    # The library's methods build sets of 100,000 letters for each full stop.
+    alphabetic, lower = frozenset(moses.IsAlpha), frozenset(moses.IsLower)
+    moses.isanyalpha = lambda text: not alphabetic.isdisjoint(text)
+    moses.islower = lambda text: lower.issuperset(text)
+    return lambda text: cast("list[str]", moses.tokenize(text, escape=False))  # a str only with return_str
+
+
+def chinese_words(text: str) -> list[str]:
+    """The words of a Chinese text by jieba, with the blanks between them."""
+    return _jieba().lcut(text)
+
+
+@functools.cache
+def _jieba() -> "JiebaTokenizer":
+    """Jieba's tokenizer with its own dictionary, which takes 0.8 seconds to read."""
+    import jieba
+
+    jieba.setLogLevel(logging.WARNING)
+    tokenizer = jieba.Tokenizer()
+    # `jieba.cut` would read `jieba.cache` in the folder for temporary files instead, which any user of the machine may
+    # have written: other words, without a warning. Reading the dictionary is no slower.
+    tokenizer.FREQ, tokenizer.total = tokenizer.gen_pfdict(tokenizer.get_dict_file())
+    tokenizer.initialized = True
+    return tokenizer

@@ -1,4 +1,4 @@
-"""Truecasing: the first word of a line as it is written inside sentences.
+"""Truecasing: the first word of a line gets the form that it has inside sentences.
 
 A truecaser is learned as in Moses: count how each word is written where it does not begin a sentence, and keep the
 most frequent form. It is applied more carefully than in Moses, so that `restore_case` always recovers the original:
@@ -19,28 +19,19 @@ from docmt.files import read_json, write_json
 from docmt.text.spacing import BLANK, JOINER, split_marks
 from docmt.text.tokenizer import plain_tokens
 
+# Tokens that can precede the first word of a line: the list of Moses, and typographic quotes.
 _BEFORE_FIRST_WORD = frozenset(["(", "[", '"', "'", "&apos;", "&quot;", "&#91;", "&#93;", *"„“”‚‘’«»‹›¿¡", BLANK])
-"""Tokens that can precede the first word of a line: those of Moses, and typographic quotes."""
 
 
 class Truecaser:
-    """The words that are written in lower case inside sentences.
-
-    Attributes:
-        words: those words; None for text that is not truecased, which stays unchanged.
-    """
+    """The words in lower case inside sentences; None for text that is not truecased."""
 
     def __init__(self, words: Iterable[str] | None) -> None:
         self.words = None if words is None else frozenset(words)
 
     @classmethod
-    def learn(cls, sentences: Iterable[list[str]]) -> Self:
-        """Learn from the forms of words in tokenized sentences, as Moses does."""
-        return cls.of_forms(count_forms(sentences))
-
-    @classmethod
-    def of_forms(cls, forms: Mapping[str, int]) -> Self:
-        """Learn from how often each form of a word occurs inside sentences; of equal counts, the first one wins."""
+    def learn(cls, forms: Mapping[str, int]) -> Self:
+        """Learn from counts of the forms of words inside sentences; of equal counts, the first one wins."""
         best: dict[str, str] = {}
         for form, count in forms.items():
             lower = form.lower()
@@ -58,7 +49,7 @@ class Truecaser:
         raise UserError(f"{path}: not a truecaser: create it with `docmt text learn-truecaser`")
 
     def save(self, path: Path) -> None:
-        """Write the words, sorted, as JSON; null for text that is not truecased."""
+        """Write the words as JSON."""
         write_json(path, {"lower_case_words": None if self.words is None else sorted(self.words)})
 
     def truecase(self, tokens: list[str]) -> list[str]:
@@ -67,22 +58,24 @@ class Truecaser:
         if i is None or self.words is None:
             return tokens
         left, core, right = split_marks(tokens[i])
+        # In lower case already: restoring would capitalize it, so `▁` protects it.
         if _capitalize(core) != core:
             return [BLANK, *tokens]
         lower = core.lower()
+        # Lower case must be reversible: not so for İ, whose lower case has two characters.
         if lower not in self.words or _capitalize(lower) != core:
             return tokens
         return [*tokens[:i], JOINER * left + lower + JOINER * right, *tokens[i + 1 :]]
 
 
-def count_forms(sentences: Iterable[list[str]]) -> Counter[str]:
-    """Count how the words of tokenized sentences are written where they do not begin a sentence."""
+def count_forms(lines: Iterable[str]) -> Counter[str]:
+    """Count the forms of words in tokenized lines where they do not begin a sentence."""
     from sacremoses import MosesTruecaser
 
     moses = MosesTruecaser()
-    return Counter(
-        form for tokens in sentences for _, form, _ in moses.learn_truecase_weights(plain_tokens(tokens))
-    )  # every weight is 1: Moses can weigh first words, but by default leaves them out
+    # Every weight is 1: Moses can weigh first words, but by default leaves them out.
+    found = (moses.learn_truecase_weights(plain_tokens(line.split(" "))) for line in lines)
+    return Counter(form for weights in found for _, form, _ in weights)
 
 
 def restore_case(tokens: list[str]) -> list[str]:

@@ -14,8 +14,8 @@ SPECIALS = ("<pad>", "<s>", "</s>", "<unk>", "<mask>", "<eod>")
 PAD, BOS, EOS, UNK, MASK, EOD = range(len(SPECIALS))
 N_SPECIALS = len(SPECIALS)
 
+# Symbols of document restoration: for a gap sentence, between its neighbors, and for a masked token.
 GAP_MASK, TOKEN_MASK = "[MASK1]", "[MASK2]"
-"""Symbols of document restoration: for a gap sentence, between its neighbors, and for a masked token."""
 
 _EXTRA = re.compile(r"\[MASK[12]\]|<[a-z]{2,3}>")
 
@@ -23,7 +23,7 @@ _EXTRA = re.compile(r"\[MASK[12]\]|<[a-z]{2,3}>")
 def extra_specials(languages: Sequence[str]) -> tuple[str, ...]:
     """The special symbols of cross-task training: both masks, and a tag for each language, such as `<en>`.
 
-    Raises UserError when a code is not two or three lowercase letters, is a duplicate, or its tag is another special.
+    Raises UserError when a code is malformed or a duplicate, or its tag is another special.
     """
     for lang in languages:
         if not re.fullmatch(r"[a-z]{2,3}", lang) or language_tag(lang) in SPECIALS:
@@ -39,28 +39,25 @@ def language_tag(lang: str) -> str:
 
 
 class Vocabulary:
-    """An ordered list of symbols: the specials at their fixed ids, then subwords by decreasing frequency.
+    """An ordered list of symbols: specials at fixed ids, extra specials (cross-task training), subwords by frequency.
 
-    A vocabulary for cross-task training has extra specials after the fixed ones: `[MASK1]`, `[MASK2]` and language
-    tags. Text cannot produce a special: a subword spelled like one is encoded as `UNK`. (The tokenizer escapes `<` and
-    `[`, so that this does not happen to ordinary text.)
+    Text cannot produce a special: a subword spelled like one is encoded as `UNK`. (The tokenizer escapes `<` and `[`,
+    so that this does not happen to ordinary text.)
 
     Attributes:
         symbols: the symbol of each id, including the specials.
         extras: the extra specials, in the order of their ids; none in most vocabularies.
-        counts: how often each symbol occurs in the training text; 0 for specials and where unknown.
+        counts: occurrences of each symbol in the training text; 0 for specials and where unknown.
     """
 
     def __init__(self, counts: Sequence[tuple[str, int]], *, extras: Sequence[str] = ()) -> None:
-        """Create a vocabulary from the subwords and their counts, in the order of their ids, without specials.
-
-        Raises UserError when a subword is a duplicate, is spelled like a special, is empty or contains white space.
-        """
+        """Create a vocabulary from the subwords and their counts, in the order of their ids, without specials."""
         names = [symbol for symbol, _ in counts]
         self.extras: tuple[str, ...] = tuple(extras)
         specials = (*SPECIALS, *self.extras)
         self.symbols: tuple[str, ...] = (*specials, *names)
         self.counts: tuple[int, ...] = (*(0 for _ in specials), *(count for _, count in counts))
+        # Specials have no entry: `encode` must not produce one from text.
         self._ids = {symbol: number for number, symbol in enumerate(names, start=len(specials))}
         if len(self._ids) != len(names):
             duplicate = next(symbol for symbol, count in Counter(names).items() if count > 1)
@@ -81,10 +78,8 @@ class Vocabulary:
 
     @classmethod
     def from_sentences(cls, sentences: Iterable[Iterable[str]], *, extras: Sequence[str] = ()) -> Self:
-        """Count subwords and sort them by decreasing frequency, ties by spelling.
-
-        Subwords spelled like a special are ignored; `extras` are extra specials, see `extra_specials`.
-        """
+        """Count subwords, without those spelled like a special; sort by decreasing frequency, ties by spelling."""
+        # Ties by spelling, so that the ids do not depend on the order of the text.
         counts = Counter(symbol for sentence in sentences for symbol in sentence)
         for special in (*SPECIALS, *extras):
             counts.pop(special, None)
@@ -92,7 +87,7 @@ class Vocabulary:
 
     @classmethod
     def _of_rows(cls, rows: Sequence[tuple[str, int]]) -> Self:
-        """Create a vocabulary from symbols and counts: extra specials, if any, then subwords."""
+        # Neither model files nor vocabulary files mark the extra specials: they are told by form, place and count.
         extras = [symbol for symbol, _ in takewhile(lambda row: row[1] == 0 and _EXTRA.fullmatch(row[0]), rows)]
         return cls(rows[len(extras) :], extras=extras)
 
@@ -152,7 +147,7 @@ class Vocabulary:
         return self.symbols.index(GAP_MASK), self.symbols.index(TOKEN_MASK)
 
     def encode(self, subwords: Iterable[str]) -> list[int]:
-        """The id of each subword; `UNK` for one that is unknown or spelled like a special."""
+        """The id of each subword; `UNK` for unknown subwords and those spelled like a special."""
         return [self._ids.get(subword, UNK) for subword in subwords]
 
     def decode(self, ids: Iterable[int]) -> list[str]:

@@ -7,6 +7,8 @@ update of the corresponding best weights (`best-N.pt`). The two newest are kept,
 import io
 import logging
 import re
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -45,16 +47,14 @@ class CheckpointFolder:
             state = self._read(name)
             if state is None:
                 continue
+            # Its best weights are part of a checkpoint: without them, a resumed training could not write its model.
             if state["best_step"] is None or self._is_valid(f"best-{state['best_step']:09d}"):
                 return state
             log.warning("%s: skipped, since its best weights are missing or damaged", self._path(name))
         return None
 
     def load(self, step: int) -> dict[str, Any]:
-        """Load the checkpoint of update `step`, which another process has found to be valid.
-
-        Raises UserError if it cannot be read here.
-        """
+        """Load the checkpoint of update `step`, which another process has found to be valid."""
         state = self._read(f"step-{step:09d}")
         if state is None:
             raise UserError(
@@ -64,10 +64,7 @@ class CheckpointFolder:
         return state
 
     def load_best(self, step: int) -> dict[str, Any]:
-        """Load the best weights, of update `step`.
-
-        Raises UserError if they have been damaged or removed.
-        """
+        """Load the best weights, of update `step`."""
         weights = self._read(f"best-{step:09d}")
         if weights is None:
             raise UserError(
@@ -79,19 +76,19 @@ class CheckpointFolder:
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}.pt"
 
-    def _write(self, name: str, content: dict[str, Any], **facts: Any) -> None:
+    def _write(self, name: str, content: dict[str, Any], **note: Any) -> None:
         path = self._path(name)
         with atomic_path(path, checksum=False) as temporary:
             torch.save(content, temporary)
             checksum = sha256_file(temporary)
         try:
-            write_json(path.with_suffix(".json"), {"sha256": checksum, **facts}, checksum=False)
+            # After the checkpoint: a kill in between leaves one without a note, which is not used.
+            write_json(path.with_suffix(".json"), {"sha256": checksum, **note}, checksum=False)
         except UserError:
             path.unlink()  # it is not valid alone, and would only fill a full disk
             raise
 
     def _note(self, name: str) -> dict[str, Any]:
-        """Read the JSON file of a checkpoint; empty if there is none."""
         try:
             note = read_json(self._path(name).with_suffix(".json"))
         except UserError:
@@ -108,6 +105,7 @@ class CheckpointFolder:
         if not self._is_valid(name):
             log.warning("%s: skipped, damaged or unfinished", self._path(name))
             return None
+        # `weights_only` refuses pickled code.
         return torch.load(io.BytesIO(self._path(name).read_bytes()), map_location="cpu", weights_only=True)
 
     def _steps(self, kind: str) -> list[int]:
@@ -127,5 +125,46 @@ class CheckpointFolder:
                 self._remove(f"best-{number:09d}")
 
     def _remove(self, name: str) -> None:
+        # The note first: a kill in between leaves a checkpoint that is not valid, never a note without one.
         self._path(name).with_suffix(".json").unlink(missing_ok=True)
         self._path(name).unlink(missing_ok=True)
+
+
+def snapshot(state: Any) -> Any:
+    """Copy nested dicts, lists and tensors, tensors to the CPU: later updates do not change the copy."""
+    if isinstance(state, torch.Tensor):
+        return state.detach().to("cpu", copy=True)
+    if isinstance(state, dict):
+        return type(state)({key: snapshot(value) for key, value in state.items()})
+    if isinstance(state, list):
+        return [snapshot(value) for value in state]
+    return state
+
+
+class BackgroundWriter:
+    """Runs one job at a time in a thread, in order; the next call of any method raises the error of a job, once."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoints")
+        self._job: Future[Any] | None = None
+
+    def submit(self, job: Callable[..., Any], *arguments: Any) -> None:
+        self.wait()  # at most one copy of the state is in memory
+        self._job = self._pool.submit(job, *arguments)
+
+    def check(self) -> None:
+        """Raise the error of a job that has ended."""
+        if self._job is not None and self._job.done():
+            self.wait()
+
+    def wait(self) -> None:
+        job, self._job = self._job, None
+        if job is not None:
+            job.result()
+
+    def close(self) -> None:
+        self._pool.shutdown()
+        try:
+            self.wait()
+        except Exception as error:  # only logged: another error may be on its way
+            log.error("%s", error)

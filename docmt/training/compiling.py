@@ -8,25 +8,22 @@ from importlib.util import find_spec
 import torch
 from torch import Tensor
 
+from docmt.models.attention.compiled_layout import CompiledLayout
+from docmt.models.attention.grouping import Kernel
 from docmt.models.batch import Batch
-from docmt.models.planned import PlannedLayout
-from docmt.models.plans import Kernel
-from docmt.models.tensors import map_leaves
-from docmt.models.transformer import sinusoids
+from docmt.models.buffers import map_leaves
+from docmt.models.systems.transformer import sinusoids
 from docmt.training.loss import LossModule
 
 log = logging.getLogger(__name__)
 
 MAX_COMPILATIONS = 3
-"""Of a training. One serves all batches; whatever makes it more must not cost more time than it saves."""
+"""Maximum compilations per training; one normally serves all batches."""
 
 
 def compiled_loss(module: LossModule, kernel: Kernel) -> "CompiledLoss | None":
-    """What computes the loss of a module as one graph, where that is possible and pays; None elsewhere.
-
-    In padded attention, which CPUs and float32 use, the number of buckets and all their sizes vary.
-    """
-    if kernel != "varlen":
+    """The loss of a module as one graph, where that is possible and pays; None elsewhere."""
+    if kernel != "varlen":  # the buckets of padded attention, which CPUs and float32 use, vary in number and size
         return None
     if find_spec("triton") is None:
         log.info("torch.compile is not used: triton is not installed")
@@ -35,10 +32,9 @@ def compiled_loss(module: LossModule, kernel: Kernel) -> "CompiledLoss | None":
 
 
 class CompiledLoss:
-    """Computes the loss of batches that the variable-length kernel serves, as one graph.
+    """The loss of batches for the variable-length kernel, as one graph made by a backend of `torch.compile`.
 
-    When compiling fails, or what was compiled does, the loss is computed plainly from then on. A lack of memory is
-    raised as it is. `backend` is that of `torch.compile`.
+    When the compiler or the graph fails, the loss is computed plainly from then on. A lack of memory is raised.
     """
 
     def __init__(self, module: LossModule, backend: str | Callable = "inductor") -> None:
@@ -51,17 +47,17 @@ class CompiledLoss:
         """The summed loss; float32."""
         tokens, layout = (batch.src_tokens_S, batch.tgt_inputs_N, batch.tgt_labels_N), batch.layout
         sizes = [*map(len, tokens), *([layout.n_sentences] if layout.reads_context else [])]
-        if self.compiled is None or min(sizes) < 2:  # a graph for any length is none for 1
+        if self.compiled is None or min(sizes) < 2:  # torch specializes graphs to length 1
             return self.plain(*tokens, layout)
         n_positions = layout.most_positions() + self.settings.form.position_offset
         table_TD = sinusoids(n_positions, self.settings.width, device=tokens[0].device)
-        arguments = map_leaves((*tokens, PlannedLayout.of(layout, table_TD)), _of_any_length)
+        arguments = map_leaves((*tokens, CompiledLayout.of(layout, table_TD)), _of_any_length)
         try:
             with _options():
                 return self.compiled(*arguments)
+        except (torch.OutOfMemoryError, MemoryError):
+            raise
         except Exception as error:
-            if isinstance(error, torch.OutOfMemoryError | MemoryError):
-                raise
             log.warning("training continues without torch.compile: %s", " ".join(str(error).split("\n")[:2]))
             self.compiled = None
         return self.plain(*tokens, layout)
@@ -69,7 +65,7 @@ class CompiledLoss:
 
 @contextlib.contextmanager
 def _options() -> Iterator[None]:
-    """How `torch.compile` is set up while the loss is computed."""
+    """Options of `torch.compile` while the loss is computed."""
     from torch import _dynamo as dynamo  # imports take seconds, and CPUs do without
     from torch._functorch import config as differentiation
     from torch.fx.experimental import _config as shapes
@@ -86,9 +82,9 @@ def _options() -> Iterator[None]:
 
 
 def _of_any_length(tensor: Tensor) -> Tensor:
-    """A copy, small beside all else: a graph is made for views of one buffer, or for none."""
     from torch import _dynamo as dynamo
 
+    # A batch is one buffer, and torch compiles anew where inputs are views of one. Copies are small beside all else.
     copy = tensor.clone()
     dynamo.mark_dynamic(copy, 0)
     return copy

@@ -1,4 +1,4 @@
-"""The devices of a training: what was requested, and what is visible."""
+"""Devices and precision of a training, checked against the visible GPUs."""
 
 import logging
 import os
@@ -12,36 +12,30 @@ from docmt.errors import UserError
 
 log = logging.getLogger(__name__)
 
-PROMISES = ("CUDA_VISIBLE_DEVICES", "SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS")
-"""Variables that indicate that GPUs were allocated to the process."""
+GPU_VARIABLES = ("CUDA_VISIBLE_DEVICES", "SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS")
+"""Environment variables that name the GPUs allocated to the process."""
 
 ALLOCATOR_VARIABLES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
-"""Settings of torch's allocator, under the name that all versions read and under the newer one."""
+"""Environment variables of torch's allocator: the name that all versions know, and the newer one."""
 CAPABILITY_WITH_BFLOAT16 = (8, 0)
 """The first compute capability with bfloat16, TF32 and flash attention (Ampere)."""
 MIN_WIDTH_FOR_BFLOAT16 = 256
 """On a CPU, narrower models lose more time to conversion than they gain (docs/experiments/performance.md)."""
 
 
-def make_fabric(
-    precision: str,
-    accelerator: str,
-    *,
-    width: int,
-    devices: int = 1,
-    nodes: int = 1,
-) -> Fabric:
+def make_fabric(precision: str, accelerator: str, *, width: int, devices: int = 1, nodes: int = 1) -> Fabric:
     """Set up devices (`devices` per node) and precision, and connect the processes of all devices.
 
-    Raises UserError when the visible devices are not those requested.
+    Raises UserError when the visible devices are not as requested.
     """
     is_gpu = _choose_gpu(accelerator, devices)
     if is_gpu:
-        _prepare_gpu(precision)
+        prepare_cuda(precision)
     fabric = Fabric(
         accelerator="cuda" if is_gpu else "cpu",
         devices=devices,
         num_nodes=nodes,
+        # Gradients are views of the buckets that devices exchange: no second copy of them in memory.
         strategy=DDPStrategy(gradient_as_bucket_view=True) if devices * nodes > 1 else "auto",
         precision="bf16-mixed" if uses_bfloat16(precision, is_gpu=is_gpu, width=width) else "32-true",
         # Explicit, since Lightning would assume that srun started any process in a Slurm job for it.
@@ -53,16 +47,17 @@ def make_fabric(
     return fabric
 
 
-def _prepare_gpu(precision: str) -> None:
-    """Set up torch for GPUs, before CUDA starts."""
+def prepare_cuda(precision: str) -> None:
+    """Set what torch reads when CUDA starts."""
     if not any(name in os.environ for name in ALLOCATOR_VARIABLES):
         # Segments that grow leave no gaps between batches of different sizes.
         os.environ[ALLOCATOR_VARIABLES[0]] = "expandable_segments:True"
+    # A switch of the whole process, which torch reads in every product.
     torch.backends.cuda.matmul.allow_tf32 = precision != "float32"
 
 
-def computed_type(fabric: Fabric) -> torch.dtype:
-    """The type in which matrices are multiplied."""
+def matmul_dtype(fabric: Fabric) -> torch.dtype:
+    """Data type of matrix products."""
     return torch.bfloat16 if fabric.strategy.precision.precision == "bf16-mixed" else torch.float32
 
 
@@ -90,10 +85,8 @@ def _choose_gpu(accelerator: str, devices: int) -> bool:
     if accelerator == "cpu":
         return False
     visible = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if visible == devices:
-        return True
-    is_chosen_from_more = accelerator == "auto" and visible > devices and "SLURM_JOB_ID" not in os.environ
-    if is_chosen_from_more:
+    # On a desktop, one of several GPUs may be used; in a Slurm job, more visible ones than requested are a mistake.
+    if visible == devices or (accelerator == "auto" and visible > devices and "SLURM_JOB_ID" not in os.environ):
         return True
     if visible:
         raise UserError(
@@ -105,7 +98,7 @@ def _choose_gpu(accelerator: str, devices: int) -> bool:
             f"--accelerator gpu: asked for {devices}, but no GPU is visible here: check `nvidia-smi` and "
             "CUDA_VISIBLE_DEVICES, or use --accelerator cpu"
         )
-    promises = [f"{name}={os.environ[name]}" for name in PROMISES if os.environ.get(name) not in (None, "", "-1")]
+    promises = [f"{name}={os.environ[name]}" for name in GPU_VARIABLES if os.environ.get(name) not in (None, "", "-1")]
     if promises:
         log.warning(
             "GPUs were allocated (%s), but torch sees none: TRAINING ON THE CPU; --accelerator gpu would refuse",

@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
-from docmt.models.grouping import Grouping
-from docmt.models.layers import Groupings, MultiHeadAttention
-from docmt.models.ragged import attention_entropy
-from docmt.models.transformer import Transformer
+from docmt.models.attention.grouping import Grouping
+from docmt.models.attention.multi_head import Groupings, MultiHeadAttention
+from docmt.models.attention.ragged import attention_entropy
+from docmt.models.systems.transformer import Transformer
 
 KINDS = ("cross", "encoder", "decoder")
 
@@ -18,16 +18,17 @@ KINDS = ("cross", "encoder", "decoder")
 class EntropyMeter:
     """A reusable context manager that measures every attention of a model in use.
 
-    It measures the entropy in bits of the weights of each query, averaged over heads first as in the paper's code, then
-    over queries, then over the attention modules of a kind, and of each pattern of that kind. A fused attention counts
-    as two; the entropy of RST attention is over the tokens that it sees.
+    The entropy of each query's weights, in bits, is averaged over heads first as in the paper's code, then over
+    queries, then over the attention modules of a kind, and of each pattern of a kind. A fused attention counts as two;
+    the entropy of RST attention is over the tokens that it sees.
     """
 
     def __init__(self, model: Transformer) -> None:
         attentions = {name: m for name, m in model.named_modules() if isinstance(m, MultiHeadAttention)}
         self.modules = list(attentions.values())
-        kinds = {name: name.replace("decoder", "cross") if "cross_attention" in name else name for name in attentions}
-        self.kinds = [name.split(".")[0] for name in kinds.values()]
+        # `decoder.layers.0.cross_attention` is of kind `cross`.
+        kinds = (name.replace("decoder", "cross") if "cross_attention" in name else name for name in attentions)
+        self.kinds = [name.split(".")[0] for name in kinds]
         self.sums = [[0.0, 0.0] for _ in attentions]
 
     def __enter__(self) -> "EntropyMeter":
@@ -53,7 +54,8 @@ class EntropyMeter:
         totals[1] += len(entropy_N)
 
     def add_up(self, add_up: Callable[..., list[float]]) -> None:
-        """Include what other processes measured; `add_up` sums each of its arguments over all processes."""
+        """Add the measurements of other processes; `add_up` sums each of its arguments over all processes."""
+        # One exchange for all sums instead of one for each attention.
         flat = add_up(*(value for totals in self.sums for value in totals))
         self.sums = [flat[i : i + 2] for i in range(0, len(flat), 2)]
 

@@ -1,4 +1,4 @@
-"""One process per device, started here or by `srun`, and what happens when one of them ends.
+"""One process per device, started here or by `srun`; when one fails, all end and the cause is shown.
 
 torchrun fails `test_a_signal_reaches_all_processes_and_the_training_goes_on` (tests/training): after a signal it ends
 with a traceback and exit code 1, or leaves the processes behind; and it needs 227 MB where this watching process needs
@@ -27,16 +27,16 @@ from docmt.errors import UserError
 log = logging.getLogger(__name__)
 
 LAUNCHED = "DOCMT_LAUNCHED"
-"""Set in processes started here."""
+"""Environment variable of the processes started here."""
 LOST_PEER = 75
 """Exit code of a process that ended because another one did."""
 SECONDS_TO_END = 15.0
-"""How long the others may take to end by themselves after a process has failed."""
+"""Time for the other processes to end by themselves after one has failed."""
 SECONDS_BETWEEN_POLLS = 0.05
 SECONDS_FOR_CAUSE = 2 * SECONDS_TO_END
-"""With several nodes: how long one that only lost the others waits for the one that knows why. Then srun ends it."""
+"""Multi-node: time that a node that merely lost its peers leaves the failing node to report, before srun kills it."""
 SECONDS_FOR_FIRST = 5.0
-"""With several nodes: how long the others wait for the first one to report what failed everywhere."""
+"""Multi-node: time that later nodes leave the first one to report a failure of all nodes."""
 SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
 """Signals that ask a training to stop."""
 
@@ -59,11 +59,12 @@ def launch(arguments: Sequence[str], *, devices: int, nodes: int) -> int | None:
         raise UserError(f"--devices {devices} --nodes {nodes}: must be at least 1 each")
     if devices * nodes == 1:
         return None
-    if LAUNCHED in os.environ:
-        _end_with_launcher()
+    if os.environ.pop(LAUNCHED, None):
+        threading.Thread(target=_end_with_launcher, daemon=True, name="end-with-launcher").start()
     if "LOCAL_RANK" in os.environ:
         return None
-    if nodes > 1 and _is_script_of_job(os.environ):
+    # In a job, but in no step of it, and nobody else (who would set NODE_RANK) starts the other nodes.
+    if nodes > 1 and "SLURM_JOB_ID" in os.environ and not {"SLURM_STEP_NUM_TASKS", "NODE_RANK"} & os.environ.keys():
         _become_srun(arguments, nodes)
     tasks = int(os.environ.get("SLURM_STEP_NUM_TASKS", 1))
     address = _address(os.environ, nodes)
@@ -86,11 +87,6 @@ def is_lost_peer(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and re.search(signs, f"{type(error)} {error}", re.IGNORECASE) is not None
 
 
-def _is_script_of_job(environment: Mapping[str, str]) -> bool:
-    """Whether this is the script of a Slurm job, outside of its steps, and nobody else starts the other nodes."""
-    return "SLURM_JOB_ID" in environment and not {"SLURM_STEP_NUM_TASKS", "NODE_RANK"} & environment.keys()
-
-
 def _become_srun(arguments: Sequence[str], nodes: int) -> None:
     """Replace this process by `srun` with one task per node, each of which runs the same command.
 
@@ -107,34 +103,27 @@ def _become_srun(arguments: Sequence[str], nodes: int) -> None:
 
 
 def _end_with_launcher() -> None:
-    """Watch the pipe from the launcher: if it is killed, this process ends too, so that no trainer is left behind."""
-    os.environ.pop(LAUNCHED)
-
-    def watch() -> None:
-        while os.read(0, 1):
-            pass
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    threading.Thread(target=watch, daemon=True, name="end-with-launcher").start()
+    """Wait for the end of the pipe from the launcher: if it was killed, no trainer may be left behind."""
+    while os.read(0, 1):
+        pass
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _address(environment: Mapping[str, str], nodes: int) -> dict[str, str]:
-    """Where the processes connect: with several nodes, the first one, as given by Slurm or the user."""
-    if nodes == 1:
+    """Address and port of the first process, and the number of this node, from Slurm or the user's environment."""
+    if nodes == 1 and int(environment.get("SLURM_STEP_NUM_TASKS", 1)) == 1:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
-            found = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "NODE_RANK": "0"}
-        if "SLURM_STEP_NUM_TASKS" not in environment or int(environment["SLURM_STEP_NUM_TASKS"]) == 1:
-            return found
-    names = environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_JOB_NODELIST")
+            return {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "NODE_RANK": "0"}
     found = {}
-    if names:
-        job = re.sub(r"\D", "", environment.get("SLURM_JOB_ID", "")) or "0"
-        step = re.sub(r"\D", "", environment.get("SLURM_STEP_ID", "")) or "0"
-        port = 15000 + (int(job) * 7 + int(step)) % 10000
+    if names := environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_JOB_NODELIST"):
+        job, step = (
+            int(re.sub(r"\D", "", environment.get(name, "")) or 0) for name in ("SLURM_JOB_ID", "SLURM_STEP_ID")
+        )
         found = {
             "MASTER_ADDR": first_host(names),
-            "MASTER_PORT": str(port),
+            # All nodes must compute the same port, and two steps on a node different ones.
+            "MASTER_PORT": str(15000 + (job * 7 + step) % 10000),
             "NODE_RANK": environment.get("SLURM_NODEID", "0"),
         }
     found |= {name: environment[name] for name in ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK") if name in environment}
@@ -154,27 +143,17 @@ def first_host(names: str) -> str:
 
 @dataclass
 class _Process:
+    """A process started here; its standard error goes to `messages`, or to the user where that is None."""
+
     rank: int
-    host: str
-    """Empty with a single node."""
+    host: str  # empty with a single node
     popen: subprocess.Popen[bytes]
     messages: IO[bytes] | None
-    """What it wrote to standard error; None if that went straight to the user."""
     forwarded: list[int] = field(default_factory=list)
-    """The signals that it got from here."""
 
     def forward(self, number: int) -> None:
         self.forwarded.append(number)
         self.popen.send_signal(number)
-
-    @property
-    def ended_as_asked(self) -> bool:
-        """Whether a signal killed it that was forwarded to it.
-
-        It came before the process could note one; or it was the second (Slurm also signals each process itself), when
-        the state was saved and the process about to exit.
-        """
-        return -self.popen.returncode in self.forwarded
 
     def close(self) -> None:
         self.popen.kill()
@@ -182,10 +161,6 @@ class _Process:
         for file in (self.popen.stdin, self.messages):
             if file is not None:
                 file.close()
-
-    def describe(self) -> str:
-        where = f" on {self.host}" if self.host else ""
-        return f"training process {self.rank} (pid {self.popen.pid}{where})"
 
 
 @contextlib.contextmanager
@@ -241,18 +216,24 @@ def _wait(processes: list[_Process], *, node: int = 0, nodes: int = 1) -> int:
     failed += [p for p in processes if p.popen.poll() not in (None, 0) and p not in failed]
     if not failed:
         return 0
-    cause = _cause(failed)
+    # The cause is a process that was killed, else one that failed by itself, else one that lost another process.
+    own = [process for process in failed if process.popen.returncode != LOST_PEER]
+    killed = [process for process in own if process.popen.returncode < 0]
+    cause = min(killed or own or failed, key=lambda process: process.rank)
     code = cause.popen.returncode
     if nodes > 1:
+        # srun kills the other nodes as soon as one ends, so the one that can explain the failure must end first.
         time.sleep(SECONDS_FOR_CAUSE * (code == LOST_PEER) + SECONDS_FOR_FIRST * (node > 0))
     _explain(cause)
     return 128 - code if code < 0 else code
 
 
 def _explain(cause: _Process) -> None:
-    """Show what a process that failed has written, and say how it ended if that does not."""
+    """Show the messages of a process that failed, and how it ended if they do not tell."""
     code = cause.popen.returncode
-    if cause.ended_as_asked:
+    # A forwarded signal may kill a process before it can note one; or a second one, since Slurm also signals each
+    # process itself, may kill it after it has saved its state. Neither is a failure.
+    if -code in cause.forwarded:
         return
     has_explained = cause.messages is None or code - 128 in SIGNALS
     if cause.messages is not None:
@@ -264,11 +245,8 @@ def _explain(cause: _Process) -> None:
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         if code == LOST_PEER:
             how = "lost the connection to the others"
-        log.error("%s %s: all are stopped; the same command resumes from the last checkpoint", cause.describe(), how)
-
-
-def _cause(failed: list[_Process]) -> _Process:
-    """The lowest rank of those that were killed, else of those that did not just lose another process, else of all."""
-    own = [process for process in failed if process.popen.returncode != LOST_PEER]
-    killed = [process for process in own if process.popen.returncode < 0]
-    return min(killed or own or failed, key=lambda process: process.rank)
+        where = f" on {cause.host}" if cause.host else ""
+        log.error(
+            "training process %d (pid %d%s) %s: all are stopped; the same command resumes from the last checkpoint",
+            *(cause.rank, cause.popen.pid, where, how),
+        )

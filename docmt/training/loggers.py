@@ -22,7 +22,7 @@ CLASSES: dict[LoggerName, tuple[str, str, str]] = {
 
 
 class Loggers:
-    """Loggers that are told the same. None of them can stop a training: what fails is logged once, and left out."""
+    """Several loggers. None can stop a training: a logger that fails is reported once, and left out."""
 
     def __init__(self, loggers: Mapping[str, Any]) -> None:
         self._loggers = dict(loggers)
@@ -38,49 +38,42 @@ class Loggers:
         self._tell("save")
 
     def close(self) -> None:
-        """Write what is left."""
         self._tell("finalize", "success")
 
     def _tell(self, method: str, *arguments: Any) -> None:
         for name, logger in list(self._loggers.items()):
             try:
                 getattr(logger, method)(*arguments)
-            except Exception as error:  # whatever a package of others raises
+            except Exception as error:  # a foreign package may raise anything
                 log.warning("logger %s stops: %s", name, error)
                 del self._loggers[name]
 
 
 def make_loggers(names: Sequence[LoggerName], folder: Path, *, run: str) -> Loggers:
-    """Loggers that write below `folder/{name}` and reach no server.
-
-    Args:
-        names: which ones.
-        folder: for their files.
-        run: what W&B and MLflow call the run.
+    """Loggers that write below `folder/{name}` and reach no server; `run` is the name of the run in W&B and MLflow.
 
     Raises:
         UserError: a package is not installed.
     """
-    return Loggers({name: _make(name, folder / name, run) for name in names})
-
-
-def _make(name: LoggerName, folder: Path, run: str) -> Any:
-    module, cls, packages = CLASSES[name]
-    folder.mkdir(parents=True, exist_ok=True)
-    options: dict[LoggerName, dict[str, Any]] = {
-        "csv": {"root_dir": folder, "name": "", "flush_logs_every_n_steps": 1},  # each session has its own version
-        "tensorboard": {"root_dir": folder, "name": "", "version": ""},
-        "wandb": {"save_dir": folder, "project": "docmt", "name": run, "offline": True},
-        "mlflow": {
-            "experiment_name": "docmt",
-            "run_name": run,
-            # MLflow 3 refuses to write plain files.
-            "tracking_uri": f"sqlite:///{folder.resolve()}/mlflow.db",
-            "artifact_location": (folder.resolve() / "artifacts").as_uri(),
-        },
-    }
-    try:
-        return getattr(importlib.import_module(module), cls)(**options[name])
-    except ImportError as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"training.loggers: {name} needs packages: pip install {packages} ({reason})") from None
+    loggers = {}
+    for name in names:
+        module, cls, packages = CLASSES[name]
+        own = folder / name
+        own.mkdir(parents=True, exist_ok=True)
+        options: dict[LoggerName, dict[str, Any]] = {
+            "csv": {"root_dir": own, "name": "", "flush_logs_every_n_steps": 1},  # each session has its own version
+            "tensorboard": {"root_dir": own, "name": "", "version": ""},
+            "wandb": {"save_dir": own, "project": "docmt", "name": run, "offline": True},
+            "mlflow": {
+                "experiment_name": "docmt",
+                "run_name": run,
+                "tracking_uri": f"sqlite:///{own.resolve()}/mlflow.db",  # MLflow 3 refuses to write plain files
+                "artifact_location": (own.resolve() / "artifacts").as_uri(),
+            },
+        }
+        try:
+            loggers[name] = getattr(importlib.import_module(module), cls)(**options[name])
+        except ImportError as error:
+            reason = str(error).splitlines()[0]
+            raise UserError(f"training.loggers: {name} needs packages: pip install {packages} ({reason})") from None
+    return Loggers(loggers)

@@ -9,12 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from docmt.models.attention.compiled_layout import CompiledLayout
+from docmt.models.attention.layout import AttentionLayout
 from docmt.models.batch import Batch
-from docmt.models.chunks import chunks
-from docmt.models.layout import Layout
-from docmt.models.planned import PlannedLayout
-from docmt.models.precision import product_dtype
-from docmt.models.transformer import Transformer
+from docmt.models.numerics import chunks, product_dtype
+from docmt.models.systems.transformer import Transformer
 
 
 class LossModule(nn.Module):
@@ -34,7 +33,7 @@ class LossModule(nn.Module):
         return self.loss(batch.src_tokens_S, batch.tgt_inputs_N, batch.tgt_labels_N, batch.layout)
 
     def loss(
-        self, src_tokens_S: Tensor, tgt_inputs_N: Tensor, tgt_labels_N: Tensor, layout: Layout | PlannedLayout
+        self, src_tokens_S: Tensor, tgt_inputs_N: Tensor, tgt_labels_N: Tensor, layout: AttentionLayout | CompiledLayout
     ) -> Tensor:
         """As `forward`, of the parts of a batch."""
         hidden_ND = self.model(src_tokens_S, tgt_inputs_N, layout)
@@ -52,6 +51,7 @@ class LossModule(nn.Module):
         dtype = product_dtype(hidden_ND)
         hidden_ND, table_VD = hidden_ND.to(dtype), self.model.embedding.weight.to(dtype)
         chosen_N = batch.is_word_or_end()
+        # Sums stay on the device: reading them once at the end makes a GPU wait once.
         sums = torch.zeros(2, device=hidden_ND.device)
         for hidden_CD, labels_C, chosen_C in zip(
             *(chunks(rows, len(table_VD)) for rows in (hidden_ND, batch.tgt_labels_N, chosen_N)), strict=True
@@ -61,6 +61,41 @@ class LossModule(nn.Module):
             sums += (torch.stack((plain_C, even_C)) * chosen_C).sum(1)  # a product would be in half precision
         plain, even, count = *sums.tolist(), int(chosen_N.sum())
         return (1 - self.label_smoothing) * plain + self.label_smoothing * even, plain, count
+
+
+class ReplicatedLoss(LossModule):
+    """The loss, connected to the parameters that a batch does not use.
+
+    A model with a context encoder also reads sentences, without it. DistributedDataParallel would wait for the
+    gradients of the encoder, or search the whole graph in every update for parameters without any.
+    """
+
+    def forward(self, batch: Batch) -> Tensor:
+        """As without other devices."""
+        return _Connected.apply(super().forward(batch), *self.unused_parameters(batch))
+
+    def unused_parameters(self, batch: Batch) -> list[nn.Parameter]:
+        """The parameters without influence on the loss of a batch."""
+        context = self.model.context
+        return [] if context is None or batch.layout.context == "document" else list(context.parameters())
+
+    def drop_unused_gradients(self, batch: Batch) -> None:
+        """Drop the gradients of unused parameters, zeros after the exchange: Adam would move by its momentum."""
+        for parameter in self.unused_parameters(batch):
+            parameter.grad = None
+
+
+class _Connected(torch.autograd.Function):
+    """The loss as it is, and gradients for nothing else."""
+
+    @staticmethod
+    def forward(ctx: Any, loss: Tensor, *unused: Tensor) -> Tensor:
+        ctx.n_unused = len(unused)
+        return loss.view_as(loss)
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
+        return (*grad_outputs, *(None for _ in range(ctx.n_unused)))
 
 
 class SummedLoss(torch.autograd.Function):
@@ -120,12 +155,14 @@ def _loss_and_gradients(
         total_C = scores_CV.logsumexp(1)
         plain_C, even_C = _losses(scores_CV, total_C, labels_C)
         loss += (1 - smoothing) * plain_C.sum() + smoothing * even_C.sum()
+        # In place: scores of all symbols are the largest tensor of the training, and are not needed again.
         gradient_CV = scores_CV.sub_(total_C[:, None]).exp_()
         if smoothing:
             gradient_CV.sub_(smoothing / n_symbols)
         gradient_CV.scatter_add_(1, labels_C[:, None], gradient_CV.new_full((len(labels_C), 1), smoothing - 1))
         if bias_V is not None:
             bias_gradient_V += gradient_CV.sum(0)
+        # After the sum for the bias, which stays in float32.
         gradient_CV = gradient_CV.to(dtype)
         torch.mm(gradient_CV, table_VD, out=hidden_gradient_CD)
         table_gradient_VD += gradient_CV.T @ hidden_CD
@@ -157,5 +194,5 @@ def _(
 
 
 def _losses(scores_CV: Tensor, total_C: Tensor, labels_C: Tensor) -> tuple[Tensor, Tensor]:
-    """Negative log likelihood of each label, and the mean of those of all symbols; both [C]."""
+    """Negative log likelihood of each label, and its mean over all symbols of the vocabulary; both [C]."""
     return total_C - scores_CV.gather(1, labels_C[:, None])[:, 0], total_C - scores_CV.mean(1)

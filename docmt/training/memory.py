@@ -12,17 +12,18 @@ from lightning_fabric import Fabric
 from docmt.errors import UserError
 from docmt.instances.storage import InstanceSet
 from docmt.models.settings import ModelSettings
-from docmt.training.batches import fill_batches
 from docmt.training.settings import TrainingSettings
+from docmt.training.sharding import instance_batches
 from docmt.training.tasks import Task
 
 log = logging.getLogger(__name__)
 
 MEMORY_SHARE = 0.85
-"""Of the memory of a GPU, what batches may use: batches of other shapes may need a little more than those tried."""
+"""Share of the memory of a GPU for batches: batches of other shapes may need a little more than those tried."""
 WORTHWHILE = 1.1
 """Larger batches are tried only if they are larger by this factor."""
-SIGNS = ("can't allocate memory", "DefaultCPUAllocator", "bad_alloc", "out of memory", "could not create a memory")
+MESSAGES = ("can't allocate memory", "DefaultCPUAllocator", "bad_alloc", "out of memory", "could not create a memory")
+"""Parts of messages of RuntimeErrors that mean a lack of memory on a CPU."""
 
 
 class OutOfMemory(UserError):  # noqa: N818 - the name of torch
@@ -34,17 +35,11 @@ def explained_memory(instance_set: InstanceSet, instances: np.ndarray, device: t
     """Turn a lack of memory into an OutOfMemory that names the batch and the setting to lower."""
     try:
         yield
-    except (MemoryError, RuntimeError) as error:
-        if not isinstance(error, MemoryError | torch.OutOfMemoryError) and not any(s in str(error) for s in SIGNS):
-            raise
-        message = _describe(instance_set, instances, device)
-    else:
         return
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError | torch.OutOfMemoryError) and not any(s in str(error) for s in MESSAGES):
+            raise
     # Outside the handler, whose traceback keeps the tensors alive.
-    raise OutOfMemory(message)
-
-
-def _describe(instance_set: InstanceSet, instances: np.ndarray, device: torch.device) -> str:
     tokens = instance_set.n_tokens()
     longest = instances[tokens[instances].argmax()]
     remedy = (
@@ -53,7 +48,7 @@ def _describe(instance_set: InstanceSet, instances: np.ndarray, device: torch.de
         if len(instances) > 1
         else "this instance alone is too large: lower max_tokens of its instances"
     )
-    return (
+    raise OutOfMemory(
         f"training: out of memory on {device} with a batch of {tokens[instances].sum()} tokens in {len(instances)} "
         f"instances, the longest of {tokens[longest]} tokens (document {instance_set.documents[longest] + 1} of the "
         f"training set): {remedy}"
@@ -61,12 +56,12 @@ def _describe(instance_set: InstanceSet, instances: np.ndarray, device: torch.de
 
 
 def worst_batches(instance_set: InstanceSet, *, max_tokens: int) -> list[np.ndarray]:
-    """Return the worst batches that an epoch may contain: the longest instances together, and the fullest batch.
+    """The worst batches that an epoch may contain: the longest instances together, and the fullest batch.
 
     Global attention costs most on long instances, everything else is proportional to tokens.
     """
     tokens = instance_set.n_tokens()
-    batches = fill_batches(np.argsort(-tokens, kind="stable"), tokens, max_tokens)
+    batches = instance_batches(np.argsort(-tokens, kind="stable"), tokens, max_tokens)
     fullest = max(batches, key=lambda batch: tokens[batch].sum())
     return [batches[0]] if fullest is batches[0] else [batches[0], fullest]
 
@@ -86,7 +81,7 @@ def probe_memory(
     The module is the model with its loss, as Fabric wraps it (a private type).
 
     Returns:
-        How many tokens a device computes at once: those asked for, or on a GPU as many as its memory allows and an
+        Maximum tokens that a device computes at once: as requested, or on a GPU as many as its memory allows and an
         update can use, and `max_batch_tokens` elsewhere.
 
     Raises:
@@ -96,7 +91,15 @@ def probe_memory(
     def run(max_tokens: int) -> None:
         for task in tasks:
             for drawn in worst_batches(task.train, max_tokens=max_tokens):
-                _run_batch(module, optimizer, task, drawn, model_settings, fabric)
+                instance_set, numbers = task.read(drawn, epoch=0)
+                with explained_memory(task.train, drawn, fabric.device), fabric.no_backward_sync(module):
+                    # Room for the two moments of Adam, which allocates them in its first update.
+                    fresh = [p for p in module.parameters() if p.requires_grad and not optimizer.state]
+                    moments = [torch.empty_like(p) for p in fresh for _ in range(2)]
+                    batch = task.collate(instance_set, numbers, model_settings)
+                    fabric.backward(module(batch.to(fabric.device)))
+                    del moments, batch
+                optimizer.zero_grad()
 
     is_cuda = fabric.device.type == "cuda"
     is_training = module.training
@@ -105,40 +108,24 @@ def probe_memory(
     most = least
     if is_cuda and device_tokens is None:
         most = max(least, -(-settings.max_batch_tokens * settings.accumulation_steps // fabric.world_size))
+    # Trial batches draw dropout, which must not shift the random numbers of the training.
     with torch.random.fork_rng(devices=[fabric.device] if is_cuda else []):
-        found = grow(run, least=least, most=most, used=_used_memory)
+        found = largest_that_fits(run, least=least, most=most, used=_used_memory)
     module.train(is_training)
     if most > least:
+        # All devices use the limit of the one with the least memory, so that they split updates alike.
         found = int(fabric.all_reduce(torch.tensor(found, device=fabric.device), reduce_op="min"))  # pyright: ignore
         log.info("a device computes up to %d tokens at once (--device-tokens)", found)
     return found
 
 
-def _run_batch(
-    module: Any,
-    optimizer: torch.optim.Optimizer,
-    task: Task,
-    drawn: np.ndarray,
-    model_settings: ModelSettings,
-    fabric: Fabric,
-) -> None:
-    reading = task.read([drawn], epoch=0)
-    with explained_memory(task.train, drawn, fabric.device), fabric.no_backward_sync(module):
-        trained = [p for p in module.parameters() if p.requires_grad and not optimizer.state]
-        moments = [torch.empty_like(p) for p in trained for _ in range(2)]
-        batch = task.collate(reading.instance_set, reading.batches[0], model_settings)
-        fabric.backward(module(batch.to(fabric.device)))
-        del moments, batch
-    optimizer.zero_grad()
-
-
-def grow(run: Callable[[int], None], *, least: int, most: int, used: Callable[[], float]) -> int:
-    """Find how many tokens use about `MEMORY_SHARE` of the memory, from `least` on and at most `most`.
+def largest_that_fits(run: Callable[[int], None], *, least: int, most: int, used: Callable[[], float]) -> int:
+    """Find the number of tokens that uses about `MEMORY_SHARE` of the memory, from `least` on and at most `most`.
 
     Args:
-        run: computes the worst batches of so many tokens; raises OutOfMemory.
+        run: computes the worst batches of a number of tokens; raises OutOfMemory.
         least: must fit.
-        most: as many as are useful.
+        most: more would be of no use.
         used: the largest share of memory used since the last call.
     """
     run(least)

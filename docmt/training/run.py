@@ -1,4 +1,4 @@
-"""Training, from files to a model file."""
+"""A training, from files to a model file: data, tasks, initial weights, devices, then `trainer`."""
 
 import contextlib
 import logging
@@ -6,47 +6,35 @@ import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import torch
-from lightning_fabric import Fabric
 
 from docmt.errors import UserError
 from docmt.files import sha256_file
 from docmt.instances.storage import InstanceSet, load_instances
-from docmt.models.importing import published_weights
-from docmt.models.initialize import copy_weights, freeze, silence_new_parts
+from docmt.models.initialization import copy_weights, freeze, silence_new_parts
 from docmt.models.model_file import TrainedModel, load_content, save_model
-from docmt.models.published import weight_files
-from docmt.models.settings import ModelSettings
-from docmt.models.transformer import Transformer
+from docmt.models.published.families import weight_files
+from docmt.models.published.importing import published_weights
+from docmt.models.systems.transformer import Transformer
 from docmt.provenance import describe, fingerprint, write_job_facts
-from docmt.settings import Settings
 from docmt.text.pipeline import TextPipeline
 from docmt.text.vocabulary import Vocabulary
 from docmt.training.devices import make_fabric
 from docmt.training.lock import FolderLock
 from docmt.training.loggers import make_loggers
 from docmt.training.progress import write_history
-from docmt.training.settings import FROZEN_SENTENCES, LoggerName, TrainingSettings
+from docmt.training.settings import FROZEN_SENTENCES, LoggerName, RunSettings, TrainingSettings
 from docmt.training.tasks import TaskData, build_tasks
 from docmt.training.trainer import Trainer
 
 log = logging.getLogger(__name__)
 
 
-class RunSettings(Settings):
-    """The settings of `docmt train`."""
-
-    model: ModelSettings
-    """Size and attention."""
-    training: TrainingSettings
-    """Recipe."""
-
-
 @dataclass(frozen=True)
 class TrainingFiles:
-    """What a training reads and writes.
+    """Input and output files of a training.
 
     Attributes:
         train_folder, dev_folder: instances of parallel documents, in the cutting of the system.
@@ -73,11 +61,6 @@ class TrainingFiles:
     monolingual_folder: Path | None = None
     monolingual_lang: str | None = None
 
-    @property
-    def run(self) -> str:
-        """What the run is called elsewhere: the end of the path of its folder, such as `runs/rst_mix/seed1`."""
-        return "/".join(self.out.absolute().parts[-4:-1])
-
 
 def train(
     settings: RunSettings,
@@ -92,8 +75,8 @@ def train(
 ) -> None:
     """Train a model and write it with its history. With several processes, each calls this and the first one writes.
 
-    `device_tokens` is how many tokens a device computes at once; None chooses (see `probe_memory`). `loggers` write
-    into a folder beside the model.
+    `device_tokens` is the maximum number of tokens that a device computes at once; None chooses (see `probe_memory`).
+    `loggers` write into a folder beside the model.
 
     Raises:
         UserError: a file or option does not fit, another trainer is using the same checkpoints, or training diverged.
@@ -107,17 +90,26 @@ def train(
     tasks = build_tasks(settings.training, data, vocabulary, pipeline, seed=seed, symbols=settings.model.marks)
     torch.manual_seed(seed)
     model = Transformer(settings.model, len(vocabulary))
-    pretrained = _start(model, settings.training, files.init, vocabulary, pipeline)
+    pretrained = _initialize(model, settings.training, files.init, vocabulary, pipeline)
     reads_sentences = model.context is not None and any(task.context == "none" for task in tasks)
     if settings.training.frozen != "none" and reads_sentences:
         raise UserError(FROZEN_SENTENCES)
-    identity = _identify(settings, data, files, seed)
+    checksums = _checksums(data, files)
+    # Each combination has its own checkpoints. Not `max_steps`: raising it continues a training.
+    identity = {
+        "model": settings.model.model_dump(),
+        "training": settings.training.model_dump(exclude={"max_steps"}),
+        "seed": seed,
+        **checksums,
+    }
+    folder = files.checkpoints / fingerprint(identity)
     precision, width = settings.training.precision, settings.model.width
     fabric = make_fabric(precision, accelerator, width=width, devices=devices, nodes=nodes)
+    n_parameters = sum(parameter.numel() for parameter in model.parameters())
     kind, used = f"{fabric.world_size} × {fabric.device.type}", fabric.strategy.precision.precision
-    log.info("%.2fM parameters, %s, %s", _count_parameters(model) / 1e6, kind, used)
-    folder = files.checkpoints / fingerprint(identity)
+    log.info("%.2fM parameters, %s, %s", n_parameters / 1e6, kind, used)
     with FolderLock(folder, devices=fabric.world_size) if fabric.is_global_zero else contextlib.nullcontext():
+        run = "/".join(files.out.absolute().parts[-4:-1])  # such as `runs/rst_mix/seed1`
         trainer = Trainer(
             model,
             pretrained,
@@ -128,23 +120,20 @@ def train(
             fabric=fabric,
             n_specials=vocabulary.n_specials,
             device_tokens=device_tokens,
-            loggers=make_loggers(loggers if fabric.is_global_zero else (), files.out.parent / "loggers", run=files.run),
+            loggers=make_loggers(loggers if fabric.is_global_zero else (), files.out.parent / "loggers", run=run),
         )
         model = trainer.run()
-    cpu_seconds = _cpu_seconds(fabric)
+    # Processor time of all training processes and their children.
+    own_seconds = torch.tensor(sum(os.times()[:4]), dtype=torch.float64, device=fabric.device)
+    cpu_seconds = float(cast(torch.Tensor, fabric.all_reduce(own_seconds, reduce_op="sum")))
     if fabric.is_global_zero:
-        used = {"seed": seed, "data": _data_checksums(data), **{key: identity[key] for key in ("vocabulary", "init")}}
-        provenance = describe(settings=settings.model_dump(), **used, **_facts(trainer))
+        provenance = describe(
+            settings=settings.model_dump(), seed=seed, **checksums, **_describe_training(trainer, n_parameters)
+        )
         cutting = data.train.manifest.get("provenance", {}).get("settings", {})
         save_model(files.out, TrainedModel(model, vocabulary, pipeline, cutting, provenance))
         write_history(files.history, trainer.state)
         _write_job_facts(files.out, trainer, nodes=nodes, cpu_seconds=cpu_seconds)
-
-
-def _cpu_seconds(fabric: Fabric) -> float:
-    """Processor time of all training processes and their children so far."""
-    own = torch.tensor(sum(os.times()[:4]), dtype=torch.float64, device=fabric.device)
-    return round(float(cast(torch.Tensor, fabric.all_reduce(own, reduce_op="sum"))), 1)
 
 
 def _write_job_facts(out: Path, trainer: Trainer, *, nodes: int, cpu_seconds: float) -> None:
@@ -155,8 +144,8 @@ def _write_job_facts(out: Path, trainer: Trainer, *, nodes: int, cpu_seconds: fl
         n_devices=trainer.fabric.world_size,
         n_nodes=nodes,
         device_tokens=trainer.reader.device_tokens or trainer.settings.max_batch_tokens,
-        cpu_seconds=cpu_seconds,
-        sessions=[{**asdict(session), "seconds": round(session.seconds, 3)} for session in trainer.state.sessions],
+        cpu_seconds=round(cpu_seconds, 1),
+        sessions=[{**asdict(part), "seconds": round(part.seconds, 3)} for part in trainer.state.sessions],
     )
 
 
@@ -178,12 +167,15 @@ def _load_data(files: TrainingFiles, vocabulary: Vocabulary, pipeline: TextPipel
             )
         return instance_set
 
+    lang, langs = files.monolingual_lang, (pipeline.src_lang, pipeline.tgt_lang)
+    if lang not in (None, *langs):
+        raise UserError(f"--monolingual-lang {lang}: neither {pipeline.src_lang} nor {pipeline.tgt_lang}")
     data = TaskData(
         load(files.train_folder),
         load(files.dev_folder),
         load(files.sentences_folder) if files.sentences_folder else None,
         load(files.monolingual_folder) if files.monolingual_folder else None,
-        _side(files.monolingual_lang, pipeline),
+        "src" if lang in (None, pipeline.src_lang) else "tgt",
     )
     for folder, instance_set in ((files.train_folder, data.train), (files.dev_folder, data.dev)):
         if needs_trees and instance_set.trees is None:
@@ -191,32 +183,20 @@ def _load_data(files: TrainingFiles, vocabulary: Vocabulary, pipeline: TextPipel
     return data
 
 
-def _identify(settings: RunSettings, data: TaskData, files: TrainingFiles, seed: int) -> dict[str, Any]:
-    """What checkpoints depend on. `max_steps` does not count: raising it continues a training."""
-    return {
-        "model": settings.model.model_dump(),
-        "training": settings.training.model_dump(exclude={"max_steps"}),
-        **_data_checksums(data),
-        "vocabulary": sha256_file(files.vocabulary_file),
-        "init": _checksum(files.init) if files.init else None,
-        "seed": seed,
-    }
-
-
-def _checksum(init: Path) -> str:
-    """Of a file, or of what matters in the folder of a published model."""
-    if init.is_dir():
-        return fingerprint({path.name: sha256_file(path) for path in weight_files(init)})
-    return sha256_file(init)
-
-
-def _start(
+def _initialize(
     model: Transformer, settings: TrainingSettings, init: Path | None, vocabulary: Vocabulary, pipeline: TextPipeline
 ) -> set[str]:
-    """Copy what fits from another model, if there is one; returns the names of the copied parameters."""
+    """Copy the parameters that another model shares, if one is given; returns their names."""
     copied: set[str] = set()
     if init is not None:
-        copied = _copy_weights(model, init, vocabulary, pipeline)
+        if init.is_dir():
+            weights = published_weights(init, model.settings, vocabulary, (pipeline.src_lang, pipeline.tgt_lang))
+        else:
+            content = load_content(init)
+            if content["vocabulary"] != list(vocabulary.symbols):
+                raise UserError(f"{init}: its vocabulary differs from the instances': train both on the same text")
+            weights = content["weights"]
+        copied = copy_weights(model, weights)
         if settings.new_parts == "silent":
             silence_new_parts(model)
         log.info("%d of %d parameters come from %s", len(copied), len(list(model.parameters())), init)
@@ -225,48 +205,29 @@ def _start(
     return copied
 
 
-def _copy_weights(model: Transformer, init: Path, vocabulary: Vocabulary, pipeline: TextPipeline) -> set[str]:
-    """Copy what fits from another model; returns the names of the copied parameters."""
-    if init.is_dir():
-        weights = published_weights(init, model.settings, vocabulary, (pipeline.src_lang, pipeline.tgt_lang))
-    else:
-        content = load_content(init)
-        if content["vocabulary"] != list(vocabulary.symbols):
-            raise UserError(f"{init}: its vocabulary differs from that of the instances: train both on the same text")
-        weights = content["weights"]
-    return copy_weights(model, weights)
-
-
-def _data_checksums(data: TaskData) -> dict[str, Any]:
-    checksums = {"train": data.train.manifest["sha256"], "dev": data.dev.manifest["sha256"]}
+def _checksums(data: TaskData, files: TrainingFiles) -> dict[str, Any]:
+    """SHA-256 of everything that a training reads."""
+    checksums: dict[str, Any] = {"train": data.train.manifest["sha256"], "dev": data.dev.manifest["sha256"]}
     if data.pairs is not None:
         checksums["pairs"] = data.pairs.manifest["sha256"]
     if data.monolingual is not None:
         checksums["monolingual"] = [data.monolingual_side, data.monolingual.manifest["sha256"]]
-    return checksums
+    init = files.init
+    if init is not None and init.is_dir():
+        start = fingerprint({path.name: sha256_file(path) for path in weight_files(init)})
+    else:
+        start = sha256_file(init) if init else None
+    return checksums | {"vocabulary": sha256_file(files.vocabulary_file), "init": start}
 
 
-def _count_parameters(model: Transformer) -> int:
-    return sum(parameter.numel() for parameter in model.parameters())
-
-
-def _facts(trainer: Trainer) -> dict[str, Any]:
-    """What the provenance of a model says about its training."""
+def _describe_training(trainer: Trainer, n_parameters: int) -> dict[str, Any]:
+    """Facts about a finished training for the provenance of its model."""
     return {
         "passes": trainer.passes(),
-        "n_parameters": _count_parameters(trainer.raw_module.model),
+        "n_parameters": n_parameters,
         "best_step": trainer.state.best_step,
         "steps": trainer.state.step,
         "seconds": round(trainer.state.seconds, 1),
         "device": str(trainer.fabric.device),
         "n_devices": trainer.fabric.world_size,
     }
-
-
-def _side(lang: str | None, pipeline: TextPipeline) -> Literal["src", "tgt"]:
-    """The side of parallel text that is in a language; None means the source language."""
-    if lang in (None, pipeline.src_lang):
-        return "src"
-    if lang != pipeline.tgt_lang:
-        raise UserError(f"--monolingual-lang {lang}: neither {pipeline.src_lang} nor {pipeline.tgt_lang}")
-    return "tgt"

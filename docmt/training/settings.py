@@ -5,6 +5,7 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from docmt.instances.settings import RestorationSettings
+from docmt.models.settings import ModelSettings
 from docmt.settings import Settings
 
 TaskName = Literal["documents", "sentences", "pairs", "restoration"]
@@ -23,7 +24,7 @@ LoggerName = Literal["csv", "tensorboard", "wandb", "mlflow"]
 
 
 class TrainingSettings(Settings):
-    """A recipe. The defaults are those of G-Transformer trained from scratch (Appendix B.2, C.1)."""
+    """The keys of a recipe that shape a model. The defaults train G-Transformer from scratch (Appendix B.2, C.1)."""
 
     later: ClassVar[tuple[str, ...]] = ("new_parts", "frozen")
 
@@ -67,11 +68,11 @@ class TrainingSettings(Settings):
     accumulation_steps: int = Field(default=1, ge=1)
     """Batches whose gradients make one update."""
     max_steps: int | None = Field(default=None, ge=1)
-    """Stop after so many updates."""
+    """Maximum number of updates."""
     max_epochs: int | None = Field(default=None, ge=1)
-    """Stop after so many passes over the training instances of the first task."""
+    """Maximum number of passes over the training instances of the first task."""
     patience: int | None = Field(default=10, ge=1)
-    """Stop after so many validations without a lower validation loss; null never stops early."""
+    """Number of validations without a lower validation loss that ends the training; null never stops early."""
     validate_every_steps: int | None = Field(default=None, ge=1)
     """Updates between validations; null validates after each epoch."""
     log_every_steps: int = Field(default=50, ge=1)
@@ -82,7 +83,7 @@ class TrainingSettings(Settings):
     """Updates between further checkpoints; null makes none."""
     precision: Literal["auto", "fastest", "float32", "tf32", "bfloat16"] = "auto"
     """`auto` is bfloat16 on a GPU and float32 on a CPU; `fastest` is bfloat16 also on CPUs with
-    instructions for it, for models that gain from it: those of width 256 or more. `tf32` is float32 with products of
+    instructions for it, for models of width 256 or more, which gain from it. `tf32` is float32 with products of
     matrices in TF32 on GPUs that have it; `float32` never uses TF32."""
     compile: Literal["auto", "off"] = "auto"
     """`auto` computes model and loss as one graph of `torch.compile` on GPUs with flash attention, where triton is
@@ -99,7 +100,7 @@ class TrainingSettings(Settings):
 
 
 class Recipe(TrainingSettings):
-    """A recipe. The defaults are those of G-Transformer trained from scratch (Appendix B.2, C.1).
+    """A recipe. The defaults train G-Transformer from scratch as in the paper (Appendix B.2, C.1).
 
     The keys of this class alone do not shape models, and are in no fingerprint.
     """
@@ -107,3 +108,12 @@ class Recipe(TrainingSettings):
     loggers: list[LoggerName] = []
     """Loggers of Lightning that follow the training beside `history.csv`, in `loggers/` in the folder of the run.
     `wandb` and `mlflow` write files and reach no server. Changing this runs nothing again."""
+
+
+class RunSettings(Settings):
+    """The settings of `docmt train`."""
+
+    model: ModelSettings
+    """Size and attention."""
+    training: TrainingSettings
+    """Recipe."""

@@ -26,8 +26,8 @@ class Interrupted(Exception):  # noqa: N818 - a request to stop, not an error
 class StopSignals:
     """A context manager that notes signals.
 
-    All processes must stop at the same update, although each notices a signal at a different moment. A signal therefore
-    takes effect at the next `add_up`, which they call together; a process alone may also `notice` it.
+    All processes must stop at the same update, although a signal reaches each at a different moment. It therefore takes
+    effect at the next `add_up`, which all call together; a single process may also `notice` it.
 
     Attributes:
         number: the signal in effect, the same in all processes; None if there is none.
@@ -48,12 +48,12 @@ class StopSignals:
             signal.signal(number, handler)
 
     def notice(self) -> None:
-        """Let a signal take effect at once, if this process is the only one; several must `add_up`."""
+        """Let a signal take effect at once, if this process is the only one."""
         if self.fabric.world_size == 1:
             self.number = self._noted
 
     def add_up(self, *values: float, on_device: Sequence[torch.Tensor] = ()) -> list[float]:
-        """Sum values, and further float64 scalars that are still on the device, over all processes; all at once."""
+        """Sum values, then float64 scalars that are still on the device, over all processes, in one exchange."""
         self.notice()
         if self.fabric.world_size == 1:
             return [*values, *(torch.stack([*on_device]).tolist() if on_device else ())]

@@ -1,9 +1,8 @@
-"""Tasks: what a training learns in turn, and how each reads its instances (cross-task pre-training, §2.3 and §3).
+"""Training tasks, which take turns, and their instances (cross-task pre-training, §2.3 and §3).
 
 Each task has its own instances and makes its own passes over them. The number of an update determines its task.
 """
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -22,7 +21,7 @@ from docmt.text.pipeline import TextPipeline
 from docmt.text.vocabulary import Vocabulary
 from docmt.training.settings import TaskName, TrainingSettings
 
-DEV_EPOCH = 0
+DEV_NOISE_EPOCH = 0
 """Every validation noises development documents as in this epoch, so that losses can be compared."""
 
 
@@ -35,7 +34,7 @@ class Noise:
     seed: int
 
     def apply(self, instance_set: InstanceSet, instances: np.ndarray, *, epoch: int) -> InstanceSet:
-        """Take the given instances, in this order, with the noise of an epoch on their source side."""
+        """The given instances, in this order, with the noise of an epoch on their source side."""
         packed, _ = noise_instances(
             instance_set, instances.tolist(), seed=self.seed, epoch=epoch, settings=self.settings, symbols=self.symbols
         )
@@ -51,25 +50,16 @@ class Noise:
 
 
 @dataclass(frozen=True)
-class Reading:
-    """The instances of one update as a task reads them; batches are numbers of instances in `instance_set`."""
-
-    instance_set: InstanceSet
-    tokens: np.ndarray
-    batches: list[np.ndarray]
-
-
-@dataclass(frozen=True)
 class Task:
-    """One thing to learn.
+    """One training task.
 
     Attributes:
         name: as in the settings.
-        train: what its passes run over.
-        dev: what it is validated on, with noise where the task has some.
-        marks: what stands around sentences; None for those of the instances.
+        train: instances for training, without noise.
+        dev: instances for validation, with the noise of the task.
+        marks: symbols around sentences; None for the marks of the instances.
         context: whether a context encoder reads the instances as documents.
-        noise: of the source side in training, if any.
+        noise: of the source side, if any.
     """
 
     name: TaskName
@@ -81,19 +71,18 @@ class Task:
 
     @cached_property
     def tokens(self) -> np.ndarray:
-        """The tokens of each training instance, as batches count them; int64."""
+        """Number of tokens of each training instance, as batches count them; int64."""
         return self.train.n_tokens()
 
-    def read(self, batches: Sequence[np.ndarray], *, epoch: int) -> Reading:
-        """Read the batches of an update, as they are in an epoch."""
+    def read(self, instances: np.ndarray, *, epoch: int) -> tuple[InstanceSet, np.ndarray]:
+        """Read training instances with the noise of an epoch, if any; returns a set, and their numbers in it."""
         if self.noise is None:
-            return Reading(self.train, self.tokens, list(batches))
-        noised = self.noise.apply(self.train, np.concatenate(batches), epoch=epoch)
-        ends = np.cumsum([len(batch) for batch in batches])
-        return Reading(noised, noised.n_tokens(), np.split(np.arange(len(noised)), ends[:-1]))
+            return self.train, instances
+        noised = self.noise.apply(self.train, instances, epoch=epoch)
+        return noised, np.arange(len(noised))
 
     def collate(self, instance_set: InstanceSet, instances: np.ndarray, settings: ModelSettings) -> Batch:
-        """Collate instances of `dev` or of a reading into a batch."""
+        """Collate instances of `dev`, or of a set from `read`, into a batch."""
         return collate(instance_set, instances.tolist(), settings, marks=self.marks, context=self.context)
 
 
@@ -130,50 +119,35 @@ def build_tasks(
         UserError: a task has no data, data have no task, or the vocabulary lacks a language tag or the masks.
     """
     for name, option, instance_set in (
-        ("pairs", "--sentences", data.pairs),
+        ("pairs", "--pairs", data.pairs),
         ("restoration", "--monolingual", data.monolingual),
     ):
+        if name in settings.tasks and instance_set is None:
+            raise UserError(f"training.tasks includes {name!r}, which needs {option} FOLDER")
         if name not in settings.tasks and instance_set is not None:
             raise UserError(f"{option}: training.tasks does not include {name!r}: add it or remove {option}")
-
     marks = model_marks(symbols, vocabulary, pipeline)
-
-    def documents() -> Task:
-        return Task("documents", data.train, data.dev, marks)
-
-    def sentences() -> Task:
-        return Task("sentences", as_sentences(data.train), as_sentences(data.dev), marks, "none")
-
-    def pairs() -> Task:
-        return Task("pairs", _required(data.pairs, "pairs", "--sentences"), as_sentences(data.dev), marks, "none")
-
-    def restoration() -> Task:
-        documents = _required(data.monolingual, "restoration", "--monolingual")
-        noise = Noise(settings.restoration, RestorationSymbols.of(vocabulary), seed)
-        side = data.monolingual_side
-        lang = getattr(pipeline, f"{side}_lang")
-        dev = one_side(data.dev, side)
-        dev = noise.apply(dev, np.arange(len(dev)), epoch=DEV_EPOCH)
-        both = model_marks(symbols, vocabulary, pipeline, both=lang)
-        return Task("restoration", documents, dev, both, noise=noise)
-
-    builders: dict[TaskName, Callable[[], Task]] = {
-        "documents": documents,
-        "sentences": sentences,
-        "pairs": pairs,
-        "restoration": restoration,
-    }
-    return [builders[name]() for name in settings.tasks]
-
-
-def _required(instance_set: InstanceSet | None, task: TaskName, option: str) -> InstanceSet:
-    if instance_set is None:
-        raise UserError(f"training.tasks includes {task!r}, which needs {option} FOLDER")
-    return instance_set
+    tasks = []
+    for name in settings.tasks:
+        if name == "documents":
+            tasks.append(Task(name, data.train, data.dev, marks))
+        elif name == "restoration":
+            assert data.monolingual is not None
+            noise = Noise(settings.restoration, RestorationSymbols.of(vocabulary), seed)
+            dev = one_side(data.dev, data.monolingual_side)
+            dev = noise.apply(dev, np.arange(len(dev)), epoch=DEV_NOISE_EPOCH)
+            lang = getattr(pipeline, f"{data.monolingual_side}_lang")
+            own_marks = model_marks(symbols, vocabulary, pipeline, both=lang)
+            tasks.append(Task(name, data.monolingual, dev, own_marks, noise=noise))
+        else:
+            train = as_sentences(data.train) if name == "sentences" else data.pairs
+            assert train is not None
+            tasks.append(Task(name, train, as_sentences(data.dev), marks, "none"))
+    return tasks
 
 
 def one_side(instance_set: InstanceSet, side: Literal["src", "tgt"]) -> InstanceSet:
-    """Use one side of parallel documents, `src` or `tgt`, as both sides; without trees."""
+    """Parallel documents with one side, `src` or `tgt`, as both sides; without trees."""
     tokens, offsets = getattr(instance_set, f"{side}_tokens"), getattr(instance_set, f"{side}_offsets")
     return replace(
         instance_set, src_tokens=tokens, src_offsets=offsets, tgt_tokens=tokens, tgt_offsets=offsets, trees=None

@@ -1,9 +1,9 @@
-"""The training loop.
+"""A training, top to bottom: build, read an update, step, log, validate, save, stop.
 
 Every update is a function of the settings, the seed and the state before it: the order of batches, the dropout of
 words and trees, and dropout in the model are seeded by (seed, update). A training that is killed and resumed therefore
-equals an uninterrupted one, on a CPU bit by bit. Several devices share each update, and what it reads and drops does
-not depend on their number.
+equals an uninterrupted one, on a CPU bit by bit. Several devices share each update, and its instances and dropped words
+do not depend on their number.
 
 An update waits for nothing: its batches were prepared ahead, its loss stays on the device until it is logged, and
 checkpoints are written in the background.
@@ -12,54 +12,59 @@ checkpoints are written in the background.
 import contextlib
 import logging
 import math
-import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from pathlib import Path
-from time import monotonic
+from time import monotonic, perf_counter
 from typing import Any
 
 import numpy as np
 import torch
 from lightning_fabric import Fabric
+from torch import nn
+from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from tqdm import tqdm
 
 from docmt.errors import UserError
-from docmt.models.ragged import kernel_for
-from docmt.models.transformer import Transformer
+from docmt.models.attention.ragged import kernel_for
+from docmt.models.batch import Batch
+from docmt.models.systems.transformer import Transformer
 from docmt.text.vocabulary import N_SPECIALS
-from docmt.training.batches import idle_share
-from docmt.training.checkpoints import CheckpointFolder
+from docmt.training.checkpoints import BackgroundWriter, CheckpointFolder, snapshot
 from docmt.training.compiling import compiled_loss
-from docmt.training.devices import computed_type
-from docmt.training.ledger import Ledger, Measurement
+from docmt.training.devices import matmul_dtype
+from docmt.training.entropy import EntropyMeter
+from docmt.training.input_dropout import drop_trees
 from docmt.training.loggers import Loggers
-from docmt.training.loss import LossModule
+from docmt.training.loss import LossModule, ReplicatedLoss
+from docmt.training.measurements import Measurement, MeasurementQueue
 from docmt.training.memory import explained_memory, probe_memory
-from docmt.training.optimizer import build_optimizer, clip_gradients, set_learning_rate
-from docmt.training.progress import write_history, write_progress
-from docmt.training.replication import ReplicatedLoss
-from docmt.training.saving import BackgroundWriter, snapshot
+from docmt.training.progress import Session, TaskState, TrainingState, write_history, write_progress
 from docmt.training.settings import TrainingSettings
-from docmt.training.state import Session, TaskState, TrainingState
+from docmt.training.sharding import validation_batches
 from docmt.training.stopping import Interrupted, StopSignals
 from docmt.training.tasks import Task
 from docmt.training.updates import Update, UpdateReader, read_ahead
-from docmt.training.validation import Validator
 
 log = logging.getLogger(__name__)
 
-IDLE_UPDATES = 1000
-"""How long devices wait for one another is estimated from so many updates."""
-IDLE_LIMIT = 0.05
-"""The log warns if devices wait for more than this share of their time."""
+ENTROPY_BATCHES = 4
+"""Number of validation batches on which attention entropies are measured."""
 
 
 class Trainer:
     """Trains a model, given on the CPU, on one task or on several that take turns, one update each.
 
-    The folder is for checkpoints and the history so far; the initial weights of the model are used if there is no
-    checkpoint. `pretrained` names the parameters that were copied from another model. Ids below `n_specials` are not
-    words.
+    Args:
+        model: its weights are the initial ones, used if the folder has no checkpoint.
+        pretrained: names of the parameters that were copied from another model.
+        tasks: in the order of their turns; the first one determines epochs and the best weights.
+        settings: the recipe.
+        seed: of the order of instances and of dropout.
+        folder: for checkpoints and the history so far.
+        fabric: the devices.
+        n_specials: ids below are not words.
+        device_tokens: maximum tokens that a device computes at once; None chooses.
+        loggers: told every row of the history.
     """
 
     def __init__(
@@ -76,17 +81,14 @@ class Trainer:
         device_tokens: int | None = None,
         loggers: Loggers | None = None,
     ) -> None:
+        self.settings, self.seed, self.fabric, self.tasks = settings, seed, fabric, list(tasks)
         self.loggers = loggers or Loggers({})
-        self.settings, self.seed, self.fabric = settings, seed, fabric
-        self.tasks = list(tasks)
-        self.checkpoints = CheckpointFolder(folder)
         self.state = TrainingState(tasks=[TaskState(task.name) for task in tasks])
-        module = (LossModule if fabric.world_size == 1 else ReplicatedLoss)(model, settings.label_smoothing)
-        self.raw_module = module
-        optimizer = build_optimizer(module, {f"model.{name}" for name in pretrained}, settings)
-        self.module, self.optimizer = fabric.setup(module, optimizer)
-        kernel = kernel_for(fabric.device, computed_type(fabric))
-        module.compiled = compiled_loss(module, kernel) if settings.compile == "auto" else None
+        self.raw_module = (LossModule if fabric.world_size == 1 else ReplicatedLoss)(model, settings.label_smoothing)
+        optimizer = build_optimizer(self.raw_module, {f"model.{name}" for name in pretrained}, settings)
+        self.module, self.optimizer = fabric.setup(self.raw_module, optimizer)
+        kernel = kernel_for(fabric.device, matmul_dtype(fabric))
+        self.raw_module.compiled = compiled_loss(self.raw_module, kernel) if settings.compile == "auto" else None
         self.reader = UpdateReader(
             self.tasks,
             model.settings,
@@ -99,11 +101,10 @@ class Trainer:
             kernel=kernel,
         )
         self.signals = StopSignals(fabric)
-        self.ledger = Ledger(fabric, self.signals)
-        self.writer = BackgroundWriter()
+        self.measurements = MeasurementQueue(fabric, self.signals)
+        self.checkpoints, self.writer = CheckpointFolder(folder), BackgroundWriter()
         self._saved: dict[str, Any] | None = None
         self._saved_at = monotonic()
-        self.validator = Validator(module, tasks=self.tasks, settings=settings, fabric=fabric, signals=self.signals)
 
     def run(self) -> Transformer:
         """Train until a limit is reached or patience runs out; returns the model with the best weights, on the CPU.
@@ -116,6 +117,7 @@ class Trainer:
         is_resumed = self._resume()
         self.state.sessions.append(Session(self.state.step))
         with self.signals, contextlib.closing(self.writer), contextlib.closing(self.loggers):
+            # On a CPU, the first session has already shown that memory suffices.
             if not self._is_done() and (not is_resumed or self.fabric.device.type == "cuda"):
                 self.reader.device_tokens = probe_memory(
                     self.module,
@@ -126,7 +128,7 @@ class Trainer:
                     device_tokens=self.reader.device_tokens,
                     fabric=self.fabric,
                 )
-            self._report_idle_share()
+            self.reader.report_idle_share(self.state.tasks)
             try:
                 self._train()
             except Interrupted:
@@ -137,32 +139,99 @@ class Trainer:
         assert self.state.best_step is not None  # every training ends with a validation
         model = self.raw_module.model
         model.load_state_dict(self.checkpoints.load_best(self.state.best_step))
-        self.fabric.barrier()
+        self.fabric.barrier()  # the folder may be removed once the first process is done
         return model.cpu().eval()
 
     def _train(self) -> None:
         state, settings = self.state, self.settings
-        is_quiet = None if self.fabric.is_global_zero else True
         self._saved_at = monotonic()
+        is_quiet = None if self.fabric.is_global_zero else True
         with tqdm(desc="train", unit=" update", total=settings.max_steps, initial=state.step, disable=is_quiet) as bar:
-            if self._is_validation_due():  # a signal interrupted it before the checkpoint that we resumed from
+            # The training may have been stopped after an update, before the validation or the next pass due then.
+            if self._is_validation_due():
                 self._validate_and_save(bar)
             self._end_pass(bar)
             updates = read_ahead(self.reader, step=state.step, tasks=state.tasks, device=self.fabric.device)
             with contextlib.closing(updates):
                 while not self._is_done():
-                    started = time.perf_counter()
+                    started = perf_counter()
                     update = next(updates)
-                    state.add_seconds(time.perf_counter() - started)
-                    self._update(update)
+                    state.add_seconds(perf_counter() - started)
+                    self._step(update)
                     bar.update()
-                    self._after_update(bar)
+                    self._after_step(bar)
                     self._end_pass(bar)
             if state.validated_step != state.step:
                 self._validate_and_save(bar)
         if self._saved != state.to_dict():
             self._save()
         self._finish_writing()
+
+    def _step(self, update: Update) -> None:
+        """Forward, loss, backward, clip, update of the weights, from the share of this process in an update."""
+        started = perf_counter()
+        state, settings, fabric, number = self.state, self.settings, self.fabric, update.turn.task
+        step = state.step + 1
+        self.reader.note_size(number, update.turn.epoch, update.n_updates)
+        # Dropout is seeded by seed and update, so that a resumed training draws what an uninterrupted one would. Each
+        # process draws other numbers; the first one draws the same as a training on a single device.
+        rank = [fabric.global_rank] if fabric.global_rank else []
+        torch.manual_seed(int(np.random.SeedSequence((self.seed, step, *rank)).generate_state(1)[0]))
+        self.module.train()
+        loss_sum = torch.zeros((), dtype=torch.float64, device=fabric.device)
+        for index, part in enumerate(update.micro_batches, start=1):
+            is_last = index == len(update.micro_batches)
+            with (
+                explained_memory(self.tasks[number].train, part.instances, fabric.device),
+                # Gradients add up locally; devices exchange them once, with the last backward pass.
+                contextlib.nullcontext() if is_last else fabric.no_backward_sync(self.module),
+            ):
+                loss = self.module(part.batch.to(fabric.device)) * update.weight
+                # Devices average their gradients, but the mean over all labels is the sum of their parts.
+                fabric.backward(loss / (update.n_labels / fabric.world_size))
+            loss_sum += loss.detach()
+        if isinstance(self.raw_module, ReplicatedLoss):
+            self.raw_module.drop_unused_gradients(update.micro_batches[0].batch)
+        rate = set_learning_rate(self.optimizer, step, settings.warmup_steps)
+        parameters = list(self.module.parameters())
+        norm = get_total_norm([p.grad for p in parameters if p.grad is not None])  # stays on the device
+        if settings.max_gradient_norm is not None:
+            clip_grads_with_norm_(parameters, settings.max_gradient_norm, norm)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        # On a GPU, the host is ahead here: loss and norm are read when they are logged (see `measurements`).
+        seconds = perf_counter() - started
+        self.measurements.add(
+            Measurement(step, number, loss_sum, norm, rate, update.n_labels, update.n_tokens, seconds)
+        )
+        state.add_seconds(seconds)
+        state.step += 1
+        state.tasks[number].position += 1
+
+    def _after_step(self, bar: tqdm) -> None:
+        """Log, validate, save and stop when due."""
+        state, settings = self.state, self.settings
+        self.writer.check()
+        self.signals.notice()
+        if self.measurements.is_flush_due():
+            self._flush_measurements()
+        if state.step % settings.log_every_steps == 0:
+            self._log(bar)
+        if settings.validate_every_steps is not None and self._is_validation_due():
+            self._validate_and_save(bar)
+        elif self._is_save_due():
+            self._save()
+        if not (self._is_done() and state.validated_step == state.step):
+            self.signals.check()
+
+    def _end_pass(self, bar: tqdm) -> None:
+        """Start the next pass over the instances of the task just trained, if it has read all of them."""
+        number = (self.state.step - 1) % len(self.tasks)
+        task = self.state.tasks[number]
+        if task.position >= self.reader.n_updates(number, task.epoch):
+            task.epoch, task.position = task.epoch + 1, 0
+            if self._is_validation_due():
+                self._validate_and_save(bar)
 
     def _is_done(self) -> bool:
         state, settings = self.state, self.settings
@@ -178,109 +247,31 @@ class Trainer:
             return False
         if every is not None:
             return state.step % every == 0
-        return self._turn(state.step - 1) == 0 and state.tasks[0].position == 0
-
-    def _turn(self, step: int) -> int:
-        """The number of the task of update `step` + 1."""
-        return step % len(self.tasks)
-
-    def _end_pass(self, bar: tqdm) -> None:
-        """Start the next pass over the instances of the task just trained, if it has read all of them."""
-        state = self.state
-        number = self._turn(state.step - 1)
-        task = state.tasks[number]
-        if task.position < self.reader.n_updates(number, task.epoch):
-            return
-        task.epoch += 1
-        task.position = 0
-        if self._is_validation_due():
-            self._validate_and_save(bar)
-
-    def _update(self, update: Update) -> None:
-        """Update the weights from the share of this process in an update."""
-        started = time.perf_counter()
-        state, number = self.state, update.turn.task
-        step = state.step + 1
-        self.reader.note_size(number, update.turn.epoch, update.n_updates)
-        self._seed_dropout(step)
-        self.module.train()
-        loss = self._backward(update)
-        rate = set_learning_rate(self.optimizer, step, self.settings.warmup_steps)
-        norm = clip_gradients(self.module, self.settings.max_gradient_norm)
-        self.optimizer.step()
-        self.optimizer.zero_grad()
-        seconds = time.perf_counter() - started
-        self.ledger.add(Measurement(step, number, loss, norm, rate, update.n_labels, update.n_tokens, seconds))
-        state.add_seconds(seconds)
-        state.step += 1
-        state.tasks[number].position += 1
-
-    def _seed_dropout(self, step: int) -> None:
-        """Seed dropout for this process and update; the first process draws the same numbers as a single one."""
-        rank = [self.fabric.global_rank] if self.fabric.global_rank else []
-        torch.manual_seed(int(np.random.SeedSequence((self.seed, step, *rank)).generate_state(1)[0]))
-
-    @property
-    def task(self) -> Task:
-        """The task of the next update."""
-        return self.tasks[self._turn(self.state.step)]
-
-    def _backward(self, update: Update) -> torch.Tensor:
-        """Compute gradients of the mean loss over all devices from the share of this process; returns its loss sum.
-
-        The sum is a float64 scalar on the device.
-        """
-        n_ranks, train = self.fabric.world_size, self.task.train
-        loss_sum = torch.zeros((), dtype=torch.float64, device=self.fabric.device)
-        for number, part in enumerate(update.micro_batches, start=1):
-            is_last = number == len(update.micro_batches)
-            with (
-                explained_memory(train, part.instances, self.fabric.device),
-                contextlib.nullcontext() if is_last else self.fabric.no_backward_sync(self.module),
-            ):
-                loss = self.module(part.batch.to(self.fabric.device)) * update.weight
-                # Devices average their gradients, but the mean over all labels is the sum of their parts.
-                self.fabric.backward(loss / (update.n_labels / n_ranks))
-            loss_sum += loss.detach()
-        if isinstance(self.raw_module, ReplicatedLoss):
-            self.raw_module.forget(update.micro_batches[0].batch)
-        return loss_sum
-
-    def _after_update(self, bar: tqdm) -> None:
-        """Log, validate, save and stop when due."""
-        state, settings = self.state, self.settings
-        self.writer.check()
-        self.signals.notice()
-        if self.ledger.is_agreement_due():
-            self._settle()
-        if state.step % settings.log_every_steps == 0:
-            self._log_window(bar)
-        if settings.validate_every_steps is not None and self._is_validation_due():
-            self._validate_and_save(bar)
-        elif self._is_save_due():
-            self._save()
-        if not (self._is_done() and state.validated_step == state.step):
-            self.signals.check()
-
-    def _settle(self) -> None:
-        """Add what the last updates measured to the state; this waits for the device."""
-        started = time.perf_counter()
-        self.ledger.settle(self.state, is_time_to_save=self._is_time_to_save())
-        self.state.add_seconds(time.perf_counter() - started)
-
-    def _is_time_to_save(self) -> bool:
-        return monotonic() - self._saved_at >= 60 * self.settings.checkpoint_every_minutes
+        # The first task has just been trained, and has ended its pass.
+        return (state.step - 1) % len(self.tasks) == 0 and state.tasks[0].position == 0
 
     def _is_save_due(self) -> bool:
         """Whether to save between validations; the same in all processes."""
         every = self.settings.checkpoint_every_steps
-        is_time = self._is_time_to_save() if self.fabric.world_size == 1 else self.ledger.is_time_to_save
+        is_time = self._is_time_to_save() if self.fabric.world_size == 1 else self.measurements.is_time_to_save
         return is_time or self.signals.number is not None or (every is not None and self.state.step % every == 0)
 
-    def _log_window(self, bar: tqdm) -> None:
-        self._settle()
+    def _is_time_to_save(self) -> bool:
+        return monotonic() - self._saved_at >= 60 * self.settings.checkpoint_every_minutes
+
+    # Logging
+
+    def _flush_measurements(self) -> None:
+        """Add the measurements of the last updates to the state; this waits for the device."""
+        started = perf_counter()
+        self.measurements.flush(self.state, is_time_to_save=self._is_time_to_save())
+        self.state.add_seconds(perf_counter() - started)
+
+    def _log(self, bar: tqdm) -> None:
+        """Add a row to the history, and show it."""
+        self._flush_measurements()
         row = self.state.end_window(
-            learning_rate=self.ledger.rate, gradient_norm=self.ledger.norm, passes=self.passes()
+            learning_rate=self.measurements.rate, gradient_norm=self.measurements.norm, passes=self.passes()
         )
         self.loggers.log(row, self.state.step)
         bar.set_postfix(loss=f"{row['train_loss']:.3f}", tok_s=row["tokens_per_second"])
@@ -292,11 +283,18 @@ class Trainer:
         self._write_progress()
 
     def passes(self) -> dict[str, float]:
-        """How often each task has read its instances (Table 10 of the paper), by name."""
+        """Number of passes of each task over its instances (Table 10 of the paper), by name."""
         return {
             task.name: round(task.epoch + task.position / self.reader.n_updates(number, task.epoch), 4)
             for number, task in enumerate(self.state.tasks)
         }
+
+    def _write_progress(self) -> None:
+        if self.fabric.is_global_zero:
+            path = self.checkpoints.folder / "progress.json"
+            write_progress(path, self.state, max_steps=self.settings.max_steps)
+
+    # Validation
 
     def _validate_and_save(self, bar: tqdm) -> None:
         """Validate, and keep the weights if they are the best so far.
@@ -305,10 +303,14 @@ class Trainer:
             Interrupted: a signal came first; the training is saved, and validates after resuming.
         """
         state = self.state
-        self._settle()
+        self._flush_measurements()
         try:
             self.signals.check()
-            measured = self.validator.run()
+            measured = self._validate(self.tasks[0], n_metered=ENTROPY_BATCHES)
+            if len(self.tasks) > 1:
+                measured[f"dev_loss_{self.tasks[0].name}"] = measured["dev_loss"]
+                for task in self.tasks[1:]:
+                    measured[f"dev_loss_{task.name}"] = self._validate(task)["dev_loss"]
         except Interrupted:
             self._save()
             raise
@@ -321,13 +323,51 @@ class Trainer:
         self._save(is_best=is_best)
         log.info("update %d  epoch %d  validation loss %.4f  best %.4f", state.step, state.epoch, loss, state.best_loss)
 
+    @torch.no_grad()
+    def _validate(self, task: Task, *, n_metered: int = 0) -> dict[str, float]:
+        """Validate a task on all devices; on `n_metered` batches, also measure attention entropies.
+
+        Returns:
+            `dev_loss` and `dev_nll` in nats per label; entropies in bits.
+        """
+        fabric, n_ranks = self.fabric, self.fabric.world_size
+        self.raw_module.eval()
+        batches = validation_batches(task.dev, max_tokens=self.settings.max_batch_tokens)
+        sums = np.zeros(3)  # label-smoothed loss, negative log likelihood, labels
+        meter = EntropyMeter(self.raw_module.model)
+        with fabric.autocast():
+            for first in range(0, len(batches), n_ranks):
+                number = first + fabric.global_rank
+                if number < len(batches):
+                    with meter if number < n_metered else contextlib.nullcontext():
+                        sums += self.raw_module.validate(self.dev_batch(task, batches[number]))
+                self.signals.add_up()  # all processes agree on a signal, and stop at the same batch
+                if self.signals.number is not None:
+                    log.info("validation interrupted; it will be repeated after resuming")
+                self.signals.check()
+        smoothed, plain, count = self.signals.add_up(*sums.tolist())
+        losses = {"dev_loss": smoothed / count, "dev_nll": plain / count}
+        if not n_metered:
+            return losses
+        meter.add_up(self.signals.add_up)
+        return losses | {f"entropy_{kind}": value for kind, value in meter.entropies().items()}
+
+    def dev_batch(self, task: Task, instances: np.ndarray) -> Batch:
+        """Collate development instances; with trees, unless the model never sees any in training."""
+        batch = task.collate(task.dev, instances, self.raw_module.model.settings)
+        batch = drop_trees(batch, np.zeros(len(instances)), probability=float(self.settings.drop_rst == 1))
+        return batch.prepare(self.reader.kernel).to(self.fabric.device)
+
+    # Checkpoints
+
     def _save(self, *, is_best: bool = False) -> None:
         """Let the first process write a checkpoint in the background; the others go on."""
-        self._settle()
+        self._flush_measurements()
         self._saved, self._saved_at = self.state.to_dict(), monotonic()
-        self.ledger.is_time_to_save = False
+        self.measurements.is_time_to_save = False
         if not self.fabric.is_global_zero:
             return
+        # A copy in memory: the next update changes weights and optimizer while the thread writes.
         content: dict[str, Any] = {
             "state": self._saved,
             "best_step": self.state.best_step,
@@ -338,7 +378,7 @@ class Trainer:
         self._write_progress()
 
     def _write(self, content: dict[str, Any], is_best: bool) -> None:
-        """Write a checkpoint, the weights that are the best so far, and the history."""
+        """Write the weights if they are the best so far, then the checkpoint that names them, then the history."""
         state = TrainingState.from_dict(content["state"])
         if is_best:
             names = self.raw_module.model.state_dict()
@@ -350,11 +390,6 @@ class Trainer:
         """Wait until the last checkpoint is on disk; no process may end before."""
         self.writer.wait()
         self.fabric.barrier()
-
-    def _write_progress(self) -> None:
-        if self.fabric.is_global_zero:
-            path = self.checkpoints.folder / "progress.json"
-            write_progress(path, self.state, max_steps=self.settings.max_steps)
 
     def _resume(self) -> bool:
         """Resume from the newest valid checkpoint, the same in all processes; returns False if there is none."""
@@ -372,20 +407,33 @@ class Trainer:
         log.info("resumed after update %d", self.state.step)
         return True
 
-    def _report_idle_share(self) -> None:
-        if self.fabric.world_size == 1:
-            return
-        share = max(self._idle_share(number) for number in range(len(self.tasks)))
-        advice = "" if share <= IDLE_LIMIT else ": raise accumulation_steps or max_batch_tokens, or use fewer devices"
-        log.log(
-            logging.WARNING if advice else logging.INFO,
-            "%d devices share each update; they wait %.1f %% of the time for the busiest%s",
-            *(self.fabric.world_size, 100 * share, advice),
-        )
 
-    def _idle_share(self, number: int) -> float:
-        """How long devices wait for one another in the current pass of a task."""
-        epoch = self.state.tasks[number].epoch
-        n_updates = min(self.reader.n_updates(number, epoch), IDLE_UPDATES)
-        updates = [self.reader.drawn(number, epoch, position) for position in range(n_updates)]
-        return idle_share(updates, self.tasks[number].tokens, n_ranks=self.fabric.world_size)
+def build_optimizer(model: nn.Module, pretrained: Set[str], settings: TrainingSettings) -> torch.optim.Adam:
+    """Adam over all parameters that are not frozen.
+
+    Parameters in `pretrained` peak at `pretrained_learning_rate`, the others at `learning_rate`.
+    """
+    named = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
+    groups = [
+        ([p for name, p in named if name not in pretrained], settings.learning_rate),
+        ([p for name, p in named if name in pretrained], settings.pretrained_learning_rate),
+    ]
+    return torch.optim.Adam(
+        [{"params": parameters, "lr": rate, "peak": rate} for parameters, rate in groups if parameters],
+        betas=(settings.adam_beta1, settings.adam_beta2),
+        eps=settings.adam_epsilon,
+        fused=True,
+    )
+
+
+def schedule(step: int, warmup_steps: int) -> float:
+    """Share of the peak learning rate at update `step` (from 1): linear warm-up, then inverse square root."""
+    warmup_steps = max(warmup_steps, 1)
+    return min(step / warmup_steps, (warmup_steps / step) ** 0.5)
+
+
+def set_learning_rate(optimizer: torch.optim.Optimizer, step: int, warmup_steps: int) -> float:
+    """Set the rate of every group for update `step`; returns the highest."""
+    for group in optimizer.param_groups:
+        group["lr"] = group["peak"] * schedule(step, warmup_steps)
+    return max(group["lr"] for group in optimizer.param_groups)

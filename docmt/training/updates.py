@@ -1,4 +1,4 @@
-"""Updates: which instances each one reads, and their batches, prepared ahead of the training.
+"""Updates: the instances of each one and their batches, prepared ahead of the training.
 
 An update is a function of the settings, the seed and its turn. Processes may therefore prepare updates in any number,
 in any order, and after any resume, and the training reads the same numbers.
@@ -7,6 +7,7 @@ in any order, and after any resume, and the training reads the same numbers.
 import copy
 import ctypes
 import itertools
+import logging
 import os
 import signal
 import sys
@@ -19,30 +20,38 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from docmt.errors import UserError
+from docmt.instances.storage import InstanceSet
+from docmt.models.attention.grouping import Kernel
 from docmt.models.batch import Batch
-from docmt.models.plans import Kernel
 from docmt.models.settings import ModelSettings
 from docmt.text.vocabulary import N_SPECIALS
-from docmt.training.batches import Draws, draw, drop_trees, drop_words, n_inputs, share_update, training_batches
+from docmt.training.input_dropout import draw_numbers, drop_trees, drop_words
 from docmt.training.launching import SIGNALS
+from docmt.training.progress import TaskState
 from docmt.training.settings import TrainingSettings
-from docmt.training.state import TaskState
+from docmt.training.sharding import idle_share, share_update, training_batches
 from docmt.training.tasks import Task
 
-TASKS = 0x7461736B
-"""With the number of a task, part of the seeds of all but the first, so that no two draw the same random numbers."""
+log = logging.getLogger(__name__)
+
+TASK_SEED = 0x7461736B
+"""Mixed with the task number into the seed of every task but the first, so tasks draw different random numbers."""
 N_WORKERS_FOR_A_GPU = 2
-"""Processes that prepare updates for one GPU, if there are cores for them; each prepares two updates ahead."""
+"""Number of processes that prepare updates for each GPU, if there are cores for them, two updates ahead."""
+IDLE_UPDATES = 1000
+"""Number of updates used to estimate the share of time for which devices wait."""
+IDLE_LIMIT = 0.05
+"""Share of time for which devices wait, above which the log warns."""
 PR_SET_PDEATHSIG = 1
-"""Of `prctl`: the signal that a process gets when its parent ends."""
+"""Option of `prctl`: the signal that a process gets when its parent ends."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """Which update it is: the turn of a task.
+    """Place of an update in a training.
 
     Attributes:
-        task: its number.
+        task: number of the task whose turn it is.
         epoch: finished passes over the instances of the task.
         position: earlier updates of this pass.
         passes: finished passes of the first task, which end word dropout.
@@ -56,7 +65,7 @@ class Turn:
 
 @dataclass
 class MicroBatch:
-    """What a device computes at once: instances, by their numbers in the training set of the task, as a batch."""
+    """Instances that a device computes at once, by their numbers in the training set of the task, and their batch."""
 
     instances: np.ndarray
     batch: Batch
@@ -67,8 +76,8 @@ class Update:
     """The share of one device in an update.
 
     Attributes:
-        turn: of the update.
-        n_updates: in this pass of the task.
+        turn: its place.
+        n_updates: number of updates in this pass of the task.
         drawn: the instances of the update, over all devices, by batches.
         micro_batches: at least one.
         weight: of their loss; 0 where the share is empty, and the device computes an instance only because all devices
@@ -92,14 +101,17 @@ class Update:
 
 @dataclass
 class UpdateReader:
-    """Prepares the updates of a training for one of its devices.
+    """Prepares the updates of a training for a single device.
 
     Attributes:
         tasks, model_settings, settings, seed: of the training.
-        n_ranks, rank: number of devices, and which one this is.
-        device_tokens: most tokens that a device computes at once; None means `max_batch_tokens`.
+        n_ranks, rank: number of devices, and the number of this one.
+        device_tokens: maximum tokens that a device computes at once; None means `max_batch_tokens`.
         n_specials: ids below are not words.
-        kernel: which attention the device computes, see `ragged.kernel_for`.
+        kernel: implementation of attention on the device, see `ragged.kernel_for`.
+
+    Shape letters: B instances of an update over all devices, M instances of this device, R instances that it must read
+    to draw its random numbers.
     """
 
     tasks: Sequence[Task]
@@ -123,7 +135,7 @@ class UpdateReader:
         return self._sizes[task, epoch]
 
     def note_size(self, task: int, epoch: int, n_updates: int) -> None:
-        """Learn the number of updates in a pass from another process: counting takes long in large sets."""
+        """Note the number of updates in a pass, counted by another process: counting takes long in large sets."""
         self._sizes[task, epoch] = n_updates
 
     def drawn(self, task: int, epoch: int, position: int) -> list[np.ndarray]:
@@ -131,8 +143,26 @@ class UpdateReader:
         n = self.settings.accumulation_steps
         return self._batches(task, epoch)[position * n : (position + 1) * n]
 
+    def report_idle_share(self, tasks: Sequence[TaskState]) -> None:
+        """Log the share of time for which devices wait for the busiest one, in the task where it is largest."""
+        if self.n_ranks == 1:
+            return
+        shares = []
+        for number, task in enumerate(tasks):
+            positions = range(min(self.n_updates(number, task.epoch), IDLE_UPDATES))
+            updates = [self.drawn(number, task.epoch, position) for position in positions]
+            shares.append(idle_share(updates, self.tasks[number].tokens, n_ranks=self.n_ranks))
+        share = max(shares)
+        advice = "" if share <= IDLE_LIMIT else ": raise accumulation_steps or max_batch_tokens, or use fewer devices"
+        log.log(
+            logging.WARNING if advice else logging.INFO,
+            "%d devices share each update; they wait %.1f %% of the time for the busiest%s",
+            *(self.n_ranks, 100 * share, advice),
+        )
+
     def turns(self, step: int, tasks: Sequence[TaskState]) -> Iterator[Turn]:
         """The turns of all updates after update `step`, without end. No task may be at the end of its pass."""
+        # The training changes these states while turns are generated ahead.
         tasks = copy.deepcopy(list(tasks))
         for number in itertools.islice(itertools.cycle(range(len(tasks))), step % len(tasks), None):
             task = tasks[number]
@@ -147,7 +177,7 @@ class UpdateReader:
 
     def prepare(self, drawn: list[np.ndarray], turn: Turn) -> Update:
         """Prepare an update from batches of instances that were drawn for it."""
-        task = self.tasks[turn.task]
+        task, settings, model_settings = self.tasks[turn.task], self.settings, self.model_settings
         all_B = np.concatenate(drawn)
         batches = np.split(np.arange(len(all_B)), np.cumsum([len(batch) for batch in drawn])[:-1])
         share = share_update(
@@ -156,25 +186,36 @@ class UpdateReader:
             n_ranks=self.n_ranks,
             rank=self.rank,
             turn=turn.position,
-            max_tokens=self.settings.max_batch_tokens,
+            max_tokens=settings.max_batch_tokens,
             device_tokens=self.device_tokens,
         )
+        # Every device must run backward for the exchange of gradients; this instance counts with weight 0.
         rows = share or [batches[0][:1]]
         mine_M = np.sort(np.concatenate(rows))
-        # Where noise adds tokens, the random numbers of an instance follow those of all instances before it.
-        needs_all = task.noise is not None and self._word_dropout(turn) > 0
+        limit = settings.word_dropout_epochs
+        word_dropout = settings.word_dropout if limit is None or turn.passes < limit else 0.0
+        # An instance draws its random numbers after all instances before it, and noise changes lengths: a device
+        # that drops words must noise the instances of all devices, and else only its own.
+        needs_all = task.noise is not None and word_dropout > 0
         read_R = np.arange(len(all_B)) if needs_all else mine_M
-        reading = task.read([all_B[read_R]], epoch=turn.epoch)
-        numbers_B = np.zeros_like(all_B)
-        numbers_B[read_R] = reading.batches[0]
-        src_B, tgt_B = n_inputs(task.train, all_B, self.model_settings)
-        src_B[read_R] = n_inputs(reading.instance_set, reading.batches[0], self.model_settings)[0]
-        draws = self._draw(batches, src_B, tgt_B, mine_M, turn)
+        instance_set, places_R = task.read(all_B[read_R], epoch=turn.epoch)
+        places_B = np.zeros_like(all_B)
+        places_B[read_R] = places_R
+        src_B, tgt_B = n_inputs(task.train, all_B, model_settings)
+        src_B[read_R] = n_inputs(instance_set, places_R, model_settings)[0]
+        numbers = []  # of each instance; each batch as drawn has its own seed
+        if word_dropout > 0 or (settings.drop_rst > 0 and model_settings.needs_trees):
+            for number, batch in enumerate(batches):
+                seed = (self.seed, turn.epoch, turn.position, number, *self._task_seed(turn.task))
+                numbers += draw_numbers(src_B[batch], tgt_B[batch], seed=seed)
         micro_batches = []
         for part in rows:
-            batch = task.collate(reading.instance_set, numbers_B[part], self.model_settings)
-            if draws is not None:
-                batch = self._drop(batch, draws.take(np.searchsorted(mine_M, part)), turn)
+            batch = task.collate(instance_set, places_B[part], model_settings)
+            if numbers:
+                src, tgt, trees = zip(*(numbers[i] for i in part), strict=True)
+                src_S, tgt_N = np.concatenate(src), np.concatenate(tgt)
+                batch = drop_words(batch, src_S, tgt_N, probability=word_dropout, n_specials=self.n_specials)
+                batch = drop_trees(batch, np.array(trees), probability=settings.drop_rst)
             micro_batches.append(MicroBatch(all_B[part], batch.prepare(self.kernel)))
         return Update(
             turn,
@@ -187,7 +228,7 @@ class UpdateReader:
         )
 
     def _batches(self, task: int, epoch: int) -> list[np.ndarray]:
-        """The batches of a pass; the latest one of each task is kept."""
+        """The batches of a pass; the latest pass of each task is kept."""
         kept = self._passes[task]
         if kept is None or kept[0] != epoch:
             batches = training_batches(
@@ -195,44 +236,27 @@ class UpdateReader:
                 max_tokens=self.settings.max_batch_tokens,
                 seed=self.seed,
                 epoch=epoch,
-                stream=self._stream(task),
+                task_seed=self._task_seed(task),
             )
             kept = self._passes[task] = (epoch, batches)
         return kept[1]
 
     @staticmethod
-    def _stream(task: int) -> tuple[int, ...]:
-        """The part of a task's seeds that does not depend on its progress."""
-        return (TASKS, task) if task else ()
+    def _task_seed(task: int) -> tuple[int, ...]:
+        return (TASK_SEED, task) if task else ()
 
-    def _word_dropout(self, turn: Turn) -> float:
-        limit = self.settings.word_dropout_epochs
-        return self.settings.word_dropout if limit is None or turn.passes < limit else 0.0
 
-    def _draw(
-        self, batches: list[np.ndarray], src_B: np.ndarray, tgt_B: np.ndarray, mine_M: np.ndarray, turn: Turn
-    ) -> Draws | None:
-        """The random numbers of the instances of this device; None if nothing can be dropped."""
-        if self._word_dropout(turn) == 0 and (self.settings.drop_rst == 0 or not self.model_settings.needs_trees):
-            return None
-        is_mine_B = np.zeros(len(src_B), dtype=bool)
-        is_mine_B[mine_M] = True
-        seed = (self.seed, turn.epoch, turn.position)
-        return Draws.join(
-            [
-                draw(
-                    src_B[batch],
-                    tgt_B[batch],
-                    np.flatnonzero(is_mine_B[batch]),
-                    seed=(*seed, number, *self._stream(turn.task)),
-                )
-                for number, batch in enumerate(batches)
-            ]
-        )
-
-    def _drop(self, batch: Batch, draws: Draws, turn: Turn) -> Batch:
-        batch = drop_words(batch, draws, probability=self._word_dropout(turn), n_specials=self.n_specials)
-        return drop_trees(batch, draws.trees, probability=self.settings.drop_rst)
+def n_inputs(
+    instance_set: InstanceSet, instances: np.ndarray, settings: ModelSettings
+) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of source tokens and decoder inputs (= labels) of instances, with the marks of a model; both int64."""
+    bounds, src_offsets, tgt_offsets = map(
+        np.asarray, (instance_set.instances, instance_set.src_offsets, instance_set.tgt_offsets)
+    )
+    first, last = bounds[instances], bounds[instances + 1]
+    src = src_offsets[last] - src_offsets[first] + (sum(settings.src_marks) - 2) * (last - first)
+    tgt = tgt_offsets[last] - tgt_offsets[first] + (settings.n_starts - 1) * (last - first)
+    return src, tgt if settings.target_stream == "free" else tgt - (last - first)
 
 
 def read_ahead(
@@ -250,7 +274,7 @@ def read_ahead(
     if n_workers is None:
         n_workers = min(N_WORKERS_FOR_A_GPU, len(os.sched_getaffinity(0)) - 1) if is_cuda else 0
     loader = DataLoader(
-        _Stream(reader, step, tasks),
+        UpdateDataset(reader, step, tasks),
         batch_size=None,
         num_workers=n_workers,
         pin_memory=is_cuda,
@@ -269,8 +293,8 @@ def read_ahead(
         ) from None
 
 
-class _Stream(IterableDataset[Update]):
-    """Updates in order; of several processes, each prepares every so-many-th one."""
+class UpdateDataset(IterableDataset[Update]):
+    """Updates in order; each of n processes prepares every n-th one."""
 
     def __init__(self, reader: UpdateReader, step: int, tasks: Sequence[TaskState]) -> None:
         self.reader, self.step, self.tasks = reader, step, copy.deepcopy(list(tasks))
@@ -283,8 +307,8 @@ class _Stream(IterableDataset[Update]):
 
 
 def _start_worker(_: int) -> None:
-    """Leave signals to the training, and end with it even if it is killed: the lock of its folder is shared."""
+    """Leave signals to the training, and end with it."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-    if sys.platform == "linux":
+    if sys.platform == "linux":  # a process left behind would hold the lock of the folder, which it shares
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

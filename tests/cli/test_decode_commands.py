@@ -59,8 +59,8 @@ def test_contrast_goes_on_to_an_accuracy(model, tmp_path):
     content = read_json(scores)
     assert [item["id"] for item in content["items"]] == [f"item{i}" for i in range(8)]
     assert content["provenance"]["model"]["best_step"] > 0
-    run = ["dataset=d", "system=s", "seed=1", "test=t"]
-    options = ["--suite", str(path), "--log-probabilities", str(scores), "--run", *run, "--out", str(rows)]
+    run = ["--dataset", "d", "--system", "s", "--seed", "1", "--test", "t"]
+    options = ["--suite", str(path), "--log-probabilities", str(scores), *run, "--out", str(rows)]
     assert main(["evaluate", "contrast", *options]) == 0
     assert read_json(rows)["scores"][0]["value"] == 100.0
 
@@ -121,7 +121,7 @@ def test_log_probabilities_of_another_suite_are_refused(model, tmp_path, capsys)
     assert main(["decode", "contrast", "--model", str(model), "--suite", str(path), "--out", str(scores)]) == 0
     items = [item | {"correct": 0} for item in read_jsonl(path)]
     write_jsonl(path, items)
-    run = ["dataset=d", "system=s", "seed=1", "test=t"]
-    options = ["--suite", str(path), "--log-probabilities", str(scores), "--run", *run, "--out", str(tmp_path / "r")]
+    run = ["--dataset", "d", "--system", "s", "--seed", "1", "--test", "t"]
+    options = ["--suite", str(path), "--log-probabilities", str(scores), *run, "--out", str(tmp_path / "r")]
     assert main(["evaluate", "contrast", *options]) == 2
     assert f"{scores}: computed on another content of {path}: compute it again" in capsys.readouterr().err

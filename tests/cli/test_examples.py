@@ -4,42 +4,46 @@ import shlex
 
 import pytest
 
-from docmt.cli.main import GROUPS, build_parser
-from docmt.cli.options import CommandParser, read_examples
+from docmt.cli.main import app
+from docmt.cli.translate import EXAMPLES
+from docmt.commands import example_of, leaves
+
+COMMANDS = {" ".join(words): command for words, command in leaves(app)}
+CALLS = {name: (example_of(command) or "").partition("\n")[2].replace("\\\n", "") for name, command in COMMANDS.items()}
+CALLS["translate"] = next(line for line in EXAMPLES.splitlines() if line.startswith("  docmt translate")).partition(
+    "   "
+)[0]
 
 
-def leaf_commands(parser):
-    """The parsers of all commands below one, itself if it has none."""
-    if "commands" not in vars(parser):
-        return [parser]
-    return [leaf for command in parser.commands.choices.values() for leaf in leaf_commands(command)]
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_shows_an_example_in_its_help(name, capsys):
+    app([*name.split(), "--help"], exit_on_error=False, result_action="return_value")
+    assert f"\n  docmt {name}" in capsys.readouterr().out
 
 
-def group_parser(name):
-    [groups] = [action for action in build_parser(name)._actions if action.dest == "command"]
-    return groups.choices[name]
-
-
-@pytest.mark.parametrize("name", GROUPS)
-def test_every_command_has_an_example_in_its_help(name):
-    for command in leaf_commands(group_parser(name)):
-        shown = command.format_help()
-        assert f"\n  {command.prog}" in shown or f"Example: {command.prog} " in shown, command.prog
-
-
-@pytest.mark.parametrize("example", read_examples())
-def test_examples_are_accepted(example):
-    _, *words = shlex.split(example)
-    assert build_parser(words[0]).parse_args(words).run
+@pytest.mark.parametrize("name", COMMANDS)
+def test_examples_are_accepted(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    program, *words = shlex.split(CALLS[name])
+    assert program == "docmt"
+    for word in words:
+        if word.startswith("@"):
+            (tmp_path / word[1:]).write_text('{"model": {}, "training": {}}' if name == "train" else "{}")
+    command, _, unused, _ = app.parse_known_args(words)
+    assert command is COMMANDS[name]
+    assert not unused
 
 
 def test_a_long_example_can_be_pasted_into_a_shell():
-    parser = CommandParser(prog="docmt train")
-    shown = parser.format_help().partition("example:\n")[2]
-    [line] = [line for line in read_examples() if line.startswith("docmt train ")]
-    assert "\\\n" in shown
-    assert shlex.split(shown.replace("\\\n", "")) == shlex.split(line)  # as a shell joins lines
+    shown = example_of(COMMANDS["train"])
+    assert " \\\n" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    words = shlex.split(shown.partition("\n")[2].replace("\\\n", ""))  # as a shell joins lines
+    assert words[:3] == ["docmt", "train", "--settings"]
 
 
-def test_a_group_lists_its_commands_without_their_examples():
-    assert "example" not in group_parser("text").format_help()
+def test_a_group_lists_its_commands_without_their_examples(capsys):
+    app(["text", "--help"], exit_on_error=False, result_action="return_value")
+    shown = capsys.readouterr().out
+    assert "tokenize" in shown
+    assert "Example" not in shown

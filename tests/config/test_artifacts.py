@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from docmt.cli.main import app
+from docmt.commands import leaves
 from docmt.config.artifacts.base import STAGE_VERSIONS, Artifact, handed_on, made_by, rules_by_stage
 from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.loading import load_config, merge, read_config_file
@@ -52,20 +54,30 @@ def test_the_snakefile_includes_every_stage_in_order_and_names_a_target_for_each
     assert set(STAGE_VERSIONS) <= set(re.findall(r"^rule (\w+):", text, re.MULTILINE))
 
 
-def test_every_rule_but_fetching_carries_a_fingerprint_and_hands_it_to_its_command():
+def test_every_rule_passes_the_flags_of_the_command_that_its_artifact_declares(smoke):
+    """Those of the artifacts that the smoke study makes; it reads no corpus but the generated one."""
+    commands = {function: " ".join(words) for words, function in leaves(app)}
+    # Where one of several rules makes an artifact, its command depends on the config.
+    declared = {
+        made.rules[0]: commands[made.command] for made in smoke.all_made if made.command and made.rules[1:] == ()
+    }
+    n_found = 0
     for file in sorted((ROOT / "workflow/rules").glob("*.smk")):
         for block in re.split(r"^(?=rule |use rule )", file.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
-            if not block.startswith(("rule fetch_corpus", "rule fetch_model")):
-                assert "fingerprint=plan." in block, block.splitlines()[0]
-                given = 'shell:\n        "DOCMT_FINGERPRINT={params.fingerprint}"'
-                assert given in block or "shell:" not in block, block.splitlines()[0]
+            rule = re.match(r"(?:use )?rule (\w+)", block)[1]
+            if called := re.search(r'"(?:exec )?docmt ([a-z -]+?) \{params\.flags\}', block):
+                assert re.search(r"flags=plan\.\w+\.flags,", block), rule
+                if declared.get(rule, "controlled generate") != "controlled generate":  # one command, several rules
+                    assert called[1] == declared[rule], rule
+                    n_found += 1
+    assert n_found > 20
 
 
 def test_what_rules_ask_for_is_declared():
-    """Every `plan.X.input("y")` and `plan.X.param("y")` of the rules: shipped configs, and one with given output."""
+    """Every `plan.X.input("y")` of the rules: shipped configs, and one with given output."""
     asked = set()
     for file in (ROOT / "workflow/rules").glob("*.smk"):
-        asked |= set(re.findall(r'plan\.(\w+)\.(input|param)\("(\w+)"\)', file.read_text(encoding="utf-8")))
+        asked |= set(re.findall(r'plan\.(\w+)\.input\("(\w+)"\)', file.read_text(encoding="utf-8")))
     declared = set()
     given = {"hypotheses": {"controlled/controlled": "a"}, "log_probabilities": {"controlled/pronoun": "b"}}
     suites = {"controlled": {"suites": ["controlled/pronoun", "ctxpro-ende/auxiliary_dev"]}}
@@ -78,8 +90,7 @@ def test_what_rules_ask_for_is_declared():
         made = StudyArtifacts(load_config(values))
         assert made.all_made
         for (name, *_), artifact in made.known.items():
-            declared |= {(name, "input", key) for key in artifact.inputs}
-            declared |= {(name, "param", key) for key in artifact.params}
+            declared |= {(name, key) for key in artifact.inputs}
     assert asked <= declared
 
 
@@ -201,11 +212,14 @@ def test_inputs_are_files_of_artifacts_and_paths_of_the_user():
 def test_a_new_rule_needs_no_more_than_its_declaration():
     """Fingerprint, inputs, targets and the list of stages follow; the rule and its command come on top."""
 
+    def count_words(*, splits: list[Path], unit: str, lang: str | None = None, out: Path): ...
+
     class WithCounts(StudyArtifacts):
         @made_by("count_words", stage="text")
         def word_counts(self, dataset):
             splits = [self.dataset_split(dataset, split) for split in self.config.datasets[dataset].parts()]
-            return Artifact([f"results/{dataset}/text/words.json"], [splits], {"splits": splits}, {"unit": "word"})
+            file = f"results/{dataset}/text/words.json"
+            return Artifact([file], [splits], {"splits": splits}, {"unit": "word"}, count_words)
 
     plan = Plan(load_config(read_config_file(SMOKE)))
     plan.artifacts = WithCounts(plan.config)
@@ -213,8 +227,8 @@ def test_a_new_rule_needs_no_more_than_its_declaration():
     made = plan.artifacts.word_counts("controlled")
     assert plan.word_counts.input("splits")(wildcards) == made.input_files()
     assert "results/controlled/corpora/en-de/dev.en" in made.input_files()
-    assert plan.word_counts.param("unit")(wildcards) == "word"
-    assert re.fullmatch("[0-9a-f]{12}", plan.word_counts.fingerprint(wildcards))
+    flags = plan.word_counts.flags(wildcards, {"splits": ["a b", "c"]}, {"out": "words.json"}, 1, {})
+    assert flags == f"--splits 'a b' c --unit word --out words.json --fingerprint {made.fingerprint}"
     assert rules_by_stage(WithCounts)["text"][-1] == "count_words"
     assert "results/controlled/text/words.json" in handed_on([plan.artifacts.report(), made])["text"]
 
@@ -227,4 +241,4 @@ def test_chained_sentences_are_other_trees_made_by_an_option_of_the_command():
     )
     assert plain.fingerprint == GOLDEN["trees"]
     assert chained.fingerprint != plain.fingerprint
-    assert chained.params["models"] == f"{plain.params['models']} --sentences chain"
+    assert chained.params == plain.params | {"sentences": "chain"}

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from docmt.config.facts import system_facts
 from docmt.config.loading import load_config, merge, read_config_file
+from docmt.config.paper_columns import paper_columns
 from docmt.config.plan import Plan
 from docmt.errors import UserError
 
@@ -33,14 +33,14 @@ def test_a_figure_needs_the_scores_or_the_histories_of_its_systems_alone():
 
 def test_the_config_says_what_figures_vary():
     config = load_config(merge(SMOKE, {"instances": {"documents": {"subset": 20}}}))
-    facts = system_facts(config, "g_transformer_finetuned")
+    facts = paper_columns(config, "g_transformer_finetuned")
     names = ("Instance length", "Training instances", "Size", "Upper layers")
     assert [facts[name] for name in names] == ["256", "20", "tiny", "2"]
     assert "drop_rst" not in facts
-    without = system_facts(config, "rst_mix_without_trees")
+    without = paper_columns(config, "rst_mix_without_trees")
     assert (without["drop_rst"], without["Instance length"]) == ("0.5", "256")
     assert "Training instances" not in without
-    assert "Upper layers" not in system_facts(config, "document_transformer")
+    assert "Upper layers" not in paper_columns(config, "document_transformer")
 
 
 @pytest.mark.parametrize(

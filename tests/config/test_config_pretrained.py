@@ -8,13 +8,13 @@ import pytest
 from docmt.cli.main import main
 from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.loading import load_config, merge, read_config_file
-from docmt.config.own_files import content_digest
 from docmt.config.plan import Plan
 from docmt.config.systems import model_settings
+from docmt.config.user_files import content_digest
 from docmt.errors import UserError
-from docmt.models.catalogue import load_models, study_folder
 from docmt.models.presets import SIZES
-from docmt.models.published import FAMILIES
+from docmt.models.published.catalog import load_models, study_folder
+from docmt.models.published.families import FAMILIES
 from docmt.models.settings import ModelSettings
 
 SMOKE = read_config_file(Path(__file__).parents[2] / "config/examples/smoke.yaml")
@@ -50,11 +50,10 @@ def test_the_first_training_reads_the_folder(folder):
     made = StudyArtifacts(load_config(study()))
     assert made.model(*RUN).input_files("init") == ["opus/config.json"]
     assert made.model(*RUN).input_files("pretrained") == ["opus/pytorch_model.bin"]
-    assert made.codes("controlled").params["languages"] == "--src-lang en --tgt-lang de"
-    assert made.vocabulary("controlled").params["published"] == (
-        "--pretrained opus --keep all --src-lang en --tgt-lang de"
-    )
-    files = {own.file for own in made.own_files()}
+    assert made.codes("controlled").params.items() >= {"src_lang": "en", "tgt_lang": "de"}.items()
+    expected = {"pretrained": "opus", "keep": "all", "src_lang": "en", "tgt_lang": "de"}
+    assert made.vocabulary("controlled").params.items() >= expected.items()
+    files = {own.file for own in made.user_files()}
     expected = {"config.json", "pytorch_model.bin", "vocab.json", "source.spm", "target.spm"}
     assert files == {f"opus/{name}" for name in expected}
 
@@ -88,8 +87,8 @@ def test_a_name_of_the_catalog_is_fetched_into_the_study(tmp_path, monkeypatch):
     assert made.model(*RUN).input_files("pretrained") == []
     assert made.codes("controlled").input_files("published") == [f"{folder}/config.json"]
     assert json.loads(made.codes("controlled").params["settings"])["pretrained"] == folder
-    assert f"--pretrained {folder} " in made.vocabulary("controlled").params["published"]
-    assert not made.own_files()
+    assert made.vocabulary("controlled").params["pretrained"] == folder
+    assert not made.user_files()
     before = made.model(*RUN).fingerprint, made.codes("controlled").fingerprint
     monkeypatch.setitem(load_models(), name, load_models()[name].model_copy(update={"version": "other"}))
     again = plan()

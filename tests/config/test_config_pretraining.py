@@ -51,7 +51,7 @@ def test_splits_for_pretraining_have_their_languages(plan):
 def test_text_is_learned_on_parallel_and_monolingual_text_together(plan):
     made = plan.artifacts
     folder = "results/controlled/text"
-    assert made.codes("controlled").input_files("text") == [
+    assert made.codes("controlled").input_files("inputs") == [
         f"{folder}/train.true.en",
         f"{folder}/sentences.true.en",
         f"{folder}/monolingual.true.en",
@@ -63,13 +63,13 @@ def test_text_is_learned_on_parallel_and_monolingual_text_together(plan):
     vocabulary = made.vocabulary("controlled")
     assert f"{folder}/monolingual.bpe.en" in vocabulary.input_files()
     assert f"{folder}/monolingual.bpe.de" not in vocabulary.input_files()
-    assert vocabulary.params["tags"] == "--tags en de"
-    assert Plan(load_config(values())).artifacts.vocabulary("controlled").params["tags"] == ""
+    assert vocabulary.params["tags"] == ["en", "de"]
+    assert Plan(load_config(values())).artifacts.vocabulary("controlled").params["tags"] == []
 
 
 def test_monolingual_documents_come_from_one_language_or_one_side(plan):
     split = plan.artifacts.dataset_split("controlled", "monolingual")
-    assert split.params["members"] == [
+    assert split.params["inputs"] == [
         "results/corpora/novels/en/all",
         "results/corpora/controlled/en-de/train",
         "results/corpora/bible-enzh/en-zh/train",
@@ -90,10 +90,10 @@ def test_monolingual_documents_come_from_one_language_or_one_side(plan):
 def test_pairs_for_pretraining_count_for_the_overlap_with_tests(plan):
     folder = "results/controlled/corpora/en-de"
     overlap = plan.artifacts.overlap("controlled")
-    assert overlap.params["train"] == f"{folder}/train {folder}/sentences"
+    assert overlap.params["train"] == [f"{folder}/train", f"{folder}/sentences"]
     assert f"{folder}/sentences.documents.tsv" in overlap.input_files()
     without = StudyArtifacts(load_config(values(monolingual=["controlled/train"]))).overlap("controlled")
-    assert without.params["train"] == f"{folder}/train"
+    assert without.params["train"] == [f"{folder}/train"]
     assert without.fingerprint == StudyArtifacts(load_config(values())).overlap("controlled").fingerprint
     assert without.fingerprint != overlap.fingerprint
 
@@ -110,12 +110,12 @@ def test_instances_for_pretraining_belong_to_the_cutting_of_a_system():
     run = ("controlled", "g_transformer_finetuned", "1")
     made = StudyArtifacts(load_config(merge(values(**TEXT), tasks)))
     folder = "results/controlled/instances/documents"
-    assert made.model(*run).input_files("sentences") == [f"{folder}/sentences"]
+    assert made.model(*run).input_files("pairs") == [f"{folder}/sentences"]
     assert made.model(*run).input_files("monolingual") == [f"{folder}/monolingual"]
     pairs = made.instances("controlled", "documents", "sentences")
     assert '"max_sentences": 1' in pairs.params["settings"]
     without = StudyArtifacts(load_config(values())).model(*run)
-    assert without.input_files("sentences") == without.input_files("monolingual") == []
+    assert without.input_files("pairs") == without.input_files("monolingual") == []
 
 
 def test_studies_without_such_text_keep_their_fingerprints():
@@ -179,5 +179,5 @@ def test_mistakes_are_named_in_one_line(dataset, part):
     assert "\n" not in str(caught.value)
 
 
-def test_licensed_and_free_monolingual_corpora_of_the_catalogue_are_known():
+def test_licensed_and_free_monolingual_corpora_of_the_catalog_are_known():
     load_config(values(monolingual=["gigaword-en/train", "gum-texts/train"], sentences=["wmt14-ende/train_europarl"]))

@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 import docmt.report.publications
-from docmt.config.facts import system_facts
 from docmt.config.loading import load_config, merge, read_config_file
+from docmt.config.paper_columns import paper_columns
 from docmt.config.plan import Plan
 from docmt.errors import UserError
 
@@ -32,7 +32,7 @@ PUBLISHED = yaml.safe_load(
     ],
 )
 def test_tables_1_and_2_say_what_each_system_has_learned_from_and_reads(system, sentences, documents, read):
-    facts = system_facts(ZHEN, system)
+    facts = paper_columns(ZHEN, system)
     assert (facts["Bi-sent"], facts["Mo-doc"], facts["Input"]) == (sentences, documents, read)
     assert ("Gap ratio" in facts) == (documents == "✓")
 
@@ -49,7 +49,7 @@ def test_tables_1_and_2_say_what_each_system_has_learned_from_and_reads(system, 
     ],
 )
 def test_tables_3_6_and_7_say_what_was_changed(system, gap_ratio, objective, tasks):
-    facts = system_facts(ZHEN, system)
+    facts = paper_columns(ZHEN, system)
     assert (facts["Gap ratio"], facts["Objective"], facts["Fine-tuning tasks"]) == (gap_ratio, objective, tasks)
 
 
@@ -57,7 +57,7 @@ def test_a_system_on_instances_of_one_sentence_reads_sentences():
     values = read_config_file(EXAMPLES / "paper_crosstask_zhen.yaml")
     alone = merge(values, {"instances": {"alone": {"max_tokens": 512, "max_sentences": 1}}})
     alone["systems"]["scratch"]["cutting"] = "alone"
-    assert system_facts(load_config(alone), "scratch")["Input"] == "sentences"
+    assert paper_columns(load_config(alone), "scratch")["Input"] == "sentences"
 
 
 @pytest.mark.parametrize(

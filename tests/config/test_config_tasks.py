@@ -1,13 +1,12 @@
 """Systems of cross-task pre-training in a study: what their trainings read, and what is scored."""
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.loading import load_config, merge, read_config_file
-from docmt.config.plan import Plan, option
+from docmt.config.plan import Plan
 from docmt.config.systems import training_settings
 from docmt.errors import UserError
 
@@ -25,13 +24,6 @@ def load(**changes):
     return load_config(merge(CONTROLLED, changes))
 
 
-class Input:
-    """Inputs of a rule as Snakemake gives them."""
-
-    def __init__(self, sentences, monolingual):
-        self.sentences, self.monolingual = sentences, monolingual
-
-
 @pytest.mark.parametrize(
     ("tasks", "reads"),
     [
@@ -44,18 +36,14 @@ class Input:
 )
 def test_a_training_reads_what_its_tasks_need(tasks, reads):
     made = StudyArtifacts(load(systems={"pretrained": {"training": {"tasks": tasks}}}))
-    found = [file for name in ("sentences", "monolingual") for file in model(made, "pretrained").input_files(name)]
+    found = [file for name in ("pairs", "monolingual") for file in model(made, "pretrained").input_files(name)]
     assert found == [f"{FOLDER}/{part}" for part in reads]
 
 
-def test_options_name_what_is_read_and_its_language():
-    plan, wildcards = Plan(load()), SimpleNamespace(dataset="controlled")
-    without, given = Input([], []), Input("S", ["M", "it's M"])
-    assert option("--sentences", "sentences")(wildcards, without) == ""
-    assert option("--sentences", "sentences")(wildcards, given) == "--sentences S"
-    assert option("--monolingual", "monolingual")(wildcards, given) == """--monolingual M 'it'"'"'s M'"""
-    assert plan.monolingual_lang(wildcards, without) == ""
-    assert plan.monolingual_lang(wildcards, given) == "--monolingual-lang en"
+@pytest.mark.parametrize(("tasks", "lang"), [(["restoration"], "en"), (["documents"], None)])
+def test_a_training_is_told_the_language_of_monolingual_documents(tasks, lang):
+    made = StudyArtifacts(load(systems={"pretrained": {"training": {"tasks": tasks}}}))
+    assert model(made, "pretrained").params["monolingual_lang"] == lang
 
 
 def test_other_data_or_noise_retrain_what_reads_them():

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from docmt.corpora.contrastive import ContrastiveItem, read_suite
+from docmt.corpora.suite_items import ContrastiveItem, read_suite
 from docmt.errors import UserError
 
 GOOD = {"id": "first", "phenomenon": "p", "src": ["s"], "distance": 2, "candidates": [["x"], ["y"]], "correct": 1}

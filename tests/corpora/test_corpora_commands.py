@@ -10,13 +10,14 @@ from docmt.corpora.documents import Document, read_documents, write_documents
 
 EN_DE = ["--languages", "en", "de"]
 SRC_TGT = ["--src-lang", "en", "--tgt-lang", "de"]
+FILES = {"en": "text.en", "de": "text.de"}
 
 
 def spec(**changes) -> str:
     value = {
         "languages": ["en", "de"],
         "format": {"reader": "marked_lines"},
-        "splits": {"train": {"files": {"en": "text.en", "de": "text.de"}}},
+        "splits": {"train": {"files": FILES}},
     }
     return json.dumps(value | changes)
 
@@ -60,16 +61,8 @@ def test_read_turns_the_direction(files):
 @pytest.mark.parametrize(
     ("value", "more", "part"),
     [
-        (
-            spec(splits={"train": {"files": {"en": "text.en", "de": "text.de"}, "sentences": 4}}),
-            EN_DE,
-            "3 sentences read, 4 expected",
-        ),
-        (
-            spec(splits={"train": {"files": {"en": "text.en", "de": "text.de"}, "documents": 4}}),
-            EN_DE,
-            "2 documents read, 4 expected",
-        ),
+        (spec(splits={"train": {"files": FILES, "sentences": 4}}), EN_DE, "3 sentences read, 4 expected"),
+        (spec(splits={"train": {"files": FILES, "documents": 4}}), EN_DE, "2 documents read, 4 expected"),
         (spec(splits={"train": {"files": {"en": "text.en", "de": "none.de"}}}), EN_DE, "none.de: no such file"),
         (spec(splits={}), EN_DE, "no split 'train'"),
         (spec(), [*EN_DE, "fr"], "is in en and de, not en and de and fr"),
@@ -163,7 +156,7 @@ def test_overlap_counts_sentences_pairs_and_documents(tmp_path):
     assert both["tests"]["test_x"] == overlap["tests"]["test_x"]
 
 
-def test_list_prints_the_catalogue(capsys):
+def test_list_prints_the_catalog(capsys):
     assert main(["corpora", "list", "--json"]) == 0
     rows = {(row["corpus"], row["split"]): row for row in json.loads(capsys.readouterr().out)}
     assert rows["maruf2019-ted", "test"]["sentences"] == 2271
@@ -175,34 +168,18 @@ def test_list_prints_the_catalogue(capsys):
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        (["fetch", "--corpus", "ldc-zhen", "--out", "OUT"], "obtain"),
-        (["fetch", "--corpus", "maruf2019-ted", "--out", "OUT", "--mirror", "OUT/none"], "no such folder"),
-        (["fetch", "--corpus", "nothing", "--out", "OUT"], "no corpus 'nothing'"),
-        (["check"], "--mirror DIR"),
-        (
-            ["suite", "--corpus", "contrapro-items-ende", "--split", "cat", "--files", "OUT", "--out", "OUT/x"],
-            "no wrong translations",
-        ),
-        (
-            [
-                "read",
-                "--corpus",
-                "voita2019-suites-enru",
-                "--split",
-                "dev",
-                "--languages",
-                "en",
-                "ru",
-                "--out",
-                "OUT/x",
-            ],
-            "docmt corpora suite",
-        ),
+        ("fetch --corpus ldc-zhen --out OUT", "obtain"),
+        ("fetch --corpus maruf2019-ted --out OUT --mirror OUT/none", "no such folder"),
+        ("fetch --corpus nothing --out OUT", "no corpus 'nothing'"),
+        ("check", "--mirror DIR"),
+        ("suite --corpus contrapro-items-ende --split cat --files OUT --out OUT/x", "no wrong translations"),
+        ("read --corpus voita2019-suites-enru --split dev --languages en ru --out OUT/x", "docmt corpora suite"),
     ],
 )
 def test_impossible_requests_get_one_line(tmp_path, monkeypatch, capsys, arguments, part):
     monkeypatch.delenv("DOCMT_MIRROR", raising=False)
-    assert main(["corpora", *(word.replace("OUT", str(tmp_path / "out")) for word in arguments)]) == 2
+    words = [word.replace("OUT", str(tmp_path / "out")) for word in arguments.split()]
+    assert main(["corpora", *words]) == 2
     error = capsys.readouterr().err.strip().splitlines()
     assert part in error[-1]
     assert error[-1].startswith("docmt: error:")

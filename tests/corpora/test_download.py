@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from docmt.corpora.catalogue import Entry, Family
+from docmt.corpora.catalog import Entry, Family
 from docmt.corpora.download import CHUNK_BYTES, AddressError, Patience, download
 from docmt.corpora.fetching import fetch_corpus
 from docmt.errors import UserError
@@ -353,7 +353,7 @@ def test_fetch_turns_to_the_network_when_the_mirror_holds_another_file(server, t
     assert fetch_corpus(corpus, tmp_path / "out", mirror=tmp_path / "mirror", patience=QUICK) == {"a.txt": url}
 
 
-def test_fetch_accepts_a_variant_where_the_catalogue_says_so(server, tmp_path):
+def test_fetch_accepts_a_variant_where_the_catalog_says_so(server, tmp_path):
     url = server.plan("/a.txt", {"body": b"other bytes, same text"})
     corpus = entry({"a.txt": {"addresses": [{"url": url, "is_checked": False}], "sha256": sha256(CONTENT)}})
     for _ in range(2):

@@ -5,10 +5,9 @@ import json
 import pytest
 
 from docmt.cli.main import main
-from docmt.corpora.catalogue import ReadableCorpus
-from docmt.corpora.contrastive import read_suite
-from docmt.corpora.generative import read_generative_suite
-from docmt.corpora.suites import convert_suite
+from docmt.corpora.catalog import ReadableCorpus
+from docmt.corpora.splits import convert_suite
+from docmt.corpora.suite_items import read_generative_suite, read_suite
 from docmt.errors import UserError
 from docmt.files import read_jsonl, write_jsonl
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from docmt.cli.main import main
-from docmt.corpora.catalogue import load_catalogue
-from docmt.corpora.checking import check_corpus
+from docmt.corpora.catalog import load_catalog
 from docmt.corpora.documents import read_documents
+from docmt.corpora.mirror import check_corpus
 
 MIRROR = os.environ.get("DOCMT_MIRROR")
 pytestmark = [pytest.mark.mirror, pytest.mark.skipif(not MIRROR, reason="DOCMT_MIRROR is not set")]
@@ -97,7 +97,7 @@ EXPECTED = {
 
 
 def test_everything_in_the_mirror_reads_as_expected():
-    results = [result for entry in load_catalogue().values() for result in check_corpus(entry, Path(MIRROR))]
+    results = [result for entry in load_catalog().values() for result in check_corpus(entry, Path(MIRROR))]
     assert [result for result in results if result.state == "bad"] == []
     found = {
         (result.corpus, result.split): None if result.documents is None else (result.documents, result.sentences)

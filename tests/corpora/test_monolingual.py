@@ -8,10 +8,10 @@ import pytest
 from pydantic import TypeAdapter
 
 from docmt.cli.main import main
-from docmt.corpora.catalogue import find_corpus
-from docmt.corpora.checking import check_corpus
+from docmt.corpora.catalog import find_corpus
 from docmt.corpora.documents import Document, read_documents, write_documents
-from docmt.corpora.readers.build import Format, read
+from docmt.corpora.mirror import check_corpus
+from docmt.corpora.readers.registry import Format, read
 from docmt.errors import UserError
 
 

@@ -10,7 +10,7 @@ import yaml
 from pydantic import TypeAdapter
 
 from docmt.cli.main import main
-from docmt.corpora.readers.build import Format, read
+from docmt.corpora.readers.registry import Format, read
 from docmt.errors import UserError
 
 

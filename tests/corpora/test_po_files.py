@@ -6,10 +6,10 @@ import tarfile
 
 import pytest
 
-from docmt.corpora.catalogue import Family, FileTable, find_corpus
-from docmt.corpora.patterns import matching_files, matching_names
-from docmt.corpora.readers.build import read
-from docmt.corpora.readers.po_files import PoFiles
+from docmt.corpora.catalog import Family, FileTable, find_corpus
+from docmt.corpora.file_patterns import matching_files, matching_names
+from docmt.corpora.readers.gettext import PoFiles
+from docmt.corpora.readers.registry import read
 from docmt.errors import UserError
 
 HEADER = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=utf-8\\n"\n\n'
@@ -216,4 +216,4 @@ def test_a_pattern_without_files_is_refused():
     family = find_corpus("wesnoth-ende").family.model_dump(mode="json")
     family["corpora"]["wesnoth-ende"]["splits"]["dev"]["files"] = {"both": "*/fr.po"}
     with pytest.raises(UserError, match=r"\*/fr\.po"):
-        Family.load(family, where="catalogue")
+        Family.load(family, where="catalog")

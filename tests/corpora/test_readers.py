@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from docmt.corpora.documents import read_documents, write_documents
-from docmt.corpora.readers.build import Format, read
+from docmt.corpora.readers.registry import Format, read
 from docmt.errors import UserError
 
 LANGUAGES = ("en", "de")
@@ -259,38 +259,11 @@ class TestDialogues:
         assert texts(documents) == [("x", ["Hello", "Hi"], ["Hallo", "Hallo da"])]
         assert (counts.empty_documents, counts.joined_sentences) == (1, 1)
 
-    @pytest.mark.parametrize(
-        ("content", "part"),
-        [
-            ("[]", "an object of dialogues"),
-            ('{"x": [{"source": "a"}]}', "dialogue x, utterance 0"),
-            ('{"x": 3}', "dialogue x"),
-            ('{"x": [', "line 1 is not JSON"),
-            ('{"x": [{"source": "\\ud83d", "target": "a"}]}', "half a character"),
-        ],
-    )
-    def test_bad_json_is_named(self, tmp_path, content, part):
-        assert part in message(tmp_path, {"both": content}, reader="dialogue_json")
-
     def test_csv_keeps_quoted_line_ends_inside_the_sentence(self, tmp_path):
         content = '\ufeffid,source,target\r\n1,"A, ""b""",C\r\n1,"two\nlines\u2028x",D\r\n2,,E\r\n'
         documents, counts = parse(tmp_path, {"both": content}, reader="dialogue_csv")
         assert texts(documents) == [("1", ['A, "b"', "two lines\u2028x"], ["C", "D"]), ("2", [""], ["E"])]
         assert counts.empty_source == 1
-
-    @pytest.mark.parametrize(
-        ("content", "part"),
-        [
-            ("id,source\n1,a\n", "no column 'target'"),
-            ("", "no column 'id'"),
-            ("id,source,target\n1,a\n", "line 2 has 2 cells"),
-            ("id,source,target\n1,a,b\n2,a,b\n1,c,d\n", "line 4: dialogue 1"),
-            ('id,source,target\n1,"a,b\n', "is not CSV"),
-            ("id,source,target\n", "contains no sentences"),
-        ],
-    )
-    def test_bad_csv_is_named(self, tmp_path, content, part):
-        assert part in message(tmp_path, {"both": content}, reader="dialogue_csv")
 
     @pytest.mark.parametrize("delimiter", [";;;", "", "\n", '"'])
     def test_a_delimiter_of_csv_is_one_character(self, tmp_path, delimiter):
@@ -303,21 +276,33 @@ class TestDialogues:
         assert [document.id for document in documents] == ["a b", "a b#2"]
 
     @pytest.mark.parametrize(
-        ("content", "part"),
+        ("reader", "content", "part"),
         [
+            ("dialogue_json", "[]", "an object of dialogues"),
+            ("dialogue_json", '{"x": [{"source": "a"}]}', "dialogue x, utterance 0"),
+            ("dialogue_json", '{"x": 3}', "dialogue x"),
+            ("dialogue_json", '{"x": [', "line 1 is not JSON"),
+            ("dialogue_json", '{"x": [{"source": "\\ud83d", "target": "a"}]}', "half a character"),
+            ("dialogue_csv", "id,source\n1,a\n", "no column 'target'"),
+            ("dialogue_csv", "", "no column 'id'"),
+            ("dialogue_csv", "id,source,target\n1,a\n", "line 2 has 2 cells"),
+            ("dialogue_csv", "id,source,target\n1,a,b\n2,a,b\n1,c,d\n", "line 4: document 1"),
+            ("dialogue_csv", 'id,source,target\n1,"a,b\n', "is not CSV"),
+            ("dialogue_csv", "id,source,target\n", "contains no sentences"),
             (
+                "jsonl",
                 '{"id": "a", "src": ["A"], "tgt": ["B"]}\n{"id": "b", "src": ["A"], "tgt": []}\n',
                 "line 2: document b: 1 source",
             ),
-            ('{"id": 3, "src": [], "tgt": []}\n', "line 1"),
-            ('{"id": "a", "src": "A", "tgt": ["B"]}\n', "`src` must be a list of sentences"),
-            ("{}\n", "line 1"),
-            ("nonsense\n", "line 1 is not JSON"),
-            ("", "contains no sentences"),
+            ("jsonl", '{"id": 3, "src": [], "tgt": []}\n', "line 1"),
+            ("jsonl", '{"id": "a", "src": "A", "tgt": ["B"]}\n', "`src` must be a list of sentences"),
+            ("jsonl", "{}\n", "line 1"),
+            ("jsonl", "nonsense\n", "line 1 is not JSON"),
+            ("jsonl", "", "contains no sentences"),
         ],
     )
-    def test_bad_jsonl_is_named(self, tmp_path, content, part):
-        assert part in message(tmp_path, {"both": content}, reader="jsonl")
+    def test_bad_content_is_named(self, tmp_path, reader, content, part):
+        assert part in message(tmp_path, {"both": content}, reader=reader)
 
 
 SENTENCES = st.text(

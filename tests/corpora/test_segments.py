@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter
 
-from docmt.corpora.readers.build import Format, read
-from docmt.corpora.readers.segments import read_refsets, replace_entities
+from docmt.corpora.readers.registry import Format, read
+from docmt.corpora.readers.sgml import read_refsets, replace_entities
 from docmt.errors import UserError
 
 LANGUAGES = ("en", "de")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from docmt.corpora.catalogue import ReadableCorpus
-from docmt.corpora.suites import convert_suite
+from docmt.corpora.catalog import ReadableCorpus
+from docmt.corpora.splits import convert_suite
 from docmt.errors import UserError
 
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 from core_fixtures import make_batch, make_model, random_sentence
 
-from docmt.decoding.contrast import instance_log_probabilities
-from docmt.decoding.search import search_instances
+from docmt.decoding.beam_search import search_instances
+from docmt.decoding.contrastive_scoring import instance_log_probabilities
 from docmt.decoding.settings import DecodingSettings
-from docmt.models.layout import Layout
+from docmt.models.attention.layout import AttentionLayout
 from docmt.models.presets import ARCHITECTURES
 from docmt.text.vocabulary import BOS, EOD, EOS, N_SPECIALS
 
@@ -46,7 +46,7 @@ def search(model, documents, **values):
     sentences = [sentence for document in documents for sentence in document]
     lengths = np.array([len(sentence) for sentence in sentences])
     counts = np.array([len(document) for document in documents])
-    layout = Layout.of_source(lengths, counts, settings=model.settings)
+    layout = AttentionLayout.of_source(lengths, counts, settings=model.settings)
     return search_instances(model, np.concatenate(sentences), layout, DecodingSettings(**values))
 
 

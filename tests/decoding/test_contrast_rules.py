@@ -5,8 +5,8 @@ import torch
 from core_fixtures import DOCUMENTS, make_model, translate
 
 from docmt.cli.main import main
-from docmt.corpora.contrastive import ContrastiveItem
-from docmt.decoding.contrast import Candidate, TargetScorer, score_suite, with_own_context
+from docmt.corpora.suite_items import ContrastiveItem
+from docmt.decoding.contrastive_scoring import Candidate, TargetScorer, score_suite, with_own_context
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator
 from docmt.files import read_json, write_jsonl
@@ -108,7 +108,7 @@ def test_commands_name_the_rules_and_score_in_float32(overfitted, tmp_path):
         assert main(["decode", "contrast", *options]) == 0
         found[precision] = read_json(out)["items"]
     assert found["float32"] == found["bfloat16"]
-    run = ["--run", "dataset=d", "system=s", "seed=1", "test=t", "--out", str(rows)]
+    run = ["--dataset", "d", "--system", "s", "--seed", "1", "--test", "t", "--out", str(rows)]
     options = ["--suite", str(suite), "--log-probabilities", str(out), "--ties", "first", *run]
     assert main(["evaluate", "contrast", *options]) == 0
     (row,) = read_json(rows)["scores"]

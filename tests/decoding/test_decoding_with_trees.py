@@ -5,13 +5,13 @@ import pytest
 import torch
 from core_fixtures import document_trees, make_batch, make_model, random_sentence
 
-from docmt.decoding import prefixes
-from docmt.decoding.contrast import instance_log_probabilities
-from docmt.decoding.prefixes import PrefixTree, RelatedView
-from docmt.decoding.search import search_instances
+from docmt.decoding import prefix_tree
+from docmt.decoding.beam_search import search_instances
+from docmt.decoding.contrastive_scoring import instance_log_probabilities
+from docmt.decoding.prefix_tree import PrefixTree, RelatedView
 from docmt.decoding.settings import DecodingSettings
-from docmt.models.layout import Layout
-from docmt.models.trees import BatchTrees
+from docmt.models.attention.batch_trees import BatchTrees
+from docmt.models.attention.layout import AttentionLayout
 from docmt.text.vocabulary import BOS, EOS
 
 ARCHITECTURES = ("rst_serial", "rst_parallel", "rst_mix")
@@ -30,7 +30,7 @@ def search(model, documents, trees, **values):
     sentences = [sentence for document in documents for sentence in document]
     lengths = np.array([len(sentence) for sentence in sentences])
     counts = np.array([len(document) for document in documents])
-    layout = Layout.of_source(lengths, counts, settings=model.settings, trees=trees)
+    layout = AttentionLayout.of_source(lengths, counts, settings=model.settings, trees=trees)
     return search_instances(model, np.concatenate(sentences), layout, DecodingSettings(**values))
 
 
@@ -43,7 +43,7 @@ def teacher_forced(model, source, sentences, trees):
 @pytest.mark.parametrize("opened", [(), (1, 3), (0, 1, 2, 3)])
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_cached_scores_equal_teacher_forcing(name, opened, beam_size, monkeypatch):
-    monkeypatch.setattr(prefixes, "MIN_DROPPED", 1)
+    monkeypatch.setattr(prefix_tree, "MIN_DROPPED", 1)
     model = make_model(name)
     documents = sources((1, 4, 12, 5))
     open_B = np.isin(np.arange(4), opened)
@@ -92,7 +92,7 @@ def layout_of(heads, *, is_open=False):
         edu_lengths=ones * 2, edu_heads=np.array(heads), edu_counts=ones, sentence_heads=np.array(heads)
     ).opened(np.array([is_open]))
     model = make_model("rst_mix")
-    return Layout(ones * 2, ones, np.array([n]), settings=model.settings, trees=trees)
+    return AttentionLayout(ones * 2, ones, np.array([n]), settings=model.settings, trees=trees)
 
 
 def test_a_sentence_sees_related_earlier_ones_and_itself():
@@ -103,16 +103,16 @@ def test_a_sentence_sees_related_earlier_ones_and_itself():
 
 def test_only_nodes_of_use_later_are_kept(monkeypatch):
     """A chain: in sentence 2 nobody looks back to sentence 0 any more."""
-    monkeypatch.setattr(prefixes, "MIN_DROPPED", 1)
+    monkeypatch.setattr(prefix_tree, "MIN_DROPPED", 1)
     view = RelatedView(layout_of([-1, 0, 1]), "rst", torch.device("cpu"))
     tree = PrefixTree(view, (1, 1, 2, 1, 2), like=torch.zeros(()))
     for sentences in ([0, 0], [0, 0], [1, 0], [1, 1]):
-        tree.grow(torch.tensor([sentences]))
+        tree.advance(torch.tensor([sentences]))
         tree.follow(torch.tensor([0, 1]))
     # Even nodes are the first row's. One row can still go back to sentence 0 as long as it is in sentence 1.
     tree.drop(*tree.survey(torch.tensor([[2, 1]])).tolist())
     assert tree.sentences_BC[0, : tree.n].tolist() == [0, 0, 1, 0, 1, 1]
     tree.drop(*tree.survey(torch.tensor([[2, 2]])).tolist())
     assert tree.sentences_BC[0, : tree.n].tolist() == [1, 1, 1]
-    tree.grow(torch.tensor([[2, 2]]))
+    tree.advance(torch.tensor([[2, 2]]))
     assert tree.bias_BMN.isneginf().int().tolist() == [[[0, 0, 1, 0, 1], [1, 1, 0, 1, 0]]]

@@ -5,10 +5,10 @@ import pytest
 import torch
 from core_fixtures import make_batch, make_model, random_sentence
 
-from docmt.decoding.candidates import BLOCK, CandidateSearch
-from docmt.decoding.search import search_instances
+from docmt.decoding.beam_search import search_instances
 from docmt.decoding.settings import DecodingSettings
-from docmt.models.layout import Layout
+from docmt.decoding.top_k import BLOCK, BlockwiseTopK
+from docmt.models.attention.layout import AttentionLayout
 from docmt.text.vocabulary import BOS, EOD, EOS, N_SPECIALS
 
 ARCHITECTURES = [
@@ -102,7 +102,7 @@ class PlainSearch:
 def search(model, documents, **values):
     sentences = [sentence for document in documents for sentence in document]
     lengths = np.array([len(sentence) for sentence in sentences])
-    layout = Layout.of_source(lengths, np.array([len(d) for d in documents]), settings=model.settings)
+    layout = AttentionLayout.of_source(lengths, np.array([len(d) for d in documents]), settings=model.settings)
     return search_instances(model, np.concatenate(sentences), layout, DecodingSettings(**values))
 
 
@@ -190,7 +190,7 @@ def test_the_best_blocks_hold_the_best_candidates(n_symbols, beam):
     plain[:, :N_SPECIALS] = -torch.inf
     plain[:, EOS] = scores[:, EOS] + base[:, :, 1].flatten()
     expected = plain.view(3, -1).topk(2 * beam, dim=1)
-    candidates = CandidateSearch(n_symbols, N_SPECIALS, [EOS], beam, torch.device("cpu"))
+    candidates = BlockwiseTopK(n_symbols, N_SPECIALS, [EOS], beam, torch.device("cpu"))
     values, codes = candidates.best(scores.clone(), base)
     assert torch.equal(values, expected.values)
     finite = values.isfinite()

@@ -7,8 +7,8 @@ import pytest
 import torch
 from core_fixtures import DOCUMENTS, translate
 
-from docmt.decoding import drafting, search
-from docmt.decoding.batches import GPU_BATCH_TOKENS, batch_budget, run_in_batches
+from docmt.decoding import beam_search, translation
+from docmt.decoding.search_batches import GPU_BATCH_TOKENS, batch_budget, run_in_batches
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator
 from docmt.errors import UserError
@@ -69,14 +69,14 @@ def test_a_gpu_takes_large_batches_whatever_the_settings_say():
 
 @pytest.mark.parametrize("limit", [1, 3, 100])
 def test_running_out_of_memory_changes_no_translation(overfitted, limit, monkeypatch):
-    searched = search.search_instances
+    searched = beam_search.search_instances
 
     def search_little(model, tokens, layout, *rest):
         if len(layout.sentences_B) > limit:
             raise torch.OutOfMemoryError("CUDA out of memory")
         return searched(model, tokens, layout, *rest)
 
-    monkeypatch.setattr(drafting, "search_instances", search_little)
+    monkeypatch.setattr(translation, "search_instances", search_little)
     translator = Translator(load_model(overfitted("g_transformer")), DecodingSettings())
     expected = [[translate(sentence) for sentence in document] for document in DOCUMENTS]
     assert translator.translate_documents(DOCUMENTS) == expected
@@ -84,7 +84,7 @@ def test_running_out_of_memory_changes_no_translation(overfitted, limit, monkeyp
 
 @pytest.mark.parametrize("steps", [1, 2, 7, 16, 1000])
 def test_the_steps_between_two_looks_change_nothing(overfitted, steps, monkeypatch):
-    monkeypatch.setitem(search.STEPS_PER_CHECK, "cpu", steps)
+    monkeypatch.setitem(beam_search.STEPS_PER_CHECK, "cpu", steps)
     translator = Translator(load_model(overfitted("g_transformer")), DecodingSettings())
     expected = [[translate(sentence) for sentence in document] for document in DOCUMENTS]
     assert translator.translate_documents(DOCUMENTS) == expected

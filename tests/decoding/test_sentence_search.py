@@ -8,13 +8,13 @@ import pytest
 from core_fixtures import DOCUMENTS, make_batch, make_model, random_sentence
 
 from docmt.cli.main import main
-from docmt.decoding.contrast import Candidate, TargetScorer, instance_log_probabilities
-from docmt.decoding.search import BeamHypothesis, TargetSymbols, search_instances, search_sentences
+from docmt.decoding.beam_search import BeamHypothesis, TargetSymbols, join_sentences, search_instances, search_sentences
+from docmt.decoding.contrastive_scoring import Candidate, TargetScorer, instance_log_probabilities
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator
 from docmt.errors import UserError
 from docmt.instances.storage import load_instances
-from docmt.models.layout import Layout
+from docmt.models.attention.layout import AttentionLayout
 from docmt.models.model_file import TrainedModel, save_model
 from docmt.text.vocabulary import BOS, EOS, N_SPECIALS, Vocabulary
 
@@ -38,7 +38,7 @@ def sources(counts, *, seed=0, longest=9):
 
 def run(model, documents, context="document", *, way=search_sentences, symbols=PLAIN, **values):
     sentences = [sentence for document in documents for sentence in document]
-    layout = Layout.of_source(
+    layout = AttentionLayout.of_source(
         np.array([len(sentence) for sentence in sentences]),
         np.array([len(document) for document in documents]),
         settings=model.settings,
@@ -128,7 +128,7 @@ def test_a_joined_hypothesis_counts_the_labels_of_all_sentences():
         BeamHypothesis([[]], -0.5, -0.5, 0),
         BeamHypothesis([[9]], -2.5, -1.25, 1),
     ]
-    joined = BeamHypothesis.join(parts, length_penalty=0.5)
+    (joined,) = join_sentences(parts, [3], length_penalty=0.5)
     assert joined == BeamHypothesis([[7, 8], [], [9]], -6.0, -6.0 / 6**0.5, 1)
 
 

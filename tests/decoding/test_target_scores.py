@@ -1,48 +1,15 @@
 """Log probabilities of given translations."""
 
-import numpy as np
 import pytest
-import torch
-from core_fixtures import DOCUMENTS, make_model, translate
+from core_fixtures import DOCUMENTS, translate
+from plain_scores import directly, scorer, untrained
 
-from docmt.corpora.contrastive import ContrastiveItem
-from docmt.decoding.contrast import Candidate, TargetScorer, score_suite
-from docmt.decoding.settings import DecodingSettings
-from docmt.instances.packing import PackedSentences
-from docmt.models.batch import pack
-from docmt.models.model_file import TrainedModel, load_model
-from docmt.text.vocabulary import BOS, EOS
+from docmt.corpora.suite_items import ContrastiveItem
+from docmt.decoding.contrastive_scoring import Candidate, score_suite
+from docmt.models.model_file import load_model
 
 TARGETS = [[translate(sentence) for sentence in document] for document in DOCUMENTS]
 CANDIDATES = [*zip(DOCUMENTS, TARGETS, strict=True), *zip(DOCUMENTS, DOCUMENTS, strict=True)]
-
-
-def untrained(study, architecture, **cutting):
-    model = make_model(architecture, n_symbols=len(study.vocabulary))
-    return TrainedModel(model, study.vocabulary, study.pipeline, cutting, {})
-
-
-def scorer(trained, **values):
-    return TargetScorer(trained, DecodingSettings(**values))
-
-
-@torch.no_grad()
-def directly(trained, src, tgt):
-    """The sum of log p(label) over the labels of one instance, label by label."""
-    pipeline, vocabulary = trained.pipeline, trained.vocabulary
-
-    def encode(sentences, lang):
-        return [[BOS, *vocabulary.encode(pipeline.prepare(s, lang=lang)), EOS] for s in sentences]
-
-    src_ids, tgt_ids = encode(src, "en"), encode(tgt, "de")
-    lengths = [np.array([len(ids) for ids in side]) for side in (src_ids, tgt_ids)]
-    sentences = PackedSentences(
-        np.concatenate(src_ids), lengths[0], np.concatenate(tgt_ids), lengths[1], np.array([len(src)])
-    )
-    batch = pack(sentences, settings=trained.model.settings)
-    states = trained.model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
-    scores = trained.model.logits(states).double().log_softmax(-1)
-    return sum(float(scores[row, label]) for row, label in enumerate(batch.tgt_labels_N.tolist()))
 
 
 @pytest.mark.parametrize("architecture", ["g_transformer", "document_transformer", "sentence_transformer"])

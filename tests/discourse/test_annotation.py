@@ -8,13 +8,13 @@ import torch
 
 from docmt.cli.main import main
 from docmt.corpora.documents import DocumentIndex, read_index
-from docmt.discourse.annotation import annotate, blank_line_texts, chain_sentences, rename, suite_texts, take_shard
+from docmt.discourse.annotation import annotate, chain_sentences, rename
 from docmt.discourse.dependencies import DependencyTree, merge_to_sentences
 from docmt.discourse.documents import DiscourseDocument, Edu, read_discourse, write_discourse
-from docmt.discourse.parsing.loading import load_parser
-from docmt.discourse.segmentation import text as segmentation_text
-from docmt.discourse.segmentation.prediction import SentenceReading
-from docmt.discourse.segmentation.text import PlainText, read_texts
+from docmt.discourse.parsing.parser_names import load_parser
+from docmt.discourse.segmentation import plain_text
+from docmt.discourse.segmentation.plain_text import PlainText, blank_line_texts, read_texts, suite_texts, take_shard
+from docmt.discourse.segmentation.segmenter import SentenceReading
 from docmt.errors import UserError
 
 LENGTHS = (2, 1, 30, 3, 4, 1, 1, 5)
@@ -57,7 +57,7 @@ def test_every_sentence_keeps_its_place(files):
 @pytest.mark.parametrize("batch_words", [1, 40, 10**6])
 def test_batches_do_not_matter(files, monkeypatch, batch_words):
     expected = annotated(read_texts(*files))
-    monkeypatch.setattr(segmentation_text, "BATCH_WORDS", batch_words)
+    monkeypatch.setattr(plain_text, "BATCH_WORDS", batch_words)
     assert annotated(read_texts(*files)) == expected
 
 
@@ -148,9 +148,9 @@ def test_gold_trees_take_the_ids_of_the_text(files, tmp_path):
         (["--documents", "d", "--lang", "en"], "give --text with --documents or blank lines, or --suite"),
         (["--suite", "s", "--documents", "d", "--lang", "en"], "give --text with --documents"),
         (["--text", "t", "--documents", "d", "--suite", "s", "--lang", "en"], "give --text with --documents"),
-        (["--text", "t", "--lang", "en", "--shard", "1/2"], "--shard 1/2: only a text with --documents is divided"),
-        (["--suite", "s", "--lang", "en", "--shard", "3/2"], "--shard 3/2: write I/N"),
-        (["--suite", "s", "--lang", "en", "--shard", "1"], "--shard 1: write I/N"),
+        (["--text", "t", "--lang", "en", "--n-shards", "2"], "--n-shards 2: only a text with --documents is divided"),
+        (["--suite", "s", "--lang", "en", "--shard", "3", "--n-shards", "2"], "--shard 3 --n-shards 2: a part is"),
+        (["--suite", "s", "--lang", "en", "--shard", "1/2"], 'Invalid value for --shard: unable to convert "1/2"'),
         (["--suite", "s", "--lang", "en"], "no such file"),
     ],
 )

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from docmt.discourse.constituents import SPAN, join, join_pair, leaf
 from docmt.discourse.dependencies import (
     NO_HEAD,
     ROOT,
@@ -15,7 +16,6 @@ from docmt.discourse.dependencies import (
     nary_to_dependencies,
     to_dependencies,
 )
-from docmt.discourse.trees import SPAN, join, join_pair, leaf
 from docmt.errors import UserError
 
 

@@ -4,16 +4,16 @@ import json
 
 import pytest
 
+from docmt.discourse.constituents import SPAN, join, join_pair, leaf
 from docmt.discourse.dependencies import NO_HEAD, ROOT, DependencyTree
 from docmt.discourse.documents import (
     DiscourseDocument,
     Edu,
-    edus_of_starts,
+    edus_from_starts,
     iterate_discourse,
     read_discourse,
     write_discourse,
 )
-from docmt.discourse.trees import SPAN, join, join_pair, leaf
 from docmt.errors import UserError
 
 SENTENCES = (("although", "it", "rained", ",", "we", "left", "."), (), ("Good", "."))
@@ -29,7 +29,7 @@ def document(**changes):
 
 
 def test_edus_of_starts_cover_empty_sentences_too():
-    assert edus_of_starts([[4], [], []], [7, 0, 2]) == EDUS
+    assert edus_from_starts([[4], [], []], [7, 0, 2]) == EDUS
 
 
 def test_words_of_an_edu():

@@ -1,11 +1,10 @@
 """Relation inventories."""
 
-import re
-from importlib import resources
-
 import pytest
 
-from docmt.corpora.controlled import lexicon
+from docmt.controlled import lexicon
+from docmt.controlled.segments import SegmentBuilder
+from docmt.controlled.selection import SelectionBuilder
 from docmt.discourse.relations import inventory_names, load_inventory
 from docmt.errors import UserError
 
@@ -63,7 +62,11 @@ def test_unknown_names_are_answered_with_the_nearest():
 
 def test_relations_of_the_controlled_corpus_are_all_there():
     inventory = load_inventory("controlled")
-    text = (resources.files("docmt.corpora.controlled") / "building.py").read_text(encoding="utf-8")
-    used = {*re.findall(r'relation="([^"]+)"', text), *(relation for _, relation in lexicon.CONJUNCTIONS)}
+    tables = {**SelectionBuilder.relations, **SegmentBuilder.relations}
+    used = {
+        *(relation for relation, _ in tables.values()),
+        *(marker.relation for marker in lexicon.MARKERS),
+        *(relation for _, relation in lexicon.CONJUNCTIONS),
+    }
     assert len(used) >= 7
     assert {inventory.coarse(relation) for relation in used} == used

@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from docmt.cli.main import build_parser
+from docmt.cli.main import run as run_docmt
+from docmt.discourse.constituents import binarize, join, join_pair, leaf
 from docmt.discourse.dependencies import NO_HEAD, DependencyTree, depths, merge_to_sentences
-from docmt.discourse.documents import DiscourseDocument, Edu, edus_of_starts, write_discourse
+from docmt.discourse.documents import DiscourseDocument, Edu, edus_from_starts, write_discourse
 from docmt.discourse.statistics import gather_statistics
 from docmt.discourse.treebanks.gum import read_gum
-from docmt.discourse.trees import binarise, join, join_pair, leaf
 from docmt.errors import UserError
 
 
 def document(lengths, starts, *, name="d", tree=None, arcs=None):
     words = tuple(tuple(f"w{i}" for i in range(length)) for length in lengths)
-    return DiscourseDocument(name, words, edus_of_starts(starts, lengths), tree, None, arcs)
+    return DiscourseDocument(name, words, edus_from_starts(starts, lengths), tree, None, arcs)
 
 
 # Sentences: EDUs 0 1 | 2 | 3 4. EDUs 1 to 3 are one constituent, so the first and the last sentence are none.
@@ -117,7 +117,7 @@ def test_nothing_to_count_gives_no_figures():
 
 def test_n_ary_and_binary_trees_give_the_same_figures():
     nary = join([leaf(0), leaf(1), leaf(2), leaf(3)], "NNNS", ("list", "list", "list", "cause"))
-    rows = [gather_statistics([document([4, 1], [[1, 2], []], tree=t)]).row() for t in (nary, binarise(nary))]
+    rows = [gather_statistics([document([4, 1], [[1, 2], []], tree=t)]).row() for t in (nary, binarize(nary))]
     assert rows[0] == rows[1]
     assert rows[0]["whole_sentences_percent"] == 100.0
 
@@ -169,8 +169,7 @@ def test_statistics_equal_a_plain_count(found):
 
 
 def run(*arguments):
-    options = build_parser("discourse").parse_args(["discourse", *map(str, arguments)])
-    options.run(options)
+    run_docmt(["discourse", *map(str, arguments)])
 
 
 def test_command_writes_a_row_per_file(tmp_path):

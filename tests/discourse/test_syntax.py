@@ -2,11 +2,11 @@
 
 import pytest
 
-from docmt.discourse.documents import DiscourseDocument, edus_of_starts
+from docmt.discourse.documents import DiscourseDocument, edus_from_starts
 from docmt.discourse.syntax import SentenceSyntax, check_syntax, iterate_syntax, read_syntax, write_syntax
 from docmt.errors import UserError
 
-DOCUMENT = DiscourseDocument("d", (("He", "left"), ()), edus_of_starts([[1], []], [2, 0]))
+DOCUMENT = DiscourseDocument("d", (("He", "left"), ()), edus_from_starts([[1], []], [2, 0]))
 SYNTAX = (SentenceSyntax(("PRP", "VBD"), (1, -1), ("nsubj", "root")), SentenceSyntax((), (), ()))
 
 

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from docmt.evaluation.bleu import build_metric, score_bleu, word_tokenizer
+from docmt.evaluation.bleu import score_bleu, word_tokenizer
 from docmt.evaluation.hypotheses import Hypothesis, join_segments
-from docmt.evaluation.metrics import TranslatedTest, default_metrics
-from docmt.evaluation.settings import EvaluationSettings
+from docmt.evaluation.metrics import EvaluationSettings, TranslatedTest, bleu, chrf, default_metrics
 
 SETTINGS = EvaluationSettings()
 REFERENCE = [
@@ -221,7 +220,7 @@ def test_equals_sacrebleu_by_its_own_function():
     translation = [line.replace("er", "es") for line in REFERENCE]
     value = scores_by_metric(make_hypotheses(translation))["s-BLEU"]["value"]
     assert value == pytest.approx(sacrebleu.corpus_bleu(translation, [REFERENCE]).score)
-    assert build_metric("chrF", SETTINGS, "de").corpus_score(translation, [REFERENCE]).score == pytest.approx(
+    assert chrf(SETTINGS, "de").corpus_score(translation, [REFERENCE]).score == pytest.approx(
         sacrebleu.corpus_chrf(translation, [REFERENCE]).score
     )
 
@@ -244,7 +243,7 @@ def test_several_references_are_those_of_sacrebleu_in_all_units():
     )
     assert found["s-BLEU"]["signature"].startswith("nrefs:3|")
     two = rows(REFERENCE, more[0])
-    direct = build_metric("s-BLEU", settings, "de").corpus_score(translation, [REFERENCE, more[0]])
+    direct = bleu(settings, "de").corpus_score(translation, [REFERENCE, more[0]])
     assert two["s-BLEU"]["value"] == direct.score > rows(REFERENCE)["s-BLEU"]["value"]
     assert len({rows(*order)["chrF"]["value"] for order in ((REFERENCE, more[0]), (more[0], REFERENCE))}) == 1
 

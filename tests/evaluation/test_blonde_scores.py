@@ -6,8 +6,7 @@ import pytest
 from test_bleu_scores import make_hypotheses
 
 from docmt.evaluation.blonde import count_kinds, f1, read_lists, score_blonde
-from docmt.evaluation.metrics import BLONDE, TranslatedTest
-from docmt.evaluation.settings import EvaluationSettings
+from docmt.evaluation.metrics import BLONDE, EvaluationSettings, TranslatedTest
 
 REFERENCE = ["He said that she left .", "However , it rained .", "As a result he stayed , but they went .", "No ."]
 

@@ -41,7 +41,7 @@ def run(folder, written="{options['-t']: segments}", **settings):
     comet = {"checkpoint": str(folder / "model"), "program": str(program)} | settings
     options = ["--settings", json.dumps({"comet": comet}), "--prefix", str(folder / "t"), "--src-lang", "en"]
     options += ["--tgt-lang", "de", "--hypotheses", str(folder / "h.jsonl"), "--out", str(folder / "o.json")]
-    return main(["evaluate", "comet", *options, "--run", "dataset=d", "system=s", "seed=1", "test=t"])
+    return main(["evaluate", "comet", *options, "--dataset", "d", "--system", "s", "--seed", "1", "--test", "t"])
 
 
 @pytest.mark.parametrize("written", ["segments", "{options['-t']: segments}"])

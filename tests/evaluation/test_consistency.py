@@ -5,13 +5,12 @@ import random
 import pytest
 
 from docmt.evaluation import consistency
-from docmt.evaluation.alignment import PROGRAM
 from docmt.evaluation.consistency import AddressForms, TermUse, describe_consistency, list_terms, score_consistency
+from docmt.evaluation.external_programs import NotComputableError, find_program
 from docmt.evaluation.hypotheses import Hypothesis
-from docmt.evaluation.metrics import ADDRESS, TERMS, TranslatedTest
-from docmt.evaluation.programs import NotComputableError, find_program
+from docmt.evaluation.metrics import ADDRESS, TERMS, EvaluationSettings, TranslatedTest
 from docmt.evaluation.pronouns import Text
-from docmt.evaluation.settings import EvaluationSettings
+from docmt.evaluation.word_alignment import PROGRAM
 
 FORMS = {
     "de": {

@@ -9,10 +9,9 @@ from test_bleu_scores import REFERENCE, make_hypotheses
 
 from docmt.errors import UserError
 from docmt.evaluation import meteor
+from docmt.evaluation.external_programs import NotComputableError
 from docmt.evaluation.meteor import find_meteor, language_options, run_meteor, score_meteor
-from docmt.evaluation.metrics import TranslatedTest, default_metrics, find_metric
-from docmt.evaluation.programs import NotComputableError
-from docmt.evaluation.settings import EvaluationSettings
+from docmt.evaluation.metrics import EvaluationSettings, TranslatedTest, default_metrics, find_metric
 
 SETTINGS = EvaluationSettings(metrics=["METEOR", "d-METEOR (instances)"])
 TRANSLATION = ["Der Hund ist müde und schläft.", "Sie sagte: „Komm!“", "", "Das Haus steht am Fluss.", "Nein.", "Ende"]

@@ -8,8 +8,14 @@ from test_bleu_scores import REFERENCE, make_hypotheses
 from docmt.cli.main import main
 from docmt.errors import UserError
 from docmt.evaluation import metrics
-from docmt.evaluation.metrics import METRICS, Metric, TranslatedTest, metrics_table, score_translations
-from docmt.evaluation.settings import EvaluationSettings
+from docmt.evaluation.metrics import (
+    METRICS,
+    EvaluationSettings,
+    Metric,
+    TranslatedTest,
+    metrics_table,
+    score_translations,
+)
 from docmt.report.settings import ReportSettings
 
 PAGE = Path(__file__).parents[2] / "docs/evaluation.md"

@@ -10,11 +10,10 @@ import pytest
 from sacrebleu.significance import PairedTest
 
 from docmt.cli.main import main
-from docmt.corpora.contrastive import ContrastiveItem
-from docmt.evaluation.bleu import build_metric
+from docmt.corpora.suite_items import ContrastiveItem
 from docmt.evaluation.hypotheses import Hypothesis
-from docmt.evaluation.paired import binomial_p, bootstrap, compare_accuracies, compare_translations
-from docmt.evaluation.settings import EvaluationSettings
+from docmt.evaluation.metrics import EvaluationSettings, bleu
+from docmt.evaluation.significance import binomial_p, bootstrap, compare_accuracies, compare_translations
 
 SETTINGS = EvaluationSettings(metrics=["s-BLEU"])
 WORDS = [f"w{i}" for i in range(50)]
@@ -68,7 +67,7 @@ def test_p_values_are_those_of_sacrebleus_two_sided_test():
     for better in (0.3, 0.28, 0.25, 0.2):
         reference = make_reference(rng, 100)
         ours, theirs = noisy(reference, rng, better), noisy(reference, rng, 0.3)
-        metrics = {"BLEU": build_metric("s-BLEU", SETTINGS, "de")}
+        metrics = {"BLEU": bleu(SETTINGS, "de")}
         paired = PairedTest([("b", theirs), ("a", ours)], metrics, [reference], test_type="ar", n_samples=1000)
         theirs_row = paired()[1]["BLEU"]
         (row,) = compare([make_run(ours)], [make_run(theirs)], reference)
@@ -81,7 +80,7 @@ def test_resamples_are_those_of_sacrebleus_bootstrap():
     """Its p follows from our resamples by its own rule, which subtracts the mean of absolute differences."""
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)
     rng = random.Random(8)
-    metric = build_metric("s-BLEU", SETTINGS, "de")
+    metric = bleu(SETTINGS, "de")
     for better in (0.3, 0.27, 0.2):
         reference = make_reference(rng, 100)
         ours, theirs = noisy(reference, rng, better), noisy(reference, rng, 0.3)

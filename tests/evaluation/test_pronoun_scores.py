@@ -9,8 +9,8 @@ from test_bleu_scores import make_hypotheses
 
 from docmt.errors import UserError
 from docmt.evaluation import pronouns
-from docmt.evaluation.metrics import TranslatedTest
-from docmt.evaluation.programs import NotComputableError, find_program
+from docmt.evaluation.external_programs import NotComputableError, find_program
+from docmt.evaluation.metrics import EvaluationSettings, TranslatedTest
 from docmt.evaluation.pronouns import (
     FOLDER,
     WEIGHTS,
@@ -21,10 +21,8 @@ from docmt.evaluation.pronouns import (
     find_as_authors,
     find_beside_neighbors,
     read_training,
-    score_aligned_pronouns,
     score_pronouns,
 )
-from docmt.evaluation.settings import EvaluationSettings
 
 LISTS = PronounLists.of("en", "de")
 SOURCE = ["I saw it .", "She left .", "He slept .", "They sing .", "We read it .", "You too ?"]
@@ -155,16 +153,26 @@ def translated(prefix, hypotheses, reference=REFERENCE, *, source=(), src_lang="
     return TranslatedTest(hypotheses, reference, settings, prefix, src_lang=src_lang, tgt_lang=tgt_lang, **options)
 
 
-def write_links(folder):
-    paths = [folder / "hypotheses", folder / "reference"]
-    for path, text in zip(paths, (LINKS_HYPOTHESES, LINKS_REFERENCE), strict=True):
-        path.write_text(text)
-    return paths
+@pytest.fixture
+def score_aligned(monkeypatch):
+    """Scores a test with two alignments by hand, of the source with the hypotheses and with the reference."""
+
+    def score(test, *alignments):
+        links = [set(map(read_link, line.split())) for text in alignments for line in text.splitlines()]
+        monkeypatch.setattr(pronouns, "find_aligner", lambda: "by hand")
+        monkeypatch.setattr(pronouns, "align_words", lambda pairs, *, program: links)
+        return score_pronouns(test)
+
+    return score
 
 
-def test_whole_test_with_alignments_by_hand(tmp_path):
+def read_link(text):
+    return tuple(map(int, text.split("-")))
+
+
+def test_whole_test_with_alignments_by_hand(tmp_path, score_aligned):
     test = translated(tmp_path / "test", make_hypotheses(HYPOTHESES), source=SOURCE)
-    rows = score_aligned_pronouns(test, write_links(tmp_path))
+    rows = score_aligned(test, LINKS_HYPOTHESES, LINKS_REFERENCE)
     by_pronoun = {row["kind"]: row["value"] for row in rows if row["metric"] == "APT"}
     # it: ihn for es is different, Bücher for es finds `wir`, which is another's; you: on neither side.
     expected = {"i": 100, "it": 0, "she": 100, "he": 0, "they": 50, "we": 100, "you": 0}
@@ -179,36 +187,31 @@ def test_whole_test_with_alignments_by_hand(tmp_path):
         "no reference": 0,
         "neither": 1,
     }
-    assert "search:as authors|aligner:given" in rows[0]["signature"]
+    assert "search:as authors|aligner:eflomal" in rows[0]["signature"]
 
 
-def test_both_searches_are_metrics_over_the_same_alignments(tmp_path):
+def test_both_searches_are_metrics_over_the_same_alignments(tmp_path, score_aligned):
     settings = EvaluationSettings(metrics=["APT (neighbors)", "APT"])
-    links = tmp_path / "links"
-    links.write_text("0-0 2-2\n")
     hypotheses = make_hypotheses(["geht ihn nun"], (1,), documents=("a",))
     source, reference = ["works it now"], ["geht es nun"]
     test = translated(tmp_path / "test", hypotheses, reference, source=source, settings=settings)
-    rows = score_aligned_pronouns(test, [links, links])
+    rows = score_aligned(test, *["0-0 2-2\n"] * 2)
     cases = {row["metric"]: row["kind"] for row in rows if row["metric"].endswith("cases") and row["value"]}
     assert cases == {"APT cases": "neither", "APT (neighbors) cases": "different"}
     assert [row["metric"] for row in rows if row["kind"] is None] == ["APT", "APT (neighbors)"]
 
 
-def test_the_reference_itself_scores_hundred_where_it_has_counterparts(tmp_path):
-    paths = [write_links(tmp_path)[1]] * 2
-    rows = score_aligned_pronouns(translated(tmp_path / "test", make_hypotheses(REFERENCE), source=SOURCE), paths)
+def test_the_reference_itself_scores_hundred_where_it_has_counterparts(tmp_path, score_aligned):
+    test = translated(tmp_path / "test", make_hypotheses(REFERENCE), source=SOURCE)
+    rows = score_aligned(test, *[LINKS_REFERENCE] * 2)
     assert rows[0]["value"] == pytest.approx(100 * 7 / 8)
 
 
-def test_chinese_pronouns_are_words_of_jieba(tmp_path):
-    paths = [tmp_path / "links"] * 2
+def test_chinese_pronouns_are_words_of_jieba(tmp_path, score_aligned):
     source, english = ["他们 喜欢 它的 书。", "", "", "", "", ""], ["They like its book.", "", "", "", "", ""]
-    paths[0].write_text("0-0 1-1 2-2 3-2 4-3 5-4\n" + "\n" * 5)
     languages = {"src_lang": "zh", "tgt_lang": "en"}
-    rows = score_aligned_pronouns(
-        translated(tmp_path / "test", make_hypotheses(english), english, source=source, **languages), paths
-    )
+    test = translated(tmp_path / "test", make_hypotheses(english), english, source=source, **languages)
+    rows = score_aligned(test, *["0-0 1-1 2-2 3-2 4-3 5-4\n" + "\n" * 5] * 2)
     assert [(row["kind"], row["value"]) for row in rows[:3]] == [(None, 100), ("他们", 100), ("它", 100)]
 
 

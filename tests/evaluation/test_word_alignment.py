@@ -5,9 +5,9 @@ import random
 import pytest
 
 from docmt.errors import UserError
-from docmt.evaluation import alignment
-from docmt.evaluation.alignment import align_words, find_aligner, merge_directions, read_alignments
-from docmt.evaluation.programs import NotComputableError, find_program
+from docmt.evaluation import word_alignment
+from docmt.evaluation.external_programs import NotComputableError, find_program
+from docmt.evaluation.word_alignment import align_words, find_aligner, merge_directions, read_alignments
 
 needs_aligner = pytest.mark.skipif(find_program("eflomal-align") is None, reason="eflomal is not installed")
 PAIRS = [(["a", "b"], ["x", "y", "z"]), ([], ["x"]), (["a"], ["x"])]
@@ -73,7 +73,7 @@ def test_the_aligner_finds_a_word_for_word_translation():
 
 @needs_aligner
 def test_empty_and_long_sentences_keep_their_places(caplog):
-    long = [f"w{i % 7}" for i in range(alignment.MAX_WORDS + 1)]
+    long = [f"w{i % 7}" for i in range(word_alignment.MAX_WORDS + 1)]
     pairs = [(["a"], ["x"]), ([], ["x"]), (["a"], []), (long, ["x"]), (["a"], ["x"]), (["ß🙂"], ["|||"])]
     links = align_words([*pairs, *pairs[:1] * 20], program=find_aligner())
     assert links[:6] == [{(0, 0)}, set(), set(), set(), {(0, 0)}, {(0, 0)}]
@@ -82,7 +82,7 @@ def test_empty_and_long_sentences_keep_their_places(caplog):
 
 
 def test_a_missing_aligner_is_said(monkeypatch):
-    monkeypatch.setattr(alignment, "find_program", lambda name: None)
+    monkeypatch.setattr(word_alignment, "find_program", lambda name: None)
     with pytest.raises(NotComputableError, match="pip install eflomal"):
         find_aligner()
 

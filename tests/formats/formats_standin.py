@@ -3,9 +3,9 @@
 import io
 import zipfile
 
-from docmt.formats.build import open_file
-from docmt.formats.files import Languages
-from docmt.formats.translation import fill_file
+from docmt.formats.file_translation import fill_file
+from docmt.formats.registry import open_file
+from docmt.formats.translatable_file import Languages
 
 EN_DE = Languages("en", "de")
 PARTS = {"docx": "word/document.xml", "odt": "content.xml"}

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from formats_standin import PARTS, members, packed, translated
 
-from docmt.formats.build import FORMATS, find_format
+from docmt.formats.registry import FORMATS, find_format
 
 GOLDEN = Path(__file__).parent / "golden"
 SOURCES = [

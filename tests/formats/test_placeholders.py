@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from formats_standin import translated
 
-from docmt.formats.files import Languages
-from docmt.formats.segments import MARK, PLACEHOLDER, is_intact, plain_segment
+from docmt.formats.file_segments import MARK, PLACEHOLDER, is_intact, plain_segment
+from docmt.formats.translatable_file import Languages
 
 VALUES = [
     "%s",

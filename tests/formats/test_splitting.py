@@ -2,7 +2,7 @@
 
 import pytest
 
-from docmt.formats.sentences import split_text
+from docmt.formats.sentence_splitting import split_text
 
 
 @pytest.mark.parametrize(

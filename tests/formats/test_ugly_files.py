@@ -7,7 +7,7 @@ import pytest
 from formats_standin import EN_DE, packed, translated
 
 from docmt.errors import UserError
-from docmt.formats.build import open_file
+from docmt.formats.registry import open_file
 
 XLIFF = '<xliff version="1.2"><file original="a" source-language="en"><body>{}</body></file></xliff>'
 UNIT = '<trans-unit id="1"><source>{}</source></trans-unit>'

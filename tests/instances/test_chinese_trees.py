@@ -3,14 +3,14 @@
 import pytest
 
 from docmt.discourse.annotation import annotate
-from docmt.discourse.documents import DiscourseDocument, edus_of_starts
+from docmt.discourse.documents import DiscourseDocument, edus_from_starts
 from docmt.discourse.parsing.baselines import baseline
-from docmt.discourse.segmentation.prediction import SentenceReading
-from docmt.discourse.segmentation.text import PlainText
+from docmt.discourse.segmentation.plain_text import PlainText
+from docmt.discourse.segmentation.segmenter import SentenceReading
 from docmt.instances.trees import place_trees
 from docmt.text.pipeline import TextPipeline
 from docmt.text.settings import TextSettings
-from docmt.text.subwords import learn_codes
+from docmt.text.subwords import learn_merges
 from docmt.text.tokenizer import sentence_words
 from docmt.text.truecaser import Truecaser
 
@@ -35,7 +35,7 @@ class EveryWord:
 def make_pipeline(**values):
     settings = TextSettings(**values)
     truecaser = Truecaser(("iPhone",) if settings.truecase else None)
-    codes = learn_codes([" ".join(sentence_words(line, "zh")) for line in LINES], merges=20, min_frequency=1)
+    codes = learn_merges([" ".join(sentence_words(line, "zh")) for line in LINES], merges=20, min_frequency=1)
     return TextPipeline(settings, languages=("zh", "en"), truecasers={"zh": truecaser, "en": truecaser}, codes=codes)
 
 
@@ -74,7 +74,7 @@ def test_boundaries_between_the_words_of_a_treebank():
     words = ("在", "北京", "大学", "读书", "的", "中国", "学生们")
     subwords = make_pipeline().prepare(line, lang="zh")
     for start, text in ((2, "在北京大学"), (3, "在北京大学"), (5, "在北京大学读书的"), (6, "在北京大学读书的中国")):
-        edus = edus_of_starts([[start]], [len(words)])
+        edus = edus_from_starts([[start]], [len(words)])
         document = baseline("chain").parse(DiscourseDocument("d", (words,), edus))
         placed = place_trees(document, [subwords])
         ((first, second),) = edus_over_subwords(placed, [subwords])

@@ -8,7 +8,7 @@ import pytest
 from docmt.checksums import forget
 from docmt.corpora.documents import DocumentIndex
 from docmt.discourse.dependencies import DependencyTree
-from docmt.discourse.documents import DiscourseDocument, Edu, edus_of_starts, write_discourse
+from docmt.discourse.documents import DiscourseDocument, Edu, edus_from_starts, write_discourse
 from docmt.errors import UserError
 from docmt.instances.building import build_instances, iterate_trees
 from docmt.instances.settings import InstancesSettings
@@ -19,7 +19,7 @@ from docmt.text.vocabulary import Vocabulary
 
 def document(sentences, starts, heads, name="d"):
     words = tuple(tuple(sentence.split()) for sentence in sentences)
-    edus = edus_of_starts(starts, [len(sentence) for sentence in words])
+    edus = edus_from_starts(starts, [len(sentence) for sentence in words])
     relations = tuple("root" if head < 0 else "elaboration" for head in heads)
     return DiscourseDocument(name, words, edus, arcs=DependencyTree(tuple(heads), relations))
 

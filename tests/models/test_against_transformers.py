@@ -8,9 +8,9 @@ from published_models import CONFIGS, LINES, write_text
 
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Source, Translator
-from docmt.models.importing import import_model
-from docmt.models.layout import Layout
-from docmt.models.transformer import sinusoids
+from docmt.models.attention.layout import AttentionLayout
+from docmt.models.published.importing import import_model
+from docmt.models.systems.transformer import sinusoids
 from docmt.text.vocabulary import EOS
 
 pytest.importorskip("sentencepiece")
@@ -71,7 +71,7 @@ def test_logits_are_equal(both):
 
 
 def our_states(trained, src, tgt):
-    layout = Layout(np.array([len(src)]), np.array([len(tgt)]), np.array([1]), settings=trained.model.settings)
+    layout = AttentionLayout(np.array([len(src)]), np.array([len(tgt)]), np.array([1]), settings=trained.model.settings)
     return trained.model(torch.from_numpy(src).long(), torch.from_numpy(tgt).long(), layout)
 
 

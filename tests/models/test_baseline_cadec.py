@@ -10,10 +10,10 @@ from core_fixtures import assert_close, make_batch, make_model, random_documents
 from test_baseline_contexts import add, decode_sentence, embed, encode_sentence, feed_forward, read
 
 from docmt.instances.packing import PackedSentences
-from docmt.models import cadec
 from docmt.models.batch import pack
-from docmt.models.cadec import SecondDecoder, corrupt, draw_words
-from docmt.models.chunks import CHUNK_SCORES
+from docmt.models.numerics import CHUNK_SCORES
+from docmt.models.systems import cadec
+from docmt.models.systems.cadec import SecondDecoder, corrupt, draw_words
 from docmt.text.vocabulary import BOS, EOS, N_SPECIALS
 
 COUNTS = [5, 1, 7, 2]

@@ -8,11 +8,11 @@ import torch
 from core_fixtures import assert_close, make_batch, make_model, random_documents, random_sentence
 
 from docmt.errors import UserError
-from docmt.models.contexts import CONTEXTS
-from docmt.models.initialize import silence_new_parts
-from docmt.models.san import sparsemax
+from docmt.models.initialization import silence_new_parts
 from docmt.models.settings import ModelSettings
-from docmt.models.transformer import sinusoids
+from docmt.models.systems.context_traits import CONTEXTS
+from docmt.models.systems.san import sparsemax
+from docmt.models.systems.transformer import sinusoids
 from docmt.text.vocabulary import BOS, EOS
 
 KINDS = ["doct", "han_encoder", "han", "san"]

@@ -19,8 +19,8 @@ from plain_attention import (
 )
 
 from docmt.errors import UserError
-from docmt.models.initialize import copy_weights
-from docmt.models.layers import build_attention
+from docmt.models.attention.multi_head import build_attention
+from docmt.models.initialization import copy_weights
 from docmt.models.settings import ModelSettings
 from docmt.training.entropy import EntropyMeter
 

@@ -19,11 +19,11 @@ from plain_attention import (
 )
 
 from docmt.errors import UserError
-from docmt.models.gated import GatedEncoderLayer
-from docmt.models.initialize import copy_weights
-from docmt.models.layers import EncoderLayer, build_attention
+from docmt.models.attention.multi_head import build_attention
+from docmt.models.initialization import copy_weights
+from docmt.models.layers import EncoderLayer, GatedEncoderLayer
 from docmt.models.settings import FormSettings, ModelSettings
-from docmt.models.transformer import sinusoids
+from docmt.models.systems.transformer import sinusoids
 
 WIDTH, HEADS = 8, 2
 K = WIDTH // HEADS

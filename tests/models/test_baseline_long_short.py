@@ -18,11 +18,9 @@ from plain_attention import (
 )
 
 from docmt.errors import UserError
-from docmt.models.initialize import copy_weights, silence_new_parts
-from docmt.models.layers import MultiHeadAttention, build_attention
-from docmt.models.layout import SIDES
-from docmt.models.patterns import SLOTS
-from docmt.models.split_heads import SplitAttention
+from docmt.models.attention.multi_head import MultiHeadAttention, SplitAttention, build_attention
+from docmt.models.attention.patterns import SIDES, SLOTS
+from docmt.models.initialization import copy_weights, silence_new_parts
 
 WIDTH, HEADS = 16, 4
 

@@ -5,9 +5,9 @@ import pytest
 import torch
 from core_fixtures import assert_close
 
-from docmt.models import blocks, ragged
-from docmt.models.grouping import Grouping
-from docmt.models.ragged import dense_attention, padded_attention
+from docmt.models.attention import block_attention, ragged
+from docmt.models.attention.grouping import Grouping
+from docmt.models.attention.ragged import dense_attention, padded_attention
 
 LENGTHS = {"full": ([9, 9], [9, 9]), "ragged": ([9, 5, 7], [9, 5, 7]), "window": ([4, 5, 1], [4, 9, 10])}
 
@@ -27,7 +27,7 @@ def attend(attention, grouping, *, seed=0, dtype=torch.float32):
 @pytest.mark.parametrize("size", [1, 2, 4, 64])
 def test_blocks_equal_the_dense_formula(lengths, is_causal, kept, size, monkeypatch):
     for name, value in (("BLOCK_QUERIES", size), ("WIDE_BLOCK_QUERIES", size), ("MAX_KEPT_WEIGHTS", kept)):
-        monkeypatch.setattr(blocks, name, value)
+        monkeypatch.setattr(block_attention, name, value)
     monkeypatch.setattr(ragged, "_pays_in_blocks", lambda *_: True)
     queries, keys = (np.array(n) for n in LENGTHS[lengths])
     starts = np.cumsum(queries) - keys if lengths == "window" else np.cumsum(keys) - keys

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from docmt.models.dropout import STEPS, dropout
+from docmt.models.numerics import STEPS, dropout
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

@@ -8,9 +8,9 @@ from docmt.cli.main import main
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Source, Translator
 from docmt.errors import UserError
-from docmt.models.exporting import export_ctranslate2, export_marian
-from docmt.models.importing import import_model
 from docmt.models.model_file import TrainedModel, load_model, save_model
+from docmt.models.published.exporting import export_ctranslate2, export_marian
+from docmt.models.published.importing import import_model
 from docmt.text.vocabulary import SPECIALS
 
 MAX_WORDS = 14

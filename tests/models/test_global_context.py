@@ -12,11 +12,11 @@ from docmt.instances.packing import Marks, PackedSentences
 from docmt.instances.restoration import RestorationSymbols, noise_document
 from docmt.instances.settings import RestorationSettings
 from docmt.instances.storage import load_instances
+from docmt.models.attention.layout import AttentionLayout
 from docmt.models.batch import collate, pack
-from docmt.models.layout import Layout
 from docmt.models.presets import ARCHITECTURES, SIZES
 from docmt.models.settings import ModelSettings
-from docmt.models.transformer import Transformer, sinusoids
+from docmt.models.systems.transformer import Transformer, sinusoids
 from docmt.training.loss import LossModule
 
 LAYOUTS = {
@@ -139,7 +139,7 @@ def test_documents_do_not_see_each_other(name):
     ends = np.cumsum(layout.sentences_B)
     for end, count in zip(ends, layout.sentences_B, strict=True):
         lengths = layout.src_lengths_G[end - count : end]
-        alone = Layout(lengths, np.ones_like(lengths), np.array([count]), settings=model.settings)
+        alone = AttentionLayout(lengths, np.ones_like(lengths), np.array([count]), settings=model.settings)
         outputs.append(model.encode(torch.cat(tokens[end - count : end]), alone))
     assert_close(packed, torch.cat(outputs))
 

@@ -5,15 +5,14 @@ import pytest
 import torch
 from core_fixtures import assert_close, document_trees, make_batch, make_model, model_settings, random_documents
 
-from docmt.decoding.search import search_instances
+from docmt.decoding.beam_search import TargetSymbols, search_instances
 from docmt.decoding.settings import DecodingSettings
-from docmt.decoding.streams import TargetSymbols
 from docmt.errors import UserError
 from docmt.instances.packing import Marks, PackedSentences
-from docmt.models.layout import Layout
+from docmt.models.attention.layout import AttentionLayout
 from docmt.models.settings import ModelSettings
 from docmt.text.vocabulary import BOS, EOS, Vocabulary
-from docmt.training.batches import n_inputs
+from docmt.training.updates import n_inputs
 
 SUFFIX = {"src_before": [], "src_after": ["</s>", "{src}"], "tgt_before": ["{tgt}"]}
 PREFIX = {"src_before": ["{src}"], "src_after": ["</s>"], "tgt_before": ["</s>", "{tgt}"]}
@@ -84,7 +83,7 @@ def test_a_forced_first_label_is_no_word_of_the_translation(architecture):
     """Searching with a start and a forced label equals teacher forcing with both, word by word."""
     model = make_model(architecture, marks={**PREFIX, "tgt_before": ["</s>", "<s>"]}, seed=3)
     src = [np.array([BOS, 9, 10, 11, EOS]), np.array([BOS, 12, EOS])]
-    layout = Layout.of_source(np.array([5, 3]), np.array([2]), settings=model.settings)
+    layout = AttentionLayout.of_source(np.array([5, 3]), np.array([2]), settings=model.settings)
     symbols = TargetSymbols(start=EOS, forced=BOS)
     settings = DecodingSettings(beam_size=1, max_length_ratio=1e-9, max_length_offset=5)
     (found, *_) = search_instances(model, np.concatenate(src), layout, settings, symbols)[0]

@@ -2,8 +2,9 @@ import pytest
 import torch
 from core_fixtures import document_trees, make_batch, make_model, random_documents
 
-from docmt.models import precision, transformer
+from docmt.models import numerics
 from docmt.models.presets import ARCHITECTURES
+from docmt.models.systems import transformer
 from docmt.training.loss import LossModule
 
 
@@ -42,6 +43,6 @@ def test_an_update_with_dropout_in_mixed_precision(architecture):
 
 
 def test_in_float32_a_layer_is_called_as_it_is(monkeypatch):
-    monkeypatch.setattr(precision, "functional_call", None)
+    monkeypatch.setattr(numerics, "functional_call", None)
     model = make_model()
     LossModule(model, 0.1)(make_batch(model.settings, random_documents([2]))).backward()

@@ -9,7 +9,7 @@ import torch
 from core_fixtures import assert_close, make_batch, make_model, random_documents
 
 from docmt.models.presets import ARCHITECTURES
-from docmt.models.transformer import sinusoids
+from docmt.models.systems.transformer import sinusoids
 from docmt.training.loss import LossModule
 
 COUNTS = (1, 4, 7, 2, 1)

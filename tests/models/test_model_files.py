@@ -8,9 +8,9 @@ from core_fixtures import make_model, model_settings
 
 from docmt.checksums import forget
 from docmt.errors import UserError
-from docmt.models.initialize import copy_weights
+from docmt.models.initialization import copy_weights
 from docmt.models.model_file import TrainedModel, load_content, load_model, save_model
-from docmt.models.transformer import Transformer
+from docmt.models.systems.transformer import Transformer
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import torch
 from docmt.errors import UserError
 from docmt.models.presets import ARCHITECTURES, SIZES
 from docmt.models.settings import AttentionSettings, ModelSettings
-from docmt.models.transformer import Transformer
+from docmt.models.systems.transformer import Transformer
 
 
 def load(size, architecture, **values):

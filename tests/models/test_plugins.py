@@ -11,21 +11,29 @@ import pytest
 import torch
 from core_fixtures import SIZE, make_batch, random_sentence
 
-from docmt.decoding.contrast import instance_log_probabilities
-from docmt.decoding.search import search_instances
+from docmt.decoding.beam_search import search_instances
+from docmt.decoding.contrastive_scoring import instance_log_probabilities
 from docmt.decoding.settings import DecodingSettings
 from docmt.errors import UserError
-from docmt.models.contexts import all_contexts
-from docmt.models.layout import Layout
-from docmt.models.patterns import all_patterns
-from docmt.models.presets import ARCHITECTURES, all_architectures
+from docmt.models.attention.distances import ALL_DISTANCES, DISTANCES
+from docmt.models.attention.layout import AttentionLayout
+from docmt.models.attention.multi_head import ALL_FUSIONS, FUSIONS
+from docmt.models.attention.patterns import ALL_PATTERNS, PATTERNS, Fusion
+from docmt.models.attention.visibility import ALL_GROUPINGS, GROUPINGS
+from docmt.models.layers import ALL_ENCODER_LAYERS, ENCODER_LAYERS
+from docmt.models.presets import ALL_ARCHITECTURES, ARCHITECTURES
 from docmt.models.settings import ModelSettings
-from docmt.models.transformer import Transformer
+from docmt.models.systems.context_traits import ALL_CONTEXTS, CONTEXTS
+from docmt.models.systems.transformer import ALL_CONTEXT_MODULES, CONTEXT_MODULES, Transformer
 from docmt.text.vocabulary import BOS, EOS
 
 MANUAL = (Path(__file__).parents[2] / "docs/models.md").read_text(encoding="utf-8").split("## Your own architecture")[1]
-METADATA, ROWS, GROUPINGS = re.findall(r"```(?:toml|python)\n(.*?)```", MANUAL, flags=re.DOTALL)[:3]
+METADATA, ROWS, FUNCTIONS = re.findall(r"```(?:toml|python)\n(.*?)```", MANUAL, flags=re.DOTALL)[:3]
 """The example of the manual."""
+REGISTRIES = (
+    *(ALL_ARCHITECTURES, ALL_PATTERNS, ALL_GROUPINGS, ALL_FUSIONS, ALL_DISTANCES, ALL_ENCODER_LAYERS),
+    *(ALL_CONTEXTS, ALL_CONTEXT_MODULES),
+)
 
 
 def entry_points_of(pyproject):
@@ -48,16 +56,19 @@ def add_package(folder, name, entry_points, **modules):
     (info / "entry_points.txt").write_text(entry_points, encoding="utf-8")
 
 
+def forget_packages():
+    for registry in REGISTRIES:
+        registry.__dict__.pop("all", None)
+
+
 @pytest.fixture
 def packages(tmp_path, monkeypatch):
     """A folder on the path; what is installed there is forgotten after the test."""
     monkeypatch.syspath_prepend(str(tmp_path))
     modules = set(sys.modules)
-    for cached in (all_architectures, all_patterns, all_contexts):
-        cached.cache_clear()
+    forget_packages()
     yield tmp_path
-    for cached in (all_architectures, all_patterns, all_contexts):
-        cached.cache_clear()
+    forget_packages()
     for name in set(sys.modules) - modules:
         if (getattr(sys.modules[name], "__file__", None) or "").startswith(str(tmp_path)):
             del sys.modules[name]
@@ -65,13 +76,13 @@ def packages(tmp_path, monkeypatch):
 
 @pytest.fixture
 def first_sentence(packages):
-    add_package(packages, "first_sentence", entry_points_of(METADATA), __init__=ROWS, groupings=GROUPINGS)
+    add_package(packages, "first_sentence", entry_points_of(METADATA), __init__=ROWS, groupings=FUNCTIONS)
     return packages
 
 
 def make_model(architecture="first_sentence", **values):
     torch.manual_seed(0)
-    settings = ModelSettings.load(SIZE | all_architectures()[architecture] | values, where="model")
+    settings = ModelSettings.load(SIZE | ALL_ARCHITECTURES.all[architecture] | values, where="model")
     model = Transformer(settings, 40).eval()
     with torch.no_grad():
         for parameter in model.parameters():
@@ -79,8 +90,17 @@ def make_model(architecture="first_sentence", **values):
     return model
 
 
+def test_what_settings_know_and_what_computes_have_the_same_names():
+    plain = {name: pattern for name, pattern in PATTERNS.items() if not isinstance(pattern, Fusion)}
+    assert GROUPINGS.keys() == plain.keys()
+    assert FUSIONS.keys() == PATTERNS.keys() - plain.keys()
+    assert DISTANCES.keys() == {name for name, pattern in plain.items() if pattern.has_distances}
+    assert ENCODER_LAYERS.keys() == {name for name, pattern in plain.items() if pattern.has_encoder_layer}
+    assert CONTEXT_MODULES.keys() == CONTEXTS.keys()
+
+
 def test_architectures_of_packages_stand_beside_those_of_docmt(first_sentence):
-    assert set(all_architectures()) == {*ARCHITECTURES, "first_sentence"}
+    assert set(ALL_ARCHITECTURES.all) == {*ARCHITECTURES, "first_sentence"}
 
 
 def test_cached_decoding_of_a_new_pattern_equals_teacher_forcing(first_sentence):
@@ -88,7 +108,7 @@ def test_cached_decoding_of_a_new_pattern_equals_teacher_forcing(first_sentence)
     generator = np.random.default_rng(0)
     source = [random_sentence(generator, n, 40) for n in (3, 0, 5, 2, 6)]
     lengths = np.array([len(sentence) for sentence in source])
-    layout = Layout.of_source(lengths, np.array([5]), settings=model.settings)
+    layout = AttentionLayout.of_source(lengths, np.array([5]), settings=model.settings)
     assert layout.visible_sentences("first").astype(int).tolist() == [
         [1, 0, 0, 0, 0],
         [1, 1, 0, 0, 0],
@@ -104,14 +124,12 @@ def test_cached_decoding_of_a_new_pattern_equals_teacher_forcing(first_sentence)
 
 
 CONTEXT_ROWS = """
-from docmt.models.contexts import EACH_BEFORE, ContextKind
+from docmt.models.systems.context_traits import ContextTraits
 
-KIND = ContextKind(
-    "echo.module:Echo",
+TRAITS = ContextTraits(
     settings=("sentences",),
     attentions=(("decoder", "each_before"),),
     indexes=(("tgt", "number"),),
-    patterns=EACH_BEFORE,
     sentences=1,
     sees_target=True,
 )
@@ -122,8 +140,8 @@ ARCHITECTURE = {**ATTENTIONS, "positions": "sentence", "context": {"kind": "echo
 CONTEXT_MODULE = """
 import torch
 from torch import nn
-from docmt.models.context_module import ContextModule
-from docmt.models.layers import MultiHeadAttention
+from docmt.models.systems.context_module import ContextModule
+from docmt.models.attention.multi_head import MultiHeadAttention
 
 class Echo(ContextModule):
     \"\"\"Every decoder layer reads its states of the target sentences before.\"\"\"
@@ -147,12 +165,13 @@ class Echo(ContextModule):
 
 @pytest.mark.parametrize("sentences", [1, 2])
 def test_a_context_module_of_a_package_decodes_as_it_is_trained(packages, sentences):
-    points = "[docmt.contexts]\necho = echo:KIND\n[docmt.architectures]\necho = echo:ARCHITECTURE\n"
+    points = "[docmt.contexts]\necho = echo:TRAITS\n[docmt.context_modules]\necho = echo.module:Echo\n"
+    points += "[docmt.architectures]\necho = echo:ARCHITECTURE\n"
     add_package(packages, "echo", points, __init__=CONTEXT_ROWS, module=CONTEXT_MODULE)
     model = make_model("echo", context={"kind": "echo", "sentences": sentences})
     generator = np.random.default_rng(0)
     source = [random_sentence(generator, n, 40) for n in (3, 0, 5, 2, 6)]
-    layout = Layout.of_source(np.array([len(one) for one in source]), np.array([5]), settings=model.settings)
+    layout = AttentionLayout.of_source(np.array([len(one) for one in source]), np.array([5]), settings=model.settings)
     (found,) = search_instances(model, np.concatenate(source), layout, DecodingSettings(beam_size=3))
     for hypothesis in found:
         target = [np.array([BOS, *sentence, EOS]) for sentence in hypothesis.sentences]
@@ -165,7 +184,7 @@ def test_a_new_pattern_keeps_documents_apart(first_sentence):
     generator = np.random.default_rng(1)
     documents = [[random_sentence(generator, 4, 40) for _ in range(3)] for _ in range(2)]
     lengths = np.full(6, 6)
-    layout = Layout.of_source(lengths, np.array([3, 3]), settings=model.settings)
+    layout = AttentionLayout.of_source(lengths, np.array([3, 3]), settings=model.settings)
     tokens = torch.from_numpy(np.concatenate([*documents[0], *documents[1]]))
     before = model.encode(tokens, layout)
     tokens[1] = (tokens[1] + 1) % 40
@@ -175,8 +194,8 @@ def test_a_new_pattern_keeps_documents_apart(first_sentence):
 
 def test_settings_of_packages_are_read_without_torch(first_sentence):
     code = (
-        "import sys; from docmt.models.presets import all_architectures; from docmt.models.settings import "
-        "ModelSettings; ModelSettings.load(all_architectures()['first_sentence'], where='model'); "
+        "import sys; from docmt.models.presets import ALL_ARCHITECTURES; from docmt.models.settings import "
+        "ModelSettings; ModelSettings.load(ALL_ARCHITECTURES.all['first_sentence'], where='model'); "
         "sys.exit('torch' in sys.modules)"
     )
     path = [str(first_sentence), *filter(None, sys.path)]
@@ -200,7 +219,7 @@ def test_an_unknown_pattern_is_told_the_nearest_name(first_sentence):
 def test_a_package_that_gives_no_architecture_is_named(packages, value, message):
     add_package(packages, "other", f"[docmt.architectures]\nmine = {value}\n", __init__="NUMBER = 5")
     with pytest.raises(UserError, match=rf"architecture 'mine' of package other: .*{message}") as caught:
-        all_architectures()
+        _ = ALL_ARCHITECTURES.all
     assert "\n" not in str(caught.value)
 
 
@@ -209,7 +228,7 @@ def test_two_architectures_of_one_name_are_refused(packages, name):
     for package in ("one", "two"):
         add_package(packages, package, f"[docmt.architectures]\n{name} = {package}:ROW\n", __init__="ROW = {}")
     with pytest.raises(UserError, match=f"architecture '{name}' of package (one|two): .* has one of the same name"):
-        all_architectures()
+        _ = ALL_ARCHITECTURES.all
 
 
 def test_a_package_that_fails_to_import_does_not_touch_patterns_of_docmt(packages):
@@ -222,6 +241,6 @@ def test_a_package_that_fails_to_import_does_not_touch_patterns_of_docmt(package
 @pytest.mark.parametrize("pattern", ["combined", "rst_mix"])
 def test_fusions_have_no_grouping(pattern):
     settings = ModelSettings.load(SIZE, where="model")
-    layout = Layout.of_source(np.array([3]), np.array([1]), settings=settings)
+    layout = AttentionLayout.of_source(np.array([3]), np.array([1]), settings=settings)
     with pytest.raises(ValueError, match=f"{pattern} is a fusion of group and"):
         layout.grouping("encoder", pattern)

@@ -1,6 +1,6 @@
 """Batches that know ahead what the model will ask of them, and move as one piece."""
 
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 
 import numpy as np
 import pytest
@@ -9,10 +9,10 @@ from core_fixtures import document_trees, make_batch, make_model, random_documen
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from docmt.models.grouping import Grouping
-from docmt.models.plans import VarlenPlan
+from docmt.models.attention.grouping import Grouping, VarlenInputs
+from docmt.models.attention.layout import AttentionLayout
+from docmt.models.buffers import Place, map_leaves, to_buffer
 from docmt.models.presets import ARCHITECTURES
-from docmt.models.tensors import Place, map_leaves, to_buffer
 from docmt.training.loss import LossModule
 
 DOCUMENTS = [4, 1, 2, 9]
@@ -43,7 +43,7 @@ def test_a_prepared_batch_gives_the_same_loss_and_is_asked_for_nothing_more(arch
     expected = LossModule(model, 0.1)(plain)
     prepared.prepare("padded")
     n_tensors = len(tensors_of(prepared))
-    for name in ("_padded_plan", "_varlen_plan"):
+    for name in ("_padded_inputs", "_varlen_inputs"):
         monkeypatch.setattr(Grouping, name, None)
     monkeypatch.setattr(torch, "from_numpy", None)
     assert torch.equal(LossModule(model, 0.1)(prepared), expected)
@@ -81,7 +81,7 @@ def test_a_batch_moves_in_one_copy(is_pinned, monkeypatch):
     assert {tensor.device.type for tensor in tensors_of(moved)} == {"meta"}
     assert [tensor.shape for tensor in tensors_of(moved)] == [tensor.shape for tensor in tensors_of(batch)]
     # An unprepared tensor is still made, for the device of the queries.
-    plan = moved.layout.grouping("cross", "group").padded_plan(torch.device("cpu"))
+    plan = moved.layout.grouping("cross", "group").padded_inputs(torch.device("cpu"))
     assert plan.query_padding.rows_P.device.type == "cpu"
 
 
@@ -94,11 +94,11 @@ def test_a_batch_on_its_device_is_left_alone():
 def test_variable_length_plans_are_those_of_the_groupings(architecture):
     _, batch = batch_of(architecture)
     batch.prepare("varlen")
-    plans = [plan for grouping in batch.layout._groupings.values() for plan in grouping.plans.items()]
+    plans = [plan for grouping in batch.layout.groupings.values() for plan in grouping.kernel_inputs.items()]
     assert {kernel for kernel, _ in plans} == {"varlen"}
-    for grouping in batch.layout._groupings.values():
-        plan = grouping.plans.get("varlen")
-        assert isinstance(plan, VarlenPlan)
+    for grouping in batch.layout.groupings.values():
+        plan = grouping.kernel_inputs.get("varlen")
+        assert isinstance(plan, VarlenInputs)
         assert torch.equal(plan.query_offsets.diff(), torch.from_numpy(grouping.query_lengths_G).int())
         assert torch.equal(plan.key_offsets.diff(), torch.from_numpy(grouping.key_lengths_G).int())
         assert type(plan.max_queries) is type(plan.max_keys) is int
@@ -116,7 +116,7 @@ def test_a_loader_process_sends_prepared_batches_in_one_piece():
     )
     for batch in loader:
         assert {tensor.untyped_storage().data_ptr() for tensor in tensors_of(batch)} == {batch.buffer.data_ptr()}
-        assert batch.layout._groupings.keys() == expected.prepare("padded").layout._groupings.keys()
+        assert batch.layout.groupings.keys() == expected.prepare("padded").layout.groupings.keys()
         assert torch.equal(LossModule(model, 0.1)(batch), LossModule(model, 0.1)(expected))
 
 
@@ -144,3 +144,8 @@ def test_tensors_in_a_buffer_keep_shape_type_and_order():
         assert found.dtype == original.dtype
         assert torch.equal(found, original)
     assert to_buffer({})[1].shape == (0,)
+
+
+def test_a_layout_is_no_dataclass():
+    """Fabric takes dataclasses apart in every call of a model in mixed precision, and refuses frozen ones inside."""
+    assert not is_dataclass(AttentionLayout)

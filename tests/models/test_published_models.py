@@ -15,9 +15,9 @@ from docmt.decoding.translation import Source, Translator
 from docmt.errors import UserError
 from docmt.instances.packing import PackedSentences
 from docmt.models.batch import pack
-from docmt.models.importing import import_model
 from docmt.models.model_file import load_model, save_model
-from docmt.text.published import PublishedText
+from docmt.models.published.importing import import_model
+from docmt.text.published_text import PublishedText
 from docmt.text.vocabulary import EOS, N_SPECIALS
 
 pytest.importorskip("sentencepiece")
@@ -234,12 +234,14 @@ def test_languages_are_found_in_each_kind_of_file(family, tmp_path):
         published = PublishedText.read(tmp_path)
         (tmp_path / name).unlink()
         assert (
-            published.code("de") == published.code(published.code("de")) == symbols[published.ids[published.code("de")]]
+            published.language_symbol("de")
+            == published.language_symbol(published.language_symbol("de"))
+            == symbols[published.ids[published.language_symbol("de")]]
         )
         assert [symbols[published.ids[piece]] for piece in published.pieces()] == published.pieces()
         assert ("<mask>" in published.ids) == ("<mask>" in symbols)
         with pytest.raises(UserError, match="language 'ja' is none of"):
-            published.code("ja")
+            published.language_symbol("ja")
 
 
 def test_pieces_with_white_space_are_left_out(tmp_path):

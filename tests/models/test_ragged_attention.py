@@ -10,11 +10,17 @@ from core_fixtures import assert_close, model_settings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from docmt.models import ragged
-from docmt.models.grouping import Grouping, expand_ranges
-from docmt.models.layers import MultiHeadAttention, build_attention
-from docmt.models.layout import Layout
-from docmt.models.ragged import attention_entropy, dense_attention, padded_attention, ragged_attention, varlen_attention
+from docmt.models.attention import ragged
+from docmt.models.attention.grouping import Grouping, expand_ranges
+from docmt.models.attention.layout import AttentionLayout
+from docmt.models.attention.multi_head import MultiHeadAttention, build_attention
+from docmt.models.attention.ragged import (
+    attention_entropy,
+    dense_attention,
+    padded_attention,
+    ragged_attention,
+    varlen_attention,
+)
 
 HEADS, HEAD_WIDTH = 2, 4
 SLOTS = [(slot, pattern) for slot in ("encoder", "decoder", "cross") for pattern in ("group", "window", "global")]
@@ -26,7 +32,7 @@ INSTANCES = st.lists(st.lists(st.tuples(LENGTHS, LENGTHS), min_size=1, max_size=
 def make_layout(instances, window=2):
     """A layout of instances, each a list of (source, target) lengths."""
     pairs = [pair for instance in instances for pair in instance]
-    return Layout(
+    return AttentionLayout(
         np.array([pair[0] for pair in pairs]),
         np.array([pair[1] for pair in pairs]),
         np.array([len(instance) for instance in instances]),
@@ -254,7 +260,7 @@ def test_varlen_path_on_a_gpu_equals_the_dense_formula(slot, pattern):
         pytest.skip("no GPU")
     instances = [[(3, 4), (1, 1), (60, 20), (2, 2)], [(200, 150)]]
     pairs = [pair for instance in instances for pair in instance]
-    layout = Layout(
+    layout = AttentionLayout(
         np.array([a for a, _ in pairs]),
         np.array([b for _, b in pairs]),
         np.array([len(i) for i in instances]),

@@ -21,12 +21,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from docmt.instances.storage import load_instances
-from docmt.models import layers
+from docmt.models.attention import multi_head
+from docmt.models.attention.batch_trees import BatchTrees
+from docmt.models.attention.layout import AttentionLayout
+from docmt.models.attention.multi_head import build_attention, parts
+from docmt.models.attention.ragged import dense_attention
 from docmt.models.batch import collate
-from docmt.models.layers import build_attention, parts
-from docmt.models.layout import Layout
-from docmt.models.ragged import dense_attention
-from docmt.models.trees import BatchTrees
 from docmt.training.loss import LossModule
 
 SLOTS = ("encoder", "decoder", "cross")
@@ -55,7 +55,7 @@ def make_layout(instances, seed=0):
         random_trees([src for src, _ in sentences], seed=seed + i).opened(np.array([is_open]))
         for i, (sentences, is_open) in enumerate(instances)
     ]
-    return Layout(
+    return AttentionLayout(
         np.array([pair[0] for pair in pairs]),
         np.array([pair[1] for pair in pairs]),
         np.array([len(sentences) for sentences, _ in instances]),
@@ -234,7 +234,7 @@ def test_whole_models_equal_the_dense_mask(monkeypatch, architecture):
         assert adjust is None
         return dense_attention(query, key, value, grouping)
 
-    monkeypatch.setattr(layers, "ragged_attention", attend)
+    monkeypatch.setattr(multi_head, "ragged_attention", attend)
     expected = loss_and_gradients(model, batch)
     assert_close(found[0], expected[0], 1e-12)
     for gradient, wanted in zip(found[1], expected[1], strict=True):

@@ -6,7 +6,7 @@ import pytest
 
 from docmt.cli.main import main
 from docmt.errors import UserError
-from docmt.report.cases import case_table, choose_cases, read_cases
+from docmt.report.case_studies import case_table, choose_cases, read_cases
 from docmt.report.settings import ReportSettings
 
 SOURCE = ["s0", "s1", "s2", "t0", "t1"]

@@ -9,14 +9,13 @@ import pytest
 from docmt.cli.main import main
 from docmt.errors import UserError
 from docmt.files import write_json
+from docmt.report.claims.claim import Claim, Term, parse_relation
+from docmt.report.claims.claims_table import claims_table
 from docmt.report.claims.judging import decide, half_width, judge
-from docmt.report.claims.relations import Term, parse_relation
-from docmt.report.claims.settings import Claim
-from docmt.report.claims.table import claims_table
-from docmt.report.gathering import COLUMNS, TYPES
+from docmt.report.input_files import History
+from docmt.report.long_table import COLUMNS, TYPES
 from docmt.report.page import build_report
 from docmt.report.settings import ReportSettings
-from docmt.report.sources import History
 
 A, B, C = Term("a"), Term("b"), Term("c")
 

@@ -197,7 +197,7 @@ def test_report_has_a_section_of_costs_without_its_own(folder, tmp_path, capsys)
     manifest = {"runs": {}, "run_folder": str(tmp_path / RUN_FOLDER), "benchmarks": str(folder.benchmarks)}
     arguments = ["--scores", str(scores), "--manifest", json.dumps(manifest)]
     assert main(["report", "render", *arguments, "--out", str(tmp_path / "out")]) == 0
-    assert "## Costs" in (tmp_path / "out/report.md").read_text()
+    assert '<section id="costs">' in (tmp_path / "out/report.html").read_text()
     rows = list(csv.DictReader((tmp_path / "out/tables/costs.csv").open()))
     assert [(row["rule"], float(row["gpu_hours"])) for row in rows] == [("train", 0), ("translate", 1)]
     assert (tmp_path / "out/tables/costs.tex").exists()

@@ -8,12 +8,12 @@ import pytest
 from docmt.cli.main import main
 from docmt.errors import UserError
 from docmt.report.differences import Difference, Differences, read_differences
-from docmt.report.gathering import COLUMNS, TYPES
-from docmt.report.layouts import laid_out_table
+from docmt.report.long_table import COLUMNS, TYPES
 from docmt.report.manifest import Manifest
 from docmt.report.page import build_report
-from docmt.report.results import contrastive_table, main_table
-from docmt.report.settings import LaidOutTable, ReportSettings
+from docmt.report.paper_tables import paper_table
+from docmt.report.score_tables import contrastive_table, main_table
+from docmt.report.settings import PaperTable, ReportSettings
 from docmt.report.summary import summarize
 
 
@@ -70,9 +70,9 @@ def test_accuracies_are_marked_by_phenomenon():
 
 @pytest.mark.parametrize(("baseline", "cells"), [(None, ["20.00 *", "20.00 **"]), ("b", ["20.00 **", "20.00"])])
 def test_a_table_may_have_its_own_baseline(baseline, cells):
-    layout = LaidOutTable(title="x", systems=["a", "b"], baseline=baseline)
+    layout = PaperTable(title="x", systems=["a", "b"], baseline=baseline)
     settings = ReportSettings(baseline="base", tables={"x": layout})
-    table = laid_out_table(long_table(SCORES), "x", settings, {}, FOUND)
+    table = paper_table(long_table(SCORES), "x", settings, {}, FOUND)
     assert [row[-1] for row in table.rows] == cells
 
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from docmt.errors import UserError
-from docmt.report.gathering import COLUMNS, gather_scores, read_scores_table, refuse_other_studies
+from docmt.report.long_table import COLUMNS, gather_scores, read_scores_table, refuse_other_studies
 from docmt.report.score_files import check_fingerprints, gather_rows, write_scores_table
 
 ROW = {

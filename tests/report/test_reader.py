@@ -10,7 +10,7 @@ from sacrebleu import sentence_chrf
 
 from docmt.cli.main import main
 from docmt.files import write_json, write_jsonl
-from docmt.report.reader.page import fit, sample
+from docmt.report.reader.reader_page import fit, sample
 
 
 @pytest.fixture(scope="module")

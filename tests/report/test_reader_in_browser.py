@@ -389,7 +389,7 @@ def test_a_study_of_a_hundred_runs_opens_in_three_seconds(tmp_path, browser, mon
             for n in range(100)
         ]
 
-    monkeypatch.setattr("docmt.report.reader.page.read_documents", made_up)
+    monkeypatch.setattr("docmt.report.reader.reader_page.read_documents", made_up)
     manifest = {"runs": {"d": {f"system{n}": [1] for n in range(100)}}, "languages": {"d": ["en", "de"]}}
     path = render(tmp_path, manifest | {"tests": {"d": {"t": str(tmp_path / "t")}}})
     assert path.stat().st_size <= 10e6

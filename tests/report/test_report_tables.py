@@ -5,11 +5,11 @@ import pytest
 
 from docmt.errors import UserError
 from docmt.evaluation.metrics import METRICS, Metric
-from docmt.report.data import counts_table, overlap_table, passes_table, statistics_table
-from docmt.report.gathering import COLUMNS, TYPES
-from docmt.report.results import contrastive_table, further_table, main_table, split_table
+from docmt.report.input_files import History, read_statistics
+from docmt.report.long_table import COLUMNS, TYPES
+from docmt.report.score_tables import contrastive_table, further_table, main_table, split_table
 from docmt.report.settings import ReportSettings
-from docmt.report.sources import History, read_statistics
+from docmt.report.study_tables import counts_table, overlap_table, passes_table, statistics_table
 from docmt.report.summary import summarize
 from docmt.report.tables import Table, format_count, format_score, to_latex, to_markdown, to_text
 

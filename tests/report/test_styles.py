@@ -10,10 +10,10 @@ import pytest
 
 from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.loading import load_config, merge, read_config_file
-from docmt.report.drawing import MOST_BANDS
 from docmt.report.figures import distance_lines, training_curves
+from docmt.report.input_files import History
+from docmt.report.pictures import MOST_BANDS
 from docmt.report.settings import ReportSettings
-from docmt.report.sources import History
 from docmt.report.styles import COLORS, MARKERS, Styles
 
 # Machado, Oliveira and Fernandes (2009), complete deficiency, for linear RGB.

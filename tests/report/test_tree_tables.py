@@ -6,12 +6,12 @@ import pandas as pd
 import pytest
 
 from docmt.cli.main import main
-from docmt.discourse.documents import DiscourseDocument, Edu, edus_of_starts, write_discourse
-from docmt.discourse.trees import join_pair, leaf
+from docmt.discourse.constituents import join_pair, leaf
+from docmt.discourse.documents import DiscourseDocument, Edu, edus_from_starts, write_discourse
 from docmt.errors import UserError
-from docmt.report.data import roundtrip_table
-from docmt.report.discourse import parser_table, relation_table, segmenter_table, tree_pictures, tree_table
-from docmt.report.sources import read_measurements, read_tree_tables
+from docmt.report.input_files import read_measurements, read_tree_tables
+from docmt.report.pictures import read_tree_pictures
+from docmt.report.study_tables import parser_table, roundtrip_table, segmenter_table, study_table
 from docmt.report.tables import MISSING
 
 PARSEVAL = {"S": 60.0, "N": 50.0, "R": 40.0, "F": 39.5}
@@ -35,7 +35,7 @@ SCORES = {
 def trees(tmp_path):
     """Statistics, relations and a picture, as the commands write them: constituents, and arcs only."""
     words = (("He", "left", "<b>"), (), ("&", "so", "on"))
-    edus = edus_of_starts([[1], [], []], [3, 0, 3])
+    edus = edus_from_starts([[1], [], []], [3, 0, 3])
     tree = join_pair(join_pair(leaf(0), leaf(1), "NS", "cause"), join_pair(leaf(2), leaf(3), "NS", "cause"), "NS", "x")
     write_discourse(tmp_path / "a.jsonl", [DiscourseDocument("<script>", words, edus, tree)])
     write_discourse(tmp_path / "none.jsonl", [DiscourseDocument("d", (("a",),), (Edu(0, 0, 1),))])
@@ -47,16 +47,16 @@ def trees(tmp_path):
 
 
 def test_statistics_have_a_row_per_split(trees):
-    table = tree_table(read_tree_tables([trees / "s.csv"], needed=()))
+    table = study_table("trees", read_tree_tables([trees / "s.csv"], needed=()))
     assert [row[:6] for row in table.rows] == [["d", "parsed", "train", "1", "3", "4"], ["", "", "dev", "1", "1", "1"]]
     cells = dict(zip(table.header, table.rows[1], strict=True))
     assert cells["nodes deep"] == cells["whole, %"] == MISSING
     assert cells["one EDU, %"] == "100.00"
     assert "max_dependency_depth" in table.values, "the CSV file has all columns"
-    relations = relation_table(read_tree_tables([trees / "r.csv"], needed=("relation",)))
+    relations = study_table("tree_relations", read_tree_tables([trees / "r.csv"], needed=("relation",)))
     assert [row[3:] for row in relations.rows] == [["cause", "2", "66.67", "50.00"], ["x", "1", "33.33", "100.00"]]
-    assert tree_table(pd.DataFrame()) is None
-    assert relation_table(pd.DataFrame()) is None
+    assert study_table("trees", pd.DataFrame()) is None
+    assert study_table("tree_relations", pd.DataFrame()) is None
 
 
 def test_scores_of_segmenters():
@@ -95,7 +95,7 @@ def test_causes_of_all_languages_are_columns():
 
 
 def test_a_picture_is_taken_in_as_it_was_drawn(trees):
-    (picture,) = tree_pictures({"d/parsed": trees / "a.svg"})
+    (picture,) = read_tree_pictures({"d/parsed": trees / "a.svg"})
     assert (picture.key, picture.png) == ("tree_d_parsed", None)
     assert "&lt;script&gt;" in picture.inline_svg
     assert "<script" not in picture.inline_svg
@@ -116,7 +116,7 @@ def test_another_picture_is_refused(tmp_path, content):
     path = tmp_path / "x.svg"
     path.write_text(content)
     with pytest.raises(UserError, match=r"x\.svg: not a picture of `docmt discourse draw`"):
-        tree_pictures({"x": path})
+        read_tree_pictures({"x": path})
 
 
 @pytest.mark.parametrize(("name", "message"), [("x.json", "key 'scores' is missing"), ("no.json", "no such file")])

@@ -141,7 +141,7 @@ class Study:
             command += ["--profile", profile, "--slurm-init-seconds-before-status-checks", "2"]
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("SNAKEMAKE", "DOCMT"))}
         environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
-        environment["PYTHONPATH"] = str(ROOT)
+        environment["PYTHONPATH"] = f"{ROOT}{os.pathsep}{HERE / 'polling'}"
         command += ["--configfile", str(self.config(changes))]
         number = len(list(self.folder.glob("call-*.log"))) + 1
         log = self.folder / f"call-{number}.log"

@@ -24,8 +24,8 @@ from docmt.decoding.settings import DecodingSettings
 from docmt.errors import UserError
 from docmt.models.presets import ARCHITECTURES
 from docmt.training.loss import LossModule
-from docmt.training.optimizer import build_optimizer
 from docmt.training.settings import TrainingSettings
+from docmt.training.trainer import build_optimizer
 from standin import scenarios
 from standin.counting import counting
 from standin.scenarios import HALF
@@ -39,7 +39,7 @@ def step(architecture: str, device: str, dtype: torch.dtype, seed: int = 0) -> d
     module = LossModule(model, 0.1).to(device).train()
     optimizer = build_optimizer(module, set(), TrainingSettings())
     # All drafts are corrupted references: which words a model would draw depends on how it rounds.
-    corrupted = mock.patch("docmt.models.cadec.CORRUPTED", 1.0)
+    corrupted = mock.patch("docmt.models.systems.cadec.CORRUPTED", 1.0)
     with corrupted, torch.autocast("cuda", dtype, enabled=dtype != torch.float32):
         loss = module(scenarios.make_inputs(model.settings, device=device, dtype=dtype))
     loss.backward()

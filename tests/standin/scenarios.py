@@ -20,16 +20,16 @@ from core_fixtures import (
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 import standin.kernels
-from docmt.decoding.contrast import Candidate, TargetScorer
-from docmt.decoding.incremental import IncrementalDecoder
+from docmt.decoding.contrastive_scoring import Candidate, TargetScorer
+from docmt.decoding.incremental_decoder import IncrementalDecoder
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Source, Translator
 from docmt.instances.storage import load_instances
+from docmt.models.attention.ragged import kernel_for
 from docmt.models.batch import Batch, instance_trees
 from docmt.models.model_file import TrainedModel
-from docmt.models.ragged import kernel_for
 from docmt.models.settings import ModelSettings
-from docmt.models.transformer import Transformer
+from docmt.models.systems.transformer import Transformer
 from docmt.training.loss import LossModule
 from standin.counting import Counts, counting
 

@@ -65,12 +65,12 @@ class Folder:
 
     @property
     def run_folder(self):
-        return self.path / run_folder(self.run)
+        return self.path / run_folder(self.run.dataset, self.run.system, self.run.seed)
 
     @property
     def model(self):
         """Its model, relative to the folder."""
-        return f"{run_folder(self.run)}/model.pt"
+        return f"{run_folder(self.run.dataset, self.run.system, self.run.seed)}/model.pt"
 
     def write(self, name, text="", *, age=0.0):
         """Write a file that is `age` seconds old."""

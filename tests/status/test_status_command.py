@@ -8,7 +8,7 @@ import pytest
 from conftest import SMOKE
 
 from docmt.cli.main import main
-from docmt.status.text import bar, duration, shorten
+from docmt.status.display import bar, duration, shorten
 
 
 def status(folder, *options):
@@ -94,7 +94,7 @@ def test_bad_configuration_and_bad_folder_give_one_line(folder, tmp_path, capsys
 
 
 def test_status_does_not_import_torch():
-    code = "import sys, docmt.cli.status, docmt.status.study, docmt.status.text; sys.exit('torch' in sys.modules)"
+    code = "import sys, docmt.cli.status, docmt.status.study, docmt.status.display; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

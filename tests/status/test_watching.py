@@ -15,10 +15,9 @@ from docmt.cli.main import main
 from docmt.config.loading import load_config, merge, read_config_file
 from docmt.config.plan import Plan
 from docmt.snakemake import Workflow
-from docmt.status.progress import Progress, read_progress
-from docmt.status.reasons import explain
-from docmt.status.remaining import estimate, unfinished
-from docmt.status.stopping import farewell
+from docmt.status.display import farewell
+from docmt.status.remaining_work import Progress, estimate, read_progress, unfinished
+from docmt.status.rerun_reasons import explain
 from docmt.status.trainings import Training
 
 IDLE = Workflow("idle")
@@ -199,7 +198,11 @@ def test_only_ctrl_c_makes_snakemake_say_farewell(command, lines, tmp_path):
     arguments = [str(Path(sys.executable).with_name("snakemake")), "--cores", "1"]
     # Where the tests run in the background, Ctrl-C is ignored.
     heeding = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
-    done = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, timeout=120, preexec_fn=heeding)
+    # On a busy machine the signal may come while Snakemake closes one of its event loops, where nobody can catch it.
+    for _attempt in range(3):
+        done = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, timeout=120, preexec_fn=heeding)
+        if "asyncio/runners.py" not in done.stderr:
+            break
     assert done.returncode != 0
     assert done.stderr.splitlines().count("docmt: farewell") == lines
     assert "Traceback" not in done.stderr

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 TEXT = "我来到北京清华大学"
-CODE = f"from docmt.text.chinese import chinese_words; print(*chinese_words({TEXT!r}))"
+CODE = f"from docmt.text.tokenizer import chinese_words; print(*chinese_words({TEXT!r}))"
 
 
 def test_a_cache_of_others_changes_no_word(tmp_path):

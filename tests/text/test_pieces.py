@@ -8,10 +8,10 @@ import pytest
 
 from docmt.cli.main import main
 from docmt.errors import UserError
-from docmt.text.pieces import learn_pieces
 from docmt.text.pipeline import TextPipeline
 from docmt.text.roundtrip import measure_roundtrip
 from docmt.text.settings import TextSettings
+from docmt.text.subwords import learn_sentencepiece
 from docmt.text.truecaser import Truecaser
 
 pytest.importorskip("sentencepiece")
@@ -36,7 +36,7 @@ def lines(lang, n=1000, seed=0):
 @pytest.fixture(scope="module", params=["ja", "th", "ar"])
 def pair(request):
     lang = request.param
-    codes = learn_pieces(lines(lang) + lines("en"), size=SETTINGS.sentencepiece_size)
+    codes = learn_sentencepiece(lines(lang) + lines("en"), size=SETTINGS.sentencepiece_size)
     return lang, make(lang, codes)
 
 
@@ -83,7 +83,7 @@ def test_a_pipeline_survives_its_file_and_other_processes(pair, tmp_path):
 
 def test_learning_twice_gives_the_same_codes():
     text = lines("ja", 200)
-    assert learn_pieces(text, size=100) == learn_pieces(text, size=100)
+    assert learn_sentencepiece(text, size=100) == learn_sentencepiece(text, size=100)
 
 
 def test_the_commands_of_the_workflow_learn_and_apply_it(tmp_path):

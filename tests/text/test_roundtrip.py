@@ -7,9 +7,9 @@ import pytest
 from docmt.text.pipeline import TextPipeline
 from docmt.text.roundtrip import find_cause, measure_roundtrip
 from docmt.text.settings import TextSettings
-from docmt.text.subwords import learn_codes
+from docmt.text.subwords import learn_merges
 from docmt.text.tokenizer import get_tokenizer
-from docmt.text.truecaser import Truecaser
+from docmt.text.truecaser import Truecaser, count_forms
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_causes(line, restored, cause):
 
 def test_normalization_is_counted_by_cause():
     truecasers = {"en": Truecaser([]), "de": Truecaser([])}
-    codes = learn_codes(["ab ab"], merges=1, min_frequency=1)
+    codes = learn_merges(["ab ab"], merges=1, min_frequency=1)
     settings = TextSettings(normalise=True)
     pipeline = TextPipeline(settings, languages=("en", "de"), truecasers=truecasers, codes=codes)
     lines = ["Plain.", "“So.”", "A – b", "  x", "Well…"] + ["„Q“"] * 9
@@ -67,12 +67,12 @@ def test_real_lines_are_restored_except_for_white_space(name, lang):
     path = Path(os.environ["DOCMT_MIRROR"]) / name.format(lang)
     lines = gzip.decompress(path.read_bytes()).decode("utf-8").split("\n")[:3000]
     other = "de" if lang == "en" else "en"
-    tokens = [get_tokenizer(lang).tokenize(line) for line in lines]
+    tokenized = [" ".join(get_tokenizer(lang).tokenize(line)) for line in lines]
     pipeline = TextPipeline(
         TextSettings(),
         languages=(lang, other),
-        truecasers={lang: Truecaser.learn(tokens), other: Truecaser([])},
-        codes=learn_codes((" ".join(line) for line in tokens[:500]), merges=200, min_frequency=2),
+        truecasers={lang: Truecaser.learn(count_forms(tokenized)), other: Truecaser([])},
+        codes=learn_merges(tokenized[:500], merges=200, min_frequency=2),
     )
     result = measure_roundtrip(pipeline, lines, lang=lang)
     assert set(result["causes"]) <= {"white space"}

@@ -5,43 +5,43 @@ from subword_nmt.apply_bpe import BPE
 from subword_nmt.learn_bpe import learn_bpe
 
 from docmt.errors import UserError
-from docmt.text.subwords import HEADER, Subwords, join_subwords, learn_codes, read_codes, write_codes
+from docmt.text.subwords import HEADER, BpeModel, learn_merges, read_codes, write_codes
 
 LINES = ["low lower lowest", "new newer newest", "wide wider widest @/@ &#64;", ""]
 
 
 def test_learning_and_applying_equal_the_library():
-    codes = learn_codes(LINES, merges=20, min_frequency=2)
+    codes = learn_merges(LINES, merges=20, min_frequency=2)
     expected = io.StringIO()
     learn_bpe(LINES, expected, 20)
     assert codes == expected.getvalue()
     bpe = BPE(io.StringIO(codes))
     for line in LINES:
-        assert " ".join(Subwords(codes).split(line.split(" "))) == bpe.segment(line)
+        assert " ".join(BpeModel(codes).split(line.split(" "))) == bpe.segment(line)
 
 
 def test_learning_is_silent_when_standard_error_is_not_a_terminal(capfd):
-    learn_codes(LINES, merges=2000, min_frequency=2)
+    learn_merges(LINES, merges=2000, min_frequency=2)
     assert capfd.readouterr().err == ""
 
 
 def test_more_merges_than_the_text_allows():
-    codes = learn_codes(LINES, merges=1000, min_frequency=1)
+    codes = learn_merges(LINES, merges=1000, min_frequency=1)
     assert codes.count("\n") < 1000
-    assert Subwords(codes).split(["lowest"]) == ["lowest"]
+    assert BpeModel(codes).split(["lowest"]) == ["lowest"]
 
 
 @pytest.mark.parametrize("lines", [["a b", "c"], ["ab cd"]])
 def test_text_without_a_frequent_pair_gives_no_merges(lines):
-    codes = learn_codes(lines, merges=10, min_frequency=2)
+    codes = learn_merges(lines, merges=10, min_frequency=2)
     assert codes == HEADER + "\n"
-    assert Subwords(codes).split(["abc", "d"]) == ["a@@", "b@@", "c", "d"]
+    assert BpeModel(codes).split(["abc", "d"]) == ["a@@", "b@@", "c", "d"]
 
 
 @pytest.mark.parametrize("lines", [[], ["", ""]])
 def test_no_text_is_refused(lines):
     with pytest.raises(UserError, match="no text"):
-        learn_codes(lines, merges=10, min_frequency=2)
+        learn_merges(lines, merges=10, min_frequency=2)
 
 
 @pytest.mark.parametrize(
@@ -56,18 +56,18 @@ def test_no_text_is_refused(lines):
     ],
 )
 def test_joining(subwords, tokens):
-    assert join_subwords(subwords) == tokens
+    assert BpeModel(HEADER).join(subwords) == tokens
 
 
 @pytest.mark.parametrize("token", ["@/@", "▁", "&#64;", "@&#64;@", "a", "ab", "x\u0301", "👩"])
 @pytest.mark.parametrize("merges", [1, 50])
 def test_every_token_is_restored(token, merges):
-    subwords = Subwords(learn_codes(LINES, merges=merges, min_frequency=1))
-    assert join_subwords(subwords.split([token, "x", token])) == [token, "x", token]
+    subwords = BpeModel(learn_merges(LINES, merges=merges, min_frequency=1))
+    assert subwords.join(subwords.split([token, "x", token])) == [token, "x", token]
 
 
 def test_codes_file(tmp_path):
-    codes = learn_codes(LINES, merges=5, min_frequency=2)
+    codes = learn_merges(LINES, merges=5, min_frequency=2)
     write_codes(tmp_path / "bpe.codes", codes)
     assert read_codes(tmp_path / "bpe.codes") == codes
 

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from docmt.errors import UserError
 from docmt.text.pipeline import TextPipeline
 from docmt.text.settings import TextSettings
-from docmt.text.subwords import HEADER, learn_codes
+from docmt.text.subwords import HEADER, learn_merges
 from docmt.text.truecaser import Truecaser
 
 LANGUAGES = ("en", "de", "ru", "zh", "fr")
-CODES = learn_codes(["the end of the thing , the der die das die @/@ &quot; 北京 не нет"], merges=30, min_frequency=1)
+CODES = learn_merges(["the end of the thing , the der die das die @/@ &quot; 北京 не нет"], merges=30, min_frequency=1)
 
 
 def make(lang="de", *, truecaser=("the", "der", "er", "не"), **values):

@@ -3,7 +3,7 @@ from sacremoses import MosesTokenizer, MosesTruecaser
 
 from docmt.errors import UserError
 from docmt.text.tokenizer import get_tokenizer
-from docmt.text.truecaser import Truecaser, restore_case
+from docmt.text.truecaser import Truecaser, count_forms, restore_case
 
 TEXT = [
     "The man saw the dog. Then he left.",
@@ -22,7 +22,7 @@ def truecaser():
 
 def test_learning_equals_moses():
     moses = MosesTruecaser().train([MosesTokenizer("en").tokenize(line) for line in TEXT])
-    learned = Truecaser.learn(get_tokenizer("en").tokenize(line) for line in TEXT)
+    learned = Truecaser.learn(count_forms(" ".join(get_tokenizer("en").tokenize(line)) for line in TEXT))
     assert learned.words == {lower for lower, form in moses["best"].items() if form == lower}
     assert {"the", "saw", "end"} <= learned.words
     assert learned.words.isdisjoint({"berlin", "i", "iphones"})

@@ -1,7 +1,7 @@
 import pytest
 
 from docmt.errors import UserError
-from docmt.text.stages import learn_vocabulary_file
+from docmt.text.text_files import learn_vocabulary_file
 from docmt.text.vocabulary import (
     BOS,
     EOD,

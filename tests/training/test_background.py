@@ -14,10 +14,9 @@ from core_fixtures import RECIPE, assert_same_training, model_settings, run_trai
 
 from docmt.errors import UserError
 from docmt.models.model_file import load_model
-from docmt.training.checkpoints import CheckpointFolder
-from docmt.training.ledger import MAX_UPDATES_BETWEEN_AGREEMENTS, Ledger
+from docmt.training.checkpoints import BackgroundWriter, CheckpointFolder, snapshot
 from docmt.training.loss import LossModule
-from docmt.training.saving import BackgroundWriter, snapshot
+from docmt.training.measurements import MAX_UPDATES_BETWEEN_FLUSHES, MeasurementQueue, updates_between_flushes
 from docmt.training.stopping import Interrupted
 from docmt.training.trainer import Trainer
 
@@ -30,14 +29,14 @@ def checkpoint_steps(folder):
 
 
 def test_losses_are_read_when_they_are_logged(study_files, tmp_path, monkeypatch):
-    settle, read = Ledger.settle, []
+    flush, read = MeasurementQueue.flush, []
 
-    def note(ledger, state, **options):
-        if ledger._open:
+    def note(measurements, state, **options):
+        if measurements._pending:
             read.append(state.step)
-        settle(ledger, state, **options)
+        flush(measurements, state, **options)
 
-    monkeypatch.setattr(Ledger, "settle", note)
+    monkeypatch.setattr(MeasurementQueue, "flush", note)
     recipe = {"log_every_steps": 5, "validate_every_steps": 8, "checkpoint_every_steps": None}
     run_training(study_files, tmp_path, training=recipe)
     assert read == [5, 8, 10, 12]
@@ -68,19 +67,10 @@ def test_a_loss_that_is_no_number_is_found_before_anything_is_saved(study_files,
 
 
 @pytest.mark.parametrize(
-    ("seconds", "n_updates"), [(0.001, MAX_UPDATES_BETWEEN_AGREEMENTS), (0.5, 10), (2.0, 2), (60.0, 1)]
+    ("seconds", "n_updates"), [(0.0, 100), (0.001, MAX_UPDATES_BETWEEN_FLUSHES), (0.5, 10), (2.0, 2), (60.0, 1)]
 )
 def test_several_processes_agree_every_five_seconds(seconds, n_updates):
-    class Pair:
-        world_size = 2
-
-    ledger = Ledger(Pair(), signals=None)
-    ledger._plan([None] * 4, 2 * 4 * seconds)
-    for _ in range(n_updates - 1):
-        ledger.add(None)
-        assert not ledger.is_agreement_due() or n_updates == 1
-    ledger.add(None)
-    assert ledger.is_agreement_due()
+    assert updates_between_flushes(seconds) == n_updates
 
 
 # Checkpoints
@@ -122,7 +112,7 @@ def test_one_job_at_a_time_and_its_error_comes_once():
 
 def test_minutes_between_checkpoints(study_files, tmp_path, monkeypatch):
     """By the clock of the trainer, in which each update here takes four minutes."""
-    saved, save, update = [], CheckpointFolder.save, Trainer._update
+    saved, save, update = [], CheckpointFolder.save, Trainer._step
     clock = [0.0]
 
     def note(folder, step, state):
@@ -134,7 +124,7 @@ def test_minutes_between_checkpoints(study_files, tmp_path, monkeypatch):
         clock[0] += 240.0
 
     monkeypatch.setattr(CheckpointFolder, "save", note)
-    monkeypatch.setattr(Trainer, "_update", slow)
+    monkeypatch.setattr(Trainer, "_step", slow)
     monkeypatch.setattr("docmt.training.trainer.monotonic", lambda: clock[0])
     recipe = {
         "checkpoint_every_minutes": 10,
@@ -151,7 +141,7 @@ def test_minutes_between_checkpoints(study_files, tmp_path, monkeypatch):
 
 def test_updates_go_on_while_a_checkpoint_is_written_and_a_signal_waits_for_it(study_files, tmp_path, monkeypatch):
     whole = run_training(study_files, tmp_path / "whole")
-    save, update = CheckpointFolder.save, Trainer._update
+    save, update = CheckpointFolder.save, Trainer._step
     running = threading.Event()
     during = []
 
@@ -169,7 +159,7 @@ def test_updates_go_on_while_a_checkpoint_is_written_and_a_signal_waits_for_it(s
         update(trainer, prepared)
 
     monkeypatch.setattr(CheckpointFolder, "save", slow)
-    monkeypatch.setattr(Trainer, "_update", note)
+    monkeypatch.setattr(Trainer, "_step", note)
     with pytest.raises(Interrupted):
         run_training(study_files, tmp_path / "cut")
     assert during

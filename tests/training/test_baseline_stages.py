@@ -5,14 +5,14 @@ import pytest
 import torch
 from core_fixtures import assert_same_training, model_settings, run_training
 
-from docmt.decoding.contrast import Candidate, TargetScorer
+from docmt.decoding.contrastive_scoring import Candidate, TargetScorer
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator
 from docmt.errors import UserError
-from docmt.models.initialize import freeze
-from docmt.models.transformer import Transformer
-from docmt.training.optimizer import build_optimizer
+from docmt.models.initialization import freeze
+from docmt.models.systems.transformer import Transformer
 from docmt.training.settings import TrainingSettings
+from docmt.training.trainer import build_optimizer
 
 CONTEXT = "context."
 """How the names of the parameters of context modules begin."""

@@ -39,7 +39,7 @@ def test_a_training_goes_on_when_there_is_room_again(study_files, small_disk, tm
     whole = run_training(study_files, tmp_path / "whole")
     disk = small_disk(1100)  # two checkpoints and two best weights fit beside each other, and little more
     ballast = disk / "ballast"
-    update = Trainer._update
+    update = Trainer._step
 
     def update_on_a_full_disk(trainer, groups):
         if trainer.state.step == 6:
@@ -48,7 +48,7 @@ def test_a_training_goes_on_when_there_is_room_again(study_files, small_disk, tm
                 list(map(file.write, itertools.repeat(bytes(1 << 16))))
         update(trainer, groups)
 
-    monkeypatch.setattr(Trainer, "_update", update_on_a_full_disk)
+    monkeypatch.setattr(Trainer, "_step", update_on_a_full_disk)
     with pytest.raises(UserError, match=r"step-000000008|best-000000008"):
         run_training(study_files, tmp_path / "full", checkpoints=disk)
     (folder,) = (path for path in disk.iterdir() if path.is_dir())

@@ -20,10 +20,10 @@ from core_fixtures import (
 )
 from torch import Tensor
 
-from docmt.models import planned, ragged
+from docmt.models.attention import compiled_layout, ragged
 from docmt.models.presets import ARCHITECTURES
 from docmt.text.vocabulary import BOS, EOS
-from docmt.training import compiling, trainer, validation
+from docmt.training import compiling, trainer
 from docmt.training.compiling import CompiledLoss, compiled_loss
 from docmt.training.loss import LossModule
 
@@ -92,7 +92,7 @@ def kernel(monkeypatch):
         return varlen(q, k, v, query_offsets, key_offsets, n, m, window_size == (-1, 0))
 
     monkeypatch.setattr(ragged, "kernel_for", lambda *_: "varlen")
-    for module in (ragged, planned):
+    for module in (ragged, compiled_layout):
         monkeypatch.setattr(module, "find_varlen", lambda: attend)
     torch._dynamo.reset()
     yield
@@ -245,8 +245,7 @@ def test_where_a_graph_is_not_possible_nothing_is_compiled(monkeypatch, caplog):
 @pytest.fixture
 def train(study_files, tmp_path, monkeypatch):
     """Trains as on a GPU, with `make` in the place of `compiled_loss`; gives the model and its history."""
-    for module in (trainer, validation):
-        monkeypatch.setattr(module, "kernel_for", lambda *_: "varlen")
+    monkeypatch.setattr(trainer, "kernel_for", lambda *_: "varlen")
 
     def train(name, make, **options):
         monkeypatch.setattr(trainer, "compiled_loss", make)

@@ -14,9 +14,9 @@ import torch
 from docmt.errors import UserError
 from docmt.training import devices as devices_module
 from docmt.training import launching
-from docmt.training.batches import balance, fill_batches, idle_share, share_update
 from docmt.training.devices import make_fabric, uses_bfloat16
 from docmt.training.launching import first_host, launch
+from docmt.training.sharding import balance, idle_share, instance_batches, share_update
 
 # Tokens of instances of at most 512 tokens: pieces of long documents are nearly full, the rest of each is anything.
 
@@ -36,7 +36,7 @@ def sentences(generator, n=12_000):
 
 
 def updates_of(tokens, accumulation_steps, max_tokens=4096):
-    batches = fill_batches(np.random.default_rng(0).permutation(len(tokens)), tokens, max_tokens)
+    batches = instance_batches(np.random.default_rng(0).permutation(len(tokens)), tokens, max_tokens)
     return [batches[i : i + accumulation_steps] for i in range(0, len(batches), accumulation_steps)]
 
 
@@ -273,7 +273,7 @@ def test_torch_is_set_up_before_cuda_starts(monkeypatch, products, precision, ha
         if name != given:
             monkeypatch.delenv(name)
     products.allow_tf32 = not has_tf32
-    devices_module._prepare_gpu(precision)
+    devices_module.prepare_cuda(precision)
     assert products.allow_tf32 is has_tf32
     assert ("expandable_segments:True" in os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")) == (given is None)
 

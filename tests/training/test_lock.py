@@ -14,7 +14,7 @@ import pytest
 
 from docmt.errors import UserError
 from docmt.training import lock
-from docmt.training.lock import FolderLock, is_running, read_note
+from docmt.training.lock import FolderLock, is_running, read_status
 
 HOLD = """
 import sys, time
@@ -46,7 +46,7 @@ def holder(tmp_path, monkeypatch):
 
 
 def test_the_second_trainer_is_told_who_the_first_is(holder, tmp_path):
-    running = read_note(tmp_path / "run")
+    running = read_status(tmp_path / "run")
     assert is_running(tmp_path / "run")
     assert {name: running[name] for name in ("pid", "job", "restarts", "devices")} == {
         "pid": holder.pid,
@@ -57,7 +57,7 @@ def test_the_second_trainer_is_told_who_the_first_is(holder, tmp_path):
     expected = f"host {re.escape(running['host'])}, process {holder.pid}, job 77, .*scancel 77"
     with pytest.raises(UserError, match=expected), FolderLock(tmp_path / "run"):
         pass
-    assert read_note(tmp_path / "run") == running
+    assert read_status(tmp_path / "run") == running
 
 
 def test_a_killed_trainer_leaves_nothing_to_remove(holder, tmp_path):
@@ -66,8 +66,8 @@ def test_a_killed_trainer_leaves_nothing_to_remove(holder, tmp_path):
     assert (tmp_path / "run/running.json").exists()
     assert not is_running(tmp_path / "run")
     with FolderLock(tmp_path / "run"):
-        assert read_note(tmp_path / "run")["pid"] == os.getpid()
-        assert read_note(tmp_path / "run")["job"] is None
+        assert read_status(tmp_path / "run")["pid"] == os.getpid()
+        assert read_status(tmp_path / "run")["job"] is None
     assert list((tmp_path / "run").iterdir()) == []
 
 

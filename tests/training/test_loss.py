@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from core_fixtures import assert_close, make_batch, make_model, random_documents
 
-from docmt.models.chunks import CHUNK_SCORES
+from docmt.models.numerics import CHUNK_SCORES
 from docmt.training.loss import LossModule, SummedLoss
 
 

@@ -12,7 +12,7 @@ from core_fixtures import RECIPE, assert_same_training, model_settings, run_trai
 
 from docmt.errors import UserError
 from docmt.instances.storage import load_instances
-from docmt.training.memory import OutOfMemory, explained_memory, grow, worst_batches
+from docmt.training.memory import OutOfMemory, explained_memory, largest_that_fits, worst_batches
 
 LIMITED = """
 import resource, sys
@@ -100,7 +100,7 @@ def test_batches_grow_until_memory_is_used(fixed, fits, most, tried, found):
         if fixed + tokens > fits:
             raise OutOfMemory("too small")
 
-    assert grow(run, least=100, most=most, used=lambda: (fixed + runs[-1]) / fits) == found
+    assert largest_that_fits(run, least=100, most=most, used=lambda: (fixed + runs[-1]) / fits) == found
     assert runs == tried
 
 
@@ -109,9 +109,9 @@ def test_batches_that_do_not_fit_after_all_are_not_used():
         if tokens > 300:
             raise OutOfMemory("fragments")
 
-    assert grow(run, least=100, most=1000, used=lambda: 0.1) == 200
+    assert largest_that_fits(run, least=100, most=1000, used=lambda: 0.1) == 200
     with pytest.raises(OutOfMemory):
-        grow(run, least=400, most=1000, used=lambda: 0.1)
+        largest_that_fits(run, least=400, most=1000, used=lambda: 0.1)
 
 
 def test_the_probe_changes_nothing(study_files, tmp_path, monkeypatch):

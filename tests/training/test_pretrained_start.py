@@ -12,13 +12,13 @@ from published_models import LINES, write_text, write_weights
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Source, Translator
 from docmt.errors import UserError
-from docmt.models.importing import import_model, published_weights
-from docmt.models.initialize import copy_weights, silence_new_parts
-from docmt.models.layers import FusedAttention
+from docmt.models.attention.multi_head import FusedAttention
+from docmt.models.initialization import copy_weights, silence_new_parts
 from docmt.models.model_file import save_model
 from docmt.models.presets import ARCHITECTURES
+from docmt.models.published.importing import import_model, published_weights
 from docmt.models.settings import ModelSettings
-from docmt.models.transformer import Transformer
+from docmt.models.systems.transformer import Transformer
 
 pytest.importorskip("sentencepiece")
 

@@ -18,12 +18,12 @@ from core_fixtures import RECIPE, assert_same_training, model_settings, run_trai
 from docmt.files import read_json
 from docmt.instances.storage import load_instances
 from docmt.models.model_file import load_model
-from docmt.training.batches import fill_batches
 from docmt.training.checkpoints import CheckpointFolder
-from docmt.training.state import Session, TrainingState
+from docmt.training.loss import LossModule
+from docmt.training.progress import Session, TrainingState
+from docmt.training.sharding import instance_batches
 from docmt.training.stopping import Interrupted
 from docmt.training.trainer import Trainer
-from docmt.training.validation import Validator
 
 
 @pytest.fixture(scope="module")
@@ -46,14 +46,14 @@ def stop_at(monkeypatch):
     """Makes the next training get a signal, or an exception, during some update."""
 
     def arrange(step, event):
-        update = Trainer._update
+        update = Trainer._step
 
         def update_and_stop(trainer, groups):
             if trainer.state.step + 1 == step:
                 event()
             update(trainer, groups)
 
-        monkeypatch.setattr(Trainer, "_update", update_and_stop)
+        monkeypatch.setattr(Trainer, "_step", update_and_stop)
 
     return arrange
 
@@ -88,19 +88,19 @@ def test_dropped_trees_are_drawn_again_after_a_resume(study_files, tmp_path, sto
 @pytest.mark.parametrize("step", [8, 12])
 def test_a_signal_does_not_wait_for_a_validation(study_files, tmp_path, whole, monkeypatch, step):
     """It interrupts a validation, which is repeated after resuming; at the end of the training as well."""
-    validate = Validator._sums
+    validate = LossModule.validate
     validated = []
 
-    def sums_and_stop(validator, *arguments):
-        validated.append(arguments)
+    def validate_and_stop(module, batch):
+        validated.append(batch)
         if len(validated) == n_batches * (step // 4 - 1) + 1:
             os.kill(os.getpid(), signal.SIGTERM)
-        return validate(validator, *arguments)
+        return validate(module, batch)
 
     tokens = load_instances(study_files.instances()).n_tokens()
-    n_batches = len(fill_batches(np.arange(len(tokens)), tokens, RECIPE["max_batch_tokens"]))
+    n_batches = len(instance_batches(np.arange(len(tokens)), tokens, RECIPE["max_batch_tokens"]))
     assert n_batches > 1
-    monkeypatch.setattr(Validator, "_sums", sums_and_stop)
+    monkeypatch.setattr(LossModule, "validate", validate_and_stop)
     with pytest.raises(Interrupted):
         run_training(study_files, tmp_path)
     assert len(validated) == n_batches * (step // 4 - 1) + 1
@@ -192,7 +192,7 @@ def test_lowering_max_steps_gives_the_shorter_training(study_files, tmp_path, wh
 
 def test_a_finished_training_is_not_repeated(study_files, tmp_path, whole, monkeypatch):
     run_training(study_files, tmp_path)
-    monkeypatch.setattr(Trainer, "_update", None)
+    monkeypatch.setattr(Trainer, "_step", None)
     assert_same_training(run_training(study_files, tmp_path), whole)
 
 

@@ -14,27 +14,20 @@ from docmt.errors import UserError
 from docmt.instances.storage import load_instances
 from docmt.models.batch import collate
 from docmt.text.vocabulary import MASK, N_SPECIALS
-from docmt.training.batches import (
-    Draws,
-    draw,
-    drop_trees,
-    drop_words,
-    fill_batches,
-    n_inputs,
-    training_batches,
-    validation_batches,
-)
 from docmt.training.entropy import EntropyMeter
+from docmt.training.input_dropout import draw_numbers, drop_trees, drop_words
 from docmt.training.loss import LossModule
-from docmt.training.optimizer import build_optimizer, schedule, set_learning_rate
 from docmt.training.settings import TrainingSettings
+from docmt.training.sharding import instance_batches, training_batches, validation_batches
+from docmt.training.trainer import build_optimizer, schedule, set_learning_rate
+from docmt.training.updates import n_inputs
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=40), st.integers(1, 120), st.integers(0, 5))
 def test_batches_hold_every_instance_once_in_order_and_no_more_tokens_than_allowed(costs, max_tokens, seed):
     tokens = np.array(costs)
     order = np.random.default_rng(seed).permutation(len(tokens))
-    batches = fill_batches(order, tokens, max_tokens)
+    batches = instance_batches(order, tokens, max_tokens)
     assert np.concatenate(batches).tolist() == order.tolist()
     assert all(tokens[batch].sum() <= max_tokens or len(batch) == 1 for batch in batches)
     for batch, following in itertools.pairwise(batches):
@@ -59,11 +52,9 @@ def test_the_order_is_a_function_of_seed_and_epoch(study_files):
 
 
 def drop(batch, *seed, probability=0.3):
-    """Word dropout of a batch whose instances are one to the random numbers."""
+    """Word dropout of a batch."""
     numbers = np.random.default_rng(seed).random(len(batch.src_tokens_S) + len(batch.tgt_inputs_N))
-    counts = [np.array([len(tokens)]) for tokens in (batch.src_tokens_S, batch.tgt_inputs_N)]
-    draws = Draws(*np.split(numbers, [len(batch.src_tokens_S)]), np.zeros(1), *counts)
-    return drop_words(batch, draws, probability=probability)
+    return drop_words(batch, *np.split(numbers, [len(batch.src_tokens_S)]), probability=probability)
 
 
 def long_batch(architecture="g_transformer"):
@@ -100,28 +91,23 @@ def test_random_numbers_are_those_of_the_whole_batch(study_files, architecture):
     instance_set = load_instances(study_files.instances())
     settings = make_model(architecture).settings
     instances = np.array([5, 0, 3])
-    torch.manual_seed(1)
     batch = collate(instance_set, instances, settings)
     src, tgt = n_inputs(instance_set, instances, settings)
-    draws = draw(src, tgt, np.arange(3), seed=(1, 0, 0, 0))
+    src_numbers, tgt_numbers, trees = zip(*draw_numbers(src, tgt, seed=(1, 0, 0, 0)), strict=True)
     assert (src.sum(), tgt.sum()) == (len(batch.src_tokens_S), len(batch.tgt_inputs_N))
     whole = np.random.default_rng((1, 0, 0, 0)).random(src.sum() + tgt.sum())
-    assert [*draws.src, *draws.tgt] == whole.tolist()
-    trees = np.random.default_rng((1, 0, 0, 0, 1)).random(3)
-    assert draws.trees.tolist() == trees.tolist()
-    assert draws.src_counts.tolist() == src.tolist()
-    parts = [draw(src, tgt, np.array(chosen, dtype=int), seed=(1, 0, 0, 0)) for chosen in ([1], [0, 2], [])]
-    joined = Draws.join(parts).take(np.array([1, 0, 2]))
-    for name in ("src", "tgt", "trees", "src_counts", "tgt_counts"):
-        assert np.array_equal(getattr(joined, name), getattr(draws, name)), name
+    assert np.concatenate([*src_numbers, *tgt_numbers]).tolist() == whole.tolist()
+    assert trees == tuple(np.random.default_rng((1, 0, 0, 0, 1)).random(3))
+    assert [*map(len, src_numbers)] == src.tolist()
+    assert [*map(len, tgt_numbers)] == tgt.tolist()
 
 
 def test_random_numbers_are_a_function_of_their_seed(study_files):
     instance_set, settings = load_instances(study_files.instances()), make_model().settings
 
     def numbers(*seed):
-        draws = draw(*n_inputs(instance_set, np.array([1]), settings), np.array([0]), seed=seed)
-        return (*draws.src, *draws.tgt, *draws.trees)
+        ((src, tgt, trees),) = draw_numbers(*n_inputs(instance_set, np.array([1]), settings), seed=seed)
+        return (*src, *tgt, trees)
 
     assert numbers(1, 0, 0, 0) == numbers(1, 0, 0, 0)
     others = [numbers(2, 0, 0, 0), numbers(1, 1, 0, 0), numbers(1, 0, 1, 0), numbers(1, 0, 0, 1)]

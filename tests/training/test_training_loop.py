@@ -13,10 +13,10 @@ from docmt.errors import UserError
 from docmt.instances.storage import load_instances
 from docmt.models.model_file import TrainedModel, save_model
 from docmt.models.presets import ARCHITECTURES
-from docmt.models.transformer import Transformer
+from docmt.models.systems.transformer import Transformer
 from docmt.text.vocabulary import MASK, Vocabulary
+from docmt.training.progress import HISTORY_COLUMNS
 from docmt.training.settings import TrainingSettings
-from docmt.training.state import HISTORY_COLUMNS
 from docmt.training.tasks import Task
 from docmt.training.trainer import Trainer
 from docmt.training.updates import Turn, UpdateReader
@@ -124,7 +124,7 @@ def test_drop_rst_is_seen_in_training_and_only_when_whole_in_validation(study_fi
             (part,) = trainer.reader.prepare([np.array([0, 2])], turn).micro_batches
             shares.add(part.batch.layout.trees.open_B.mean())
         assert shares == in_training
-        assert trainer.validator.batch(task, np.arange(8)).layout.trees.open_B.mean() == in_validation
+        assert trainer.dev_batch(task, np.arange(8)).layout.trees.open_B.mean() == in_validation
 
 
 def test_rst_attention_needs_instances_with_trees(study_files, tmp_path):

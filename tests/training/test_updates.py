@@ -10,16 +10,13 @@ import pandas as pd
 import pytest
 import torch
 from core_fixtures import RECIPE, make_study, model_settings, run_training
-from hypothesis import given
-from hypothesis import strategies as st
 
-from docmt import batching
 from docmt.errors import UserError
 from docmt.instances.packing import as_sentences
 from docmt.instances.storage import load_instances
-from docmt.training.batches import fill_batches, share_update
+from docmt.training.progress import TaskState
 from docmt.training.settings import TrainingSettings
-from docmt.training.state import TaskState
+from docmt.training.sharding import share_update
 from docmt.training.tasks import Noise, Task, TaskData, build_tasks
 from docmt.training.updates import Turn, UpdateReader, read_ahead
 
@@ -174,14 +171,6 @@ def test_merged_batches_are_about_equal():
     batches = np.split(np.arange(16), 4)
     merged = share_update(batches, tokens, n_ranks=1, rank=0, turn=0, max_tokens=400, device_tokens=1000)
     assert [len(batch) for batch in merged] == [8, 8]
-
-
-@given(st.lists(st.integers(1, 60), min_size=1, max_size=60), st.integers(1, 90))
-def test_batches_are_those_of_the_plain_way(costs, max_tokens):
-    tokens = np.array(costs)
-    order = np.random.default_rng(len(costs)).permutation(len(costs))
-    plain = batching.fill_batches(order.tolist(), max_tokens, cost=lambda instance: int(tokens[instance]))
-    assert [batch.tolist() for batch in fill_batches(order, tokens, max_tokens)] == list(plain)
 
 
 # Processes

@@ -26,7 +26,6 @@ class Job:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     words: tuple[str, ...]
-    fingerprint: str
 
     def reads(self, path):
         """Whether a file is one of its inputs, or in a folder that is."""
@@ -57,16 +56,15 @@ def read_commands(text):
     for block in text.split("\n\n"):
         if not (rule := re.search(r"^(?:local)?rule (\w+):$", block, re.MULTILINE)):
             continue
-        command = re.search(r"^Shell command: DOCMT_FINGERPRINT=(\w+) (?:exec )?docmt (.*)$", block, re.MULTILINE)
+        command = re.search(r"^Shell command: (?:exec )?docmt (.*)$", block, re.MULTILINE)
         if command is None:
             continue
         lists = {
             key: tuple(found[1].split(", ")) if (found := re.search(rf"^    {key}: (.*)$", block, re.MULTILINE)) else ()
             for key in ("input", "output")
         }
-        written = re.sub(r" 2?> \S+( 2>&1| 2> \S+)?$", "", command[2])
-        written = re.sub(r"\$\(\(.*?\)\)", "1", written)  # the number of devices, which the shell computes
-        yield Job(rule[1], lists["input"], lists["output"], tuple(shlex.split(written)), command[1])
+        written = re.sub(r" 2?> \S+( 2>&1| 2> \S+)?$", "", command[1])
+        yield Job(rule[1], lists["input"], lists["output"], tuple(shlex.split(written)))
 
 
 def files_of(folder, jobs):
@@ -105,7 +103,6 @@ class Laboratory:
             return trials
         finally:
             os.chdir(before)
-            os.environ.pop("DOCMT_FINGERPRINT", None)
 
     def _try(self, damage):
         rule = self.chance.choice(self.rules)
@@ -128,7 +125,6 @@ class Laboratory:
 
     def _command(self, job):
         """Run the command of a job in this process; returns its exit code, or an error, and its last message."""
-        os.environ["DOCMT_FINGERPRINT"] = job.fingerprint
         try:
             code = main(job.words)
         except (Exception, SystemExit) as error:

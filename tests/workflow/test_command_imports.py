@@ -9,7 +9,7 @@ TORCH = {"numpy", "torch"}
 TRAINING = TORCH | {"torch._dynamo", "sympy"}  # an optimizer of torch brings its compiler
 
 ALLOWED = {
-    "corpora generate": set(),
+    "controlled generate": {"numpy"},
     "corpora combine": {"numpy"},
     "corpora overlap": {"numpy"},
     "text tokenize": TEXT,
@@ -36,8 +36,8 @@ ALLOWED = {
     "decode contrast": TORCH | TEXT,
     "evaluate scores": {"numpy", "sacrebleu", "lxml"},
     "evaluate contrast": set(),
-    "evaluate difference": {"numpy", "sacrebleu", "lxml"},
-    "evaluate contrast-difference": {"numpy", "sacrebleu", "lxml"},
+    "evaluate difference": {"numpy", "sacrebleu", "lxml", "scipy"},
+    "evaluate contrast-difference": {"numpy", "sacrebleu", "lxml", "scipy"},
     "report gather": set(),
     "report cases": {"numpy", "sacrebleu", "lxml", "pandas", "matplotlib"},
     "report reader": {"numpy", "sacrebleu", "lxml"},
@@ -48,9 +48,9 @@ ALLOWED = {
 ALLOWED_WITH_SUITES = {
     "corpora suite": set(),
     "decode generate": TORCH | TEXT,
-    "decode cxmi": TORCH | TEXT,
+    "evaluate cxmi": TORCH | TEXT,
     "evaluate generation": TEXT,
-    "evaluate generation-difference": {"numpy", "sacrebleu", "lxml"} | TEXT,
+    "evaluate generation-difference": {"numpy", "sacrebleu", "lxml", "scipy"} | TEXT,
 }
 """The same for the commands that only the study with the user's suites runs."""
 

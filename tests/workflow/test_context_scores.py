@@ -18,7 +18,7 @@ def test_a_study_measures_how_much_its_systems_use_context(tmp_path):
     runs = study.plan().artifacts.scored
     parts = ("suite_pronoun", "test_controlled")
     assert measured == {f"measure_context {run.system} {part}" for run in runs for part in parts}
-    commands = re.findall(r"docmt decode cxmi .*", done.stdout + done.stderr)
+    commands = re.findall(r"docmt evaluate cxmi .*", done.stdout + done.stderr)
     assert len(commands) == len(measured)
     folder = "results/controlled/runs/rst_mix/seed1"
     (suite,) = [line for line in commands if f"{folder}/scores/cxmi_suite_pronoun.json" in line]

@@ -10,9 +10,9 @@ from core_fixtures import DOCUMENTS
 from core_fixtures import translate as translate_words
 from published_models import HEADS, INNER, LAYERS, WIDTH, write_text, write_weights
 
-from docmt.models.catalogue import study_folder
 from docmt.models.model_file import load_model
-from docmt.text.published import PublishedText
+from docmt.models.published.catalog import study_folder
+from docmt.text.published_text import PublishedText
 
 pytest.importorskip("sentencepiece")
 

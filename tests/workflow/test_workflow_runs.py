@@ -74,7 +74,7 @@ def test_lint_is_clean():
 
 def test_run_makes_all_products(finished):
     report = finished.folder / "results/report"
-    for name in ("scores.csv", "report.md", "report.html", "reader.html", "summary.txt"):
+    for name in ("scores.csv", "report.html", "reader.html", "summary.txt"):
         assert (report / name).stat().st_size > 100, name
     assert list((report / "tables").glob("*.tex"))
     assert list((report / "figures").glob("*.svg"))

@@ -1,15 +1,4 @@
 # Corpora: from the catalog, docmt's generator or the user's files to the splits of a dataset.
-#
-# Reads:  what the config names under `corpora` and `datasets`.
-# Makes:  resources/corpora/{corpus}/{version}/{split}/             files as fetched; a folder for each split, so that
-#                                                                   parallel jobs never share a file
-#         resources/models/{published}/{version}/                   a published model as fetched
-#         results/corpora/{corpus}/{src}-{tgt}/{split}.{lang}       a split of a corpus, with documents.tsv, counts.json
-#         results/corpora/{corpus}/{lang}/{split}.{lang}            the same for one language of a corpus
-#         results/corpora/{corpus}/{src}-{tgt}/suites/{suite}.jsonl contrastive and generative test sets
-#         results/corpora/{corpus}/en-de/{split}.discourse.jsonl    gold EDUs and trees, of generated corpora only
-#         results/{dataset}/corpora/{src}-{tgt}/{split}.{lang}      the splits of a dataset, likewise
-#         results/{dataset}/corpora/overlap.json                    what training and test data share
 
 
 rule fetch_corpus:
@@ -22,7 +11,7 @@ rule fetch_corpus:
     benchmark:
         "results/benchmarks/fetch_corpus/{corpus}_{version}_{split}.tsv"
     wildcard_constraints:
-        corpus=plan.catalogue_corpora(),
+        corpus=plan.catalog_corpora(),
         version="[^/]+",
     retries: 2
     localrule: True
@@ -32,11 +21,9 @@ rule fetch_corpus:
         mem_mb=growing(1000),
         runtime=growing(120),
     params:
-        folder="resources/corpora/{corpus}/{version}/{split}",
-        mirror=plan.mirror,
+        flags=plan.fetched.flags,
     shell:
-        "docmt corpora fetch --corpus {wildcards.corpus} --splits {wildcards.split} {params.mirror}"
-        " --out {params.folder} 2> {log}"
+        "docmt corpora fetch {params.flags} 2> {log}"
 
 
 rule fetch_model:
@@ -59,10 +46,9 @@ rule fetch_model:
         mem_mb=growing(1000),
         runtime=growing(240),
     params:
-        folder="resources/models/{published}/{version}",
-        mirror=plan.mirror,
+        flags=plan.fetched_model.flags,
     shell:
-        "docmt models fetch --model {wildcards.published} {params.mirror} --out {params.folder} 2> {log}"
+        "docmt models fetch {params.flags} 2> {log}"
 
 
 rule read_corpus:
@@ -84,15 +70,9 @@ rule read_corpus:
     conda:
         "../../environment.yml"
     params:
-        corpus=plan.corpus.param("corpus"),
-        described=plan.described,
-        prefix="results/corpora/{corpus}/{src}-{tgt}/{split}",
-        languages=plan.languages,
-        fingerprint=plan.corpus.fingerprint,
+        flags=plan.corpus.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt corpora read {params.described} --split {wildcards.split} --languages {params.languages}"
-        " --out {params.prefix} 2> {log}"
+        "docmt corpora read {params.flags} 2> {log}"
 
 
 use rule read_corpus as read_monolingual with:
@@ -104,12 +84,6 @@ use rule read_corpus as read_monolingual with:
         "logs/read_monolingual/{corpus}_{lang}_{split}.log",
     benchmark:
         "results/benchmarks/read_monolingual/{corpus}_{lang}_{split}.tsv"
-    params:
-        corpus=plan.corpus.param("corpus"),
-        described=plan.described,
-        prefix="results/corpora/{corpus}/{lang}/{split}",
-        languages=plan.languages,
-        fingerprint=plan.corpus.fingerprint,
 
 
 rule convert_suite:
@@ -117,7 +91,7 @@ rule convert_suite:
     input:
         plan.corpus_suite.input(),
     output:
-        "results/corpora/{corpus}/{src}-{tgt}/suites/{suite}.jsonl",
+        out="results/corpora/{corpus}/{src}-{tgt}/suites/{suite}.jsonl",
     log:
         "logs/convert_suite/{corpus}_{src}-{tgt}_{suite}.log",
     benchmark:
@@ -128,12 +102,9 @@ rule convert_suite:
     conda:
         "../../environment.yml"
     params:
-        corpus=plan.corpus_suite.param("corpus"),
-        described=plan.described,
-        fingerprint=plan.corpus_suite.fingerprint,
+        flags=plan.corpus_suite.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt corpora suite {params.described} --split {wildcards.suite} --out {output} 2> {log}"
+        "docmt corpora suite {params.flags} 2> {log}"
 
 
 rule generate_corpus:
@@ -159,11 +130,10 @@ rule generate_corpus:
     conda:
         "../../environment.yml"
     params:
-        settings=plan.generated.param("settings"),
-        fingerprint=plan.generated.fingerprint,
+        settings=plan.generated.settings,
+        flags=plan.generated.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt corpora generate --settings {params.settings:q} --out results/corpora/{wildcards.corpus}/en-de 2> {log}"
+        "docmt controlled generate {params.flags} 2> {log}"
 
 
 use rule generate_corpus as generate_segments with:
@@ -184,9 +154,6 @@ use rule generate_corpus as generate_segments with:
         "results/benchmarks/generate_segments/{corpus}.tsv"
     wildcard_constraints:
         corpus=plan.controlled_corpora("segments"),
-    params:
-        settings=plan.generated.param("settings"),
-        fingerprint=plan.generated.fingerprint,
 
 
 rule combine_corpora:
@@ -206,13 +173,9 @@ rule combine_corpora:
     conda:
         "../../environment.yml"
     params:
-        members=plan.dataset_split.param("members"),
-        prefix="results/{dataset}/corpora/{src}-{tgt}/{split}",
-        languages=plan.languages,
-        fingerprint=plan.dataset_split.fingerprint,
+        flags=plan.dataset_split.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt corpora combine --inputs {params.members} --languages {params.languages} --out {params.prefix} 2> {log}"
+        "docmt corpora combine {params.flags} 2> {log}"
 
 
 use rule combine_corpora as combine_monolingual with:
@@ -224,11 +187,6 @@ use rule combine_corpora as combine_monolingual with:
         "logs/combine_monolingual/{dataset}_{lang}_{split}.log",
     benchmark:
         "results/benchmarks/combine_monolingual/{dataset}_{lang}_{split}.tsv"
-    params:
-        members=plan.dataset_split.param("members"),
-        prefix="results/{dataset}/corpora/{lang}/{split}",
-        languages=plan.languages,
-        fingerprint=plan.dataset_split.fingerprint,
 
 
 rule count_overlap:
@@ -236,7 +194,7 @@ rule count_overlap:
     input:
         plan.overlap.input(),
     output:
-        "results/{dataset}/corpora/overlap.json",
+        out="results/{dataset}/corpora/overlap.json",
     log:
         "logs/count_overlap/{dataset}.log",
     benchmark:
@@ -244,10 +202,6 @@ rule count_overlap:
     conda:
         "../../environment.yml"
     params:
-        train=plan.overlap.param("train"),
-        tests=plan.overlap.param("tests"),
-        languages=plan.overlap.param("languages"),
-        fingerprint=plan.overlap.fingerprint,
+        flags=plan.overlap.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt corpora overlap --train {params.train} --tests {params.tests} {params.languages} --out {output} 2> {log}"
+        "docmt corpora overlap {params.flags} 2> {log}"

@@ -1,16 +1,4 @@
 # Translations of the test splits, and log probabilities of given targets.
-#
-# Reads:  results/{dataset}/runs/{system}/seed{seed}/model.pt
-#         results/{dataset}/instances/{cutting}/{split}/
-#         results/corpora/{corpus}/{src}-{tgt}/suites/{suite}.jsonl
-#         results/{dataset}/discourse/{trees}/suite_{suite}.discourse.jsonl, for systems that read trees
-#         the user's files, for systems whose output is given
-# Makes:  results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl           hypotheses
-# Makes:  results/{dataset}/runs/{system}/seed{seed}/decoding/attention_{split}.json   attention in some documents
-#         results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl           hypotheses
-#         results/{dataset}/runs/{system}/seed{seed}/decoding/suite_{suite}.json      log probabilities
-#         results/{dataset}/runs/{system}/seed{seed}/scores/cxmi_{split}.json, cxmi_suite_{suite}.json
-#         results/{dataset}/runs/{system}/seed{seed}/decoding/generated_{suite}.jsonl translations of generative test sets
 
 
 rule translate:
@@ -19,7 +7,7 @@ rule translate:
         model=plan.hypotheses.input("model"),
         instances=plan.hypotheses.input("instances"),
     output:
-        "results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl",
+        out="results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl",
     log:
         "logs/translate/{dataset}_{system}_seed{seed}_{split}.log",
     benchmark:
@@ -35,12 +23,10 @@ rule translate:
         gpu=1,
         cpus_per_gpu=cores_per_gpu,
     params:
-        settings=plan.hypotheses.param("settings"),
-        fingerprint=plan.hypotheses.fingerprint,
+        settings=plan.hypotheses.settings,
+        flags=plan.hypotheses.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt decode translate --settings {params.settings:q} --model {input.model} --instances {input.instances}"
-        " --threads {threads} --out {output} 2> {log}"
+        "docmt decode translate {params.flags} 2> {log}"
 
 
 rule attend:
@@ -50,7 +36,7 @@ rule attend:
         instances=plan.attention.input("instances"),
         hypotheses=plan.attention.input("hypotheses"),
     output:
-        "results/{dataset}/runs/{system}/seed{seed}/decoding/attention_{split}.json",
+        out="results/{dataset}/runs/{system}/seed{seed}/decoding/attention_{split}.json",
     log:
         "logs/attend/{dataset}_{system}_seed{seed}_{split}.log",
     benchmark:
@@ -63,13 +49,10 @@ rule attend:
         gpu=1,
         cpus_per_gpu=cores_per_gpu,
     params:
-        settings=plan.attention.param("settings"),
-        documents=plan.attention.param("documents"),
-        fingerprint=plan.attention.fingerprint,
+        settings=plan.attention.settings,
+        flags=plan.attention.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt decode attention --settings {params.settings:q} --model {input.model} --instances {input.instances}"
-        " --hypotheses {input.hypotheses} --documents {params.documents} --threads {threads} --out {output} 2> {log}"
+        "docmt decode attention {params.flags} 2> {log}"
 
 
 rule contrast:
@@ -77,9 +60,9 @@ rule contrast:
     input:
         model=plan.probabilities.input("model"),
         suite=plan.probabilities.input("suite"),
-        trees=plan.probabilities.input("trees"),
+        discourse=plan.probabilities.input("discourse"),
     output:
-        "results/{dataset}/runs/{system}/seed{seed}/decoding/suite_{suite}.json",
+        out="results/{dataset}/runs/{system}/seed{seed}/decoding/suite_{suite}.json",
     log:
         "logs/contrast/{dataset}_{system}_seed{seed}_{suite}.log",
     benchmark:
@@ -94,14 +77,10 @@ rule contrast:
         gpu=1,
         cpus_per_gpu=cores_per_gpu,
     params:
-        settings=plan.probabilities.param("settings"),
-        rules=plan.probabilities.param("rules"),
-        trees=option("--discourse", "trees"),
-        fingerprint=plan.probabilities.fingerprint,
+        settings=plan.probabilities.settings,
+        flags=plan.probabilities.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt decode contrast --settings {params.settings:q} --model {input.model} --suite {input.suite}"
-        " {params.trees} {params.rules} --threads {threads} --out {output} 2> {log}"
+        "docmt decode contrast {params.flags} 2> {log}"
 
 
 rule generate:
@@ -109,9 +88,9 @@ rule generate:
     input:
         model=plan.generated_documents.input("model"),
         suite=plan.generated_documents.input("suite"),
-        trees=plan.generated_documents.input("trees"),
+        discourse=plan.generated_documents.input("discourse"),
     output:
-        "results/{dataset}/runs/{system}/seed{seed}/decoding/generated_{suite}.jsonl",
+        out="results/{dataset}/runs/{system}/seed{seed}/decoding/generated_{suite}.jsonl",
     log:
         "logs/generate/{dataset}_{system}_seed{seed}_{suite}.log",
     benchmark:
@@ -124,13 +103,10 @@ rule generate:
         gpu=1,
         cpus_per_gpu=cores_per_gpu,
     params:
-        settings=plan.generated_documents.param("settings"),
-        trees=option("--discourse", "trees"),
-        fingerprint=plan.generated_documents.fingerprint,
+        settings=plan.generated_documents.settings,
+        flags=plan.generated_documents.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt decode generate --settings {params.settings:q} --model {input.model} --suite {input.suite}"
-        " {params.trees} --threads {threads} --out {output} 2> {log}"
+        "docmt decode generate {params.flags} 2> {log}"
 
 
 rule measure_context:
@@ -138,9 +114,9 @@ rule measure_context:
     input:
         model=plan.cxmi.input("model"),
         text=plan.cxmi.input("text"),
-        trees=plan.cxmi.input("trees"),
+        discourse=plan.cxmi.input("discourse"),
     output:
-        "results/{dataset}/runs/{system}/seed{seed}/scores/cxmi_{part}.json",
+        out="results/{dataset}/runs/{system}/seed{seed}/scores/cxmi_{part}.json",
     log:
         "logs/measure_context/{dataset}_{system}_seed{seed}_{part}.log",
     benchmark:
@@ -153,60 +129,51 @@ rule measure_context:
         gpu=1,
         cpus_per_gpu=cores_per_gpu,
     params:
-        settings=plan.cxmi.param("settings"),
-        source=plan.cxmi.param("source"),
-        test=plan.cxmi.param("test"),
-        trees=option("--discourse", "trees"),
-        fingerprint=plan.cxmi.fingerprint,
+        settings=plan.cxmi.settings,
+        flags=plan.cxmi.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt decode cxmi --settings {params.settings:q} --model {input.model} {params.source} {params.trees}"
-        " --run dataset={wildcards.dataset} system={wildcards.system} seed={wildcards.seed} test={params.test}"
-        " fingerprint={params.fingerprint} --threads {threads} --out {output} 2> {log}"
+        "docmt evaluate cxmi {params.flags} 2> {log}"
 
 
 rule take_hypotheses:
     """Check the translations of {wildcards.dataset} {wildcards.split} that {wildcards.system} made elsewhere."""
     input:
-        own=plan.hypotheses.input("own"),
+        hypotheses=plan.hypotheses.input("hypotheses"),
         documents=plan.hypotheses.input("documents"),
     output:
-        "results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl",
+        out="results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl",
     log:
         "logs/take_hypotheses/{dataset}_{system}_seed{seed}_{split}.log",
     benchmark:
         "results/benchmarks/take_hypotheses/{dataset}_{system}_seed{seed}_{split}.tsv"
     wildcard_constraints:
-        system=plan.given_systems(),
+        system=plan.user_output_systems(),
     localrule: True
     conda:
         "../../environment.yml"
     params:
-        prefix=plan.hypotheses.param("prefix"),
-        fingerprint=plan.hypotheses.fingerprint,
+        flags=plan.hypotheses.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt decode take-hypotheses --hypotheses {input.own:q} --prefix {params.prefix} --out {output} 2> {log}"
+        "docmt evaluate take-hypotheses {params.flags} 2> {log}"
 
 
 rule take_log_probabilities:
     """Check the scores of suite {wildcards.suite} that {wildcards.system} made elsewhere."""
     input:
-        own=plan.probabilities.input("own"),
+        scores=plan.probabilities.input("scores"),
         suite=plan.probabilities.input("suite"),
     output:
-        "results/{dataset}/runs/{system}/seed{seed}/decoding/suite_{suite}.json",
+        out="results/{dataset}/runs/{system}/seed{seed}/decoding/suite_{suite}.json",
     log:
         "logs/take_log_probabilities/{dataset}_{system}_seed{seed}_{suite}.log",
     benchmark:
         "results/benchmarks/take_log_probabilities/{dataset}_{system}_seed{seed}_{suite}.tsv"
     wildcard_constraints:
-        system=plan.given_systems(),
+        system=plan.user_output_systems(),
     localrule: True
     conda:
         "../../environment.yml"
     params:
-        fingerprint=plan.probabilities.fingerprint,
+        flags=plan.probabilities.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt decode take-log-probabilities --scores {input.own:q} --suite {input.suite} --out {output} 2> {log}"
+        "docmt evaluate take-log-probabilities {params.flags} 2> {log}"

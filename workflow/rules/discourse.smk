@@ -1,15 +1,4 @@
 # Discourse: EDUs and RST trees of the source documents, for systems that read them.
-#
-# Reads:  resources/corpora/{treebank}/{version}/all/        treebanks of the catalog, as fetched
-#         results/corpora/{corpus}/en-de/                    gold trees of generated corpora
-#         results/{dataset}/corpora/{src}-{tgt}/{split}.{src}, documents.tsv
-# Makes:  results/treebanks/{treebank}/{train,dev,test}.discourse.jsonl, counts.json
-#                                                            and, where the treebank has syntax, {split}.syntax.jsonl
-#         results/discourse/segmenters/{segmenter}/segmenter.pt, evaluation.json
-#         results/discourse/parsers/{parser}/parser.pt, evaluation.json
-#         results/{dataset}/discourse/{trees}/{split}.{shard}-of-{n}.discourse.jsonl, suite_{suite}.discourse.jsonl
-#         results/{dataset}/discourse/{trees}/statistics.csv, relations.csv
-#         results/{dataset}/discourse/{trees}/{split}.svg    a picture of the first tree of a split
 
 
 rule read_treebank:
@@ -29,21 +18,17 @@ rule read_treebank:
     conda:
         "../../environment.yml"
     params:
-        format=plan.treebank.param("format"),
-        files=plan.treebank.param("files"),
-        folder="results/treebanks/{treebank}",
-        fingerprint=plan.treebank.fingerprint,
+        flags=plan.treebank.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt discourse treebank --format {params.format} --files {params.files} --out {params.folder} 2> {log}"
+        "docmt discourse treebank {params.flags} 2> {log}"
 
 
 rule train_segmenter:
     """Train the EDU segmenter {wildcards.segmenter}."""
     input:
-        plan.segmenter.input("files"),
+        files=plan.segmenter.input("files"),
     output:
-        "results/discourse/segmenters/{segmenter}/segmenter.pt",
+        out="results/discourse/segmenters/{segmenter}/segmenter.pt",
     log:
         "logs/train_segmenter/{segmenter}.log",
     benchmark:
@@ -55,14 +40,10 @@ rule train_segmenter:
         mem_mb=growing(8000),
         runtime=growing(240),
     params:
-        settings=plan.segmenter.param("settings"),
-        prefix=plan.segmenter.param("prefix"),
-        seed=plan.segmenter.param("seed"),
-        fingerprint=plan.segmenter.fingerprint,
+        settings=plan.segmenter.settings,
+        flags=plan.segmenter.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt discourse train-segmenter --settings {params.settings:q} --train {params.prefix}/train"
-        " --dev {params.prefix}/dev --seed {params.seed} --out {output} 2> {log}"
+        "docmt discourse train-segmenter {params.flags} 2> {log}"
 
 
 rule evaluate_segmenter:
@@ -71,7 +52,7 @@ rule evaluate_segmenter:
         files=plan.segmenter_evaluation.input("files"),
         model="results/discourse/segmenters/{segmenter}/segmenter.pt",
     output:
-        "results/discourse/segmenters/{segmenter}/evaluation.json",
+        out="results/discourse/segmenters/{segmenter}/evaluation.json",
     log:
         "logs/evaluate_segmenter/{segmenter}.log",
     benchmark:
@@ -80,12 +61,9 @@ rule evaluate_segmenter:
     conda:
         "../../environment.yml"
     params:
-        prefix=plan.segmenter_evaluation.param("prefix"),
-        fingerprint=plan.segmenter_evaluation.fingerprint,
+        flags=plan.segmenter_evaluation.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt discourse evaluate-segmenter --model {input.model} --gold {params.prefix}/test.discourse.jsonl"
-        " --out {output} 2> {log}"
+        "docmt discourse evaluate-segmenter {params.flags} 2> {log}"
 
 
 rule train_parser:
@@ -94,7 +72,7 @@ rule train_parser:
         files=plan.parser.input("files"),
         segmenter=plan.parser.input("segmenter"),
     output:
-        "results/discourse/parsers/{parser}/parser.pt",
+        out="results/discourse/parsers/{parser}/parser.pt",
     log:
         "logs/train_parser/{parser}.log",
     benchmark:
@@ -106,15 +84,10 @@ rule train_parser:
         mem_mb=growing(8000),
         runtime=growing(240),
     params:
-        settings=plan.parser.param("settings"),
-        prefix=plan.parser.param("prefix"),
-        segmenter=option("--segmenter", "segmenter"),
-        seed=plan.parser.param("seed"),
-        fingerprint=plan.parser.fingerprint,
+        settings=plan.parser.settings,
+        flags=plan.parser.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt discourse train-parser --settings {params.settings:q} --train {params.prefix}/train"
-        " --dev {params.prefix}/dev {params.segmenter} --seed {params.seed} --out {output} 2> {log}"
+        "docmt discourse train-parser {params.flags} 2> {log}"
 
 
 rule evaluate_parser:
@@ -123,7 +96,7 @@ rule evaluate_parser:
         files=plan.parser_evaluation.input("files"),
         model="results/discourse/parsers/{parser}/parser.pt",
     output:
-        "results/discourse/parsers/{parser}/evaluation.json",
+        out="results/discourse/parsers/{parser}/evaluation.json",
     log:
         "logs/evaluate_parser/{parser}.log",
     benchmark:
@@ -132,13 +105,9 @@ rule evaluate_parser:
     conda:
         "../../environment.yml"
     params:
-        prefix=plan.parser_evaluation.param("prefix"),
-        baselines="chain right_branching sentence_branching paragraph_branching",
-        fingerprint=plan.parser_evaluation.fingerprint,
+        flags=plan.parser_evaluation.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt discourse evaluate-parser --parser {input.model} --gold {params.prefix}/test.discourse.jsonl"
-        " --baselines {params.baselines} --out {output} 2> {log}"
+        "docmt discourse evaluate-parser {params.flags} 2> {log}"
 
 
 rule annotate:
@@ -148,7 +117,7 @@ rule annotate:
         text=plan.trees.input("text"),
         documents=plan.trees.input("documents"),
     output:
-        "results/{dataset}/discourse/{trees}/{split}.{shard}-of-{n_shards}.discourse.jsonl",
+        out="results/{dataset}/discourse/{trees}/{split}.{shard}-of-{n_shards}.discourse.jsonl",
     log:
         "logs/annotate/{dataset}_{trees}_{split}_{shard}-of-{n_shards}.log",
     benchmark:
@@ -164,13 +133,9 @@ rule annotate:
         mem_mb=growing(4000),
         runtime=growing(240),
     params:
-        models=plan.trees.param("models"),
-        lang=plan.trees.param("lang"),
-        fingerprint=plan.trees.fingerprint,
+        flags=plan.trees.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt discourse annotate {params.models} --text {input.text} --lang {params.lang}"
-        " --documents {input.documents} --shard {wildcards.shard}/{wildcards.n_shards} --out {output} 2> {log}"
+        "docmt discourse annotate {params.flags} 2> {log}"
 
 
 rule annotate_suite:
@@ -179,7 +144,7 @@ rule annotate_suite:
         models=plan.suite_trees.input("models"),
         suite=plan.suite_trees.input("suite"),
     output:
-        "results/{dataset}/discourse/{trees}/suite_{suite}.discourse.jsonl",
+        out="results/{dataset}/discourse/{trees}/suite_{suite}.discourse.jsonl",
     log:
         "logs/annotate_suite/{dataset}_{trees}_{suite}.log",
     benchmark:
@@ -189,21 +154,18 @@ rule annotate_suite:
     conda:
         "../../environment.yml"
     params:
-        models=plan.suite_trees.param("models"),
-        lang=plan.suite_trees.param("lang"),
-        fingerprint=plan.suite_trees.fingerprint,
+        flags=plan.suite_trees.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt discourse annotate {params.models} --suite {input.suite} --lang {params.lang} --out {output} 2> {log}"
+        "docmt discourse annotate {params.flags} 2> {log}"
 
 
 rule gather_gold:
     """Gather the gold trees of {wildcards.dataset} {wildcards.split}."""
     input:
-        trees=plan.trees.input("trees"),
+        inputs=plan.trees.input("inputs"),
         documents=plan.trees.input("documents"),
     output:
-        "results/{dataset}/discourse/{trees}/{split}.1-of-1.discourse.jsonl",
+        out="results/{dataset}/discourse/{trees}/{split}.1-of-1.discourse.jsonl",
     log:
         "logs/gather_gold/{dataset}_{trees}_{split}.log",
     benchmark:
@@ -213,18 +175,17 @@ rule gather_gold:
     conda:
         "../../environment.yml"
     params:
-        fingerprint=plan.trees.fingerprint,
+        flags=plan.trees.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt discourse gather --inputs {input.trees} --documents {input.documents} --out {output} 2> {log}"
+        "docmt discourse gather {params.flags} 2> {log}"
 
 
 rule count_trees:
     """Count EDUs, depths and relations of the trees {wildcards.trees} of {wildcards.dataset}."""
     input:
-        plan.tree_statistics.input(),
+        trees=plan.tree_statistics.input("trees"),
     output:
-        statistics="results/{dataset}/discourse/{trees}/statistics.csv",
+        out="results/{dataset}/discourse/{trees}/statistics.csv",
         relations="results/{dataset}/discourse/{trees}/relations.csv",
     log:
         "logs/count_trees/{dataset}_{trees}.log",
@@ -233,20 +194,17 @@ rule count_trees:
     conda:
         "../../environment.yml"
     params:
-        files=plan.tree_statistics.param("files"),
-        fingerprint=plan.tree_statistics.fingerprint,
+        flags=plan.tree_statistics.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt discourse statistics --files {params.files:q} --out {output.statistics} --relations {output.relations}"
-        " 2> {log}"
+        "docmt discourse statistics {params.flags} 2> {log}"
 
 
 rule draw_tree:
     """Draw the tree of the first document of {wildcards.dataset} {wildcards.split}."""
     input:
-        "results/{dataset}/discourse/{trees}/{split}.1-of-1.discourse.jsonl",
+        input="results/{dataset}/discourse/{trees}/{split}.1-of-1.discourse.jsonl",
     output:
-        "results/{dataset}/discourse/{trees}/{split}.svg",
+        out="results/{dataset}/discourse/{trees}/{split}.svg",
     log:
         "logs/draw_tree/{dataset}_{trees}_{split}.log",
     benchmark:
@@ -255,7 +213,6 @@ rule draw_tree:
     conda:
         "../../environment.yml"
     params:
-        fingerprint=plan.tree_picture.fingerprint,
+        flags=plan.tree_picture.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt discourse draw --input {input} --number 1 --out {output} 2> {log}"
+        "docmt discourse draw {params.flags} 2> {log}"

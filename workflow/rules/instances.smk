@@ -1,10 +1,4 @@
 # Instances: documents cut into instances of whole sentences.
-#
-# Reads:  results/{dataset}/text/{split}.bpe.{lang}, vocabulary.txt
-#         results/{dataset}/corpora/{src}-{tgt}/{split}.documents.tsv
-#         results/{dataset}/discourse/{trees}/{split}.{shard}-of-{n}.discourse.jsonl, where a cutting names trees
-# Makes:  results/{dataset}/instances/{cutting}/{split}/     arrays and manifest.json
-#         results/{dataset}/instances/statistics.csv
 
 
 rule build_instances:
@@ -13,9 +7,9 @@ rule build_instances:
         texts=plan.instances.input("texts"),
         documents=plan.instances.input("documents"),
         vocabulary="results/{dataset}/text/vocabulary.txt",
-        trees=plan.instances.input("trees"),
+        discourse=plan.instances.input("discourse"),
     output:
-        directory("results/{dataset}/instances/{cutting}/{split}"),
+        out=directory("results/{dataset}/instances/{cutting}/{split}"),
     log:
         "logs/build_instances/{dataset}_{cutting}_{split}.log",
     benchmark:
@@ -27,13 +21,10 @@ rule build_instances:
         mem_mb=growing(8000),
         runtime=growing(60),
     params:
-        settings=plan.instances.param("settings"),
-        trees=option("--discourse", "trees"),
-        fingerprint=plan.instances.fingerprint,
+        settings=plan.instances.settings,
+        flags=plan.instances.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt instances build --settings {params.settings:q} --texts {input.texts} --documents {input.documents}"
-        " --vocabulary {input.vocabulary} {params.trees} --out {output} 2> {log}"
+        "docmt instances build {params.flags} 2> {log}"
 
 
 rule count_instances:
@@ -41,7 +32,7 @@ rule count_instances:
     input:
         plan.instance_statistics.input(),
     output:
-        "results/{dataset}/instances/statistics.csv",
+        out="results/{dataset}/instances/statistics.csv",
     log:
         "logs/count_instances/{dataset}.log",
     benchmark:
@@ -50,8 +41,6 @@ rule count_instances:
     conda:
         "../../environment.yml"
     params:
-        folders=plan.instance_statistics.param("folders"),
-        fingerprint=plan.instance_statistics.fingerprint,
+        flags=plan.instance_statistics.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt instances statistics --folders {params.folders} --out {output} 2> {log}"
+        "docmt instances statistics {params.flags} 2> {log}"

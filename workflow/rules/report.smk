@@ -1,28 +1,11 @@
 # Report: one long table of all scores, and the tables, pictures and page made from it.
-#
-# Reads:  results/{dataset}/runs/{system}/seed{seed}/scores/*.json, history.csv
-#         results/{dataset}/instances/statistics.csv, results/{dataset}/corpora/overlap.json
-#         results/{dataset}/text/roundtrip.json
-#         results/{dataset}/discourse/{trees}/statistics.csv, relations.csv, dev.svg
-#         results/discourse/segmenters/{segmenter}/evaluation.json, results/discourse/parsers/{parser}/evaluation.json
-#         results/benchmarks/, *.job.json                 for the table of costs; not declared as inputs
-# Makes:  results/report/scores.csv                   the long table
-#         results/report/report.md, report.html       tables, curves, and how each number was computed
-#         results/report/summary.txt                  the main tables as plain text
-#         results/tables/{table}.txt, .md, .csv, .tex one table of `report.tables` alone
-#         results/tables/{cases}.txt, .md, .csv, .tex one case study of `report.cases` alone
-#         results/figures/{figure}.svg, .png, .csv    one picture of `report.figures` or `report.curves` alone
-#         results/claims/{claim}.txt, .md, .csv       one claim of `report.claims` alone
-#         results/claims.txt, .md, .csv               all claims
-#         results/report/tables/, figures/
-#         results/report/reader.html                  translations and items of suites to read; from texts, decoding/
 
 
 use rule gather_system as gather with:
     input:
-        plan.all_scores.input(),
+        scores=plan.all_scores.input("scores"),
     output:
-        report(
+        out=report(
             "results/report/scores.csv",
             category="Scores",
             labels={"table": "all scores"},
@@ -34,8 +17,7 @@ use rule gather_system as gather with:
         "results/benchmarks/gather/gather.tsv"
     localrule: True
     params:
-        fingerprint=plan.all_scores.fingerprint,
-        fingerprints=plan.all_scores.fingerprints("scores"),
+        flags=plan.all_scores.flags,
 
 
 rule study_table:
@@ -53,23 +35,16 @@ rule study_table:
     conda:
         "../../environment.yml"
     params:
-        settings=plan.table.param("settings"),
-        facts=plan.table.param("facts"),
-        differences=option("--differences", "differences"),
-        fingerprint=plan.table.fingerprint,
-        fingerprints=plan.table.fingerprints("scores"),
-        prefix="results/tables/{table}",
+        settings=plan.table.settings,
+        flags=plan.table.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt report table --settings {params.settings:q} --facts {params.facts:q} --name {wildcards.table}"
-        " --scores {input.scores} {params.differences} --fingerprints {params.fingerprints}"
-        " --out {params.prefix} > /dev/null 2> {log}"
+        "docmt report table {params.flags} > /dev/null 2> {log}"
 
 
 rule study_cases:
     """Choose the sentences of case study {wildcards.cases}."""
     input:
-        references=plan.case_study.input("references"),
+        text=plan.case_study.input("text"),
         system=plan.case_study.input("system"),
         baseline=plan.case_study.input("baseline"),
     output:
@@ -82,15 +57,10 @@ rule study_cases:
     conda:
         "../../environment.yml"
     params:
-        settings=plan.case_study.param("settings"),
-        languages=plan.case_study.param("languages"),
-        text=plan.case_study.param("prefix"),
-        fingerprint=plan.case_study.fingerprint,
-        prefix="results/tables/{cases}",
+        settings=plan.case_study.settings,
+        flags=plan.case_study.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt report cases --settings {params.settings:q} --name {wildcards.cases} --prefix {params.text}"
-        " {params.languages} --system {input.system} --baseline {input.baseline} --out {params.prefix} 2> {log}"
+        "docmt report cases {params.flags} 2> {log}"
 
 
 rule study_figure:
@@ -108,16 +78,10 @@ rule study_figure:
     conda:
         "../../environment.yml"
     params:
-        settings=plan.figure.param("settings"),
-        facts=plan.figure.param("facts"),
-        manifest=plan.figure.param("manifest"),
-        scores=option("--scores", "scores"),
-        fingerprint=plan.figure.fingerprint,
-        prefix="results/figures/{figure}",
+        settings=plan.figure.settings,
+        flags=plan.figure.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt report figure --settings {params.settings:q} --facts {params.facts:q} --name {wildcards.figure}"
-        " {params.scores} --manifest {params.manifest:q} --out {params.prefix} 2> {log}"
+        "docmt report figure {params.flags} 2> {log}"
 
 
 rule judge_claim:
@@ -135,15 +99,10 @@ rule judge_claim:
     conda:
         "../../environment.yml"
     params:
-        settings=plan.claim.param("settings"),
-        manifest=plan.claim.param("manifest"),
-        fingerprint=plan.claim.fingerprint,
-        fingerprints=plan.claim.fingerprints("scores"),
-        prefix="results/claims/{claim}",
+        settings=plan.claim.settings,
+        flags=plan.claim.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt report claims --settings {params.settings:q} --name {wildcards.claim} --scores {input.scores}"
-        " --manifest {params.manifest:q} --fingerprints {params.fingerprints} --out {params.prefix} > /dev/null 2> {log}"
+        "docmt report claims {params.flags} > /dev/null 2> {log}"
 
 
 rule judge_claims:
@@ -161,14 +120,10 @@ rule judge_claims:
     conda:
         "../../environment.yml"
     params:
-        settings=plan.claims.param("settings"),
-        manifest=plan.claims.param("manifest"),
-        fingerprint=plan.claims.fingerprint,
-        fingerprints=plan.claims.fingerprints("scores"),
+        settings=plan.claims.settings,
+        flags=plan.claims.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt report claims --settings {params.settings:q} --scores {input.scores}"
-        " --manifest {params.manifest:q} --fingerprints {params.fingerprints} --out results/claims > /dev/null 2> {log}"
+        "docmt report claims {params.flags} > /dev/null 2> {log}"
 
 
 rule render:
@@ -185,7 +140,6 @@ rule render:
         cases=plan.report.input("cases"),
     output:
         summary="results/report/summary.txt",
-        markdown="results/report/report.md",
         html=report(
             "results/report/report.html",
             category="Report",
@@ -208,24 +162,18 @@ rule render:
     conda:
         "../../environment.yml"
     params:
-        settings=plan.report.param("settings"),
-        facts=plan.report.param("facts"),
-        manifest=plan.report.param("manifest"),
-        fingerprint=plan.report.fingerprint,
-        fingerprints=plan.all_scores.fingerprints("scores"),
+        settings=plan.report.settings,
+        flags=plan.report.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt report render --settings {params.settings:q} --facts {params.facts:q} --scores {input.scores}"
-        " --manifest {params.manifest:q} --fingerprints {params.fingerprints}"
-        " --out results/report > {output.summary} 2> {log}"
+        "docmt report render {params.flags} > {output.summary} 2> {log}"
 
 
 rule render_reader:
     """Make the page in which one reads translations and items of suites."""
     input:
-        plan.reader.input("shown"),
+        shown=plan.reader.input("shown"),
     output:
-        report(
+        out=report(
             "results/report/reader.html",
             category="Report",
             labels={"page": "translations to read"},
@@ -239,9 +187,7 @@ rule render_reader:
     conda:
         "../../environment.yml"
     params:
-        settings=plan.reader.param("settings"),
-        manifest=plan.reader.param("manifest"),
-        fingerprint=plan.reader.fingerprint,
+        settings=plan.reader.settings,
+        flags=plan.reader.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt report reader --settings {params.settings:q} --manifest {params.manifest:q} --out {output} 2> {log}"
+        "docmt report reader {params.flags} 2> {log}"

@@ -1,20 +1,12 @@
 # Text: from the sentences of a dataset to subwords with one shared vocabulary.
-#
-# Reads:  results/{dataset}/corpora/{src}-{tgt}/{split}.{lang}
-# Makes:  results/{dataset}/text/{split}.tok.{lang}        tokens; deleted after truecasing
-#         results/{dataset}/text/{split}.true.{lang}       truecased; kept, so that changed BPE merges start here
-#         results/{dataset}/text/{split}.bpe.{lang}        subwords
-#         results/{dataset}/text/truecaser.{lang}.json, bpe.codes, vocabulary.txt     learned on the training split
-#         results/{dataset}/text/pipeline.json             settings, truecasers and codes, for `docmt translate`
-#         results/{dataset}/text/roundtrip.json            the share of lines restored unchanged from subwords
 
 
 rule tokenize:
     """Normalize and tokenize the {wildcards.lang} side of {wildcards.dataset} {wildcards.split}."""
     input:
-        plan.tokens.input("text"),
+        input=plan.tokens.input("input"),
     output:
-        temp("results/{dataset}/text/{split}.tok.{lang}"),
+        out=temp("results/{dataset}/text/{split}.tok.{lang}"),
     log:
         "logs/tokenize/{dataset}_{split}_{lang}.log",
     benchmark:
@@ -27,20 +19,18 @@ rule tokenize:
         mem_mb=growing(4000),
         runtime=growing(120),
     params:
-        settings=plan.tokens.param("settings"),
-        fingerprint=plan.tokens.fingerprint,
+        settings=plan.tokens.settings,
+        flags=plan.tokens.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt text tokenize --settings {params.settings:q} --lang {wildcards.lang} --jobs {threads}"
-        " --input {input} --out {output} 2> {log}"
+        "docmt text tokenize {params.flags} 2> {log}"
 
 
 rule learn_truecaser:
     """Learn how {wildcards.lang} words are written inside sentences of {wildcards.dataset}."""
     input:
-        plan.truecaser.input("tokens"),
+        inputs=plan.truecaser.input("inputs"),
     output:
-        "results/{dataset}/text/truecaser.{lang}.json",
+        out="results/{dataset}/text/truecaser.{lang}.json",
     log:
         "logs/learn_truecaser/{dataset}_{lang}.log",
     benchmark:
@@ -50,21 +40,19 @@ rule learn_truecaser:
         "../../environment.yml"
     threads: processes
     params:
-        settings=plan.truecaser.param("settings"),
-        fingerprint=plan.truecaser.fingerprint,
+        settings=plan.truecaser.settings,
+        flags=plan.truecaser.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt text learn-truecaser --settings {params.settings:q} --input {input} --jobs {threads} --out {output}"
-        " 2> {log}"
+        "docmt text learn-truecaser {params.flags} 2> {log}"
 
 
 rule truecase:
     """Truecase the {wildcards.lang} side of {wildcards.dataset} {wildcards.split}."""
     input:
         model="results/{dataset}/text/truecaser.{lang}.json",
-        tokens="results/{dataset}/text/{split}.tok.{lang}",
+        input="results/{dataset}/text/{split}.tok.{lang}",
     output:
-        "results/{dataset}/text/{split}.true.{lang}",
+        out="results/{dataset}/text/{split}.true.{lang}",
     log:
         "logs/truecase/{dataset}_{split}_{lang}.log",
     benchmark:
@@ -74,19 +62,18 @@ rule truecase:
         "../../environment.yml"
     threads: processes
     params:
-        fingerprint=plan.truecased.fingerprint,
+        flags=plan.truecased.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt text truecase --model {input.model} --input {input.tokens} --jobs {threads} --out {output} 2> {log}"
+        "docmt text truecase {params.flags} 2> {log}"
 
 
 rule learn_bpe:
     """Learn BPE merges on both sides of the training split of {wildcards.dataset}."""
     input:
-        text=plan.codes.input("text"),
+        inputs=plan.codes.input("inputs"),
         published=plan.codes.input("published"),
     output:
-        "results/{dataset}/text/bpe.codes",
+        out="results/{dataset}/text/bpe.codes",
     log:
         "logs/learn_bpe/{dataset}.log",
     benchmark:
@@ -98,22 +85,19 @@ rule learn_bpe:
         mem_mb=growing(8000),
         runtime=growing(240),
     params:
-        settings=plan.codes.param("settings"),
-        languages=plan.codes.param("languages"),
-        fingerprint=plan.codes.fingerprint,
+        settings=plan.codes.settings,
+        flags=plan.codes.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt text learn-bpe --settings {params.settings:q} {params.languages} --inputs {input.text}"
-        " --out {output} 2> {log}"
+        "docmt text learn-bpe {params.flags} 2> {log}"
 
 
 rule apply_bpe:
     """Split the {wildcards.lang} side of {wildcards.dataset} {wildcards.split} into subwords."""
     input:
         codes="results/{dataset}/text/bpe.codes",
-        text="results/{dataset}/text/{split}.true.{lang}",
+        input="results/{dataset}/text/{split}.true.{lang}",
     output:
-        "results/{dataset}/text/{split}.bpe.{lang}",
+        out="results/{dataset}/text/{split}.bpe.{lang}",
     log:
         "logs/apply_bpe/{dataset}_{split}_{lang}.log",
     benchmark:
@@ -123,20 +107,18 @@ rule apply_bpe:
         "../../environment.yml"
     threads: processes
     params:
-        fingerprint=plan.subwords.fingerprint,
+        flags=plan.subwords.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt text apply-bpe --codes {input.codes} --lang {wildcards.lang} --input {input.text} --jobs {threads}"
-        " --out {output} 2> {log}"
+        "docmt text apply-bpe {params.flags} 2> {log}"
 
 
 rule learn_vocabulary:
     """List the subwords of both sides of the training split of {wildcards.dataset}."""
     input:
-        text=plan.vocabulary.input("text"),
+        inputs=plan.vocabulary.input("inputs"),
         published=plan.vocabulary.input("published"),
     output:
-        "results/{dataset}/text/vocabulary.txt",
+        out="results/{dataset}/text/vocabulary.txt",
     log:
         "logs/learn_vocabulary/{dataset}.log",
     benchmark:
@@ -145,12 +127,9 @@ rule learn_vocabulary:
     conda:
         "../../environment.yml"
     params:
-        tags=plan.tags,
-        published=plan.vocabulary.param("published"),
-        fingerprint=plan.vocabulary.fingerprint,
+        flags=plan.vocabulary.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt text learn-vocabulary --inputs {input.text} {params.tags} {params.published} --out {output} 2> {log}"
+        "docmt text learn-vocabulary {params.flags} 2> {log}"
 
 
 rule pack_pipeline:
@@ -159,7 +138,7 @@ rule pack_pipeline:
         truecasers=plan.pipeline.input("truecasers"),
         codes="results/{dataset}/text/bpe.codes",
     output:
-        "results/{dataset}/text/pipeline.json",
+        out="results/{dataset}/text/pipeline.json",
     log:
         "logs/pack_pipeline/{dataset}.log",
     benchmark:
@@ -169,13 +148,10 @@ rule pack_pipeline:
     conda:
         "../../environment.yml"
     params:
-        settings=plan.pipeline.param("settings"),
-        languages=plan.pipeline.param("languages"),
-        fingerprint=plan.pipeline.fingerprint,
+        settings=plan.pipeline.settings,
+        flags=plan.pipeline.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt text pack --settings {params.settings:q} {params.languages} --truecasers {input.truecasers}"
-        " --codes {input.codes} --out {output} 2> {log}"
+        "docmt text pack {params.flags} 2> {log}"
 
 
 rule count_roundtrip:
@@ -184,7 +160,7 @@ rule count_roundtrip:
         files=plan.roundtrip.input("files"),
         pipeline="results/{dataset}/text/pipeline.json",
     output:
-        "results/{dataset}/text/roundtrip.json",
+        out="results/{dataset}/text/roundtrip.json",
     log:
         "logs/count_roundtrip/{dataset}.log",
     benchmark:
@@ -193,8 +169,6 @@ rule count_roundtrip:
     conda:
         "../../environment.yml"
     params:
-        texts=plan.roundtrip.param("texts"),
-        fingerprint=plan.roundtrip.fingerprint,
+        flags=plan.roundtrip.flags,
     shell:
-        "DOCMT_FINGERPRINT={params.fingerprint}"
-        " docmt text roundtrip --pipeline {input.pipeline} --inputs {params.texts} --out {output} > {log} 2>&1"
+        "docmt text roundtrip {params.flags} > {log} 2>&1"

@@ -1,4 +1,4 @@
-"""What an artifact is, and the graph that artifacts form."""
+"""Artifacts (files under one declaration) and their graph."""
 
 import functools
 import json
@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from docmt.config.own_files import content_digest
 from docmt.config.schema import Config
+from docmt.config.user_files import content_digest
 from docmt.errors import UserError
 from docmt.provenance import fingerprint
 
@@ -35,18 +35,20 @@ class Artifact:
         parts: what shapes them: settings and other artifacts, hashed in this order. An input that another part
             covers is left out.
         inputs: what their rule reads, by the names of the rule's inputs.
-        params: what their rule passes to the command besides files, by the names of the rule's parameters.
+        params: what their rule passes to the command besides files, by the names of the command's parameters.
+        command: the function that makes them, whose parameters are the options of a `docmt` command.
         is_kept: whether the files stay; False for intermediate text.
         is_recorded: whether the command that makes the files records this fingerprint with their checksums; False for
             files of the user, files that belong to another artifact, and marks that Snakemake sets.
-        stage: that makes them; filled in by `made_by`, as are the rules.
-        rules: those of which one makes them.
+        stage: the stage of the rules; `made_by` fills in both.
+        rules: the alternative rules; one of them makes the files.
     """
 
     files: Sequence[str]
     parts: Sequence[Any] = ()
     inputs: Mapping[str, "Artifact | str | Sequence[Artifact | str]"] = field(default_factory=dict)
     params: Mapping[str, Any] = field(default_factory=dict)
+    command: Callable[..., Any] | None = None
     is_kept: bool = True
     is_recorded: bool = True
     stage: str = ""
@@ -81,7 +83,7 @@ class Artifact:
 
 
 @dataclass(frozen=True)
-class OwnFile(Artifact):
+class UserFile(Artifact):
     """A file of the user's: its fingerprint is the checksum of its content, whatever its name and times are.
 
     Attributes:
@@ -91,7 +93,7 @@ class OwnFile(Artifact):
     where: str = ""
 
     @classmethod
-    def at(cls, path: str, *, where: str) -> "OwnFile":
+    def at(cls, path: str, *, where: str) -> "UserFile":
         """The file of a path, relative to the folder of the study."""
         return cls([path], is_kept=False, is_recorded=False, stage="corpora", where=where)
 
@@ -108,14 +110,12 @@ class OwnFile(Artifact):
             raise UserError(f"{self.where}: {self.file}: {problem} (paths are relative to {Path.cwd()})")
 
 
-def own_files_of(folder: str, names: Iterable[str], *, where: str) -> list[Artifact]:
-    """The files of a folder of the user's that have one of these names or fit one of these patterns.
-
-    Without any, the first name stands for all, so that it is reported as missing.
-    """
+def user_files_of(folder: str, names: Iterable[str], *, where: str) -> list[Artifact]:
+    """The files of a folder of the user's that have one of these names or fit one of these patterns."""
     first, *_ = names = list(names)
+    # Where none is found, the first name is returned, so that `UserFile.check` reports it as missing.
     found = sorted(path.as_posix() for name in names for path in Path(folder).glob(name))
-    return [OwnFile.at(path, where=where) for path in found or [f"{folder}/{first}"]]
+    return [UserFile.at(path, where=where) for path in found or [f"{folder}/{first}"]]
 
 
 def _hashable(part: Any) -> Any:
@@ -157,6 +157,7 @@ def made_by(*rules: str, stage: str) -> Callable[[Declaration[Owner, P]], Declar
 def rules_by_stage(declarations: type["Declarations"]) -> dict[str, list[str]]:
     """The rules of each stage, in the order of the declarations."""
     found: dict[str, list[str]] = {stage: [] for stage in STAGE_VERSIONS}
+    # From the base class on: classes inherit from each other in the order of the stages.
     for cls in reversed(declarations.__mro__):
         for method in vars(cls).values():
             if mark := getattr(method, "made_by", None):
@@ -179,6 +180,7 @@ def handed_on(finals: Iterable[Artifact]) -> dict[str, list[str]]:
     seen: set[tuple[str, ...]] = set()
 
     def visit(artifact: Artifact, reader: str | None) -> None:
+        # Checked for every reader, before `seen`: the first reader of a file may be of the same stage.
         if artifact.is_kept and artifact.stage != reader:
             found[artifact.stage] |= dict.fromkeys(artifact.files)
         if (key := tuple(artifact.files)) not in seen:
@@ -194,6 +196,7 @@ def handed_on(finals: Iterable[Artifact]) -> dict[str, list[str]]:
 
 def leading_to(finals: Iterable[Artifact]) -> Iterator[Artifact]:
     """All artifacts that `finals` are made from, directly or not, and `finals` themselves, each once."""
+    # The class is part of the key: a file of the user's and the trees read from it have one path.
     seen: set[tuple[type, *tuple[str, ...]]] = set()
     waiting = list(finals)
     while waiting:

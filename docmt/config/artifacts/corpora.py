@@ -1,18 +1,21 @@
 """Artifacts of the corpora stage."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from docmt.config.artifacts.base import Artifact, Declarations, OwnFile, as_argument, made_by, own_files_of
+from docmt.config.artifacts.base import Artifact, Declarations, UserFile, as_argument, made_by, user_files_of
 from docmt.config.references import CONTROLLED_LANGUAGES, corpus_kind, corpus_languages, readable_corpus
-from docmt.config.rows import SENTENCES
-from docmt.corpora.catalogue import load_catalogue
-from docmt.corpora.patterns import matching_files
+from docmt.config.study_rows import SENTENCES
+from docmt.controlled.commands import generate
+from docmt.corpora import commands as corpora
+from docmt.corpora.catalog import load_catalog
+from docmt.corpora.file_patterns import matching_files
 from docmt.errors import UserError
-from docmt.models.catalogue import CONFIG, find_model, is_published, load_models, study_folder
+from docmt.models import commands as models
+from docmt.models.published.catalog import CONFIG, find_model, is_published, load_models, study_folder
 from docmt.settings import nearest
 
 
@@ -21,50 +24,69 @@ class CorporaArtifacts(Declarations):
 
     @made_by("fetch_corpus", stage="corpora")
     def fetched(self, corpus: str, split: str) -> Artifact:
-        """The mark that all files of a split (or suite) of the catalogue are in its folder."""
-        version = re.sub(r"[^A-Za-z0-9_.-]+", "-", load_catalogue()[corpus].corpus.version)
+        """The mark that all files of a split (or suite) of the catalog are in its folder."""
+        # Versions become a folder's name: whatever a path cannot hold everywhere is a hyphen.
+        version = re.sub(r"[^A-Za-z0-9_.-]+", "-", load_catalog()[corpus].corpus.version)
         folder = f"resources/corpora/{corpus}/{version}/{split}"
-        return Artifact([f"{folder}.fetched"], params={"folder": folder}, is_recorded=False)
+        params = {"splits": [split], "out": folder, "mirror": self.config.corpora.mirror}
+        return Artifact([f"{folder}.fetched"], params=params, command=corpora.fetch, is_recorded=False)
 
     @made_by("fetch_model", stage="corpora")
     def fetched_model(self, published: str) -> Artifact:
         """The config.json of a published model of the catalog, which is fetched last: where it is, all files are."""
         folder, sources = study_folder(published), find_model(published).sources()
         checks = [[name, source.check] for name, source in sources.items()]
-        return Artifact([f"{folder}/{CONFIG}"], [published, folder, checks], is_recorded=False)
+        params = {"model": published, "out": folder, "mirror": self.config.corpora.mirror}
+        parts = [published, folder, checks]
+        return Artifact([f"{folder}/{CONFIG}"], parts, params=params, command=models.fetch, is_recorded=False)
 
     @made_by("read_corpus", "read_monolingual", stage="corpora")
     def corpus(self, corpus: str, split: str, languages: str) -> Artifact:
         """A split of a corpus, read in one direction, or in one language."""
         prefix = f"results/corpora/{corpus}/{languages}/{split}"
-        return self._of_corpus(corpus, split, _with_index(prefix, languages.split("-")))
+        params = {"languages": languages.split("-"), "out": prefix}
+        files = _with_index(prefix, params["languages"])
+        return self._of_corpus(corpus, split, files, params, command=corpora.read)
 
     @made_by("convert_suite", stage="corpora")
     def corpus_suite(self, corpus: str, suite: str, languages: str) -> Artifact:
         """A contrastive test set of a corpus."""
-        return self._of_corpus(corpus, suite, [f"results/corpora/{corpus}/{languages}/suites/{suite}.jsonl"])
+        file = f"results/corpora/{corpus}/{languages}/suites/{suite}.jsonl"
+        return self._of_corpus(corpus, suite, [file], {}, command=corpora.suite)
 
     @made_by("generate_corpus", "generate_segments", stage="corpora")
     def generated(self, corpus: str) -> Artifact:
         """A controlled corpus as a whole."""
         return self.corpus(corpus, "train", "-".join(CONTROLLED_LANGUAGES))
 
-    def _of_corpus(self, corpus: str, split: str, files: list[str]) -> Artifact:
+    def _of_corpus(
+        self, corpus: str, split: str, files: list[str], params: dict[str, Any], *, command: Callable[..., Any]
+    ) -> Artifact:
         kind = corpus_kind(self.config, corpus, where="config.corpora")
         if kind == "controlled":
             settings = self.config.corpora.controlled[corpus].model_dump(mode="json")
-            return Artifact(files, [corpus, settings], params={"settings": as_argument(settings)})
+            params = {"settings": as_argument(settings), "out": f"results/corpora/{corpus}/en-de"}
+            return Artifact(files, [corpus, settings], params=params, command=generate)
         row = readable_corpus(self.config, corpus)
         described = row.splits[split]
         parts: list[Any] = [row.languages, row.format.model_dump(mode="json"), described.model_dump(mode="json")]
         if kind == "custom":
-            own = _own_files(described.files, where=f"config.corpora.custom.{corpus}.splits.{split}.files")
-            params = {"corpus": as_argument(row.model_dump(mode="json"))}
-            return Artifact(files, [corpus, parts, [[file.file, file] for file in own]], {"files": own}, params)
-        entry = load_catalogue()[corpus]
+            where = f"config.corpora.custom.{corpus}.splits.{split}.files"
+            # A name may be a pattern. One that fits no file is kept, so that it is reported as missing.
+            own = [
+                UserFile.at(str(path), where=f"{where}.{role}")
+                for role, name in described.files.items()
+                for _, path in matching_files(Path(name)) or [(name, Path(name))]
+            ]
+            # The description names the files, relative to the folder of the study.
+            params |= {"corpus": None, "spec": as_argument(row.model_dump(mode="json")), "split": split, "files": "."}
+            parts = [corpus, parts, [[file.file, file] for file in own]]
+            return Artifact(files, parts, {"user_files": own}, params, command)
+        entry = load_catalog()[corpus]
         parts += [entry.corpus.version, [entry.family.files[file].check for file in entry.file_names([split])]]
         fetched = self.fetched(corpus, split)
-        return Artifact(files, [corpus, parts], {"fetched": fetched}, {"corpus": fetched.params["folder"]})
+        params |= {"split": split, "files": fetched.params["out"]}
+        return Artifact(files, [corpus, parts], {"fetched": fetched}, params, command)
 
     @made_by("combine_corpora", "combine_monolingual", stage="corpora")
     def dataset_split(self, dataset: str, split: str) -> Artifact:
@@ -76,7 +98,12 @@ class CorporaArtifacts(Declarations):
             _with_index(self.prefix(dataset, split), languages),
             [list(languages), members],
             {"members": members},
-            {"members": [_prefix(member) for member in members]},
+            {
+                "inputs": [_prefix(member) for member in members],
+                "languages": languages,
+                "out": self.prefix(dataset, split),
+            },
+            corpora.combine,
         )
 
     @made_by(stage="corpora")
@@ -93,11 +120,12 @@ class CorporaArtifacts(Declarations):
         splits = [self.dataset_split(dataset, split) for split in row.parallel_parts()]
         training = ["train", *([SENTENCES] if row.sentences else [])]
         params = {
-            "train": " ".join(self.prefix(dataset, part) for part in training),
+            "train": [self.prefix(dataset, part) for part in training],
             "tests": [self.prefix(dataset, split) for split in row.parts() if split != "train"],
-            "languages": self.language_options(dataset),
+            **self.language_pair(dataset),
         }
-        return Artifact([f"results/{dataset}/corpora/overlap.json"], [splits], {"splits": splits}, params)
+        files = [f"results/{dataset}/corpora/overlap.json"]
+        return Artifact(files, [splits], {"splits": splits}, params, corpora.overlap)
 
     def member(self, dataset: str, reference: str, part: str) -> Artifact:
         """A corpus split behind a part of a dataset, read in the direction of the dataset if it has two languages."""
@@ -111,7 +139,7 @@ class CorporaArtifacts(Declarations):
         return replace(read, files=_with_index(_prefix(read), wanted))
 
     def published_files(self, name: str, names: Iterable[str], *, where: str) -> list[Artifact]:
-        """What a study reads of a published model: files of the user's folder, or the model as fetched.
+        """Files of a published model that a study reads: from the user's folder, or fetched from the catalog.
 
         Raises UserError for a name that is neither a folder nor in the catalog.
         """
@@ -120,7 +148,7 @@ class CorporaArtifacts(Declarations):
         if not Path(name).is_dir():
             hint = nearest(name, list(load_models()))
             raise UserError(f"{where}: {name}: neither a folder in {Path.cwd()} nor a model of the catalog; {hint}")
-        return own_files_of(name, names, where=where)
+        return user_files_of(name, names, where=where)
 
     def counts(self) -> dict[str, str]:
         """The counts of all splits that are read from files, by dataset, corpus and split."""
@@ -137,16 +165,9 @@ class CorporaArtifacts(Declarations):
         languages = "-".join(self.config.datasets[dataset].part_languages(split))
         return f"results/{dataset}/corpora/{languages}/{split}"
 
-    def language_options(self, dataset: str) -> str:
-        """`--src-lang … --tgt-lang …` of a dataset."""
-        src, tgt = self.config.datasets[dataset].languages
-        return f"--src-lang {src} --tgt-lang {tgt}"
-
-
-def _own_files(files: Mapping[str, str], *, where: str) -> list[OwnFile]:
-    """The user's files of a split, with all that a pattern stands for; one that fits none counts as missing."""
-    found = {role: matching_files(Path(name)) or [(name, Path(name))] for role, name in files.items()}
-    return [OwnFile.at(str(file), where=f"{where}.{role}") for role, pairs in found.items() for _, file in pairs]
+    def language_pair(self, dataset: str) -> dict[str, str]:
+        """Source and target language of a dataset, as commands take them."""
+        return dict(zip(("src_lang", "tgt_lang"), self.config.datasets[dataset].languages, strict=True))
 
 
 def _with_index(prefix: str, languages: Any) -> list[str]:

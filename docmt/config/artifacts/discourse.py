@@ -1,15 +1,20 @@
 """Artifacts of the discourse stage: treebanks, segmenters, parsers, and the trees of each dataset."""
 
+from collections.abc import Callable
 from typing import Any
 
-from docmt.config.artifacts.base import Artifact, OwnFile, as_argument, made_by
+from docmt.config.artifacts.base import Artifact, UserFile, as_argument, made_by
 from docmt.config.artifacts.text import TextArtifacts
 from docmt.config.discourse import TREEBANKS
 from docmt.config.references import CONTROLLED_SPLITS
-from docmt.corpora.catalogue import load_catalogue
+from docmt.corpora.catalog import load_catalog
+from docmt.discourse import commands as discourse
 
 TREEBANK_SPLIT = "all"
-"""The split of the catalogue that holds all files of a treebank."""
+"""The split of the catalog that holds all files of a treebank."""
+
+BASELINES = ["chain", "right_branching", "sentence_branching", "paragraph_branching"]
+"""Baselines scored beside each parser."""
 
 
 class DiscourseArtifacts(TextArtifacts):
@@ -17,20 +22,22 @@ class DiscourseArtifacts(TextArtifacts):
 
     @made_by("read_treebank", stage="discourse")
     def treebank(self, treebank: str) -> Artifact:
-        """A treebank as documents with trees: of the catalogue, or a generated corpus."""
+        """A treebank as documents with trees: of the catalog, or a generated corpus."""
         if treebank in self.config.corpora.controlled:
             generated = self.generated(treebank)
             files = [f"results/corpora/{treebank}/en-de/{split}.discourse.jsonl" for split in CONTROLLED_SPLITS]
-            params = {"prefix": f"results/corpora/{treebank}/en-de"}
-            return Artifact(files, generated.parts, params=params, stage=generated.stage, rules=generated.rules)
-        entry = load_catalogue()[treebank]
+            return Artifact(
+                files, generated.parts, params=generated.params, stage=generated.stage, rules=generated.rules
+            )
+        entry = load_catalog()[treebank]
         fetched = self.fetched(treebank, TREEBANK_SPLIT)
         prefix = f"results/treebanks/{treebank}"
         return Artifact(
             [f"{prefix}/{split}.discourse.jsonl" for split in CONTROLLED_SPLITS],
             [treebank, entry.corpus.version, [file.check for file in entry.family.files.values()]],
             {"fetched": fetched},
-            {"format": TREEBANKS[treebank], "files": fetched.params["folder"], "prefix": prefix},
+            {"format": TREEBANKS[treebank], "files": fetched.params["out"], "out": prefix},
+            discourse.treebank,
         )
 
     @made_by("train_segmenter", stage="discourse")
@@ -43,6 +50,7 @@ class DiscourseArtifacts(TextArtifacts):
             [row.model_dump(mode="json"), treebank],
             {"files": treebank},
             _training_params(row, treebank),
+            discourse.train_segmenter,
         )
 
     @made_by("train_parser", stage="discourse")
@@ -56,17 +64,20 @@ class DiscourseArtifacts(TextArtifacts):
             [row.model_dump(mode="json", exclude={"segmenter"}), treebank, segmenter],
             {"files": treebank, "segmenter": [segmenter] if segmenter else []},
             _training_params(row, treebank),
+            discourse.train_parser,
         )
 
     @made_by("evaluate_segmenter", stage="discourse")
     def segmenter_evaluation(self, segmenter: str) -> Artifact:
         """The scores of a segmenter on the test split of its treebank."""
-        return _evaluation(self.segmenter(segmenter))
+        model = self.segmenter(segmenter)
+        return _evaluation(model, {"model": model.file}, discourse.evaluate_segmenter)
 
     @made_by("evaluate_parser", stage="discourse")
     def parser_evaluation(self, parser: str) -> Artifact:
         """The scores of a parser on the test split of its treebank."""
-        return _evaluation(self.parser(parser))
+        model = self.parser(parser)
+        return _evaluation(model, {"parser": model.file, "baselines": BASELINES}, discourse.evaluate_parser)
 
     @made_by("annotate", "gather_gold", stage="discourse")
     def trees(self, dataset: str, trees: str, split: str) -> Artifact:
@@ -74,18 +85,24 @@ class DiscourseArtifacts(TextArtifacts):
         row = self.config.discourse.trees[trees]
         text = self.dataset_split(dataset, split)
         if row.files:
-            return self._made_elsewhere(trees, f"{dataset}/{split}", text)
+            return self._user_trees(trees, f"{dataset}/{split}", text)
         n_shards = row.n_shards if row.segmenter and split == "train" else 1
         folder = f"results/{dataset}/discourse/{trees}"
         files = [f"{folder}/{split}.{shard}-of-{n_shards}.discourse.jsonl" for shard in range(1, n_shards + 1)]
         inputs: dict[str, Any] = {"documents": text.only(".documents.tsv")}
+        command = None
         if row.gold:
-            inputs["trees"] = [
-                self._gold(reference) for reference in self.config.datasets[dataset].parallel_parts()[split]
+            references = self.config.datasets[dataset].parallel_parts()[split]
+            inputs["inputs"] = [
+                self.treebank(corpus).only(f"/{part}.discourse.jsonl")
+                for corpus, part in (reference.split("/") for reference in references)
             ]
+            command = discourse.gather
         elif row.segmenter:
             inputs |= {"models": self._models(trees), "text": text.only(f".{self._src_lang(dataset)}")}
-        return Artifact(files, [self._tree_parts(trees), text], inputs, self._annotation_params(dataset, trees))
+            command = discourse.annotate
+        params = self._annotation_params(dataset, trees)
+        return Artifact(files, [self._tree_parts(trees), text], inputs, params, command)
 
     @made_by("annotate_suite", stage="discourse")
     def suite_trees(self, dataset: str, trees: str, suite: str) -> Artifact:
@@ -93,7 +110,7 @@ class DiscourseArtifacts(TextArtifacts):
         row = self.config.discourse.trees[trees]
         items = self.suite(dataset, suite)
         if row.files:
-            return self._made_elsewhere(trees, f"{dataset}/suite_{suite}", items)
+            return self._user_trees(trees, f"{dataset}/suite_{suite}", items)
         if row.gold:
             corpus, name = self.config.datasets[dataset].suite_reference(suite).split("/")
             files = [f"results/corpora/{corpus}/en-de/suites/discourse/{name}.jsonl"]
@@ -101,7 +118,7 @@ class DiscourseArtifacts(TextArtifacts):
             files = [f"results/{dataset}/discourse/{trees}/suite_{suite}.discourse.jsonl"]
         inputs: dict[str, Any] = {"suite": items} | ({"models": self._models(trees)} if row.segmenter else {})
         parts, params = [self._tree_parts(trees), items], self._annotation_params(dataset, trees)
-        return Artifact(files, parts, inputs, params, is_recorded=not row.gold)
+        return Artifact(files, parts, inputs, params, discourse.annotate, is_recorded=not row.gold)
 
     @made_by("count_trees", stage="discourse")
     def tree_statistics(self, dataset: str, trees: str) -> Artifact:
@@ -114,13 +131,15 @@ class DiscourseArtifacts(TextArtifacts):
             [list(splits.values())],
             {"trees": list(splits.values())},
             {"files": named},
+            discourse.statistics,
         )
 
     @made_by("draw_tree", stage="discourse")
     def tree_picture(self, dataset: str, trees: str, split: str) -> Artifact:
         """A picture of the first tree of a split."""
         drawn = self.trees(dataset, trees, split)
-        return Artifact([f"results/{dataset}/discourse/{trees}/{split}.svg"], drawn.parts, {"trees": drawn})
+        file = f"results/{dataset}/discourse/{trees}/{split}.svg"
+        return Artifact([file], drawn.parts, {"input": drawn}, command=discourse.draw)
 
     def _tree_parts(self, trees: str) -> list[Any]:
         """What makes trees: a segmenter and a parser, or gold, or files."""
@@ -134,38 +153,42 @@ class DiscourseArtifacts(TextArtifacts):
         return [part for part in self._tree_parts(trees)[:2] if isinstance(part, Artifact)]
 
     def _annotation_params(self, dataset: str, trees: str) -> dict[str, Any]:
-        """How `docmt discourse annotate` is told of the models."""
+        """The options of `docmt discourse annotate` that name no trees."""
         row = self.config.discourse.trees[trees]
         if not row.segmenter:
             return {}
         segmenter, parser = self._tree_parts(trees)[:2]
         parser = parser.file if isinstance(parser, Artifact) else parser
-        models = f"--segmenter {segmenter.file} --parser {parser}"
-        if row.sentences != "parser":
-            models += f" --sentences {row.sentences}"
-        return {"models": models, "lang": self._src_lang(dataset)}
+        return {
+            "segmenter": segmenter.file,
+            "parser": parser,
+            "sentences": row.sentences,
+            "lang": self._src_lang(dataset),
+        }
 
-    def _made_elsewhere(self, trees: str, name: str, annotated: Artifact) -> Artifact:
+    def _user_trees(self, trees: str, name: str, annotated: Artifact) -> Artifact:
         """Trees in a file of the user's, which is read where it is."""
         path = self.config.discourse.trees[trees].files[name]
-        own = OwnFile.at(path, where=f"config.discourse.trees.{trees}.files.{name}")
+        own = UserFile.at(path, where=f"config.discourse.trees.{trees}.files.{name}")
         return Artifact(own.files, [self._tree_parts(trees), annotated, own], {"own": own}, is_recorded=False)
-
-    def _gold(self, reference: str) -> Artifact:
-        corpus, split = reference.split("/")
-        return self.treebank(corpus).only(f"/{split}.discourse.jsonl")
 
     def _src_lang(self, dataset: str) -> str:
         return self.config.datasets[dataset].src_lang
 
 
 def _training_params(row: Any, treebank: Artifact) -> dict[str, Any]:
-    settings = as_argument(row.settings.model_dump(mode="json"))
-    return {"settings": settings, "prefix": treebank.params["prefix"], "seed": row.seed}
+    prefix = treebank.params["out"]
+    return {
+        "settings": as_argument(row.settings.model_dump(mode="json")),
+        "train": f"{prefix}/train",
+        "dev": f"{prefix}/dev",
+        "seed": row.seed,
+    }
 
 
-def _evaluation(model: Artifact) -> Artifact:
+def _evaluation(model: Artifact, params: dict[str, Any], command: Callable[..., Any]) -> Artifact:
     """The test scores of a segmenter or parser, which lie beside it."""
     file = f"{model.file.rpartition('/')[0]}/evaluation.json"
     inputs = {"files": model.inputs["files"], "model": model}
-    return Artifact([file], model.parts, inputs, {"prefix": model.params["prefix"]})
+    gold = f"{model.params['train'].removesuffix('/train')}/test.discourse.jsonl"
+    return Artifact([file], model.parts, inputs, {"gold": gold, **params}, command)

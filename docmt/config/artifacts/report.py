@@ -7,7 +7,7 @@ from typing import Any
 
 from docmt.config.artifacts.base import (
     Artifact,
-    OwnFile,
+    UserFile,
     as_argument,
     handed_on,
     leading_to,
@@ -17,13 +17,14 @@ from docmt.config.artifacts.base import (
 from docmt.config.artifacts.runs import run_folder
 from docmt.config.artifacts.scores import ScoreArtifacts
 from docmt.config.claim_checks import claim_runs
-from docmt.config.facts import system_facts
+from docmt.config.paper_columns import paper_columns
 from docmt.config.systems import Run, dataset_instances, is_generated, list_runs, training_chain
 from docmt.evaluation.metrics import ACCURACY, COMET, CXMI, GENERATIVE
-from docmt.report.settings import LaidOutTable, ScoreFigure, shows
+from docmt.report import commands
+from docmt.report.settings import PaperTable, ScoreFigure, shows
 
 PARTS = {ACCURACY: "suite", GENERATIVE: "generated", CXMI: "cxmi", COMET: "comet"}
-"""How the files of scores begin that other commands compute than those on test splits, which begin with `test`."""
+"""File-name prefixes of scores by metric. Other metrics are in files that begin with `test`."""
 
 
 class StudyArtifacts(ScoreArtifacts):
@@ -32,8 +33,7 @@ class StudyArtifacts(ScoreArtifacts):
     @made_by("gather", stage="report")
     def all_scores(self) -> Artifact:
         """The long table of all scores."""
-        scores = [made for run in self.scored for made in self.run_scores(run).values()]
-        return Artifact(["results/report/scores.csv"], [scores], {"scores": scores})
+        return self._table("results/report/scores.csv", self.scored)
 
     @made_by("study_table", stage="report")
     def table(self, table: str) -> Artifact:
@@ -43,8 +43,9 @@ class StudyArtifacts(ScoreArtifacts):
         differences = self._differences(row.baseline or self.config.report.baseline, row)
         files = [f"results/tables/{table}.{suffix}" for suffix in ("txt", "md", "csv", "tex")]
         inputs = {"scores": scores, "differences": differences}
-        params = self._report_params()
-        return Artifact(files, [scores, *differences, *params.values()], inputs, params)
+        hashed = self._report_params()
+        params = {**hashed, "name": table, "out": f"results/tables/{table}"}
+        return Artifact(files, [scores, *differences, *hashed.values()], inputs, params, commands.table)
 
     @made_by("study_cases", stage="report")
     def case_study(self, cases: str) -> Artifact:
@@ -60,12 +61,15 @@ class StudyArtifacts(ScoreArtifacts):
         return Artifact(
             [f"results/tables/{cases}.{suffix}" for suffix in ("txt", "md", "csv", "tex")],
             [row.model_dump(mode="json"), self.config.report.labels, system, baseline, references],
-            {"references": references, "system": system, "baseline": baseline},
+            {"text": references, "system": system, "baseline": baseline},
             {
                 "settings": as_argument(self.config.report.model_dump(mode="json", include={"cases", "labels"})),
-                "languages": self.language_options(dataset),
+                **self.language_pair(dataset),
                 "prefix": self.prefix(dataset, split),
+                "name": cases,
+                "out": f"results/tables/{cases}",
             },
+            commands.cases,
         )
 
     @made_by("study_figure", stage="report")
@@ -73,19 +77,19 @@ class StudyArtifacts(ScoreArtifacts):
         """One picture of `report.figures` or `report.curves`, from the scores or histories of its systems alone."""
         files = [f"results/figures/{figure}.{suffix}" for suffix in ("svg", "png", "csv")]
         if (row := self.config.report.figures.get(figure)) is not None:
-            scores = self._shown_scores(row)
-            params = self._figure_params()
-            return Artifact(files, [scores, *params.values()], {"scores": scores, "histories": []}, params)
-        curves = self.config.report.curves[figure]
-        runs = [
-            run
-            for run in self.trained
-            if run.system in curves.systems and (curves.datasets is None or run.dataset in curves.datasets)
-        ]
-        histories = [self.model(run.dataset, run.system, str(run.seed)).only("history.csv") for run in runs]
-        inputs = {"scores": [], "histories": histories}
-        params = self._figure_params(seeds_by_system(runs))
-        return Artifact(files, [histories, *params.values()], inputs, params)
+            read: list[Artifact] = self._shown_scores(row)
+            inputs, hashed = {"scores": read, "histories": []}, self._figure_params()
+        else:
+            curves = self.config.report.curves[figure]
+            runs = [
+                run
+                for run in self.trained
+                if run.system in curves.systems and (curves.datasets is None or run.dataset in curves.datasets)
+            ]
+            read = [self.model(run.dataset, run.system, str(run.seed)).only("history.csv") for run in runs]
+            inputs, hashed = {"scores": [], "histories": read}, self._figure_params(seeds_by_system(runs))
+        params = {**hashed, "name": figure, "out": f"results/figures/{figure}"}
+        return Artifact(files, [read, *hashed.values()], inputs, params, commands.figure)
 
     @made_by("judge_claim", stage="report")
     def claim(self, claim: str) -> Artifact:
@@ -95,7 +99,7 @@ class StudyArtifacts(ScoreArtifacts):
     @made_by("judge_claims", stage="report")
     def claims(self) -> Artifact:
         """All claims, from what each of them needs."""
-        return self._judged("results/claims", list(self.config.report.claims))
+        return self._judged("results/claims", None)
 
     @made_by("render", stage="report")
     def report(self) -> Artifact:
@@ -105,7 +109,12 @@ class StudyArtifacts(ScoreArtifacts):
         for table in self.config.report.tables.values():
             differences |= {made.file: made for made in self._differences(table.baseline, table)}
         cases = {name: self.case_study(name).only(".csv") for name in self.config.report.cases}
-        data, trees = self._data_reports(), self._tree_reports()
+        makers = {"statistics": self.instance_statistics, "overlaps": self.overlap, "roundtrips": self.roundtrip}
+        data = {name: {dataset: make(dataset) for dataset in self.config.datasets} for name, make in makers.items()}
+        # Instances are built only where systems are trained, not for datasets whose translations the user supplies.
+        cut = [dataset for dataset in self.config.datasets if dataset_instances(self.config, dataset)]
+        data["statistics"] = {dataset: data["statistics"][dataset] for dataset in cut}
+        trees = self._tree_reports()
         manifest = {
             "runs": seeds_by_system(self.trained),
             "counts": counts,
@@ -121,7 +130,7 @@ class StudyArtifacts(ScoreArtifacts):
         manifest |= {name: {key: made.file for key, made in group.items()} for name, group in (data | trees).items()}
         inputs = {
             "scores": scores,
-            "histories": [f"{run_folder(run)}/history.csv" for run in self.trained],
+            "histories": [f"{run_folder(run.dataset, run.system, run.seed)}/history.csv" for run in self.trained],
             "counts": list(counts.values()),
             **{name: list(group.values()) for name, group in data.items()},
             "trees": [made for group in trees.values() for made in group.values()],
@@ -132,9 +141,10 @@ class StudyArtifacts(ScoreArtifacts):
         parts += self._report_params().values()
         params = {
             **self._report_params(),
-            "manifest": json.dumps(manifest, ensure_ascii=False),
-        }  # its order is that of the report
-        return Artifact(["results/report/report.html"], parts, inputs, params)
+            "manifest": json.dumps(manifest, ensure_ascii=False),  # its order is that of the report
+            "out": "results/report",
+        }
+        return Artifact(["results/report/report.html"], parts, inputs, params, commands.render)
 
     @made_by("render_reader", stage="report")
     def reader(self) -> Artifact:
@@ -156,7 +166,7 @@ class StudyArtifacts(ScoreArtifacts):
                 {suite: self.suite(dataset, suite) for suite in names} for names in self.suites_by_kind(dataset)
             )
             for system in systems:
-                if self.config.systems[system].is_given:
+                if self.config.systems[system].has_user_output:
                     scored = [f"suite_{suite}" for suite in self.suites_by_kind(dataset, system)[0]]
                     outputs = [*self.test_splits(dataset, system), *scored]
                     manifest.setdefault("given", {}).setdefault(dataset, {})[system] = outputs
@@ -165,18 +175,18 @@ class StudyArtifacts(ScoreArtifacts):
                 for split in splits
             }
             manifest["languages"][dataset] = list(row.languages)
-            manifest["tests"][dataset] = {_test_name(split): self.prefix(dataset, split) for split in splits}
+            manifest["tests"][dataset] = {split.removeprefix("test_"): self.prefix(dataset, split) for split in splits}
             manifest["suites"][dataset] = {suite: made.file for suite, made in suites.items()}
             if generative:
                 manifest.setdefault("generative", {})[dataset] = {name: made.file for name, made in generative.items()}
             manifest["trees"][dataset] = {
-                _test_name(split): {name: list(made.files) for name, made in named.items()}
+                split.removeprefix("test_"): {name: list(made.files) for name, made in named.items()}
                 for split, named in trees.items()
             }
             parts += [self.dataset_split(dataset, split) for split in splits]
             parts += [self.hypotheses(*run, split) for run in runs for split in self.test_splits(*run[:2])]
             if has_attention:
-                own = [run for run in runs if not self.config.systems[run[1]].is_given]
+                own = [run for run in runs if not self.config.systems[run[1]].has_user_output]
                 parts += [self.attention(*run, split) for run in own for split in splits]
             parts += [*suites.values(), *generative.values()]
             kinds = {run: self.suites_by_kind(*run[:2]) for run in runs}
@@ -186,19 +196,20 @@ class StudyArtifacts(ScoreArtifacts):
         report = self.config.report
         settings = as_argument(report.model_dump(mode="json", include={"title", "labels", "reader"}))
         params = {"settings": settings, "manifest": json.dumps(manifest, ensure_ascii=False)}
-        return Artifact(["results/report/reader.html"], [parts, *params.values()], {"shown": parts}, params)
+        file = "results/report/reader.html"
+        return Artifact([file], [parts, *params.values()], {"shown": parts}, params, commands.reader)
 
     def _colored_systems(self) -> list[str]:
         """Systems in the order of their colors: those with scores, then those that are only trained."""
         return list(dict.fromkeys(run.system for run in [*self.scored, *self.trained]))
 
-    def _shown_scores(self, layout: LaidOutTable | ScoreFigure) -> list[Artifact]:
+    def _shown_scores(self, layout: PaperTable | ScoreFigure) -> list[Artifact]:
         """The scores that a table or a figure shows."""
         return [
             made for run in self.scored for name, made in self.run_scores(run).items() if _is_shown(layout, run, name)
         ]
 
-    def _differences(self, baseline: str | None, table: LaidOutTable | None = None) -> list[Artifact]:
+    def _differences(self, baseline: str | None, table: PaperTable | None = None) -> list[Artifact]:
         """Paired tests of all systems against a baseline, or of those that a table shows."""
         if baseline is None:
             return []
@@ -211,9 +222,10 @@ class StudyArtifacts(ScoreArtifacts):
             if table is None or _is_shown(table, Run(dataset, system, 0), name)
         ]
 
-    def _judged(self, prefix: str, names: list[str]) -> Artifact:
+    def _judged(self, prefix: str, names: list[str] | None) -> Artifact:
+        """Some claims, or all."""
         scores, histories = {}, {}
-        for claim in (self.config.report.claims[name] for name in names):
+        for claim in (self.config.report.claims[name] for name in names or self.config.report.claims):
             for run in claim_runs(self.config, claim):
                 if claim.is_of_history:
                     histories[run] = self.model(run.dataset, run.system, str(run.seed)).only("history.csv")
@@ -223,22 +235,16 @@ class StudyArtifacts(ScoreArtifacts):
                         part = f"{PARTS[claim.metric]}_test_{claim.test}"
                     scores[run, part] = self.run_scores(run)[part]
         inputs = {"scores": list(scores.values()), "histories": list(histories.values())}
-        params = {
+        hashed = {
             "settings": as_argument(self.config.report.model_dump(mode="json", include={"claims", "labels"})),
             "manifest": as_argument({"runs": seeds_by_system(histories)}),
         }
+        params = {**hashed, "name": names, "out": prefix}
         files = [f"{prefix}.{suffix}" for suffix in ("txt", "md", "csv")]
-        return Artifact(files, [*inputs.values(), *params.values()], inputs, params)
-
-    def _data_reports(self) -> dict[str, dict[str, Artifact]]:
-        """What the report says of data, by the names of its manifest."""
-        makers = {"statistics": self.instance_statistics, "overlaps": self.overlap, "roundtrips": self.roundtrip}
-        reports = {name: {dataset: make(dataset) for dataset in self.config.datasets} for name, make in makers.items()}
-        cut = [dataset for dataset in self.config.datasets if dataset_instances(self.config, dataset)]
-        return reports | {"statistics": {dataset: reports["statistics"][dataset] for dataset in cut}}
+        return Artifact(files, [*inputs.values(), *hashed.values()], inputs, params, commands.claims)
 
     def _tree_reports(self) -> dict[str, dict[str, Artifact]]:
-        """What the report says of trees, segmenters and parsers, by the names of its manifest."""
+        """Files on trees, segmenters and parsers, by the names of the report's manifest."""
         discourse, used = self.config.discourse, self.used_trees
         rows = [discourse.trees[trees] for _, trees in used]
         counts = {f"{dataset}/{trees}": self.tree_statistics(dataset, trees) for dataset, trees in used}
@@ -260,13 +266,13 @@ class StudyArtifacts(ScoreArtifacts):
 
     @cached_property
     def finals(self) -> list[Artifact]:
-        """What a study is for: the report, the reader and the models. All else leads to these."""
+        """The results of a study: the report, the reader and the models. All else leads to these."""
         models = [self.model(run.dataset, run.system, str(run.seed)).only("model.pt") for run in self.trained]
         return [self.report(), self.reader(), *models]
 
     @cached_property
     def targets(self) -> dict[str, list[str]]:
-        """By stage, what it makes for later stages or for the user."""
+        """By stage, the files for later stages or for the user."""
         return handed_on(self.finals)
 
     @cached_property
@@ -284,9 +290,9 @@ class StudyArtifacts(ScoreArtifacts):
         more += [self.system_scores(*names) for names in of_systems]
         return list(leading_to([self.report(), self.reader(), *models, *laid_out, *more]))
 
-    def own_files(self) -> list[OwnFile]:
+    def user_files(self) -> list[UserFile]:
         """The user's files that the study reads."""
-        return [artifact for artifact in self.all_made if isinstance(artifact, OwnFile)]
+        return [artifact for artifact in self.all_made if isinstance(artifact, UserFile)]
 
     @cached_property
     def used_trees(self) -> list[tuple[str, str]]:
@@ -294,19 +300,18 @@ class StudyArtifacts(ScoreArtifacts):
         pairs = {}
         for run in list_runs(self.config):
             row = self.config.systems[run.system]
-            if not row.is_given and (trees := self.config.instances[row.cutting].trees):
+            if not row.has_user_output and (trees := self.config.instances[row.cutting].trees):
                 pairs[run.dataset, trees] = None
         return list(pairs)
 
     def _report_params(self) -> dict[str, str]:
-        """The settings of the report, and what the config says of the systems for the tables that show it."""
+        """The settings of the report, and the columns on systems that its tables can show."""
         report = self.config.report
         layouts = [*report.tables.values(), *report.figures.values()]
         systems = dict.fromkeys(name for layout in layouts for name in layout.systems)
-        facts = {name: system_facts(self.config, name) for name in systems}
         return {
             "settings": as_argument(report.model_dump(mode="json", exclude={"reader"})),
-            "facts": as_argument(facts),
+            "paper_columns": as_argument({name: paper_columns(self.config, name) for name in systems}),
         }
 
     def _figure_params(self, runs: Mapping[str, Mapping[str, list[int]]] | None = None) -> dict[str, str]:
@@ -321,11 +326,7 @@ def seeds_by_system(runs: Iterable[Run]) -> dict[str, dict[str, list[int]]]:
     return seeds
 
 
-def _test_name(split: str) -> str:
-    return split.removeprefix("test_")
-
-
-def _is_shown(table: LaidOutTable | ScoreFigure, run: Run, name: str) -> bool:
+def _is_shown(table: PaperTable | ScoreFigure, run: Run, name: str) -> bool:
     kind, _, test = name.partition("_")
     test = test.removeprefix("test_").removeprefix("suite_") if kind in (PARTS[CXMI], PARTS[COMET]) else test
     metric = next((metric for metric, part in PARTS.items() if part == kind), None)

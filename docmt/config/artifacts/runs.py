@@ -1,11 +1,10 @@
 """Artifacts of instances, training, decoding and evaluation: what is made once per run (dataset × system × seed)."""
 
 from pathlib import Path
-from typing import Any
 
-from docmt.config.artifacts.base import Artifact, OwnFile, as_argument, made_by
+from docmt.config.artifacts.base import Artifact, UserFile, as_argument, made_by
 from docmt.config.artifacts.discourse import DiscourseArtifacts
-from docmt.config.rows import MONOLINGUAL, SENTENCES, PretrainedInit
+from docmt.config.study_rows import MONOLINGUAL, SENTENCES, PretrainedInit
 from docmt.config.systems import (
     PARTS_OF_TASKS,
     Run,
@@ -17,9 +16,13 @@ from docmt.config.systems import (
     model_settings,
     training_settings,
 )
-from docmt.decoding.settings import ContrastSettings
+from docmt.decoding import commands as decoding
+from docmt.evaluation import commands as evaluation
+from docmt.evaluation.contrast_settings import ContrastSettings
 from docmt.evaluation.metrics import CXMI
-from docmt.text.published import MODEL_FILES
+from docmt.instances import commands as cutting_commands
+from docmt.text.published_text import MODEL_FILES
+from docmt.training.commands import train
 
 CONTRAST_KEYS = {"max_batch_tokens", "context", "precision"}
 """Keys of section `decoding` that matter when given targets are scored: beam and lengths play no part."""
@@ -27,7 +30,7 @@ NO_RULES = ContrastSettings()
 """The rules of contrastive test sets at their defaults."""
 
 CXMI_PREFIX = "cxmi_"
-"""How the names of CXMI's files of a test split or suite begin."""
+"""File-name prefix of CXMI's scores of a test split or suite."""
 
 
 class RunArtifacts(DiscourseArtifacts):
@@ -36,7 +39,13 @@ class RunArtifacts(DiscourseArtifacts):
     @made_by("build_instances", stage="instances")
     def instances(self, dataset: str, cutting: str, split: str) -> Artifact:
         """The instances of a split in one cutting, with trees where it names some."""
-        settings = self._instance_settings(cutting, split)
+        chosen = self.config.instances[cutting].instances()
+        if split == SENTENCES:  # pairs stay single
+            chosen = chosen.model_copy(update={"max_sentences": 1})
+        # Documents are chosen for training only. Fingerprints of other splits hold the defaults of these keys.
+        if split != "train":
+            chosen = chosen.model_copy(update={"min_document_tokens": None, "subset": None, "subset_seed": 1})
+        settings = chosen.model_dump(mode="json")
         texts = [self.subwords(dataset, split, lang) for lang in self.config.datasets[dataset].part_languages(split)]
         trees = []
         if (name := self.config.instances[cutting].trees) and split != MONOLINGUAL:
@@ -48,9 +57,10 @@ class RunArtifacts(DiscourseArtifacts):
                 "texts": texts,
                 "documents": self.dataset_split(dataset, split).only(".documents.tsv"),
                 "vocabulary": self.vocabulary(dataset),
-                "trees": trees,
+                "discourse": trees,
             },
             {"settings": as_argument(settings)},
+            cutting_commands.build,
         )
 
     @made_by("count_instances", stage="instances")
@@ -64,7 +74,8 @@ class RunArtifacts(DiscourseArtifacts):
             [f"results/{dataset}/instances/statistics.csv"],
             [list(made.values())],
             {"folders": list(made.values())},
-            {"folders": [f"{name}={instances.file}" for name, instances in made.items()]},
+            {"folders": [f"{name}={made.file}" for name, made in made.items()]},
+            cutting_commands.statistics,
         )
 
     @made_by("train", stage="training")
@@ -76,7 +87,8 @@ class RunArtifacts(DiscourseArtifacts):
             "model": model_settings(self.config, owner).model_dump(mode="json"),
             "training": training_settings(self.config, owner).model_dump(mode="json"),
         }
-        train, dev = (self.instances(dataset, row.cutting, split) for split in ("train", "dev"))
+        folders = {split: self.instances(dataset, row.cutting, split) for split in ("train", "dev")}
+        (monolingual_lang,) = self.config.datasets[dataset].part_languages(MONOLINGUAL)
         init: list[Artifact] = []
         if isinstance(row.init, PretrainedInit):
             where = f"config.systems.{owner}.init.pretrained"
@@ -85,53 +97,60 @@ class RunArtifacts(DiscourseArtifacts):
             init = [self.model(dataset, row.init, seed)]
         tasks = training_settings(self.config, owner).tasks
         more = {
-            part: [self.instances(dataset, row.cutting, part)] if task in tasks else []
-            for task, part in PARTS_OF_TASKS.items()
+            option: [self.instances(dataset, row.cutting, PARTS_OF_TASKS[task])] if task in tasks else []
+            for task, option in (("pairs", "pairs"), ("restoration", "monolingual"))
         }
-        folder = run_folder(Run(dataset, owner, int(seed)))
+        folder = run_folder(dataset, owner, seed)
         return Artifact(
             [f"{folder}/model.pt", f"{folder}/history.csv"],
             [
                 settings["model"],
                 settings["training"],
                 int(seed),
-                [train, dev],
+                [folders["train"], folders["dev"]],
                 *(init or [None]),
-                *more[SENTENCES],
-                *more[MONOLINGUAL],
+                *more["pairs"],
+                *more["monolingual"],
             ],
             {
-                "train": train,
-                "dev": dev,
+                **folders,
                 "vocabulary": self.vocabulary(dataset),
                 "pipeline": self.pipeline(dataset),
                 "init": [file.only("model.pt") for file in init[:1]] if row.init_system else init[:1],
                 "pretrained": init[1:],
                 **more,
             },
-            {"settings": as_argument(settings)},
+            {
+                "settings": as_argument(settings),
+                "monolingual_lang": monolingual_lang if more["monolingual"] else None,
+                "checkpoints": f"{folder}/checkpoints",
+                "loggers": self.config.training[row.recipe].loggers if row.recipe else [],
+            },
+            train,
         )
 
     @made_by("translate", "take_hypotheses", stage="decoding")
     def hypotheses(self, dataset: str, system: str, seed: str, split: str) -> Artifact:
-        """Translations of a split by a run, or those of a system made elsewhere."""
-        if self.config.systems[system].is_given:
-            own, file = self._given(system, "hypotheses", f"{dataset}/{split.removeprefix('test_')}")
+        """Translations of a split by a run, or read from the user's files."""
+        if self.config.systems[system].has_user_output:
+            own, file = self._user_output(system, "hypotheses", f"{dataset}/{split.removeprefix('test_')}")
             text = self.dataset_split(dataset, split)
             return Artifact(
-                [f"{run_folder(Run(dataset, system, int(seed)))}/decoding/{split}.jsonl"],
+                [f"{run_folder(dataset, system, seed)}/decoding/{split}.jsonl"],
                 [own, Path(file).suffix, text],
-                {"own": own, "documents": text.only(".documents.tsv")},
+                {"hypotheses": own, "documents": text.only(".documents.tsv")},
                 {"prefix": self.prefix(dataset, split)},
+                evaluation.take_hypotheses,
             )
         settings = decoding_settings(self.config, system).model_dump(mode="json")
         model = self.model(dataset, system, seed).only("model.pt")
         instances = self.instances(dataset, self.config.systems[system].cutting, split)
         return Artifact(
-            [f"{run_folder(Run(dataset, system, int(seed)))}/decoding/{split}.jsonl"],
+            [f"{run_folder(dataset, system, seed)}/decoding/{split}.jsonl"],
             [settings, model, instances],
             {"model": model, "instances": instances},
             {"settings": as_argument(settings)},
+            decoding.translate,
         )
 
     @made_by("attend", stage="decoding")
@@ -141,25 +160,27 @@ class RunArtifacts(DiscourseArtifacts):
         settings = decoding_settings(self.config, system)
         n_documents = self.config.report.reader.attention
         return Artifact(
-            [f"{run_folder(Run(dataset, system, int(seed)))}/decoding/attention_{split}.json"],
+            [f"{run_folder(dataset, system, seed)}/decoding/attention_{split}.json"],
             [settings.context, n_documents, made],
             {"hypotheses": made, **{name: made.inputs[name] for name in ("model", "instances")}},
             {
                 "settings": as_argument(settings.model_dump(mode="json", include=CONTRAST_KEYS)),
                 "documents": n_documents,
             },
+            decoding.attention,
         )
 
     @made_by("contrast", "take_log_probabilities", stage="decoding")
     def probabilities(self, dataset: str, system: str, seed: str, suite: str) -> Artifact:
         """Log probabilities of a contrastive test set by a run, or by a system made elsewhere."""
-        if self.config.systems[system].is_given:
-            own, file = self._given(system, "log_probabilities", f"{dataset}/{suite}")
+        if self.config.systems[system].has_user_output:
+            own, file = self._user_output(system, "log_probabilities", f"{dataset}/{suite}")
             items = self.suite(dataset, suite)
             return Artifact(
-                [f"{run_folder(Run(dataset, system, int(seed)))}/decoding/suite_{suite}.json"],
+                [f"{run_folder(dataset, system, seed)}/decoding/suite_{suite}.json"],
                 [own, Path(file).suffix, items],
-                {"own": own, "suite": items},
+                {"scores": own, "suite": items},
+                command=evaluation.take_log_probabilities,
             )
         settings, rules = decoding_settings(self.config, system), self.config.evaluation.contrast
         model, items = self.model(dataset, system, seed).only("model.pt"), self.suite(dataset, suite)
@@ -169,13 +190,15 @@ class RunArtifacts(DiscourseArtifacts):
         given = given if given != [NO_RULES.score, NO_RULES.context] else []
         trees = self._read_trees(dataset, system, suite=suite)
         return Artifact(
-            [f"{run_folder(Run(dataset, system, int(seed)))}/decoding/suite_{suite}.json"],
+            [f"{run_folder(dataset, system, seed)}/decoding/suite_{suite}.json"],
             [settings.context, model, items, *trees, *given, *own],
-            {"model": model, "suite": items, "trees": trees},
+            {"model": model, "suite": items, "discourse": trees},
             {
                 "settings": as_argument(settings.model_dump(mode="json", include=None if own else CONTRAST_KEYS)),
-                "rules": f"--score {rules.score} --target-context {rules.context}" if given else "",
+                "score": rules.score,
+                "target_context": rules.context,
             },
+            decoding.contrast,
         )
 
     @made_by("generate", stage="decoding")
@@ -185,10 +208,11 @@ class RunArtifacts(DiscourseArtifacts):
         model, items = self.model(dataset, system, seed).only("model.pt"), self.suite(dataset, suite)
         trees = self._read_trees(dataset, system, suite=suite)
         return Artifact(
-            [f"{run_folder(Run(dataset, system, int(seed)))}/decoding/generated_{suite}.jsonl"],
+            [f"{run_folder(dataset, system, seed)}/decoding/generated_{suite}.jsonl"],
             [settings, model, items, *trees],
-            {"model": model, "suite": items, "trees": trees},
+            {"model": model, "suite": items, "discourse": trees},
             {"settings": as_argument(settings)},
+            decoding.generate,
         )
 
     @made_by("measure_context", stage="decoding")
@@ -200,16 +224,19 @@ class RunArtifacts(DiscourseArtifacts):
         text = self.dataset_split(dataset, part) if suite is None else self.suite(dataset, suite)
         trees = self._read_trees(dataset, system, split=part, suite=suite)
         return Artifact(
-            [f"{run_folder(Run(dataset, system, int(seed)))}/scores/{CXMI_PREFIX}{part}.json"],
+            [f"{run_folder(dataset, system, seed)}/scores/{CXMI_PREFIX}{part}.json"],
             [CXMI, settings.context, model, text, *trees],
-            {"model": model, "text": text, "trees": trees},
+            {"model": model, "text": text, "discourse": trees},
             {
                 "settings": as_argument(settings.model_dump(mode="json", include=CONTRAST_KEYS)),
-                "source": f"--suite {text.file}"
-                if suite is not None
-                else f"--prefix {self.prefix(dataset, part)} {self.language_options(dataset)}",
                 "test": suite or part.removeprefix("test_"),
+                **(
+                    {"prefix": self.prefix(dataset, part), **self.language_pair(dataset)}
+                    if suite is None
+                    else {"suite": text.file}
+                ),
             },
+            evaluation.cxmi,
         )
 
     def runs_of(self, dataset: str, system: str) -> list[Run]:
@@ -233,21 +260,12 @@ class RunArtifacts(DiscourseArtifacts):
             return []
         return [self.trees(dataset, name, split) if suite is None else self.suite_trees(dataset, name, suite)]
 
-    def _given(self, system: str, key: str, test: str) -> tuple[OwnFile, str]:
+    def _user_output(self, system: str, key: str, test: str) -> tuple[UserFile, str]:
         """The file with the output of a system made elsewhere for a test set or suite, and its name."""
         file = getattr(self.config.systems[system], key)[test]
-        return OwnFile.at(file, where=f"config.systems.{system}.{key}.{test}"), file
-
-    def _instance_settings(self, cutting: str, split: str) -> dict[str, Any]:
-        """The settings of one split's instances: documents are chosen for training only; pairs stay single."""
-        settings = self.config.instances[cutting].instances()
-        if split == SENTENCES:
-            settings = settings.model_copy(update={"max_sentences": 1})
-        if split != "train":
-            settings = settings.model_copy(update={"min_document_tokens": None, "subset": None, "subset_seed": 1})
-        return settings.model_dump(mode="json")
+        return UserFile.at(file, where=f"config.systems.{system}.{key}.{test}"), file
 
 
-def run_folder(run: Run) -> str:
+def run_folder(dataset: str, system: str, seed: str | int) -> str:
     """The folder of a run."""
-    return f"results/{run.dataset}/runs/{run.system}/seed{run.seed}"
+    return f"results/{dataset}/runs/{system}/seed{int(seed)}"

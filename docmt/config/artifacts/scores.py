@@ -3,14 +3,16 @@
 from collections.abc import Callable
 from typing import Any
 
-from docmt.config.artifacts.base import Artifact, OwnFile, as_argument, made_by
+from docmt.config.artifacts.base import Artifact, UserFile, as_argument, made_by
 from docmt.config.artifacts.runs import CXMI_PREFIX, NO_RULES, RunArtifacts, run_folder
 from docmt.config.references import is_generative
 from docmt.config.systems import Run
+from docmt.evaluation import commands as evaluation
 from docmt.evaluation.metrics import COMET, CXMI, needs_training_text
+from docmt.report import commands as report
 
 COMET_PREFIX = "comet_"
-"""How the names of COMET's scores of a test split begin."""
+"""File-name prefix of COMET's scores of a test split."""
 
 
 class ScoreArtifacts(RunArtifacts):
@@ -24,21 +26,22 @@ class ScoreArtifacts(RunArtifacts):
         is_aligned = needs_training_text(self.config.evaluation.metrics)
         more = self._more_references(dataset, split)
         return Artifact(
-            [f"{run_folder(Run(dataset, system, int(seed)))}/scores/{split}.json"],
+            [f"{run_folder(dataset, system, seed)}/scores/{split}.json"],
             [settings, hypotheses, references, *more],
             {
-                "references": references,
-                "more": more,
+                "text": references,
+                "references": more,
                 "training": [self.dataset_split(dataset, "train")] if is_aligned else [],
                 "hypotheses": hypotheses,
             },
             {
                 "settings": as_argument(settings),
-                "languages": self.language_options(dataset),
+                **self.language_pair(dataset),
                 "prefix": self.prefix(dataset, split),
-                "training": f"--training {self.prefix(dataset, 'train')}" if is_aligned else "",
+                "training": self.prefix(dataset, "train") if is_aligned else None,
                 "test": split.removeprefix("test_"),
             },
+            evaluation.scores,
         )
 
     @made_by("evaluate_comet", stage="evaluation")
@@ -47,17 +50,18 @@ class ScoreArtifacts(RunArtifacts):
         chosen = self.config.evaluation.comet
         context = chosen.context if chosen else 0
         hypotheses, references = self.hypotheses(dataset, system, seed, split), self.dataset_split(dataset, split)
-        model = OwnFile.at(chosen.model_file if chosen else "", where="config.evaluation.comet.checkpoint")
+        model = UserFile.at(chosen.model_file if chosen else "", where="config.evaluation.comet.checkpoint")
         return Artifact(
-            [f"{run_folder(Run(dataset, system, int(seed)))}/scores/{COMET_PREFIX}{split}.json"],
+            [f"{run_folder(dataset, system, seed)}/scores/{COMET_PREFIX}{split}.json"],
             [COMET, context, model, hypotheses, references],
-            {"references": references, "hypotheses": hypotheses, "model": model},
+            {"text": references, "hypotheses": hypotheses, "model": model},
             {
                 "settings": as_argument(self.config.evaluation.model_dump(mode="json", include={"comet"})),
-                "languages": self.language_options(dataset),
+                **self.language_pair(dataset),
                 "prefix": self.prefix(dataset, split),
                 "test": split.removeprefix("test_"),
             },
+            evaluation.comet,
         )
 
     @made_by("evaluate_contrast", stage="evaluation")
@@ -65,10 +69,11 @@ class ScoreArtifacts(RunArtifacts):
         """Accuracy of a run on a contrastive test set."""
         probabilities = self.probabilities(dataset, system, seed, suite)
         return Artifact(
-            [f"{run_folder(Run(dataset, system, int(seed)))}/scores/suite_{suite}.json"],
+            [f"{run_folder(dataset, system, seed)}/scores/suite_{suite}.json"],
             [probabilities, *self._ties],
-            {"suite": self.suite(dataset, suite), "probabilities": probabilities},
-            {"ties": " ".join(self._ties)},
+            {"suite": self.suite(dataset, suite), "log_probabilities": probabilities},
+            {"ties": self.config.evaluation.contrast.ties, "test": suite},
+            evaluation.contrast,
         )
 
     @made_by("evaluate_generation", stage="evaluation")
@@ -76,10 +81,11 @@ class ScoreArtifacts(RunArtifacts):
         """Accuracy of a run on a generative test set."""
         generated = self.generated_documents(dataset, system, seed, suite)
         return Artifact(
-            [f"{run_folder(Run(dataset, system, int(seed)))}/scores/generated_{suite}.json"],
+            [f"{run_folder(dataset, system, seed)}/scores/generated_{suite}.json"],
             [generated],
-            {"suite": self.suite(dataset, suite), "generated": generated},
-            {"lang": self.config.datasets[dataset].tgt_lang},
+            {"suite": self.suite(dataset, suite), "translations": generated},
+            {"tgt_lang": self.config.datasets[dataset].tgt_lang, "test": suite},
+            evaluation.generation,
         )
 
     @made_by("compare_translation", stage="evaluation")
@@ -91,13 +97,15 @@ class ScoreArtifacts(RunArtifacts):
         return Artifact(
             [f"results/{dataset}/runs/{system}/against/{baseline}/{split}.json"],
             [settings, *pair, references, *more],
-            {"references": references, "more": more, "system": pair[0], "baseline": pair[1]},
+            {"text": references, "references": more, "system": pair[0], "baseline": pair[1]},
             {
                 "settings": as_argument(settings),
-                "languages": self.language_options(dataset),
+                **self.language_pair(dataset),
                 "prefix": self.prefix(dataset, split),
+                "names": [system, baseline],
                 "test": split.removeprefix("test_"),
             },
+            evaluation.difference,
         )
 
     @made_by("compare_contrast", stage="evaluation")
@@ -108,7 +116,8 @@ class ScoreArtifacts(RunArtifacts):
             [f"results/{dataset}/runs/{system}/against/{baseline}/suite_{suite}.json"],
             [*pair, *self._ties],
             {"suite": self.suite(dataset, suite), "system": pair[0], "baseline": pair[1]},
-            {"ties": " ".join(self._ties)},
+            {"ties": self.config.evaluation.contrast.ties, "names": [system, baseline], "test": suite},
+            evaluation.contrast_difference,
         )
 
     @made_by("compare_generation", stage="evaluation")
@@ -119,7 +128,8 @@ class ScoreArtifacts(RunArtifacts):
             [f"results/{dataset}/runs/{system}/against/{baseline}/generated_{suite}.json"],
             [*pair],
             {"suite": self.suite(dataset, suite), "system": pair[0], "baseline": pair[1]},
-            {"lang": self.config.datasets[dataset].tgt_lang},
+            {"tgt_lang": self.config.datasets[dataset].tgt_lang, "names": [system, baseline], "test": suite},
+            evaluation.generation_difference,
         )
 
     @made_by("gather_dataset", stage="evaluation")
@@ -135,14 +145,14 @@ class ScoreArtifacts(RunArtifacts):
 
     def _table(self, file: str, runs: list[Run]) -> Artifact:
         scores = [made for run in runs for made in self.run_scores(run).values()]
-        return Artifact([file], [scores], {"scores": scores})
+        return Artifact([file], [scores], {"scores": scores}, command=report.gather)
 
     def test_splits(self, dataset: str, *systems: str) -> list[str]:
-        """The test splits of a dataset that all of these systems translate: those made elsewhere, as given."""
+        """The test splits of a dataset that all of these systems translate or have user output for."""
         rows = [self.config.systems[system] for system in systems]
         tests = self.config.datasets[dataset].test
-        known = [test for test in tests if all(not r.is_given or f"{dataset}/{test}" in r.hypotheses for r in rows)]
-        return [f"test_{test}" for test in known]
+        supplied = [row.hypotheses for row in rows if row.has_user_output]
+        return [f"test_{test}" for test in tests if all(f"{dataset}/{test}" in files for files in supplied)]
 
     def suites_by_kind(self, dataset: str, *systems: str) -> tuple[list[str], list[str]]:
         """The contrastive and the generative test sets of a dataset for which all of these systems have output."""
@@ -150,7 +160,8 @@ class ScoreArtifacts(RunArtifacts):
         names: tuple[list[str], list[str]] = ([], [])
         for suite in row.suite_names():
             generative = is_generative(self.config, row.suite_reference(suite))
-            if all(not r.is_given or (not generative and f"{dataset}/{suite}" in r.log_probabilities) for r in rows):
+            supplied = [row.log_probabilities for row in rows if row.has_user_output]
+            if all(not generative and f"{dataset}/{suite}" in files for files in supplied):
                 names[generative].append(suite)
         return names
 
@@ -165,7 +176,7 @@ class ScoreArtifacts(RunArtifacts):
         found |= {f"generated_{suite}": self.generation_scores(*place, suite) for suite in generative}
         if self.config.evaluation.comet is not None:
             found |= {f"{COMET_PREFIX}{split}": self.comet(*place, split) for split in splits}
-        if CXMI in self.config.evaluation.metrics and not self.config.systems[run.system].is_given:
+        if CXMI in self.config.evaluation.metrics and not self.config.systems[run.system].has_user_output:
             found |= {f"{CXMI_PREFIX}{part}": self.cxmi(*place, part) for part in with_context}
         return found
 
@@ -180,17 +191,17 @@ class ScoreArtifacts(RunArtifacts):
         )
 
     def _of_runs(self, make: Callable[..., Artifact], dataset: str, system: str, part: str) -> list[Artifact]:
-        """What each run of a system made of a test split or suite."""
+        """The output of each run of a system on a test split or suite."""
         return [make(dataset, system, str(run.seed), part) for run in self.runs_of(dataset, system)]
 
-    def _more_references(self, dataset: str, split: str) -> list[OwnFile]:
+    def _more_references(self, dataset: str, split: str) -> list[UserFile]:
         """The user's files with further references of a test split."""
         test = split.removeprefix("test_")
         where = f"config.datasets.{dataset}.references.{test}"
-        return [OwnFile.at(file, where=where) for file in self.config.datasets[dataset].references.get(test, [])]
+        return [UserFile.at(file, where=where) for file in self.config.datasets[dataset].references.get(test, [])]
 
     def _translation_settings(self) -> dict[str, Any]:
-        """What matters to scores of translations."""
+        """The settings on which scores of translations depend."""
         return self.config.evaluation.model_dump(mode="json", exclude={"contrast", "comet"})
 
     @property

@@ -1,13 +1,14 @@
 """Artifacts of the text stage: from sentences to subwords."""
 
-import shlex
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from docmt.config.artifacts.base import Artifact, as_argument, made_by
 from docmt.config.artifacts.corpora import CorporaArtifacts
 from docmt.config.systems import text_settings
-from docmt.models.catalogue import published_folder
-from docmt.text.published import TEXT_FILES
+from docmt.models.published.catalog import published_folder
+from docmt.text import commands as text_commands
+from docmt.text.published_text import TEXT_FILES
 
 KEYS_OF_BPE = ("bpe_merges", "bpe_min_frequency", "sentencepiece_size", "pretrained", "keep_pieces")
 """Keys of section `text` that matter to BPE and what follows, not to tokens."""
@@ -24,24 +25,28 @@ class TextArtifacts(CorporaArtifacts):
         return Artifact(
             [f"results/{dataset}/text/{split}.tok.{lang}"],
             [settings, text],
-            {"text": text.only(f".{lang}")},
+            {"input": text.only(f".{lang}")},
             {"settings": as_argument(settings)},
+            text_commands.tokenize,
             is_kept=False,
         )
 
     @made_by("learn_truecaser", stage="text")
     def truecaser(self, dataset: str, lang: str) -> Artifact:
-        """The truecaser of a language. A change of any training text rebuilds those of both languages."""
-        train, *more = self._training_parts(dataset)
+        """The truecaser of a language. A change of any training text rebuilds both languages' truecasers."""
+        row = self.config.datasets[dataset]
+        train, *more = (part for part in row.all_parts() if any(part in row.learned_on(lang) for lang in row.languages))
         parts: list[Any] = [self._token_settings(dataset), self.dataset_split(dataset, train)]
         if more:
+            # Hashed in another form only where there is text for pre-training: studies without keep their fingerprints.
             parts = [self.tokens(dataset, train, lang), [self.tokens(dataset, part, lang) for part in more]]
-        tokens = [self.tokens(dataset, part, lang) for part in self.config.datasets[dataset].learned_on(lang)]
+        tokens = [self.tokens(dataset, part, lang) for part in row.learned_on(lang)]
         return Artifact(
             [f"results/{dataset}/text/truecaser.{lang}.json"],
             parts,
-            {"tokens": tokens},
+            {"inputs": tokens},
             {"settings": as_argument(self._token_settings(dataset))},
+            text_commands.learn_truecaser,
         )
 
     @made_by("truecase", stage="text")
@@ -49,35 +54,39 @@ class TextArtifacts(CorporaArtifacts):
         """Truecased text of one side of a split; kept, so that other BPE merges start here."""
         tokens, truecaser = self.tokens(dataset, split, lang), self.truecaser(dataset, lang)
         files = [f"results/{dataset}/text/{split}.true.{lang}"]
-        return Artifact(files, [tokens, truecaser], {"model": truecaser, "tokens": tokens})
+        inputs = {"model": truecaser, "input": tokens}
+        return Artifact(files, [tokens, truecaser], inputs, command=text_commands.truecase)
 
     @made_by("learn_bpe", stage="text")
     def codes(self, dataset: str) -> Artifact:
         """The BPE merges of a dataset, learned on both sides of its training text."""
-        inputs = {"text": self._training_text(dataset, self.truecased), "published": self._published_text(dataset)}
-        return self._of_bpe(dataset, "bpe.codes", inputs, languages=self.language_options(dataset))
+        inputs = {"inputs": self._training_text(dataset, self.truecased), "published": self._published_text(dataset)}
+        return self._of_bpe(dataset, "bpe.codes", inputs, self.language_pair(dataset), text_commands.learn_bpe)
 
     @made_by("learn_vocabulary", stage="text")
     def vocabulary(self, dataset: str) -> Artifact:
         """The subwords of the training text; with masks and language tags in a dataset for pre-training."""
-        row = self.config.datasets[dataset]
-        tags = f"--tags {' '.join(row.languages)}" if row.is_for_pretraining else ""
-        inputs = {"text": self._training_text(dataset, self.subwords), "published": self._published_text(dataset)}
-        return self._of_bpe(dataset, "vocabulary.txt", inputs, tags=tags, published=self._published_options(dataset))
+        row, settings = self.config.datasets[dataset], text_settings(self.config, dataset)
+        params: dict[str, Any] = {"tags": list(row.languages) if row.is_for_pretraining else []}
+        if settings.pretrained is not None:
+            params |= {"pretrained": published_folder(settings.pretrained), "keep": settings.keep_pieces}
+            params |= self.language_pair(dataset)
+        inputs = {"inputs": self._training_text(dataset, self.subwords), "published": self._published_text(dataset)}
+        return self._of_bpe(dataset, "vocabulary.txt", inputs, params, text_commands.learn_vocabulary)
 
     @made_by("pack_pipeline", stage="text")
     def pipeline(self, dataset: str) -> Artifact:
         """Settings, truecasers and codes in one file."""
         truecasers = [self.truecaser(dataset, lang) for lang in self.config.datasets[dataset].languages]
         inputs = {"truecasers": truecasers, "codes": self.codes(dataset)}
-        return self._of_bpe(dataset, "pipeline.json", inputs, languages=self.language_options(dataset))
+        return self._of_bpe(dataset, "pipeline.json", inputs, self.language_pair(dataset), text_commands.pack)
 
     @made_by("apply_bpe", stage="text")
     def subwords(self, dataset: str, split: str, lang: str) -> Artifact:
         """One side of a split in subwords."""
         codes, text = self.codes(dataset), self.truecased(dataset, split, lang)
         files = [f"results/{dataset}/text/{split}.bpe.{lang}"]
-        return Artifact(files, [codes, text], {"codes": codes, "text": text})
+        return Artifact(files, [codes, text], {"codes": codes, "input": text}, command=text_commands.apply_bpe)
 
     @made_by("count_roundtrip", stage="text")
     def roundtrip(self, dataset: str) -> Artifact:
@@ -96,17 +105,20 @@ class TextArtifacts(CorporaArtifacts):
                 "files": [self.dataset_split(dataset, split) for split in row.parallel_parts()],
                 "pipeline": self.pipeline(dataset),
             },
-            {"texts": texts},
+            {"inputs": texts},
+            text_commands.roundtrip,
         )
 
-    def _of_bpe(self, dataset: str, name: str, inputs: dict[str, Any], **params: str) -> Artifact:
-        """Codes, vocabulary and pipeline depend on the same."""
+    def _of_bpe(
+        self, dataset: str, name: str, inputs: dict[str, Any], params: Mapping[str, Any], command: Callable[..., Any]
+    ) -> Artifact:
+        """Codes, vocabulary or pipeline: files that the same settings and text determine."""
         settings = text_settings(self.config, dataset).model_dump(mode="json")
         lang = self.config.datasets[dataset].src_lang
         parts = [settings, self.truecaser(dataset, lang), *self._published_text(dataset)]
         read = {"pretrained": published_folder(settings["pretrained"])} if "pretrained" in settings else {}
-        params |= {"settings": as_argument(settings | read)}
-        return Artifact([f"results/{dataset}/text/{name}"], parts, inputs, params)
+        params = {"settings": as_argument(settings | read), **params}
+        return Artifact([f"results/{dataset}/text/{name}"], parts, inputs, params, command)
 
     def _published_text(self, dataset: str) -> list[Artifact]:
         """The files of the published model whose pieces a dataset takes; none without."""
@@ -114,22 +126,9 @@ class TextArtifacts(CorporaArtifacts):
         where = f"config.datasets.{dataset}.text.pretrained"
         return [] if folder is None else self.published_files(folder, TEXT_FILES, where=where)
 
-    def _published_options(self, dataset: str) -> str:
-        """How the vocabulary of such a dataset is made, or nothing."""
-        settings = text_settings(self.config, dataset)
-        if settings.pretrained is None:
-            return ""
-        folder, languages = shlex.quote(published_folder(settings.pretrained)), self.language_options(dataset)
-        return f"--pretrained {folder} --keep {settings.keep_pieces} {languages}"
-
     def _token_settings(self, dataset: str) -> dict[str, Any]:
-        """The settings of a dataset's text without those of BPE, so that other merges tokenize nothing again."""
+        """The settings of tokens, without BPE's: other merges tokenize nothing again."""
         return text_settings(self.config, dataset).model_dump(mode="json", exclude=set(KEYS_OF_BPE))
-
-    def _training_parts(self, dataset: str) -> list[str]:
-        """The parts of a dataset that truecasers and BPE are learned on, in either language."""
-        row = self.config.datasets[dataset]
-        return [part for part in row.all_parts() if any(part in row.learned_on(lang) for lang in row.languages)]
 
     def _training_text(self, dataset: str, form: Any) -> list[Artifact]:
         """The training text of both languages in one form, source first."""

@@ -21,7 +21,8 @@ NO_COHESION = N_COHESIONS - 1
 
 @lru_cache(maxsize=20_000)
 def _signs(word: str) -> np.ndarray:
-    """Random signs of a word, float32 [WIDTH] of +1 and −1; always the same."""
+    """Random signs of a word, float32 [WIDTH] of +1 and −1."""
+    # From a checksum and not from a generator or `hash`, so that a word has the same signs in every process.
     bits = np.unpackbits(np.frombuffer(hashlib.sha256(word.encode()).digest(), dtype=np.uint8))
     return bits.astype(np.float32) * 2 - 1
 

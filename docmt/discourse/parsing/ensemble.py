@@ -9,11 +9,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from docmt.discourse.parsing.neural_model import ClassifierCache, EduInputs, ParserNetwork, SpanClassifier
+from docmt.discourse.parsing.neural_network import ClassifierCache, EduInputs, ParserNetwork, SpanClassifier
 
 
 class EnsembleClassifier:
-    """The classifiers of all members, in few operations, because a parser calls it at every step."""
+    """The classifiers of all members, computed in few operations.
+
+    Greedy parsing calls it once per step with a few rows, so the number of operations decides its speed: weights of all
+    members are stacked once, and `baddbmm` runs a layer of all members at a time.
+    """
 
     def __init__(self, members: Sequence[SpanClassifier]) -> None:
         self.members, first = members, members[0]
@@ -32,7 +36,7 @@ class EnsembleClassifier:
             self._out_bias_M1C = torch.stack([member.out.bias for member in members])[:, None]
 
     def cache(self, encoded: Sequence[Tensor], lengths: Sequence[int]) -> ClassifierCache:
-        """Compute the caches of all members, side by side in the last dimension, from the EDUs that each encodes."""
+        """Join the caches of all members, side by side in the last dimension, from the EDUs that each has encoded."""
         caches = [member.cache(edus_ER, lengths) for member, edus_ER in zip(self.members, encoded, strict=True)]
         return ClassifierCache(
             torch.cat([cache.slots for cache in caches], dim=1),

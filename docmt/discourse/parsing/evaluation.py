@@ -8,12 +8,18 @@ trees over different EDUs can be compared; if the EDUs are equal, precision, rec
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from docmt.discourse.constituents import SPAN, Node, binarize
 from docmt.discourse.dependencies import NO_HEAD, ROOT, merge_to_sentences
-from docmt.discourse.documents import DiscourseDocument
-from docmt.discourse.parsing.layout import ABOVE, SAME_PARAGRAPH, SAME_SENTENCE, UNKNOWN, DocumentLayout
-from docmt.discourse.trees import SPAN, Node, binarise
+from docmt.discourse.documents import DiscourseDocument, edus_from_starts, iterate_discourse
+from docmt.discourse.parsing.baselines import batches
+from docmt.discourse.parsing.parser_names import OpenedParser
+from docmt.discourse.parsing.units import ABOVE, SAME_PARAGRAPH, SAME_SENTENCE, UNKNOWN, DocumentUnits
+from docmt.discourse.relations import load_inventory
+from docmt.discourse.segmentation.segmenter import Segmenter
 from docmt.errors import UserError
 
 KINDS = ("S", "N", "R", "F")
@@ -29,6 +35,63 @@ Position = tuple[int, int]
 Coarse = Callable[[str], str]
 
 
+def coarse_classes(inventory: str | None) -> Coarse:
+    """Return the mapping from fine to coarse relations; without an inventory, relations stay unchanged."""
+    return load_inventory(inventory).coarse if inventory else str
+
+
+def evaluate_parser(
+    opened: OpenedParser,
+    gold: Path,
+    *,
+    relations: str | None = None,
+    segmenter: Segmenter | None = None,
+    hide_paragraphs: bool = False,
+) -> dict[str, Any]:
+    """Score a parser on a `.discourse.jsonl` with gold trees.
+
+    Args:
+        opened: the parser.
+        gold: the file.
+        relations: the inventory whose coarse classes are compared; by default the parser's.
+        segmenter: finds the EDUs; None for gold EDUs.
+        hide_paragraphs: whether to hide the paragraphs from the parser.
+
+    Returns:
+        The report of `Scores`, and how often a constraint overruled the parser's classifier (`enforced`).
+    """
+    scores = Scores(coarse_classes(relations or opened.relations))
+    before = opened.parser.counts["enforced"]
+    for batch in batches(iterate_discourse(gold)):
+        if missing := [document.id for document in batch if document.tree is None and document.arcs is None]:
+            raise UserError(f"{gold}: document {missing[0]!r} has no tree to compare with")
+        inputs = [replace(document, tree=None, arcs=None) for document in batch]
+        if hide_paragraphs:
+            inputs = [replace(document, paragraphs=None) for document in inputs]
+        if segmenter is not None:
+            inputs = [resegment(document, segmenter) for document in inputs]
+        for document, predicted in zip(batch, opened.parser.parse_batch(inputs), strict=True):
+            scores.add(document, predicted)
+    return {**scores.report(), "enforced": opened.parser.counts["enforced"] - before}
+
+
+def resegment(document: DiscourseDocument, segmenter: Segmenter) -> DiscourseDocument:
+    """Replace the EDUs of a document by EDUs that a segmenter finds, and drop its tree."""
+    edus = edus_from_starts(segmenter.segment(document.sentences), map(len, document.sentences))
+    return replace(document, edus=edus, tree=None, arcs=None)
+
+
+def evaluate(pairs: Iterable[tuple[DiscourseDocument, DiscourseDocument]], *, coarse: Coarse = str) -> dict[str, Any]:
+    """Score pairs of a gold and a predicted document with the same words; see `Scores.report`.
+
+    `coarse` maps the relations of both documents before they are compared.
+    """
+    scores = Scores(coarse)
+    for gold, predicted in pairs:
+        scores.add(gold, predicted)
+    return scores.report()
+
+
 class Scores:
     """Counts over documents; `report` turns them into percentages."""
 
@@ -37,7 +100,7 @@ class Scores:
         self.counts: Counter[str] = Counter()
 
     def add(self, gold: DiscourseDocument, predicted: DiscourseDocument) -> None:
-        """Count one document. Raises UserError when the two do not have the same words."""
+        """Count one document; raise UserError when the two do not have the same words."""
         if gold.id != predicted.id or gold.sentences != predicted.sentences:
             raise UserError(
                 f"evaluation: the words of document {predicted.id!r} differ from those of gold document {gold.id!r}: "
@@ -46,66 +109,53 @@ class Scores:
         gold_places, places = _places(gold), _places(predicted)
         self.counts["documents"] += 1
         self.counts["sentences"] += len(gold.sentences)
-        self._match("edus", Counter(gold_places), Counter(places))
+        self._match("edus", gold_places, places)
         if gold.tree is not None and predicted.tree is not None:
-            gold_tree, tree = binarise(gold.tree), binarise(predicted.tree)
-            self._add_constituents(gold_tree, tree, gold_places, places)
-            self._add_levels(gold_tree, tree, gold_places, places, layout=DocumentLayout(gold))
+            gold_tree, tree = binarize(gold.tree), binarize(predicted.tree)
+            for name, labels in (("parseval", self._internal_nodes), ("rst-parseval", self._all_nodes)):
+                self._match_nodes(name, labels(gold_tree, gold_places), labels(tree, places))
+            found = {_span(node, places) for node in tree.postorder() if not node.is_leaf}
+            units = DocumentUnits(gold)
+            for node in gold_tree.postorder():
+                if not node.is_leaf:
+                    level = LEVEL_NAMES[units.level(node.first, node.last)]
+                    self.counts[f"level {level} gold"] += 1
+                    self.counts[f"level {level} both"] += _span(node, gold_places) in found
         if gold.edus and (gold.tree is not None or gold.arcs is not None):
-            self._add_dependencies(gold, predicted, gold_places, places)
+            gold_arcs, arcs = self._arcs(gold, gold_places), self._arcs(predicted, places)
+            self._match("uas", (arc[:2] for arc in gold_arcs), (arc[:2] for arc in arcs))
+            self._match("las", gold_arcs, arcs)
+            gold_heads, heads = _sentence_heads(gold), _sentence_heads(predicted)
+            self.counts["sentence heads right"] += sum(a == b for a, b in zip(gold_heads, heads, strict=True))
 
-    def _match(self, name: str, gold: Counter[Any], predicted: Counter[Any]) -> None:
-        self.counts[f"{name} gold"] += gold.total()
-        self.counts[f"{name} predicted"] += predicted.total()
-        self.counts[f"{name} both"] += (gold & predicted).total()
+    def _match(self, name: str, gold: Iterable[Any], predicted: Iterable[Any]) -> None:
+        gold_counts, counts = Counter(gold), Counter(predicted)
+        self.counts[f"{name} gold"] += gold_counts.total()
+        self.counts[f"{name} predicted"] += counts.total()
+        self.counts[f"{name} both"] += (gold_counts & counts).total()
 
-    def _add_constituents(
-        self, gold_tree: Node, tree: Node, gold_places: list[Position], places: list[Position]
+    def _match_nodes(
+        self, name: str, gold: list[tuple[Position, str, str]], predicted: list[tuple[Position, str, str]]
     ) -> None:
-        for name, read in (("parseval", self._internal_nodes), ("rst-parseval", self._all_nodes)):
-            gold_nodes, nodes = read(gold_tree, gold_places), read(tree, places)
-            for kind, (wanted, found) in enumerate(zip(gold_nodes, nodes, strict=True)):
-                self._match(f"{name} {KINDS[kind]}", Counter(wanted), Counter(found))
+        """Compare nodes by span, by span and nuclearity, by span and relation, and by all three."""
+        for kind, columns in zip(KINDS, ((0,), (0, 1), (0, 2), (0, 1, 2)), strict=True):
+            self._match(
+                f"{name} {kind}",
+                (tuple(node[column] for column in columns) for node in gold),
+                (tuple(node[column] for column in columns) for node in predicted),
+            )
 
-    def _add_levels(
-        self,
-        gold_tree: Node,
-        tree: Node,
-        gold_places: list[Position],
-        places: list[Position],
-        *,
-        layout: DocumentLayout,
-    ) -> None:
-        found = Counter(self._internal_nodes(tree, places)[0])
-        for node in gold_tree.postorder():
-            if not node.is_leaf:
-                level = LEVEL_NAMES[layout.level(node.first, node.last)]
-                self.counts[f"level {level} gold"] += 1
-                self.counts[f"level {level} both"] += found[_span(node, gold_places)] > 0
-
-    def _internal_nodes(self, tree: Node, places: list[Position]) -> tuple[list[Any], ...]:
-        """List the internal nodes four times: by span, with nuclearity, with relation, with both."""
+    def _internal_nodes(self, tree: Node, places: list[Position]) -> list[tuple[Position, str, str]]:
         nodes = [node for node in tree.postorder() if not node.is_leaf]
-        labels = [(_span(node, places), node.nuclearity, self._coarse(node.relation)) for node in nodes]
-        return _by_kind(labels)
+        return [(_span(node, places), node.nuclearity, self._coarse(node.relation)) for node in nodes]
 
-    def _all_nodes(self, tree: Node, places: list[Position]) -> tuple[list[Any], ...]:
-        """List all nodes except the root, as `_internal_nodes` does."""
-        labels = [
+    def _all_nodes(self, tree: Node, places: list[Position]) -> list[tuple[Position, str, str]]:
+        """List all nodes except the root."""
+        return [
             (_span(child, places), letter, self._coarse(relation))
             for node in tree.postorder()
             for child, letter, relation in zip(node.children, node.nuclearity, node.relations, strict=True)
         ]
-        return _by_kind(labels)
-
-    def _add_dependencies(
-        self, gold: DiscourseDocument, predicted: DiscourseDocument, gold_places: list[Position], places: list[Position]
-    ) -> None:
-        gold_arcs, arcs = self._arcs(gold, gold_places), self._arcs(predicted, places)
-        self._match("uas", Counter(arc[:2] for arc in gold_arcs), Counter(arc[:2] for arc in arcs))
-        self._match("las", Counter(gold_arcs), Counter(arcs))
-        gold_heads, heads = _sentence_heads(gold), _sentence_heads(predicted)
-        self.counts["sentence heads right"] += sum(a == b for a, b in zip(gold_heads, heads, strict=True))
 
     def _arcs(self, document: DiscourseDocument, places: list[Position]) -> list[tuple[Position, Any, str]]:
         tree = document.dependencies
@@ -147,29 +197,10 @@ class Scores:
         return _percent(2 * self.counts[f"{name} both"], self.counts[f"{name} gold"] + self.counts[f"{name} predicted"])
 
 
-def evaluate(pairs: Iterable[tuple[DiscourseDocument, DiscourseDocument]], *, coarse: Coarse = str) -> dict[str, Any]:
-    """Score pairs of a gold and a predicted document with the same words; see `Scores.report`.
-
-    `coarse` maps the relations of both documents before they are compared.
-    """
-    scores = Scores(coarse)
-    for gold, predicted in pairs:
-        scores.add(gold, predicted)
-    return scores.report()
-
-
-def _by_kind(labels: list[tuple[Position, str, str]]) -> tuple[list[Any], ...]:
-    return (
-        [label[0] for label in labels],
-        [label[:2] for label in labels],
-        [(label[0], label[2]) for label in labels],
-        labels,
-    )
-
-
 def _places(document: DiscourseDocument) -> list[Position]:
     offsets = [0]
     for words in document.sentences:
+        # One position more than words, so that the EDUs of empty sentences are told apart.
         offsets.append(offsets[-1] + len(words) + 1)
     return [(offsets[edu.sentence] + edu.start, offsets[edu.sentence] + edu.end) for edu in document.edus]
 

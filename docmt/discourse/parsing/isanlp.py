@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from typing_extensions import override
+
+from docmt.discourse.constituents import Node, join_pair, leaf
 from docmt.discourse.documents import DiscourseDocument
 from docmt.discourse.parsing.baselines import Parser
-from docmt.discourse.trees import Node, join_pair, leaf
 from docmt.errors import UserError
 
 DEFAULT_VERSION = "gumrrg"
@@ -32,7 +34,7 @@ class IsanlpParser(Parser):
 
     @classmethod
     def load(cls, version: str) -> "IsanlpParser":
-        """Load one of its models. Raises UserError when the package is missing or the weights cannot be loaded."""
+        """Load one of its models."""
         try:
             module = importlib.import_module(MODULE)
         except ImportError as error:
@@ -48,11 +50,8 @@ class IsanlpParser(Parser):
                 f"parser isanlp:{version}: cannot load its weights ({reason}): see docs/parsing.md"
             ) from None
 
+    @override
     def parse(self, document: DiscourseDocument) -> DiscourseDocument:
-        """Return the document with a tree.
-
-        Raises UserError when the parser rejects the EDUs, or the leaves of its tree are not these EDUs.
-        """
         self.counts.update(documents=1, edus=len(document.edus))
         texts = [" ".join(document.edu_words(number)) for number in range(len(document.edus))]
         if not all(texts):

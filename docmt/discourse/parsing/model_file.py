@@ -1,6 +1,5 @@
 """The file of a trained parser: settings, classes, weights, the segmenter that it reads, scores, provenance."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,16 +8,16 @@ import torch
 
 from docmt.discourse.parsing.baselines import Parser
 from docmt.discourse.parsing.ensemble import Ensemble
-from docmt.discourse.parsing.linear import LEVELS, LinearParser, SegmenterSyntax
-from docmt.discourse.parsing.linear_model import LinearClassifier
-from docmt.discourse.parsing.neural import NeuralParser
-from docmt.discourse.parsing.neural_model import ParserNetwork
+from docmt.discourse.parsing.linear_classifier import LinearClassifier
+from docmt.discourse.parsing.linear_parser import LEVELS, LinearParser, SegmenterSyntax
+from docmt.discourse.parsing.neural_network import ParserNetwork
+from docmt.discourse.parsing.neural_parser import NeuralParser
 from docmt.discourse.parsing.settings import ParserSettings
-from docmt.discourse.segmentation.model_file import segmenter_of
-from docmt.discourse.segmentation.prediction import Segmenter
+from docmt.discourse.segmentation.model_file import segmenter_from_bytes
+from docmt.discourse.segmentation.segmenter import Segmenter
 from docmt.errors import UserError
 from docmt.files import atomic_path, read_bytes
-from docmt.tensors import read_tensors
+from docmt.tensor_files import read_tensors
 
 FORMAT = 1
 KIND = "RST parser"
@@ -27,12 +26,12 @@ KEYS = ("settings", "relations", "words", "parts", "segmenter", "scores", "prove
 
 @dataclass(frozen=True)
 class TrainedParser:
-    """Everything that parsing needs.
+    """A parser with its origin.
 
     Attributes:
         parser: neural or linear.
         settings: of the parser; `kind` is never `auto`.
-        segmenter: the contents of the file of the segmenter that it reads; None if it reads none.
+        segmenter: content of the model file of the segmenter that it reads; None if it reads none.
         scores: on the development set.
         provenance: versions, settings, seed and data of the training; with `kind: auto`, both scores and the choice.
     """
@@ -47,6 +46,7 @@ class TrainedParser:
 def save_parser(path: Path, trained: TrainedParser) -> None:
     """Write a model file; it appears only when it is complete."""
     parser, data = trained.parser, trained.segmenter
+    # Both kinds of parser use the same keys: for a linear one, `relations` are the levels of its classifiers.
     if isinstance(parser, NeuralParser):
         relations, words = list(parser.relations), list(parser.words)
         parts = [network.state_dict() for network in parser.ensemble.networks]
@@ -69,16 +69,13 @@ def save_parser(path: Path, trained: TrainedParser) -> None:
         torch.save(content, temporary)
 
 
-def load_trained(path: Path) -> TrainedParser:
-    """Read a model file: tensors and plain values only, nothing that could run code.
-
-    Raises UserError when it is missing, damaged, of another kind or format, or inconsistent.
-    """
-    return parser_of(read_bytes(path), where=str(path))
+def load_trained_parser(path: Path) -> TrainedParser:
+    """Read a model file, which holds tensors and plain values only, so nothing in it can run code."""
+    return parser_from_bytes(read_bytes(path), where=str(path))
 
 
-def parser_of(data: bytes, *, where: str) -> TrainedParser:
-    """Read a parser from the bytes of its file; raises UserError as `load_trained` does."""
+def parser_from_bytes(data: bytes, *, where: str) -> TrainedParser:
+    """Read a parser from the bytes of its file."""
     content = read_tensors(
         data,
         where=where,
@@ -90,12 +87,10 @@ def parser_of(data: bytes, *, where: str) -> TrainedParser:
     )
     settings = ParserSettings.load(content["settings"], where=f"{where}: settings")
     read = content["segmenter"].numpy().tobytes() if content["segmenter"] is not None else None
-    segmenter = Segmenter(segmenter_of(read, where=f"{where}: segmenter")) if read is not None else None
+    segmenter = Segmenter(segmenter_from_bytes(read, where=f"{where}: segmenter")) if read is not None else None
+    build = _build_neural if settings.kind == "neural" else _build_linear
     try:
-        if settings.kind == "neural":
-            parser = _build_neural(settings, content, segmenter)
-        else:
-            parser = _build_linear(settings, content["relations"], content["parts"], segmenter)
+        parser = build(settings, content, segmenter)
     except (RuntimeError, TypeError, AttributeError, KeyError, ValueError) as error:
         reason = " ".join(str(error).split())[:200]
         raise UserError(f"{where}: weights and settings do not match ({reason}): train it again") from None
@@ -103,10 +98,7 @@ def parser_of(data: bytes, *, where: str) -> TrainedParser:
 
 
 def reads_states_of(parser: Parser, segmenter: Segmenter) -> bool:
-    """Whether a parser reads the word states of a segmenter with these weights and words.
-
-    If so, a caller that has read sentences with the segmenter can pass the states to `parse_batch`.
-    """
+    """Whether a parser reads the word states of this segmenter, so that its states can be passed to `parse_batch`."""
     if not isinstance(parser, NeuralParser):
         return False
     own, other = parser.segmenter.trained, segmenter.trained
@@ -142,10 +134,9 @@ def _build_neural(settings: ParserSettings, content: dict[str, Any], segmenter: 
     )
 
 
-def _build_linear(
-    settings: ParserSettings, levels: Sequence[str], parts: Sequence[dict[str, Any]], segmenter: Segmenter | None
-) -> LinearParser:
-    actions, *relations = map(LinearClassifier.from_dict, parts)
+def _build_linear(settings: ParserSettings, content: dict[str, Any], segmenter: Segmenter | None) -> LinearParser:
+    actions, *relations = map(LinearClassifier.from_dict, content["parts"])
+    levels = content["relations"]
     parser = LinearParser(
         actions,
         {name: relations[levels.index(name)] for name in LEVELS.values()},

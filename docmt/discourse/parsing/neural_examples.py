@@ -11,12 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from docmt.discourse.constituents import Node
 from docmt.discourse.documents import DiscourseDocument
-from docmt.discourse.parsing.neural_model import EduInputs
-from docmt.discourse.parsing.sketch import Sketch
-from docmt.discourse.parsing.structure import merge_values, state_values
+from docmt.discourse.parsing.document_profile import DocumentProfile
+from docmt.discourse.parsing.neural_network import EduInputs
+from docmt.discourse.parsing.structural_features import merge_values, state_values
 from docmt.discourse.parsing.transitions import Merge, State, gold_actions, merges
-from docmt.discourse.trees import Node
 
 NO_EDU = -1
 
@@ -36,9 +36,12 @@ def learn_words(documents: Iterable[DiscourseDocument], *, min_count: int) -> tu
 
 
 def edu_inputs(document: DiscourseDocument, states: Sequence[Tensor], numbers: Mapping[str, int]) -> EduInputs:
-    """Collect what the network reads of the words of a document with EDUs.
+    """Collect the network's input for a document with EDUs.
 
-    `states` are those of each sentence, [its words, D], `numbers` those of the parser's vocabulary (`number_words`).
+    Args:
+        document: the document.
+        states: word states of each sentence, [its words, D].
+        numbers: the parser's vocabulary (`number_words`).
     """
     lengths = torch.tensor([edu.end - edu.start for edu in document.edus])
     edu_W = torch.arange(len(document.edus)).repeat_interleave(lengths)
@@ -51,7 +54,7 @@ def number_words(words: Sequence[str]) -> dict[str, int]:
     return {word: number for number, word in enumerate(words, start=1)}
 
 
-def state_slots(sketch: Sketch, state: State) -> list[int]:
+def state_slots(profile: DocumentProfile, state: State) -> list[int]:
     """Return the EDUs that represent a state; −1 where there is none.
 
     They are the first, last and nucleus EDU of the two upper spans, the last and nucleus EDU of the third, the first
@@ -66,7 +69,7 @@ def state_slots(sketch: Sketch, state: State) -> list[int]:
     if n_stack > 2:
         slots[6:8] = state.lasts[-3], state.nuclei[-3]
     if state.next < state.n_edus:
-        end = sketch.layout.sentences.last[state.next]
+        end = profile.units.sentences.last[state.next]
         slots[8:10] = state.next, end
         if end + 1 < state.n_edus:
             slots[10] = end + 1
@@ -76,18 +79,6 @@ def state_slots(sketch: Sketch, state: State) -> list[int]:
 def merge_slots(merge: Merge) -> list[int]:
     """Return the EDUs that represent a node: first, last and nucleus EDU of both children."""
     return [*merge.left, *merge.right]
-
-
-def merge_rows(sketch: Sketch, nodes: Sequence[Merge]) -> list[list[int]]:
-    """Compute the structural values of all nodes of a tree."""
-    depths = [0] * len(nodes)
-    for number in reversed(range(len(nodes))):
-        if (parent := nodes[number].parent) >= 0:
-            depths[number] = depths[parent] + 1
-    return [
-        merge_values(sketch, node, nodes[node.parent] if node.parent >= 0 else None, depth)
-        for node, depth in zip(nodes, depths, strict=True)
-    ]
 
 
 @dataclass(frozen=True)
@@ -107,13 +98,7 @@ class Decisions:
 
 @dataclass(frozen=True)
 class ParserExample:
-    """A training document.
-
-    Attributes:
-        inputs: its words.
-        steps: all states on the way to its tree, with the gold actions.
-        nodes: all internal nodes of its tree, with their relations.
-    """
+    """A training document: its words, the states on the way to its tree, and the internal nodes of the tree."""
 
     inputs: EduInputs
     steps: Decisions
@@ -132,34 +117,35 @@ def make_example(
 
     The word states and numbers are as for `edu_inputs`.
     """
+    # Structural values with and without paragraphs, since each epoch hides the paragraphs of other documents.
     actions = gold_actions(tree)
     nodes = merges(actions)
     names = [node.relation for node in tree.postorder() if not node.is_leaf]
     step_values, node_values, slots = [], [], []
     for variant in (document, replace(document, paragraphs=None)):
-        sketch, state = Sketch(variant), State(len(document.edus))
+        profile, state = DocumentProfile(variant), State(len(document.edus))
         rows, slots = [], []
         for action in actions:
-            rows.append(state_values(sketch, state))
-            slots.append(state_slots(sketch, state))
+            rows.append(state_values(profile, state))
+            slots.append(state_slots(profile, state))
             state.apply(action)
         step_values.append(np.array(rows, dtype=np.int16))
-        node_values.append(np.array(merge_rows(sketch, nodes), dtype=np.int16))
+        node_values.append(np.array(merge_values(profile, nodes), dtype=np.int16))
+    node_slots, labels = [merge_slots(node) for node in nodes], [relations.index(name) for name in names]
     return ParserExample(
         edu_inputs(document, states, numbers),
         Decisions(np.array(slots), (step_values[0], step_values[1]), np.array(actions)),
-        Decisions(
-            np.array([merge_slots(node) for node in nodes]),
-            (node_values[0], node_values[1]),
-            np.array([relations.index(name) for name in names]),
-        ),
+        Decisions(np.array(node_slots), (node_values[0], node_values[1]), np.array(labels)),
     )
 
 
 def collate(decisions: Sequence[Decisions], lengths: Sequence[int], hidden: Sequence[bool]) -> list[Tensor]:
     """Join the decisions of several documents: slots_QL, values_QF and documents_Q of `SpanClassifier`, and labels_Q.
 
-    For each document, `lengths` has its number of EDUs, `hidden` whether to hide its paragraphs.
+    Args:
+        decisions: of each document.
+        lengths: number of EDUs of each document.
+        hidden: whether to hide the paragraphs of each document.
     """
     offsets = np.cumsum([0, *lengths])
     slots = [

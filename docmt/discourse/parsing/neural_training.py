@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from docmt.discourse.parsing.neural_examples import ParserExample, collate
-from docmt.discourse.parsing.neural_model import EduInputs, ParserNetwork
-from docmt.discourse.parsing.neural_settings import NeuralSettings
+from docmt.discourse.parsing.neural_network import EduInputs, ParserNetwork
+from docmt.discourse.parsing.settings import NeuralSettings
 from docmt.discourse.segmentation.training import averaged
 
 log = logging.getLogger(__name__)
@@ -20,10 +20,9 @@ log = logging.getLogger(__name__)
 def train_member(
     examples: Sequence[ParserExample], *, n_words: int, n_relations: int, settings: NeuralSettings, seed: int
 ) -> ParserNetwork:
-    """Train one network on examples of at least two EDUs each.
+    """Train one network on examples of at least two EDUs each, and return it with the averaged weights.
 
-    Returns it with the averaged weights, in evaluation mode. The seed decides the initial weights, the order of
-    documents and the dropout.
+    The seed decides the initial weights, the order of documents, hidden paragraphs and the dropout.
     """
     chance = random.Random(seed)
     with torch.random.fork_rng(devices=[]):
@@ -38,6 +37,7 @@ def train_member(
             fused=True,
         )
         n_updates = settings.epochs * -(-len(examples) // settings.documents_per_batch)
+        n_warmup = max(1, n_updates // 20)
         update = 0
         for epoch in range(1, settings.epochs + 1):
             order = list(range(len(examples)))
@@ -46,7 +46,9 @@ def train_member(
             for start in range(0, len(order), settings.documents_per_batch):
                 chosen = [examples[number] for number in order[start : start + settings.documents_per_batch]]
                 hidden = [chance.random() < settings.paragraph_dropout for _ in chosen]
-                optimizer.param_groups[0]["lr"] = _rate(settings.learning_rate, update, n_updates)
+                # A short warm-up, then linear decay to 0.
+                share = min((update + 1) / n_warmup, (n_updates - update) / max(1, n_updates - n_warmup))
+                optimizer.param_groups[0]["lr"] = settings.learning_rate * share
                 loss = _loss(network, chosen, hidden, settings.label_smoothing)
                 optimizer.zero_grad()
                 loss.backward()
@@ -59,14 +61,8 @@ def train_member(
     return cast(ParserNetwork, average.module)  # AveragedModel is not generic
 
 
-def _rate(highest: float, update: int, n_updates: int) -> float:
-    """Learning rate: a short warmup, then linear decay to 0."""
-    warmup = max(1, n_updates // 20)
-    return highest * min((update + 1) / warmup, (n_updates - update) / max(1, n_updates - warmup))
-
-
 def _loss(network: ParserNetwork, chosen: Sequence[ParserExample], hidden: Sequence[bool], smoothing: float) -> Tensor:
-    """Mean cross-entropy of actions plus that of relations (a scalar)."""
+    """Mean cross-entropy of actions plus mean cross-entropy of relations (a scalar)."""
     inputs = EduInputs.join([example.inputs for example in chosen])
     lengths = inputs.n_edus
     edus_ER = network.encoder(inputs)

@@ -1,10 +1,83 @@
-"""Settings of a trained parser."""
+"""Settings of RST parsers and of their training."""
 
 from typing import Literal
 
-from docmt.discourse.parsing.linear_settings import LinearSettings
-from docmt.discourse.parsing.neural_settings import NeuralSettings
+from pydantic import Field
+
 from docmt.settings import Settings
+
+
+class NeuralSettings(Settings):
+    """The network and its training."""
+
+    members: int = Field(default=4, ge=1)
+    """Number of networks, with different seeds, whose log probabilities are averaged."""
+    layers: Literal["upper", "both"] = "both"
+    """Word states that the network reads: those of the segmenter's upper BiLSTM, or of both."""
+    queries: int = Field(default=3, ge=0)
+    """Learned queries that weight the words of an EDU."""
+    word_width: int = Field(default=24, ge=1)
+    """Width of the embeddings of the first, second and last word of an EDU."""
+    min_word_count: int = Field(default=8, ge=1)
+    """Words seen less often at these positions share one embedding."""
+    word_dropout: float = Field(default=0.15, ge=0, lt=1)
+    """Share of these words that are treated as unknown."""
+    edu_width: int = Field(default=160, ge=1)
+    """Width of the vector of an EDU."""
+    document_width: int = Field(default=80, ge=1)
+    """Width of each direction of the BiLSTM over the EDUs of a document."""
+    hidden_width: int = Field(default=128, ge=1)
+    """Width of the hidden layers of both classifiers."""
+    feature_width: int = Field(default=64, ge=1)
+    """Width of the vector of a structural feature."""
+    pair_width: int = Field(default=24, ge=1)
+    """Width of the vectors by which two EDUs are compared."""
+    epochs: int = Field(default=12, ge=1)
+    """Passes over the training documents per member."""
+    documents_per_batch: int = Field(default=6, ge=1)
+    """Documents per update."""
+    learning_rate: float = Field(default=2.5e-3, gt=0)
+    """Peak learning rate of Adam; it decays linearly to 0."""
+    weight_decay: float = Field(default=1e-3, ge=0)
+    """Decoupled weight decay."""
+    input_dropout: float = Field(default=0.3, ge=0, lt=1)
+    """Dropout on pooled word states."""
+    hidden_dropout: float = Field(default=0.25, ge=0, lt=1)
+    """Dropout on encoded EDUs and on the hidden layers of the action classifier."""
+    feature_dropout: float = Field(default=0.1, ge=0, lt=1)
+    """Share of structural features hidden from the action classifier."""
+    relation_dropout: float = Field(default=0.45, ge=0, lt=1)
+    """Dropout on the hidden layers of the relation classifier."""
+    relation_feature_dropout: float = Field(default=0.3, ge=0, lt=1)
+    """Share of structural features hidden from the relation classifier."""
+    paragraph_dropout: float = Field(default=0.35, ge=0, le=1)
+    """Share of training documents whose paragraphs are hidden in an epoch, so that the parser also works without
+    paragraphs."""
+    label_smoothing: float = Field(default=0.05, ge=0, lt=1)
+    """Probability mass that the loss spreads over all classes."""
+    average_decay: float = Field(default=0.98, ge=0, lt=1)
+    """Decay per update of the running average of the weights; the averaged weights are kept."""
+
+
+class LinearSettings(Settings):
+    """The two-stage linear parser and its training."""
+
+    syntax: Literal["none", "file", "segmenter"] = "none"
+    """Source of parts of speech and dependencies: none; the file *.syntax.jsonl beside the documents, in training and
+    in parsing; or the auxiliary predictions of a segmenter."""
+    words: Literal["edges", "nucleus"] = Field(default="edges", exclude_if=lambda words: words == "edges")
+    """Words of a span that are features: those at its edges; or also all words of its nucleus EDU and the characters at
+    its edges, which helps with small treebanks."""
+    cost: float = Field(default=1.0, gt=0)
+    """C of the support vector machines (L1 penalty, squared hinge loss)."""
+    tolerance: float = Field(default=1e-3, gt=0)
+    """Stopping criterion of the solver."""
+    max_iterations: int = Field(default=200, ge=1)
+    """Maximum number of passes of the solver per class."""
+    min_count: int = Field(default=2, ge=1)
+    """Features of fewer states are left out."""
+    paragraph_dropout: float = Field(default=0.35, ge=0, le=1)
+    """Share of training documents whose paragraphs are hidden, so that the parser also works without paragraphs."""
 
 
 class ParserSettings(Settings):

@@ -2,26 +2,24 @@
 
 import hashlib
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from docmt.discourse.constituents import SPAN, Node, binarize
 from docmt.discourse.documents import DiscourseDocument, read_discourse
 from docmt.discourse.parsing.ensemble import Ensemble
-from docmt.discourse.parsing.evaluation import evaluate
-from docmt.discourse.parsing.linear import LinearParser, SegmenterSyntax, SyntaxSource, no_syntax, train_linear
+from docmt.discourse.parsing.evaluation import Coarse, coarse_classes, evaluate
+from docmt.discourse.parsing.linear_parser import LinearParser, SegmenterSyntax, SyntaxSource, no_syntax, train_linear
 from docmt.discourse.parsing.model_file import TrainedParser
-from docmt.discourse.parsing.neural import NeuralParser, word_states
 from docmt.discourse.parsing.neural_examples import learn_words, make_example, number_words
+from docmt.discourse.parsing.neural_parser import NeuralParser, word_states
 from docmt.discourse.parsing.neural_training import train_member
-from docmt.discourse.parsing.preparation import relation_names, training_tree
 from docmt.discourse.parsing.settings import ParserSettings
-from docmt.discourse.relations import load_inventory
-from docmt.discourse.segmentation.model_file import segmenter_of
-from docmt.discourse.segmentation.prediction import Segmenter
+from docmt.discourse.segmentation.model_file import segmenter_from_bytes
+from docmt.discourse.segmentation.segmenter import Segmenter
 from docmt.discourse.syntax import read_syntax
-from docmt.discourse.trees import Node
 from docmt.errors import UserError
 from docmt.files import read_bytes
 from docmt.provenance import describe
@@ -29,38 +27,49 @@ from docmt.provenance import describe
 log = logging.getLogger(__name__)
 
 
-def coarse_classes(inventory: str | None) -> Callable[[str], str]:
-    """Return the mapping from fine to coarse relations; without an inventory, relations stay unchanged."""
-    return load_inventory(inventory).coarse if inventory else str
-
-
 @dataclass(frozen=True)
 class TrainingData:
-    """Documents with binary trees of coarse relations."""
+    """Documents with at least one EDU, and their binary trees of coarse relations."""
 
     documents: list[DiscourseDocument]
     trees: list[Node]
 
     @classmethod
     def read(cls, prefix: Path, settings: ParserSettings) -> "TrainingData":
-        """Read `PREFIX.discourse.jsonl`, except documents without EDUs.
-
-        Raises UserError when a document has no tree or a relation is not in the inventory.
-        """
+        """Read `PREFIX.discourse.jsonl`, except documents without EDUs."""
         coarse = coarse_classes(settings.relations)
         documents = [document for document in read_discourse(_discourse(prefix)) if document.edus]
         return cls(documents, [training_tree(document, coarse) for document in documents])
 
 
-def train_files(
+def training_tree(document: DiscourseDocument, coarse: Coarse) -> Node:
+    """Return the tree of a document, binarized, with coarse relations."""
+    if document.tree is None:
+        raise UserError(f"parser training: document {document.id!r} has no tree: train on gold trees")
+
+    def rename(node: Node, children: list[Node]) -> Node:
+        names = tuple(name if name == SPAN else coarse(name) for name in node.relations)
+        return Node(node.first, node.last, tuple(children), node.nuclearity, names)
+
+    return binarize(document.tree.fold(rename))
+
+
+def relation_names(trees: Iterable[Node]) -> tuple[str, ...]:
+    """Return all relations of the trees, sorted."""
+    names = {node.relation for tree in trees for node in tree.postorder() if not node.is_leaf}
+    if not names:
+        raise UserError("parser training: no document has two EDUs or more, so there is nothing to learn")
+    return tuple(sorted(names))
+
+
+def train_parser(
     *, train: Path, dev: Path, segmenter: Path | None, settings: ParserSettings, seed: int
 ) -> TrainedParser:
     """Train on `TRAIN.discourse.jsonl` and score on `DEV.discourse.jsonl`.
 
     The neural parser, and the linear one with `syntax: segmenter`, need the model file of a segmenter. With
     `kind: auto`, the parser with the higher F (original Parseval, gold EDUs, paragraphs where they are known) is kept;
-    the neural one if both are equal. Raises UserError when a file is malformed, a segmenter is missing or not used, or
-    `auto` has nothing to compare.
+    the neural one if both are equal.
     """
     if settings.reads_segmenter != (segmenter is not None):
         raise UserError(
@@ -69,9 +78,9 @@ def train_files(
             else "train-parser: the linear parser reads a segmenter only with syntax: segmenter; leave --segmenter out"
         )
     data = read_bytes(segmenter) if segmenter is not None else None
-    model = Segmenter(segmenter_of(data, where=str(segmenter))) if data is not None else None
+    model = Segmenter(segmenter_from_bytes(data, where=str(segmenter))) if data is not None else None
     training = TrainingData.read(train, settings)
-    relation_names(training.trees)
+    relation_names(training.trees)  # fails before anything is trained
     gold = read_discourse(_discourse(dev))
     if settings.kind == "auto" and all(document.tree is None or document.tree.is_leaf for document in gold):
         raise UserError(
@@ -81,6 +90,7 @@ def train_files(
     scores: dict[str, dict[str, Any]] = {}
     for kind in settings.kinds:
         if kind == "neural":
+            assert model is not None  # `reads_segmenter` of a neural parser
             parsers[kind] = _train_neural(training, model, settings, seed=seed)
         else:
             parsers[kind] = parser = _train_linear(training, train, model, settings, seed=seed)
@@ -89,55 +99,45 @@ def train_files(
         scores[kind] = score_variants(parsers[kind], gold, coarse_classes(settings.relations))
         for name, found in scores[kind].items():
             log.info("development set, %s, %s parser: original Parseval %s", name, kind, found["parseval"])
-    kept, comparison = _compare(scores)
-    facts = {"segmenter": hashlib.sha256(data).hexdigest()} if data is not None else {}
-    provenance = describe(
-        settings=settings.model_dump(), seed=seed, train_documents=len(training.documents), **facts, **comparison
-    )
+    kept, dev_f = best_kind(scores)
+    facts: dict[str, Any] = {"segmenter": hashlib.sha256(data).hexdigest()} if data is not None else {}
+    if len(dev_f) > 1:
+        found = ", ".join(f"{kind} {value}" for kind, value in dev_f.items())
+        log.info("kind: auto keeps the %s parser; F on the development set: %s", kept, found)
+        facts |= {"kept": kept, "dev_f": dev_f}
+    provenance = describe(settings=settings.model_dump(), seed=seed, train_documents=len(training.documents), **facts)
     settings = settings.model_copy(update={"kind": kept})
     return TrainedParser(parsers[kept], settings, data if settings.reads_segmenter else None, scores[kept], provenance)
 
 
-def _compare(scores: Mapping[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]:
-    """Choose the kind of parser with the highest F, the first of equal ones, from what `score_variants` returns.
-
-    Returns the kind, and what provenance says of the choice: nothing where there was none.
-    """
+def best_kind(scores: Mapping[str, dict[str, Any]]) -> tuple[str, dict[str, float]]:
+    """Return the kind of parser with the highest F, the first of equal ones, and the F of all kinds."""
+    # The first variant is the one with paragraphs, where they are known.
     dev_f = {kind: next(iter(variants.values()))["parseval"]["F"] for kind, variants in scores.items()}
-    kept = max(dev_f, key=dev_f.__getitem__)
-    if len(dev_f) == 1:
-        return kept, {}
-    found = ", ".join(f"{kind} {value}" for kind, value in dev_f.items())
-    log.info("kind: auto keeps the %s parser; F on the development set: %s", kept, found)
-    return kept, {"kept": kept, "dev_f": dev_f}
+    return max(dev_f, key=dev_f.__getitem__), dev_f
 
 
 def score_variants(
-    parser: NeuralParser | LinearParser, gold: Sequence[DiscourseDocument], coarse: Callable[[str], str]
+    parser: NeuralParser | LinearParser, gold: Sequence[DiscourseDocument], coarse: Coarse
 ) -> dict[str, Any]:
     """Score a parser on gold EDUs: with paragraphs, if any document has them, and without."""
-    scores = {}
-    for name, documents in (
-        ("with paragraphs", list(gold)),
-        ("without paragraphs", [replace(document, paragraphs=None) for document in gold]),
-    ):
-        if name == "with paragraphs" and all(document.paragraphs is None for document in gold):
-            continue
-        scores[name] = evaluate(zip(gold, parser.parse_batch(documents), strict=True), coarse=coarse)
-    return scores
+    variants = {"without paragraphs": [replace(document, paragraphs=None) for document in gold]}
+    if any(document.paragraphs is not None for document in gold):
+        variants = {"with paragraphs": list(gold)} | variants
+    return {
+        name: evaluate(zip(gold, parser.parse_batch(documents), strict=True), coarse=coarse)
+        for name, documents in variants.items()
+    }
 
 
 def _file_syntax(prefix: Path, documents: Sequence[DiscourseDocument]) -> SyntaxSource:
-    """The syntax of any of the documents, from `PREFIX.syntax.jsonl`, which has that of all."""
+    """Look up the syntax of any of the documents in `PREFIX.syntax.jsonl`, which holds all of them."""
     syntax = read_syntax(Path(f"{prefix}.syntax.jsonl"), documents)
     known = {document.id: own for document, own in zip(documents, syntax, strict=True)}
     return lambda chosen: [known[document.id] for document in chosen]
 
 
-def _train_neural(
-    training: TrainingData, segmenter: Segmenter | None, settings: ParserSettings, *, seed: int
-) -> NeuralParser:
-    assert segmenter is not None  # train_files has checked
+def _train_neural(training: TrainingData, segmenter: Segmenter, settings: ParserSettings, *, seed: int) -> NeuralParser:
     relations = relation_names(training.trees)
     words = learn_words(training.documents, min_count=settings.neural.min_word_count)
     reads_lower = settings.neural.layers == "both"
@@ -170,6 +170,7 @@ def _train_linear(
     documents = training.documents
     source: SyntaxSource = no_syntax
     if settings.linear.syntax == "file":
+        # The file also has the documents without EDUs, which `training` leaves out.
         source = _file_syntax(prefix, read_discourse(_discourse(prefix)))
     elif settings.linear.syntax == "segmenter" and segmenter is not None:
         source = SegmenterSyntax(segmenter)

@@ -6,8 +6,8 @@ A document of n EDUs takes 2n − 1 steps. Relations are assigned to the finishe
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from docmt.discourse.parsing.layout import DocumentLayout, Units
-from docmt.discourse.trees import Node, join_pair, leaf
+from docmt.discourse.constituents import Node, join_pair, leaf
+from docmt.discourse.parsing.units import DocumentUnits, Units
 
 SHIFT, NN, NS, SN = range(4)
 N_ACTIONS = 4
@@ -19,9 +19,8 @@ class State:
     """The stack and the queue of one document; lists run from the bottom of the stack to its top.
 
     Attributes:
-        firsts: the first EDU of each span on the stack.
-        lasts: the last EDU of each span.
-        nuclei: the nucleus EDU of each span: that of its left nucleus.
+        firsts, lasts: the first and last EDU of each span on the stack.
+        nuclei: the nucleus EDU of each span; with two nuclei, of the left one.
         forms: the action that made each span.
         next: the EDU at the front of the queue; n_edus when the queue is empty.
         actions: all actions so far.
@@ -62,30 +61,27 @@ class State:
 
 
 class Constraint:
-    """Which actions keep every sentence (and every paragraph) one complete subtree.
+    """Allows only actions that keep every sentence (and every paragraph) one complete subtree."""
 
-    Until the state is final, some action is always allowed: when a unit must be completed before the next one begins,
-    the two upper spans are inside it and can be joined; when a Reduce would cross the start of an unfinished unit, the
-    rest of the unit is still in the queue.
-    """
-
-    def __init__(self, layout: DocumentLayout, *, sentences: bool, paragraphs: bool) -> None:
+    def __init__(self, units: DocumentUnits, *, sentences: bool, paragraphs: bool) -> None:
         self.units: list[Units] = []
         if sentences:
-            self.units.append(layout.sentences)
-        if paragraphs and layout.paragraphs is not None:
-            self.units.append(layout.paragraphs)
+            self.units.append(units.sentences)
+        if paragraphs and units.paragraphs is not None:
+            self.units.append(units.paragraphs)
 
     def allows(self, state: State) -> tuple[bool, bool]:
-        """Whether Shift and Reduce are allowed in a state that is not final."""
+        """Whether Shift and Reduce are allowed in a state that is not final; at least one of them always is."""
+        # When a unit must be completed before the next one begins, the two upper spans are inside it and can be joined;
+        # when a Reduce would cross the start of an unfinished unit, the rest of the unit is still in the queue.
         can_shift, can_reduce = possible(state)
         if not state.firsts:
             return can_shift, can_reduce
         first, last = state.firsts[-1], state.lasts[-1]
         for units in self.units:
-            if can_shift and units.of[state.next] != units.of[last] and first > units.first[last]:
+            if can_shift and units.number_of[state.next] != units.number_of[last] and first > units.first[last]:
                 can_shift = False
-            if can_reduce and units.of[first - 1] != units.of[first] and last < units.last[last]:
+            if can_reduce and units.number_of[first - 1] != units.number_of[first] and last < units.last[last]:
                 can_reduce = False
         return can_shift, can_reduce
 
@@ -102,17 +98,15 @@ def gold_actions(tree: Node) -> list[int]:
 
 @dataclass(slots=True)
 class Merge:
-    """An internal node of a tree, as the second stage sees it.
+    """An internal node of a tree as input of the second stage.
 
     Attributes:
-        left: first EDU, last EDU, nucleus EDU of the left child.
-        right: the same of the right child.
-        left_form: the action that made the left child.
-        right_form: the action that made the right child.
+        left, right: first EDU, last EDU, nucleus EDU of the left and of the right child.
+        left_form, right_form: the actions that made the children.
         form: the action that made the node.
         height: steps down to its deepest EDU.
         parent: the index of its parent among the merges; −1 for the root.
-        is_left: whether it is the left child of its parent.
+        is_left: whether it is a left child.
     """
 
     left: tuple[int, int, int]
@@ -186,7 +180,7 @@ def parse_greedily(constraints: Sequence[Constraint], lengths: Sequence[int], sc
 
 
 def best_action(state: State, constraint: Constraint, scores: Sequence[float]) -> tuple[int, bool]:
-    """Return the best allowed action, and whether a better one was possible but not allowed."""
+    """Return the best allowed action, and whether the constraint overruled the classifier."""
     reduce_action = max((NN, NS, SN), key=scores.__getitem__)
     wants_shift = scores[SHIFT] >= scores[reduce_action]
     can_shift, can_reduce = possible(state)

@@ -31,6 +31,7 @@ class LinearChainCrf(nn.Module):
         moves_BT = self.transitions_LL[labels_BT[:, :-1], labels_BT[:, 1:]]
         score_B = self.first_L[labels_BT[:, 0]] + (chosen_BT * mask_BT).sum(1) + (moves_BT * mask_BT[:, 1:]).sum(1)
 
+        # The forward algorithm in log space; behind its end, a sentence keeps its last sums.
         alpha_BL = self.first_L + emissions_BTL[:, 0]
         for t in range(1, emissions_BTL.shape[1]):
             step_BL = torch.logsumexp(alpha_BL[:, :, None] + self.transitions_LL, dim=1) + emissions_BTL[:, t]
@@ -57,6 +58,7 @@ class LinearChainCrf(nn.Module):
             before.append(from_BL)
             finals.append(best_BL)
         last_B = lengths_B - 1
+        # Each sentence is read back from its own last word.
         ends_BL = torch.stack(finals, dim=1)[torch.arange(len(lengths_B)), last_B]
         label_B = ends_BL.argmax(dim=1)
         labels_BT = torch.zeros(emissions_BTL.shape[:2], dtype=torch.int64)

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from docmt.discourse.documents import DiscourseDocument, read_discourse
+from docmt.discourse.documents import read_discourse
 from docmt.discourse.segmentation.examples import inner_starts
-from docmt.discourse.segmentation.prediction import Segmenter
+from docmt.discourse.segmentation.segmenter import Segmenter
 from docmt.errors import UserError
 from docmt.files import read_lines
 from docmt.text.tokenizer import sentence_words
@@ -45,22 +45,26 @@ def _scores(correct: int, predicted: int, gold: int) -> dict[str, Any]:
     return {"precision": precision, "recall": recall, "f1": f1, **counts}
 
 
-def evaluate_file(segmenter: Segmenter, gold: Path) -> dict[str, Any]:
-    """Segment the sentences of a `*.discourse.jsonl`, with its word boundaries, and score the result."""
-    documents = read_discourse(gold)
-    sentences, starts = _sentences(documents)
-    scores = score_starts(segmenter.segment(sentences), starts, n_sentences=sum(map(bool, sentences)))
-    return {**scores, **_counts(documents)}
+def evaluate_segmenter(
+    segmenter: Segmenter, gold: Path, *, text: Path | None = None, lang: str | None = None
+) -> dict[str, Any]:
+    """Segment sentences and score the result against a `*.discourse.jsonl`.
 
-
-def evaluate_text(segmenter: Segmenter, gold: Path, *, text: Path, lang: str) -> dict[str, Any]:
-    """Tokenize and segment plain text, and score the result against a `*.discourse.jsonl`.
-
-    The text has the same sentences, one per line. As word boundaries may differ, starts are compared as character
-    positions, spaces not counted. Raises UserError when a line is not the text of its sentence.
+    Words and sentences come from the gold file or, with `text` and `lang`, from a plain text with the same sentences,
+    one per line, which is tokenized here.
     """
     documents = read_discourse(gold)
-    sentences, starts = _sentences(documents)
+    sentences = [words for document in documents for words in document.sentences]
+    starts = [found for document in documents for found in inner_starts(document)]
+    n_sentences = sum(map(bool, sentences))
+    counts = {
+        "documents": len(documents),
+        "sentences": n_sentences,
+        "empty_sentences": len(sentences) - n_sentences,
+        "words": sum(map(len, sentences)),
+    }
+    if text is None or lang is None:
+        return {**score_starts(segmenter.segment(sentences), starts, n_sentences=n_sentences), **counts}
     lines = read_lines(text)
     if len(lines) != len(sentences):
         raise UserError(f"{text}: {len(lines)} lines, but {gold} has {len(sentences)} sentences")
@@ -68,17 +72,10 @@ def evaluate_text(segmenter: Segmenter, gold: Path, *, text: Path, lang: str) ->
     for number, (words, wanted) in enumerate(zip(own, sentences, strict=True), start=1):
         if "".join(words) != "".join(wanted):
             raise UserError(f"{text}: line {number} is not the text of sentence {number} of {gold}")
-    scores = score_starts(
-        _places(own, segmenter.segment(own)), _places(sentences, starts), n_sentences=sum(map(bool, sentences))
-    )
-    n_same = sum(words == wanted for words, wanted in zip(own, sentences, strict=True))
-    return {**scores, **_counts(documents), "sentences_in_the_same_words": n_same}
-
-
-def _sentences(documents: Sequence[DiscourseDocument]) -> tuple[list[tuple[str, ...]], list[list[int]]]:
-    """Collect the sentences of all documents and their inner starts."""
-    sentences = [words for document in documents for words in document.sentences]
-    return sentences, [found for document in documents for found in inner_starts(document)]
+    # The tokenizer's words can differ from the gold words: starts are compared as character positions without spaces.
+    predicted, gold_places = _places(own, segmenter.segment(own)), _places(sentences, starts)
+    counts["sentences_in_the_same_words"] = sum(words == wanted for words, wanted in zip(own, sentences, strict=True))
+    return {**score_starts(predicted, gold_places, n_sentences=n_sentences), **counts}
 
 
 def _places(sentences: Iterable[Sequence[str]], starts: Iterable[Sequence[int]]) -> list[list[int]]:
@@ -88,13 +85,3 @@ def _places(sentences: Iterable[Sequence[str]], starts: Iterable[Sequence[int]])
         before = [0, *itertools.accumulate(map(len, words))]
         places.append([before[word] for word in found])
     return places
-
-
-def _counts(documents: Sequence[DiscourseDocument]) -> dict[str, int]:
-    lengths = [len(words) for document in documents for words in document.sentences]
-    return {
-        "documents": len(documents),
-        "sentences": sum(map(bool, lengths)),
-        "empty_sentences": lengths.count(0),
-        "words": sum(lengths),
-    }

@@ -16,7 +16,7 @@ from docmt.discourse.dependencies import NO_HEAD, check_dependencies
 from docmt.discourse.documents import DiscourseDocument, read_discourse
 from docmt.discourse.segmentation.network import INSIDE, START, SentenceBatch
 from docmt.discourse.segmentation.vocabulary import WordTypes, WordVocabulary, number_types
-from docmt.discourse.syntax import DocumentSyntax, SentenceSyntax, read_syntax
+from docmt.discourse.syntax import SentenceSyntax, read_syntax
 from docmt.errors import UserError
 
 IGNORED = -100
@@ -42,15 +42,16 @@ def inner_starts(document: DiscourseDocument) -> list[list[int]]:
 
 
 def read_examples(prefix: Path) -> list[SentenceExample]:
-    """Read `PREFIX.discourse.jsonl` and, where it exists, `PREFIX.syntax.jsonl`. Sentences without words are left out.
-
-    Raises UserError when a file is malformed, there is no sentence with words, or the two files do not fit each other.
-    """
+    """Read the sentences with words of `PREFIX.discourse.jsonl` and, where it exists, of `PREFIX.syntax.jsonl`."""
     path, syntax_path = Path(f"{prefix}.discourse.jsonl"), Path(f"{prefix}.syntax.jsonl")
     documents = read_discourse(path)
     syntax: Sequence[Sequence[SentenceSyntax | None]] = [[None] * len(document.sentences) for document in documents]
     if syntax_path.exists():
-        syntax = _read_trees(syntax_path, documents)
+        syntax = read_syntax(syntax_path, documents)
+        for line, parts in enumerate(syntax, start=1):
+            for number, part in enumerate(parts, start=1):
+                # `openings` needs trees; syntax that a segmenter has predicted may have cycles.
+                check_dependencies(part.heads, where=f"{syntax_path}: line {line}: sentence {number}")
     examples = []
     for document, trees in zip(documents, syntax, strict=True):
         triples = zip(document.sentences, inner_starts(document), trees, strict=True)
@@ -58,15 +59,6 @@ def read_examples(prefix: Path) -> list[SentenceExample]:
     if not examples:
         raise UserError(f"{path}: no sentence with words")
     return examples
-
-
-def _read_trees(path: Path, documents: Sequence[DiscourseDocument]) -> list[DocumentSyntax]:
-    """Read the syntax of documents, and check that the heads of each sentence form a tree."""
-    syntax = read_syntax(path, documents)
-    for line, sentences in enumerate(syntax, start=1):
-        for number, sentence in enumerate(sentences, start=1):
-            check_dependencies(sentence.heads, where=f"{path}: line {line}: sentence {number}")
-    return syntax
 
 
 @dataclass(frozen=True)
@@ -118,17 +110,17 @@ class ExampleSet:
         for row, i in enumerate(chosen):
             labels_BT[row, list(self._starts[i])] = START
             if (syntax := self._syntax[i]) is not None:
-                pos, relations, openings, heads = map(torch.tensor, syntax)
-                pos_BT[row, : lengths[row]] = pos
-                relations_BT[row, : lengths[row]] = relations
-                openings_BT[row, : lengths[row]] = openings
-                heads_BT[row, : lengths[row]] = heads.masked_fill(heads == NO_HEAD, longest)
+                for targets_BT, numbers in zip((pos_BT, relations_BT, openings_BT, heads_BT), syntax, strict=True):
+                    targets_BT[row, : lengths[row]] = torch.tensor(numbers)
+        # The root is one column behind the longest sentence, as in `HeadAttention`. IGNORED is another number.
+        heads_BT[heads_BT == NO_HEAD] = longest
         used_U, index_BT = torch.unique(batch.index_BT, return_inverse=True)
         targets = Targets(labels_BT, pos_BT, relations_BT, openings_BT, heads_BT)
         return self._types.select(used_U), SentenceBatch(index_BT, batch.lengths_B), targets
 
     def shuffled_batches(self, max_words: int, generator: np.random.Generator) -> Iterator[list[int]]:
         """Yield batches of similar length in random order, each of at most `max_words` words with padding."""
+        # Sorted by noisy length: little padding, yet other batches in each epoch.
         noise = generator.uniform(-0.5, 0.5, len(self))
         order = sorted(range(len(self)), key=lambda i: (len(self._words[i]) * (1 + 0.3 * noise[i]), i))
         batches = list(fill_batches(order, max_words, cost=lambda i: len(self._words[i]), padded=True))

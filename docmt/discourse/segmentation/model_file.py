@@ -11,7 +11,7 @@ from docmt.discourse.segmentation.settings import SegmenterSettings
 from docmt.discourse.segmentation.vocabulary import WordVocabulary
 from docmt.errors import UserError
 from docmt.files import atomic_path, read_bytes
-from docmt.tensors import read_tensors
+from docmt.tensor_files import read_tensors
 
 FORMAT = 1
 KIND = "EDU segmenter"
@@ -20,13 +20,13 @@ KEYS = ("settings", "vocabulary", "weights", "scores", "provenance")
 
 @dataclass(frozen=True)
 class TrainedSegmenter:
-    """Everything needed for segmenting.
+    """A segmenter with its origin.
 
     Attributes:
         network: on the CPU, in evaluation mode.
-        settings, vocabulary: what the network was built from.
+        settings, vocabulary: of the network.
         scores: on the development set, with the training history.
-        provenance: how the model was made.
+        provenance: versions, settings, seed and data of the training.
     """
 
     network: SegmenterNetwork
@@ -52,15 +52,12 @@ def save_segmenter(path: Path, trained: TrainedSegmenter) -> None:
 
 
 def load_segmenter(path: Path) -> TrainedSegmenter:
-    """Read a model file, which holds tensors and plain values only, so nothing in it can run code.
-
-    Raises UserError when the file is missing, damaged, of another kind or format, or its parts do not fit each other.
-    """
-    return segmenter_of(read_bytes(path), where=str(path))
+    """Read a model file, which holds tensors and plain values only, so nothing in it can run code."""
+    return segmenter_from_bytes(read_bytes(path), where=str(path))
 
 
-def segmenter_of(data: bytes, *, where: str) -> TrainedSegmenter:
-    """Read a segmenter from the bytes of its file; raises UserError as `load_segmenter` does."""
+def segmenter_from_bytes(data: bytes, *, where: str) -> TrainedSegmenter:
+    """Read a segmenter from the bytes of its file."""
     content = read_tensors(
         data,
         where=where,

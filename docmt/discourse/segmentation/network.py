@@ -17,7 +17,7 @@ from docmt.discourse.segmentation.settings import NetworkSettings
 from docmt.discourse.segmentation.vocabulary import N_SPECIAL, PADDING, SHAPES, UNKNOWN, WordTypes, WordVocabulary
 
 INSIDE, START = 0, 1
-"""Labels of words. START marks the first word of an EDU, except that of the first EDU of a sentence."""
+"""Labels of words. START marks the first word of an EDU, but not the first word of a sentence."""
 IMPOSSIBLE = -1e4
 """A score so low that the label is never chosen, yet finite."""
 
@@ -91,9 +91,11 @@ class WordEncoder(nn.Module):
         words_U = types.words_U
         if self.training and self.word_dropout:
             words_U = words_U.masked_fill(torch.rand(words_U.shape) < self.word_dropout, UNKNOWN)
+        # Columns of padding that no word needs cost time; an empty word still needs one for the maximum.
         n_used = max(1, int((types.characters_UC != PADDING).sum(1).max()))
         characters_UC = types.characters_UC[:, :n_used]
         is_used_U1C = (characters_UC != PADDING)[:, None]
+        # Padding is zeroed before the convolution, as behind the end of any word, and cannot win after it: ReLU ≥ 0.
         found_UDC = self.convolution(self.characters(characters_UC).transpose(1, 2) * is_used_U1C)
         found_UD = (found_UDC.relu() * is_used_U1C).amax(dim=2)
         return torch.cat([self.words(words_U), found_UD, self.shapes(types.shapes_U)], dim=1)
@@ -114,6 +116,7 @@ class BiLstm(nn.Module):
 
     def forward(self, x_BTD: Tensor, lengths_B: Tensor) -> Tensor:
         """Run both directions; float32 [B, T, 2 × width]."""
+        # Words in reverse order within each length; padding stays in place. The same index restores the order.
         place_T = torch.arange(x_BTD.shape[1])
         turned_BT = torch.where(place_T < lengths_B[:, None], lengths_B[:, None] - 1 - place_T, place_T)
         row_B1 = torch.arange(len(x_BTD))[:, None]
@@ -149,7 +152,8 @@ class RestrictedAttention(nn.Module):
         self.product_D = nn.Parameter(torch.empty(width).uniform_(-1, 1) / width**0.5)
 
     def forward(self, h_BTD: Tensor, mask_BT: Tensor) -> Tensor:
-        """Average the words that each word sees, weighted by the softmax of the scores; float32 [B, T, D]."""
+        """Average the visible words of each word, weighted by the softmax of the scores; float32 [B, T, D]."""
+        # h_i * h_j · w3 for all pairs is one matrix product.
         scores_BTT = (h_BTD * self.product_D) @ h_BTD.transpose(1, 2)
         scores_BTT = scores_BTT + self.query(h_BTD) + self.key(h_BTD).transpose(1, 2)
         place_T = torch.arange(h_BTD.shape[1])
@@ -159,7 +163,7 @@ class RestrictedAttention(nn.Module):
 
 
 class HeadAttention(nn.Module):
-    """Scores every word as the head of every other (Dozat and Manning 2017); column T is the root."""
+    """Scores every word as the head of every other (Dozat and Manning 2017)."""
 
     def __init__(self, in_width: int, width: int) -> None:
         super().__init__()
@@ -170,7 +174,7 @@ class HeadAttention(nn.Module):
         self.root_D = nn.Parameter(torch.zeros(width))
 
     def forward(self, states_BTD: Tensor, mask_BT: Tensor) -> Tensor:
-        """Score the heads of each word; float32 [B, T, T + 1]."""
+        """Score the heads of each word, float32 [B, T, T + 1]; the last column is the root."""
         dependents_BTD = self.dependent(states_BTD).relu()
         heads_BTD = self.head(states_BTD).relu()
         n = len(heads_BTD)
@@ -202,7 +206,7 @@ class SegmenterNetwork(nn.Module):
         self.upper = BiLstm(2 * self.lower.width, settings.upper_width)
         self.output = nn.Linear(self.upper.width, 2)
         self.crf = LinearChainCrf(2)
-        self.auxiliary = None
+        self.auxiliary = None  # without syntax in the training data
         if vocabulary.pos:
             self.auxiliary = AuxiliaryHeads(
                 self.lower.width, self.upper.width, head_width=settings.head_width, vocabulary=vocabulary

@@ -5,7 +5,7 @@ Shapes: B sentences, T words of the longest, N words with a target, L labels.
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -20,7 +20,7 @@ from docmt.discourse.segmentation.evaluation import score_starts
 from docmt.discourse.segmentation.examples import IGNORED, ExampleSet, SentenceExample, Targets, read_examples
 from docmt.discourse.segmentation.model_file import TrainedSegmenter, save_segmenter
 from docmt.discourse.segmentation.network import SegmenterNetwork, SentenceBatch
-from docmt.discourse.segmentation.prediction import Segmenter
+from docmt.discourse.segmentation.segmenter import Segmenter
 from docmt.discourse.segmentation.settings import AuxiliaryWeights, SegmenterSettings, SegmenterTrainingSettings
 from docmt.discourse.segmentation.vocabulary import WordTypes, WordVocabulary
 from docmt.files import sha256_file
@@ -36,10 +36,7 @@ PERFECT = 100.0
 
 
 def train_files(*, train: Path, dev: Path, settings: SegmenterSettings, seed: int, out: Path) -> TrainedSegmenter:
-    """Train on `TRAIN.discourse.jsonl` (and `.syntax.jsonl`), choose the epoch on `DEV.discourse.jsonl`, and save.
-
-    Raises UserError when a file is missing or malformed.
-    """
+    """Train on `TRAIN.discourse.jsonl` (and `.syntax.jsonl`), choose the epoch on `DEV.discourse.jsonl`, and save."""
     trained = train_segmenter(read_examples(train), read_examples(dev), settings=settings, seed=seed)
     names = [Path(f"{prefix}{suffix}") for prefix in (train, dev) for suffix in (".discourse.jsonl", ".syntax.jsonl")]
     data = {path.name: sha256_file(path) for path in names if path.exists()}
@@ -136,7 +133,15 @@ class _Training:
             weight_decay=recipe.weight_decay,
             fused=True,
         )
-        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, _schedule(recipe.warmup_steps, sum(map(len, epochs))))
+        n_steps = sum(map(len, epochs))
+
+        def rate(step: int) -> float:
+            if step < recipe.warmup_steps:
+                return (step + 1) / (recipe.warmup_steps + 1)
+            share = (step - recipe.warmup_steps) / max(1, n_steps - recipe.warmup_steps)
+            return LAST_LEARNING_RATE + (1 - LAST_LEARNING_RATE) * (1 + math.cos(math.pi * min(1.0, share))) / 2
+
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
         history: list[dict[str, Any]] = []
         best: dict[str, Tensor] = {}
         best_f1 = -1.0
@@ -145,15 +150,18 @@ class _Training:
             scores = self._score(network, dev)
             history.append({"epoch": epoch, "losses": means, **scores})
             parts = " ".join(f"{name} {value:.4f}" for name, value in means.items())
-            log.info("epoch %d of %d: %s; dev %s", epoch, recipe.epochs, parts, _summary(scores))
-            if scores["inside"]["f1"] > best_f1:
-                best_f1 = scores["inside"]["f1"]
+            all_f1, inside = scores["all"]["f1"], scores["inside"]
+            values = (all_f1, inside["f1"], inside["precision"], inside["recall"])
+            summary = "F1 {:.2f}, inside {:.2f} (precision {:.2f}, recall {:.2f})".format(*values)
+            log.info("epoch %d of %d: %s; dev %s", epoch, recipe.epochs, parts, summary)
+            if inside["f1"] > best_f1:
+                best_f1 = inside["f1"]
                 best = {name: weight.clone() for name, weight in network.state_dict().items()}
             if best_f1 == PERFECT:
                 break
         network.load_state_dict(best)
         chosen = max(history, key=lambda row: row["inside"]["f1"])
-        found = {"epoch": chosen["epoch"], "all": chosen["all"], "inside": chosen["inside"], "history": history}
+        found = {name: chosen[name] for name in ("epoch", "all", "inside")} | {"history": history}
         return TrainedSegmenter(network, self.settings, self.vocabulary, found)
 
     def _epoch(
@@ -185,19 +193,3 @@ class _Training:
         segmenter = Segmenter(TrainedSegmenter(network, self.settings, self.vocabulary))
         found = segmenter.segment([example.words for example in dev])
         return score_starts(found, [example.starts for example in dev], n_sentences=len(dev))
-
-
-def _summary(scores: dict[str, Any]) -> str:
-    inside = scores["inside"]
-    values = (scores["all"]["f1"], inside["f1"], inside["precision"], inside["recall"])
-    return "F1 {:.2f}, inside {:.2f} (precision {:.2f}, recall {:.2f})".format(*values)
-
-
-def _schedule(warmup_steps: int, n_steps: int) -> Callable[[int], float]:
-    def rate(step: int) -> float:
-        if step < warmup_steps:
-            return (step + 1) / (warmup_steps + 1)
-        share = (step - warmup_steps) / max(1, n_steps - warmup_steps)
-        return LAST_LEARNING_RATE + (1 - LAST_LEARNING_RATE) * (1 + math.cos(math.pi * min(1.0, share))) / 2
-
-    return rate

@@ -18,8 +18,8 @@ PADDING, UNKNOWN = 0, 1
 """Numbers of words and characters start after these two."""
 N_SPECIAL = 2
 MAX_CHARACTERS = 24
-"""The convolution sees only the first 16 and the last 8 characters of a longer word."""
-_HEAD_CHARACTERS = 16
+HEAD_CHARACTERS = 16
+"""The convolution sees only the first 16 and the last 8 characters of a word of more than 24."""
 
 SHAPES = ("lower", "initial", "upper", "mixed", "digits", "alphanumeric", "punctuation", "caseless")
 
@@ -51,7 +51,7 @@ class WordVocabulary:
 
     @classmethod
     def from_dict(cls, value: dict[str, Any]) -> "WordVocabulary":
-        """Invert `to_dict`. Raises UserError when a list is missing or holds something other than text."""
+        """Invert `to_dict`."""
         try:
             lists = {name: tuple(value[name]) for name in cls.__dataclass_fields__}
         except (KeyError, TypeError) as error:
@@ -61,7 +61,7 @@ class WordVocabulary:
         return cls(**lists)
 
     def to_dict(self) -> dict[str, list[str]]:
-        """Plain values."""
+        """Convert to plain values."""
         return {name: list(items) for name, items in asdict(self).items()}
 
     @cached_property
@@ -110,7 +110,7 @@ class WordTypes:
         rows = []
         for word in words:
             if len(word) > MAX_CHARACTERS:
-                word = word[:_HEAD_CHARACTERS] + word[_HEAD_CHARACTERS - MAX_CHARACTERS :]
+                word = word[:HEAD_CHARACTERS] + word[HEAD_CHARACTERS - MAX_CHARACTERS :]
             row = [character_number.get(character, UNKNOWN) for character in word]
             rows.append(row + [PADDING] * (MAX_CHARACTERS - len(row)))
         return cls(
@@ -128,7 +128,7 @@ def number_types(sentences: Iterable[Sequence[str]]) -> tuple[list[str], list[li
 
 
 def word_shape(word: str) -> int:
-    """The shape of a word, as a position in `SHAPES`."""
+    """Return the position of a word's shape in `SHAPES`."""
     if word.isalpha():
         if word.islower():
             name = "lower"

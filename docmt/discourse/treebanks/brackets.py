@@ -9,8 +9,8 @@
 import re
 from dataclasses import dataclass, field
 
-from docmt.discourse.treebanks.rstfile import RstFile
-from docmt.discourse.trees import SPAN, Node, join, leaf
+from docmt.discourse.constituents import SPAN, Node, join, leaf
+from docmt.discourse.treebanks.treebank_files import RstFile
 from docmt.errors import UserError
 
 TOKENS = re.compile(
@@ -44,8 +44,7 @@ class _Bracket:
 def parse_brackets(text: str, *, where: str) -> RstFile:
     """Read a `.dis` file.
 
-    The span of a node follows from its leaves; one that says otherwise is counted. Raises UserError when brackets,
-    leaves and texts do not make one tree; the message names the line.
+    The span of a node follows from its leaves; wrong spans in the file are counted.
     """
     texts: dict[int, str] = {}
     n_wrong_spans = 0
@@ -81,7 +80,7 @@ def parse_brackets(text: str, *, where: str) -> RstFile:
 
 
 def _fill(part: _Bracket, match: re.Match[str]) -> None:
-    """Add what one token says about its bracket."""
+    """Add the content of one token to its bracket."""
     if match["span"]:
         part.bounds = int(match["first"]), int(match["last"])
     elif match["leaf"]:

@@ -7,7 +7,7 @@ Lines of multiword tokens (`3-4`) and of ellipsis (`8.1`) are not words and are 
 from dataclasses import dataclass
 
 from docmt.discourse.syntax import SentenceSyntax
-from docmt.discourse.treebanks.archives import TreebankFile
+from docmt.discourse.treebanks.treebank_files import TreebankFile
 from docmt.errors import UserError
 
 N_COLUMNS = 10
@@ -31,10 +31,7 @@ class ConlluSentence:
 
 
 def read_conllu(file: TreebankFile) -> list[ConlluSentence]:
-    """Read the sentences of a document.
-
-    Raises UserError when a line is malformed, or a head is outside its sentence; the message names the line.
-    """
+    """Read the sentences of a document."""
     sentences: list[ConlluSentence] = []
     rows: list[list[str]] = []
     opens = False

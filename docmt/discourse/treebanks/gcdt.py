@@ -8,11 +8,10 @@ import html
 from pathlib import Path
 
 from docmt.discourse.relations import load_inventory
-from docmt.discourse.treebanks.archives import TreebankFile, by_name, read_files
 from docmt.discourse.treebanks.brackets import parse_brackets
-from docmt.discourse.treebanks.collection import Treebank, TreebankDocument, check_relations
-from docmt.discourse.treebanks.placing import place_tree
-from docmt.discourse.treebanks.rstfile import RstFile
+from docmt.discourse.treebanks.edu_alignment import align_tree
+from docmt.discourse.treebanks.treebank import Treebank, TreebankDocument, check_relations
+from docmt.discourse.treebanks.treebank_files import RstFile, TreebankFile, by_name, read_files
 from docmt.errors import UserError
 
 SPLITS = ("train", "dev", "test")
@@ -44,4 +43,4 @@ def _document(name: str, words: TreebankFile, rst: RstFile, *, where: str) -> Tr
     check_relations(rst.tree, load_inventory("gcdt"), where=where)
     # The .dis files hold character references of the XML that they were made from.
     rst = RstFile(rst.tree, tuple(html.unescape(text) for text in rst.texts))
-    return TreebankDocument(place_tree(name, sentences, rst, where=where))
+    return TreebankDocument(align_tree(name, sentences, rst, where=where))

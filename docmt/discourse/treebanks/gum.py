@@ -6,13 +6,12 @@ official splits are those of `splits.md`; its test2 (the GENTLE documents) is an
 
 from pathlib import Path
 
-from docmt.discourse.documents import DiscourseDocument, edus_of_starts
+from docmt.discourse.documents import DiscourseDocument, edus_from_starts
 from docmt.discourse.relations import load_inventory
-from docmt.discourse.treebanks.archives import by_name, read_files
 from docmt.discourse.treebanks.brackets import parse_brackets
-from docmt.discourse.treebanks.collection import Treebank, TreebankDocument, check_relations, check_texts
 from docmt.discourse.treebanks.conllu import ConlluSentence, read_conllu
-from docmt.discourse.treebanks.rstfile import RstFile
+from docmt.discourse.treebanks.treebank import Treebank, TreebankDocument, check_relations, check_texts
+from docmt.discourse.treebanks.treebank_files import RstFile, by_name, read_files
 from docmt.errors import UserError
 from docmt.files import read_lines
 
@@ -74,7 +73,7 @@ def gum_document(name: str, sentences: list[ConlluSentence], rst: RstFile, *, wh
         if sentence.edu_starts[:1] != (0,):
             raise UserError(f"{name}: sentence {number} does not begin an EDU: no Discourse= there in its CoNLL-U")
     inner = (sentence.edu_starts[1:] for sentence in sentences)
-    edus = edus_of_starts(inner, (len(sentence.words) for sentence in sentences))
+    edus = edus_from_starts(inner, (len(sentence.words) for sentence in sentences))
     if len(edus) != len(rst.texts):
         raise UserError(f"{where}: a tree over {len(rst.texts)} EDUs, but the CoNLL-U file has {len(edus)}")
     document = DiscourseDocument(

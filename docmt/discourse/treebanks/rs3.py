@@ -14,8 +14,8 @@ from xml.etree.ElementTree import Element, ParseError
 from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
-from docmt.discourse.treebanks.rstfile import RstFile
-from docmt.discourse.trees import SPAN, Node, join, leaf
+from docmt.discourse.constituents import SPAN, Node, join, leaf
+from docmt.discourse.treebanks.treebank_files import RstFile
 from docmt.errors import UserError
 from docmt.settings import nearest
 
@@ -173,6 +173,7 @@ def _build(order: list[_Element], *, where: str) -> tuple[Node, int]:
         else:
             parts = take(element.nuclei, "N")
             ends = [edu for part in parts for edu in (part.node.first, part.node.last)]
+            # rstWeb allows a satellite of a group between its nuclei: it becomes a sibling of the nuclei.
             inside = [part for part in satellites if min(ends) < part.node.first < max(ends)]
             satellites = [part for part in satellites if part not in inside]
             node, cut_off = _join_around_head([*parts, *inside])

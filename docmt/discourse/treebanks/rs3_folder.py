@@ -8,17 +8,17 @@ time. Relations are kept as they are.
 from dataclasses import replace
 from pathlib import Path
 
-from docmt.discourse.treebanks.archives import by_name, read_files
-from docmt.discourse.treebanks.collection import Treebank, TreebankDocument
-from docmt.discourse.treebanks.placing import GUESSED, assemble, ends_sentence
+from docmt.discourse.treebanks.edu_alignment import GUESSED, assemble, ends_sentence
 from docmt.discourse.treebanks.rs3 import parse_rs3
+from docmt.discourse.treebanks.treebank import Treebank, TreebankDocument
+from docmt.discourse.treebanks.treebank_files import by_name, read_files
 from docmt.errors import UserError
 from docmt.text.tokenizer import check_language
 
 SPLITS = ("train", "dev", "test")
 SUFFIXES = (".rs3", ".rs4")
 EVERY = 10
-"""Without folders for splits: of so many documents, the last one is for testing, the one before for development."""
+"""Without folders for splits, every tenth document is for testing, the one before it for development."""
 
 
 def read_rs3(folder: Path, *, lang: str) -> Treebank:

@@ -6,9 +6,9 @@ between hold features for other tools; they are written as `_` (the third, an or
 
 from dataclasses import dataclass
 
+from docmt.discourse.constituents import Node, restore_nary
 from docmt.discourse.dependencies import NO_HEAD, ROOT, DependencyTree, check_dependencies, nary_to_dependencies
-from docmt.discourse.treebanks.rstfile import RstFile
-from docmt.discourse.trees import Node, restore_nary
+from docmt.discourse.treebanks.treebank_files import RstFile
 from docmt.errors import UserError
 
 MIN_COLUMNS = 8
@@ -49,10 +49,7 @@ def rsd_of_tree(rst: RstFile) -> RsdFile:
 
 
 def parse_rsd(text: str, *, where: str) -> RsdFile:
-    """Read an `.rsd` file.
-
-    Raises UserError when a line is malformed or the heads are not a tree; the message names the line or the EDUs.
-    """
+    """Read an `.rsd` file."""
     heads, relations, is_nucleus, texts = [], [], [], []
     for number, line in enumerate(text.split("\n"), start=1):
         line = line.removesuffix("\r")

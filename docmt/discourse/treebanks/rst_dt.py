@@ -12,11 +12,10 @@ from pathlib import Path
 
 from docmt.discourse.documents import DiscourseDocument
 from docmt.discourse.relations import load_inventory
-from docmt.discourse.treebanks.archives import TreebankFile, by_name, read_files
 from docmt.discourse.treebanks.brackets import parse_brackets
-from docmt.discourse.treebanks.collection import Treebank, TreebankDocument, check_relations
-from docmt.discourse.treebanks.placing import GUESSED, PARAGRAPH_LEVEL, SENTENCE, assemble, ends_sentence
-from docmt.discourse.treebanks.rstfile import RstFile
+from docmt.discourse.treebanks.edu_alignment import GUESSED, PARAGRAPH_LEVEL, SENTENCE, assemble, ends_sentence
+from docmt.discourse.treebanks.treebank import Treebank, TreebankDocument, check_relations
+from docmt.discourse.treebanks.treebank_files import RstFile, TreebankFile, by_name, read_files
 from docmt.errors import UserError
 
 FOLDERS = {"TRAINING": "train", "TEST": "test"}
@@ -26,11 +25,7 @@ PARAGRAPH = "<P>"
 
 
 def read_rst_dt(folder: Path) -> Treebank:
-    """Read the documents of the folders TRAINING and TEST.
-
-    Raises UserError when a file is missing or malformed, or tree, EDUs and text do not fit each other; the message
-    names file and place.
-    """
+    """Read the documents of the folders TRAINING and TEST."""
     trees = by_name(read_files(folder, archive="rst_dt", suffix=".dis"))
     edus = _beside(folder, ".edus")
     texts = _beside(folder, ".txt") | _beside(folder, ".out")

@@ -8,10 +8,9 @@ from typing import Literal
 
 import pandas as pd
 
-from docmt.report.claims.relations import ClaimedDifference, Term
-from docmt.report.claims.settings import Claim
-from docmt.report.frames import Record, column, is_missing, keep, records
-from docmt.report.sources import History
+from docmt.report.claims.claim import Claim, ClaimedDifference, Term
+from docmt.report.dataframes import Record, column, is_missing, keep, records
+from docmt.report.input_files import History
 
 Verdict = Literal["holds", "does not hold", "cannot be told", "not run"]
 

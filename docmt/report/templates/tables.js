@@ -56,53 +56,31 @@ function hideColumn(view, i, isHidden) {
   for (const row of [view.heads, ...view.rows.map(({ element }) => element.cells)]) row[i].hidden = isHidden;
 }
 
-/** What is in sight: headings, alignments, and for each row its texts, which are bold, and whether it begins a group. */
-function inSight(view) {
-  const kept = view.names.map((_, i) => i).filter((i) => !view.hidden.has(i));
-  const rows = view.shown.map(({ element }, place) => ({
-    cells: kept.map((i) => ({ text: element.cells[i].textContent, isBest: element.cells[i].classList.contains("best") })),
-    opens: place > 0 && element.classList.contains("break") && !view.table.classList.contains("rearranged"),
-  }));
-  return { names: kept.map((i) => view.names[i]), isRight: kept.map((i) => view.kinds[i] === "number"), rows };
-}
-
-const escapeLatex = (text) => Array.from(text, (letter) => LATEX[letter] ?? letter).join("");
-const escapeMarkdown = (text) => text.replace(/[\\`*|[\]<>]/g, "\\$&").replace(/(?<![\p{L}\p{N}_])_|_(?![\p{L}\p{N}_])/gu, "\\_");
-
-function toLatex(view) {
-  const { names, isRight, rows } = inSight(view);
-  const article = view.table.closest("article");
-  const [title, caption, note] = ["h3", ".caption", ".note"].map((selector) => article.querySelector(selector)?.textContent ?? "");
-  const cell = ({ text, isBest }) => (isBest ? `\\textbf{${escapeLatex(text)}}` : escapeLatex(text));
-  return [
-    "% Needs \\usepackage{booktabs}.",
-    "\\begin{table}[t]",
-    "\\centering",
-    `\\begin{tabular}{${isRight.map((right) => (right ? "r" : "l")).join("")}}`,
-    "\\toprule",
-    `${names.map(escapeLatex).join(" & ")} \\\\`,
-    "\\midrule",
-    ...rows.flatMap(({ cells, opens }) => [...(opens ? ["\\midrule"] : []), `${cells.map(cell).join(" & ")} \\\\`]),
-    "\\bottomrule",
-    "\\end{tabular}",
-    `\\caption{${escapeLatex([`${title}.`, caption, note].filter(Boolean).join(" "))}}`,
-    `\\label{tab:${view.table.dataset.key}}`,
-    "\\end{table}",
-    "",
-  ].join("\n");
-}
-
-function toMarkdown(view) {
-  const { names, isRight, rows } = inSight(view);
-  const line = (cells) => `| ${cells.join(" | ")} |`;
-  const cell = ({ text, isBest }) => (isBest ? `**${escapeMarkdown(text)}**` : escapeMarkdown(text));
-  return [line(names.map(escapeMarkdown)), line(isRight.map((right) => (right ? "---:" : ":---"))), ...rows.map(({ cells }) => line(cells.map(cell))), ""].join("\n");
+/**
+ * A table as LaTeX or Markdown that Python made, without the rows and columns that are out of sight. A line is a text,
+ * or a list: what is before, between and after its cells, then the cells.
+ */
+function asShown(view, { head, rows, rule, foot }) {
+  const isWhole = !view.table.classList.contains("rearranged");
+  const filled = [];
+  for (const [before, between, after, ...cells] of rows) {
+    const { written, cells: labels } = view.rows[filled.length];
+    // Labels that repeat the row above are blank; out of its place, a row needs them.
+    const fill = (cell, i) => (isWhole || written[i] === labels[i] ? cell : filled.at(-1)[3 + i]);
+    filled.push([before, between, after, ...cells.map(fill)]);
+  }
+  const shown = view.shown.flatMap((row, place) => [
+    ...(rule && isWhole && place && row.element.classList.contains("break") ? [rule] : []),
+    filled[view.rows.indexOf(row)],
+  ]);
+  const join = ([before, between, after, ...cells]) => before + cells.filter((_, i) => !view.hidden.has(i)).join(between) + after;
+  return [...head, ...shown, ...foot].map((line) => (typeof line === "string" ? line : join(line)) + "\n").join("");
 }
 
 const FORMS = {
   CSV: { suffix: "csv", make: (view) => view.csv, title: "all rows and columns in full precision" },
-  LaTeX: { suffix: "tex", make: toLatex, title: "the table as it is shown" },
-  Markdown: { suffix: "md", make: toMarkdown, title: "the table as it is shown" },
+  LaTeX: { suffix: "tex", make: (view) => asShown(view, view.forms.LaTeX), title: "the table as it is shown" },
+  Markdown: { suffix: "md", make: (view) => asShown(view, view.forms.Markdown), title: "the table as it is shown" },
 };
 
 function save(name, text) {
@@ -114,7 +92,9 @@ function save(name, text) {
 function addTools(table) {
   const view = readTable(table);
   const box = table.closest(".scroll");
-  view.csv = box.nextElementSibling.textContent;
+  const article = table.closest("article");
+  view.csv = article.querySelector(".csv").textContent;
+  view.forms = JSON.parse(article.querySelector(".forms").textContent);
   view.count = make("span", { class: "count", "aria-live": "polite" });
   view.heads.forEach((head, i) => head.replaceChildren(make("button", { type: "button", class: "sort", onclick: () => sortBy(view, i) }, view.names[i])));
   const filter = make("input", { type: "search", placeholder: "filter rows", "aria-label": "filter rows" });

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import torch
 
-from docmt.discourse.documents import DiscourseDocument, edus_of_starts
+from docmt.discourse.constituents import join, join_names, leaf
+from docmt.discourse.documents import DiscourseDocument, edus_from_starts
 from docmt.discourse.parsing.evaluation import evaluate
-from docmt.discourse.parsing.layout import DocumentLayout
-from docmt.discourse.trees import join, join_names, leaf
+from docmt.discourse.parsing.units import DocumentUnits
 
 WORDS = ("but", "We", "went", "home", "because", "rain", "fell", ",", ".", "?", "Then", "42", "(", ")", "和")
 WIDTH = 4
@@ -28,7 +28,7 @@ def random_document(seed, *, n_sentences=None, with_tree=True, paragraphs=None):
     n_sentences = n_sentences if n_sentences is not None else chance.randint(1, 7)
     sentences = [tuple(chance.choices(WORDS, k=chance.choice((0, 1, 2, 5, 9)))) for _ in range(n_sentences)]
     starts = [[i for i in range(1, len(words)) if chance.random() < 0.35] for words in sentences]
-    edus = edus_of_starts(starts, map(len, sentences))
+    edus = edus_from_starts(starts, map(len, sentences))
     if paragraphs is None:
         paragraphs = chance.random() < 0.6
     first = tuple(i for i in range(n_sentences) if i == 0 or chance.random() < 0.4) if paragraphs else None
@@ -67,7 +67,7 @@ def free_scores(parser, documents):
 def check_constrained_trees(parser, documents):
     """Every sentence is one complete subtree, and no relation is invented."""
     for document in parser.parse_batch(documents):
-        assert complete_units(document.tree, DocumentLayout(document).sentences.of)
+        assert complete_units(document.tree, DocumentUnits(document).sentences.number_of)
         assert {node.relation for node in document.tree.postorder() if not node.is_leaf} <= set(COARSE)
 
 
@@ -75,9 +75,9 @@ def check_ugly_documents(parser, *, n_long):
     """No EDU, no word, empty sentences, and a sentence of `n_long` EDUs."""
     documents = [
         DiscourseDocument("none", (), ()),
-        DiscourseDocument("empty", ((),), edus_of_starts([[]], [0])),
-        DiscourseDocument("empty sentences", ((), ("a",), ()), edus_of_starts([[], [], []], [0, 1, 0])),
-        DiscourseDocument("long", (("a",) * n_long,), edus_of_starts([range(1, n_long)], [n_long])),
+        DiscourseDocument("empty", ((),), edus_from_starts([[]], [0])),
+        DiscourseDocument("empty sentences", ((), ("a",), ()), edus_from_starts([[], [], []], [0, 1, 0])),
+        DiscourseDocument("long", (("a",) * n_long,), edus_from_starts([range(1, n_long)], [n_long])),
     ]
     none, empty, hollow, long = parser.parse_batch(documents)
     assert none.tree is None
@@ -93,7 +93,7 @@ class StandInSegmenter:
         readings = map(_states, sentences)
         return [SimpleNamespace(states_TD=own[:, :WIDTH], lower_TD=own[:, WIDTH:]) for own in readings]
 
-    def aux_predictions(self, sentences):
+    def predict_syntax(self, sentences):
         from docmt.discourse.syntax import SentenceSyntax
 
         return [

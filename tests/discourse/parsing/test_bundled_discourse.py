@@ -11,10 +11,10 @@ from docmt.decoding.translation import Translator
 from docmt.discourse.documents import read_discourse
 from docmt.discourse.parsing.ensemble import Ensemble
 from docmt.discourse.parsing.model_file import TrainedParser, save_parser
-from docmt.discourse.parsing.neural import NeuralParser
-from docmt.discourse.parsing.neural_model import ParserNetwork
+from docmt.discourse.parsing.neural_network import ParserNetwork
+from docmt.discourse.parsing.neural_parser import NeuralParser
 from docmt.discourse.parsing.settings import ParserSettings
-from docmt.discourse.segmentation.prediction import Segmenter
+from docmt.discourse.segmentation.segmenter import Segmenter
 from docmt.errors import UserError
 from docmt.files import sha256_file
 from docmt.models.model_file import TrainedModel, load_model, save_model

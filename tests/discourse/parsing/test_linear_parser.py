@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 from parsing_fixtures import StandInSegmenter, check_constrained_trees, check_ugly_documents, coarse, free_scores
 
-from docmt.discourse.documents import DiscourseDocument, edus_of_starts
-from docmt.discourse.parsing.linear import LEVELS, SegmenterSyntax, no_syntax, train_linear
-from docmt.discourse.parsing.linear_features import LexicalSketch, state_features
-from docmt.discourse.parsing.linear_model import Instances, LinearClassifier, fit
-from docmt.discourse.parsing.linear_settings import LinearSettings
-from docmt.discourse.parsing.model_file import TrainedParser, load_trained, save_parser
-from docmt.discourse.parsing.preparation import training_tree
-from docmt.discourse.parsing.settings import ParserSettings
+from docmt.discourse.documents import DiscourseDocument, edus_from_starts
+from docmt.discourse.parsing.lexical_features import LexicalProfile, state_features
+from docmt.discourse.parsing.linear_classifier import Instances, LinearClassifier, fit
+from docmt.discourse.parsing.linear_parser import LEVELS, SegmenterSyntax, no_syntax, train_linear
+from docmt.discourse.parsing.model_file import TrainedParser, load_trained_parser, save_parser
+from docmt.discourse.parsing.settings import LinearSettings, ParserSettings
+from docmt.discourse.parsing.training import training_tree
 from docmt.discourse.parsing.transitions import SHIFT, State
 from docmt.discourse.syntax import SentenceSyntax
 
@@ -70,11 +69,11 @@ def test_syntax_makes_features(documents):
 
 def test_all_words_of_the_nucleus_are_features_if_so_set(documents):
     parser = train(documents, SETTINGS.model_copy(update={"words": "nucleus"}))
-    document = DiscourseDocument("d", (("Ab", "c", "de"),), edus_of_starts([[2]], [3]))
+    document = DiscourseDocument("d", (("Ab", "c", "de"),), edus_from_starts([[2]], [3]))
     state = State(2)
     state.apply(SHIFT)
     plain, with_nucleus = (
-        set(state_features(LexicalSketch(document, None, reads_nucleus=reads), state)) for reads in (False, True)
+        set(state_features(LexicalProfile(document, None, reads_nucleus=reads), state)) for reads in (False, True)
     )
     assert {feature for feature in with_nucleus - plain if "|" not in feature} == {
         *("s1 nucleus word=ab", "s1 nucleus word=c", "q1 nucleus word=de"),
@@ -95,7 +94,7 @@ def test_a_parser_of_former_settings_keeps_its_fingerprint_and_its_features(docu
         parser = train(documents, linear)
         settings = ParserSettings(kind="linear", linear=linear)
         save_parser(tmp_path / "parser.pt", TrainedParser(parser, settings))
-        loaded = load_trained(tmp_path / "parser.pt").parser
+        loaded = load_trained_parser(tmp_path / "parser.pt").parser
         assert loaded.reads_nucleus == (words == "nucleus")
         assert [loaded.parse(document).tree for document in documents[:3]] == [
             parser.parse(document).tree for document in documents[:3]
@@ -103,17 +102,17 @@ def test_a_parser_of_former_settings_keeps_its_fingerprint_and_its_features(docu
 
 
 def test_links_between_spans():
-    document = DiscourseDocument("d", (("a", "b", "c"),), edus_of_starts([[1, 2]], [3]))
+    document = DiscourseDocument("d", (("a", "b", "c"),), edus_from_starts([[1, 2]], [3]))
     syntax = (SentenceSyntax(("A", "B", "C"), (2, 0, -1), ("x", "y", "root")),)
-    sketch = LexicalSketch(document, syntax)
-    assert sketch.link((0, 0), (2, 2)) == "left x"
-    assert sketch.link((0, 0), (1, 1)) == "right y"
-    assert sketch.link((1, 1), (2, 2)) == "none"
-    assert sketch.outward[2] == ["word=c", "pos=C", "label=root"]
+    profile = LexicalProfile(document, syntax)
+    assert profile.link((0, 0), (2, 2)) == "left x"
+    assert profile.link((0, 0), (1, 1)) == "right y"
+    assert profile.link((1, 1), (2, 2)) == "none"
+    assert profile.outward[2] == ["word=c", "pos=C", "label=root"]
     state = State(3)
     for _ in range(3):
         state.apply(SHIFT)
-    features = state_features(sketch, state)
+    features = state_features(profile, state)
     assert "s1 first word=c" in features
     assert "s2 s1 link=none" in features
 

@@ -15,14 +15,14 @@ from parsing_fixtures import (
     random_document,
 )
 
-from docmt.discourse.documents import DiscourseDocument, edus_of_starts
+from docmt.discourse.documents import DiscourseDocument, edus_from_starts
 from docmt.discourse.parsing.ensemble import Ensemble, EnsembleClassifier
-from docmt.discourse.parsing.neural import MAX_BATCH_EDUS, NeuralParser, word_states
 from docmt.discourse.parsing.neural_examples import collate, edu_inputs, make_example, number_words
-from docmt.discourse.parsing.neural_model import EduInputs, ParserNetwork, WordPooling
-from docmt.discourse.parsing.neural_settings import NeuralSettings
+from docmt.discourse.parsing.neural_network import EduInputs, ParserNetwork, WordPooling
+from docmt.discourse.parsing.neural_parser import MAX_BATCH_EDUS, NeuralParser, word_states
 from docmt.discourse.parsing.neural_training import _loss, train_member
-from docmt.discourse.parsing.preparation import relation_names, training_tree
+from docmt.discourse.parsing.settings import NeuralSettings
+from docmt.discourse.parsing.training import relation_names, training_tree
 
 TINY = {"members": 1, "edu_width": 8, "document_width": 4, "hidden_width": 16, "feature_width": 8}
 RECIPE = TINY | {
@@ -109,7 +109,7 @@ def test_ugly_documents_and_counts(parser):
 def test_more_edus_than_fit_side_by_side(parser, monkeypatch):
     unseen = [random_document(seed, with_tree=False) for seed in range(90, 96)]
     expected = [document.tree for document in parser.parse_batch(unseen)]
-    monkeypatch.setattr("docmt.discourse.parsing.neural.MAX_BATCH_EDUS", 7)
+    monkeypatch.setattr("docmt.discourse.parsing.neural_parser.MAX_BATCH_EDUS", 7)
     assert [document.tree for document in parser.parse_batch(unseen)] == expected
     assert MAX_BATCH_EDUS > 7
 
@@ -133,7 +133,7 @@ def test_every_parameter_gets_a_gradient(documents):
 
 
 def test_pooled_words():
-    document = DiscourseDocument("d", (("a", "b", "c"), ()), edus_of_starts([[1], []], [3, 0]))
+    document = DiscourseDocument("d", (("a", "b", "c"), ()), edus_from_starts([[1], []], [3, 0]))
     states = [torch.tensor([[1.0], [2.0], [4.0]]), torch.zeros(0, 1)]
     inputs = edu_inputs(document, states, {"a": 1, "c": 2})
     assert inputs.edges_E3.tolist() == [[1, 0, 1], [0, 2, 2], [0, 0, 0]]

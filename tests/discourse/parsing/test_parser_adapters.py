@@ -7,15 +7,15 @@ from types import ModuleType
 import pytest
 from parsing_fixtures import random_document
 
-from docmt.discourse.documents import DiscourseDocument, edus_of_starts, write_discourse
+from docmt.discourse.constituents import binarize
+from docmt.discourse.documents import DiscourseDocument, edus_from_starts, write_discourse
 from docmt.discourse.parsing.baselines import baseline
-from docmt.discourse.parsing.loading import load_parser
+from docmt.discourse.parsing.parser_names import load_parser
 from docmt.discourse.treebanks.brackets import format_brackets
-from docmt.discourse.treebanks.rstfile import RstFile
-from docmt.discourse.trees import binarise
+from docmt.discourse.treebanks.treebank_files import RstFile
 from docmt.errors import UserError
 
-DOCUMENT = DiscourseDocument("a/b", (("Rain", "fell", "."), ("Go", "!")), edus_of_starts([[1], []], [3, 2]))
+DOCUMENT = DiscourseDocument("a/b", (("Rain", "fell", "."), ("Go", "!")), edus_from_starts([[1], []], [3, 2]))
 
 
 @dataclass
@@ -75,7 +75,7 @@ def test_isanlp_trees_become_ours(isanlp):
     ],
 )
 def test_isanlp_trees_over_other_edus_are_refused(isanlp, version, words, message):
-    document = DiscourseDocument("d", (words,), edus_of_starts([range(1, len(words))], [len(words)]))
+    document = DiscourseDocument("d", (words,), edus_from_starts([range(1, len(words))], [len(words)]))
     with pytest.raises(UserError, match=message):
         load_parser(f"isanlp:{version}").parse(document)
 
@@ -100,7 +100,7 @@ def test_a_file_gives_the_trees_of_its_documents(tmp_path):
     ("change", "message"),
     [
         ({"sentences": (("Rain", "fell", "!"), ("Go", "!"))}, "its words differ from those of the document"),
-        ({"edus": edus_of_starts([[2], []], [3, 2])}, "its 3 EDUs differ from the document's 3"),
+        ({"edus": edus_from_starts([[2], []], [3, 2])}, "its 3 EDUs differ from the document's 3"),
         ({"id": "c"}, "expected the tree of document 'a/b' next, found 'c'"),
         ({"tree": None}, "the file has EDUs but no tree"),
     ],
@@ -113,7 +113,7 @@ def test_a_tree_for_another_document_is_one_line(tmp_path, change, message):
 
 
 def test_a_folder_of_bracket_files(tmp_path):
-    tree = binarise(baseline("right_branching").parse(DOCUMENT).tree)
+    tree = binarize(baseline("right_branching").parse(DOCUMENT).tree)
     texts = tuple(" ".join(DOCUMENT.edu_words(edu)) for edu in range(3))
     (tmp_path / "a_b.dis").write_text(format_brackets(RstFile(tree, texts)), encoding="utf-8")
     parser = load_parser(f"file:{tmp_path}")
@@ -121,7 +121,7 @@ def test_a_folder_of_bracket_files(tmp_path):
     with pytest.raises(UserError, match="no tree of document 'c'"):
         parser.parse(replace(DOCUMENT, id="c"))
     with pytest.raises(UserError, match="EDUs differ from the document's"):
-        parser.parse(replace(DOCUMENT, edus=edus_of_starts([[2], []], [3, 2])))
+        parser.parse(replace(DOCUMENT, edus=edus_from_starts([[2], []], [3, 2])))
 
 
 def test_a_missing_file_is_one_line(tmp_path):

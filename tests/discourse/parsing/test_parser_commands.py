@@ -10,14 +10,14 @@ import torch
 from parsing_fixtures import COARSE, StandInSegmenter, complete_units, random_document, save_tiny_segmenter
 
 from docmt.checksums import forget
-from docmt.cli.main import build_parser
+from docmt.cli.main import run as run_docmt
 from docmt.discourse.documents import read_discourse, write_discourse
-from docmt.discourse.parsing.layout import DocumentLayout
-from docmt.discourse.parsing.loading import load_parser
-from docmt.discourse.parsing.model_file import load_trained, reads_states_of
-from docmt.discourse.parsing.neural import word_states
-from docmt.discourse.parsing.training import _compare
-from docmt.discourse.segmentation.prediction import Segmenter
+from docmt.discourse.parsing.model_file import load_trained_parser, reads_states_of
+from docmt.discourse.parsing.neural_parser import word_states
+from docmt.discourse.parsing.parser_names import load_parser
+from docmt.discourse.parsing.training import best_kind
+from docmt.discourse.parsing.units import DocumentUnits
+from docmt.discourse.segmentation.segmenter import Segmenter
 from docmt.errors import UserError
 from docmt.files import read_json, write_jsonl
 
@@ -34,8 +34,7 @@ SETTINGS = {
 
 
 def run(*arguments):
-    options = build_parser("discourse").parse_args(["discourse", *map(str, arguments)])
-    options.run(options)
+    run_docmt(["discourse", *map(str, arguments)])
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +49,7 @@ def folder(tmp_path_factory):
 
 
 def syntax_of(document):
-    parts = StandInSegmenter().aux_predictions(document.sentences)
+    parts = StandInSegmenter().predict_syntax(document.sentences)
     rows = [{"pos": part.pos, "heads": part.heads, "relations": part.relations} for part in parts]
     return {"document": document.id, "sentences": rows}
 
@@ -75,11 +74,11 @@ def test_train_parse_and_evaluate(folder, tmp_path, name):
     assert [document.id for document in parsed] == [document.id for document in documents]
     assert [document.edus for document in parsed] == [document.edus for document in documents]
     for document in parsed:
-        assert complete_units(document.tree, DocumentLayout(document).sentences.of)
+        assert complete_units(document.tree, DocumentUnits(document).sentences.number_of)
         assert {node.relation for node in document.tree.postorder() if not node.is_leaf} <= set(COARSE)
     run("evaluate-parser", "--parser", model, "--gold", gold, "--out", tmp_path / "scores.json", *syntax)
     scores = read_json(tmp_path / "scores.json")
-    trained = load_trained(model)
+    trained = load_trained_parser(model)
     assert scores["parseval"] == trained.scores["with paragraphs"]["parseval"]
     assert (scores["documents"], scores["edu_f1"]) == (4, 100.0)
     run("evaluate-parser", "--parser", f"file:{out}", "--gold", gold, "--relations", "gum",
@@ -108,10 +107,12 @@ def test_auto_trains_both_parsers_and_keeps_the_better(folder, tmp_path, caplog,
         shutil.copy(folder / "train.discourse.jsonl", tmp_path / f"{split}.discourse.jsonl")
     folder = tmp_path
     caplog.set_level(logging.INFO)
-    trained = load_trained(train(folder, "auto", tmp_path / "auto.pt", **options))
+    trained = load_trained_parser(train(folder, "auto", tmp_path / "auto.pt", **options))
     lines = caplog.text
     alone = {
-        kind: load_trained(train(folder, kind, tmp_path / f"{kind}.pt", **SETTINGS["auto"] | options | {"kind": kind}))
+        kind: load_trained_parser(
+            train(folder, kind, tmp_path / f"{kind}.pt", **SETTINGS["auto"] | options | {"kind": kind})
+        )
         for kind in ("neural", "linear")
     }
     dev_f = {kind: parser.scores["with paragraphs"]["parseval"]["F"] for kind, parser in alone.items()}
@@ -131,7 +132,7 @@ def test_auto_trains_both_parsers_and_keeps_the_better(folder, tmp_path, caplog,
 @pytest.mark.parametrize(("linear", "kept"), [(30.0, "neural"), (30.1, "linear"), (29.9, "neural")])
 def test_auto_prefers_the_neural_parser_when_scores_are_equal(linear, kept):
     scores = {kind: {"with paragraphs": {"parseval": {"F": f}}} for kind, f in (("neural", 30.0), ("linear", linear))}
-    assert _compare(scores) == (kept, {"kept": kept, "dev_f": {"neural": 30.0, "linear": linear}})
+    assert best_kind(scores) == (kept, {"neural": 30.0, "linear": linear})
 
 
 def test_auto_without_trees_to_compare_is_one_line(folder, tmp_path):
@@ -177,7 +178,7 @@ def test_baselines_beside_a_parser_are_scored_alike(folder, tmp_path):
 
 def test_constraints_can_be_left_out(folder, tmp_path):
     model = train(folder, "linear", tmp_path / "parser.pt", sentence_constraint=False)
-    assert load_trained(model).parser.sentence_constraint is False
+    assert load_trained_parser(model).parser.sentence_constraint is False
 
 
 def test_damaged_and_foreign_files_are_one_line(folder, tmp_path):

@@ -5,17 +5,17 @@ from dataclasses import replace
 import pytest
 from parsing_fixtures import coarse, random_document
 
-from docmt.discourse.documents import DiscourseDocument, edus_of_starts
+from docmt.discourse.constituents import join_pair, leaf
+from docmt.discourse.documents import DiscourseDocument, edus_from_starts
 from docmt.discourse.parsing.baselines import baseline
 from docmt.discourse.parsing.evaluation import evaluate
-from docmt.discourse.trees import join_pair, leaf
 from docmt.errors import UserError
 
 WORDS = (("a", "b"), ("c", "d"))
 
 
 def document(tree, starts=((1,), (1,))):
-    return DiscourseDocument("d", WORDS, edus_of_starts(starts, [2, 2]), tree, (0,))
+    return DiscourseDocument("d", WORDS, edus_from_starts(starts, [2, 2]), tree, (0,))
 
 
 def pair(left, right, letters, relation):
@@ -103,7 +103,7 @@ def test_other_words_are_one_clear_line():
 def test_ugly_documents_count_without_error():
     documents = [
         DiscourseDocument("none", (), ()),
-        baseline("flat").parse(DiscourseDocument("empty", ((), ()), edus_of_starts([[], []], [0, 0]))),
+        baseline("flat").parse(DiscourseDocument("empty", ((), ()), edus_from_starts([[], []], [0, 0]))),
         *(random_document(seed) for seed in range(20)),
     ]
     scores = evaluate([(gold, gold) for gold in documents])

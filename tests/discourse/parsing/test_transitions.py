@@ -5,8 +5,8 @@ import random
 import pytest
 from parsing_fixtures import complete_units, random_document, random_tree
 
-from docmt.discourse.documents import DiscourseDocument, edus_of_starts
-from docmt.discourse.parsing.layout import ABOVE, SAME_PARAGRAPH, SAME_SENTENCE, UNKNOWN, DocumentLayout
+from docmt.discourse.constituents import binarize, check_cover
+from docmt.discourse.documents import DiscourseDocument, edus_from_starts
 from docmt.discourse.parsing.transitions import (
     NN,
     NS,
@@ -20,7 +20,7 @@ from docmt.discourse.parsing.transitions import (
     merges,
     parse_greedily,
 )
-from docmt.discourse.trees import binarise, check_cover
+from docmt.discourse.parsing.units import ABOVE, SAME_PARAGRAPH, SAME_SENTENCE, UNKNOWN, DocumentUnits
 
 
 def chance_scores(chance):
@@ -29,7 +29,7 @@ def chance_scores(chance):
 
 def search(documents, scores, *, sentences=True, paragraphs=False):
     constraints = [
-        Constraint(DocumentLayout(document), sentences=sentences, paragraphs=paragraphs) for document in documents
+        Constraint(DocumentUnits(document), sentences=sentences, paragraphs=paragraphs) for document in documents
     ]
     return parse_greedily(constraints, [len(document.edus) for document in documents], scores)
 
@@ -37,7 +37,7 @@ def search(documents, scores, *, sentences=True, paragraphs=False):
 @pytest.mark.parametrize("seed", range(40))
 def test_the_oracle_replays_every_tree(seed):
     chance = random.Random(seed)
-    tree = binarise(random_tree(chance, chance.randint(1, 30)))
+    tree = binarize(random_tree(chance, chance.randint(1, 30)))
     actions = gold_actions(tree)
     state = State(tree.last + 1)
     for action in actions:
@@ -68,10 +68,10 @@ def test_any_classifier_reaches_a_tree_with_complete_sentences(seed, paragraphs)
     assert len(state.actions) == 2 * len(document.edus) - 1
     tree = build_tree(state.actions, ["joint"] * (len(document.edus) - 1))
     check_cover(tree, len(document.edus))
-    layout = DocumentLayout(document)
-    assert complete_units(tree, layout.sentences.of)
-    if paragraphs and layout.paragraphs is not None:
-        assert complete_units(tree, layout.paragraphs.of)
+    units = DocumentUnits(document)
+    assert complete_units(tree, units.sentences.number_of)
+    if paragraphs and units.paragraphs is not None:
+        assert complete_units(tree, units.paragraphs.number_of)
 
 
 def test_without_constraint_any_tree_is_possible_and_nothing_is_enforced():
@@ -79,13 +79,13 @@ def test_without_constraint_any_tree_is_possible_and_nothing_is_enforced():
     states, n_enforced = search(documents, chance_scores(random.Random(0)), sentences=False)
     assert n_enforced == 0
     assert not all(
-        complete_units(build_tree(state.actions, ["joint"] * 99), DocumentLayout(document).sentences.of)
+        complete_units(build_tree(state.actions, ["joint"] * 99), DocumentUnits(document).sentences.number_of)
         for state, document in zip(states, documents, strict=True)
     )
 
 
 def test_enforced_steps_are_those_at_which_the_classifier_wished_another():
-    document = DiscourseDocument("d", (("a", "b"), ("c", "d")), edus_of_starts([[1], [1]], [2, 2]))
+    document = DiscourseDocument("d", (("a", "b"), ("c", "d")), edus_from_starts([[1], [1]], [2, 2]))
     always_shift = search([document], lambda states, _: [[1.0, 0.0, 0.0, 0.0] for _ in states])
     always_reduce = search([document], lambda states, _: [[0.0, 0.0, 1.0, 0.0] for _ in states])
     assert always_shift[1] == 1  # the first sentence had to be closed
@@ -95,8 +95,8 @@ def test_enforced_steps_are_those_at_which_the_classifier_wished_another():
 
 
 def test_a_step_that_is_not_possible_at_all_does_not_count_as_enforced():
-    document = DiscourseDocument("d", (("a",),), edus_of_starts([[]], [1]))
-    constraint = Constraint(DocumentLayout(document), sentences=True, paragraphs=False)
+    document = DiscourseDocument("d", (("a",),), edus_from_starts([[]], [1]))
+    constraint = Constraint(DocumentUnits(document), sentences=True, paragraphs=False)
     assert best_action(State(1), constraint, [0.0, 9.0, 9.0, 9.0]) == (SHIFT, False)
 
 
@@ -113,7 +113,7 @@ def test_side_by_side_is_one_by_one():
 
 
 def test_documents_of_one_edu_and_of_none():
-    one = DiscourseDocument("one", ((),), edus_of_starts([[]], [0]))
+    one = DiscourseDocument("one", ((),), edus_from_starts([[]], [0]))
     none = DiscourseDocument("none", (), ())
     (first, second), n_enforced = search([one, none], chance_scores(random.Random(1)))
     assert (first.actions, second.actions, n_enforced) == ([SHIFT], [], 0)
@@ -121,8 +121,8 @@ def test_documents_of_one_edu_and_of_none():
 
 def test_levels_of_boundaries():
     words = (("a", "b"), ("c",), ("d",))
-    edus = edus_of_starts([[1], [], []], [2, 1, 1])
-    layout = DocumentLayout(DiscourseDocument("d", words, edus, paragraphs=(0, 2)))
-    assert [layout.level(0, 1), layout.level(1, 2), layout.level(2, 3)] == [SAME_SENTENCE, SAME_PARAGRAPH, ABOVE]
-    assert DocumentLayout(DiscourseDocument("d", words, edus)).level(1, 2) == UNKNOWN
-    assert layout.word_offsets == [0, 1, 2, 3, 4]
+    edus = edus_from_starts([[1], [], []], [2, 1, 1])
+    units = DocumentUnits(DiscourseDocument("d", words, edus, paragraphs=(0, 2)))
+    assert [units.level(0, 1), units.level(1, 2), units.level(2, 3)] == [SAME_SENTENCE, SAME_PARAGRAPH, ABOVE]
+    assert DocumentUnits(DiscourseDocument("d", words, edus)).level(1, 2) == UNKNOWN
+    assert units.word_offsets == [0, 1, 2, 3, 4]

@@ -6,17 +6,16 @@ import pytest
 from segmenter_fixtures import EXAMPLES, TINY
 from test_segmenter_training import write_examples
 
-from docmt.cli.main import build_parser
+from docmt.cli.main import run as run_docmt
 from docmt.corpora.documents import DocumentIndex, write_index
-from docmt.discourse.documents import DiscourseDocument, Edu, edus_of_starts, read_discourse, write_discourse
-from docmt.discourse.segmentation.evaluation import evaluate_text
+from docmt.discourse.documents import DiscourseDocument, Edu, edus_from_starts, read_discourse, write_discourse
+from docmt.discourse.segmentation.evaluation import evaluate_segmenter
 from docmt.errors import UserError
 from docmt.files import read_json, write_lines
 
 
 def run(*arguments):
-    options = build_parser("discourse").parse_args(["discourse", *map(str, arguments)])
-    options.run(options)
+    run_docmt(["discourse", *map(str, arguments)])
 
 
 def test_train_evaluate_segment(tmp_path, caplog):
@@ -71,17 +70,17 @@ class StartsAt:
 
 def test_starts_in_other_words_are_compared_by_their_place(tmp_path):
     words = ("I", "did", "n't", "go", "home", "because", "it", "'s", "late", ".")
-    document = DiscourseDocument("d", (words, ()), edus_of_starts([[5], []], [10, 0]))
+    document = DiscourseDocument("d", (words, ()), edus_from_starts([[5], []], [10, 0]))
     write_discourse(tmp_path / "gold.jsonl", [document])
     write_lines(tmp_path / "text", ["I didn't go home because it's late.", ""])
     files = {"gold": tmp_path / "gold.jsonl", "text": tmp_path / "text", "lang": "en"}
-    scores = evaluate_text(StartsAt("because", "late"), **files)
+    scores = evaluate_segmenter(StartsAt("because", "late"), **files)
     assert (scores["inside"]["correct"], scores["inside"]["predicted"], scores["inside"]["gold"]) == (1, 2, 1)
     assert (scores["all"]["gold"], scores["empty_sentences"]) == (2, 1)
     assert scores["sentences_in_the_same_words"] == 1  # the empty one
     write_lines(tmp_path / "text", ["I did go home because it's late.", ""])
     with pytest.raises(UserError, match="line 1 is not the text of sentence 1"):
-        evaluate_text(StartsAt(), **files)
+        evaluate_segmenter(StartsAt(), **files)
     write_lines(tmp_path / "text", [""])
     with pytest.raises(UserError, match="1 lines"):
-        evaluate_text(StartsAt(), **files)
+        evaluate_segmenter(StartsAt(), **files)

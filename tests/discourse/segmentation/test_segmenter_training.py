@@ -9,10 +9,10 @@ from segmenter_fixtures import EXAMPLES, example, tiny_settings, untrained
 
 from docmt.batching import fill_batches
 from docmt.checksums import forget
-from docmt.discourse.documents import DiscourseDocument, edus_of_starts, write_discourse
+from docmt.discourse.documents import DiscourseDocument, edus_from_starts, write_discourse
 from docmt.discourse.segmentation.examples import ExampleSet, read_examples
 from docmt.discourse.segmentation.model_file import load_segmenter, save_segmenter
-from docmt.discourse.segmentation.prediction import Segmenter
+from docmt.discourse.segmentation.segmenter import Segmenter
 from docmt.discourse.segmentation.training import averaged, learn_vocabulary, train_segmenter
 from docmt.errors import UserError
 from docmt.files import write_jsonl
@@ -20,7 +20,7 @@ from docmt.files import write_jsonl
 
 def write_examples(prefix, examples, *, with_syntax=True):
     sentences = [e.words for e in examples]
-    edus = edus_of_starts([e.starts for e in examples], map(len, sentences))
+    edus = edus_from_starts([e.starts for e in examples], map(len, sentences))
     write_discourse(f"{prefix}.discourse.jsonl", [DiscourseDocument("d", tuple(sentences), edus)])
     if with_syntax:
         trees = [{"pos": e.syntax.pos, "heads": e.syntax.heads, "relations": e.syntax.relations} for e in examples]

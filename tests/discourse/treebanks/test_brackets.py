@@ -2,9 +2,9 @@
 
 import pytest
 
+from docmt.discourse.constituents import SPAN, binarize, join, join_pair, leaf
 from docmt.discourse.treebanks.brackets import format_brackets, parse_brackets
-from docmt.discourse.treebanks.rstfile import RstFile
-from docmt.discourse.trees import SPAN, binarise, join, join_pair, leaf
+from docmt.discourse.treebanks.treebank_files import RstFile
 from docmt.errors import UserError
 
 TEXT = """( Root (span 1 4)
@@ -38,7 +38,7 @@ def test_a_span_that_differs_from_its_leaves_is_counted_and_the_leaves_decide():
     assert parse_brackets(TEXT, where="a.dis").n_wrong_spans == 0
 
 
-@pytest.mark.parametrize("change", [lambda tree: tree, binarise])
+@pytest.mark.parametrize("change", [lambda tree: tree, binarize])
 def test_written_and_read_again(change):
     rst = RstFile(change(TREE), ("A (short) title", "One,", "two", "äöü 中文"))
     assert parse_brackets(format_brackets(rst), where="a.dis") == rst

@@ -4,10 +4,10 @@ import random
 
 import pytest
 
+from docmt.discourse.constituents import SPAN, binarize, check_cover, join, join_pair, leaf
 from docmt.discourse.dependencies import NO_HEAD, check_dependencies
 from docmt.discourse.treebanks.rs3 import parse_rs3
 from docmt.discourse.treebanks.rsd import rsd_of_tree
-from docmt.discourse.trees import SPAN, binarise, check_cover, join, join_pair, leaf
 from docmt.errors import UserError
 
 RELATIONS = {"elaboration": "rst", "cause": "rst", "list": "multinuc", "same-unit": "multinuc", "both": "rst"}
@@ -181,5 +181,5 @@ def test_every_edu_has_its_place_however_edges_cross(seed):
     n_segments = rng.randint(1, 10)
     found = parse(*random_rows(rng, n_segments))
     check_cover(found.tree, n_segments)
-    check_cover(binarise(found.tree), n_segments)
+    check_cover(binarize(found.tree), n_segments)
     check_dependencies(rsd_of_tree(found).arcs.heads, where="random")

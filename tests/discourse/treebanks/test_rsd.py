@@ -2,10 +2,10 @@
 
 import pytest
 
+from docmt.discourse.constituents import SPAN, binarize, join, leaf
 from docmt.discourse.dependencies import NO_HEAD, ROOT
 from docmt.discourse.treebanks.rsd import format_rsd, parse_rsd, rsd_of_tree
-from docmt.discourse.treebanks.rstfile import RstFile
-from docmt.discourse.trees import SPAN, binarise, join, leaf
+from docmt.discourse.treebanks.treebank_files import RstFile
 from docmt.errors import UserError
 
 LINES = (
@@ -29,7 +29,7 @@ def test_written_and_read_again():
     assert parse_rsd(format_rsd(found), where="b.rsd") == found
 
 
-@pytest.mark.parametrize("change", [lambda tree: tree, binarise])
+@pytest.mark.parametrize("change", [lambda tree: tree, binarize])
 def test_made_from_a_tree(change):
     items = join([leaf(1), leaf(2), leaf(3)], "NNN", ("list",) * 3)
     tree = join([leaf(0), items, leaf(4)], "SNS", ("heading", SPAN, "comment"))

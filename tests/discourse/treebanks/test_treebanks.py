@@ -10,10 +10,10 @@ from miniatures import DIS, RS4, RSD, conllu, gum_archives, splits_md, write_arc
 
 from docmt.cli.main import main
 from docmt.discourse.documents import Edu, read_discourse
-from docmt.discourse.treebanks.checking import check_conversion
+from docmt.discourse.treebanks.conversion_check import check_conversion
+from docmt.discourse.treebanks.edu_alignment import align_edus, align_tree
 from docmt.discourse.treebanks.gcdt import read_gcdt
 from docmt.discourse.treebanks.gum import read_gum
-from docmt.discourse.treebanks.placing import place_edus, place_tree
 from docmt.discourse.treebanks.rs3 import parse_rs3
 from docmt.discourse.treebanks.rsd import parse_rsd
 from docmt.discourse.treebanks.rst_dt import read_rst_dt
@@ -239,14 +239,14 @@ def test_wrong_span_numbers_are_notes(tmp_path):
 )
 def test_edus_that_do_not_cover_the_text_are_named(texts, message):
     with pytest.raises(UserError, match=f"here: .*{message}"):
-        place_edus(texts, WORDS, where="here")
+        align_edus(texts, WORDS, where="here")
 
 
 def test_trees_of_every_format_are_placed():
     rs3 = parse_rs3(RS4, where="a")
     rsd = parse_rsd(RSD, where="a")
     for annotated in (rs3, rsd):
-        document = place_tree("d", WORDS, annotated, where="a", paragraphs=(0,))
+        document = align_tree("d", WORDS, annotated, where="a", paragraphs=(0,))
         assert document.edus == EDUS
         assert document.dependencies.heads == (-1, 0, 0)
     assert document.tree is None

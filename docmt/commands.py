@@ -1,0 +1,121 @@
+"""Commands, each declared once: a typed function beside the code that it calls.
+
+The parameters of the function are the options of the command, and its docstring is the help. cyclopts makes the command
+line from them: it imports in 70 ms, reads Google docstrings, takes lists after one option, and raises its errors
+instead of ending the process. The rules of the workflow pass the options that `flags` derives from the same signature.
+"""
+
+import dataclasses
+import inspect
+import re
+import shlex
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter
+from cyclopts.validators import Number
+
+from docmt.settings import Settings
+
+EXAMPLE_WIDTH = 74
+"""Characters of a line of an example, which terminals of 80 columns show unbroken."""
+MIRROR_VARIABLE = "DOCMT_MIRROR"
+
+
+def option(help: str, **keywords: Any) -> Parameter:
+    """The annotation of an option that several commands share: its help and other properties."""
+    return Parameter(help=help, **keywords)
+
+
+OutFile = Annotated[Path, option("file to write.")]
+SrcLang = Annotated[str, option("source language code.")]
+TgtLang = Annotated[str, option("target language code.")]
+Jobs = Annotated[int, option("number of processes.")]
+Threads = Annotated[int, option("CPU threads.")]
+Mirror = Annotated[Path | None, option("folder with the files of the catalog.", env_var=MIRROR_VARIABLE)]
+Positive = Annotated[int, Parameter(validator=Number(gte=1))]
+
+
+def settings_at(where: str) -> Parameter:
+    """The annotation of an option that takes settings; `where` is their place in the config."""
+
+    def convert(settings: type[Settings], tokens: Sequence[Any]) -> Settings:
+        return settings.from_argument(tokens[0].value, where=where)
+
+    help = f"keys of section `{where}` as JSON or @FILE; `docmt config manual` lists them."
+    return option(help, converter=convert, accepts_keys=False, n_tokens=1, metavar="JSON", show_default=False)
+
+
+class CommandGroup(App):
+    """A group of commands, to be filled by its method `command`, or a command without a group."""
+
+    def command(self, obj: Any = None, name: Any = None, **keywords: Any) -> Any:
+        """Add a function as a command; what its docstring has under `Example:` ends the help."""
+        if inspect.isfunction(obj):
+            keywords.setdefault("help_epilogue", example_of(obj))
+        return super().command(obj, name, **keywords)
+
+    def default(self, obj: Any = None, **keywords: Any) -> Any:
+        """Make a function the command itself."""
+        if inspect.isfunction(obj) and self.help_epilogue is None:
+            self.help_epilogue = example_of(obj)
+        return super().default(obj, **keywords)
+
+
+def example_of(command: Callable[..., Any]) -> str | None:
+    """The example in the docstring of a command, wrapped so that it can be pasted into a shell."""
+    found = re.search(r"^Example:\n((?: +\S.*\n?)+)", inspect.getdoc(command) or "", re.MULTILINE)
+    if found is None:
+        return None
+    line = " ".join(found[1].split())
+    words = textwrap.wrap(line, EXAMPLE_WIDTH, break_long_words=False, break_on_hyphens=False)
+    return "Example:\n  " + " \\\n    ".join(words)
+
+
+def flags(command: Callable[..., Any], values: Mapping[str, Any]) -> str:
+    """The options of a command as text for a shell: each option that has a value under its name.
+
+    None, empty text, empty lists and False leave an option out.
+
+    Raises:
+        KeyError: an option without default has no value.
+    """
+    words: list[str] = []
+    for name, is_needed in options_of(command):
+        value = values[name] if is_needed else values.get(name)
+        if value is None or value is False or value == "" or value == []:
+            continue
+        items = [value] if isinstance(value, str | int | float | Path) else value
+        words.append(f"--{name.replace('_', '-')}")
+        words += [] if value is True else map(str, items)
+    return shlex.join(words)
+
+
+def leaves(app: App, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Callable[..., Any]]]:
+    """All commands below an app: the words that call them, and their functions."""
+    for name in app:
+        if name.startswith("-"):
+            continue
+        if (function := app[name].default_command) is not None:
+            yield (*words, name), function
+        yield from leaves(app[name], (*words, name))
+
+
+def options_of(command: Callable[..., Any]) -> Iterator[tuple[str, bool]]:
+    """The options of a command by name, and whether each is needed; a dataclass gives way to its fields."""
+    for name, parameter in inspect.signature(command).parameters.items():
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):
+            continue
+        if isinstance(parameter.annotation, type) and dataclasses.is_dataclass(parameter.annotation):
+            yield from options_of(parameter.annotation)
+        else:
+            yield name, parameter.default is parameter.empty
+
+
+def print_table(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print rows with the same keys, which become the header."""
+    import tabulate
+
+    print(tabulate.tabulate(rows, headers="keys", intfmt=",", missingval="", tablefmt="simple"))

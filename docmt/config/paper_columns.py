@@ -1,0 +1,54 @@
+"""Columns of a paper's tables that follow from the config of a system."""
+
+from docmt.config.schema import Config
+from docmt.config.systems import decoding_settings, model_owner, model_settings, training_chain, training_settings
+from docmt.training.settings import TrainingSettings
+
+YES, NO = "✓", "✗"
+
+
+def paper_columns(config: Config, system: str) -> dict[str, str]:
+    """The facts that tables and figures can show (`PaperColumn`); one that a system does not have is absent.
+
+    `Bi-sent` and `Mo-doc` are the words of Chen et al. (2021), Table 1: whether sentence pairs or monolingual documents
+    were learned from, by the system itself or by one that it starts from. A system made elsewhere has no facts.
+    """
+    if config.systems[system].has_user_output:
+        return {}
+    trainings = [training_settings(config, name) for name in training_chain(config, system)]  # the last one first
+    is_alone = (
+        decoding_settings(config, system).context == "none",
+        model_settings(config, system).sees_single_sentences,
+        config.instances[config.systems[system].cutting].max_sentences == 1,
+    )
+    facts = {
+        "Bi-sent": YES if any("pairs" in training.tasks for training in trainings) else NO,
+        "Mo-doc": YES if any("restoration" in training.tasks for training in trainings) else NO,
+        "Fine-tuning tasks": ", ".join(trainings[0].tasks),
+        "Input": "sentences" if any(is_alone) else "documents",
+        **_shape_facts(config, system, trainings[0]),
+    }
+    restoration = next((training.restoration for training in trainings if "restoration" in training.tasks), None)
+    if restoration is not None:
+        kinds = {"CA-GSR": restoration.gap_ratio, "CA-MSR": restoration.mask_ratio}
+        facts["Gap ratio"] = f"{restoration.gap_ratio:.0%}"
+        facts["Objective"] = " + ".join(kind for kind, ratio in kinds.items() if ratio) or "none"
+    return facts
+
+
+def _shape_facts(config: Config, system: str, training: TrainingSettings) -> dict[str, str]:
+    """What the figures of Bao et al. (2021) and of the RST-Transformer vary: length, data, size, layers, `drop_rst`."""
+    owner = config.systems[model_owner(config, system)]
+    model = model_settings(config, system)
+    facts = {
+        "Instance length": str(config.instances[config.systems[system].cutting].max_tokens),
+        "Size": owner.size,
+    }
+    if (subset := config.instances[owner.cutting].subset) is not None:
+        facts["Training instances"] = str(subset)
+    mixed = [attention.upper_layers for attention in model.attentions.values() if len(attention.patterns()) > 1]
+    if mixed:
+        facts["Upper layers"] = str(max(mixed))
+    if model.needs_trees:
+        facts["drop_rst"] = f"{training.drop_rst:g}"
+    return facts

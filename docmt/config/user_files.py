@@ -1,0 +1,47 @@
+"""Checksums of the user's own files: part of fingerprints, as their times say nothing of their content."""
+
+import contextlib
+import functools
+import os
+import time
+from pathlib import Path
+
+from docmt.errors import UserError
+from docmt.files import read_json, sha256_file, write_json
+
+CACHE = Path("resources/own_files.json")
+"""Checksums of large files as last seen, so that not every job of a cluster hashes them again."""
+LARGE_BYTES = 1 << 26
+"""Size from which a checksum is remembered: a tenth of a second of hashing."""
+SETTLED_SECONDS = 2.0
+"""A file changed less than this ago is not remembered: another change could leave the same times."""
+
+
+@functools.cache
+def content_digest(path: Path) -> str:
+    """The SHA-256 of a file's content, in hexadecimal. Raises UserError when it cannot be read.
+
+    The checksum of a large file is remembered while its size, inode and times stay the same.
+    """
+    try:
+        facts = os.stat(path)
+        if facts.st_size < LARGE_BYTES:
+            return sha256_file(path)
+        return _remembered(path, facts)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def _remembered(path: Path, facts: os.stat_result) -> str:
+    # No program can set the time of change (ctime): a file that was replaced by an older one is hashed again.
+    state = [facts.st_size, facts.st_ino, facts.st_mtime_ns, facts.st_ctime_ns]
+    known = {}
+    with contextlib.suppress(UserError):
+        known = read_json(CACHE)
+    if (seen := known.get(str(path))) and seen["state"] == state:
+        return seen["sha256"]
+    digest = sha256_file(path)
+    if time.time() - facts.st_ctime > SETTLED_SECONDS:
+        with contextlib.suppress(UserError, OSError):  # it only saves time
+            write_json(CACHE, known | {str(path): {"state": state, "sha256": digest}}, checksum=False)
+    return digest

@@ -1,0 +1,24 @@
+"""`docmt controlled`: the controlled corpus."""
+
+from pathlib import Path
+
+from docmt.commands import CommandGroup
+
+commands = CommandGroup("controlled")
+
+
+@commands.command
+def generate(*, settings: str, out: Path) -> None:
+    """Generate the controlled English-German corpus with its contrastive test sets.
+
+    Example:
+        docmt controlled generate --settings '{"documents":"segments","seed":2}' --out controlled
+
+    Args:
+        settings: keys of a row of `corpora.controlled` as JSON or @FILE.
+        out: folder for the splits and suites.
+    """
+    from docmt.controlled.generator import generate_corpus
+    from docmt.controlled.settings import load_settings
+
+    generate_corpus(load_settings(settings), out)

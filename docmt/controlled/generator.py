@@ -1,0 +1,144 @@
+"""Writing the controlled corpus: three splits, their gold discourse, the contrastive suites and a manifest."""
+
+import logging
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from docmt.controlled import segments, selection
+from docmt.controlled.building import DocumentBuilder, Placed
+from docmt.controlled.discourse import describe_discourse, measure_neighborhood, split_words
+from docmt.controlled.settings import ControlledSettings, SegmentsSettings
+from docmt.controlled.suites import SUITES, GeneratedItem, build_suite
+from docmt.corpora.documents import Document, write_documents
+from docmt.errors import UserError
+from docmt.files import write_json, write_jsonl
+from docmt.logs import progress
+from docmt.provenance import describe
+
+LOG = logging.getLogger(__name__)
+
+SRC_LANG, TGT_LANG = "en", "de"
+HELD_OUT = ("test", "dev")
+MAX_ATTEMPTS = 1000
+
+
+@dataclass(frozen=True)
+class Generated:
+    """A document of a split: its text, its sentences with what decides their renderings, and its gold discourse."""
+
+    document: Document
+    placed: tuple[Placed, ...]
+    discourse: dict[str, Any]
+
+
+def generate_corpus(settings: ControlledSettings, out: Path) -> None:
+    """Write the corpus to the folder `out`; the manifest is written last.
+
+    Files: `{train,dev,test}.{en,de}`, `{split}.documents.tsv`, `{split}.discourse.jsonl`, `suites/{suite}.jsonl`,
+    `suites/discourse/{suite}.jsonl`, `manifest.json`. No two documents, of splits or suites, have the same source. The
+    same settings give the same bytes, except for the provenance in the manifest.
+    """
+    out = Path(out)
+    seen: set[tuple[str, ...]] = set()
+    suites = {name: build_suite(name, settings) for name in SUITES[settings.documents]}
+    for items in suites.values():
+        seen.update(tuple(item["src"]) for item, _ in items)
+    # The held-out documents come first, so that they do not depend on the size of the training split.
+    splits = {split: generate_split(settings, split, seen=seen) for split in (*HELD_OUT, "train")}
+    for split, documents in splits.items():
+        prefix = out / split
+        write_documents(prefix, (item.document for item in documents), languages=(SRC_LANG, TGT_LANG))
+        write_jsonl(Path(f"{prefix}.discourse.jsonl"), (item.discourse for item in documents))
+    for name, items in suites.items():
+        write_jsonl(out / "suites" / f"{name}.jsonl", (item for item, _ in items))
+        discourse = (describe_discourse(item["id"], placed) for item, placed in items)
+        write_jsonl(out / "suites" / "discourse" / f"{name}.jsonl", discourse)
+    write_json(out / "manifest.json", describe_corpus(settings, splits, suites))
+    LOG.info("controlled corpus: %s", ", ".join(f"{len(splits[name])} {name} documents" for name in splits))
+
+
+def generate_split(settings: ControlledSettings, split: str, *, seen: set[tuple[str, ...]]) -> list[Generated]:
+    """Generate the documents of a split. Their sources differ from those in `seen`, and are added to it.
+
+    Each document has a separate stream of random numbers, so document i does not depend on their number.
+    """
+    count = getattr(settings, f"n_{split}_documents")
+    documents = []
+    for number in progress(range(count), label=f"generate {split}", unit="documents"):
+        builder = _unseen_document(settings, f"{settings.seed}/{split}/{number}", seen)
+        seen.add(builder.src)
+        name = f"{split}-{number:06d}"
+        documents.append(
+            Generated(
+                Document(name, (builder.src, builder.tgt)),
+                tuple(builder.placed),
+                describe_discourse(name, builder.placed),
+            )
+        )
+    return documents
+
+
+def _unseen_document(settings: ControlledSettings, seed: str, seen: set[tuple[str, ...]]) -> DocumentBuilder:
+    rng = Random(seed)
+    for _ in range(MAX_ATTEMPTS):
+        if isinstance(settings, SegmentsSettings):
+            builder = segments.build_document(rng, settings)
+        else:
+            builder = selection.build_document(rng, settings)
+        if builder.src not in seen:
+            return builder
+    raise UserError(
+        f"controlled corpus: no new document in {MAX_ATTEMPTS} attempts: ask for fewer documents, or raise "
+        "max_sentences"
+    )
+
+
+def describe_corpus(
+    settings: ControlledSettings,
+    splits: dict[str, list[Generated]],
+    suites: dict[str, list[GeneratedItem]],
+) -> dict[str, Any]:
+    """The manifest: settings, counts, distances, vocabulary, provenance."""
+    values = settings.model_dump()
+    return {
+        "provenance": describe(settings=values, source="docmt's generator of controlled documents"),
+        "settings": values,
+        "splits": {name: _describe_split(documents) for name, documents in splits.items()},
+        "suites": {
+            name: {
+                "n_items": len(items),
+                "n_groups": len({item["group"] for item, _ in items}),
+                "distances": dict(sorted(Counter(item["distance"] for item, _ in items).items())),
+                "kinds": dict(Counter(item["kind"] for item, _ in items if "kind" in item)),
+            }
+            for name, items in suites.items()
+        },
+    }
+
+
+def _describe_split(documents: list[Generated]) -> dict[str, Any]:
+    placed = [item for document in documents for item in document.placed]
+    distances: dict[str, Counter] = {}
+    for document in documents:
+        for index, item in enumerate(document.placed):
+            if item.phenomenon and item.antecedent is not None:
+                distances.setdefault(item.phenomenon, Counter())[index - item.antecedent] += 1
+    texts = {
+        SRC_LANG: {sentence for item in documents for sentence in item.document.src},
+        TGT_LANG: {sentence for item in documents for sentence in item.document.tgt},
+    }
+    return {
+        "n_documents": len(documents),
+        "n_sentences": len(placed),
+        "n_edus": sum(len(item.discourse["edus"]) for item in documents),
+        "sentences_by_kind": dict(Counter(item.kind for item in placed)),
+        "sentences_by_phenomenon": dict(Counter(item.phenomenon for item in placed if item.phenomenon)),
+        "distances": {name: dict(sorted(counts.items())) for name, counts in distances.items()},
+        "n_word_types": {
+            lang: len({word for text in found for word in split_words(text)}) for lang, found in texts.items()
+        },
+        "pronouns": measure_neighborhood((item.placed, item.discourse) for item in documents),
+    }

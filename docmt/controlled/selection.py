@@ -1,0 +1,191 @@
+"""Documents in which a pronoun means the noun that its predicate selects, so that no tree is needed to find it."""
+
+import math
+from collections import Counter
+from random import Random
+
+from typing_extensions import override
+
+from docmt.controlled import lexicon, sentences
+from docmt.controlled.building import LATEST_GREETING, DocumentBuilder, Elided, Mention, draw_length
+from docmt.controlled.german import GENDERS, Noun, Predicate
+from docmt.controlled.sentences import Sentence
+from docmt.controlled.settings import MAX_PRONOUN_DISTANCE, SelectionSettings
+
+# How much likelier …
+CONTINUATION = 8.0  # … a document continues what it has prepared than begins something new
+EARLIER = 3.0  # … a pronoun refers to a noun of an earlier sentence than to those mentioned last
+OPEN_IN_TREE = 20.0  # … a pronoun refers to what the discourse tree keeps open
+
+
+def build_document(rng: Random, settings: SelectionSettings) -> "SelectionBuilder":
+    """Build a document with a greeting near its start and the required numbers of pronouns and deictic sentences."""
+    n_sentences = draw_length(rng, settings)
+    builder = SelectionBuilder(rng, settings)
+    builder.greeting_at = rng.randint(0, min(LATEST_GREETING, n_sentences - settings.least_sentences()))
+    while len(builder) < n_sentences:
+        builder.add_random(_still_needed(builder, n_sentences))
+    return builder
+
+
+def _still_needed(builder: "SelectionBuilder", n_sentences: int) -> frozenset[str] | None:
+    """The kinds to which the next sentence of a document is limited; None when all are allowed."""
+    kinds = Counter(placed.kind for placed in builder.placed)
+    n_pronouns = max(0, builder.settings.min_pronouns - kinds["pronoun"])
+    n_deictic = max(0, builder.settings.min_deictic - kinds["deixis"])
+    n_free = n_sentences - len(builder) - (builder.address is None)
+    reach = max((noun.place + MAX_PRONOUN_DISTANCE + 1 - len(builder) for noun in builder.nouns.values()), default=0)
+    n_introductions = max(0, math.ceil((n_pronouns - max(0, reach)) / MAX_PRONOUN_DISTANCE))
+    # Keep one sentence in reserve, because every other sentence also moves nouns out of reach.
+    if n_pronouns + n_deictic == 0 or n_free > n_pronouns + n_deictic + n_introductions + 1:
+        return None
+    if n_pronouns > 0 and reach < 1:
+        return frozenset({"introduction"})
+    # Without deixis where all sentences within reach are needed for pronouns.
+    has_deixis = n_deictic > 0 and not 0 < reach <= n_pronouns
+    return frozenset(["pronoun"] * (n_pronouns > 0) + ["deixis"] * has_deixis)
+
+
+class SelectionBuilder(DocumentBuilder):
+    """A document whose pronouns mean the last noun of the class that their predicate selects.
+
+    Attributes:
+        nouns: the last mention of each noun class.
+        frontier: the sentences that are open in the discourse tree, the last one last.
+    """
+
+    relations = {
+        "filler": ("Background", "NS"),
+        "introduction": ("Joint", "NN"),
+        "activity": ("Joint", "NN"),
+        "greeting": ("Joint", "NN"),
+        "pronoun": ("Elaboration", "NS"),
+        "deixis": ("Topic-Comment", "NS"),
+        "topic": ("Background", "NS"),
+        "ambiguous": ("Elaboration", "NS"),
+        "first rendering": ("Joint", "NN"),
+        "consistent": ("Elaboration", "NS"),
+        "ellipsis": ("Comparison", "NN"),
+    }
+    topic_reach = 5
+    share_of_new_words = (0.9, 1.0)
+
+    def __init__(self, rng: Random, settings: SelectionSettings, *, reserved: frozenset[str] = frozenset()) -> None:
+        super().__init__(rng, reserved=reserved)
+        self.settings = settings
+        self.nouns: dict[str, Mention] = {}
+        self.frontier: list[int] = []
+        self.moves |= {
+            "introduction": self._random_introduction,
+            "pronoun": self._random_pronoun,
+            "filler": self._filler,
+        }
+
+    @override
+    def attachment(self, kind: str, antecedent: int | None) -> tuple[int, str, str]:
+        relation, nuclearity = self.relations[kind]
+        index = len(self)
+        if not self.frontier:
+            parent = -1
+        # A greeting relates to no particular sentence, so nothing is attached to it as its answer.
+        elif antecedent is not None and antecedent in self.frontier and kind != "deixis":
+            parent = antecedent
+            del self.frontier[self.frontier.index(parent) + 1 :]
+        else:
+            parent = self.frontier[-1]
+            if antecedent is None and self.placed[parent].kind == "filler":
+                # A sentence that only sets the scene is a satellite of the next one.
+                relation, nuclearity = "Background", "SN"
+                self.frontier.pop()
+        self.frontier.append(index)
+        return parent, relation, nuclearity
+
+    @override
+    def weights_of_kinds(self, allowed: frozenset[str] | None) -> dict[str, float]:
+        weights = self.settings.weights
+        found = {"introduction": weights.introduction, "filler": weights.filler}
+        # With one noun only, guessing would be right.
+        if len(self.pronoun_classes()) >= (2 if allowed is None else 1):
+            found["pronoun"] = weights.pronoun
+        if self.address:
+            found["deixis"] = weights.deixis
+        topical, rendered = self.topical_words(), self.rendered_words()
+        if topical or self.new_words(lexicon.AMBIGUOUS, self.senses):
+            found["ambiguous"] = weights.ambiguous * (CONTINUATION if topical else 1)
+        if rendered or self.new_words(lexicon.SYNONYMS, self.renderings):
+            found["consistent"] = weights.consistent * (CONTINUATION if rendered else 1)
+        found["ellipsis"] = weights.ellipsis * (CONTINUATION if self.elided else 1)
+        possible = {
+            kind: weight
+            for kind, weight in found.items()
+            if weight > 0 and kind not in self.reserved and (allowed is None or kind in allowed)
+        }
+        return possible or {"filler": 1.0}
+
+    def pronoun_classes(self) -> dict[str, float]:
+        """Weights of the classes to which a pronoun can refer now.
+
+        They favor what the discourse tree keeps open and what was mentioned earlier: the noun mentioned last must not
+        be a good guess.
+        """
+        last = max((noun.place for noun in self.nouns.values()), default=-1)
+        found = {}
+        for name, noun in self.nouns.items():
+            distance = len(self) - noun.place
+            if distance <= MAX_PRONOUN_DISTANCE and name not in self.reserved:
+                weight = OPEN_IN_TREE if noun.place in self.frontier else 1.0
+                found[name] = weight * distance * (EARLIER if noun.place < last else 1.0)
+        return found
+
+    def add_introduction(
+        self,
+        nouns: dict[str, Noun],
+        *,
+        person: str | None = None,
+        predicate: Predicate | None = None,
+        plain: bool = False,
+    ) -> None:
+        """Mention one or two nouns (by class), to which later pronouns can refer."""
+        person = person or self.rng.choice(lexicon.PERSONS)
+        predicate = predicate or self.rng.choice(lexicon.TRANSITIVE)
+        values = tuple(nouns.values())
+        sentence = sentences.introduction(self.rng, values, person=person, predicate=predicate, plain=plain)
+        can_repeat = len(sentence.edus) == len(values) == 1
+        decides = Elided(predicate, person, values[0].gender) if can_repeat else None
+        self.add(sentence, "introduction", decides=decides)
+        self.nouns |= {name: Mention(len(self) - 1, noun) for name, noun in nouns.items()}
+
+    def add_pronoun(self, class_name: str, sentence: Sentence | None = None) -> None:
+        """Add a sentence whose pronoun refers to the last mentioned noun of a class."""
+        noun = self.nouns[class_name]
+        sentence = sentence or self._fresh(sentences.pronoun, class_name)
+        self.add(sentence, "pronoun", variant=noun.value.gender, antecedent=noun.place)
+
+    def _filler(self) -> None:
+        self.add(self._fresh(sentences.filler), "filler")
+
+    def _random_introduction(self) -> None:
+        # At most one noun per class: the class alone identifies the antecedent.
+        free = [name for name in lexicon.CLASSES if name not in self.reserved]
+        fresh = [name for name in free if name not in self.nouns]
+        share = self.settings.paired_introductions
+        is_first_of_pairs = not self.nouns and share > 0
+        n_nouns = 2 if is_first_of_pairs or self.rng.random() < share else 1
+        names = self.rng.sample(fresh if len(fresh) >= n_nouns else free, n_nouns)
+        genders = self.rng.sample(GENDERS, n_nouns)
+        nouns = {}
+        for name, gender in zip(names, genders, strict=True):
+            known = self.nouns.get(name)
+            nouns[name] = known.value if known else self.rng.choice(lexicon.CLASSES[name].nouns[gender])
+        self.add_introduction(nouns)
+
+    def _random_pronoun(self) -> None:
+        classes = self.pronoun_classes()
+        self.add_pronoun(self.rng.choices(list(classes), weights=list(classes.values()))[0])
+
+    @override
+    def _random_ellipsis(self) -> None:
+        if self.elided or self.rng.random() < 0.5:
+            super()._random_ellipsis()
+        else:
+            self._random_introduction()

@@ -1,0 +1,229 @@
+"""The kinds of sentences in both languages, with all German variants from which the context chooses.
+
+The order in which the functions draw random numbers is part of the corpora: another order gives other files.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from docmt.controlled import lexicon
+from docmt.controlled.german import (
+    DEFINITE,
+    GENDERS,
+    PRONOUN,
+    Clause,
+    Noun,
+    Phrase,
+    Predicate,
+    capitalize,
+    join,
+    noun_phrase,
+    possessive,
+)
+
+ADDRESSES = ("du", "Sie")
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A source sentence with its German renderings.
+
+    Attributes:
+        edus: the English text, one part per elementary discourse unit; joined by spaces, they are the sentence.
+        variants: German renderings by what decides between them (a gender, an address, a sense, …); a sentence
+            that does not depend on context has the single key "".
+        relation, nuclearity: how its two EDUs relate ("NS": the first is the nucleus); None for one EDU.
+    """
+
+    edus: tuple[str, ...]
+    variants: dict[str, str] = field(hash=False)
+    relation: str | None = None
+    nuclearity: str | None = None
+
+    @property
+    def src(self) -> str:
+        """The English sentence."""
+        return " ".join(self.edus)
+
+
+def simple(text: Phrase | Mapping[str, Phrase], end: str = ".") -> Sentence:
+    """A sentence of one EDU, with one rendering or with variants that share their English."""
+    variants = {"": text} if isinstance(text, Phrase) else text
+    (english,) = {phrase.english for phrase in variants.values()}
+    return Sentence(
+        (capitalize(english) + end,), {key: capitalize(phrase.german) + end for key, phrase in variants.items()}
+    )
+
+
+def with_subordinate(rng: Random, clause: Clause, other: Clause, front: Phrase | None = None) -> Sentence:
+    """A sentence of two EDUs: the main clause `clause`, and `other`, subordinate to it by a conjunction.
+
+    The main clause comes first if it has a `front`, and otherwise in half of the draws.
+    """
+    conjunction, relation = rng.choice(lexicon.CONJUNCTIONS)
+    english = join(conjunction.english, other.main().english)
+    german = join(conjunction.german, other.subordinate())
+    if front is not None or rng.random() < 0.5:
+        main = clause.main(front)
+        edus = (capitalize(main.english), f"{english}.")
+        return Sentence(edus, {"": f"{capitalize(main.german)}, {german}."}, relation, "NS")
+    edus = (f"{capitalize(english)},", f"{clause.main().english}.")
+    # The subordinate clause is the front field, so the finite verb of the main clause follows it.
+    main = clause.main(Phrase(f"{english},", f"{german},"))
+    return Sentence(edus, {"": f"{capitalize(main.german)}."}, relation, "SN")
+
+
+def filler(rng: Random) -> Sentence:
+    """A sentence that decides nothing and depends on nothing."""
+    clause, other = rng.sample(lexicon.FILLERS, 2)
+    if rng.random() < 0.3:
+        return with_subordinate(rng, clause, other)
+    return simple(clause.main(_front(rng)))
+
+
+def introduction(
+    rng: Random, nouns: Sequence[Noun], *, person: str, predicate: Predicate, plain: bool = False
+) -> Sentence:
+    """A sentence that mentions one or two nouns as the object of a verb that takes any noun.
+
+    With `plain`, it has one EDU, so that an elliptical sentence can follow.
+    """
+    phrases = [_object(rng, noun, 0.4) for noun in nouns]
+    objects = Phrase(" and ".join(each.english for each in phrases), " und ".join(each.german for each in phrases))
+    clause = Clause(Phrase(person, person), predicate.followed_by(objects))
+    shape = rng.random()
+    if not plain and shape < 0.2:
+        return with_subordinate(rng, clause, rng.choice(lexicon.FILLERS))
+    has_adjective = objects.english.count(" ") > 1
+    if not plain and shape < 0.35 and len(nouns) == 1 and not has_adjective:
+        quality, main = rng.choice(lexicon.ADJECTIVES), clause.main()
+        edus = (f"{capitalize(main.english)},", f"which is quite {quality.english}.")
+        # Relative pronouns are those of the definite article.
+        text = f"{capitalize(main.german)}, {DEFINITE['nom'][nouns[0].gender]} recht {quality.german} ist."
+        return Sentence(edus, {"": text}, "Elaboration", "NS")
+    return simple(clause.main(_front(rng)))
+
+
+def opener(rng: Random, noun: Noun, *, marker: Phrase, person: str, predicate: Predicate) -> Sentence:
+    """A sentence that names the topic of a segment; it has one EDU, or two with a subordinate clause."""
+    clause = Clause(Phrase(person, person), predicate.followed_by(_object(rng, noun, 0.3)))
+    if rng.random() < 0.2:
+        return with_subordinate(rng, clause, rng.choice(lexicon.FILLERS), marker)
+    return simple(clause.main(marker))
+
+
+def pronoun(rng: Random, class_name: str) -> Sentence:
+    """A sentence with `it`, whose predicate selects a class of nouns; the variants are the genders."""
+    front, nouns = _front(rng), lexicon.CLASSES[class_name]
+    return _about_it(rng, nouns.subjects, nouns.objects, front)
+
+
+def continuation(rng: Random, marker: Phrase | None) -> Sentence:
+    """A sentence about `it`, which no word of the sentence identifies; the variants are the genders."""
+    return _about_it(rng, lexicon.ANY_SUBJECT, lexicon.ANY_OBJECT, marker)
+
+
+def _about_it(
+    rng: Random, subjects: tuple[Predicate, ...], objects: tuple[Predicate, ...], front: Phrase | None
+) -> Sentence:
+    predicate = rng.choice(subjects + objects)
+    person = rng.choice(lexicon.PERSONS)
+    variants = {}
+    for gender in GENDERS:
+        if predicate in subjects:
+            clause = Clause(Phrase("it", PRONOUN["nom"][gender]), predicate)
+        else:
+            clause = Clause(Phrase(person, person), predicate.with_pronoun(Phrase("it", PRONOUN["acc"][gender])))
+        variants[gender] = clause.main(front)
+    return simple(variants)
+
+
+def greeting(rng: Random, address: str) -> Sentence:
+    """The sentence that sets the form of address ("du" or "Sie") of the document."""
+    hello = rng.choice(lexicon.GREETINGS[address])
+    title = rng.choice(lexicon.TITLES)
+    name = rng.choice(lexicon.FIRST_NAMES if address == "du" else lexicon.SURNAMES)
+    tail = rng.choice(lexicon.GREETING_TAILS)
+    person = Phrase(name, name) if address == "du" else Phrase(f"{title.english} {name}", f"{title.german} {name}")
+    return simple(Phrase(*map(", ".join, zip(hello, person, tail, strict=True))))
+
+
+def deixis(rng: Random) -> Sentence:
+    """A sentence with `you` or `your`; the variants are the forms of address."""
+    kind = rng.randrange(5)
+    if kind == 0:
+        form = rng.choice(lexicon.QUESTIONS)
+        return simple({a: Phrase(form.english, join(form.verbs[a], a, form.rest)) for a in ADDRESSES}, "?")
+    if kind == 1:
+        form, front = rng.choice(lexicon.STATEMENTS), _front(rng)
+        predicates = {a: Predicate(form.english, form.verbs[a], form.rest) for a in ADDRESSES}
+        return simple({a: Clause(Phrase("you", a), predicates[a]).main(front) for a in ADDRESSES})
+    if kind == 2:
+        phrase, you = rng.choice(lexicon.YOU_OBJECT)
+        return simple({a: Phrase(phrase.english, phrase.german.format(you=you[a])) for a in ADDRESSES})
+    noun = rng.choice(lexicon.KIN)
+    if kind == 3:
+        frame = rng.choice(lexicon.KIN_FRAMES)
+        english = frame.english.format(kin=noun.english)
+        return simple({a: Phrase(english, frame.german.format(kin=possessive(a, noun, "acc"))) for a in ADDRESSES})
+    predicate, front = rng.choice(lexicon.KIN_PREDICATES), _front(rng)
+    kin = {a: Phrase(f"your {noun.english}", possessive(a, noun, "nom")) for a in ADDRESSES}
+    return simple({a: Clause(kin[a], predicate).main(front) for a in ADDRESSES})
+
+
+def topic(rng: Random, word: str, sense: int) -> Sentence:
+    """A sentence that decides the sense of an ambiguous word without using it."""
+    return simple(rng.choice(lexicon.AMBIGUOUS[word][sense].topics))
+
+
+def ambiguous(rng: Random, word: str) -> Sentence:
+    """A neutral sentence with an ambiguous word; the variants are the senses "0" and "1"."""
+    case, frame = rng.choice(lexicon.AMBIGUOUS_FRAMES)
+    senses = [noun_phrase(sense.noun, case, definite=True) for sense in lexicon.AMBIGUOUS[word]]
+    return _in_frame(frame, senses)
+
+
+def consistent(rng: Random, word: str) -> Sentence:
+    """A sentence with a word that has two renderings; the variants are the renderings "0" and "1"."""
+    case, frame = rng.choice(lexicon.SYNONYM_FRAMES)
+    article = DEFINITE[case]["m"] if word.startswith("the ") else ""  # names have none
+    return _in_frame(frame, [Phrase(word, join(article, rendering)) for rendering in lexicon.SYNONYMS[word]])
+
+
+def activity(rng: Random, predicate: Predicate, *, person: str) -> Sentence:
+    """A sentence with an intransitive verb and a place."""
+    clause = Clause(Phrase(person, person), predicate.followed_by(rng.choice(lexicon.PLACES)))
+    return simple(clause.main(_front(rng)))
+
+
+def ellipsis(rng: Random, *, person: str, verbs: tuple[Predicate, ...], gender: str | None) -> Sentence:
+    """An elliptical sentence; the variants are the German verbs that it can repeat.
+
+    `gender` is the gender of the object of the repeated verb, None for an intransitive verb.
+    """
+    frame = rng.choice(lexicon.ELLIPSIS_FRAMES)
+    it = PRONOUN["acc"][gender] if gender else ""
+    variants = {verb.verb: frame.german.format(who=person, verb=verb.verb, it=it).split() for verb in verbs}
+    return simple({key: Phrase(frame.english.format(who=person), join(*words)) for key, words in variants.items()})
+
+
+def _front(rng: Random) -> Phrase | None:
+    """An adverbial before some clauses."""
+    return rng.choice(lexicon.FRONTS) if rng.random() < 0.3 else None
+
+
+def _object(rng: Random, noun: Noun, adjectives: float) -> Phrase:
+    """A noun phrase in the accusative; `adjectives` is the share with an adjective."""
+    definite = rng.random() < 0.6
+    adjective = rng.choice(lexicon.ADJECTIVES) if rng.random() < adjectives else None
+    return noun_phrase(noun, "acc", definite=definite, adjective=adjective)
+
+
+def _in_frame(frame: Phrase, renderings: Sequence[Phrase]) -> Sentence:
+    return simple(
+        {
+            str(number): Phrase(frame.english.format(np=phrase.english), frame.german.format(np=phrase.german))
+            for number, phrase in enumerate(renderings)
+        }
+    )

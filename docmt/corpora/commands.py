@@ -1,0 +1,198 @@
+"""`docmt corpora`: list, fetch, read, combine, compare and check corpora."""
+
+import json
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from docmt.commands import MIRROR_VARIABLE, CommandGroup, Mirror, OutFile, SrcLang, TgtLang, option, print_table
+from docmt.errors import UserError
+from docmt.files import write_jsonl
+
+if TYPE_CHECKING:
+    from docmt.corpora.catalog import ReadableCorpus
+
+log = logging.getLogger(__name__)
+
+commands = CommandGroup("corpora")
+
+CorpusName = Annotated[str | None, option("name in the catalog.")]
+Spec = Annotated[str | None, option("description of your own files instead, JSON text or @FILE.")]
+Files = Annotated[Path, option("folder with the files as fetched.")]
+Languages = Annotated[list[str], option("source and target language, or the one language of monolingual text.")]
+
+
+@commands.command(name="list")
+def list_corpora(*, json_output: Annotated[bool, option("print JSON instead.", name="--json")] = False) -> None:
+    """Print the catalog as a table.
+
+    Example:
+        docmt corpora list
+    """
+    from docmt.corpora.catalog import load_catalog
+
+    rows = [
+        {
+            "corpus": name,
+            "languages": "-".join(entry.corpus.languages),
+            "split": split_name,
+            "holds": entry.corpus.holds(split_name),
+            "documents": split.documents,
+            "sentences": split.sentences,
+            "kind": entry.kind(split_name),
+            "terms": entry.family.terms,
+            "version": entry.corpus.version,
+            "title": entry.corpus.title,
+        }
+        for name, entry in load_catalog().items()
+        for split_name, split in entry.corpus.splits.items()
+    ]
+    if json_output:
+        print(json.dumps(rows, ensure_ascii=False, indent=1))
+    else:
+        print_table(rows)
+
+
+@commands.command
+def fetch(*, corpus: str, splits: list[str] | None = None, out: Path, mirror: Mirror = None) -> None:
+    """Fetch and verify the files of a corpus, from a mirror or the network.
+
+    Example:
+        docmt corpora fetch --corpus voita2019-suites-enru --splits test --out corpora/voita
+        --mirror /folder/with/corpora
+
+    Args:
+        corpus: name in the catalog.
+        splits: only these splits.
+        out: folder for the files, uncompressed.
+    """
+    from docmt.corpora.catalog import find_corpus
+    from docmt.corpora.fetching import fetch_corpus
+
+    fetch_corpus(find_corpus(corpus), out, splits=splits, mirror=mirror)
+
+
+@commands.command
+def read(
+    *,
+    corpus: CorpusName = None,
+    spec: Spec = None,
+    files: Files = Path("."),
+    split: str,
+    languages: Languages,
+    out: Path,
+) -> None:
+    """Read a split; write text, document index and counts.
+
+    Example:
+        docmt corpora read --corpus wesnoth-ende --files corpora/wesnoth --split dev --languages en de --out text/dev
+
+    Args:
+        split: name of the split.
+        out: prefix of the files to write: PREFIX.{lang}, PREFIX.documents.tsv, PREFIX.counts.json.
+    """
+    from docmt.corpora.splits import files_by_role, read_split, write_split
+
+    described, where, origin = _described(corpus, spec, split)
+    found = files_by_role(described.split(split, where=where), files)
+    documents, counts = read_split(described, split, files=found, languages=languages, where=where)
+    write_split(out, documents, counts, languages=languages, origin=origin)
+
+
+@commands.command
+def suite(
+    *,
+    corpus: CorpusName = None,
+    spec: Spec = None,
+    files: Files = Path("."),
+    split: str = "test",
+    out: OutFile,
+) -> None:
+    """Convert a contrastive or generative test set to JSON lines, one item per line.
+
+    Example:
+        docmt corpora suite --corpus voita2019-suites-enru --files corpora/voita --split test --out deixis.jsonl
+
+    Args:
+        split: name of the split.
+    """
+    from docmt.corpora.splits import convert_suite, files_by_role
+
+    described, where, _ = _described(corpus, spec, split)
+    found = files_by_role(described.split(split, where=where), files)
+    items, dropped = convert_suite(described, split, files=found, where=where)
+    write_jsonl(out, items)
+    for cause, n in dropped.items():
+        log.info("%s: left out: %d × %s", out, n, cause)
+
+
+def _described(name: str | None, spec: str | None, split: str) -> tuple["ReadableCorpus", str, dict[str, str]]:
+    """The corpus that `--corpus` or `--spec` describes, its name for messages, and the origin of its text."""
+    from docmt.corpora.catalog import ReadableCorpus, find_corpus
+
+    if (name is None) == (spec is None):
+        raise UserError("give either --corpus or --spec")
+    if name is not None:
+        entry = find_corpus(name)
+        corpus, where = entry.corpus, entry.where
+        origin = {"corpus": entry.name, "version": entry.corpus.version, "licence": entry.family.license}
+    else:
+        corpus, where = ReadableCorpus.from_argument(spec or "", where="--spec"), "--spec"
+        origin = {"corpus": "files of the user", "version": "", "licence": ""}
+    return corpus, where, origin | {"split": split}
+
+
+@commands.command
+def combine(*, inputs: list[Path], languages: Languages, out: Path) -> None:
+    """Concatenate splits into one split of a dataset; with one language, that side of parallel inputs is taken.
+
+    Example:
+        docmt corpora combine --inputs talks/train news/train --languages en de --out ende/train
+
+    Args:
+        inputs: prefixes of the splits to concatenate.
+        out: prefix of the combined split.
+    """
+    from docmt.corpora.combining import combine
+
+    combine(inputs, out, languages=languages)
+
+
+@commands.command
+def overlap(*, train: list[Path], tests: list[Path], src_lang: SrcLang, tgt_lang: TgtLang, out: OutFile) -> None:
+    """Count test sentences and documents that also occur in the training data.
+
+    Example:
+        docmt corpora overlap --train ende/train --tests ende/test_talks ende/test_news --src-lang en --tgt-lang de
+        --out overlap.json
+
+    Args:
+        train: prefixes of training splits.
+        tests: prefixes of development and test splits.
+    """
+    from docmt.corpora.combining import write_overlap
+
+    write_overlap(train, tests, out, languages=(src_lang, tgt_lang))
+
+
+@commands.command
+def check(*, corpora: list[str] | None = None, mirror: Mirror = None) -> int:
+    """Read everything in a mirror and compare the counts with the catalog; the exit code is 1 where they differ.
+
+    Example:
+        docmt corpora check --corpora libreoffice-help-ende wesnoth-ende --mirror /folder/with/corpora
+
+    Args:
+        corpora: only these corpora.
+    """
+    from docmt.corpora.catalog import find_corpus, load_catalog
+    from docmt.corpora.mirror import check_corpus
+
+    if mirror is None:
+        raise UserError(f"no mirror folder: give --mirror DIR, or set ${MIRROR_VARIABLE}")
+    if not mirror.is_dir():
+        raise UserError(f"mirror {mirror}: no such folder")
+    entries = [find_corpus(name) for name in corpora or load_catalog()]
+    results = [result for entry in entries for result in check_corpus(entry, mirror)]
+    print_table([vars(result) for result in results])
+    return int(any(result.state == "bad" for result in results))

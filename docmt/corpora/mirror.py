@@ -1,0 +1,65 @@
+"""Checks a mirror: reads every catalog corpus that it holds and compares the counts with the catalog."""
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from docmt.corpora.catalog import Entry
+from docmt.corpora.download import AddressError
+from docmt.corpora.fetching import mirrored, place
+from docmt.corpora.readers.reader import SuiteFormat
+from docmt.corpora.splits import convert_suite, files_by_role, read_split
+from docmt.errors import UserError
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """The state of a split in a mirror.
+
+    Attributes:
+        state: `ok`, `absent` (not in the mirror), or `bad`.
+        documents, sentences: as read (items and candidates for contrastive sets), None when not read.
+        note: what is wrong, or what was left out.
+    """
+
+    corpus: str
+    split: str
+    state: str
+    documents: int | None = None
+    sentences: int | None = None
+    note: str = ""
+
+
+def check_corpus(entry: Entry, mirror: Path) -> Iterator[CheckResult]:
+    """Verify the checksums of each split and read it. Problems are reported as results, not raised."""
+    for name in entry.corpus.splits:
+        wanted = entry.file_names([name])
+        sources = {file: source for file in wanted if (source := mirrored(entry.family.mirror_folder, file, mirror))}
+        if n_missing := len(wanted) - len(sources):
+            yield CheckResult(entry.name, name, "absent", note=f"{n_missing} of {len(wanted)} files are missing")
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                for file, source in sources.items():
+                    place(source, Path(folder) / file, entry.family.files[file])
+                yield _read(entry, name, Path(folder))
+            except (UserError, AddressError) as error:
+                yield CheckResult(entry.name, name, "bad", note=str(error))
+
+
+def _read(entry: Entry, name: str, folder: Path) -> CheckResult:
+    corpus = entry.corpus
+    files, form = files_by_role(corpus.splits[name], folder), corpus.format_of(name)
+    if form.holds == "files":
+        return CheckResult(entry.name, name, "ok", note="checksums only")
+    if isinstance(form, SuiteFormat):
+        items, dropped = convert_suite(corpus, name, files=files, where=entry.where)
+        n_documents, n_sentences = len(items), sum(len(item.get("candidates", [""])) for item in items)
+    else:
+        documents, counts = read_split(corpus, name, files=files, languages=corpus.languages, where=entry.where)
+        for _ in documents:  # counts are complete after the last one
+            pass
+        n_documents, n_sentences, dropped = counts.documents, counts.sentences, counts.dropped
+    note = "; ".join(f"{n} {cause}" for cause, n in sorted(dropped.items()) if n)
+    return CheckResult(entry.name, name, "ok", n_documents, n_sentences, note)

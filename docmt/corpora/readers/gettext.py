@@ -1,0 +1,216 @@
+"""Documents in gettext PO files: help pages, dialogues and manuals, whose `#:` references name page and line."""
+
+import posixpath
+import re
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Literal
+
+import polib
+from typing_extensions import override
+
+from docmt.corpora.file_patterns import matching_files
+from docmt.corpora.readers.reader import DocumentCollector, DocumentFormat, Files, FormatName, ReaderResult
+from docmt.corpora.readers.tar_files import read_members
+from docmt.errors import UserError
+from docmt.files import read_text
+from docmt.formats.sentence_splitting import split_text
+
+TAG = re.compile(r"</?[A-Za-z][^<>]*>")
+SPEAKER = re.compile(r"^\[message\]: .*?\bspeaker=(\S+)")
+# Shorter sentences are not compared by length.
+MIN_CHARACTERS = 20
+# Largest length of a translated sentence relative to its source sentence, compared with the whole message.
+LARGEST_RATIO = 2.5
+
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class _Message:
+    """A translated message at one of its places."""
+
+    pair: Pair
+    speaker: str | None
+
+
+class PoPages(DocumentFormat):
+    """One PO file (role `both`): messages are source sentences, translations target sentences."""
+
+    reader: FormatName[Literal["po_pages"]]
+
+    @override
+    def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
+        path = self.pick(files, "both")
+        collector = DocumentCollector()
+        for page, messages in _pages(_entries(read_text(path), where=str(path)), collector, drops_places=False):
+            collector.add(page, [message.pair for message in messages])
+        return collector.result(if_empty=f"{path}: contains no translated messages with a reference")
+
+
+class PoFiles(DocumentFormat):
+    """PO files (role `both`: a pattern such as `de/*.po`, or a tar), whose `#:` references name pages: documents."""
+
+    reader: FormatName[Literal["po_files"]]
+    pages: list[str] = ["*"]
+    """Patterns of the ids of the documents to read (`*` also matches `/`)."""
+    except_pages: list[str] = []
+    """Patterns of the ids of the documents to leave out, for example because another split holds them."""
+    tags: Literal["keep", "remove"] = "keep"
+    """What happens to inline tags, such as `<emph>`."""
+    accelerator: str | None = None
+    """The character that marks keys in menus, for example `~`; it is removed before letters."""
+    hint_mark: str | None = None
+    """The character that ends a hint for translators at the beginning of a source message, for example `^` in
+    `female^cured`; hint and mark are removed."""
+    except_tags: list[str] = []
+    """Messages that begin with one of these tags are left out, for example index entries (`bookmark_value`)."""
+    identical: Literal["keep", "drop"] = "keep"
+    """Whether messages that equal their translation are read."""
+    listings: Literal["keep", "drop"] = "keep"
+    """Whether messages of several lines, which are program listings in manuals, are read."""
+    speakers: bool = False
+    """Whether a source message begins with the name in the comment `[message]: speaker=NAME`, as `NAME: `."""
+    units: Literal["messages", "sentences"] = "messages"
+    """`sentences`: messages are split where both sides have equally many sentences of similar lengths."""
+
+    @override
+    def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
+        path = self.pick(files, "both")
+        collector = DocumentCollector()
+        for name, text in _read_texts(path):
+            for page, messages in _pages(_entries(text, where=f"{path}: {name}"), collector, drops_places=True):
+                # Projects name pages relative to the PO file (`../../page.rst`), so that normal paths are unique.
+                document = posixpath.normpath(f"{name.removesuffix('.po')}/{page}")
+                if _is_any(document, self.pages) and not _is_any(document, self.except_pages):
+                    rows = (row for message in messages for row in self._rows(message, languages, collector))
+                    collector.add(document, rows)
+                else:
+                    collector.drop("in pages of other splits", len(messages))
+        return collector.result(if_empty=f"{path}: contains no translated messages in pages that were asked for")
+
+    def _rows(self, message: _Message, languages: Sequence[str], collector: DocumentCollector) -> Iterator[Pair]:
+        """The sentence pairs of a message; none if the settings leave it out."""
+        pair = message.pair
+        tag = found[0].strip("</>").split()[0] if self.except_tags and (found := TAG.match(pair[0])) else None
+        if tag in self.except_tags:
+            collector.drop(f"<{tag}>")
+            return
+        if self.listings == "drop" and "\n" in pair[0].strip():
+            collector.drop("program listing")
+            return
+        pair = self._clean(pair, collector)
+        if not any(side.strip() for side in pair):
+            collector.drop("tags without text")
+            return
+        if self.identical == "drop" and pair[0].strip() == pair[1].strip():
+            collector.drop("identical sides")
+            return
+        (src, tgt), *others = _split(pair, languages, collector) if self.units == "sentences" else [pair]
+        yield (f"{message.speaker}: {src}" if self.speakers and message.speaker else src), tgt
+        yield from others
+
+    def _clean(self, pair: Pair, collector: DocumentCollector) -> Pair:
+        """A pair without hints, tags and accelerator marks, if the settings remove them."""
+        if self.hint_mark and self.hint_mark in pair[0]:
+            pair = (pair[0].partition(self.hint_mark)[2], pair[1])
+            collector.change("hint removed")
+        for is_wanted, pattern, what in (
+            (self.tags == "remove", TAG, "inline tags removed"),
+            (bool(self.accelerator), re.compile(f"{re.escape(self.accelerator or '')}(?=\\w)"), "accelerator removed"),
+        ):
+            if is_wanted:
+                before, pair = pair, (pattern.sub("", pair[0]), pattern.sub("", pair[1]))
+                if before != pair:
+                    collector.change(what)
+        return pair
+
+
+def _read_texts(path: Path) -> Iterator[tuple[str, str]]:
+    """The PO files of a folder (by pattern) or a tar: name (in a tar, below its top folder) and content."""
+    if path.name.endswith((".tar.gz", ".tar")):
+        members = read_members(path, ".po", what="PO")
+        yield from ((name.partition("/")[2] or name, text) for name, text in members)
+        return
+    found = matching_files(path)
+    if not found:
+        raise UserError(f"{path}: no file has such a name")
+    for name, file in found:
+        yield name, read_text(file)
+
+
+def _entries(text: str, *, where: str) -> list[polib.POEntry]:
+    """The messages of the text of a PO file. Raises UserError that names the file when it is malformed."""
+    # Through a temporary file, because polib splits text in memory at U+2028 and NEL, which belong to messages.
+    with tempfile.NamedTemporaryFile(suffix=".po") as file:
+        file.write(text.encode("utf-8"))
+        file.flush()
+        try:
+            return list(polib.pofile(file.name, encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            reason = str(error).replace(file.name, "").strip()
+            raise UserError(f"{where}: is not a PO file ({reason})") from None
+
+
+def _pages(
+    entries: Iterable[polib.POEntry], collector: DocumentCollector, *, drops_places: bool
+) -> Iterator[tuple[str, list[_Message]]]:
+    """The pages of a file, sorted by name, with their messages by line (without line numbers: in file order).
+
+    Untranslated, fuzzy, obsolete and plural messages, and those without a reference, are counted as dropped: once, or
+    with `drops_places` once for each place where they occur.
+    """
+    pages: dict[str, list[tuple[int, int, _Message]]] = defaultdict(list)
+    # `order` breaks ties: several messages can be on one line of a page.
+    for order, entry in enumerate(entries):
+        if cause := _why_not(entry):
+            collector.drop(cause, max(1, len(entry.occurrences)) if drops_places else 1)
+            continue
+        speakers = [found[1] for line in entry.comment.split("\n") if (found := SPEAKER.match(line))]
+        for place, (page, line) in enumerate(entry.occurrences):
+            speaker = speakers[place] if len(speakers) == len(entry.occurrences) else None
+            pages[page].append((int(line or 0), order, _Message((entry.msgid, entry.msgstr), speaker)))
+    for page in sorted(pages):
+        yield page, [message for _, _, message in sorted(pages[page], key=lambda item: item[:2])]
+
+
+def _why_not(entry: polib.POEntry) -> str | None:
+    """The cause for leaving a message out, or None."""
+    for is_true, cause in (
+        (entry.obsolete, "obsolete message"),
+        (entry.fuzzy, "fuzzy message"),
+        (entry.msgid_plural, "plural message"),
+        (not entry.msgstr, "untranslated message"),
+        (not entry.occurrences, "message without a page"),
+    ):
+        if is_true:
+            return cause
+    return None
+
+
+def _split(pair: Pair, languages: Sequence[str], collector: DocumentCollector) -> list[Pair]:
+    """The sentences of a message, if its sides have equally many, of similar lengths; else the message."""
+    src, tgt = (
+        [sentence.strip() for sentence in split_text(text, lang) if sentence.strip()]
+        for text, lang in zip(pair, languages, strict=True)
+    )
+    if max(len(src), len(tgt)) < 2:
+        return [pair]
+    # Languages differ in length, so sentences are compared with the whole message, not with each other.
+    usual = sum(map(len, tgt)) / sum(map(len, src)) if src else 0.0
+    if len(src) != len(tgt) or not all(
+        max(len(a), len(b)) < MIN_CHARACTERS or 1 / LARGEST_RATIO <= len(b) / len(a) / usual <= LARGEST_RATIO
+        for a, b in zip(src, tgt, strict=True)
+    ):
+        collector.change("message of several sentences not split")
+        return [pair]
+    collector.change("message split into sentences")
+    return list(zip(src, tgt, strict=True))
+
+
+def _is_any(document: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(document, pattern) for pattern in patterns)

@@ -1,0 +1,176 @@
+"""Common parts of the readers: base classes of formats, and the collector of documents that every reader fills."""
+
+import dataclasses
+import re
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
+
+from pydantic import Field
+
+from docmt.corpora.documents import Document
+from docmt.errors import UserError
+from docmt.settings import Settings
+
+# JSON can spell halves of surrogate pairs, which no UTF-8 file can hold.
+HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+SPACES = re.compile(r"[ \t\r\n]+")  # whole runs: a pattern that looks for a line end within one takes quadratic time
+
+# The files of a split by role.
+Files = Mapping[str, Path]
+
+
+Value = TypeVar("Value")
+FormatName = Annotated[Value, Field(description="Name of the format.")]
+
+
+class CorpusFormat(Settings):
+    """A file format: its settings and its reader. Each format is listed in `docmt.corpora.readers.registry`."""
+
+    holds: ClassVar[Literal["documents", "sentences", "suite", "generative", "files"]] = "documents"
+
+    reader: FormatName[Any]
+
+    def pick(self, files: Files, role: str) -> Path:
+        """The file with a role. Raises UserError that lists the roles of the split."""
+        if role not in files:
+            known = ", ".join(files) or "none"
+            raise UserError(f"format {self.reader}: needs a file for {role!r}; the split has only {known}")
+        return files[role]
+
+
+class DocumentFormat(CorpusFormat):
+    """A format of documents in two languages, or in one."""
+
+    n_languages: ClassVar[tuple[int, ...]] = (2,)
+    """Possible numbers of languages."""
+
+    @abstractmethod
+    def read(self, files: Files, languages: Sequence[str]) -> "ReaderResult":
+        """Read the documents. Raises UserError that names the file and the line of what is malformed."""
+
+
+class SuiteFormat(CorpusFormat):
+    """A format of test suites."""
+
+    holds = "suite"
+
+    @abstractmethod
+    def convert(self, files: Files) -> Iterator[dict[str, Any]]:
+        """The items in docmt's own format (docs/files.md). Raises UserError as a reader of documents."""
+
+
+@dataclass
+class ReaderCounts:
+    """Counts of what a reader kept and left out. A sentence pair counts as one sentence.
+
+    Attributes:
+        documents: documents kept.
+        sentences: sentences kept.
+        empty_source: pairs kept of which only the source is empty.
+        empty_target: pairs kept of which only the target is empty.
+        empty_both: sentences kept that are empty on every side.
+        one_sentence_documents: documents kept that have a single sentence.
+        empty_documents: documents left out because the file gives them no sentences.
+        joined_sentences: sentences with tabs or line ends inside, each replaced by one space.
+        dropped: sentences (or entries) left out, by cause.
+        changed: entries of the file that the reader altered or split, by what it did.
+    """
+
+    documents: int = 0
+    sentences: int = 0
+    empty_source: int = 0
+    empty_target: int = 0
+    empty_both: int = 0
+    one_sentence_documents: int = 0
+    empty_documents: int = 0
+    joined_sentences: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+    changed: Counter[str] = field(default_factory=Counter)
+
+    def as_dict(self, *, n_sides: int) -> dict[str, Any]:
+        """Plain values for a JSON file; monolingual text has no counts by side."""
+        values = dataclasses.asdict(self) | {"dropped": dict(self.dropped)}
+        del values["changed"]
+        if self.changed:
+            values["changed"] = dict(self.changed)
+        if n_sides == 1:
+            del values["empty_source"], values["empty_target"]
+            values["empty_sentences"] = values.pop("empty_both")
+        return values
+
+
+# Documents, which can be iterated over once, and their counts, which are complete after the last document.
+ReaderResult = tuple[Iterable[Document], ReaderCounts]
+
+
+class DocumentCollector:
+    """Cleans sentences, names documents and counts, in the same way for all readers."""
+
+    def __init__(self) -> None:
+        self.documents: list[Document] = []
+        self.counts = ReaderCounts()
+        self._ids: Counter[str] = Counter()
+
+    def add(self, document_id: str, rows: Iterable[tuple[str, ...]]) -> None:
+        """Keep a document, given as rows with one sentence of each side; one without rows counts as empty.
+
+        An id that is already used gets `#2`, `#3`, … appended. Raises UserError when a sentence cannot be written as
+        UTF-8.
+        """
+        if document := self.clean(document_id, list(rows)):
+            # An id must fit in one cell of the document index; some corpora use names twice.
+            name = " ".join(document_id.split()) or "unnamed"
+            self._ids[name] += 1
+            while (n := self._ids[name]) > 1:
+                name = f"{name}#{n}"
+                self._ids[name] += 1
+            self.documents.append(replace(document, id=name))
+
+    def clean(self, document_id: str, rows: list[tuple[str, ...]]) -> Document | None:
+        """Clean and count the sentences of a document; None without any."""
+        if any(HALF_CHARACTER.search(sentence) for row in rows for sentence in row):
+            raise UserError(
+                f"document {document_id}: a sentence contains half a character (\\ud800 to \\udfff): fix its JSON"
+            )
+        cleaned = [tuple(map(self._clean_sentence, row)) for row in rows]
+        if not cleaned:
+            self.counts.empty_documents += 1
+            return None
+        for src, *tgt in cleaned:
+            self.counts.empty_both += not (src or any(tgt))
+            self.counts.empty_source += not src and any(tgt)
+            self.counts.empty_target += bool(src) and not all(tgt)
+        self.counts.documents += 1
+        self.counts.sentences += len(cleaned)
+        self.counts.one_sentence_documents += len(cleaned) == 1
+        return Document(document_id, tuple(zip(*cleaned, strict=True)))
+
+    def drop(self, cause: str, n: int = 1) -> None:
+        """Count sentences or entries that are left out."""
+        if n:
+            self.counts.dropped[cause] += n
+
+    def change(self, what: str) -> None:
+        """Count an entry that is altered or split."""
+        self.counts.changed[what] += 1
+
+    def result(self, *, if_empty: str) -> ReaderResult:
+        """Return the documents and counts. Raises UserError with the message `if_empty` when there are no documents."""
+        if not self.documents:
+            raise UserError(if_empty)
+        return self.documents, self.counts
+
+    def _clean_sentence(self, sentence: str) -> str:
+        if "\ufeff" in sentence:  # files that were joined have byte order marks inside
+            self.change("byte order mark removed")
+            sentence = sentence.replace("\ufeff", "")
+        # Only these four: other white space, such as U+2028, NEL and NBSP, belongs to the sentence.
+        sentence = sentence.strip(" \t\r\n")
+        # Blanks within a sentence stay; only runs with a tab or line end would break the line-based files.
+        joined = SPACES.sub(lambda run: " " if run[0].strip(" ") else run[0], sentence)
+        self.counts.joined_sentences += joined != sentence
+        return joined

@@ -1,0 +1,205 @@
+"""Test sets of WMT and IWSLT: `<doc docid>` and `<seg id>`, as SGML or XML, and IWSLT's tagged training text."""
+
+import re
+from collections.abc import Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import Literal
+
+from defusedxml import DefusedXmlException
+from defusedxml import ElementTree as SafeTree
+from pydantic import Field
+from typing_extensions import override
+
+from docmt.corpora.documents import Document
+from docmt.corpora.readers.parallel_files import SideDocument, SideFile, align
+from docmt.corpora.readers.reader import DocumentCollector, DocumentFormat, Files, FormatName, ReaderResult
+from docmt.errors import UserError
+from docmt.files import read_bytes, read_lines, read_text
+
+# A segment ends at its end tag or, if that is missing, at the next tag that cannot occur inside one. No pattern reads a
+# character twice at more than one place: damaged files would take hours.
+TAG = re.compile(
+    r"<(?:ref|src|tst)set\b(?P<set>[^<>]*)>|<doc\b(?P<doc>[^<>]*)>|(?P<end></doc\s*>)"
+    r"|<seg\b(?P<seg>[^<>]*)>(?P<text>.*?)(?=</seg\s*>|<seg\b|</?doc\b|</?p>|</?hl>|\Z)",
+    re.DOTALL | re.IGNORECASE,
+)
+# Possessive quantifiers (`++`), because backtracking would take quadratic time on long names.
+ATTRIBUTE = re.compile(r"""(?<![\w:-])([\w:-]++)\s*+=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
+REFERENCE = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6}));")
+CHARACTERS = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+TRAIN_TALK = re.compile(r"""\s*(?:<talkid>(.*?)</talkid>|<doc\b[^>]*\bdocid\s*=\s*"([^"]*)")""", re.IGNORECASE)
+TRAIN_TAG = re.compile(
+    r"\s*</?(?:doc|url|talkid|title|description|keywords|speaker|reviewer|translator)\b", re.IGNORECASE
+)
+
+
+class Segments(DocumentFormat):
+    """One file per language with `<doc docid>` and `<seg id>`: WMT's SGML, IWSLT's XML."""
+
+    reader: FormatName[Literal["segments"]]
+    plain: list[str] = Field(default=[])
+    """Languages whose file has plain lines instead: line i for the i-th `<seg>` of the other file."""
+
+    @override
+    def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
+        paths = {lang: self.pick(files, lang) for lang in languages}
+        marked = [lang for lang in languages if lang not in self.plain]
+        if not marked:
+            raise UserError("format segments: at most one side can be plain lines")
+        collector = DocumentCollector()
+        documents: dict[str, list[SideDocument]] = {}
+        for lang in marked:
+            documents[lang], *others = _scan(paths[lang]).values()
+            collector.drop("another reference", sum(len(each.sentences) for other in others for each in other))
+        for lang in languages:
+            if lang in self.plain:
+                documents[lang] = _plain_documents(paths[lang], paths[marked[0]], documents[marked[0]])
+        return align([SideFile(paths[lang], documents[lang]) for lang in languages], collector)
+
+
+class WmtXml(DocumentFormat):
+    """One file (role `both`) in the XML of WMT 2021 and later: `<doc>` with `<src>` and `<ref>`."""
+
+    reader: FormatName[Literal["wmt_xml"]]
+    translator: str | None = None
+    """The `<ref translator>` to read; null for the first one."""
+
+    @override
+    def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
+        path = self.pick(files, "both")
+        try:
+            root = SafeTree.fromstring(read_bytes(path))
+        except SafeTree.ParseError as error:
+            raise UserError(f"{path}: line {error.position[0]} is not well-formed XML ({error})") from None
+        except DefusedXmlException:
+            raise UserError(f"{path}: declares XML entities, which are not allowed: remove the DOCTYPE") from None
+        src_lang, tgt_lang = languages
+        collector = DocumentCollector()
+        for element in root.iter("doc"):
+            name = element.get("id") or element.get("docid") or "unnamed"
+            # A side without a language is taken to be in the expected one.
+            src_sides = [side for side in element.findall("src") if side.get("lang", src_lang) == src_lang]
+            references = element.findall("ref")
+            tgt_sides = [side for side in references if side.get("lang", tgt_lang) == tgt_lang]
+            if self.translator is not None:
+                tgt_sides = [side for side in tgt_sides if side.get("translator") == self.translator]
+            if not (src_sides and tgt_sides):
+                raise UserError(f"{path}: document {name} lacks a side ({src_lang} <src>, {tgt_lang} <ref>)")
+            collector.drop("another reference", len(references) - 1)
+            src, tgt = (
+                [(segment.get("id"), "".join(segment.itertext())) for segment in side.iter("seg")]
+                for side in (src_sides[0], tgt_sides[0])
+            )
+            src_ids, tgt_ids = [key for key, _ in src], [key for key, _ in tgt]
+            if src_ids != tgt_ids:
+                bad = next((a or b for a, b in zip_longest(src_ids, tgt_ids) if a != b), None)
+                raise UserError(f"{path}: document {name}: segment {bad} is not on both sides")
+            collector.add(name, [(src_text, tgt_text) for (_, src_text), (_, tgt_text) in zip(src, tgt, strict=True)])
+        return collector.result(if_empty=f"{path}: contains no sentences")
+
+
+class IwsltTrain(DocumentFormat):
+    """One file per language: IWSLT's training text, tagged lines (`<url>`, `<talkid>`, …) before each talk."""
+
+    reader: FormatName[Literal["iwslt_train"]]
+
+    @override
+    def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
+        sides = []
+        for lang in languages:
+            path = self.pick(files, lang)
+            talks: list[SideDocument] = []
+            lines = read_lines(path)
+            # Releases before 2017 open a talk with <doc docid>, and <url> follows; later ones open it with <url>.
+            start = "<doc" if any(line.lstrip().startswith("<doc") for line in lines) else "<url>"
+            for number, line in enumerate(lines, start=1):
+                if line.lstrip().startswith(start):
+                    talks.append(SideDocument(None, number))
+                talk = TRAIN_TALK.match(line)
+                if talk and talks:
+                    talks[-1].id = (talk[1] or "").strip() or talk[2]
+                if TRAIN_TAG.match(line):
+                    continue
+                if not talks:
+                    raise UserError(f"{path}: line {number} comes before the first {start}…")
+                talks[-1].add(line, line=number)
+            sides.append(SideFile(path, talks))
+        return align(sides)
+
+
+def read_refsets(path: Path) -> list[list[Document]]:
+    """The references of an SGML or XML file, in the order in which they begin: documents of one side.
+
+    Raises UserError when a segment is outside a document, or a reference has none.
+    """
+    return [list(align([SideFile(path, documents)])[0]) for documents in _scan(path).values()]
+
+
+def replace_entities(text: str) -> str:
+    """Replace the five XML entities and numeric references; any other `&` is text, as in the files of WMT."""
+
+    def character(match: re.Match[str]) -> str:
+        if match[1]:
+            return CHARACTERS[match[1]]
+        code = int(match[2]) if match[2] else int(match[3], 16)
+        is_character = code and code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF
+        return chr(code) if is_character else match[0]
+
+    return REFERENCE.sub(character, text)
+
+
+def _scan(path: Path) -> dict[str, list[SideDocument]]:
+    """The documents of one file by translator: `sysid` of the document, or `refid` or `sysid` of its set.
+
+    The file is scanned, not parsed: files of WMT are not always well-formed.
+    """
+    text = read_text(path)
+    found: dict[str, list[SideDocument]] = {}
+    documents: list[SideDocument] = []
+    is_inside = False
+    translator = ""
+    line, position = 1, 0
+    for match in TAG.finditer(text):
+        line += text.count("\n", position, match.start())
+        position = match.start()
+        if match["set"] is not None:
+            attributes = _attributes(match["set"])
+            translator = attributes.get("refid") or attributes.get("sysid", "")
+        elif match["doc"] is not None:
+            attributes = _attributes(match["doc"])
+            is_inside, documents = True, found.setdefault(attributes.get("sysid", translator), [])
+            documents.append(SideDocument(attributes.get("docid", f"{len(documents) + 1:05d}"), line))
+        elif match["end"] is not None:
+            is_inside = False
+        elif not is_inside:
+            raise UserError(f"{path}: line {line}: <seg> outside <doc>")
+        else:
+            key = _attributes(match["seg"]).get("id", str(len(documents[-1].sentences) + 1))
+            documents[-1].add(replace_entities(match["text"]), line=line, key=key)
+    if not found:
+        raise UserError(f"{path}: contains no <doc>")
+    return found
+
+
+def _attributes(text: str) -> dict[str, str]:
+    """The attributes of a tag, names in lower case."""
+    found = ATTRIBUTE.findall(text)
+    return {name.lower(): replace_entities(double or single or bare) for name, double, single, bare in found}
+
+
+def _plain_documents(path: Path, marked_path: Path, marked: list[SideDocument]) -> list[SideDocument]:
+    """Plain lines, divided into the documents of the other side."""
+    lines = read_lines(path)
+    expected = sum(len(document.sentences) for document in marked)
+    if len(lines) != expected:
+        raise UserError(
+            f"{len(lines)} lines in {path}, {expected} segments in {marked_path}: line {min(len(lines), expected) + 1} "
+            "is the first without a counterpart"
+        )
+    documents, start = [], 0
+    for other in marked:
+        end = start + len(other.sentences)
+        documents.append(SideDocument(other.id, start + 1, lines[start:end], list(range(start + 1, end + 1))))
+        start = end
+    return documents

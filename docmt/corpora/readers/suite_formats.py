@@ -1,0 +1,259 @@
+"""Formats of test suites: published contrastive and generative sets, and docmt's own (docs/files.md)."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Literal
+
+from typing_extensions import override
+
+from docmt.corpora.file_patterns import matching_files
+from docmt.corpora.readers.reader import Files, FormatName, SuiteFormat
+from docmt.corpora.suite_items import first_difference, read_contrastive, read_generative, read_items
+from docmt.errors import UserError
+from docmt.files import read_json, read_lines
+
+VOITA_BREAK = " _eos "
+CONTRAPRO_BREAK = "<SEP>"
+CTXPRO_BREAK = "<eos>"
+# An item of ContraPro has a reference and two wrong variants, in 31 of 12,000 cases three.
+CONTRAPRO_VARIANTS = 3
+CONTRAPRO_PRONOUNS = ("er", "sie", "es")
+
+# An item as the values of a JSON object.
+Item = dict[str, Any]
+
+
+class VoitaSuite(SuiteFormat):
+    """Contrastive sets of Voita et al. 2019: one JSON list per phenomenon (the roles are the phenomena)."""
+
+    reader: FormatName[Literal["voita_suite"]]
+
+    @override
+    def convert(self, files: Files) -> Iterator[Item]:
+        # An item has four sentences; its candidates differ in the last.
+        for phenomenon, path in files.items():
+            for number, value in enumerate(read_json(path), start=1):
+                where = f"{path}: item {number}"
+                try:
+                    src = value["src"].split(VOITA_BREAK)
+                    candidates = [candidate.split(VOITA_BREAK) for candidate in value["dst"]]
+                    correct, distance = value["true_ind"], value["ctx_dist"]
+                except (KeyError, TypeError, AttributeError):
+                    raise UserError(f"{where} lacks `src`, `dst`, `true_ind` or `ctx_dist`") from None
+                name = f"{phenomenon}/{number:05d}"
+                yield _contrastive(name, src, candidates, correct=correct, distance=distance, where=where)
+
+
+class ContraProSuite(SuiteFormat):
+    """ContraPro as lines for scoring (roles `en` and `de`): `previous sentence <SEP> sentence`, a variant per line.
+
+    The role `fields` adds the distances of items that are also in JSON files of ContraPro.
+    """
+
+    reader: FormatName[Literal["contrapro_suite"]]
+
+    @override
+    def convert(self, files: Files) -> Iterator[Item]:
+        return _contrapro_items(self.pick(files, "en"), self.pick(files, "de"), files.get("fields"))
+
+
+class ContraProGenerative(SuiteFormat):
+    """ContraPro, read as `contrapro_suite`: a translation is right if it has the reference's pronoun."""
+
+    holds = "generative"
+
+    reader: FormatName[Literal["contrapro_generative"]]
+
+    @override
+    def convert(self, files: Files) -> Iterator[Item]:
+        tgt_path = self.pick(files, "de")
+        for item in _contrapro_items(self.pick(files, "en"), tgt_path, files.get("fields")):
+            if item["kind"] is None:
+                raise UserError(f"{tgt_path}: {item['id']}: the variants do not replace er, sie or es")
+            reference = item["candidates"][item["correct"]][item["sentence"]]
+            kept = {key: item[key] for key in ("id", "phenomenon", "distance", "kind", "src", "sentence")}
+            yield kept | {"expected": item["kind"], "match": "tokens", "reference": reference}
+
+
+class BawdenSuite(SuiteFormat):
+    """Contrastive sets of Bawden et al. 2018: JSON of example blocks (the roles are the phenomena)."""
+
+    reader: FormatName[Literal["bawden_suite"]]
+
+    @override
+    def convert(self, files: Files) -> Iterator[Item]:
+        for phenomenon, path in files.items():
+            blocks = read_json(path)
+            if not isinstance(blocks, dict):
+                raise UserError(f"{path} holds no blocks with `src` and `trg`")
+            number = 0
+            for block_name, block in blocks.items():
+                where = f"{path}: block {block_name}"
+                try:
+                    # A block of the anaphora set has one source and several targets; one of lexical choice, examples.
+                    pairs = [(block["src"], pair) for pair in block["trg"]] if "trg" in block else []
+                    pairs += [(example["src"], example["trg"]) for example in block.get("examples", [])]
+                    for src, pair in pairs:
+                        number += 1
+                        # A right target is semi-correct if it follows a doubtful translation of the context.
+                        kind = "correct" if "correct" in pair else "semi-correct"
+                        name, candidates = f"{phenomenon}/{number:05d}", [pair[kind], pair["incorrect"]]
+                        item = _contrastive(name, src, candidates, correct=0, distance=1, where=where)
+                        yield item | {"kind": kind if "trg" in block else block.get("type")}
+                except (KeyError, TypeError, AttributeError):
+                    raise UserError(f"{where} lacks `src` and `trg`, or `examples` of them") from None
+
+
+class CtxproGenerative(SuiteFormat):
+    """ctxpro: JSON of items (role `items`), and a line of sentences per item, the payload last (role `inputs`)."""
+
+    holds = "generative"
+
+    reader: FormatName[Literal["ctxpro_generative"]]
+    phenomenon: str
+    """What the items test, such as `formality`."""
+
+    @override
+    def convert(self, files: Files) -> Iterator[Item]:
+        items_path, inputs_path = (self.pick(files, role) for role in ("items", "inputs"))
+        values, lines = read_json(items_path), read_lines(inputs_path)
+        if len(values) != len(lines):
+            raise UserError(
+                f"{len(values)} items in {items_path}, {len(lines)} lines in {inputs_path}: both must agree"
+            )
+        for number, (value, line) in enumerate(zip(values, lines, strict=True), start=1):
+            src = [sentence.strip() for sentence in line.split(CTXPRO_BREAK)]
+            try:
+                payload, rule = value["src segment"].strip(), value["rule"]
+                expected, reference = value["expected"], value["ref segment"]
+            except (KeyError, TypeError, AttributeError):
+                keys = "`src segment`, `ref segment`, `expected` or `rule`"
+                raise UserError(f"{items_path}: item {number} lacks {keys}") from None
+            if src[-1] != payload:
+                raise UserError(f"{inputs_path}: line {number} does not end in the payload of item {number}")
+            yield {
+                "id": f"{self.phenomenon}/{number:05d}",
+                "phenomenon": self.phenomenon,
+                "distance": value.get("ante distance"),
+                "kind": rule,
+                "src": src,
+                "sentence": len(src) - 1,
+                "expected": expected,
+                "reference": reference,
+                "match": "words",
+            }
+
+
+class JsonSuite(SuiteFormat):
+    """Contrastive items in docmt's own format (role `items`), see docs/files.md."""
+
+    reader: FormatName[Literal["jsonl_suite"]]
+
+    @override
+    def convert(self, files: Files) -> Iterator[Item]:
+        return map(vars, read_items(self.pick(files, "items"), read_contrastive))
+
+
+class JsonGenerative(SuiteFormat):
+    """Generative items in docmt's own format (role `items`), see docs/files.md."""
+
+    holds = "generative"
+
+    reader: FormatName[Literal["jsonl_generative"]]
+
+    @override
+    def convert(self, files: Files) -> Iterator[Item]:
+        return map(vars, read_items(self.pick(files, "items"), read_generative))
+
+
+def _contrapro_items(src_path: Path, tgt_path: Path, fields: Path | None) -> Iterator[Item]:
+    """ContraPro's items: runs of lines with the same English text and the same preceding German sentence.
+
+    The kind of an item is its pronoun. The lines do not tell the distance of the antecedent; `fields` do.
+    """
+    distances = _contrapro_distances(fields)
+    src, tgt = read_lines(src_path), read_lines(tgt_path)
+    if len(src) != len(tgt):
+        raise UserError(f"{len(src)} lines in {src_path}, {len(tgt)} in {tgt_path}: align them line by line")
+    rows: list[tuple[str, str, list[str], list[str]]] = []
+    for number, (src_line, tgt_line) in enumerate(zip(src, tgt, strict=True), start=1):
+        sides = [[part.strip(" \r") for part in line.split(CONTRAPRO_BREAK)] for line in (src_line, tgt_line)]
+        for path, side in zip((src_path, tgt_path), sides, strict=True):
+            if len(side) != 2:
+                raise UserError(f"{path}: line {number} is not `previous sentence {CONTRAPRO_BREAK} sentence`")
+        rows.append((src_line.strip(), tgt_line.strip(), sides[0], sides[1]))
+    number = 0
+    for _, run in groupby(rows, key=lambda row: (row[0], row[3][0])):
+        for group in _cut_at_references(list(run)):
+            number += 1
+            src_pair, candidates = group[0][2], [row[3] for row in group]
+            right, *wrong = (_letters(candidate[1]) for candidate in candidates)
+            # Known only if all entries for the wrong variants agree.
+            found = set().union(*(distances.get((_letters(src_pair[1]), right, other), set()) for other in wrong))
+            distance = found.pop() if len(found) == 1 else None
+            name, where = f"pronoun/{number:05d}", f"{tgt_path}: item {number}"
+            item = _contrastive(name, src_pair, candidates, correct=0, distance=distance, where=where)
+            # The pronoun of the reference that all variants replace; other words may follow its gender, and differ too.
+            reference, *variants = (re.findall(r"\w+", candidate[1].lower()) for candidate in candidates)
+            replaced = [{a for a, b in zip(reference, words, strict=False) if a != b} for words in variants]
+            pronouns = [word for word in CONTRAPRO_PRONOUNS if replaced and all(word in words for words in replaced)]
+            yield item | {"kind": pronouns[0] if pronouns else None}
+
+
+def _cut_at_references(run: list[tuple]) -> list[list[tuple]]:
+    """Cut a run into items: adjacent items may share both texts; the reference, the first line, occurs once in each.
+
+    A group that is still too long for an item has several references: it is cut into items of three lines.
+    """
+    groups: list[list[tuple]] = []
+    for row in run:
+        if row[1] == run[0][1]:
+            groups.append([])
+        groups[-1].append(row)
+    return [
+        group[start : start + size]
+        for group in groups
+        for size in [CONTRAPRO_VARIANTS if len(group) > CONTRAPRO_VARIANTS + 1 else len(group)]
+        for start in range(0, len(group), size)
+    ]
+
+
+def _contrapro_distances(path: Path | None) -> dict[tuple[str, str, str], set[int]]:
+    """The distances of antecedents by the letters of source, reference and wrong variant.
+
+    Letters only, because ContraCAT normalizes punctuation and case of the lines.
+    """
+    found: dict[tuple[str, str, str], set[int]] = defaultdict(set)
+    for _, file in matching_files(path) if path else []:
+        for number, value in enumerate(read_json(file), start=1):
+            try:
+                sides = _letters(value["src segment"]), _letters(value["ref segment"])
+                for error in value["errors"]:
+                    found[*sides, _letters(error["contrastive"])].add(value["ante distance"])
+            except (KeyError, TypeError):
+                raise UserError(f"{file}: item {number} is not an item of ContraPro") from None
+    return found
+
+
+def _letters(text: str) -> str:
+    return re.sub(r"\W+", "", text).lower()
+
+
+def _contrastive(
+    name: str, src: list[str], candidates: list[list[str]], *, correct: int, distance: int | None, where: str
+) -> Item:
+    """A contrastive item. Raises UserError when a candidate and the source differ in their number of sentences."""
+    if any(len(candidate) != len(src) for candidate in candidates) or not 0 <= correct < len(candidates):
+        raise UserError(f"{where}: each candidate needs {len(src)} sentences, and the correct one must be among them")
+    return {
+        "id": name,
+        "phenomenon": name.partition("/")[0],
+        "distance": distance,
+        "src": src,
+        "candidates": candidates,
+        "correct": correct,
+        "sentence": first_difference(candidates),
+    }

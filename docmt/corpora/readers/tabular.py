@@ -1,0 +1,149 @@
+"""Sentence pairs in tables: TSV without quoting, CSV, Parquet, and lines whose documents another file names."""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+from typing_extensions import override
+
+from docmt.corpora.readers.reader import DocumentCollector, DocumentFormat, Files, FormatName, ReaderResult
+from docmt.errors import UserError
+from docmt.files import iterate_lines, read_lines, read_text
+
+# Line number (or number of the row), id of the document, and sentence pair.
+Row = tuple[int, str, tuple[str, str]]
+
+
+class TsvLines(DocumentFormat):
+    """One file (role `both`): source, tab, target on each line, without quoting; blank lines between documents."""
+
+    reader: FormatName[Literal["tsv"]]
+    columns: list[int] = Field(default=[1, 2], min_length=2, max_length=2)
+    """Numbers, from 1, of the columns of source and target."""
+    id_column: int | None = Field(default=None, ge=1)
+    """Number of the column with the id of the document; null where blank lines separate documents."""
+
+    @override
+    def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
+        path = self.pick(files, "both")
+        rows: list[Row] = []
+        n_blocks = 0
+        is_inside = False
+        for number, line in enumerate(iterate_lines(path), start=1):
+            cells = line.removesuffix("\r").split("\t")
+            if not line.strip():
+                is_inside = False
+                continue
+            n_needed = max(*self.columns, self.id_column or 0)
+            if len(cells) < n_needed:
+                raise UserError(
+                    f"{path}: line {number} has {len(cells)} cells, {n_needed} are needed: separate by tabs"
+                )
+            n_blocks += not is_inside
+            is_inside = True
+            name = f"{n_blocks:05d}" if self.id_column is None else cells[self.id_column - 1]
+            rows.append((number, name, (cells[self.columns[0] - 1], cells[self.columns[1] - 1])))
+        return _documents(rows, path, if_empty="contains no sentences")
+
+
+class DialogueCsv(DocumentFormat):
+    """One file (role `both`): rows with the dialogue's id and both sides, a header line first."""
+
+    reader: FormatName[Literal["dialogue_csv"]]
+    id: str = "id"
+    """Column of the dialogue's id; the rows of a dialogue must be consecutive."""
+    source: str = "source"
+    """Column of the source sentence."""
+    target: str = "target"
+    """Column of the target sentence."""
+    delimiter: str = Field(default=",", pattern=r'^[^\r\n"]$')
+    """The character between cells."""
+
+    @override
+    def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
+        path = self.pick(files, "both")
+        # newline="" leaves line ends to the csv module, which handles quoted ones; neither splits at U+2028.
+        reader = csv.reader(io.StringIO(read_text(path), newline=""), delimiter=self.delimiter, strict=True)
+        rows: list[Row] = []
+        try:
+            header = next(reader, [])
+            columns = (self.id, self.source, self.target)
+            if missing := [name for name in columns if name not in header]:
+                raise UserError(f"{path}: line 1 has no column {missing[0]!r}; it has {', '.join(header) or 'none'}")
+            cells = [header.index(name) for name in columns]
+            for row in reader:
+                number = reader.line_num
+                if len(row) != len(header):
+                    raise UserError(f"{path}: line {number} has {len(row)} cells, the header has {len(header)}")
+                name, source, target = (row[cell] for cell in cells)
+                rows.append((number, name, (source, target)))
+        except csv.Error as error:
+            raise UserError(f"{path}: line {reader.line_num} is not CSV ({error})") from None
+        return _documents(rows, path, if_empty="contains no sentences")
+
+
+class NamedLines(DocumentFormat):
+    """One file per language, one sentence per line, and a third (role `ids`) with the document id of each line."""
+
+    reader: FormatName[Literal["named_lines"]]
+
+    @override
+    def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
+        paths = [self.pick(files, role) for role in ("ids", *languages)]
+        ids, src, tgt = map(read_lines, paths)
+        for path, lines in zip(paths[1:], (src, tgt), strict=True):
+            if len(lines) != len(ids):
+                raise UserError(f"{path}: {len(lines)} lines, but {paths[0]} has {len(ids)}: one id per line is needed")
+        pairs = zip(src, tgt, strict=True)
+        rows = ((number, ids[number - 1].strip(), pair) for number, pair in enumerate(pairs, start=1))
+        return _documents(rows, paths[0], if_empty="names no documents")
+
+
+class ParquetTable(DocumentFormat):
+    """A Parquet file (role `both`), read by pandas: a row is a sentence pair. Needs the package pyarrow."""
+
+    reader: FormatName[Literal["parquet"]]
+    id: str | None = "id"
+    """Column of the document's id; null makes each row a document."""
+    source: str = "source"
+    """Column of the source sentence."""
+    target: str = "target"
+    """Column of the target sentence."""
+
+    @override
+    def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
+        import pandas as pd
+
+        path = self.pick(files, "both")
+        columns = [name for name in (self.id, self.source, self.target) if name is not None]
+        # The whole table instead of columns: a missing column can then be reported with those that exist.
+        try:
+            table = pd.read_parquet(path)
+        except ImportError:
+            raise UserError(f"{path}: reading Parquet needs the package pyarrow: pip install pyarrow") from None
+        except (OSError, ValueError) as error:
+            raise UserError(f"{path}: cannot be read as Parquet ({str(error).splitlines()[0]})") from None
+        if missing := [name for name in columns if name not in table.columns]:
+            raise UserError(f"{path}: has no column {missing[0]!r}; it has {', '.join(map(str, table.columns))}")
+        numbers = range(1, len(table) + 1)
+        ids = [f"{number:08d}" for number in numbers] if self.id is None else table[self.id].astype(str)
+        pairs = zip(*(table[name].fillna("").astype(str) for name in (self.source, self.target)), strict=True)
+        return _documents(zip(numbers, ids, pairs, strict=True), path, if_empty="contains no rows")
+
+
+def _documents(rows: Iterable[Row], path: Path, *, if_empty: str) -> ReaderResult:
+    """The documents of rows; the rows of a document must be consecutive."""
+    documents: dict[str, list[tuple[str, str]]] = {}
+    last = None
+    for number, name, pair in rows:
+        if name != last and name in documents:
+            raise UserError(f"{path}: line {number}: document {name} continues after another one: sort the lines")
+        documents.setdefault(name, []).append(pair)
+        last = name
+    collector = DocumentCollector()
+    for name, pairs in documents.items():
+        collector.add(name, pairs)
+    return collector.result(if_empty=f"{path}: {if_empty}")

@@ -1,0 +1,110 @@
+"""Reading a split: from files to documents or test items, checked against the numbers that the catalog expects."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from docmt.corpora.catalog import ReadableCorpus, Split
+from docmt.corpora.documents import Document, write_documents
+from docmt.corpora.readers.reader import ReaderCounts, ReaderResult, SuiteFormat
+from docmt.corpora.readers.registry import read
+from docmt.corpora.suite_items import first_difference
+from docmt.errors import UserError
+from docmt.files import write_json
+from docmt.logs import progress
+
+
+def files_by_role(split: Split, folder: Path) -> dict[str, Path]:
+    """The files of a split below a folder, by role."""
+    return {role: Path(folder) / name for role, name in split.files.items()}
+
+
+def read_split(
+    corpus: ReadableCorpus, split_name: str, *, files: Mapping[str, Path], languages: Sequence[str], where: str
+) -> ReaderResult:
+    """Read one split from its files by role, in the direction of the languages; `where` names the corpus in messages.
+
+    Raises UserError when the corpus has other languages or a file is bad, and after the last document when the counts
+    differ from those expected.
+    """
+    if sorted(languages) != sorted(corpus.languages):
+        raise UserError(
+            f"{where} is in {' and '.join(corpus.languages)}, not {' and '.join(languages)}: "
+            f"give --languages {' '.join(corpus.languages)}"
+        )
+    split = corpus.split(split_name, where=where)
+    # Read in the corpus's own direction: roles and speakers refer to it. Documents are turned around afterwards.
+    documents, counts = read(files, form=corpus.format_of(split_name), languages=corpus.languages)
+    is_reversed = list(languages) != corpus.languages
+
+    def checked() -> Iterator[Document]:
+        for document in progress(documents, label=f"read {where} {split_name}", unit="documents"):
+            yield document.reversed() if is_reversed else document
+        # Readers that stream know their counts only now.
+        _check_counts(split, counts.documents, counts.sentences, where=f"{where} {split_name}")
+        if is_reversed:
+            counts.empty_source, counts.empty_target = counts.empty_target, counts.empty_source
+
+    return checked(), counts
+
+
+def write_split(
+    prefix: Path,
+    documents: Iterable[Document],
+    counts: ReaderCounts,
+    *,
+    languages: Sequence[str],
+    origin: dict[str, str],
+) -> None:
+    """Write `PREFIX.{lang}` for each language, `PREFIX.documents.tsv` and, last, `PREFIX.counts.json`."""
+    write_documents(prefix, documents, languages=languages)
+    write_json(Path(f"{prefix}.counts.json"), counts.as_dict(n_sides=len(languages)) | {"origin": origin})
+
+
+def convert_suite(
+    corpus: ReadableCorpus, split_name: str, *, files: Mapping[str, Path], where: str
+) -> tuple[list[dict[str, Any]], Counter[str]]:
+    """Convert one split of a contrastive or generative corpus to docmt's own format (docs/files.md).
+
+    Returns the items, and counts of what was left out, by cause: duplicate wrong candidates, candidates equal to the
+    correct one, and items without a wrong candidate.
+    """
+    split, where = corpus.split(split_name, where=where), f"{where} {split_name}"
+    form = corpus.format_of(split_name)
+    if not isinstance(form, SuiteFormat):
+        raise UserError(
+            f"{where} has no wrong translations to compare with the correct one, and no words to search "
+            f"(format {form.reader}): it cannot become a test suite"
+        )
+    items = list(form.convert(files))
+    dropped: Counter[str] = Counter()
+    if form.holds == "generative":
+        _check_counts(split, len(items), len(items), where=where)
+        return items, dropped
+    _check_counts(split, len(items), sum(len(item["candidates"]) for item in items), where=where)
+    return [fair for item in items if (fair := _without_ties(item, dropped)) is not None], dropped
+
+
+def _without_ties(item: dict[str, Any], dropped: Counter[str]) -> dict[str, Any] | None:
+    """The item without duplicate candidates: no model can score one of two equal texts higher."""
+    right = item["candidates"][item["correct"]]
+    kept: list[list[str]] = []
+    for number, candidate in enumerate(item["candidates"]):
+        is_tie = candidate in kept or (candidate == right and number != item["correct"])
+        dropped["duplicate candidate"] += is_tie
+        if not is_tie:
+            kept.append(candidate)
+    if len(kept) < 2:
+        dropped["item without a wrong candidate"] += 1
+        return None
+    return item | {"candidates": kept, "correct": kept.index(right), "sentence": first_difference(kept)}
+
+
+def _check_counts(split: Split, n_documents: int, n_sentences: int, *, where: str) -> None:
+    for name, found, expected in (
+        ("documents", n_documents, split.documents),
+        ("sentences", n_sentences, split.sentences),
+    ):
+        if expected is not None and found != expected:
+            raise UserError(f"{where}: {found:,} {name} read, {expected:,} expected: the files are a different version")

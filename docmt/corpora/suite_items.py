@@ -1,0 +1,172 @@
+"""Items of test suites: contrastive ones to score, generative ones to translate (file formats: docs/files.md)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar, get_args
+
+from docmt.errors import UserError
+from docmt.files import read_jsonl
+
+# Where `expected` is searched: among words without punctuation (ctxpro), or among the tokens of Moses (ContraPro).
+Match = Literal["words", "tokens"]
+
+
+@dataclass(frozen=True)
+class SuiteItem:
+    """One test of a phenomenon.
+
+    Attributes:
+        id: unique within the suite.
+        phenomenon: the tested phenomenon.
+        src: source sentences.
+    """
+
+    id: str
+    phenomenon: str
+    src: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ContrastiveItem(SuiteItem):
+    """A source document and candidate translations, one of which is correct.
+
+    Attributes:
+        candidates: at least two target documents, each with as many sentences as `src`.
+        correct: index of the correct candidate.
+        distance: number of sentences from the deciding sentence to the tested one, or None.
+        kind: a finer class within the phenomenon, or None.
+    """
+
+    candidates: tuple[tuple[str, ...], ...]
+    correct: int
+    distance: int | None = None
+    kind: str | None = None
+
+    @property
+    def sentence(self) -> int:
+        """The first sentence in which candidates differ; the last one when none does."""
+        return first_difference(self.candidates)
+
+
+@dataclass(frozen=True)
+class GenerativeItem(SuiteItem):
+    """A source document, and words that the translation of one of its sentences, the payload, must contain.
+
+    Attributes:
+        expected: one or several words.
+        match: where they are searched.
+        sentence: index of the payload sentence.
+        reference: its reference translation, or None.
+        distance: number of sentences from the deciding sentence to the payload, or None.
+        kind: a finer class within the phenomenon, or None.
+    """
+
+    expected: str
+    match: Match
+    sentence: int
+    reference: str | None = None
+    distance: int | None = None
+    kind: str | None = None
+
+
+Item = TypeVar("Item", bound=SuiteItem)
+
+
+def first_difference(candidates: Sequence[Sequence[str]]) -> int:
+    """Index of the first sentence in which candidates differ; of the last one when none does."""
+    # Column i holds sentence i of every candidate.
+    columns = list(zip(*candidates, strict=True))
+    return next((i for i, column in enumerate(columns) if len(set(column)) > 1), len(columns) - 1)
+
+
+def read_suite(path: Path) -> list[ContrastiveItem]:
+    """Read a contrastive suite. Raises UserError that names the file and the first bad line."""
+    return read_items(path, read_contrastive)
+
+
+def read_generative_suite(path: Path) -> list[GenerativeItem]:
+    """Read a generative suite. Raises UserError that names the file and the first bad line."""
+    return read_items(path, read_generative)
+
+
+def read_items(path: Path, read_item: Callable[[dict[str, Any], str], Item]) -> list[Item]:
+    """Read a suite, one JSON object per line; the second argument of `read_item` names the line in messages."""
+    items: list[Item] = []
+    seen = set()
+    for line, value in enumerate(read_jsonl(path), start=1):
+        where = f"{path}: line {line}"
+        if not isinstance(value, dict):
+            raise UserError(f"{where}: must be an object (docs/files.md)")
+        item = read_item(value, where)
+        if item.id in seen:
+            raise UserError(f"{where}: duplicate item {item.id!r}")
+        seen.add(item.id)
+        items.append(item)
+    if not items:
+        raise UserError(f"{path}: empty: there is nothing to score")
+    return items
+
+
+def read_contrastive(value: dict[str, Any], where: str) -> ContrastiveItem:
+    """A contrastive item from its JSON object."""
+    _check_keys(value, ("id", "phenomenon", "src", "candidates", "correct"), where)
+    src, candidates, correct = value["src"], value["candidates"], value["correct"]
+    if not isinstance(candidates, list) or not all(map(_is_document, candidates)):
+        raise UserError(f"{where}: `candidates` must be a list of lists of sentences")
+    if len(candidates) < 2 or not (isinstance(correct, int) and 0 <= correct < len(candidates)):
+        raise UserError(f"{where}: `correct` is {correct!r}, but there are {len(candidates)} candidates")
+    count = next((len(candidate) for candidate in candidates if len(candidate) != len(src)), None)
+    if count is not None:
+        raise UserError(f"{where}: a candidate has {count} sentences, but src has {len(src)}")
+    return ContrastiveItem(
+        id=value["id"],
+        phenomenon=value["phenomenon"],
+        src=tuple(src),
+        candidates=tuple(map(tuple, candidates)),
+        correct=correct,
+        distance=value.get("distance"),
+        kind=value.get("kind"),
+    )
+
+
+def read_generative(value: dict[str, Any], where: str) -> GenerativeItem:
+    """A generative item from its JSON object."""
+    _check_keys(value, ("id", "phenomenon", "src", "expected"), where)
+    expected, match = value["expected"], value.get("match", "words")
+    if not isinstance(expected, str) or not expected.strip():
+        raise UserError(f"{where}: `expected` must be at least one word")
+    if match not in get_args(Match):
+        raise UserError(f"{where}: `match` is {match!r}; known: {', '.join(get_args(Match))}")
+    n_sentences = len(value["src"])
+    sentence = value.get("sentence", n_sentences - 1)
+    if not isinstance(sentence, int) or not 0 <= sentence < n_sentences:
+        raise UserError(f"{where}: `sentence` is {sentence!r}, but src has {n_sentences} sentences")
+    return GenerativeItem(
+        id=value["id"],
+        phenomenon=value["phenomenon"],
+        src=tuple(value["src"]),
+        expected=expected,
+        match=match,
+        sentence=sentence,
+        reference=value.get("reference"),
+        distance=value.get("distance"),
+        kind=value.get("kind"),
+    )
+
+
+def read_either(value: dict[str, Any], where: str) -> ContrastiveItem | GenerativeItem:
+    """An item of either kind from its JSON object."""
+    return (read_generative if "expected" in value else read_contrastive)(value, where)
+
+
+def _check_keys(value: dict[str, Any], keys: tuple[str, ...], where: str) -> None:
+    missing = next((key for key in keys if key not in value), None)
+    if missing:
+        raise UserError(f"{where}: key {missing!r} is missing")
+    if not _is_document(value["src"]):
+        raise UserError(f"{where}: `src` must be a list of at least one sentence")
+
+
+def _is_document(value: Any) -> bool:
+    return isinstance(value, list) and len(value) > 0 and all(isinstance(sentence, str) for sentence in value)

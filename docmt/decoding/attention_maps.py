@@ -1,0 +1,184 @@
+"""Cross-attention of a model that is given its own translations, by word, for a sample of documents."""
+
+import logging
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from docmt.decoding.settings import DecodingSettings
+from docmt.decoding.translation import prepare_model
+from docmt.errors import UserError
+from docmt.instances.packing import PackedSentences
+from docmt.instances.storage import InstanceSet
+from docmt.logs import progress
+from docmt.models.attention.batch_trees import BatchTrees
+from docmt.models.attention.grouping import Grouping
+from docmt.models.attention.multi_head import FusedAttention, Gate, MultiHeadAttention, parts
+from docmt.models.attention.ragged import dense_weights
+from docmt.models.batch import Batch, instance_trees, pack
+from docmt.models.model_file import TrainedModel
+from docmt.models.systems.transformer import Transformer
+from docmt.text.subwords import SEPARATOR
+
+logger = logging.getLogger(__name__)
+
+# Number of source words kept for a target word, by weight.
+MOST_WORDS = 6
+
+
+class AttentionRecorder:
+    """A context manager that notes the cross-attention of the last decoder layer while a model is in use.
+
+    Attributes:
+        weights: float32 [N, S] of each part (`group`, `global`, …): the mean over heads.
+        gate_N: the mean over dimensions of the gate, the share of the part before it; None without one.
+    """
+
+    def __init__(self, model: Transformer) -> None:
+        self.attention = model.decoder_layers[-1].cross_attention
+        self.weights: dict[str, Tensor] = {}
+        self.gate_N: Tensor | None = None
+
+    def __enter__(self) -> "AttentionRecorder":
+        self.handles = [part.register_forward_pre_hook(self._note_weights) for part in parts(self.attention)]
+        if isinstance(self.attention, FusedAttention) and self.attention.has_gate:
+            self.handles.append(self.attention.gate.register_forward_pre_hook(self._note_gate))
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        for handle in self.handles:
+            handle.remove()
+
+    def _note_weights(self, module: MultiHeadAttention, arguments: tuple[Any, ...]) -> None:
+        query_ND, memory_MD, groupings = arguments
+        query_NHK, key_MHK, _ = module.project(query_ND, memory_MD)
+        grouping = groupings(module.pattern)
+        assert isinstance(grouping, Grouping), "models that translate are not compiled"
+        self.weights[module.pattern] = dense_weights(query_NHK.float(), key_MHK.float(), grouping).mean(0)
+
+    def _note_gate(self, module: Gate, arguments: tuple[Tensor, Tensor]) -> None:
+        self.gate_N = torch.sigmoid(module.weigh(torch.cat(arguments, dim=-1))).float().mean(-1)
+
+
+def attend(
+    trained: TrainedModel,
+    instances: InstanceSet,
+    hypotheses: Sequence[dict[str, Any]],
+    settings: DecodingSettings,
+    *,
+    n_documents: int,
+    device: str = "cpu",
+) -> dict[str, Any]:
+    """The attention of a model that is given its own translations, in a sample of documents, evenly spaced.
+
+    Args:
+        trained: the model.
+        instances: instances of a split.
+        hypotheses: rows of their translations (docs/files.md), one per instance.
+        settings: settings of decoding.
+        n_documents: size of the sample.
+        device: `cpu` or `cuda`.
+
+    Returns:
+        By document, a list with an object for each instance that has as many sentences as its source: `first` (number
+        of its first sentence in the document), `src` and `tgt` (sentences as lists of words), `parts` of the attention,
+        and, for each target word, `weights` (by part, pairs of a source word's number in the instance and its
+        percentage, highest first) and `gate` (percentage of the first part; absent without a gate).
+    """
+    if len(hypotheses) != len(instances):
+        raise UserError(f"{len(hypotheses)} translations for {len(instances)} instances: translate them again")
+    model = prepare_model(trained.model, settings, device)
+    if model.settings.drafts:
+        # Only the first of the two passes attends to the own source sentence.
+        settings = settings.model_copy(update={"context": "none"})
+        logger.info("the attention of the second decoder is not recorded, only that of the sentence model")
+    elif model.context is not None and settings.context == "document":
+        logger.info("the attention of the context module is not recorded, only the attention to the own sentence")
+    names = list(dict.fromkeys(row["document"] for row in hypotheses))
+    # Evenly spaced instead of random: the same documents for every model of a study.
+    n = min(n_documents, len(names))
+    chosen = {names[i * len(names) // n] for i in range(n)}
+    found: dict[str, Any] = {}
+    rows = [(number, row) for number, row in enumerate(hypotheses) if row["document"] in chosen]
+    starts: dict[str, int] = {}
+    for number, row in progress(rows, label="attention", unit="instances"):
+        first = starts.setdefault(row["document"], row["first_sentence"])
+        src = [trained.marks.wrap(ids[1:-1], "src") for ids in instances.sentences(number, "src")]
+        tgt = [trained.encode(sentence, "tgt") for sentence in row["sentences"]]
+        members = found.setdefault(row["document"], [])
+        if len(src) == len(tgt):
+            batch = _pack(trained, instances, number, src, tgt, settings).to(device)
+            members.append({"first": row["first_sentence"] - first, **_read(trained, model, batch, src, tgt)})
+    return found
+
+
+def _pack(
+    trained: TrainedModel,
+    instances: InstanceSet,
+    number: int,
+    src: list[np.ndarray],
+    tgt: list[np.ndarray],
+    settings: DecodingSettings,
+) -> Batch:
+    has_trees = trained.model.settings.needs_trees and instances.trees is not None
+    sentences = PackedSentences.of(src, tgt, np.array([len(src)]))
+    own = instance_trees(instances, number).marked(trained.model.settings.src_marks) if has_trees else None
+    trees = BatchTrees.join_known([own], [sentences.src_lengths_G])
+    return pack(sentences, settings=trained.model.settings, trees=trees, context=settings.context)
+
+
+@torch.inference_mode()
+def _read(
+    trained: TrainedModel, model: Transformer, batch: Batch, src: list[np.ndarray], tgt: list[np.ndarray]
+) -> dict[str, Any]:
+    with AttentionRecorder(model) as recorder:
+        model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+    src_words, src_rows = words_of(trained, src, "src")
+    # A word is written where it is the label, which is one place before it is an input.
+    skipped = 1 if model.settings.target_stream == "aligned" else 0
+    tgt_words, tgt_rows = words_of(trained, tgt, "tgt", skipped=skipped)
+    tgt_rows = [rows - (1 - skipped) for rows in tgt_rows]
+    found: dict[str, Any] = {"src": src_words, "tgt": tgt_words, "parts": list(recorder.weights), "weights": {}}
+    for name, weights in recorder.weights.items():
+        weights_NS = weights.cpu().numpy()
+        # From subwords to words: a source word gets the sum of its columns, a target word the mean of its rows: the
+        # weights of a target word still are shares of one.
+        by_source = np.stack([weights_NS[:, rows].sum(1) for rows in src_rows], axis=1)
+        found["weights"][name] = [_highest(by_source[rows].mean(0)) for rows in tgt_rows]
+    if recorder.gate_N is not None:
+        gate = recorder.gate_N.cpu().numpy()
+        found["gate"] = [round(100 * float(gate[rows].mean())) for rows in tgt_rows]
+    return found
+
+
+def words_of(
+    trained: TrainedModel, sentences: Sequence[np.ndarray], side: Literal["src", "tgt"], *, skipped: int = 0
+) -> tuple[list[list[str]], list[np.ndarray]]:
+    """The words of sentences with marks, and the packed rows of the subwords of each.
+
+    Of each sentence, the first `skipped` tokens have no row.
+    """
+    words: list[list[str]] = []
+    rows: list[np.ndarray] = []
+    n_before, n_after = map(len, trained.marks.around(side))
+    start = 0
+    for sentence in sentences:
+        symbols = trained.vocabulary.decode(sentence)
+        words.append([])
+        ends = np.cumsum([0, *(not symbol.endswith(SEPARATOR) for symbol in symbols[:-1])])
+        for _, group in groupby(range(n_before, len(symbols) - n_after), key=lambda place, ends=ends: ends[place]):
+            places = np.array(list(group))
+            words[-1].append("".join(symbols[place].removesuffix(SEPARATOR) for place in places))
+            rows.append(start + places - skipped)
+        start += len(symbols) - skipped
+    return words, rows
+
+
+def _highest(weights: np.ndarray) -> list[list[int]]:
+    """The words with the highest weights, as `[number, percentage]`, without words below half a percent."""
+    best = np.argsort(-weights, kind="stable")[:MOST_WORDS]
+    return [[int(word), percent] for word in best if (percent := round(100 * float(weights[word])))]

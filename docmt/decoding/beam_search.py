@@ -1,0 +1,450 @@
+"""Beam search over whole instances.
+
+One search runs from the first to the last sentence of an instance. A hypothesis's group tag is the number of sentences
+it has ended, so its group attention follows the source sentence by sentence; with an aligned target stream `</s>` leads
+to the `<s>` of the next sentence, and the last `</s>` ends the hypothesis: there are as many target as source sentences
+by construction. Unlike in the published code, a `</s>` forced by the length limit pays its probability, and a search
+with M finished hypotheses continues as long as a running one is better.
+
+The search itself stays on the device. Every few steps its results are read back in one piece: finished hypotheses are
+noted, and documents that are done leave the batch.
+
+Shape letters: B documents, M beam, R = B × M rows, C = 2 × M candidates per document, V vocabulary, n steps, G source
+sentences of the batch, X symbol kinds: words, then the specials that can be labels.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from typing_extensions import override
+
+from docmt.decoding.incremental_decoder import IncrementalDecoder
+from docmt.decoding.settings import DecodingSettings
+from docmt.decoding.top_k import BlockwiseTopK
+from docmt.instances.packing import Marks
+from docmt.models.attention.layout import AttentionLayout
+from docmt.models.systems.context_module import DecoderPass
+from docmt.models.systems.transformer import Transformer
+from docmt.text.vocabulary import BOS, EOD, EOS, N_SPECIALS, Vocabulary
+
+# Finished documents leave the batch when at most this share of it is still running.
+KEEP_SHARE = 0.75
+# Steps between two checks of the results. Every check makes a GPU wait; steps after the end are lost.
+STEPS_PER_CHECK = {"cpu": 2, "cuda": 16}
+
+
+@dataclass(frozen=True)
+class TargetSymbols:
+    """The special symbols of a search.
+
+    Attributes:
+        start: first symbol of every target sentence, given and not searched for: `<s>` or a language tag.
+        n_specials: ids below it are specials; of these, only `</s>`, `forced` and, in free streams, `start` and `<eod>`
+            are generated.
+        forced: a special that must be the first label of every sentence; None in most models.
+    """
+
+    start: int = BOS
+    n_specials: int = N_SPECIALS
+    forced: int | None = None
+
+    @classmethod
+    def of(cls, marks: Marks, vocabulary: Vocabulary) -> "TargetSymbols":
+        """The symbols of a model."""
+        start, *forced = marks.tgt_before
+        return cls(start, vocabulary.n_specials, *forced)
+
+
+PLAIN_SYMBOLS = TargetSymbols()
+
+
+@dataclass(frozen=True)
+class BeamHypothesis:
+    """A finished translation of one instance.
+
+    Attributes:
+        sentences: token ids of each sentence, without marks.
+        log_probability: of all labels, in nats.
+        score: log probability divided by (number of labels) to the length penalty.
+        forced_ends: number of sentences ended by the length limit.
+    """
+
+    sentences: list[list[int]]
+    log_probability: float
+    score: float
+    forced_ends: int
+
+
+class BeamSearch:
+    """The search of one batch of instances, with a model in evaluation mode.
+
+    Each instance of the layout, made by `AttentionLayout.of_source`, is one search; `source` are its encoder
+    states, or another decoder pass than the first.
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        source: Tensor | DecoderPass,
+        layout: AttentionLayout,
+        settings: DecodingSettings,
+        symbols: TargetSymbols = PLAIN_SYMBOLS,
+    ) -> None:
+        self.beam, self.device = settings.beam_size, model.embedding.weight.device
+        self.n_symbols = model.embedding.num_embeddings
+        self.decoder = IncrementalDecoder(model, source, layout, self.beam)
+        words_G = layout.src_lengths_G - sum(layout.settings.src_marks)
+        limits_G = (settings.max_length_ratio * words_G).astype(np.int64) + settings.max_length_offset
+        limits_G = np.where(words_G == 0, 0, limits_G)  # an empty source sentence has an empty translation
+        stream = FreeStream if model.settings.target_stream == "free" else AlignedStream
+        self.stream = stream(layout, limits_G, symbols, self.beam, self.device)
+        self.top_k = BlockwiseTopK(
+            self.n_symbols, symbols.n_specials, self.stream.generated, beam=self.beam, device=self.device
+        )
+        self.documents = np.arange(len(layout.sentences_B))
+        self.record = SearchRecord(len(self.documents), self.beam, self.n_symbols, settings.length_penalty)
+
+    @torch.inference_mode()
+    def run(self) -> list[list[BeamHypothesis]]:
+        """The finished hypotheses of each instance, best first, at most `beam_size`."""
+        # All hypotheses start alike: only the first of each document may be continued, or the beam would hold copies.
+        self.scores_BM = torch.full((len(self.documents), self.beam), -torch.inf, device=self.device)
+        self.scores_BM[:, 0] = 0
+        step = 0
+        while len(self.documents):
+            found = []
+            for _ in range(STEPS_PER_CHECK[self.device.type]):
+                found.append(self._step(step))
+                step += 1
+            self._check(found)
+        return self.record.hypotheses(self.stream)
+
+    def _step(self, step: int) -> tuple[Tensor, Tensor]:
+        """Feed the newest tokens and choose the next ones; returns the arguments of `SearchRecord.add`, each [B, C]."""
+        stream = self.stream
+        logits = self.decoder.step(stream.tokens_BM.flatten(), stream.positions(step).flatten(), stream.sentences_BM)
+        scores_BMX = self.scores_BM[:, :, None].masked_fill(stream.banned(step), -torch.inf)
+        scores, codes = self.top_k.best(logits.log_softmax(-1), scores_BMX)
+        slots, tokens = codes // self.n_symbols, codes % self.n_symbols
+        is_end = stream.ends(tokens, slots) & scores.isfinite()
+        # The best M candidates that do not end their document go on (stable: best first). Of 2 × M candidates at most M
+        # end it, one of each hypothesis; if fewer than M can go on, the rest have score −inf and are dead.
+        going = torch.sort(is_end, dim=1, stable=True).indices[:, : self.beam]
+        self.scores_BM = scores.masked_fill(is_end, -torch.inf).gather(1, going)
+        slots_BM = slots.gather(1, going)
+        stream.advance(tokens.gather(1, going), slots_BM, step)
+        first_rows = torch.arange(0, slots_BM.numel(), self.beam, device=self.device)[:, None]
+        self.decoder.follow((first_rows + slots_BM).flatten())
+        # Ends are marked by inversion, so that one tensor holds everything.
+        return torch.where(is_end, ~codes, codes).int(), scores
+
+    def _check(self, found: list[tuple[Tensor, Tensor]]) -> None:
+        """Record the results of the last steps, and drop documents and cache entries that are no longer needed."""
+        codes, scores = (torch.stack(parts) for parts in zip(*found, strict=True))
+        survey = self.decoder.survey(self.stream.sentences_BM).int()
+        # One copy to the host, because each would wait for the GPU: scores travel as the bits of int32.
+        read = torch.cat((codes.flatten(), scores.view(torch.int32).flatten(), survey)).cpu().numpy()
+        codes_nBC, scores_nBC = read[: 2 * codes.numel()].reshape(2, *codes.shape)
+        self.record.add(self.documents, codes_nBC, scores_nBC.view(np.float32))
+        self.decoder.drop(read[2 * codes.numel() :].tolist())
+        running = np.flatnonzero(~self.record.is_done[self.documents])
+        if len(running) > KEEP_SHARE * len(self.documents) and len(running):
+            return
+        self.documents = self.documents[running]
+        if len(running):
+            index = torch.from_numpy(running).to(self.device)
+            self.scores_BM = self.scores_BM.index_select(0, index)
+            self.stream.select_documents(index)
+            self.decoder.select_documents(index)
+
+
+@torch.inference_mode()
+def search_instances(
+    model: Transformer,
+    src_tokens: np.ndarray,
+    layout: AttentionLayout,
+    settings: DecodingSettings,
+    symbols: TargetSymbols = PLAIN_SYMBOLS,
+) -> list[list[BeamHypothesis]]:
+    """One search over all sentences of each instance, see `BeamSearch`; source tokens [S] are packed, with marks.
+
+    A model that drafts makes its first pass only; for both passes, see `TwoPassSearch`.
+    """
+    return BeamSearch(model, encode_source(model, src_tokens, layout), layout, settings, symbols).run()
+
+
+@torch.inference_mode()
+def search_sentences(
+    model: Transformer,
+    src_tokens: np.ndarray,
+    layout: AttentionLayout,
+    settings: DecodingSettings,
+    symbols: TargetSymbols = PLAIN_SYMBOLS,
+) -> list[BeamHypothesis]:
+    """The best translation of each instance, with a separate search for each sentence, all side by side.
+
+    For models whose target sentences do not see one another (`ModelSettings.decodes_sentences_alone`). The whole source
+    is encoded once, so what the encoder sees of a document reaches every sentence. Arguments as `search_instances`.
+    """
+    memory_SD, counts = encode_source(model, src_tokens, layout), layout.sentences_B.tolist()
+    found = BeamSearch(model, memory_SD, layout.one_by_one(), settings, symbols).run()
+    return join_sentences([hypotheses[0] for hypotheses in found], counts, length_penalty=settings.length_penalty)
+
+
+def join_sentences(
+    best: Sequence[BeamHypothesis], counts_B: Sequence[int], *, length_penalty: float
+) -> list[BeamHypothesis]:
+    """One hypothesis for each instance of some sentences, scored as if searched together (aligned streams)."""
+    remaining, joined = iter(best), []
+    for count in counts_B:
+        hypotheses = list(islice(remaining, count))
+        sentences = [sentence for hypothesis in hypotheses for sentence in hypothesis.sentences]
+        log_probability = sum(hypothesis.log_probability for hypothesis in hypotheses)
+        score = log_probability / sum(len(sentence) + 1 for sentence in sentences) ** length_penalty
+        forced_ends = sum(hypothesis.forced_ends for hypothesis in hypotheses)
+        joined.append(BeamHypothesis(sentences, log_probability, score, forced_ends))
+    return joined
+
+
+def encode_source(model: Transformer, src_tokens: np.ndarray, layout: AttentionLayout) -> Tensor:
+    """Encoder states of packed source tokens [S], with marks; on the device of the model."""
+    tokens_S = torch.from_numpy(np.asarray(src_tokens, dtype=np.int64))
+    return model.encode(tokens_S.to(model.embedding.weight.device), layout)
+
+
+class TargetStream(ABC):
+    """The running hypotheses of a batch as streams of labels; steps count the labels of each.
+
+    Attributes:
+        generated: the specials that can be labels.
+        tokens_BM: int64, next input of each hypothesis.
+        sentences_BM: int64, the source sentence that it translates, numbered over the batch.
+        of_documents: names of the tensors with an entry per document.
+    """
+
+    of_documents: ClassVar[tuple[str, ...]]
+
+    def __init__(
+        self, sentences_B: np.ndarray, generated: list[int], symbols: TargetSymbols, beam: int, device: torch.device
+    ) -> None:
+        self.generated, self.symbols = generated, symbols
+        self.tokens_BM = torch.full((len(sentences_B), beam), symbols.start, device=device)
+        self.sentences_BM = torch.from_numpy(sentences_B).to(device)[:, None].repeat(1, beam)
+
+    @abstractmethod
+    def positions(self, step: int) -> Tensor:
+        """int64 [B, M], the position of each input token."""
+
+    @abstractmethod
+    def banned(self, step: int) -> Tensor:
+        """Bool [B, M, X], the kinds of symbols that may not come next."""
+
+    @abstractmethod
+    def ends(self, tokens_BC: Tensor, slots_BC: Tensor) -> Tensor:
+        """Bool [B, C], candidates that end their document."""
+
+    @abstractmethod
+    def advance(self, tokens_BM: Tensor, slots_BM: Tensor, step: int) -> None:
+        """Make hypothesis m continue the hypothesis of slot `slots_BM[:, m]` with a token."""
+
+    @abstractmethod
+    def read(self, labels: np.ndarray, document: int) -> tuple[list[list[int]], int]:
+        """The sentences of a finished stream without marks, and the number of sentences ended by the length limit.
+
+        Args:
+            labels: int array, all labels but the one that ended the document.
+            document: its number in the original batch.
+        """
+
+    def select_documents(self, documents: Tensor) -> None:
+        """Keep only some documents."""
+        for name in self.of_documents:
+            setattr(self, name, getattr(self, name).index_select(0, documents))
+
+
+class AlignedStream(TargetStream):
+    """Words and `</s>`, which leads to the next sentence; the last one ends the document."""
+
+    of_documents = ("tokens_BM", "sentences_BM", "began_BM", "last_B")
+
+    def __init__(
+        self, layout: AttentionLayout, limits_G: np.ndarray, symbols: TargetSymbols, beam: int, device: torch.device
+    ) -> None:
+        self.first_sentence = np.cumsum(layout.sentences_B) - layout.sentences_B
+        forced = [] if symbols.forced is None else [symbols.forced]
+        self.n_forced = len(forced)
+        super().__init__(self.first_sentence, [EOS, *forced], symbols, beam, device)
+        self.limits = limits_G
+        self.limits_G = torch.from_numpy(limits_G).to(device)
+        self.last_B = torch.from_numpy(self.first_sentence + layout.sentences_B - 1).to(device)
+        self.began_BM = torch.zeros_like(self.tokens_BM)
+        self.restarts = layout.settings.positions == "sentence"
+
+    @override
+    def positions(self, step: int) -> Tensor:
+        return step - self.began_BM if self.restarts else torch.full_like(self.began_BM, step)
+
+    @override
+    def banned(self, step: int) -> Tensor:
+        # A sentence has at least one word, unless its limit is 0, and at most its limit.
+        words_BM = step - self.began_BM - self.n_forced
+        must_end_BM = words_BM >= self.limits_G[self.sentences_BM]
+        may_not_end_BM = (words_BM == 0) & ~must_end_BM
+        if not self.n_forced:
+            return torch.stack((must_end_BM, may_not_end_BM), dim=2)
+        is_first_BM = words_BM < 0
+        return torch.stack((must_end_BM | is_first_BM, may_not_end_BM | is_first_BM, ~is_first_BM), dim=2)
+
+    @override
+    def ends(self, tokens_BC: Tensor, slots_BC: Tensor) -> Tensor:
+        is_last_BM = self.sentences_BM == self.last_B[:, None]
+        return (tokens_BC == EOS) & is_last_BM.gather(1, slots_BC)
+
+    @override
+    def advance(self, tokens_BM: Tensor, slots_BM: Tensor, step: int) -> None:
+        is_end_BM = tokens_BM == EOS
+        # Hypotheses of ended documents stay inside their document, so that every index stays valid.
+        sentences_BM = self.sentences_BM.gather(1, slots_BM) + is_end_BM
+        self.sentences_BM = torch.minimum(sentences_BM, self.last_B[:, None])
+        self.began_BM = self.began_BM.gather(1, slots_BM).masked_fill_(is_end_BM, step + 1)
+        self.tokens_BM = tokens_BM.masked_fill(is_end_BM, self.symbols.start)
+
+    @override
+    def read(self, labels: np.ndarray, document: int) -> tuple[list[list[int]], int]:
+        sentences = [words[self.n_forced :] for words in _split(labels)]
+        limits = self.limits[self.first_sentence[document] :]
+        return sentences, sum(len(words) == limit > 0 for words, limit in zip(sentences, limits.tolist(), strict=False))
+
+
+class FreeStream(TargetStream):
+    """Words and `</s>`; after it either the start of another sentence or `<eod>`, which ends the document."""
+
+    of_documents = ("tokens_BM", "sentences_BM", "limits_B")
+
+    def __init__(
+        self, layout: AttentionLayout, limits_G: np.ndarray, symbols: TargetSymbols, beam: int, device: torch.device
+    ) -> None:
+        super().__init__(np.arange(len(layout.sentences_B)), [EOS, symbols.start, EOD], symbols, beam, device)
+        # The limit of a document: the words of its sentences and 2 marks of each.
+        self.limits = np.add.reduceat(limits_G + 2, np.cumsum(layout.sentences_B) - layout.sentences_B)
+        self.limits_B = torch.from_numpy(self.limits).to(device)
+
+    @override
+    def positions(self, step: int) -> Tensor:
+        return torch.full_like(self.tokens_BM, step)
+
+    @override
+    def banned(self, step: int) -> Tensor:
+        # From the limit on, a stream must end, which it only can after `</s>`.
+        is_between = self.tokens_BM == EOS
+        must_end = (self.limits_B <= step)[:, None]
+        return torch.stack((is_between | must_end, is_between, ~is_between | must_end, ~is_between), dim=2)
+
+    @override
+    def ends(self, tokens_BC: Tensor, slots_BC: Tensor) -> Tensor:
+        return tokens_BC == EOD
+
+    @override
+    def advance(self, tokens_BM: Tensor, slots_BM: Tensor, step: int) -> None:
+        self.tokens_BM = tokens_BM
+
+    @override
+    def read(self, labels: np.ndarray, document: int) -> tuple[list[list[int]], int]:
+        n_forced = int((labels[self.limits[document] :] == EOS).sum())
+        return _split(labels[labels != self.symbols.start])[:-1], n_forced
+
+
+def _split(labels: np.ndarray) -> list[list[int]]:
+    """The labels between `</s>`."""
+    return [part[part != EOS].tolist() for part in np.split(labels, np.flatnonzero(labels == EOS))]
+
+
+class Ending(NamedTuple):
+    """A finished hypothesis: step of its last label and slot that it continued there; its words are read later."""
+
+    step: int
+    slot: int
+    log_probability: float
+    score: float
+
+
+class SearchRecord:
+    """Follows a search from some steps behind: which hypotheses finish, and which documents are done.
+
+    A document is done when it has M finished hypotheses of which the best beats the best running one, or none running.
+    M finished ones alone are not enough: when a model is sure of its translation, the rest of the beam are bad
+    hypotheses, and if those are shorter, they fill the list before the good one ends. Steps of the device beyond that
+    point are ignored.
+
+    Attributes:
+        best: score of the best finished hypothesis of each document that has M of them, else −inf.
+        blocks: documents, and the codes of their hypotheses after each step; int32 [n, B, M].
+    """
+
+    def __init__(self, n_documents: int, beam: int, n_symbols: int, length_penalty: float) -> None:
+        self.beam, self.n_symbols, self.length_penalty = beam, n_symbols, length_penalty
+        self.endings: list[list[Ending]] = [[] for _ in range(n_documents)]
+        self.best = np.full(n_documents, -np.inf)
+        self.is_done = np.zeros(n_documents, dtype=bool)
+        self.n_steps = 0
+        self.blocks: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def add(self, documents: np.ndarray, signed_codes_nBC: np.ndarray, scores_nBC: np.ndarray) -> None:
+        """Add a block of steps of some documents.
+
+        Args:
+            documents: int64 [B], their numbers.
+            signed_codes_nBC: int32, the candidates of each step, best first: codes of `BlockwiseTopK.best`, inverted
+                (`~code`) where the candidate ends its document. The others go on, up to M.
+            scores_nBC: their log probabilities.
+        """
+        ends_nBC = signed_codes_nBC < 0
+        codes_nBC = np.where(ends_nBC, ~signed_codes_nBC, signed_codes_nBC)
+        # The same stable order as in `BeamSearch._step`: column m is hypothesis m of the device.
+        order = np.argsort(ends_nBC, axis=2, kind="stable")[:, :, : self.beam]
+        self.blocks.append((documents, np.take_along_axis(codes_nBC, order, 2)))
+        running_nB = np.where(ends_nBC, -np.inf, scores_nBC.astype(np.float64)).max(2)
+        for codes, scores, ends, running in zip(codes_nBC, scores_nBC, ends_nBC, running_nB, strict=True):
+            length = (self.n_steps + 1) ** self.length_penalty
+            # Only an end among the best M candidates finishes a hypothesis; a worse one is pruned.
+            for number, candidate in zip(*np.nonzero(ends[:, : self.beam]), strict=True):
+                document, log_probability = int(documents[number]), float(scores[number, candidate])
+                endings, score = self.endings[document], log_probability / length
+                if self.is_done[document] or score <= self.best[document]:
+                    continue
+                slot = int(codes[number, candidate]) // self.n_symbols
+                endings.append(Ending(self.n_steps, slot, log_probability, score))
+                if len(endings) >= self.beam:
+                    self.best[document] = max(ending.score for ending in endings)
+            self.is_done[documents] |= (running / length <= self.best[documents]) | ~np.isfinite(running)
+            self.n_steps += 1
+
+    def hypotheses(self, stream: TargetStream) -> list[list[BeamHypothesis]]:
+        """The finished hypotheses of each document, best first, at most M."""
+        kept = [sorted(endings, key=lambda ending: -ending.score)[: self.beam] for endings in self.endings]
+        flat = [(document, ending) for document, endings in enumerate(kept) for ending in endings]
+        trace = np.zeros((self.n_steps, len(self.endings), self.beam), dtype=np.int32)
+        start = 0
+        for block_documents, codes_nBM in self.blocks:
+            trace[start : start + len(codes_nBM), block_documents] = codes_nBM
+            start += len(codes_nBM)
+        documents = np.array([document for document, _ in flat], dtype=np.int64)
+        last_steps, slots = (np.array([ending[i] for _, ending in flat], dtype=np.int64) for i in (0, 1))
+        labels = np.zeros((len(flat), self.n_steps), dtype=np.int32)
+        # From the last label back to the first: a code holds the label and the slot of the hypothesis before it.
+        for step in range(self.n_steps - 1, -1, -1):
+            codes = trace[step, documents, slots]
+            is_inside = step < last_steps
+            labels[is_inside, step] = codes[is_inside] % self.n_symbols
+            slots = np.where(is_inside, codes // self.n_symbols, slots)
+        found: list[list[BeamHypothesis]] = [[] for _ in kept]
+        for (document, ending), row in zip(flat, labels, strict=True):
+            sentences, forced = stream.read(row[: ending.step], document)
+            found[document].append(BeamHypothesis(sentences, ending.log_probability, ending.score, forced))
+        return found

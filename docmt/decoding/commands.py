@@ -1,0 +1,186 @@
+"""`docmt decode`: translate instances and test sets, score given targets, look into a model's attention."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from docmt.commands import CommandGroup, OutFile, Positive, Threads, option, settings_at
+from docmt.corpora.suite_items import read_generative_suite, read_suite
+from docmt.decoding.settings import ContrastScore, DecodingSettings
+from docmt.errors import UserError
+from docmt.files import read_jsonl, sha256_file, write_json, write_jsonl
+from docmt.provenance import describe, write_job_facts
+
+commands = CommandGroup("decode")
+
+Settings = Annotated[DecodingSettings, settings_at("decoding")]
+ModelFile = Annotated[Path, option("model file.")]
+Device = Annotated[Literal["auto", "cpu", "cuda"], option("where to compute.")]
+BatchTokens = Annotated[
+    Positive | None,
+    Parameter(
+        help="source tokens translated side by side; changes speed and memory, not the result. By default "
+        "max_batch_tokens of the settings; on a GPU at least 98,304, less where memory ends."
+    ),
+]
+SuiteTrees = Annotated[Path | None, option("trees of the source documents, one per item.")]
+
+
+def choose_device(device: Device, threads: int) -> str:
+    """Set the number of threads and return `cpu` or `cuda`. Raises UserError if the GPU asked for is missing."""
+    import torch
+
+    torch.set_num_threads(threads)
+    if device == "cuda" and not torch.cuda.is_available():
+        raise UserError("--device cuda: no GPU is visible here; use --device cpu")
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    return device
+
+
+@commands.command
+def translate(
+    *,
+    settings: Settings = DecodingSettings(),
+    model: ModelFile,
+    instances: Path,
+    out: OutFile,
+    threads: Threads = 1,
+    device: Device = "auto",
+    batch_tokens: BatchTokens = None,
+) -> None:
+    """Translate instances by beam search.
+
+    Example:
+        docmt decode translate --instances instances/test --model model.pt --settings '{"beam_size":5}'
+        --out hypotheses.jsonl
+
+    Args:
+        instances: folder of instances.
+    """
+    chosen = choose_device(device, threads)
+    from docmt.decoding.translation import Translator
+    from docmt.instances.storage import load_instances
+    from docmt.models.model_file import load_model
+
+    trained, read = load_model(model), load_instances(instances)
+    of_model, of_instances = trained.provenance.get("vocabulary"), read.manifest.get("vocabulary_sha256")
+    is_another = None not in (of_model, of_instances) and of_model != of_instances
+    if is_another or read.src_tokens.max() >= len(trained.vocabulary):
+        raise UserError(f"{instances}: built with another vocabulary than that of {model}")
+    translator = Translator(trained, settings, device=chosen, batch_tokens=batch_tokens)
+    write_jsonl(out, translator.translate_instances(read))
+    write_job_facts(out, device=chosen, n_devices=1)
+
+
+@commands.command
+def contrast(
+    *,
+    settings: Settings = DecodingSettings(),
+    model: ModelFile,
+    suite: Path,
+    discourse: SuiteTrees = None,
+    score: ContrastScore = "log_probability",
+    target_context: Literal["gold", "own"] = "gold",
+    out: OutFile,
+    threads: Threads = 1,
+    device: Device = "auto",
+) -> None:
+    """Log probability of each candidate of a contrastive test set, in float32 on all devices.
+
+    Example:
+        docmt decode contrast --suite deixis.jsonl --model model.pt --out deixis.scores.json
+
+    Args:
+        suite: contrastive test set, JSON lines.
+        score: what is computed of each candidate.
+        target_context: target sentences before the tested one: of the test set, or translated by the model.
+    """
+    chosen = choose_device(device, threads)
+    from docmt.decoding.contrastive_scoring import TargetScorer, score_suite, with_own_context
+    from docmt.decoding.translation import Translator
+    from docmt.discourse.documents import read_discourse
+    from docmt.models.model_file import load_model
+
+    trained = load_model(model)
+    trees = read_discourse(discourse) if discourse else None
+    items = read_suite(suite)
+    if target_context == "own":
+        items = with_own_context(items, Translator(trained, settings, device=chosen), trees)
+    # In half precision, candidates that differ in a word could tie or change places.
+    exact = settings.model_copy(update={"precision": "float32"})
+    scores = score_suite(items, TargetScorer(trained, exact, device=chosen, rule=score), trees)
+    facts = {
+        "suite": sha256_file(suite),
+        "model": trained.provenance,
+        "contrast": {"score": score, "context": target_context},
+    }
+    provenance = describe(settings=settings.model_dump(), device=chosen, n_devices=1, **facts)
+    write_json(out, {"items": scores, "provenance": provenance})
+
+
+@commands.command
+def generate(
+    *,
+    settings: Settings = DecodingSettings(),
+    model: ModelFile,
+    suite: Path,
+    discourse: SuiteTrees = None,
+    out: OutFile,
+    threads: Threads = 1,
+    device: Device = "auto",
+    batch_tokens: BatchTokens = None,
+) -> None:
+    """Translate the source documents of a generative test set.
+
+    Example:
+        docmt decode generate --suite gender.jsonl --model model.pt --out gender.translations.jsonl
+
+    Args:
+        suite: generative test set, JSON lines.
+    """
+    chosen = choose_device(device, threads)
+    from docmt.decoding.translation import Translator
+    from docmt.discourse.documents import read_discourse
+    from docmt.models.model_file import load_model
+
+    items = read_generative_suite(suite)
+    trees = read_discourse(discourse) if discourse else None
+    translator = Translator(load_model(model), settings, device=chosen, batch_tokens=batch_tokens)
+    found = translator.translate_documents([item.src for item in items], trees)
+    write_jsonl(out, ({"id": item.id, "sentences": lines} for item, lines in zip(items, found, strict=True)))
+    write_job_facts(out, device=chosen, n_devices=1)
+
+
+@commands.command
+def attention(
+    *,
+    settings: Settings = DecodingSettings(),
+    model: ModelFile,
+    instances: Path,
+    hypotheses: Path,
+    documents: Positive = 1,
+    out: OutFile,
+    threads: Threads = 1,
+    device: Device = "auto",
+) -> None:
+    """Write what a model looks at, in a sample of documents that it translated.
+
+    Example:
+        docmt decode attention --instances instances/test --hypotheses hypotheses.jsonl --model model.pt
+        --out attention.json
+
+    Args:
+        instances: folder of instances.
+        hypotheses: their translations by the model, JSON lines.
+        documents: size of the sample, evenly spaced.
+    """
+    chosen = choose_device(device, threads)
+    from docmt.decoding.attention_maps import attend
+    from docmt.instances.storage import load_instances
+    from docmt.models.model_file import load_model
+
+    trained, read = load_model(model), load_instances(instances)
+    found = attend(trained, read, read_jsonl(hypotheses), settings, n_documents=documents, device=chosen)
+    write_json(out, {"documents": found, "provenance": describe(model=trained.provenance)})

@@ -1,0 +1,312 @@
+"""Log probabilities of given translations, for contrastive test sets.
+
+Documents are cut into instances as in training; instances of one source share a batch, so that the encoder and
+the common beginnings of their targets are computed once (`prefix_sharing`).
+
+Shape letters: N packed target tokens, G target sentences.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from docmt.batching import fill_batches
+from docmt.corpora.suite_items import ContrastiveItem
+from docmt.decoding.beam_search import TargetSymbols
+from docmt.decoding.inference_model import InferenceTransformer
+from docmt.decoding.prefix_sharing import PrefixSharing, SharedLayout, n_shared_inputs
+from docmt.decoding.settings import SMOOTHING, ContrastScore, DecodingSettings
+from docmt.decoding.translation import Translator, cut_trees, place_source, prepare_model, prepare_search
+from docmt.decoding.two_pass_search import TwoPassSearch
+from docmt.discourse.documents import DiscourseDocument
+from docmt.errors import UserError
+from docmt.instances.packing import PackedSentences
+from docmt.instances.trees import PlacedTrees
+from docmt.logs import Meter
+from docmt.models.attention.batch_trees import BatchTrees
+from docmt.models.attention.layout import AttentionLayout
+from docmt.models.batch import Batch, pack
+from docmt.models.model_file import TrainedModel
+from docmt.models.systems.transformer import Transformer
+from docmt.text.vocabulary import EOS
+
+# Larger batches gain nothing on a CPU, and leave its caches (docs/experiments/performance.md).
+CPU_BATCH_TOKENS = 2048
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A source document with a given translation.
+
+    Attributes:
+        src, tgt: sentences.
+        trees: trees of the source over its subwords, for models that read them.
+        siblings: all translations of the same item, which are cut into instances alike.
+    """
+
+    src: Sequence[str]
+    tgt: Sequence[str]
+    trees: PlacedTrees | None = None
+    siblings: Sequence[Sequence[str]] = ()
+
+
+@dataclass(frozen=True)
+class ScoredInstance:
+    """An instance with a given target: token ids of aligned sentences with marks, and the number of its candidate."""
+
+    candidate: int
+    src: list[np.ndarray]
+    tgt: list[np.ndarray]
+    trees: BatchTrees | None = None
+
+    @property
+    def n_tokens(self) -> int:
+        """Tokens of the longer side: its size in a batch."""
+        return max(sum(map(len, self.src)), sum(map(len, self.tgt)))
+
+    @property
+    def source(self) -> tuple[bytes, ...]:
+        """Key of the source, trees included."""
+        trees = [] if self.trees is None else vars(self.trees).values()
+        return tuple(array.tobytes() for array in [*self.src, *trees])
+
+
+@dataclass(frozen=True)
+class SourceFamily:
+    """Instances with one source, and the number of decoder inputs that each shares with the first instance."""
+
+    members: list[ScoredInstance]
+    shared: list[int]
+
+    @property
+    def n_tokens(self) -> int:
+        """Computed tokens: the first instance, and the rest of each other target after its shared beginning."""
+        rests = (sum(map(len, other.tgt)) - n for other, n in zip(self.members[1:], self.shared[1:], strict=True))
+        return self.members[0].n_tokens + sum(rests)
+
+
+class TargetScorer:
+    """Scores given target documents with teacher forcing, on the device `cpu` or `cuda`, by one of the rules.
+
+    A model that reads drafts gets them from a search with the settings, once per source.
+    """
+
+    def __init__(
+        self,
+        trained: TrainedModel,
+        settings: DecodingSettings,
+        *,
+        device: str = "cpu",
+        rule: ContrastScore = "log_probability",
+    ) -> None:
+        self.trained, self.settings, self.device, self.rule = trained, settings, device, rule
+        self.model = prepare_model(trained.model, settings, device)
+        self.encode = cache(trained.encode)
+        self._drafter: InferenceTransformer | None = None
+        if trained.model.settings.drafts and settings.context == "document":
+            self._drafter = prepare_search(trained.model, settings, device)
+        self._drafted: dict[tuple[bytes, ...], list[np.ndarray]] = {}
+        limit = settings.max_batch_tokens
+        self._budget = min(limit, CPU_BATCH_TOKENS) if device == "cpu" else limit
+
+    def score(self, candidates: Sequence[Candidate]) -> list[float]:
+        """Score of each candidate by the rule: its log probability in nats, by default."""
+        instances = [
+            instance for number, candidate in enumerate(candidates) for instance in self._split(number, candidate)
+        ]
+        # The longest first: if a batch needs too much memory, this shows at once and not after hours.
+        families = sorted(self._families(instances), key=lambda family: -family.members[0].n_tokens)
+        totals, n_labels = np.zeros((2, len(candidates)))
+        smoothing = SMOOTHING if self.rule == "label_smoothed" else 0.0
+        batches = list(fill_batches(families, self._budget, cost=lambda family: family.n_tokens))
+        with Meter(sum(len(instance.src) for instance in instances), label="score", unit="sentences") as meter:
+            for batch in batches:
+                members = [instance for family in batch for instance in family.members]
+                sizes = np.array([len(family.members) for family in batch])
+                # The families are packed one after another, and the first instance of each leads the others.
+                leaders = np.repeat(np.cumsum(sizes) - sizes, sizes)
+                shared = np.array([n for family in batch for n in family.shared], dtype=np.int64)
+                packed, numbers = self._pack(members), [instance.candidate for instance in members]
+                sums = instance_log_probabilities(
+                    self.model, packed, PrefixSharing(leaders, shared), smoothing=smoothing
+                )
+                # `np.add.at`, because a candidate can have several instances in a batch: `+=` would count one of them.
+                np.add.at(totals, numbers, sums)
+                np.add.at(n_labels, numbers, np.diff(_last_labels(packed), prepend=0))
+                meter.add(sum(len(instance.src) for instance in members))
+        return (totals / n_labels if self.rule == "per_token" else totals).tolist()
+
+    def score_sentences(self, candidates: Sequence[Candidate], *, alone: bool = False) -> list[np.ndarray]:
+        """Log probability in nats of the words and `</s>` of each sentence; float64 [sentences] for each candidate.
+
+        With `alone`, each sentence is an instance by itself, instead of part of an instance as the model knows them.
+        """
+        instances = [
+            instance
+            for number, candidate in enumerate(candidates)
+            for instance in self._split(number, candidate, alone=alone)
+        ]
+        order = sorted(range(len(instances)), key=lambda number: -instances[number].n_tokens)
+        found = [np.zeros(0)] * len(instances)
+        with Meter(sum(len(instance.src) for instance in instances), label="score", unit="sentences") as meter:
+            for batch in fill_batches(order, self._budget, cost=lambda number: instances[number].n_tokens):
+                members = [instances[number] for number in batch]
+                sums = sentence_log_probabilities(self.model, self._pack(members))
+                counts = [len(instance.src) for instance in members]
+                for number, part in zip(batch, np.split(sums, np.cumsum(counts)[:-1]), strict=True):
+                    found[number] = part
+                meter.add(sum(counts))
+        parts: list[list[np.ndarray]] = [[] for _ in candidates]
+        for instance, part in zip(instances, found, strict=True):
+            parts[instance.candidate].append(part)
+        return [np.concatenate(own) for own in parts]
+
+    def _families(self, instances: Sequence[ScoredInstance]) -> Iterator[SourceFamily]:
+        """The instances by source; families larger than a batch are divided."""
+        is_free = self.model.settings.target_stream == "free"
+        by_source: dict[tuple[bytes, ...], list[ScoredInstance]] = {}
+        for instance in instances:
+            by_source.setdefault(instance.source, []).append(instance)
+        for members in by_source.values():
+            for part in fill_batches(members, self._budget, cost=lambda instance: instance.n_tokens):
+                shared = [n_shared_inputs(part[0].tgt, other.tgt, is_free=is_free) for other in part[1:]]
+                yield SourceFamily(part, [0, *shared])
+
+    def _split(self, number: int, candidate: Candidate, *, alone: bool = False) -> Iterator[ScoredInstance]:
+        """The instances of a candidate, split by the rule that the model was trained with, or into sentences."""
+        src = [self.encode(sentence, "src") for sentence in candidate.src]
+        tgt = [self.encode(sentence, "tgt") for sentence in candidate.tgt]
+        # All candidates of an item are cut at the same sentences, so that each is scored with the same context.
+        siblings = ([self.encode(sentence, "tgt") for sentence in sibling] for sibling in candidate.siblings)
+        costs = [max(map(len, sentences)) for sentences in zip(src, tgt, *siblings, strict=True)]
+        marks, start = self.trained.model.settings.src_marks, 0
+        for count in [1] * len(costs) if alone else self.trained.split(costs):
+            end = start + count
+            trees = None if candidate.trees is None else cut_trees(candidate.trees, start, end, marks)
+            yield ScoredInstance(number, src[start:end], tgt[start:end], trees)
+            start = end
+
+    def _pack(self, instances: Sequence[ScoredInstance]) -> Batch:
+        def packed(translations: Sequence[list[np.ndarray]]) -> PackedSentences:
+            src = [sentence for instance in instances for sentence in instance.src]
+            tgt = [sentence for sentences in translations for sentence in sentences]
+            return PackedSentences.of(src, tgt, np.array([len(instance.src) for instance in instances]))
+
+        drafts = None
+        if self._drafter is not None:
+            self._draft(self._drafter, instances)
+            drafts = packed([self._drafted[instance.source] for instance in instances])
+        return pack(
+            packed([instance.tgt for instance in instances]),
+            drafts=drafts,
+            trees=BatchTrees.join_known(
+                [instance.trees for instance in instances],
+                [np.array([len(sentence) for sentence in instance.src]) for instance in instances],
+            ),
+            settings=self.model.settings,
+            context=self.settings.context,
+        ).to(self.device)
+
+    def _draft(self, model: InferenceTransformer, instances: Sequence[ScoredInstance]) -> None:
+        """Draft the sources that have no drafts yet, all sentences side by side."""
+        sources = {instance.source: instance.src for instance in instances if instance.source not in self._drafted}
+        if not sources:
+            return
+        sentences = [sentence for src in sources.values() for sentence in src]
+        counts = np.array([len(src) for src in sources.values()])
+        layout = AttentionLayout.of_source(np.array(list(map(len, sentences))), counts, settings=model.settings)
+        symbols = TargetSymbols.of(self.trained.marks, self.trained.vocabulary)
+        found = TwoPassSearch(model, np.concatenate(sentences), layout, self.settings, symbols).draft()
+        drafts = iter(self.trained.marks.wrap(hypothesis.sentences[0], "tgt") for hypothesis in found)
+        self._drafted |= {source: list(islice(drafts, len(src))) for source, src in sources.items()}
+
+
+@torch.inference_mode()
+def instance_log_probabilities(
+    model: Transformer, batch: Batch, sharing: PrefixSharing | None = None, *, smoothing: float = 0.0
+) -> np.ndarray:
+    """Log probability in nats of all labels of each instance; float64 [instances].
+
+    With `sharing`, common beginnings of instances are computed once, unless the model reads drafts. With `smoothing`, a
+    label's log probability is mixed with the mean over the vocabulary in this proportion, as in the training loss.
+    """
+    layout = batch.layout
+    if sharing is None or (model.settings.drafts and layout.reads_context):
+        logits = model.logits(model(batch.src_tokens_S, batch.tgt_inputs_N, layout)).float()
+        losses = F.cross_entropy(logits, batch.tgt_labels_N, reduction="none", label_smoothing=smoothing)
+    else:
+        shared = SharedLayout(layout, sharing)
+        # Only the states are shared, and the vocabulary's log probabilities; labels differ even after equal inputs.
+        states = model(shared.keep(batch.src_tokens_S, "src"), shared.keep(batch.tgt_inputs_N, "tgt"), shared)
+        scores = model.logits(states).float().log_softmax(-1)
+        places = shared.places("tgt", scores.device)
+        losses = -scores[places, batch.tgt_labels_N]
+        if smoothing:
+            losses = (1 - smoothing) * losses - smoothing * scores.mean(-1)[places]
+    # Instances have different lengths: their sums are differences of one running sum. In float64, because it grows
+    # over the whole batch and differences of large float32 numbers would lose digits.
+    sums = np.concatenate(([0.0], np.cumsum(losses.double().cpu().numpy())))
+    return -np.diff(sums[np.concatenate(([0], _last_labels(batch)))])
+
+
+def _last_labels(batch: Batch) -> np.ndarray:
+    """Number of labels up to the end of each instance; int64 [instances]."""
+    layout = batch.layout
+    return np.cumsum(layout.instance_lengths("tgt"))
+
+
+@torch.inference_mode()
+def sentence_log_probabilities(model: Transformer, batch: Batch) -> np.ndarray:
+    """Log probability in nats of the words and `</s>` of each sentence; float64 [sentences].
+
+    Other labels of free streams do not count: a sentence alone has others than a sentence in a document.
+    """
+    logits = model.logits(model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)).float()
+    losses_N = F.cross_entropy(logits, batch.tgt_labels_N, reduction="none").double() * batch.is_word_or_end()
+    # As above; each sentence has one `</s>` among its labels, its last one.
+    sums_N = losses_N.cpu().numpy().cumsum()
+    return -np.diff(sums_N[(batch.tgt_labels_N == EOS).cpu().numpy()], prepend=0)
+
+
+def score_suite(
+    items: Sequence[ContrastiveItem], scorer: TargetScorer, trees: Sequence[DiscourseDocument] | None = None
+) -> list[dict[str, Any]]:
+    """`{"id", "scores"}` of each item: the scores of its candidates.
+
+    There is one tree per item, of its source document and in the order of the items; None scores without trees.
+    """
+    if trees is not None and [document.id for document in trees] != [item.id for item in items]:
+        raise UserError("the trees do not match the items of the test set in order: parse the test set again")
+    flat = []
+    for number, item in enumerate(items):
+        placed = None if trees is None else place_source(trees[number], item.src, scorer.trained)
+        flat += [Candidate(item.src, candidate, placed, item.candidates) for candidate in item.candidates]
+    scores = iter(scorer.score(flat))
+    return [{"id": item.id, "scores": [next(scores) for _ in item.candidates]} for item in items]
+
+
+def with_own_context(
+    items: Sequence[ContrastiveItem], translator: Translator, trees: Sequence[DiscourseDocument] | None = None
+) -> list[ContrastiveItem]:
+    """The items with the system's translation in place of the target sentences before those that differ.
+
+    Where sentences correspond by construction, whole documents are translated, with their trees; otherwise only the
+    sentences before the tested one, so that no candidate follows a translation of itself.
+    """
+    if translator.is_aligned:
+        found = translator.translate_documents([item.src for item in items], trees)
+    else:
+        found = translator.translate_documents([item.src[: item.sentence] for item in items])
+    return [
+        replace(
+            item,
+            candidates=tuple((*own[: item.sentence], *candidate[item.sentence :]) for candidate in item.candidates),
+        )
+        for item, own in zip(items, found, strict=True)
+    ]

@@ -1,0 +1,195 @@
+"""The decoder one step at a time, with key-value caches.
+
+Keys and values are kept for all layers of a pattern together: a prefix tree for self-attention, the padded source for
+cross-attention.
+
+Shape letters: B documents, M beam, R = B × M rows, D width, H heads, K head width, V vocabulary, G source sentences of
+the batch.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import TypeAlias, TypeVar
+
+import torch
+from torch import Tensor
+from typing_extensions import override
+
+from docmt.decoding.inference_model import FusedProjections, InferenceTransformer
+from docmt.decoding.kv_cache import SourceKVCache, make_source_cache
+from docmt.decoding.prefix_tree import PerSentencePrefixTree, PrefixTree, make_view
+from docmt.models.attention.layout import AttentionLayout
+from docmt.models.attention.multi_head import Attention, MultiHeadAttention, parts
+from docmt.models.systems.context_module import ContextReader, DecoderPass
+from docmt.models.systems.transformer import Transformer
+
+Cache = TypeVar("Cache")
+# The cache of each attention, and the number of its layer in that cache.
+CachePlaces: TypeAlias = dict[MultiHeadAttention, tuple[Cache, int]]
+
+
+class IncrementalDecoder:
+    """Decodes all hypotheses of a batch of documents in step, with a model in evaluation mode.
+
+    The target side of the layout is not used. Nothing here reads from the device. `source` are the encoder states, or
+    another pass than the first one.
+    """
+
+    def __init__(self, model: Transformer, source: Tensor | DecoderPass, layout: AttentionLayout, beam: int) -> None:
+        self.model, self.logits = InferenceTransformer.of(model), model.logits
+        self.n_steps = 0
+        stack = source if isinstance(source, DecoderPass) else self.model.first_pass(source, layout)
+        self.layers, self.context, memory_MD = stack.layers, stack.context, stack.memory_MD
+        # Keys and values are float32 even if a CPU computes in bfloat16: its many small products are several times
+        # slower in bfloat16.
+        dtype = memory_MD.dtype if memory_MD.is_cuda else torch.float32
+        self.like = torch.empty((), dtype=dtype, device=memory_MD.device)
+        self.trees: list[PrefixTree] = []
+        self.caches: list[SourceKVCache] = []
+        self.past: CachePlaces[PrefixTree] = {}
+        self.source: CachePlaces[SourceKVCache] = {}
+
+        def tree_shape(members: Sequence[MultiHeadAttention]) -> tuple[int, int, int, int, int]:
+            width = members[0].out.in_features // members[0].heads
+            if members[0].distances is not None:
+                width = members[0].distances.cache_width(width)
+            return len(members), len(layout.sentences_B), beam, members[0].heads, width
+
+        for members in _by_pattern(layer.self_attention for layer in self.layers):
+            view = make_view(layout, members[0].pattern, self.like.device)
+            self.trees.append(PrefixTree(view, tree_shape(members), like=self.like))
+            self.past |= _places(self.trees[-1], members)
+        for members in _by_pattern(layer.cross_attention for layer in self.layers):
+            self.caches.append(make_source_cache(members, memory_MD, layout, stack.slots[0], like=self.like))
+            self.source |= _places(self.caches[-1], members)
+        self.reader: StepContextReader | None = None
+        if self.context is not None:
+            self.reader = StepContextReader(layout, like=self.like)
+            to_rows, to_each = self.context.row_parts(), self.context.each_parts()
+            if to_rows and stack.rows_CD is not None:
+                self.caches.append(make_source_cache(to_rows, stack.rows_CD, layout, stack.slots[1], like=self.like))
+                self.reader.rows |= _places(self.caches[-1], to_rows)
+            if to_each:
+                n_before = layout.settings.n_before
+                tree = PerSentencePrefixTree(layout, n_before, tree_shape(to_each), like=self.like)
+                self.trees.append(tree)
+                self.reader.trees |= _places(tree, to_each)
+
+    def step(self, tokens_R: Tensor, positions_R: Tensor, sentences_BM: Tensor) -> Tensor:
+        """Feed one token per row.
+
+        Args:
+            tokens_R: int64.
+            positions_R: int64, position of each token for its embedding, below the number of steps.
+            sentences_BM: int64, source sentence that each row translates, numbered over the batch.
+
+        Returns:
+            Logits, float32 [R, V].
+        """
+        self.n_steps += 1
+        hidden_RD = self.model.embed(tokens_R, positions_R, n_positions=self.n_steps)
+        # The nodes and masks of a step are the same for all layers: set them once, before the first layer.
+        for state in (*self.trees, *self.caches, *([self.reader] if self.reader else [])):
+            state.advance(sentences_BM)
+        for number, layer in enumerate(self.layers):
+            own, cross = self.model.projections[layer]
+            outer = layer.self_sublayer
+            attend = partial(self._attend_to_past, own)
+            hidden_RD = outer(hidden_RD, layer.self_attention.fuse(outer.enter(hidden_RD), attend))
+            if self.context is not None and self.reader is not None:
+                hidden_RD = self.context.in_decoder(number, hidden_RD, self.reader)
+            outer = layer.cross_sublayer
+            attend = partial(self._attend_to_source, cross)
+            hidden_RD = outer(hidden_RD, layer.cross_attention.fuse(outer.enter(hidden_RD), attend))
+            outer = layer.feed_forward_sublayer
+            hidden_RD = outer(hidden_RD, layer.feed_forward(outer.enter(hidden_RD)))
+        hidden_RD = self.model.decoder_norm(hidden_RD)
+        if self.context is not None and self.reader is not None:
+            hidden_RD = self.context.after_decoder(hidden_RD, self.reader)
+        return self.logits(hidden_RD).float()
+
+    def _attend_to_past(self, projections: FusedProjections, part: MultiHeadAttention, query_RD: Tensor) -> Tensor:
+        projected_R3HK = projections.project(part, query_RD).to(self.like.dtype)
+        tree, number = self.past[part]
+        if part.distances is None:
+            return part.out(tree.attend(number, projected_R3HK).to(query_RD.dtype))
+        # Some distances widen queries, keys and values; `finish` removes the added columns from the output.
+        extended = part.distances.extend_step(projected_R3HK, tree.position)
+        output_RHE = tree.attend(number, extended).unflatten(1, extended.shape[2:])
+        return part.out(part.distances.finish(output_RHE).flatten(1).to(query_RD.dtype))
+
+    def _attend_to_source(self, projections: FusedProjections, part: MultiHeadAttention, query_RD: Tensor) -> Tensor:
+        query_RHK = projections.project(part, query_RD)[:, 0].to(self.like.dtype)
+        cache, number = self.source[part]
+        return part.out(cache.attend(number, query_RHK).to(query_RD.dtype))
+
+    def follow(self, parents_R: Tensor) -> None:
+        """Make row r continue the hypothesis of row `parents_R[r]` of the same document."""
+        for tree in self.trees:
+            tree.follow(parents_R)
+
+    def survey(self, sentences_BM: Tensor) -> Tensor:
+        """The arguments of `drop` for rows in these sentences; int64 [2 × trees], on the device."""
+        return torch.cat([tree.survey(sentences_BM) for tree in self.trees])
+
+    def drop(self, counts: Sequence[int]) -> None:
+        """Drop cache entries that no row will see again, after a `survey`."""
+        for number, tree in enumerate(self.trees):
+            tree.drop(*counts[2 * number : 2 * number + 2])
+
+    def select_documents(self, documents: Tensor) -> None:
+        """Keep only some documents, in the given order."""
+        for state in (*self.trees, *self.caches):
+            state.select_documents(documents)
+
+
+class StepContextReader(ContextReader):
+    """Reads the context of the newest token of each row, for context modules such as HAN.
+
+    Attributes:
+        rows: the rows of context of each attention to them.
+        trees: the past of each attention to the target sentences before.
+    """
+
+    def __init__(self, layout: AttentionLayout, *, like: Tensor) -> None:
+        self.numbers_G = torch.from_numpy(layout.sentence_numbers()).to(like.device)
+        self.dtype = like.dtype
+        self.rows: CachePlaces[SourceKVCache] = {}
+        self.trees: CachePlaces[PerSentencePrefixTree] = {}
+
+    def advance(self, sentences_BM: Tensor) -> None:
+        """Take the sentences of the rows in the next step, numbered over the batch."""
+        self.numbers_R = self.numbers_G[sentences_BM.flatten()]
+
+    @override
+    def numbers(self) -> Tensor:
+        return self.numbers_R
+
+    @override
+    def to_rows(self, part: MultiHeadAttention, query_ND: Tensor) -> Tensor:
+        cache, number = self.rows[part]
+        return part.out(cache.attend(number, self._scaled_query(part, query_ND)).to(query_ND.dtype))
+
+    @override
+    def to_each(self, part: MultiHeadAttention, query_ND: Tensor, states_ND: Tensor, n_before: int) -> Tensor:
+        tree, number = self.trees[part]
+        keys_values = (rows.to(self.dtype) for rows in part.project_memory(states_ND))
+        projected_R3HK = torch.stack((self._scaled_query(part, query_ND), *keys_values), dim=1)
+        return part.out(tree.attend_per_sentence(number, projected_R3HK).to(query_ND.dtype))
+
+    def _scaled_query(self, part: MultiHeadAttention, query_ND: Tensor) -> Tensor:
+        query_RHK = part.project_query(query_ND).to(self.dtype)
+        # These projections are not fused, so their weights do not hold the factor.
+        return query_RHK * query_RHK.shape[-1] ** -0.5
+
+
+def _by_pattern(attentions: Iterable[Attention]) -> list[list[MultiHeadAttention]]:
+    """The parts of all layers with the same pattern and as many heads, in the order of the layers."""
+    found: dict[tuple[str, int], list[MultiHeadAttention]] = {}
+    for part in (part for attention in attentions for part in parts(attention)):
+        found.setdefault((part.pattern, part.heads), []).append(part)
+    return list(found.values())
+
+
+def _places(cache: Cache, members: Sequence[MultiHeadAttention]) -> CachePlaces[Cache]:
+    return {part: (cache, number) for number, part in enumerate(members)}

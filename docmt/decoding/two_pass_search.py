@@ -1,0 +1,134 @@
+"""Search in two passes: the sentence model drafts all sentences, then a second decoder translates one after another.
+
+Shape letters: S packed source tokens, N packed target tokens, G sentences, B sentences to search, W sentences of their
+windows, E width of a state of a translation (`SecondDecoder.translated`).
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from docmt.decoding.beam_search import (
+    PLAIN_SYMBOLS,
+    BeamHypothesis,
+    BeamSearch,
+    TargetSymbols,
+    encode_source,
+    join_sentences,
+)
+from docmt.decoding.inference_model import InferenceTransformer
+from docmt.decoding.settings import DecodingSettings
+from docmt.instances.storage import expand_ranges
+from docmt.models.attention.grouping import Grouping
+from docmt.models.attention.layout import AttentionLayout
+from docmt.models.attention.patterns import Slot
+from docmt.models.systems.cadec import SecondDecoder
+from docmt.models.systems.transformer import Transformer
+from docmt.text.vocabulary import EOS
+
+
+class WindowLayout(AttentionLayout):
+    """Some sentences of a layout, each an instance that sees a window: itself and sentences before it.
+
+    Attributes:
+        sentences_W: numbers of the sentences of all windows, one window after another.
+    """
+
+    def __init__(self, layout: AttentionLayout, sentences_B: np.ndarray) -> None:
+        ones_B = np.ones_like(sentences_B)
+        super().__init__(layout.src_lengths_G[sentences_B], ones_B, ones_B, settings=layout.settings)
+        first_B = layout.first_sentences(layout.settings.n_before)[sentences_B]
+        self.counts_B = sentences_B + 1 - first_B
+        self.sentences_W = expand_ranges(first_B, self.counts_B)
+        self.back_W = np.repeat(sentences_B, self.counts_B) - self.sentences_W
+
+    def set_lengths(self, source_lengths_W: np.ndarray, translation_lengths_W: np.ndarray) -> None:
+        """Set the number of rows of each sentence of the windows on both sides."""
+        starts_B = np.cumsum(self.counts_B) - self.counts_B
+        lengths: dict[tuple[Slot, str], np.ndarray] = {
+            ("near", "near"): source_lengths_W,
+            ("drafted", "drafts"): translation_lengths_W,
+        }
+        for key, lengths_W in lengths.items():
+            self.groupings[key] = Grouping(
+                np.ones_like(self.counts_B),
+                np.add.reduceat(lengths_W, starts_B),
+                # The rows of the windows are copied one after another: every key is its own row.
+                np.arange(lengths_W.sum()),
+                False,
+                distances=np.repeat(self.back_W, lengths_W),
+            )
+
+
+class TwoPassSearch:
+    """The search of one batch of instances with a model that drafts, in evaluation mode; arguments as `BeamSearch`.
+
+    A sentence's second search reads its draft, and the final translations of the sentences before.
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        src_tokens: np.ndarray,
+        layout: AttentionLayout,
+        settings: DecodingSettings,
+        symbols: TargetSymbols = PLAIN_SYMBOLS,
+    ) -> None:
+        self.model = InferenceTransformer.of(model)
+        assert isinstance(self.model.context, SecondDecoder)
+        self.context = self.model.context
+        self.layout, self.settings, self.symbols = layout, settings, symbols
+        self.memory_SD = encode_source(self.model, src_tokens, layout)
+        self.starts_G = np.cumsum(layout.src_lengths_G) - layout.src_lengths_G
+
+    @torch.inference_mode()
+    def draft(self) -> list[BeamHypothesis]:
+        """The best translation of each sentence by the sentence model."""
+        found = BeamSearch(self.model, self.memory_SD, self.layout.one_by_one(), self.settings, self.symbols).run()
+        return [hypotheses[0] for hypotheses in found]
+
+    @torch.inference_mode()
+    def run(self) -> list[BeamHypothesis]:
+        """The best translation of each instance."""
+        numbers_G, best = self.layout.sentence_numbers(), self.draft()
+        # The states of each sentence's draft, until its final translation replaces them.
+        kept = self._translation_states(np.arange(len(best)), best)
+        # First sentences stay as drafted. Then all second ones of the batch are searched side by side, and so on.
+        for number in range(1, numbers_G.max() + 1):
+            sentences_B = np.flatnonzero(numbers_G == number)
+            layout = WindowLayout(self.layout, sentences_B)
+            rows = [kept[sentence] for sentence in layout.sentences_W.tolist()]
+            layout.set_lengths(
+                self.layout.src_lengths_G[layout.sentences_W], np.array([len(rows_NE) for rows_NE in rows])
+            )
+            source = self.context.second_pass(torch.cat(rows), self._encoded(layout.sentences_W))
+            searched = BeamSearch(self.model, source, layout, self.settings, self.symbols).run()
+            found = [hypotheses[0] for hypotheses in searched]
+            rows = self._translation_states(sentences_B, found)
+            for sentence, hypothesis, rows_NE in zip(sentences_B.tolist(), found, rows, strict=True):
+                best[sentence], kept[sentence] = hypothesis, rows_NE
+        counts = self.layout.sentences_B.tolist()
+        return join_sentences(best, counts, length_penalty=self.settings.length_penalty)
+
+    def _encoded(self, sentences_W: np.ndarray) -> Tensor:
+        """The encoder states of some sentences."""
+        rows = expand_ranges(self.starts_G[sentences_W], self.layout.src_lengths_G[sentences_W])
+        return self.memory_SD[torch.from_numpy(rows).to(self.memory_SD.device)]
+
+    def _translation_states(self, sentences_B: np.ndarray, hypotheses: Sequence[BeamHypothesis]) -> list[Tensor]:
+        """The states that the second decoder reads of translations of some sentences, [N, E] for each."""
+        forced = [] if self.symbols.forced is None else [self.symbols.forced]
+        tokens = [[self.symbols.start, *forced, *hypothesis.sentences[0], EOS] for hypothesis in hypotheses]
+        # Teacher forcing, as in training: inputs lack the last token, labels the first.
+        inputs_N, labels_N = (
+            torch.tensor([token for sentence in tokens for token in sentence[part]], device=self.memory_SD.device)
+            for part in (slice(-1), slice(1, None))
+        )
+        lengths_B = np.array([len(sentence) - 1 for sentence in tokens])
+        layout = AttentionLayout(
+            self.layout.src_lengths_G[sentences_B], lengths_B, np.ones_like(lengths_B), settings=self.layout.settings
+        )
+        states_ND = self.model.decode_once(inputs_N, self._encoded(sentences_B), layout)
+        return list(self.context.translated(self.model, labels_N, states_ND).split(lengths_B.tolist()))

@@ -1,0 +1,54 @@
+"""What a model file may carry besides the model: a segmenter and a parser, so that plain text gets its trees.
+
+`docmt.discourse.bundle_annotator` reads and uses them; here they are the bytes of their files.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal, Self, get_args
+
+import torch
+from torch import Tensor
+
+from docmt.errors import UserError
+
+SentenceTrees = Literal["parser", "chain"]
+"""Where the tree of sentences comes from, as for `docmt discourse annotate --sentences`."""
+
+
+@dataclass(frozen=True)
+class DiscourseBundle:
+    """A segmenter and a parser.
+
+    Attributes:
+        parser: the content of its file, or the name of a baseline.
+        segmenter: the content of its file; None: the one that the parser reads.
+        sentences: where the tree of sentences comes from.
+    """
+
+    parser: bytes | str
+    segmenter: bytes | None
+    sentences: SentenceTrees = "parser"
+
+    @classmethod
+    def from_dict(cls, values: Any, *, where: str) -> Self:
+        """The inverse of `to_dict`. Raises UserError when it is damaged."""
+        try:
+            parser, segmenter, sentences = (values[name] for name in ("parser", "segmenter", "sentences"))
+            if sentences not in get_args(SentenceTrees):
+                raise ValueError(f"unknown trees of sentences {sentences!r}")
+            parser = parser if isinstance(parser, str) else parser.numpy().tobytes()
+            return cls(parser, None if segmenter is None else segmenter.numpy().tobytes(), sentences)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise UserError(f"{where}: its segmenter and parser are damaged ({error}): bundle them again") from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Tensors and plain values."""
+        return {
+            "parser": self.parser if isinstance(self.parser, str) else _as_tensor(self.parser),
+            "segmenter": None if self.segmenter is None else _as_tensor(self.segmenter),
+            "sentences": self.sentences,
+        }
+
+
+def _as_tensor(data: bytes) -> Tensor:
+    return torch.frombuffer(bytearray(data), dtype=torch.uint8)

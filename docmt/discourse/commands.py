@@ -1,0 +1,410 @@
+"""`docmt discourse`: treebanks, segmenters, parsers, the trees of a text, and pictures of trees."""
+
+import itertools
+import logging
+import os
+from pathlib import Path
+from typing import Annotated, Literal, cast
+
+from docmt.commands import CommandGroup, OutFile, option, settings_at
+from docmt.corpora.documents import read_index
+from docmt.discourse.parsing.settings import ParserSettings
+from docmt.discourse.segmentation.settings import SegmenterSettings
+from docmt.errors import UserError
+from docmt.files import atomic_writer, sha256_file, write_json
+from docmt.logs import progress
+from docmt.provenance import describe
+
+log = logging.getLogger(__name__)
+
+commands = CommandGroup("discourse")
+
+Seed = Annotated[int, option("seed of all random numbers.")]
+TextLang = Annotated[str, option("language of the text, for its tokenizer.")]
+ParserName = Annotated[
+    str, option("model file, chain, flat, right_branching, sentence_branching, …, isanlp:VERSION or file:PATH.")
+]
+Syntax = Annotated[Path | None, option(".syntax.jsonl, for a linear parser that reads it.")]
+
+
+@commands.command
+def treebank(
+    *, format: Literal["gum", "gcdt", "rst_dt", "rs3"], lang: str | None = None, files: Path, out: Path
+) -> None:
+    """Read a treebank and write its splits: {split}.discourse.jsonl, {split}.syntax.jsonl and counts.json.
+
+    Example:
+        docmt discourse treebank --format rs3 --lang de --files potsdam/ --out treebanks/potsdam
+
+    Args:
+        format: which treebank.
+        lang: language of the text, for its tokenizer; with --format rs3.
+        files: folder with the files as fetched.
+        out: folder to write.
+    """
+    from docmt.discourse.treebanks.gcdt import read_gcdt
+    from docmt.discourse.treebanks.gum import read_gum
+    from docmt.discourse.treebanks.rs3_folder import read_rs3
+    from docmt.discourse.treebanks.rst_dt import read_rst_dt
+    from docmt.discourse.treebanks.treebank import write_treebank
+
+    if (format == "rs3") != (lang is not None):
+        raise UserError("docmt discourse treebank: --format rs3 needs --lang, and no other format takes it")
+    if lang is not None:
+        write_treebank(out, read_rs3(files, lang=lang))
+    else:
+        write_treebank(out, {"gum": read_gum, "gcdt": read_gcdt, "rst_dt": read_rst_dt}[format](files))
+
+
+@commands.command
+def check_conversion(*, files: Path) -> None:
+    """Convert GUM's trees to dependency trees and print how many heads and relations equal the published ones.
+
+    Example:
+        docmt discourse check-conversion --files resources/corpora/gum
+
+    Args:
+        files: folder with the files of GUM as fetched.
+    """
+    from docmt.discourse.treebanks.conversion_check import check_conversion
+
+    names = {"rs4": "n-ary trees (.rs4)", "dis": "binary trees (.dis)"}
+    for source, found in check_conversion(files).items():
+        print(
+            f"{names[source]}: heads {found.n_heads / found.n_edus:.3%}, heads and relations "
+            f"{found.n_arcs / found.n_edus:.3%} of {found.n_edus} EDUs; {found.n_equal_documents} of "
+            f"{found.n_documents} documents equal; {found.n_secondary_edges} secondary edges skipped, "
+            f"{found.n_lifted} crossing edges lifted"
+        )
+
+
+@commands.command
+def train_segmenter(
+    *,
+    settings: Annotated[SegmenterSettings, settings_at("segmenter")] = SegmenterSettings(),
+    train: Path,
+    dev: Path,
+    seed: Seed,
+    out: OutFile,
+) -> None:
+    """Train an EDU segmenter.
+
+    Example:
+        docmt discourse train-segmenter --train gum/train --dev gum/dev --seed 1 --out segmenter.pt
+
+    Args:
+        train: prefix of .discourse.jsonl, and of .syntax.jsonl if any.
+        dev: prefix of the files on which the best epoch is chosen.
+    """
+    from docmt.discourse.segmentation.training import train_files
+
+    train_files(train=train, dev=dev, settings=settings, seed=seed, out=out)
+
+
+@commands.command
+def evaluate_segmenter(
+    *, model: Path, gold: Path, text: Path | None = None, lang: str | None = None, out: OutFile
+) -> None:
+    """Score a segmenter on gold EDUs: precision, recall and F1.
+
+    Example:
+        docmt discourse evaluate-segmenter --model segmenter.pt --gold gum/test.discourse.jsonl --out segmenter.json
+
+    Args:
+        model: model file.
+        gold: gold EDUs (.discourse.jsonl).
+        text: the same sentences as plain text, to be tokenized and segmented.
+        lang: language of the text; with --text.
+    """
+    from docmt.discourse.segmentation.evaluation import evaluate_segmenter
+    from docmt.discourse.segmentation.segmenter import Segmenter
+
+    if (text is None) != (lang is None):
+        raise UserError("docmt discourse evaluate-segmenter: --text and --lang belong together")
+    segmenter = Segmenter.load(model)
+    scores = evaluate_segmenter(segmenter, gold, text=text, lang=lang)
+    facts = {"model": segmenter.trained.provenance, "gold": sha256_file(gold)}
+    write_json(out, {"provenance": describe(**facts), "scores": scores})
+
+
+@commands.command
+def segment(*, model: Path, text: Path, lang: TextLang, documents: Path, out: OutFile) -> None:
+    """Find the EDUs of a text.
+
+    Example:
+        docmt discourse segment --model segmenter.pt --text talk.en --lang en --documents talk.documents.tsv
+        --out talk.edus.jsonl
+
+    Args:
+        model: model file.
+        text: raw text, one sentence per line.
+        documents: document index (.documents.tsv).
+    """
+    from docmt.discourse.annotation import segment_texts
+    from docmt.discourse.documents import write_discourse
+    from docmt.discourse.segmentation.plain_text import read_texts
+    from docmt.discourse.segmentation.segmenter import Segmenter
+
+    _keep_few_kernels()
+    found = segment_texts(read_texts(text, documents), lang=lang, segmenter=Segmenter.load(model))
+    write_discourse(out, progress(found, label="segment", unit="documents"))
+
+
+@commands.command
+def train_parser(
+    *,
+    settings: Annotated[ParserSettings, settings_at("parser")] = ParserSettings(),
+    train: Path,
+    dev: Path,
+    segmenter: Path | None = None,
+    seed: Seed = 1,
+    out: OutFile,
+) -> None:
+    """Train an RST parser on gold trees.
+
+    Example:
+        docmt discourse train-parser --train gum/train --dev gum/dev --segmenter segmenter.pt --seed 1 --out parser.pt
+
+    Args:
+        train: prefix of .discourse.jsonl.
+        dev: prefix of .discourse.jsonl.
+        segmenter: segmenter model whose word states or syntax the parser reads.
+    """
+    from docmt.discourse.parsing.model_file import save_parser
+    from docmt.discourse.parsing.training import train_parser
+
+    _use_one_thread()
+    save_parser(out, train_parser(train=train, dev=dev, segmenter=segmenter, settings=settings, seed=seed))
+
+
+@commands.command
+def evaluate_parser(
+    *,
+    parser: ParserName,
+    gold: Path,
+    relations: str | None = None,
+    segmenter: Path | None = None,
+    without_paragraphs: bool = False,
+    syntax: Syntax = None,
+    baselines: list[str] | None = None,
+    out: OutFile,
+) -> None:
+    """Score a parser on gold trees.
+
+    Example:
+        docmt discourse evaluate-parser --parser parser.pt --gold gum/test.discourse.jsonl --baselines chain
+        --out parser.json
+
+    Args:
+        gold: .discourse.jsonl with trees.
+        relations: inventory whose coarse classes are compared; by default the parser's.
+        segmenter: segmenter model, to score end to end; by default gold EDUs.
+        without_paragraphs: hide the paragraphs from the parser.
+        baselines: baselines to score as well.
+    """
+    from docmt.discourse.parsing.baselines import baseline
+    from docmt.discourse.parsing.evaluation import evaluate_parser
+    from docmt.discourse.parsing.parser_names import OpenedParser, open_parser
+    from docmt.discourse.segmentation.segmenter import Segmenter
+
+    _use_one_thread()
+    opened = open_parser(parser, syntax=syntax)
+    compared = {name: OpenedParser(baseline(name), opened.relations) for name in baselines or []}
+    how = {
+        "relations": relations,
+        "segmenter": Segmenter.load(segmenter) if segmenter else None,
+        "hide_paragraphs": without_paragraphs,
+    }
+    scores = evaluate_parser(opened, gold, **how)
+    if compared:
+        scores["baselines"] = {name: evaluate_parser(other, gold, **how) for name, other in compared.items()}
+    write_json(out, {"parser": parser, "gold": str(gold), **scores})
+
+
+@commands.command
+def parse(*, parser: ParserName, input: Path, syntax: Syntax = None, out: OutFile) -> None:
+    """Parse documents with given EDUs.
+
+    Example:
+        docmt discourse parse --parser parser.pt --input talk.edus.jsonl --out talk.discourse.jsonl
+
+    Args:
+        input: .discourse.jsonl; trees in it are replaced.
+    """
+    from docmt.discourse.documents import iterate_discourse, write_discourse
+    from docmt.discourse.parsing.parser_names import open_parser
+
+    _use_one_thread()
+    opened = open_parser(parser, syntax=syntax).parser
+    documents = opened.parse_all(iterate_discourse(input))
+    write_discourse(out, progress(documents, label="parse", unit="documents"))
+    log.info("%s", ", ".join(f"{name} {count}" for name, count in sorted(opened.counts.items())))
+
+
+@commands.command
+def annotate(
+    *,
+    segmenter: Path,
+    parser: ParserName,
+    text: Path | None = None,
+    documents: Path | None = None,
+    suite: Path | None = None,
+    lang: TextLang,
+    sentences: Literal["parser", "chain"] = "parser",
+    shard: int = 1,
+    n_shards: int = 1,
+    out: OutFile,
+) -> None:
+    """Segment and parse the documents of a text or of a contrastive test set.
+
+    Example:
+        docmt discourse annotate --segmenter segmenter.pt --parser parser.pt --text talk.txt --lang en
+        --out talk.discourse.jsonl
+
+    Args:
+        segmenter: segmenter model.
+        text: sentences, one per line; with --documents, or with a blank line between documents.
+        documents: document index of the text.
+        suite: contrastive test set, instead of a text.
+        sentences: where the tree of sentences comes from: the parser, or each sentence depends on the one before.
+        shard: which part of the documents, from 1.
+        n_shards: number of parts.
+    """
+    from docmt.discourse.annotation import annotate, chain_sentences
+    from docmt.discourse.documents import write_discourse
+    from docmt.discourse.parsing.parser_names import load_parser
+    from docmt.discourse.segmentation.plain_text import blank_line_texts, read_texts, suite_texts, take_shard
+    from docmt.discourse.segmentation.segmenter import Segmenter
+
+    _use_one_thread()
+    _keep_few_kernels()
+    if not 1 <= shard <= n_shards:
+        raise UserError(f"--shard {shard} --n-shards {n_shards}: a part is a number from 1 to {n_shards}")
+    if (suite is None) == (text is None) or (suite is not None and documents is not None):
+        raise UserError("docmt discourse annotate: give --text with --documents or blank lines, or --suite")
+    if n_shards > 1 and documents is None:
+        raise UserError(f"--n-shards {n_shards}: only a text with --documents is divided")
+    trained_segmenter, trained_parser = Segmenter.load(segmenter), load_parser(parser)
+    if suite is not None:
+        texts = suite_texts(suite)
+    elif documents is None:
+        texts = blank_line_texts(cast(Path, text))
+    else:
+        texts = take_shard(
+            read_texts(cast(Path, text), documents), read_index(documents), shard=shard, n_shards=n_shards
+        )
+    found = annotate(texts, lang=lang, segmenter=trained_segmenter, parser=trained_parser)
+    if sentences == "chain":
+        found = map(chain_sentences, found)
+    write_discourse(out, progress(found, label="annotate", unit="documents"))
+    log.info("%s", ", ".join(f"{name} {count}" for name, count in sorted(trained_parser.counts.items())))
+
+
+@commands.command
+def gather(*, inputs: list[Path], documents: Path, out: OutFile) -> None:
+    """Gather trees under the document ids of a text that was combined from several corpora.
+
+    Example:
+        docmt discourse gather --inputs a.discourse.jsonl b.discourse.jsonl --documents train.documents.tsv
+        --out train.discourse.jsonl
+
+    Args:
+        inputs: .discourse.jsonl files, in order.
+        documents: document index of the text.
+    """
+    from docmt.discourse.annotation import rename
+    from docmt.discourse.documents import write_discourse
+
+    write_discourse(out, rename(inputs, read_index(documents)))
+
+
+@commands.command
+def statistics(*, files: list[str], out: OutFile, relations: Path | None = None) -> None:
+    """Count EDUs, trees and relations: a CSV file with one row per name.
+
+    Example:
+        docmt discourse statistics --files train=train.discourse.jsonl --out statistics.csv
+
+    Args:
+        files: .discourse.jsonl files, each as NAME=FILE; files of one name count together.
+        relations: CSV file to write with one row per name and relation.
+    """
+    import pandas as pd
+
+    from docmt.discourse.documents import iterate_discourse
+    from docmt.discourse.statistics import gather_statistics
+
+    paths: dict[str, list[Path]] = {}
+    for item in files:
+        name, equals, path = item.partition("=")
+        if not (name and equals and path):
+            raise UserError(f"--files {item}: write NAME=FILE")
+        if Path(path) in paths.setdefault(name, []):
+            raise UserError(f"--files {item}: duplicate file")
+        paths[name].append(Path(path))
+    rows, relation_rows = [], []
+    for name, of_name in paths.items():
+        found = gather_statistics(itertools.chain.from_iterable(map(iterate_discourse, of_name)))
+        rows.append({"name": name} | found.row())
+        relation_rows += [{"name": name} | row for row in found.relation_rows()]
+    with atomic_writer(out) as file:
+        pd.DataFrame(rows).to_csv(file, index=False)
+    if relations is not None:
+        columns = ["name", "relation", "arcs", "percent", "between_sentences_percent"]
+        with atomic_writer(relations) as file:
+            pd.DataFrame(relation_rows, columns=columns).to_csv(file, index=False)
+
+
+@commands.command
+def draw(
+    *,
+    input: Path,
+    document: str | None = None,
+    number: int | None = None,
+    form: Literal["dependency", "constituent"] = "dependency",
+    out: OutFile,
+) -> None:
+    """Draw the tree of a document as SVG.
+
+    Example:
+        docmt discourse draw --input talk.discourse.jsonl --number 1 --form constituent --out tree.svg
+
+    Args:
+        input: file of trees (.discourse.jsonl).
+        document: id of the document.
+        number: its position in the file instead, from 1; the first one where neither is given.
+        form: which tree to draw.
+    """
+    from docmt.discourse.documents import iterate_discourse
+    from docmt.discourse.tree_drawing.constituent_form import draw_constituents
+    from docmt.discourse.tree_drawing.dependency_form import draw_dependencies
+
+    if document is not None and number is not None:
+        raise UserError("docmt discourse draw: give --document or --number, not both")
+    number = 1 if number is None else number
+    count, last = 0, ""
+    for count, found in enumerate(iterate_discourse(input), start=1):
+        if found.id == document or (document is None and count == number):
+            break
+        last = found.id
+    else:
+        wanted = f"number {number}" if document is None else repr(document)
+        held = f"it holds {count}, the last of them {last!r}" if count else "it is empty"
+        raise UserError(f"{input}: there is no document {wanted}; {held}")
+    picture = {"dependency": draw_dependencies, "constituent": draw_constituents}[form](found)
+    with atomic_writer(out) as file:
+        file.write(picture)
+
+
+def _keep_few_kernels() -> None:
+    """Limit how many kernels oneDNN caches; it makes one per batch shape, and hardly any shape recurs.
+
+    By default it keeps 1,024, which take memory and save no time. Call this before the first kernel is made.
+    """
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "16")
+
+
+def _use_one_thread() -> None:
+    import torch
+
+    torch.set_num_threads(1)

@@ -1,0 +1,240 @@
+"""Constituent RST trees over the EDUs of a document.
+
+Nothing here recurses: the tree of a long document can be deeper than Python's stack.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from docmt.errors import UserError
+
+SPAN = "span"
+"""The relation of a nucleus to its parent when its siblings are satellites, not other nuclei."""
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """A constituent: one EDU, or children side by side.
+
+    Attributes:
+        first, last: its first and last EDU, counted from 0.
+        children: none for an EDU, else two or more.
+        nuclearity: one letter per child, `N` or `S`; at least one `N`.
+        relations: one per child, its relation to this node; `span` for a nucleus whose siblings are all satellites.
+    """
+
+    first: int
+    last: int
+    children: tuple["Node", ...] = ()
+    nuclearity: str = ""
+    relations: tuple[str, ...] = ()
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether it is one EDU."""
+        return not self.children
+
+    @property
+    def relation(self) -> str:
+        """The relation between the children: that of the first child not labeled `span`; `span` for a leaf."""
+        return next((relation for relation in self.relations if relation != SPAN), SPAN)
+
+    def postorder(self) -> Iterator["Node"]:
+        """Yield all nodes, children before parents, from left to right."""
+        stack: list[tuple[Node, bool]] = [(self, False)]
+        while stack:
+            node, is_open = stack.pop()
+            if is_open or node.is_leaf:
+                yield node
+                continue
+            stack.append((node, True))
+            stack.extend((child, False) for child in reversed(node.children))
+
+    def fold(self, function: Callable[["Node", list[Value]], Value]) -> Value:
+        """Compute a value bottom-up: `function(node, values of its children)`."""
+        values: list[Value] = []
+        for node in self.postorder():
+            n = len(node.children)
+            below = values[len(values) - n :]
+            del values[len(values) - n :]
+            values.append(function(node, below))
+        return values[0]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Node) and _flat(self) == _flat(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(_flat(self)))
+
+
+def _flat(node: Node) -> list[tuple]:
+    return [(part.first, part.last, part.nuclearity, part.relations) for part in node.postorder()]
+
+
+def leaf(edu: int) -> Node:
+    """Build the constituent of one EDU."""
+    return Node(edu, edu)
+
+
+def join(children: Sequence[Node], nuclearity: str, relations: Sequence[str]) -> Node:
+    """Join adjacent constituents.
+
+    Raises UserError when there are fewer than two, they are not adjacent, or letters and relations do not fit.
+    """
+    where = f"discourse tree: node over EDUs {children[0].first + 1} to {children[-1].last + 1}" if children else ""
+    if len(children) < 2:
+        raise UserError(f"{where or 'discourse tree'}: a node needs two or more children, not {len(children)}")
+    if any(left.last + 1 != right.first for left, right in itertools.pairwise(children)):
+        raise UserError(f"{where}: its children do not follow one another without gap or overlap")
+    if len(nuclearity) != len(children) or set(nuclearity) - {"N", "S"} or "N" not in nuclearity:
+        raise UserError(f"{where}: nuclearity {nuclearity!r} must be one N or S per child, with at least one N")
+    if len(relations) != len(children):
+        raise UserError(f"{where}: {len(relations)} relations for {len(children)} children")
+    return Node(children[0].first, children[-1].last, tuple(children), nuclearity, tuple(relations))
+
+
+def join_pair(left: Node, right: Node, nuclearity: str, relation: str) -> Node:
+    """Join two neighbors under one relation, which labels the satellite or, if both are nuclei, both."""
+    return join((left, right), nuclearity, join_names(nuclearity, relation))
+
+
+def check_cover(tree: Node, n_edus: int) -> None:
+    """Raise UserError unless the leaves are the EDUs 0 to n_edus − 1 in order."""
+    leaves = [node.first for node in tree.postorder() if node.is_leaf]
+    if leaves != list(range(n_edus)):
+        raise UserError(
+            f"discourse tree: it covers {len(leaves)} EDUs (leaves {leaves[0] + 1} to {leaves[-1] + 1}), "
+            f"but the document has EDUs 1 to {n_edus}"
+        )
+
+
+def binarize(tree: Node) -> Node:
+    """Binarize a tree, so that every node has two children.
+
+    Nuclei are joined first, right-branching under their own relation; then the satellites, the nearest first, those
+    on the right before those on the left. Where satellites lie between nuclei, everything up to the last of these
+    satellites is joined from the left. So every EDU keeps its head in the dependency form, if the nuclei of a node
+    share a relation.
+    """
+
+    def combine(node: Node, children: list[Node]) -> Node:
+        if len(children) < 3:
+            return Node(node.first, node.last, tuple(children), node.nuclearity, node.relations)
+        first, last = node.nuclearity.index("N"), node.nuclearity.rindex("N")
+        # The last satellite that lies between nuclei; up to it, only joining from the left keeps the heads.
+        between = max(node.nuclearity.rfind("S", first, last), first)
+        core = children[first]
+        for i in range(first + 1, between + 1):
+            core = join_pair(core, children[i], "N" + node.nuclearity[i], node.relations[i])
+        if between < last:
+            further = children[last]
+            for i in reversed(range(between + 1, last)):
+                further = join_pair(children[i], further, "NN", node.relations[i])
+            core = join_pair(core, further, "NN", node.relations[last])
+        for i in range(last + 1, len(children)):
+            core = join_pair(core, children[i], "NS", node.relations[i])
+        for i in reversed(range(first)):
+            core = join_pair(children[i], core, "SN", node.relations[i])
+        return core
+
+    return tree.fold(combine)
+
+
+def flatten(tree: Node) -> Node:
+    """Undo the binarization of multinuclear nodes: a last child with the same relation is merged into its parent."""
+
+    def combine(node: Node, children: list[Node]) -> Node:
+        if node.is_leaf:
+            return node
+        last = children[-1]
+        is_chain = set(node.nuclearity) == {"N"} == set(last.nuclearity) and last.relation == node.relation
+        if is_chain:
+            merged = (*children[:-1], *last.children)
+            return Node(node.first, node.last, merged, "N" * len(merged), (node.relation,) * len(merged))
+        return Node(node.first, node.last, tuple(children), node.nuclearity, node.relations)
+
+    return tree.fold(combine)
+
+
+def restore_nary(tree: Node) -> Node:
+    """Restore the intended n-ary tree: flatten a binary tree, return any other unchanged.
+
+    In a binary tree, a list nested in a list of the same relation looks like a binarized list; in a tree in which some
+    node has three or more children, it is a nested list.
+    """
+    is_binary = all(len(node.children) <= 2 for node in tree.postorder())
+    return flatten(tree) if is_binary else tree
+
+
+def to_json(tree: Node) -> list[Any]:
+    """Convert a tree to plain values: its nodes in post-order.
+
+    An EDU is its number; other nodes are `children` (how many), `nuclearity` and `relation` (one, or a list with one
+    per child). The list is flat because JSON readers and writers fail on values nested some hundred levels deep.
+    """
+    values: list[Any] = []
+    for node in tree.postorder():
+        if node.is_leaf:
+            values.append(node.first)
+            continue
+        is_plain = node.relations == join_names(node.nuclearity, node.relation)
+        relation: Any = node.relation if is_plain else list(node.relations)
+        values.append({"children": len(node.children), "nuclearity": node.nuclearity, "relation": relation})
+    return values
+
+
+def join_names(nuclearity: str, relation: str) -> tuple[str, ...]:
+    """List the relation of each child of a node whose children share one relation."""
+    is_multinuclear = nuclearity.count("N") > 1
+    return tuple(relation if letter == "S" or is_multinuclear else SPAN for letter in nuclearity)
+
+
+def from_json(value: Any) -> Node:
+    """Build a tree from the list of `to_json`, or from nested mappings (`flatten_nested`).
+
+    Raises UserError when the value is not a tree.
+    """
+    done: list[Node] = []
+    try:
+        for item in value if isinstance(value, list) else flatten_nested(value):
+            if isinstance(item, int):
+                done.append(leaf(item))
+                continue
+            n = item["children"]
+            if not 0 < n <= len(done):
+                raise ValueError(f"a node of {n} children after {len(done)}")
+            children = done[-n:]
+            del done[-n:]
+            relation, nuclearity = item["relation"], item["nuclearity"]
+            names = join_names(nuclearity, relation) if isinstance(relation, str) else tuple(relation)
+            done.append(join(children, nuclearity, names))
+        if len(done) != 1:
+            raise ValueError(f"{len(done)} roots")
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(f"discourse tree: not a tree in the form of docs/files.md ({error!r})") from None
+    return done[0]
+
+
+def flatten_nested(value: Any) -> Iterator[Any]:
+    """Yield the nodes of nested mappings in post-order.
+
+    Args:
+        value: `{"edu": n}`, or a mapping that holds `children`, a list of such mappings.
+
+    Yields:
+        An EDU as its number; any other node as its mapping, with the number of its `children` in their place.
+    """
+    stack: list[tuple[Any, bool]] = [(value, False)]
+    while stack:
+        item, is_open = stack.pop()
+        if "edu" in item:
+            yield int(item["edu"])
+        elif is_open:
+            yield {**item, "children": len(item["children"])}
+        else:
+            stack.append((item, True))
+            stack.extend((child, False) for child in reversed(item["children"]))

@@ -1,0 +1,158 @@
+"""A document as structural features see it: sizes, positions, boundaries and punctuation, as small integers."""
+
+import unicodedata
+from dataclasses import dataclass
+
+import numpy as np
+
+from docmt.discourse.documents import DiscourseDocument
+from docmt.discourse.parsing.cohesion import Cohesion
+from docmt.discourse.parsing.transitions import N_ACTIONS, State
+from docmt.discourse.parsing.units import DocumentUnits
+
+BUCKETS = 8
+NO_BUCKET = BUCKETS
+"""Buckets of counts: 0, 1, 2–3, 4–7, … 64 and more; one more for what does not exist or is unknown."""
+N_COUNTS = BUCKETS + 1
+MARKS = (".。", "?？", "!！", ",，、", ";；", ":：")
+ENDINGS = {mark: number for number, marks in enumerate(MARKS, start=1) for mark in marks}
+N_ENDINGS, N_OPENINGS = 12, 7
+NO_ENDING, NO_OPENING = N_ENDINGS - 1, N_OPENINGS - 1
+N_EDGES = 65
+NO_EDGE = N_EDGES - 1
+NO_FORM = N_ACTIONS
+N_FORMS = N_ACTIONS + 1
+N_PLACES = 5
+NO_PLACE = N_PLACES - 1
+
+
+@dataclass(slots=True)
+class Span:
+    """Structural values of a span; the defaults describe a span that does not exist."""
+
+    form: int = NO_FORM  # the action that made it
+    first: int = -1  # EDU
+    last: int = -1  # EDU
+    n_edus: int = -1
+    n_sentences: int = -1  # sentences that it touches
+    edus: int = NO_BUCKET
+    sentences: int = NO_BUCKET
+    paragraphs: int = NO_BUCKET
+    words: int = NO_BUCKET  # half their number
+    paragraph: int = NO_BUCKET  # sentences in the paragraph of its last EDU
+    edges: int = NO_EDGE  # bits of `DocumentProfile.begins` and `DocumentProfile.ends`
+    from_sentence: int = NO_BUCKET  # EDUs from the start of its first sentence
+    to_sentence: int = NO_BUCKET  # EDUs to the end of its last sentence
+    nucleus: int = NO_PLACE  # place of its nucleus EDU: alone, first, last, inside
+    ending: int = NO_ENDING  # class of its last word
+    opening: int = NO_OPENING  # class of its first word
+    vector: np.ndarray | None = None  # its words, see `Cohesion.vector`
+
+
+NO_SPAN = Span()
+
+
+class DocumentProfile:
+    """Values that features need of a document, computed once per document.
+
+    Attributes:
+        units: sentences and paragraphs.
+        cohesion: shared words of spans.
+        endings: the class of the last word of each EDU.
+        openings: the class of the first word of each EDU.
+        begins: per EDU, bits 0 to 2: it begins its sentence, its paragraph, the document.
+        ends: per EDU, bits 3 to 5: it ends its sentence, its paragraph, the document.
+    """
+
+    def __init__(self, document: DiscourseDocument) -> None:
+        self.units = units = DocumentUnits(document)
+        self.cohesion = Cohesion(document)
+        self._spans: dict[tuple[int, int, int, int], Span] = {}
+        edus = [document.edu_words(number) for number in range(units.n_edus)]
+        self.endings = [ending(words[-1]) if words else 0 for words in edus]
+        self.openings = [opening(words[0]) if words else 0 for words in edus]
+        last = units.n_edus - 1
+        levels = [units.sentences, *([units.paragraphs] if units.paragraphs else [])]
+        self.begins, self.ends = [], []
+        for edu in range(units.n_edus):
+            begins = sum((level.first[edu] == edu) << place for place, level in enumerate(levels))
+            ends = sum((level.last[edu] == edu) << place for place, level in enumerate(levels))
+            self.begins.append(begins | (edu == 0) << 2)
+            self.ends.append((ends | (edu == last) << 2) << 3)
+
+    def span(self, first: int, last: int, nucleus: int, form: int = NO_FORM) -> Span:
+        """Return the values of a span, given its first, last and nucleus EDU and the action that made it."""
+        # A span stays on the stack for several steps, so its values are kept.
+        key = first, last, nucleus, form
+        if (known := self._spans.get(key)) is not None:
+            return known
+        units = self.units
+        sentences, paragraphs, words = units.sentences, units.paragraphs, units.word_offsets
+        n_edus = last - first + 1
+        n_sentences = sentences.number_of[last] - sentences.number_of[first] + 1
+        n_paragraphs, paragraph = NO_BUCKET, NO_BUCKET
+        if paragraphs is not None:
+            n_paragraphs = bucket(paragraphs.number_of[last] - paragraphs.number_of[first] + 1)
+            sentence = sentences.number_of[last]
+            paragraph = bucket(units.paragraph_last[sentence] - units.paragraph_first[sentence] + 1)
+        span = self._spans[key] = Span(
+            form,
+            first,
+            last,
+            n_edus,
+            n_sentences,
+            edus=bucket(n_edus),
+            sentences=bucket(n_sentences),
+            paragraphs=n_paragraphs,
+            words=bucket((words[last + 1] - words[first]) >> 1),
+            paragraph=paragraph,
+            edges=self.begins[first] | self.ends[last],
+            from_sentence=bucket(first - sentences.first[first]),
+            to_sentence=bucket(sentences.last[last] - last),
+            nucleus=0 if first == last else 1 if nucleus == first else 2 if nucleus == last else 3,
+            ending=self.endings[last],
+            opening=self.openings[first],
+            vector=self.cohesion.vector(first, last),
+        )
+        return span
+
+    def stack_span(self, state: State, depth: int) -> Span:
+        """Return the span at a depth of the stack, 1 for the top; `NO_SPAN` where there is none."""
+        if len(state.firsts) < depth:
+            return NO_SPAN
+        return self.span(state.firsts[-depth], state.lasts[-depth], state.nuclei[-depth], state.forms[-depth])
+
+    def paragraph_places(self, first: int, last: int) -> tuple[int, int, int, int]:
+        """Buckets: sentences from the start of the paragraph, to its end, paragraphs before and after a span."""
+        units = self.units
+        if units.paragraphs is None:
+            return NO_BUCKET, NO_BUCKET, NO_BUCKET, NO_BUCKET
+        first_sentence, last_sentence = units.sentences.number_of[first], units.sentences.number_of[last]
+        return (
+            bucket(first_sentence - units.paragraph_first[first_sentence]),
+            bucket(units.paragraph_last[last_sentence] - last_sentence),
+            bucket(units.paragraphs.number_of[first]),
+            bucket(units.paragraphs.n - 1 - units.paragraphs.number_of[last]),
+        )
+
+
+def bucket(count: int) -> int:
+    """Return the bucket of a count of 0 or more."""
+    return min(BUCKETS - 1, count.bit_length())
+
+
+def ending(word: str) -> int:
+    """Return the class of a word as the last one of an EDU."""
+    mark = word[-1]
+    if (known := ENDINGS.get(mark)) is not None:
+        return known
+    # 7 to 10: closing bracket, quotation mark, dash, other punctuation (Unicode categories).
+    category = unicodedata.category(mark)
+    return {"Pe": 7, "Pf": 8, "Pi": 8, "Pd": 9}.get(category, 8 if mark in "\"'" else 10 if category[0] == "P" else 0)
+
+
+def opening(word: str) -> int:
+    """Return the class of a word as the first one of an EDU."""
+    # 1 to 5: capital, small letter, letter of a script without case, digit, punctuation or symbol.
+    category = unicodedata.category(word[0])
+    return {"Lu": 1, "Ll": 2, "Lo": 3, "Nd": 4}.get(category, 5 if category[0] in "PS" else 0)

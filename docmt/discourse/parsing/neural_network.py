@@ -1,0 +1,251 @@
+"""The network of the neural parser: an encoder of EDUs in their document, and two classifiers over spans of them.
+
+Shapes: E EDUs of all documents of a batch, W their words, D width of a word state, K queries, R width of an encoded
+EDU, H hidden width, Q states or nodes to classify, L slots (places of a state that hold an EDU), F features, C classes,
+B documents, T largest number of EDUs in a document, P width of a comparison.
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
+
+from docmt.discourse.parsing.settings import NeuralSettings
+from docmt.discourse.parsing.structural_features import MERGE_TEMPLATES, STATE_TEMPLATES
+from docmt.discourse.parsing.transitions import N_ACTIONS
+from docmt.discourse.parsing.units import N_LEVELS
+
+STATE_SLOTS = 11
+STATE_PAIRS = ((5, 2), (4, 0), (2, 8), (1, 8), (5, 8), (7, 5))
+"""Slots whose EDUs are compared: nuclei of S2 and S1, neighbors at their boundary, S1 and Q1, S2 and Q1, S3 and S2."""
+MERGE_SLOTS = 6
+MERGE_PAIRS = ((2, 5), (1, 3), (0, 3))
+"""Nuclei, neighbors at the boundary, first EDUs of the two children."""
+SCORE_BOUND = 8.0
+
+
+@dataclass(frozen=True)
+class EduInputs:
+    """The words of the EDUs of one or more documents.
+
+    Attributes:
+        words_WD: float32, word states.
+        edu_W: int64, the EDU of each word, ascending.
+        edges_E3: int64, the numbers of each EDU's first, second and last word in the parser's vocabulary; 0 for others.
+        n_edus: number of EDUs of each document, at least 1.
+    """
+
+    words_WD: Tensor
+    edu_W: Tensor
+    edges_E3: Tensor
+    n_edus: tuple[int, ...]
+
+    @classmethod
+    def join(cls, parts: Sequence["EduInputs"]) -> "EduInputs":
+        """Concatenate several inputs."""
+        lengths = [sum(part.n_edus) for part in parts]
+        offsets = itertools.accumulate(lengths[:-1], initial=0)
+        return cls(
+            torch.cat([part.words_WD for part in parts]),
+            torch.cat([part.edu_W + offset for part, offset in zip(parts, offsets, strict=True)]),
+            torch.cat([part.edges_E3 for part in parts]),
+            tuple(length for part in parts for length in part.n_edus),
+        )
+
+
+class WordPooling(nn.Module):
+    """EDU vectors from word states: the first word, the last, the mean, and means weighted by learned queries."""
+
+    def __init__(self, width: int, n_queries: int) -> None:
+        super().__init__()
+        self.queries = nn.Linear(width, n_queries)
+        self.width = (3 + n_queries) * width
+
+    def forward(self, inputs: EduInputs) -> Tensor:
+        """Pool words, float32 [E, (3 + K) · D]; zeros for EDUs without words."""
+        words_WD, edu_W = inputs.words_WD, inputs.edu_W
+        n_edus, width = sum(inputs.n_edus), words_WD.shape[1]
+        # A softmax over the words of each EDU. Scores are bounded, so that the exponential cannot overflow although
+        # no maximum per EDU is subtracted; the first column, of ones, gives the plain mean.
+        weights_WK = torch.exp(SCORE_BOUND * torch.tanh(self.queries(words_WD) / SCORE_BOUND))
+        weights_WK = torch.cat([torch.ones(len(edu_W), 1), weights_WK], dim=1)
+        totals_EK = torch.zeros(n_edus, weights_WK.shape[1]).index_add(0, edu_W, weights_WK)
+        weights_WK = weights_WK / totals_EK[edu_W]
+        means = [
+            torch.zeros(n_edus, width).index_add(0, edu_W, words_WD * weight_W1) for weight_W1 in weights_WK.split(1, 1)
+        ]
+        is_first_W = torch.ones(len(edu_W), dtype=torch.bool)
+        is_first_W[1:] = edu_W[1:] != edu_W[:-1]
+        is_last_W = is_first_W.roll(-1)
+        edges = [torch.zeros(n_edus, width).index_copy(0, edu_W[at], words_WD[at]) for at in (is_first_W, is_last_W)]
+        return torch.cat([*edges, *means], dim=1)
+
+
+class EduEncoder(nn.Module):
+    """EDU vectors: pooled word states and embedded edge words, projected, and a BiLSTM over the document's EDUs."""
+
+    def __init__(self, width: int, n_words: int, settings: NeuralSettings) -> None:
+        super().__init__()
+        self.pool = WordPooling(width, settings.queries)
+        self.words = nn.Embedding(1 + n_words, settings.word_width)
+        self.word_dropout = settings.word_dropout
+        self.drop_input = nn.Dropout(settings.input_dropout)
+        self.project = nn.Linear(self.pool.width + 3 * settings.word_width, settings.edu_width)
+        self.recurrent = nn.LSTM(settings.edu_width, settings.document_width, bidirectional=True, batch_first=True)
+        self.drop_output = nn.Dropout(settings.hidden_dropout)
+        self.width = settings.edu_width + 2 * settings.document_width
+
+    def forward(self, inputs: EduInputs) -> Tensor:
+        """Encode EDUs, [E, R]."""
+        lengths = inputs.n_edus
+        edges_E3 = inputs.edges_E3
+        if self.training and self.word_dropout:
+            # Number 0 is the unknown word.
+            edges_E3 = edges_E3 * torch.empty(edges_E3.shape).bernoulli_(1 - self.word_dropout).long()
+        vectors = torch.cat([self.pool(inputs), self.words(edges_E3).flatten(1)], dim=1)
+        edus_ER = torch.tanh(self.project(self.drop_input(vectors)))
+        # Packed, so that the backward LSTM starts at the last EDU of each document and not in its padding.
+        padded_BTR = pad_sequence(list(edus_ER.split(list(lengths))), batch_first=True)
+        packed = pack_padded_sequence(padded_BTR, torch.tensor(lengths), batch_first=True, enforce_sorted=False)
+        context_BTR, _ = pad_packed_sequence(self.recurrent(packed)[0], batch_first=True)
+        context_ER = torch.cat([context_BTR[i, :length] for i, length in enumerate(lengths)])
+        return self.drop_output(torch.cat([edus_ER, context_ER], dim=-1))
+
+
+@dataclass(frozen=True)
+class ClassifierCache:
+    """Values that a classifier computes once per document.
+
+    Attributes:
+        slots: [(E + 1) · L, H], contribution of each EDU in each slot; the last L rows, for no EDU, are 0.
+        left_EP, right_EP: [E + 1, P], both sides of comparisons; the last row is 0.
+        documents_BH: contribution of each document.
+    """
+
+    slots: Tensor
+    left_EP: Tensor
+    right_EP: Tensor
+    documents_BH: Tensor
+
+
+class SpanClassifier(nn.Module):
+    """Scores from the EDUs in the slots of a state or node, and from its structural features.
+
+    The contribution of a slot is a linear map of its EDU, so it is computed once per EDU and slot (`cache`), and a
+    state only adds up rows; some pairs of slots are compared by the product of two further maps. Features are conjoined
+    with the boundary levels, which are the last `n_gates` templates.
+    """
+
+    offsets_F: Tensor
+
+    def __init__(
+        self,
+        width: int,
+        n_slots: int,
+        pairs: Sequence[tuple[int, int]],
+        templates: Sequence[tuple[str, int]],
+        *,
+        n_gates: int,
+        n_classes: int,
+        dropout: float,
+        feature_dropout: float,
+        settings: NeuralSettings,
+    ) -> None:
+        super().__init__()
+        sizes = torch.tensor([size for _, size in templates])
+        self.total, self.n_gates, self.n_slots = int(sizes.sum()), n_gates, n_slots
+        self.register_buffer("offsets_F", sizes.cumsum(0) - sizes, persistent=False)
+        self.slots = nn.Linear(width, n_slots * settings.hidden_width)
+        self.document = nn.Linear(width, settings.hidden_width)
+        self.lefts, self.rights = [left for left, _ in pairs], [right for _, right in pairs]
+        self.sides = nn.Linear(width, 2 * settings.pair_width)
+        self.compare = nn.Linear(len(pairs) * settings.pair_width, settings.hidden_width, bias=False)
+        self.features = nn.Parameter(torch.empty(self.total * (1 + n_gates * N_LEVELS), settings.feature_width))
+        self.widen = nn.Linear(settings.feature_width, settings.hidden_width, bias=False)
+        self.norm = nn.LayerNorm(settings.hidden_width)
+        self.drop = nn.Dropout(dropout)
+        self.feature_dropout = feature_dropout
+        self.hidden = nn.Linear(settings.hidden_width, settings.hidden_width)
+        self.out = nn.Linear(settings.hidden_width, n_classes)
+        nn.init.normal_(self.features, std=0.05)
+
+    def cache(self, edus_ER: Tensor, lengths: Sequence[int]) -> ClassifierCache:
+        """Compute the contributions of EDUs and documents."""
+        # One row of zeros at the end, for slots without an EDU.
+        slots_EJ = functional.pad(self.slots(edus_ER), (0, 0, 0, 1))
+        means_BR = torch.stack([part.mean(0) for part in edus_ER.split(list(lengths))])
+        left_EP, right_EP = functional.pad(self.sides(edus_ER), (0, 0, 0, 1)).chunk(2, dim=1)
+        rows = slots_EJ.view(slots_EJ.shape[0] * self.n_slots, -1)
+        return ClassifierCache(rows, left_EP, right_EP, self.document(means_BR))
+
+    def forward(self, cache: ClassifierCache, slots_QL: Tensor, values_QF: Tensor, documents_Q: Tensor) -> Tensor:
+        """Score the classes, [Q, C].
+
+        Args:
+            cache: from `cache`.
+            slots_QL: int64, the EDU in each slot; E for none.
+            values_QF: int64, the value of each template.
+            documents_Q: int64, the document of each state.
+        """
+        spans_QH = functional.embedding_bag(self.slot_rows(slots_QL), cache.slots, mode="sum")
+        pairs_QP = cache.left_EP[slots_QL[:, self.lefts]] * cache.right_EP[slots_QL[:, self.rights]]
+        spans_QH = spans_QH + self.compare(pairs_QP.flatten(1))
+        hidden_QH = spans_QH + self.widen(self._features(values_QF)) + cache.documents_BH[documents_Q]
+        hidden_QH = self.drop(torch.relu(self.norm(hidden_QH)))
+        return self.out(self.drop(torch.relu(self.hidden(hidden_QH))))
+
+    def slot_rows(self, slots_QL: Tensor) -> Tensor:
+        """Return the rows of the cache for the EDUs in the slots."""
+        return slots_QL * self.n_slots + torch.arange(self.n_slots)
+
+    def feature_rows(self, values_QF: Tensor) -> Tensor:
+        """Return the rows of the feature table, [Q, F · (1 + gates)]: alone, and conjoined with each gate."""
+        plain_QF = values_QF + self.offsets_F
+        rows = [plain_QF]
+        for gate in range(self.n_gates):
+            levels_Q1 = values_QF[:, -1 - gate :][:, :1]  # column −1 − gate, kept as a column
+            rows.append(plain_QF + self.total * (1 + gate * N_LEVELS + levels_Q1))
+        return torch.cat(rows, dim=1)
+
+    def _features(self, values_QF: Tensor) -> Tensor:
+        rows_QK = self.feature_rows(values_QF)
+        if not (self.training and self.feature_dropout):
+            return functional.embedding_bag(rows_QK, self.features, mode="sum")
+        keep = 1 - self.feature_dropout
+        weights_QK = torch.empty(rows_QK.shape).bernoulli_(keep) / keep
+        return functional.embedding_bag(rows_QK, self.features, mode="sum", per_sample_weights=weights_QK)
+
+
+class ParserNetwork(nn.Module):
+    """One member of the ensemble: encoder, action classifier, relation classifier."""
+
+    def __init__(self, state_width: int, n_words: int, n_relations: int, settings: NeuralSettings) -> None:
+        super().__init__()
+        self.encoder = EduEncoder(state_width, n_words, settings)
+        width = self.encoder.width
+        self.actions = SpanClassifier(
+            width,
+            STATE_SLOTS,
+            STATE_PAIRS,
+            STATE_TEMPLATES,
+            n_gates=2,
+            n_classes=N_ACTIONS,
+            dropout=settings.hidden_dropout,
+            feature_dropout=settings.feature_dropout,
+            settings=settings,
+        )
+        self.relations = SpanClassifier(
+            width,
+            MERGE_SLOTS,
+            MERGE_PAIRS,
+            MERGE_TEMPLATES,
+            n_gates=1,
+            n_classes=n_relations,
+            dropout=settings.relation_dropout,
+            feature_dropout=settings.relation_feature_dropout,
+            settings=settings,
+        )

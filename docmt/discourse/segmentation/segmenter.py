@@ -1,0 +1,162 @@
+"""Segment sentences with a trained network.
+
+Shapes: B sentences, T words of the longest, U word types, D width, L labels.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from docmt.batching import fill_batches
+from docmt.discourse.dependencies import NO_HEAD
+from docmt.discourse.segmentation.model_file import TrainedSegmenter, load_segmenter
+from docmt.discourse.segmentation.network import START, SentenceBatch, States
+from docmt.discourse.segmentation.vocabulary import WordTypes, number_types
+from docmt.discourse.syntax import SentenceSyntax
+from docmt.errors import UserError
+
+MAX_BATCH_WORDS = 2048
+MAX_BATCH_TYPES = 1024
+WINDOW_WORDS = 200
+CONTEXT_WORDS = 50
+"""Longer sentences are read in windows with context on both sides: time and memory grow linearly with their length."""
+
+
+@dataclass(frozen=True)
+class SentenceReading:
+    """EDU starts and word states of a sentence.
+
+    Attributes:
+        starts: the words other than the first at which an EDU begins.
+        states_TD: float32, output of the upper BiLSTM, one row per word.
+        lower_TD: float32, output of the lower BiLSTM, nearer to words and parts of speech.
+    """
+
+    starts: list[int]
+    states_TD: Tensor
+    lower_TD: Tensor
+
+
+@dataclass(frozen=True)
+class _Window:
+    """Words `start` to `end` − 1 of a sentence; results are used for words `core_start` to `core_end` − 1."""
+
+    sentence: int
+    start: int
+    end: int
+    core_start: int
+    core_end: int
+
+    @property
+    def core(self) -> slice:
+        """The words whose results are used, counted from the first word of the window."""
+        return slice(self.core_start - self.start, self.core_end - self.start)
+
+
+class Segmenter:
+    """A trained segmenter: one result per sentence, in order, which depends on that sentence only."""
+
+    def __init__(self, trained: TrainedSegmenter) -> None:
+        self.trained = trained
+        self._network = trained.network.eval()
+
+    @classmethod
+    def load(cls, path: Path) -> "Segmenter":
+        """Read a model file."""
+        return cls(load_segmenter(path))
+
+    @property
+    def width(self) -> int:
+        """The width of the states of the upper BiLSTM."""
+        return self._network.upper.width
+
+    @property
+    def lower_width(self) -> int:
+        """The width of the states of the lower BiLSTM."""
+        return self._network.lower.width
+
+    def segment(self, sentences: Sequence[Sequence[str]]) -> list[list[int]]:
+        """List, for each sentence, the words other than the first at which an EDU begins, in ascending order."""
+        starts: list[list[int]] = [[] for _ in sentences]
+        for windows, batch, states in self._run(sentences):
+            self._add_starts(starts, windows, batch, states)
+        return list(map(sorted, starts))
+
+    def read(self, sentences: Sequence[Sequence[str]]) -> list[SentenceReading]:
+        """Compute EDU starts and states in one pass."""
+        starts: list[list[int]] = [[] for _ in sentences]
+        states: list[Tensor] = [torch.empty(len(words), self.width) for words in sentences]
+        lower: list[Tensor] = [torch.empty(len(words), self.lower_width) for words in sentences]
+        for windows, batch, found in self._run(sentences):
+            self._add_starts(starts, windows, batch, found)
+            for window, upper_TD, lower_TD in zip(windows, found.upper_BTD, found.lower_BTD, strict=True):
+                words = slice(window.core_start, window.core_end)
+                states[window.sentence][words] = upper_TD[window.core]
+                lower[window.sentence][words] = lower_TD[window.core]
+        return [SentenceReading(sorted(found), *both) for found, *both in zip(starts, states, lower, strict=True)]
+
+    def predict_syntax(self, sentences: Sequence[Sequence[str]]) -> list[SentenceSyntax]:
+        """Predict part of speech, relation and head of every word.
+
+        Each head is the most probable one for its word, so there may be cycles or several roots.
+        """
+        heads = self._network.auxiliary
+        if heads is None:
+            raise UserError("this segmenter was trained without syntax, so it predicts no parts of speech and heads")
+        vocabulary = self.trained.vocabulary
+        pos, relations = ([[""] * len(words) for words in sentences] for _ in range(2))
+        links = [[NO_HEAD] * len(words) for words in sentences]
+        for windows, batch, states in self._run(sentences):
+            with torch.no_grad():
+                pos_BT = heads.pos(states.lower_BTD).argmax(2).tolist()
+                relations_BT = heads.relation(states.upper_BTD).argmax(2).tolist()
+                heads_BT = heads.head(states.upper_BTD, batch.mask_BT).argmax(2).tolist()
+            root = batch.index_BT.shape[1]
+            for row, window in enumerate(windows):
+                core = slice(window.core_start, window.core_end)
+                pos[window.sentence][core] = [vocabulary.pos[i] for i in pos_BT[row][window.core]]
+                relations[window.sentence][core] = [vocabulary.relations[i] for i in relations_BT[row][window.core]]
+                found = (NO_HEAD if i == root else i + window.start for i in heads_BT[row][window.core])
+                links[window.sentence][core] = found
+        parts = zip(pos, links, relations, strict=True)
+        return [SentenceSyntax(tuple(tags), tuple(found), tuple(labels)) for tags, found, labels in parts]
+
+    def _add_starts(
+        self, starts: list[list[int]], windows: list[_Window], batch: SentenceBatch, states: States
+    ) -> None:
+        """Add the starts found in the windows to their sentences, in any order."""
+        with torch.no_grad():
+            labels_BT = self._network.crf.viterbi(self._network.emissions(states), batch.lengths_B)
+        for window, labels_T in zip(windows, labels_BT, strict=True):
+            found = (labels_T[window.core] == START).nonzero()[:, 0] + window.core_start
+            starts[window.sentence] += found.tolist()
+
+    def _run(self, sentences: Sequence[Sequence[str]]) -> Iterator[tuple[list[_Window], SentenceBatch, States]]:
+        """Yield the states of all windows, in batches of similar length; empty sentences have no window."""
+        names, words = number_types(sentences)
+        types = WordTypes.encode(names, self.trained.vocabulary)
+        windows = [window for number, sentence in enumerate(words) for window in _windows(number, len(sentence))]
+        if not windows:
+            return
+        lengths = [window.end - window.start for window in windows]
+        order = sorted(range(len(windows)), key=lambda i: (lengths[i], i))
+        with torch.no_grad():  # not inference mode: a parser may train on the states
+            encoded_UD = torch.cat([self._network.encoder(part) for part in types.split(MAX_BATCH_TYPES)])
+        for chosen in fill_batches(order, MAX_BATCH_WORDS, cost=lengths.__getitem__, padded=True):
+            batch = SentenceBatch.pad([words[windows[i].sentence][windows[i].start : windows[i].end] for i in chosen])
+            with torch.no_grad():
+                states = self._network.states(encoded_UD[batch.index_BT], batch)
+            yield [windows[i] for i in chosen], batch, states
+
+
+def _windows(sentence: int, n_words: int) -> Iterator[_Window]:
+    if n_words <= WINDOW_WORDS + 2 * CONTEXT_WORDS:
+        if n_words:
+            yield _Window(sentence, 0, n_words, 0, n_words)
+        return
+    for core in range(0, n_words, WINDOW_WORDS):
+        end = min(n_words, core + WINDOW_WORDS)
+        yield _Window(sentence, max(0, core - CONTEXT_WORDS), min(n_words, end + CONTEXT_WORDS), core, end)

@@ -1,0 +1,405 @@
+"""`docmt evaluate`: score hypotheses, test sets and the use of context; test differences for significance."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from docmt import provenance
+from docmt.commands import CommandGroup, OutFile, TgtLang, Threads, option, settings_at
+from docmt.corpora.documents import index_path, read_documents, read_index, text_path
+from docmt.corpora.suite_items import read_generative_suite, read_suite
+from docmt.decoding.commands import Device, ModelFile, choose_device
+from docmt.decoding.settings import DecodingSettings
+from docmt.errors import UserError
+from docmt.evaluation.contrast_settings import ContrastSettings, Ties
+from docmt.evaluation.contrastive_accuracy import read_log_probabilities, score_contrast
+from docmt.evaluation.hypotheses import read_hypotheses
+from docmt.evaluation.metrics import (
+    GENERATIVE,
+    EvaluationSettings,
+    TranslatedTest,
+    metrics_table,
+    score_translations,
+    write_metrics_table,
+)
+from docmt.evaluation.option_groups import ComparedPair, ScoredRun, TestText
+from docmt.evaluation.score_rows import ScoreRow, write_scores
+from docmt.files import atomic_writer, sha256_file, write_json, write_jsonl
+
+commands = CommandGroup("evaluate")
+
+Settings = Annotated[EvaluationSettings, settings_at("evaluation")]
+HypothesesFile = Annotated[Path, option("JSONL of `docmt decode translate`.")]
+TiesRule = Annotated[Ties, option("what an item with equal scores counts.")]
+ContrastiveSuite = Annotated[Path, option("contrastive test set, JSON lines.")]
+GenerativeSuite = Annotated[Path, option("generative test set, JSON lines.")]
+
+
+@commands.command
+def scores(
+    *,
+    settings: Settings = EvaluationSettings(),
+    text: TestText,
+    hypotheses: HypothesesFile,
+    training: Path | None = None,
+    run: ScoredRun,
+    out: OutFile,
+) -> None:
+    """Score one run with all metrics of the settings.
+
+    Example:
+        docmt evaluate scores --prefix text/test --src-lang en --tgt-lang de --hypotheses hypotheses.jsonl
+        --dataset ende --system mine --seed 1 --test talks --out scores.json
+
+    Args:
+        training: prefix of raw parallel text that improves the word alignment for APT.
+    """
+    test = _read_test(settings, text, hypotheses, training)
+    _write_run(out, score_translations(test), run, settings, text, hypotheses)
+
+
+@commands.command
+def pronouns(
+    *,
+    settings: Settings = EvaluationSettings(),
+    text: TestText,
+    hypotheses: HypothesesFile,
+    training: Path | None = None,
+    run: ScoredRun,
+    out: OutFile,
+) -> None:
+    """Score only the pronouns of one run (APT).
+
+    Example:
+        docmt evaluate pronouns --prefix text/test --src-lang en --tgt-lang de --hypotheses hypotheses.jsonl
+        --training text/train --dataset ende --system mine --seed 1 --test talks --out pronouns.json
+
+    Args:
+        training: prefix of raw parallel text that improves the word alignment.
+    """
+    from docmt.evaluation.pronouns import score_pronouns
+
+    test = _read_test(settings, text, hypotheses, training)
+    if not test.is_aligned:
+        raise UserError(f"{hypotheses}: APT needs hypotheses that are aligned sentence by sentence")
+    _write_run(out, score_pronouns(test), run, settings, text, hypotheses)
+
+
+@commands.command
+def comet(
+    *,
+    settings: Settings = EvaluationSettings(),
+    text: TestText,
+    hypotheses: HypothesesFile,
+    run: ScoredRun,
+    out: OutFile,
+) -> None:
+    """Score one run with COMET, by its program in another environment.
+
+    Example:
+        docmt evaluate comet --settings @comet.json --prefix text/test --src-lang en --tgt-lang de
+        --hypotheses hypotheses.jsonl --dataset ende --system mine --seed 1 --test talks --out comet.json
+    """
+    from docmt.evaluation.comet import score_comet
+
+    if settings.comet is None:
+        raise UserError("evaluation.comet: give its checkpoint in --settings")
+    test = _read_test(settings, text, hypotheses, None)
+    _write_run(out, score_comet(test, settings.comet), run, settings, text, hypotheses)
+
+
+def _read_test(settings: EvaluationSettings, text: TestText, hypotheses: Path, training: Path | None) -> TranslatedTest:
+    index, reference, more = text.read()
+    return TranslatedTest(
+        read_hypotheses(hypotheses, index),
+        reference,
+        settings,
+        prefix=text.prefix,
+        src_lang=text.src_lang,
+        tgt_lang=text.tgt_lang,
+        training=training,
+        more_references=more,
+    )
+
+
+def _write_run(
+    out: Path, rows: list[ScoreRow], run: ScoredRun, settings: EvaluationSettings, text: TestText, hypotheses: Path
+) -> None:
+    inputs = {
+        "hypotheses": hypotheses,
+        "reference": text_path(text.prefix, text.tgt_lang),
+        "documents": index_path(text.prefix),
+    }
+    inputs |= {f"reference {number}": path for number, path in enumerate(text.references or [], start=2)}
+    write_scores(out, rows, run=vars(run), settings=settings.model_dump(), inputs=inputs)
+
+
+@commands.command
+def contrast(
+    *, suite: ContrastiveSuite, log_probabilities: Path, ties: TiesRule = "wrong", run: ScoredRun, out: OutFile
+) -> None:
+    """Contrastive accuracy of one run.
+
+    Example:
+        docmt evaluate contrast --suite deixis.jsonl --log-probabilities deixis.scores.json --dataset enru
+        --system mine --seed 1 --test deixis --out deixis.json
+
+    Args:
+        log_probabilities: JSON of `docmt decode contrast`.
+    """
+    items = read_suite(suite)
+    found, origin = read_log_probabilities(log_probabilities)
+    if origin.get("suite") not in (None, sha256_file(suite)):
+        raise UserError(f"{log_probabilities}: computed on another content of {suite}: compute it again")
+    where = f"{log_probabilities}: provenance.contrast"
+    rules = ContrastSettings.load({**origin.get("contrast", {}), "ties": ties}, where=where)
+    inputs = {"reference": suite, "log_probabilities": log_probabilities}
+    rows = score_contrast(items, found, rules)
+    write_scores(out, rows, run=vars(run), settings={}, inputs=inputs, log_probabilities=origin)
+
+
+@commands.command
+def generation(*, suite: GenerativeSuite, tgt_lang: TgtLang, translations: Path, run: ScoredRun, out: OutFile) -> None:
+    """Generative accuracy of one run, or of any translation.
+
+    Example:
+        docmt evaluate generation --suite gender.jsonl --tgt-lang de --translations gender.translations.jsonl
+        --dataset ende --system mine --seed 1 --test gender --out gender.json
+
+    Args:
+        translations: JSONL of `docmt decode generate`, or text with a line per item (its payload) or per source
+            sentence.
+    """
+    from docmt.evaluation.generative_accuracy import read_payloads, score_generation
+
+    items = read_generative_suite(suite)
+    rows = score_generation(items, read_payloads(translations, items), lang=tgt_lang)
+    inputs = {"reference": suite, "translations": translations}
+    write_scores(out, rows, run=vars(run), settings={}, inputs=inputs)
+
+
+@commands.command
+def cxmi(
+    *,
+    settings: Annotated[DecodingSettings, settings_at("decoding")] = DecodingSettings(),
+    model: ModelFile,
+    prefix: Path | None = None,
+    src_lang: str | None = None,
+    tgt_lang: str | None = None,
+    suite: Path | None = None,
+    discourse: list[Path] | None = None,
+    run: ScoredRun,
+    out: OutFile,
+    threads: Threads = 1,
+    device: Device = "auto",
+) -> None:
+    """Measure what context adds to the log probability of references (CXMI).
+
+    Example:
+        docmt evaluate cxmi --suite deixis.jsonl --model model.pt --dataset enru --system mine --seed 1 --test deixis
+        --out cxmi.json
+
+    Args:
+        prefix: raw text of a split, as PREFIX.{lang}.
+        src_lang: source language, with --prefix.
+        tgt_lang: target language, with --prefix.
+        suite: contrastive test set instead: last sentences of right candidates.
+        discourse: trees of the source documents.
+    """
+    if (prefix is None) == (suite is None):
+        raise UserError("docmt evaluate cxmi: give either --prefix or --suite")
+    chosen = choose_device(device, threads)
+    from docmt.decoding.contrastive_scoring import TargetScorer
+    from docmt.discourse.documents import read_discourse
+    from docmt.evaluation.cxmi import context_gains, split_rows, suite_rows
+    from docmt.models.model_file import load_model
+
+    scorer = TargetScorer(load_model(model), settings, device=chosen)
+    trees = [one for file in discourse for one in read_discourse(file)] if discourse else None
+    if suite is not None:
+        reference, items = suite, read_suite(suite)
+        gains = context_gains([(item.id, item.src, item.candidates[item.correct]) for item in items], scorer, trees)
+        rows = suite_rows(items, gains)
+    else:
+        if prefix is None or src_lang is None or tgt_lang is None:
+            raise UserError("--prefix: give --src-lang and --tgt-lang too")
+        reference = text_path(prefix, tgt_lang)
+        texts = read_documents(prefix, languages=(src_lang, tgt_lang))
+        rows = split_rows(context_gains([(text.id, text.src, text.tgt) for text in texts], scorer, trees))
+    inputs = {"model": model, "reference": reference}
+    facts = {"device": chosen, "n_devices": 1}
+    write_scores(out, rows, run=vars(run), settings=settings.model_dump(), inputs=inputs, **facts)
+
+
+@commands.command
+def take_hypotheses(*, hypotheses: Path, prefix: Path, out: OutFile) -> None:
+    """Check translations that another program made, and write them in the form of docmt's own.
+
+    Example:
+        docmt evaluate take-hypotheses --hypotheses theirs.de --prefix text/test --out hypotheses.jsonl
+
+    Args:
+        hypotheses: a line for each sentence or for each document of the split, or JSONL of `docmt decode translate`.
+        prefix: raw text of the split, as PREFIX.{lang}.
+    """
+    from docmt.evaluation.user_output import read_user_hypotheses
+
+    found = read_user_hypotheses(hypotheses, read_index(index_path(prefix)))
+    write_jsonl(out, (hypothesis.model_dump() for hypothesis in found))
+
+
+@commands.command
+def take_log_probabilities(*, scores: Path, suite: ContrastiveSuite, out: OutFile) -> None:
+    """Check scores of candidates that another program made, and write them in the form of docmt's own.
+
+    Example:
+        docmt evaluate take-log-probabilities --scores theirs.txt --suite deixis.jsonl --out deixis.scores.json
+
+    Args:
+        scores: a line for each item with the scores of its candidates, or JSON of `docmt decode contrast`.
+    """
+    from docmt.evaluation.user_output import read_user_log_probabilities
+
+    items = read_user_log_probabilities(scores, read_suite(suite))
+    described = provenance.describe(settings={}, suite=sha256_file(suite), scores=sha256_file(scores))
+    write_json(out, {"items": items, "provenance": described})
+
+
+@commands.command
+def compare(
+    *,
+    settings: Settings = EvaluationSettings(),
+    text: TestText,
+    hypotheses: list[str],
+    test: Literal["bootstrap", "randomization"] = "bootstrap",
+    unit: Literal["sentences", "instances", "documents"] | None = None,
+    samples: int = 1000,
+    out: Path | None = None,
+) -> None:
+    """Test whether systems differ significantly (paired tests), and print a table.
+
+    Example:
+        docmt evaluate compare --prefix text/test --src-lang en --tgt-lang de --hypotheses baseline=a.jsonl mine=b.jsonl
+        --test randomization
+
+    Args:
+        hypotheses: systems, each as FILE or NAME=FILE; the first is the baseline.
+        test: kind of test.
+        unit: segments that are drawn or exchanged; by default the shortest that all systems share.
+        samples: number of resamples or trials.
+        out: CSV file to write the table to as well.
+    """
+    import pandas as pd
+    from tabulate import tabulate
+
+    from docmt.evaluation.significance import compare_systems
+
+    if samples < 1:
+        raise UserError(f"--samples {samples}: must be at least 1")
+    index, reference, more = text.read()
+    systems = {}
+    for argument in hypotheses:
+        # An existing path is taken whole, even with `=` in it, and names itself.
+        name, equals, path = argument.partition("=")
+        if Path(argument).exists() or not equals:
+            name = path = argument
+        if name in systems:
+            raise UserError(f"--hypotheses {argument}: two systems are called {name!r}; write NAME=FILE")
+        systems[name] = read_hypotheses(Path(path), index)
+    rows = compare_systems(
+        systems,
+        reference,
+        settings=settings,
+        tgt_lang=text.tgt_lang,
+        test=test,
+        n_samples=samples,
+        unit=unit,
+        more_references=more,
+    )
+    table = pd.DataFrame(rows)
+    if out:
+        with atomic_writer(out) as file:
+            table.to_csv(file, index=False)
+    lines = [
+        [
+            row.system,
+            row.metric,
+            f"{row.value:.2f}",
+            "–" if row.difference is None else f"{row.difference:+.2f}",
+            "–" if row.p_value is None else f"{row.p_value:.4f}",
+        ]
+        for row in rows
+    ]
+    header = ["system", "metric", "score", "difference", "p"]
+    sides = ["left", "left", "right", "right", "right"]
+    print(tabulate(lines, header, "simple", colalign=sides, disable_numparse=True))
+    for signature in dict.fromkeys(table["signature"]):
+        print(signature)
+
+
+@commands.command
+def difference(*, settings: Settings = EvaluationSettings(), text: TestText, pair: ComparedPair, out: OutFile) -> None:
+    """Test the translations of a system against those of a baseline, over all seeds.
+
+    Example:
+        docmt evaluate difference --prefix text/test --src-lang en --tgt-lang de
+        --system b.seed1.jsonl b.seed2.jsonl --baseline a.seed1.jsonl a.seed2.jsonl --names mine baseline
+        --dataset ende --test talks --out difference.json
+    """
+    from docmt.evaluation.significance import compare_translations
+
+    index, reference, more = text.read()
+    system, baseline = ([read_hypotheses(path, index) for path in paths] for paths in (pair.system, pair.baseline))
+    found = compare_translations(
+        system, baseline, reference, settings=settings, tgt_lang=text.tgt_lang, more_references=more
+    )
+    pair.write(out, found, settings=settings.model_dump())
+
+
+@commands.command
+def contrast_difference(*, suite: ContrastiveSuite, ties: TiesRule = "wrong", pair: ComparedPair, out: OutFile) -> None:
+    """Test the contrastive accuracy of a system against that of a baseline, over all seeds.
+
+    Example:
+        docmt evaluate contrast-difference --suite deixis.jsonl --system b.json --baseline a.json
+        --names mine baseline --dataset enru --test deixis --out difference.json
+    """
+    from docmt.evaluation.significance import compare_accuracies
+
+    system, baseline = ([read_log_probabilities(path)[0] for path in paths] for paths in (pair.system, pair.baseline))
+    pair.write(out, compare_accuracies(read_suite(suite), system, baseline, ties=ties), settings={})
+
+
+@commands.command
+def generation_difference(*, suite: GenerativeSuite, tgt_lang: TgtLang, pair: ComparedPair, out: OutFile) -> None:
+    """Test the generative accuracy of a system against that of a baseline, over all seeds.
+
+    Example:
+        docmt evaluate generation-difference --suite gender.jsonl --tgt-lang de --system b.jsonl --baseline a.jsonl
+        --names mine baseline --dataset ende --test gender --out difference.json
+    """
+    from docmt.evaluation.generative_accuracy import judge_payloads, read_payloads
+    from docmt.evaluation.significance import compare_verdicts
+
+    items = read_generative_suite(suite)
+    system, baseline = (
+        [judge_payloads(items, read_payloads(path, items), lang=tgt_lang) for path in paths]
+        for paths in (pair.system, pair.baseline)
+    )
+    found = compare_verdicts(GENERATIVE, [item.phenomenon for item in items], system, baseline)
+    pair.write(out, found, settings={})
+
+
+@commands.command
+def metrics(*, into: Path | None = None) -> None:
+    """Print all metrics as Markdown.
+
+    Example:
+        docmt evaluate metrics
+
+    Args:
+        into: replace the table inside this file instead.
+    """
+    if into is None:
+        print(metrics_table(), end="")
+    else:
+        write_metrics_table(into)

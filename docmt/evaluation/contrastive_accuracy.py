@@ -1,0 +1,157 @@
+"""Accuracy on contrastive test sets."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any, TypeVar
+
+from docmt.corpora.suite_items import ContrastiveItem, GenerativeItem
+from docmt.decoding.settings import SMOOTHING
+from docmt.errors import UserError
+from docmt.evaluation.contrast_settings import ContrastSettings, Ties
+from docmt.evaluation.metrics import ACCURACY
+from docmt.evaluation.score_rows import ScoreRow
+from docmt.files import read_json
+
+WINNERS = {
+    "wrong": "the right candidate scores strictly highest",
+    "first": "the right candidate is the first of those that score highest",
+}
+SCORES = {
+    "log_probability": "log probability of the whole target",
+    "per_token": "log probability of the whole target per token",
+    "label_smoothed": f"log probability of the whole target with label smoothing {SMOOTHING}",
+}
+RULES = ContrastSettings()
+TestedItem = TypeVar("TestedItem", ContrastiveItem, GenerativeItem)
+
+
+def contrast_signature(rules: ContrastSettings) -> str:
+    """The rules of the accuracy, for signatures."""
+    context = "|target context:the system's own" if rules.context == "own" else ""
+    return f"{WINNERS[rules.ties]}|score:{SCORES[rules.score]}{context}|interval:Wilson 95 %"
+
+
+def read_log_probabilities(path: Path) -> tuple[dict[str, list[float]], dict[str, Any]]:
+    """Read the output of `docmt decode contrast`: the candidates' scores by item id, and the provenance.
+
+    Raises UserError when the file is not of that form.
+    """
+    content = read_json(path)
+    try:
+        scores = {item["id"]: [float(score) for score in item["scores"]] for item in content["items"]}
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f'{path}: not an output of `docmt decode contrast` ({{"items": [{{"id", "scores"}}]}}): {error!r}'
+        ) from None
+    if len(scores) != len(content["items"]):
+        raise UserError(f"{path}: duplicate item id")
+    return scores, content.get("provenance", {})
+
+
+def score_contrast(
+    items: Sequence[ContrastiveItem], scores: Mapping[str, Sequence[float]], rules: ContrastSettings = RULES
+) -> list[ScoreRow]:
+    """Accuracy in percent: over the suite, and by phenomenon, by distance and by kind.
+
+    Returns:
+        Rows with the keys metric, value, n, phenomenon, distance, kind, low and high (95 % Wilson interval), chance
+        (accuracy of guessing) and signature. The whole suite has phenomenon null when it holds several.
+
+    Raises:
+        UserError: items without scores, scores without items, or a wrong number of them.
+    """
+    verdicts = [is_right(item, scores, ties=rules.ties) for item in items]
+    known = {item.id for item in items}
+    stranger = next((name for name in scores if name not in known), None)
+    if stranger is not None:
+        raise UserError(f"log probabilities contain item {stranger!r}, which is not in the suite: use the same suite")
+    return accuracy_rows(
+        items,
+        verdicts,
+        metric=ACCURACY,
+        signature=contrast_signature(rules),
+        chance=lambda item: 1 / len(item.candidates),
+    )
+
+
+def accuracy_rows(
+    items: Sequence[TestedItem],
+    verdicts: Sequence[bool],
+    *,
+    metric: str,
+    signature: str,
+    chance: Callable[[TestedItem], float] | None = None,
+) -> list[ScoreRow]:
+    """The shares of items that are right: over a suite, and by phenomenon, by distance and by kind.
+
+    Args:
+        items: of the suite.
+        verdicts: whether each is right.
+        metric: name of the accuracy.
+        signature: how it is computed.
+        chance: the probability of guessing an item, if that makes sense.
+    """
+    results = list(zip(items, verdicts, strict=True))
+
+    def row(
+        members: Sequence[tuple[TestedItem, bool]],
+        *,
+        phenomenon: str | None = None,
+        distance: int | None = None,
+        kind: str | None = None,
+    ) -> ScoreRow:
+        n, right = len(members), sum(right for _, right in members)
+        low, high = wilson_interval(right, n)
+        made: ScoreRow = {
+            "metric": metric,
+            "value": 100 * right / n,
+            "n": n,
+            "phenomenon": phenomenon,
+            "distance": distance,
+            "kind": kind,
+            "low": 100 * low,
+            "high": 100 * high,
+            "signature": signature,
+        }
+        if chance is not None:
+            made["chance"] = 100 * sum(chance(item) for item, _ in members) / n
+        return made
+
+    phenomena = list(dict.fromkeys(item.phenomenon for item in items))
+    rows = [row(results)] if len(phenomena) > 1 else []
+    for phenomenon in phenomena:
+        members = [(item, right) for item, right in results if item.phenomenon == phenomenon]
+        rows.append(row(members, phenomenon=phenomenon))
+        for key in ("distance", "kind"):
+            values = {getattr(item, key) for item, _ in members} - {None}
+            for value in sorted(values, key=lambda value: (isinstance(value, str), value)):
+                group = [(item, right) for item, right in members if getattr(item, key) == value]
+                rows.append(row(group, phenomenon=phenomenon, **{key: value}))
+    return rows
+
+
+def is_right(item: ContrastiveItem, scores: Mapping[str, Sequence[float]], *, ties: Ties = "wrong") -> bool:
+    """Whether the right candidate scores highest. Raises UserError when scores are missing or not numbers."""
+    if item.id not in scores:
+        raise UserError(f"log probabilities lack item {item.id!r} of the suite: score the suite again")
+    values = scores[item.id]
+    if len(values) != len(item.candidates):
+        raise UserError(f"log probabilities of item {item.id!r}: {len(values)} for {len(item.candidates)} candidates")
+    if any(math.isnan(value) for value in values):
+        raise UserError(f"log probabilities of item {item.id!r} are not numbers (NaN): the model is broken")
+    if ties == "first":
+        return values.index(max(values)) == item.correct
+    others = [value for i, value in enumerate(values) if i != item.correct]
+    return values[item.correct] > max(others)
+
+
+def wilson_interval(right: int, n: int, *, confidence: float = 0.95) -> tuple[float, float]:
+    """The Wilson score interval of a share, as shares from 0 to 1."""
+    z = NormalDist().inv_cdf(0.5 + confidence / 2)
+    share = right / n
+    center = share + z * z / (2 * n)
+    margin = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    scale = 1 + z * z / n
+    return max(0.0, (center - margin) / scale), min(1.0, (center + margin) / scale)

@@ -1,0 +1,49 @@
+"""External programs that metrics run, and what happens when one is missing."""
+
+import logging
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from docmt.errors import UserError
+from docmt.evaluation.score_rows import ScoreRow
+
+log = logging.getLogger(__name__)
+
+
+class NotComputableError(Exception):
+    """A metric cannot be computed on this machine or for these languages; the message says why, in one line."""
+
+
+def find_program(name: str) -> str | None:
+    """The path of a program next to this Python or on the search path."""
+    return shutil.which(name, path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+
+
+def run_program(command: Sequence[str], *, name: str) -> tuple[str, str]:
+    """Run a program; return its standard output and standard error.
+
+    Raises UserError, after logging its standard error, when it fails.
+    """
+    alone = {"OMP_NUM_THREADS": "1"} | os.environ  # one core, unless the caller says more
+    finished = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", env=alone, check=False)
+    if finished.returncode:
+        raise failure(name, finished.stderr or finished.stdout, code=finished.returncode)
+    return finished.stdout, finished.stderr
+
+
+def failure(name: str, message: str, *, code: int) -> UserError:
+    """The error for a failed program, with the most telling line of its output; the log gets all of it."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    log.error("%s printed:\n%s", name, "\n".join(lines))
+    telling = next((line for line in lines if "error" in line.lower() or "exception" in line.lower()), None)
+    return UserError(f"{name} failed (exit code {code}): {telling or (lines or ['no output'])[-1]}")
+
+
+def missing_row(metric: str, reason: NotComputableError) -> ScoreRow:
+    """A row without a value for a metric that could not be computed, which is also logged."""
+    log.warning("%s is not computed: %s", metric, reason)
+    return {"metric": metric, "value": None, "n": 0, "signature": f"not computed: {reason}"}

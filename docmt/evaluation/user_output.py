@@ -1,0 +1,81 @@
+"""The output of systems made elsewhere, checked and brought into the form of docmt's own."""
+
+from collections.abc import Sequence
+from itertools import accumulate
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+from docmt.corpora.documents import DocumentIndex
+from docmt.corpora.suite_items import ContrastiveItem
+from docmt.errors import UserError
+from docmt.evaluation.contrastive_accuracy import read_log_probabilities
+from docmt.evaluation.hypotheses import Hypothesis, read_hypotheses
+from docmt.files import read_lines
+
+
+def read_user_hypotheses(path: Path, index: DocumentIndex) -> list[Hypothesis]:
+    """Read translations of a split; each document becomes one instance.
+
+    The file is docmt's own JSONL (its name ends in `.jsonl`; it keeps its instances), or text with a line
+    for each sentence of the split, or with a line for each document, which is then not aligned by sentences.
+
+    Raises UserError when the file does not fit the split.
+    """
+    if path.suffix == ".jsonl":
+        return read_hypotheses(path, index)
+    lines = [line.removesuffix("\r") for line in read_lines(path)]
+    n_sentences, n_documents = index.n_sentences, len(index.ids)
+    if len(lines) not in (n_sentences, n_documents):
+        raise UserError(
+            f"{path}: {len(lines)} lines, but the test set has {n_sentences} sentences in {n_documents} documents: "
+            "write one line for each sentence, or one for each document"
+        )
+    is_aligned = len(lines) == n_sentences
+    counts = index.lengths if is_aligned else [1] * n_documents
+    starts = accumulate(index.lengths, initial=0)
+    ends = list(accumulate(counts))
+    return [
+        Hypothesis(
+            instance=number,
+            document=name,
+            first_sentence=start,
+            n_sentences=length,
+            aligned=is_aligned,
+            sentences=lines[end - count : end],
+        )
+        for number, ((name, length), start, end, count) in enumerate(zip(index, starts, ends, counts, strict=False))
+    ]
+
+
+def read_user_log_probabilities(path: Path, items: Sequence[ContrastiveItem]) -> list[dict[str, Any]]:
+    """Read scores of the candidates of a suite, in the order of the suite: `{"id", "scores"}` of each item.
+
+    The file is JSON of `docmt decode contrast` (its name ends in `.json`), or text with a line for each item, with the
+    scores of its candidates in their order; a higher score is better. Raises UserError when it does not fit the suite.
+    """
+    if path.suffix == ".json":
+        known, _ = read_log_probabilities(path)
+        missing = next((item.id for item in items if item.id not in known), None)
+        if missing is not None or len(known) != len(items):
+            problem = f"lacks item {missing!r}" if missing is not None else f"{len(known)} items for {len(items)}"
+            raise UserError(f"{path}: {problem} of the suite: score the same suite")
+        rows = [known[item.id] for item in items]
+    else:
+        lines = read_lines(path)
+        if len(lines) != len(items):
+            raise UserError(f"{path}: {len(lines)} lines for {len(items)} items: write one line for each item")
+        rows = [_read_numbers(line, where=f"{path}: line {number}") for number, line in enumerate(lines, start=1)]
+    for number, (item, row) in enumerate(zip(items, rows, strict=True), start=1):
+        if len(row) != len(item.candidates) or any(map(isnan, row)):
+            raise UserError(
+                f"{path}: item {number} ({item.id}) has {len(item.candidates)} candidates, but its scores are {row}"
+            )
+    return [{"id": item.id, "scores": row} for item, row in zip(items, rows, strict=True)]
+
+
+def _read_numbers(line: str, *, where: str) -> list[float]:
+    try:
+        return [float(word) for word in line.split()]
+    except ValueError:
+        raise UserError(f"{where}: {line!r} is not a list of numbers separated by spaces") from None

@@ -1,0 +1,180 @@
+"""Segments: the translatable pieces of a file, with marks in place of markup and placeholders.
+
+In the text of a segment, mark i is the one character `chr(FIRST + i)`, of a private plane of Unicode. Splitting,
+trimming and comparing are then operations on plain strings, and no part of a mark can be mistaken for text.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+FIRST = 0xF0000
+MARK = re.compile("[\U000f0000-\U000ffffd]")
+
+PLACEHOLDER = re.compile(
+    r"[$#]?\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"  # {name} {0:.2f} ${name} {{name}} {n, plural, one {#} other {#}}
+    r"|%%|%\(\w+\)[-+#0]*\d*(?:\.\d+)?[a-zA-Z]|%L?\d+(?!\$)\b|%[A-Za-z_]{2,}%"  # %(name)s, Qt's %1, %NAME%
+    r"|%(?:\d+\$)?[-+#0]*(?:\d+|\*)?(?:\.\d+)?(?:hh?|ll?|[jztLq])?[diouxXeEfFgGcspn@]"  # %s %1$d %.2f
+    r"|\$[A-Za-z_]\w*"  # $unit
+    r"|</?[A-Za-z][^<>]*>"  # tags in the text of messages and cues
+    r"|&(?:[A-Za-z]+\d*|#\d+|#x[0-9A-Fa-f]+);"
+    r"|(?:https?|ftp)://[^\s<>\"']*[^\s<>\"'.,;:!?)\]]"
+)
+SPECIAL = re.compile(f"{PLACEHOLDER.pattern}|{MARK.pattern}")
+POSITIONAL = re.compile(r"%(?!\d+\$|\(|%)[^%]*[a-zA-Z@]")
+TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]*)[^<>]*?(/?)>")
+
+Kind = Literal["value", "tag", "open", "close"]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Markup or a placeholder, which must come back unchanged.
+
+    Attributes:
+        raw: its form in the file.
+        kind: `value` is a placeholder, part of the sentence; `tag` is markup that stands alone; `open` and `close` are
+            two sides of a pair.
+        pair: number shared by the two sides of a pair.
+        is_text: whether `raw` is text, which a file may have to escape, and not markup of the file.
+        is_ordered: whether it must keep its order among ordered marks: `%s` is filled by position.
+        is_optional: whether it only changes the look of the text, and may be left out as a last resort.
+    """
+
+    raw: str
+    kind: Kind = "value"
+    pair: int | None = None
+    is_text: bool = False
+    is_ordered: bool = False
+    is_optional: bool = False
+
+
+@dataclass
+class FileSegment:
+    """A piece of text: a paragraph, a message, a cell, or a sentence.
+
+    Attributes:
+        text: content, with marks as single characters.
+        marks: the marks by number.
+        start, end: place in the text of the file.
+        is_wanted: whether to translate it; otherwise it is context.
+        is_sentence: whether it is never split.
+        filled: its translation, marks included; None if it stays as it was.
+    """
+
+    text: str
+    marks: tuple[Mark, ...] = ()
+    start: int = 0
+    end: int = 0
+    is_wanted: bool = True
+    is_sentence: bool = False
+    filled: str | None = None
+
+    def mark(self, character: str) -> Mark:
+        """The mark of a character of the text."""
+        return self.marks[ord(character) - FIRST]
+
+    def is_optional(self) -> bool:
+        """Whether some of its marks may be left out."""
+        return any(self.mark(found).is_optional for found in MARK.findall(self.text))
+
+    def without_styles(self) -> str:
+        """The text without marks that may be left out."""
+        return MARK.sub(lambda found: "" if self.mark(found[0]).is_optional else found[0], self.text)
+
+
+class SegmentDraft:
+    """Collects the text and the marks of a segment, in order."""
+
+    def __init__(self) -> None:
+        self.length = 0
+        self._pieces: list[str] = []
+        self._marks: list[tuple[Mark, str]] = []
+
+    def add(self, text: str) -> None:
+        """Add text, in which placeholders become marks."""
+        position = 0
+        for found in SPECIAL.finditer(text):
+            self._append(text[position : found.start()])
+            self._placeholder(found[0])
+            position = found.end()
+        self._append(text[position:])
+
+    def _append(self, piece: str) -> None:
+        self._pieces.append(piece)
+        self.length += len(piece)
+
+    def _placeholder(self, text: str) -> None:
+        tag = TAG.fullmatch(text)
+        if tag is not None:
+            kind = "tag" if tag[3] else "close" if tag[1] else "open"
+            self.mark(Mark(text, kind, is_text=True), name=tag[2].lower())
+        elif text.startswith("{\\"):  # {\an8}, the position of a cue
+            self.mark(Mark(text, "tag", is_text=True))
+        else:
+            self.mark(Mark(text, is_text=True, is_ordered=bool(POSITIONAL.fullmatch(text))))
+
+    def mark(self, mark: Mark, *, name: str = "") -> None:
+        """Add a mark; both sides of a pair have the same `name`."""
+        self._append(chr(FIRST + len(self._marks)))
+        self._marks.append((mark, name))
+
+    @property
+    def has_letters(self) -> bool:
+        """Whether there is anything to translate."""
+        return any(map(str.isalpha, "".join(self._pieces)))
+
+    def segment(self, start: int, end: int, *, is_wanted: bool = True, is_sentence: bool = False) -> FileSegment:
+        """The segment at a place of the file."""
+        marks = tuple(_paired(self._marks))
+        return FileSegment("".join(self._pieces), marks, start, end, is_wanted=is_wanted, is_sentence=is_sentence)
+
+
+def plain_segment(
+    text: str, start: int = 0, end: int = 0, *, is_wanted: bool = True, is_sentence: bool = False
+) -> FileSegment:
+    """A segment of plain text at a place of the file."""
+    draft = SegmentDraft()
+    draft.add(text)
+    return draft.segment(start, end, is_wanted=is_wanted, is_sentence=is_sentence)
+
+
+def _paired(marks: Iterable[tuple[Mark, str]]) -> list[Mark]:
+    """The marks with the numbers of their pairs; one side without the other becomes a tag."""
+    found = [mark for mark, _ in marks]
+    waiting: list[tuple[int, str]] = []
+    for number, (mark, name) in enumerate(marks):
+        if mark.kind == "open":
+            waiting.append((number, name))
+        elif mark.kind == "close" and name in (names := [name for _, name in waiting]):
+            # The last open side of this name; sides opened after it were never closed.
+            place = len(names) - 1 - names[::-1].index(name)
+            partner = waiting[place][0]
+            del waiting[place:]
+            found[partner], found[number] = replace(found[partner], pair=partner), replace(mark, pair=partner)
+    return [
+        replace(mark, kind="tag") if mark.kind in ("open", "close") and mark.pair is None else mark for mark in found
+    ]
+
+
+def is_intact(segment: FileSegment, filled: str, expected: str | None = None) -> bool:
+    """Whether a translation has each mark once, pairs nest, and positional placeholders keep their order.
+
+    `expected` is the text whose marks must come back (by default the segment's).
+    """
+    before, after = MARK.findall(segment.text if expected is None else expected), MARK.findall(filled)
+    if sorted(before) != sorted(after):
+        return False
+    if [m for m in before if segment.mark(m).is_ordered] != [m for m in after if segment.mark(m).is_ordered]:
+        return False
+    waiting: list[int | None] = []
+    for mark in map(segment.mark, after):
+        if mark.kind == "open":
+            waiting.append(mark.pair)
+        elif mark.kind == "close" and (not waiting or waiting.pop() != mark.pair):
+            return False
+    # The model may have made up a placeholder or a tag, or text that extends one: a letter behind `$unit`.
+    texts = {mark: segment.mark(mark).raw for mark in before if segment.mark(mark).is_text}
+    restored = MARK.sub(lambda found: texts.get(found[0], "\n"), filled)
+    return sorted(SPECIAL.findall(restored)) == sorted(texts.values())

@@ -1,0 +1,173 @@
+"""SRT and WebVTT: sentences that run over several cues are translated as one and cut again where the cues were.
+
+The libraries for subtitles write files anew, with other numbers, line ends and positions. Here only the text between
+times and blank lines is replaced.
+"""
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from typing_extensions import override
+
+from docmt.errors import UserError
+from docmt.formats.file_segments import MARK, FileSegment, SegmentDraft, plain_segment
+from docmt.formats.sentence_splitting import WITHOUT_BLANKS, split_segment, trim
+from docmt.formats.translatable_file import Edit, TextFile
+
+TIME = r"(?:\d+:)?\d{1,2}:\d{2}[,.]\d{1,3}"
+TIMES = re.compile(rf"[ \t]*({TIME})[ \t]*-->[ \t]*({TIME})[^\n]*(?:\n|$)")
+LINE = re.compile(r"[^\n]*(?:\n|$)")
+# The end of a line within a sentence: the next does not begin with the dash of another speaker.
+LINE_END = re.compile(r"\s*\n\s*(?![-–—\s])")
+# Seconds between two cues that end a sentence.
+LONGEST_PAUSE = 3.0
+
+
+@dataclass(frozen=True)
+class Cue:
+    """A cue: its times in seconds, and the place of its text, without the last line end."""
+
+    begin: float
+    end: float
+    place: tuple[int, int]
+
+
+def read_cues(text: str, *, where: str) -> list[Cue]:
+    """The cues of a file, in its order."""
+    cues = []
+    for found in TIMES.finditer(text):
+        if found.start() and text[found.start() - 1] != "\n":
+            continue
+        start = stop = found.end()
+        while (line := LINE.match(text, stop)) and line[0].strip():
+            stop = line.end()
+        content = text[start:stop].rstrip("\r\n")
+        cues.append(Cue(_seconds(found[1]), _seconds(found[2]), (start, start + len(content))))
+    if not cues and text.strip("\ufeff \t\r\n").removeprefix("WEBVTT"):
+        raise UserError(f"{where}: has no cues (lines such as 00:00:01,000 --> 00:00:02,500)")
+    return cues
+
+
+def _seconds(time: str) -> float:
+    total = 0.0
+    for part in time.replace(",", ".").split(":"):
+        total = total * 60 + float(part)
+    return total
+
+
+class SrtFile(TextFile):
+    """An SRT file, as one document: each sentence is a segment.
+
+    `_parts` holds the cues of each segment, with the number of its characters in each.
+    """
+
+    name = "srt"
+    suffixes = (".srt",)
+
+    @override
+    def find(self) -> list[list[FileSegment]]:
+        self._cues = []
+        for cue in read_cues(self.text, where=self.where):
+            segment = plain_segment(self.text[slice(*cue.place)])
+            before, _, after = (self.render(segment, part) for part in trim(segment, segment.text))
+            # Tags and positions around the whole text of a cue stay outside of its sentences.
+            place = cue.place[0] + len(before), cue.place[1] - len(after)
+            self._cues.append(replace(cue, place=place))
+        self._parts: dict[int, list[tuple[int, int]]] = {}
+        self.documents = [[]]
+        run: list[tuple[int, Cue]] = []
+        for number, cue in enumerate(self._cues):
+            if not any(map(str.isalpha, self.text[slice(*cue.place)])):
+                continue
+            # A long pause ends a sentence, and so does a cue that begins before the last one ends: another speaker.
+            if run and not 0 <= cue.begin - run[-1][1].end <= LONGEST_PAUSE:
+                self._add(run)
+                run = []
+            run.append((number, cue))
+        self._add(run)
+        return self.documents
+
+    def _add(self, run: list[tuple[int, Cue]]) -> None:
+        """Split the text of cues that follow one another into sentences."""
+        draft, owners = SegmentDraft(), []
+        for number, cue in run:
+            draft.add(LINE_END.sub(" ", self.text[slice(*cue.place)].replace("\r", "")) + " ")
+            # The cue of each character, so that the translation can be divided as the source was.
+            owners += [number] * (draft.length - len(owners))
+        whole = draft.segment(0, 0)
+        position = 0
+        for sentence in split_segment(whole, whole.text, self.languages.src):
+            counts = Counter(owners[position : position + len(sentence)])
+            position += len(sentence)
+            segment = FileSegment(sentence, whole.marks, is_sentence=True)
+            self._parts[id(segment)] = list(counts.items())
+            self.documents[0].append(segment)
+
+    def _pieces(self, segment: FileSegment, filled: str) -> list[str]:
+        """The part of a translation for each cue, as long in proportion as the part of the source."""
+        weights, position = [], 0
+        for _, count in self._parts[id(segment)]:
+            weights.append(max(1, len(MARK.sub("", segment.text[position : position + count]).strip())))
+            position += count
+        return _cut(filled, weights, has_blanks=self.languages.tgt not in WITHOUT_BLANKS)
+
+    @override
+    def accepts(self, segment: FileSegment, filled: str) -> bool:
+        # No pair of tags may be cut in two.
+        for piece in self._pieces(segment, filled):
+            pairs = [segment.mark(mark).pair for mark in MARK.findall(piece)]
+            if any(pairs.count(pair) != 2 for pair in pairs if pair is not None):
+                return False
+        return True
+
+    @override
+    def edits(self) -> Iterable[Edit]:
+        blank = "" if self.languages.tgt in WITHOUT_BLANKS else " "
+        texts: dict[int, list[str]] = {}
+        changed: set[int] = set()
+        for segment in self.documents[0]:
+            counts = self._parts[id(segment)]
+            if segment.filled is not None:
+                changed |= {cue for cue, _ in counts}
+                pieces = self._pieces(segment, segment.filled)
+            else:
+                ends = list(itertools.accumulate((count for _, count in counts), initial=0))
+                pieces = [segment.text[start:end] for start, end in itertools.pairwise(ends)]
+            for (cue, _), piece in zip(counts, pieces, strict=True):
+                text = self.render(segment, piece)
+                texts.setdefault(cue, []).append(text if text.endswith("\n") else text.strip() + blank)
+        for number in changed:
+            place = self._cues[number].place
+            text, before = "".join(texts[number]).strip(), self.text[slice(*place)]
+            # As many lines as there were, of similar lengths, unless the text has lines already.
+            n_lines = before.count("\n") + 1
+            lines = text.split("\n") if "\n" in text else _cut(text, [1] * n_lines, has_blanks=bool(blank))
+            yield *place, ("\r\n" if "\r\n" in before else "\n").join(filter(None, map(str.strip, lines)))
+
+
+class VttFile(SrtFile):
+    """A WebVTT file, as one document."""
+
+    name = "vtt"
+    suffixes = (".vtt",)
+
+    @override
+    def find(self) -> list[list[FileSegment]]:
+        if not self.text.removeprefix("\ufeff").startswith("WEBVTT"):
+            raise UserError(f"{self.where}: not WebVTT: its first line must begin with WEBVTT")
+        return super().find()
+
+
+def _cut(text: str, weights: Sequence[int], *, has_blanks: bool) -> list[str]:
+    """Cut a text into pieces whose lengths are in proportion to the weights, between words."""
+    places = [found.end() for found in re.finditer(r"\s+", text)] if has_blanks else list(range(1, len(text)))
+    # Greedy: each cut is at the place between words nearest to its share of the length, behind the last cut.
+    cuts, total = [0], sum(weights)
+    for number in range(1, len(weights)):
+        wished = len(text) * sum(weights[:number]) / total
+        free = [place for place in places if place > cuts[-1]]
+        cuts.append(min(free, key=lambda place: abs(place - wished)) if free else len(text))
+    return [text[start:end] for start, end in itertools.pairwise([*cuts, len(text)])]

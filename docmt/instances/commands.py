@@ -1,0 +1,69 @@
+"""`docmt instances`: cut documents into instances, and count them."""
+
+import csv
+from pathlib import Path
+from typing import Annotated
+
+from docmt.commands import CommandGroup, OutFile, settings_at
+from docmt.errors import UserError
+from docmt.files import atomic_writer
+from docmt.instances.settings import InstancesSettings
+
+commands = CommandGroup("instances")
+
+
+@commands.command
+def build(
+    *,
+    settings: Annotated[InstancesSettings, settings_at("instances")] = InstancesSettings(),
+    texts: list[Path],
+    documents: Path,
+    vocabulary: Path,
+    discourse: list[Path] | None = None,
+    out: Path,
+) -> None:
+    """Cut a parallel or monolingual text into instances.
+
+    Example:
+        docmt instances build --texts train.bpe.en train.bpe.de --documents train.documents.tsv
+        --vocabulary vocabulary.txt --out instances/train
+
+    Args:
+        texts: subwords, one sentence per line: source and target, or one file of monolingual text.
+        documents: document index (.documents.tsv).
+        vocabulary: vocabulary file; with masks, for monolingual text.
+        discourse: trees of the source documents.
+        out: folder to write.
+    """
+    from docmt.instances.building import build_from_files
+
+    build_from_files(
+        texts, documents=documents, vocabulary=vocabulary, settings=settings, out=out, discourse=discourse or []
+    )
+
+
+@commands.command
+def statistics(*, folders: list[str], out: OutFile) -> None:
+    """Count instances: a CSV file with one row per folder.
+
+    Example:
+        docmt instances statistics --folders ende/documents/train=instances/train --out statistics.csv
+
+    Args:
+        folders: folders of instances, each as DATASET/CUTTING/SPLIT=FOLDER.
+    """
+    from docmt.instances.statistics import instance_statistics
+    from docmt.instances.storage import read_manifest
+
+    rows = []
+    for item in folders:
+        name, equals, folder = item.partition("=")
+        parts = name.split("/")
+        if not equals or len(parts) != 3:
+            raise UserError(f"--folders {item}: write DATASET/CUTTING/SPLIT=FOLDER")
+        keys = dict(zip(("dataset", "cutting", "split"), parts, strict=True))
+        rows.append(keys | instance_statistics(read_manifest(Path(folder))))
+    with atomic_writer(out) as file:
+        table = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        table.writeheader()
+        table.writerows(rows)

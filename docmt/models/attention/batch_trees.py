@@ -1,0 +1,140 @@
+"""Discourse trees of a batch, and the groupings of RST attention that follow from them.
+
+A unit is an EDU (encoder) or a sentence (decoder and cross-attention). A group of queries is a unit, which sees itself,
+its parent and its children (RST-Transformer, Eq. 7). In an open instance all units form one group, so each sees all:
+that is global attention.
+
+Shape letters: B instances, G sentences of the batch, E EDUs, U units.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from docmt.discourse.dependencies import NO_HEAD, number_through
+from docmt.models.attention.grouping import Grouping
+
+
+@dataclass(frozen=True)
+class BatchTrees:
+    """The trees of the instances of a batch.
+
+    Attributes:
+        edu_lengths_E: int64, source tokens of each EDU; marks belong to the first and the last EDU of their sentence.
+        edu_heads_E: int64, the row of each EDU's head in the batch, in the same instance; −1 for none.
+        edu_counts_G: int64, EDUs of each sentence, at least 1.
+        sentence_heads_G: int64, the same as `edu_heads_E` for the tree of sentences.
+        open_B: bool, instances whose units see everything (dropped trees, decoding without a tree).
+    """
+
+    edu_lengths_E: np.ndarray
+    edu_heads_E: np.ndarray
+    edu_counts_G: np.ndarray
+    sentence_heads_G: np.ndarray
+    open_B: np.ndarray
+
+    @classmethod
+    def of_instance(
+        cls, *, edu_lengths: np.ndarray, edu_heads: np.ndarray, edu_counts: np.ndarray, sentence_heads: np.ndarray
+    ) -> "BatchTrees":
+        """A batch of one closed instance; heads are rows in the instance."""
+        return cls(
+            edu_lengths_E=np.asarray(edu_lengths, dtype=np.int64),
+            edu_heads_E=np.asarray(edu_heads, dtype=np.int64),
+            edu_counts_G=np.asarray(edu_counts, dtype=np.int64),
+            sentence_heads_G=np.asarray(sentence_heads, dtype=np.int64),
+            open_B=np.zeros(1, dtype=bool),
+        )
+
+    @classmethod
+    def of_open_instance(cls, src_lengths: np.ndarray) -> "BatchTrees":
+        """A batch of one instance without trees, whose sentences have `src_lengths` source tokens."""
+        lengths = np.asarray(src_lengths, dtype=np.int64)
+        heads = np.full(len(lengths), NO_HEAD)
+        return cls(lengths, heads, np.ones(len(lengths), dtype=np.int64), heads, np.ones(1, dtype=bool))
+
+    @classmethod
+    def join(cls, batches: Sequence["BatchTrees"]) -> "BatchTrees":
+        """One batch of all instances of several."""
+        return cls(
+            np.concatenate([trees.edu_lengths_E for trees in batches]),
+            number_through([trees.edu_heads_E for trees in batches]),
+            np.concatenate([trees.edu_counts_G for trees in batches]),
+            number_through([trees.sentence_heads_G for trees in batches]),
+            np.concatenate([trees.open_B for trees in batches]),
+        )
+
+    @classmethod
+    def join_known(
+        cls, batches: Sequence["BatchTrees | None"], src_lengths: Sequence[np.ndarray]
+    ) -> "BatchTrees | None":
+        """As `join`, with instances without trees open, sentences of `src_lengths` tokens. None if none has trees."""
+        if all(trees is None for trees in batches):
+            return None
+        pairs = zip(batches, src_lengths, strict=True)
+        return cls.join([cls.of_open_instance(lengths) if trees is None else trees for trees, lengths in pairs])
+
+    def opened(self, open_B: np.ndarray) -> "BatchTrees":
+        """The same trees, with more instances open."""
+        return replace(self, open_B=self.open_B | open_B)
+
+    def marked(self, marks: tuple[int, int]) -> "BatchTrees":
+        """The same trees, where `marks` are the numbers of marks before and after each sentence, instead of (1, 1)."""
+        if marks == (1, 1):
+            return self
+        lengths_E, ends_G = self.edu_lengths_E.copy(), np.cumsum(self.edu_counts_G)
+        # The stored lengths contain one mark on each side, which belongs to the first and the last EDU.
+        lengths_E[ends_G - self.edu_counts_G] += marks[0] - 1
+        lengths_E[ends_G - 1] += marks[1] - 1
+        return replace(self, edu_lengths_E=lengths_E)
+
+    def n_edus(self, sentences_B: np.ndarray) -> np.ndarray:
+        """EDUs of each instance; int64."""
+        # Every instance has a sentence: for an empty range, `reduceat` would give the next entry instead of 0.
+        return np.add.reduceat(self.edu_counts_G, np.cumsum(sentences_B) - sentences_B)
+
+
+def unit_groups(units_B: np.ndarray, open_B: np.ndarray) -> np.ndarray:
+    """The group of each unit: one for itself or, in open instances, one for all; int64 [U].
+
+    Each instance has at least one unit.
+    """
+    starts_group = np.repeat(~open_B, units_B)
+    # The first unit of an instance starts a group also where the instance is open.
+    starts_group[np.cumsum(units_B) - units_B] = True
+    return np.cumsum(starts_group) - 1
+
+
+def related_grouping(
+    heads_U: np.ndarray,
+    groups_U: np.ndarray,
+    *,
+    query_lengths_U: np.ndarray,
+    key_lengths_U: np.ndarray,
+    is_causal: bool,
+) -> Grouping:
+    """Each group sees its units and those that they are related to (RST-Transformer, Eq. 7).
+
+    Args:
+        heads_U: int64, the unit that is each unit's head, or −1.
+        groups_U: int64, from `unit_groups`.
+        query_lengths_U: int64, queries of each unit.
+        key_lengths_U: int64, keys of each unit.
+        is_causal: whether a query sees only earlier related units, and only earlier items of its group.
+    """
+    n_units = len(heads_U)
+    children = np.flatnonzero(heads_U >= 0)
+    parents, own = heads_U[children], np.arange(n_units)
+    # Each unit sees itself, a child its parent, and a parent its children.
+    queries, keys = np.concatenate((own, children, parents)), np.concatenate((own, parents, children))
+    if is_causal:
+        is_past = keys <= queries
+        queries, keys = queries[is_past], keys[is_past]
+    return Grouping.of_units(
+        groups_U[queries],
+        keys,
+        query_lengths_G=np.add.reduceat(query_lengths_U, np.flatnonzero(np.diff(groups_U, prepend=-1))),
+        key_lengths_U=key_lengths_U,
+        is_causal=is_causal,
+    )

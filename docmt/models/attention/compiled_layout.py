@@ -1,0 +1,79 @@
+"""A layout as a compiler sees it: tensors and numbers alone, with nothing left to compute.
+
+With it, `torch.compile` makes one graph of `Transformer.forward` that serves batches of any shape.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from docmt.models.attention.grouping import CompiledGrouping
+from docmt.models.attention.layout import AttentionLayout
+from docmt.models.attention.patterns import Index, Side, Slot
+from docmt.models.attention.ragged import find_varlen
+from docmt.models.settings import Positions
+
+IN_ORDER = ("group", "global")
+"""Patterns whose keys are always in the order of the packed rows. The keys of other patterns are in that order in some
+batches only, but a compiled graph either has an index or not."""
+
+
+@dataclass(frozen=True)
+class CompiledLayout:
+    """What a model asks of a layout, for the variable-length kernel.
+
+    Attributes:
+        groupings: by the patterns of the settings, also where they are resolved to others.
+        indexes: int64, what `AttentionLayout.index` gives for each item of a side.
+        n_sentences, padded_sizes, reads_context: see `AttentionLayout`.
+        default: what positions run through where nothing else is asked for.
+        table_TD: float32, the vectors of at least as many positions as there are.
+        drafts: none in training.
+    """
+
+    groupings: dict[tuple[Slot, str], CompiledGrouping]
+    indexes: dict[tuple[Side, Index], Tensor]
+    n_sentences: int
+    padded_sizes: tuple[int, int, int]
+    reads_context: bool
+    default: Positions
+    table_TD: Tensor
+    drafts: None = None
+
+    @classmethod
+    def of(cls, layout: AttentionLayout, table_TD: Tensor) -> "CompiledLayout":
+        """A compiled layout on the device of the table; complete, if the layout has been prepared."""
+        device = table_TD.device
+        # In a fixed order: a graph asks for the keys of a dict in their order.
+        kinds = sorted(layout.index_kinds())
+        groupings = {slot_part: _compile(layout, *slot_part, device) for slot_part in layout.attention_parts()}
+        indexes = {kind: layout.index(*kind, device) for kind in kinds}
+        n_instances, longest, most_sentences = layout.padded_sizes
+        # A graph for any size is none for 1, and padding changes nothing.
+        sizes = max(2, n_instances), longest, max(2, most_sentences)
+        facts = layout.n_sentences, sizes, layout.reads_context
+        return cls(groupings, indexes, *facts, layout.settings.positions, table_TD)
+
+    def grouping(self, slot: Slot, pattern: str) -> CompiledGrouping:
+        """As `AttentionLayout.grouping`."""
+        return self.groupings[slot, pattern]
+
+    def positions(self, side: Side, device: torch.device, *, within: Positions | None = None) -> Tensor:
+        """As `AttentionLayout.positions`, on the device of the compiled layout."""
+        return self.index(side, within or self.default, device)
+
+    def index(self, side: Side, kind: Index, device: torch.device) -> Tensor:
+        """As `AttentionLayout.index`, on the device of the compiled layout."""
+        return self.indexes[side, kind]
+
+
+def _compile(layout: AttentionLayout, slot: Slot, pattern: str, device: torch.device) -> CompiledGrouping:
+    grouping, kernel = layout.grouping(slot, pattern), find_varlen()
+    assert kernel is not None, "asked for only where this torch has it"
+    inputs = grouping.varlen_inputs(device)
+    if inputs.key_rows_M is None and pattern not in IN_ORDER:
+        rows_M = torch.from_numpy(np.arange(len(grouping.key_rows))).to(device)
+        inputs = replace(inputs, key_rows_M=rows_M)
+    return CompiledGrouping(inputs, grouping.is_causal, kernel)

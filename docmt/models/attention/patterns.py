@@ -1,0 +1,105 @@
+"""All attention patterns and their fusions: what settings, decoding and messages must know without importing torch.
+
+A pattern says which keys each query sees: `GROUPINGS` in visibility.py has its function. A fusion runs several patterns
+and joins their outputs: `FUSIONS` in multi_head.py has its class. A new one needs a row here and a row there. Other
+packages register theirs as entry points, see docs/models.md.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from docmt.models.plugins import Registry
+
+SLOTS = ("encoder", "decoder", "cross")
+"""The attentions of a model without context modules."""
+Slot = Literal["encoder", "decoder", "cross", "context", "before", "src_before", "tgt_before", "near", "drafted"]
+Side = Literal["src", "tgt", "vectors", "before"]
+"""A row of packed items, sentence after sentence: source tokens, target tokens, one vector per sentence, or the source
+tokens of the sentences before each sentence."""
+SIDES: dict[Slot, tuple[Side, Side]] = {
+    "encoder": ("src", "src"),
+    "decoder": ("tgt", "tgt"),
+    "cross": ("tgt", "src"),
+    # Context modules.
+    "context": ("src", "vectors"),
+    "before": ("before", "before"),
+    "src_before": ("src", "before"),
+    "tgt_before": ("tgt", "before"),
+    "near": ("tgt", "src"),
+    "drafted": ("tgt", "tgt"),  # behind the target tokens, its keys are the tokens of the drafts
+}
+"""The sides of queries and keys of each attention."""
+Index = Literal["instance", "sentence", "in_batch", "number", "row", "is_word", "place"]
+"""A number for each item of a side: its position in its instance or in its sentence; its sentence in the batch, or
+(`number`) in the document; on the side `before`, its row of the source; 1 for words and 0 for marks; its row in
+instances that are padded to the longest."""
+CacheKind = Literal["document", "range", "related"]
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """Which keys each group of queries sees. Where the queries are target tokens, this must follow from their sentence.
+
+    Attributes:
+        cache: what sentence-by-sentence decoding can rely on. `document`: every sentence sees its whole instance;
+            `range`: its own and a fixed number of sentences before it; `related`: any earlier sentences.
+        needs_trees: whether the grouping follows discourse trees. Without trees such a pattern sees the whole instance.
+        has_distances: whether attention depends on the distances of keys: `DISTANCES` in distances.py.
+        has_encoder_layer: whether encoder layers with it are of an own class: `ENCODER_LAYERS` in layers.py.
+        slots: the attentions that can have it; none for patterns of context modules.
+    """
+
+    cache: CacheKind = "related"
+    needs_trees: bool = False
+    has_distances: bool = False
+    has_encoder_layer: bool = False
+    slots: tuple[str, ...] = SLOTS
+
+
+@dataclass(frozen=True)
+class Fusion:
+    """Several attentions in the place of one, with these patterns, in the order in which they run."""
+
+    parts: tuple[str, ...]
+
+
+PATTERNS: dict[str, Pattern | Fusion] = {
+    "group": Pattern(cache="range"),
+    "window": Pattern(cache="range"),
+    "global": Pattern(cache="document"),
+    "rst": Pattern(needs_trees=True),
+    # Baselines.
+    "segments": Pattern(has_distances=True, slots=("encoder",)),
+    "distances": Pattern(has_distances=True, has_encoder_layer=True, slots=("encoder",)),
+    "memory": Pattern(cache="range", has_distances=True, slots=("decoder",)),
+    "long_short": Fusion(("group", "global")),
+    # G-Transformer and RST-Transformer.
+    "combined": Fusion(("group", "global")),
+    "rst_serial": Fusion(("group", "rst")),
+    "rst_parallel": Fusion(("group", "rst")),
+    "rst_mix": Fusion(("group", "rst")),
+    # Context modules.
+    "each_before": Pattern(slots=()),
+    "near": Pattern(slots=()),
+    "drafts": Pattern(slots=()),
+}
+ALL_PATTERNS = Registry("docmt.patterns", "attention pattern", Pattern | Fusion, PATTERNS)
+
+
+def part_names(name: str) -> tuple[str, ...]:
+    """The patterns of the parts of a fusion; of a pattern, itself."""
+    found = ALL_PATTERNS.find(name)
+    return found.parts if isinstance(found, Fusion) else (name,)
+
+
+def pattern_slots(name: str) -> list[str]:
+    """The attentions that can have a pattern or fusion."""
+    return [slot for slot in SLOTS if all(slot in find_part(part).slots for part in part_names(name))]
+
+
+def find_part(name: str) -> Pattern:
+    """A pattern by name. Fusions are refused: they have parts in place of a grouping."""
+    found = ALL_PATTERNS.find(name)
+    if isinstance(found, Fusion):
+        raise ValueError(f"{name} is a fusion of {' and '.join(found.parts)}: ask for one of these")
+    return found

@@ -1,0 +1,77 @@
+"""Nests of tensors: mapped one by one, and laid into one buffer, so that a batch is moved in one copy."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+ALIGNMENT = 64
+"""Bytes; every tensor of a buffer begins at a multiple of this, as vector loads like it."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a tensor lies in a buffer; `start` is in bytes."""
+
+    start: int
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+
+    @classmethod
+    def of(cls, view: Tensor) -> "Place":
+        """The place of a tensor that is a view of a buffer."""
+        return cls(int(view.storage_offset()) * view.itemsize, tuple(view.shape), view.dtype)
+
+    def view(self, buffer: Tensor) -> Tensor:
+        """The tensor, as a view of the buffer (uint8 [bytes])."""
+        return buffer[self.start : self.start + self.n_bytes].view(self.dtype).view(self.shape)
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of the tensor."""
+        return self.dtype.itemsize * torch.Size(self.shape).numel()
+
+
+def map_leaves(nest: Any, function: Callable[[Any], Any], *, kind: type = Tensor) -> Any:
+    """A copy of a nest with `function` applied to each leaf of a type, in a fixed order.
+
+    A nest consists of dataclasses, dicts, tuples and objects with a method `map_tensors`.
+    """
+    if isinstance(nest, kind):
+        return function(nest)
+    if isinstance(nest, dict):
+        return {key: map_leaves(value, function, kind=kind) for key, value in nest.items()}
+    if isinstance(nest, tuple):
+        return tuple(map_leaves(value, function, kind=kind) for value in nest)
+    if hasattr(nest, "map_tensors"):
+        return nest.map_tensors(function, kind=kind)
+    if is_dataclass(nest) and not isinstance(nest, type):
+        # `replace` refuses fields that are no arguments of the constructor.
+        values = {field.name: getattr(nest, field.name) for field in fields(nest) if field.init}
+        return replace(nest, **{name: map_leaves(value, function, kind=kind) for name, value in values.items()})
+    return nest
+
+
+def to_buffer(nest: Any) -> tuple[Any, Tensor]:
+    """Copy all CPU tensors of a nest into one buffer.
+
+    Returns:
+        The nest with a `Place` for each tensor, and the buffer, uint8 [bytes].
+    """
+    tensors: list[Tensor] = []
+    places: list[Place] = []
+
+    def place(tensor: Tensor) -> Place:
+        # −(−a // b) rounds up, in integers.
+        start = places[-1].start + places[-1].n_bytes if places else 0
+        places.append(Place(-(-start // ALIGNMENT) * ALIGNMENT, tuple(tensor.shape), tensor.dtype))
+        tensors.append(tensor)
+        return places[-1]
+
+    placed = map_leaves(nest, place)
+    buffer = torch.empty(places[-1].start + places[-1].n_bytes if places else 0, dtype=torch.uint8)
+    for tensor, where in zip(tensors, places, strict=True):
+        where.view(buffer).copy_(tensor)
+    return placed, buffer

@@ -1,0 +1,154 @@
+"""`docmt models`: the catalog of published models, models in, and sentence models out to other programs."""
+
+import json
+import logging
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+from docmt.commands import CommandGroup, Mirror, OutFile, option, print_table
+from docmt.errors import UserError
+from docmt.files import iterate_lines, sha256_file
+
+log = logging.getLogger(__name__)
+
+commands = CommandGroup("models")
+
+
+@commands.command(name="list")
+def list_models(*, json_output: Annotated[bool, option("print JSON instead.", name="--json")] = False) -> None:
+    """Print the catalog of published models as a table.
+
+    Example:
+        docmt models list
+    """
+    from docmt.models.published.catalog import load_models
+
+    rows = [
+        {
+            "model": name,
+            "languages": "-".join(entry.pair) if entry.pair else str(len(entry.languages) or "many"),
+            "MB": entry.megabytes,
+            "kind": entry.kind,
+            "terms": entry.terms,
+            "license": entry.license,
+            "title": entry.title,
+        }
+        for name, entry in load_models().items()
+    ]
+    if json_output:
+        print(json.dumps(rows, ensure_ascii=False, indent=1))
+    else:
+        print_table(rows)
+
+
+@commands.command
+def fetch(*, model: str, out: Path | None = None, mirror: Mirror = None) -> None:
+    """Fetch the files of a published model, from a mirror or the network.
+
+    Example:
+        docmt models fetch --model opus-mt-en-de --mirror /folder/with/models
+
+    Args:
+        model: name in the catalog.
+        out: folder for the files; by default where a study in this folder has them.
+    """
+    _fetch(model, out, mirror)
+
+
+def _fetch(model: str, out: Path | None, mirror: Path | None) -> Path:
+    """Fetch a model of the catalog, where it is not in place yet; says its license. Returns its folder."""
+    from docmt.models.published.catalog import fetch_model, find_model, study_folder
+
+    entry = find_model(model)
+    out = out or Path(study_folder(model))
+    log.info("%s, about %s MB into %s; license: %s", model, f"{entry.megabytes:,}", out, entry.license)
+    fetch_model(model, out, mirror=mirror)
+    return out
+
+
+@commands.command(name="import")
+def import_published(
+    folder: str,
+    /,
+    *,
+    out: OutFile,
+    src_lang: str | None = None,
+    tgt_lang: str | None = None,
+    mirror: Mirror = None,
+    codes: tuple[str, str] | None = None,
+    keep_pieces_of: list[Path] | None = None,
+) -> None:
+    """Read a published model (Marian, mBART, M2M100, NLLB) in the format of transformers (docs/pretrained.md).
+
+    Example:
+        docmt models import opus-mt-en-de --out model.pt
+
+    Args:
+        folder: folder with config.json, weights and SentencePiece models, or a name in the catalog, which is fetched.
+        src_lang: source language; by default as catalog or folder say, if they do.
+        tgt_lang: target language; by default as catalog or folder say, if they do.
+        codes: symbols of source and target language in the model, where they do not follow from the languages, such as
+            eng_Latn.
+        keep_pieces_of: text of both languages, one sentence per line: drop all pieces that it does not have.
+    """
+    from docmt.models.model_file import save_model
+    from docmt.models.published.catalog import find_model, is_published
+    from docmt.models.published.importing import import_model
+    from docmt.text.published_text import PublishedText
+
+    path, known = Path(folder), None
+    if is_published(folder):
+        path = _fetch(folder, None, mirror)
+        known = find_model(folder).pair
+    known = known or PublishedText.read(path).languages or (None, None)
+    src, tgt = src_lang or known[0], tgt_lang or known[1]
+    if src is None or tgt is None:
+        raise UserError(f"{folder} does not say its languages: give --src-lang and --tgt-lang")
+    text = [line for file in keep_pieces_of for line in iterate_lines(file)] if keep_pieces_of else None
+    save_model(out, import_model(path, languages=(src, tgt), codes=codes, text=text))
+
+
+@commands.command
+def bundle(
+    *, model: Path, segmenter: Path, parser: str, sentences: Literal["parser", "chain"] = "parser", out: OutFile
+) -> None:
+    """Add a segmenter and a parser to a model that reads trees, so that it translates plain text with them.
+
+    Example:
+        docmt models bundle --model model.pt --segmenter segmenter.pt --parser parser.pt --out bundled.pt
+
+    Args:
+        model: model file of a system that reads trees.
+        segmenter: segmenter model.
+        parser: parser model, or chain, right_branching or flat.
+        sentences: where the tree of sentences comes from: the parser, or each sentence depends on the one before.
+    """
+    from docmt.discourse.bundle_annotator import read_bundle
+    from docmt.models.model_file import load_model, save_model
+
+    trained = load_model(model)
+    if not trained.model.settings.needs_trees:
+        raise UserError(f"{model}: reads no trees, so it needs no segmenter and parser")
+    bundled = read_bundle(segmenter, parser, sentences=sentences)
+    parser = parser if isinstance(bundled.parser, str) else sha256_file(Path(parser))
+    facts = {"segmenter": sha256_file(segmenter), "parser": parser, "sentences": sentences}
+    save_model(out, replace(trained, discourse=bundled, provenance=trained.provenance | {"bundled": facts}))
+
+
+@commands.command
+def export(*, model: Path, format: Literal["marian", "ctranslate2"], out: Path) -> None:
+    """Write a sentence model for another program.
+
+    Example:
+        docmt models export --model model.pt --format ctranslate2 --out served
+
+    Args:
+        model: model file.
+        format: format of the folder.
+        out: folder to write.
+    """
+    from docmt.models.model_file import load_model
+    from docmt.models.published.exporting import export_ctranslate2, export_marian
+
+    {"marian": export_marian, "ctranslate2": export_ctranslate2}[format](load_model(model), out)

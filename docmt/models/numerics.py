@@ -1,0 +1,55 @@
+"""Numerics that all models share: dropout, mixed precision, and scores of all symbols in chunks."""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.func import functional_call
+
+STEPS = 2**16
+"""On a CPU, probabilities are multiples of 1 / STEPS."""
+
+
+def dropout(rows: Tensor, probability: float, is_training: bool) -> Tensor:
+    """Set entries to 0 with a probability and scale the others, so that the mean stays the same."""
+    if not is_training or probability == 0 or rows.device.type != "cpu" or torch.compiler.is_compiling():
+        return F.dropout(rows, probability, is_training)
+    # 16 random bits per entry; never 0 or all of them, so that a small probability still drops some.
+    n_dropped = min(max(round(probability * STEPS), 1), STEPS - 1)
+    # One 64-bit random number serves four entries.
+    numbers = torch.empty(-(-rows.numel() // 4), dtype=torch.int64).random_(-(2**63), None).view(torch.int16)
+    # As int16 the numbers are −STEPS/2 … STEPS/2 − 1, so the threshold moves down by half of the range.
+    kept = numbers[: rows.numel()].view(rows.shape) >= n_dropped - STEPS // 2
+    return rows * kept.to(rows.dtype).mul_(STEPS / (STEPS - n_dropped))
+
+
+def product_dtype(rows: Tensor) -> torch.dtype:
+    """The type in which these rows are multiplied with weights: that of autocast, if it is on, or their own."""
+    device = rows.device.type
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else rows.dtype
+
+
+def call_layer(layer: nn.Module, hidden_ND: Tensor, *arguments: Any) -> Tensor:
+    """`layer(hidden_ND, *arguments)`, equal bit by bit; under autocast it takes far fewer conversions.
+
+    Layer norms keep their weights: they compute in float32.
+    """
+    dtype = product_dtype(hidden_ND)
+    if torch.compiler.is_compiling() or next(layer.parameters()).dtype == dtype:  # a compiler joins conversions itself
+        return layer(hidden_ND, *arguments)
+    named = [(name, p) for name, p in layer.named_parameters() if not name.endswith(("norm.weight", "norm.bias"))]
+    # One conversion of all weights joined, where autocast would convert each weight by itself.
+    flat = torch.cat([parameter.flatten() for _, parameter in named]).to(dtype)
+    pieces = flat.split([parameter.numel() for _, parameter in named])
+    weights = {name: piece.view(p.shape) for (name, p), piece in zip(named, pieces, strict=True)}
+    return functional_call(layer, weights, (hidden_ND, *arguments), tie_weights=False)
+
+
+CHUNK_SCORES = {"cpu": 2**21, "cuda": 2**26}
+"""Scores of a chunk: on a CPU they stay in the cache; on a GPU fewer, larger chunks mean fewer launches."""
+
+
+def chunks(rows: Tensor, n_symbols: int) -> tuple[Tensor, ...]:
+    """Views of rows that together have few enough scores."""
+    return rows.split(max(1, CHUNK_SCORES["cuda" if rows.is_cuda else "cpu"] // n_symbols))

@@ -1,0 +1,248 @@
+"""Published models in the format of transformers, as tables: what they call their parameters, and how they compute.
+
+A family (`model_type` in config.json) is a row of `FAMILIES`. Names of parameters are the same in all families.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from docmt.errors import UserError
+from docmt.files import read_json
+from docmt.models.presets import ARCHITECTURES
+from docmt.models.settings import ModelSettings
+
+LAYER = {
+    "self_attention": "self_attn",
+    "self_sublayer.norm": "self_attn_layer_norm",
+    "cross_attention": "encoder_attn",
+    "cross_sublayer.norm": "encoder_attn_layer_norm",
+    "feed_forward.inner": "fc1",
+    "feed_forward.outer": "fc2",
+    "feed_forward_sublayer.norm": "final_layer_norm",
+}
+"""Modules of a layer here and there."""
+SIDES = {"encoder": "src_inputs", "decoder": "tgt_inputs"}
+EMBEDDING, BIAS = "model.shared.weight", "final_logits_bias"
+"""Published parameters with one row for each symbol: the embedding table and the bias of the softmax."""
+ACTIVATIONS = {"swish": "swish", "silu": "swish", "gelu": "gelu", "relu": "relu"}
+"""Their names there and here."""
+LEARNED_SHIFT = 2
+"""Rows of a table of learned positions before the first position."""
+NEVER = -100.0
+"""The bias of a symbol that the model does not have. (−∞ would make label smoothing infinite.)"""
+
+
+@dataclass(frozen=True)
+class PublishedFamily:
+    """Facts about a family of models that its config.json does not contain.
+
+    Attributes:
+        form: keys of `FormSettings`.
+        marks: keys of `MarkSettings`.
+        required: values of config.json that docmt computes with, where they are given.
+        has_learned_positions: a table of positions.
+        text: keys of `TextSettings`.
+    """
+
+    form: dict[str, Any]
+    marks: dict[str, list[str]]
+    required: dict[str, Any] = field(default_factory=lambda: {"scale_embedding": True})
+    has_learned_positions: bool = False
+    text: dict[str, Any] = field(default_factory=dict)
+
+
+PRE_NORM = {"norm": "pre", "final_norm": True, "output_bias": True}
+FAMILIES: dict[str, PublishedFamily] = {
+    "marian": PublishedFamily(
+        {"output_bias": True, "zero_start": True},
+        {"src_before": [], "src_after": ["</s>"], "tgt_before": ["<s>"]},
+        {
+            "scale_embedding": True,
+            "share_encoder_decoder_embeddings": True,
+            "normalize_before": False,
+            "add_final_layer_norm": False,
+            "normalize_embedding": False,
+            "static_position_embeddings": True,
+        },
+        text={"normalise": True},
+    ),
+    "mbart": PublishedFamily(
+        {**PRE_NORM, "embedding_norm": True},
+        {"src_before": [], "src_after": ["</s>", "{src}"], "tgt_before": ["{tgt}"]},
+        has_learned_positions=True,
+    ),
+    # mBART50: as mBART, with the marks of M2M100.
+    "mbart50": PublishedFamily(
+        {**PRE_NORM, "embedding_norm": True},
+        {"src_before": ["{src}"], "src_after": ["</s>"], "tgt_before": ["</s>", "{tgt}"]},
+        has_learned_positions=True,
+    ),
+    "m2m_100": PublishedFamily(
+        {**PRE_NORM, "position_offset": 2},
+        {"src_before": ["{src}"], "src_after": ["</s>"], "tgt_before": ["</s>", "{tgt}"]},
+    ),
+}
+"""By `model_type`."""
+
+
+def find_family(config: dict[str, Any], *, where: str) -> PublishedFamily:
+    """The family of a config.json. Raises UserError for a model that docmt cannot be."""
+    name = config.get("model_type")
+    # mBART and mBART50 share a `model_type`; they differ in the symbol that the decoder reads first.
+    if name == "mbart" and config.get("decoder_start_token_id") == config.get("eos_token_id", 2):
+        name = "mbart50"
+    if name not in FAMILIES:
+        raise UserError(f"{where}: model_type {name!r}: docmt reads {', '.join(FAMILIES)}")
+    family = FAMILIES[name]
+    for key, value in family.required.items():
+        if config.get(key, value) != value:
+            raise UserError(f"{where}: {key} is {config[key]!r}, but docmt computes with {value!r}")
+    for key in ("attention_heads", "ffn_dim"):
+        if config[f"encoder_{key}"] != config[f"decoder_{key}"]:
+            raise UserError(f"{where}: {key} of encoder and decoder differ, which docmt cannot compute")
+    return family
+
+
+def read_settings(folder: Path) -> ModelSettings:
+    """The settings of a published model, as a sentence model. Raises UserError where docmt cannot compute it."""
+    where = str(folder / "config.json")
+    config = read_json(folder / "config.json")
+    try:
+        family = find_family(config, where=where)
+        name = config["activation_function"]
+        if name not in ACTIVATIONS:
+            raise UserError(f"{where}: activation_function {name!r}: docmt has {', '.join(ACTIVATIONS)}")
+        positions = {"learned_positions": config["max_position_embeddings"]} if family.has_learned_positions else {}
+        values = {
+            "encoder_layers": config["encoder_layers"],
+            "decoder_layers": config["decoder_layers"],
+            "width": config["d_model"],
+            "heads": config["encoder_attention_heads"],
+            "feed_forward_width": config["encoder_ffn_dim"],
+            "dropout": float(config.get("dropout", 0.1)),
+            "form": family.form | positions | {"activation": ACTIVATIONS[name]},
+            "marks": family.marks,
+        }
+    except KeyError as error:
+        raise UserError(f"{where}: has no {error.args[0]!r}: not the description of a translation model") from None
+    sentences = {
+        key: value | {"upper_layers": 0} if isinstance(value, dict) else value
+        for key, value in ARCHITECTURES["sentence_transformer"].items()
+    }
+    return ModelSettings.load(sentences | values, where=where)
+
+
+def parameter_names(settings: ModelSettings) -> Iterator[tuple[str, list[str]]]:
+    """Each parameter but those with a row per symbol, with the names that are joined to it there."""
+    for side, inputs in SIDES.items():
+        for number in range(getattr(settings, f"{side}_layers")):
+            for ours, theirs in LAYER.items():
+                if side == "decoder" or not ours.startswith("cross"):
+                    yield from _module_names(f"{side}.{number}.{ours}", f"model.{side}.layers.{number}.{theirs}")
+        if settings.form.embedding_norm:
+            yield from _module_names(f"{inputs}.norm", f"model.{side}.layernorm_embedding")
+        if settings.form.final_norm:
+            yield from _module_names(f"{side}_norm", f"model.{side}.layer_norm")
+        if settings.form.learned_positions:
+            yield f"{inputs}.positions.weight", [f"model.{side}.embed_positions.weight"]
+
+
+def _module_names(ours: str, theirs: str) -> Iterator[tuple[str, list[str]]]:
+    """The weight and the bias of a module, or the parts of an attention."""
+    if not ours.endswith("attention"):
+        yield from ((f"{ours}.{kind}", [f"{theirs}.{kind}"]) for kind in ("weight", "bias"))
+        return
+    yield from _module_names(f"{ours}.out", f"{theirs}.out_proj")
+    for kind in ("weight", "bias"):
+        yield f"{ours}.in_{kind}", [f"{theirs}.{part}_proj.{kind}" for part in "qkv"]
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The files with the weights. Raises UserError without any."""
+    shards = sorted(folder.glob("*.safetensors")) or sorted(folder.glob("pytorch_model*.bin"))
+    if not shards:
+        raise UserError(f"{folder}: has neither model.safetensors nor pytorch_model.bin")
+    return shards
+
+
+def read_weights(folder: Path) -> dict[str, Tensor]:
+    """The tensors of a folder, by their names there; float32. Raises UserError without any, or when damaged."""
+    found: dict[str, Tensor] = {}
+    for path in weight_files(folder):
+        try:
+            if path.suffix == ".safetensors":
+                from safetensors.torch import load_file  # pyright: ignore[reportMissingImports]
+
+                found |= load_file(path)
+            else:
+                found |= torch.load(path, map_location="cpu", weights_only=True)
+        except Exception as error:  # both libraries raise many kinds of errors for damaged files
+            raise UserError(f"{path}: cannot be read ({' '.join(str(error).split())[:120]})") from None
+    return {name: tensor.float() for name, tensor in found.items() if tensor.is_floating_point()}
+
+
+def our_weights(theirs: dict[str, Tensor], settings: ModelSettings, rows: list[int]) -> dict[str, Tensor]:
+    """The weights of a sentence model of docmt.
+
+    Args:
+        theirs: as `read_weights` gives them.
+        settings: as `read_settings` gives them.
+        rows: the row of each symbol of the vocabulary in the published tables, −1 where the model lacks the symbol.
+
+    Raises:
+        UserError: a parameter is missing.
+    """
+    try:
+        made = {ours: torch.cat([theirs[name] for name in names]) for ours, names in parameter_names(settings)}
+        table = theirs[EMBEDDING]
+    except KeyError as error:
+        raise UserError(f"the published weights have no {error.args[0]}: the folder has other weights") from None
+    for ours in made:
+        if ours.endswith("positions.weight"):
+            # Fairseq numbers positions from the id of padding + 1, so the first rows of its table are never read.
+            made[ours] = made[ours][LEARNED_SHIFT:]
+    index = torch.tensor(rows)
+    is_new = index < 0
+    made["embedding.weight"] = table[index.clamp(min=0)].masked_fill(is_new[:, None], 0)
+    bias = theirs[BIAS].flatten() if BIAS in theirs else torch.zeros(len(table))
+    made["output_bias"] = bias[index.clamp(min=0)].masked_fill(is_new, NEVER)
+    return made
+
+
+def their_weights(ours: dict[str, Tensor], settings: ModelSettings) -> dict[str, Tensor]:
+    """The inverse of `our_weights`, with the rows of our vocabulary."""
+    made: dict[str, Tensor] = {}
+    for name, names in parameter_names(settings):
+        made |= {theirs: part.contiguous() for theirs, part in zip(names, ours[name].chunk(len(names)), strict=True)}
+    made[EMBEDDING] = ours["embedding.weight"].contiguous()
+    made[BIAS] = ours["output_bias"][None].contiguous()
+    return made
+
+
+def config_json(settings: ModelSettings, **facts: Any) -> str:
+    """The config.json of a Marian model of docmt; `facts` are its ids."""
+    form = settings.form
+    values = {
+        "architectures": ["MarianMTModel"],
+        "model_type": "marian",
+        "activation_function": form.activation,
+        "d_model": settings.width,
+        **{f"{side}_layers": getattr(settings, f"{side}_layers") for side in SIDES},
+        **{f"{side}_attention_heads": settings.heads for side in SIDES},
+        **{f"{side}_ffn_dim": settings.feed_forward_width for side in SIDES},
+        "dropout": settings.dropout,
+        "is_encoder_decoder": True,
+        "max_position_embeddings": 512,
+        "scale_embedding": True,
+        "share_encoder_decoder_embeddings": True,
+        "static_position_embeddings": True,
+        "tie_word_embeddings": True,
+        **facts,
+    }
+    return json.dumps(values, indent=2) + "\n"

@@ -1,0 +1,126 @@
+"""From the folder of a published model to a model of docmt."""
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from torch import Tensor
+
+from docmt.errors import UserError
+from docmt.files import read_json
+from docmt.models.model_file import TrainedModel, build_model
+from docmt.models.published.families import find_family, our_weights, read_settings, read_weights
+from docmt.models.settings import ModelSettings
+from docmt.models.systems.transformer import Transformer
+from docmt.provenance import describe
+from docmt.text.pipeline import TextPipeline
+from docmt.text.published_text import PublishedText
+from docmt.text.settings import TextSettings
+from docmt.text.truecaser import Truecaser
+from docmt.text.vocabulary import SPECIALS, Vocabulary, language_tag
+
+log = logging.getLogger(__name__)
+
+SAME = ("encoder_layers", "decoder_layers", "width", "heads", "feed_forward_width", "form", "marks")
+"""Settings in which a model agrees with the published one that it starts from."""
+MAX_TOKENS = 512
+"""Most tokens of an instance of an imported model, as in the papers."""
+
+
+def import_model(
+    folder: Path, *, languages: tuple[str, str], codes: Sequence[str] | None = None, text: Iterable[str] | None = None
+) -> TrainedModel:
+    """Read a published sentence model.
+
+    Args:
+        folder: with config.json, weights, SentencePiece models and, for some families, vocab.json.
+        languages: source and target, as docmt names them.
+        codes: their symbols in a model of many languages, where docmt's names do not tell: `eng_Latn`; in a Marian
+            model of several target languages, its second is the symbol that sources begin with: `>>deu<<`.
+        text: sentences of both languages; only pieces that they are made of are kept. None keeps all.
+
+    Raises:
+        UserError: a file is missing, or docmt cannot compute such a model.
+    """
+    settings, published = read_settings(folder), PublishedText.read(folder)
+    family = find_family(read_json(folder / "config.json"), where=str(folder / "config.json"))
+    pipeline = TextPipeline(
+        TextSettings(tokenization="sentencepiece", truecase=False, **family.text),
+        languages=languages,
+        truecasers=dict.fromkeys(languages, Truecaser(None)),
+        codes=published.subword_codes(languages),
+    )
+    if codes and not published.language_symbols:
+        marks = settings.marks.model_copy(update={"src_before": [codes[1]]}) if settings.marks else None
+        settings = settings.model_copy(update={"marks": marks})
+    kept = None if text is None else _pieces_of(text, pipeline) | set(codes or ())
+    tags = language_symbols(published, languages, codes)
+    others = {lang: code for lang, code in published.symbols_by_language().items() if code not in tags.values()}
+    tags |= {lang: code for lang, code in others.items() if lang not in tags}
+    vocabulary = published.vocabulary(tags, kept=kept)
+    rows = published_rows(published, vocabulary, tags)
+    weights = our_weights(read_weights(folder), settings, rows)
+    model = build_model(settings, len(vocabulary), weights, where=str(folder), mend="get its files again")
+    log.info("%d symbols (%d in %s), %d parameters", len(vocabulary), len(published.ids), folder, _count(model))
+    origin = describe(imported="/".join(folder.parts[-2:]))  # a model of the catalog: name and version
+    return TrainedModel(model, vocabulary, pipeline, {"max_tokens": MAX_TOKENS}, origin)
+
+
+def language_symbols(
+    published: PublishedText, languages: tuple[str, str], codes: Sequence[str] | None = None
+) -> dict[str, str]:
+    """The symbols of source and target language there, by language; none in models without languages.
+
+    Raises UserError for a language that the model does not have.
+    """
+    if not published.language_symbols:
+        return {}
+    return {lang: published.language_symbol(code) for lang, code in zip(languages, codes or languages, strict=True)}
+
+
+def published_rows(published: PublishedText, vocabulary: Vocabulary, tags: Mapping[str, str]) -> list[int]:
+    """The row there of each symbol, −1 for those that the model does not have; `tags` are the symbols of languages.
+
+    Raises UserError for other symbols.
+    """
+    ids = {symbol: published.ids.get(symbol, -1) for symbol in (*SPECIALS, *vocabulary.extras)}
+    ids |= {language_tag(lang): published.ids[symbol] for lang, symbol in tags.items()}
+    if (
+        not published.language_symbols and "<s>" not in published.ids
+    ):  # Marian: no symbol begins a sentence, and the row of the mask is not learned
+        ids |= {"<s>": -1, "<pad>": -1}
+    rows = []
+    for symbol in vocabulary.symbols:
+        row = ids.get(symbol, published.ids.get(symbol))
+        if row is None:
+            raise UserError(f"{published.folder}: has no symbol {symbol!r}: build the text with `pretrained` set to it")
+        rows.append(row)
+    return rows
+
+
+def published_weights(
+    folder: Path, settings: ModelSettings, vocabulary: Vocabulary, languages: tuple[str, str]
+) -> dict[str, Tensor]:
+    """The weights of a published model for a model with these settings and symbols, in a training.
+
+    Raises UserError, which names the key, when a model with these settings computes otherwise than the published one.
+    """
+    found = read_settings(folder)
+    for key in SAME:
+        mine, theirs = getattr(settings, key), getattr(found, key)
+        if mine != theirs:
+            raise UserError(f"{folder}: model.{key} of the published model is {theirs!s}, not {mine!s}")
+    published = PublishedText.read(folder)
+    rows = published_rows(published, vocabulary, language_symbols(published, languages))
+    return our_weights(read_weights(folder), found, rows)
+
+
+def _pieces_of(text: Iterable[str], pipeline: TextPipeline) -> set[str]:
+    """The pieces that sentences are made of, whichever language they are in."""
+    sentences = list(text)
+    langs = (pipeline.src_lang, pipeline.tgt_lang)
+    return {piece for lang in langs for sentence in sentences for piece in pipeline.prepare(sentence, lang=lang)}
+
+
+def _count(model: Transformer) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())

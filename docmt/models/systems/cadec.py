@@ -1,0 +1,176 @@
+"""CADec (Voita et al. 2019): a second decoder, which reads a draft of the sentence model and the sentences before.
+
+Shape letters: N packed target tokens, S packed source tokens, G sentences, M tokens of targets and drafts, C tokens
+of a chunk, V vocabulary, D width, E = 2 D.
+"""
+
+import torch
+from torch import Tensor, nn
+from typing_extensions import override
+
+from docmt.models.attention.distances import SentenceDistances
+from docmt.models.attention.multi_head import MultiHeadAttention
+from docmt.models.layers import DecoderLayer, build_sublayer
+from docmt.models.numerics import chunks, dropout, product_dtype
+from docmt.models.settings import ModelSettings
+from docmt.models.systems.context_module import ContextModule, ContextReader, DecoderPass, SentenceModel, TargetBatch
+from docmt.text.vocabulary import EOS, N_SPECIALS
+
+TEMPERATURE = 0.5
+"""Of the softmax from which drafts are drawn in training."""
+ROUNDS = 4
+"""Number of rounds in which all words of a draft are drawn; a round reads the words of the round before."""
+CORRUPTED = 0.5
+"""In training, the share of the sentences whose draft is the reference with …"""
+RANDOM_WORDS = 0.2
+"""… this share of random words."""
+
+
+class SecondLayer(DecoderLayer):
+    """Self-attention, attention to the source, attention to translations (`cross_attention`), and feed-forward.
+
+    A one-hot distance beside a state is, after a linear map, a vector for each distance: keys and values have these.
+    """
+
+    def __init__(self, settings: ModelSettings) -> None:
+        super().__init__(settings, pattern="group", cross_pattern="group")
+        width, heads = settings.width, settings.heads
+        near, far = (SentenceDistances(settings.n_before + 1, heads, width // heads) for _ in range(2))
+        self.source_attention = MultiHeadAttention(width, heads, "near", distances=near)
+        self.source_sublayer = build_sublayer(settings)
+        self.cross_attention = MultiHeadAttention(width, heads, "drafts", memory_width=2 * width, distances=far)
+
+    def read_source(self, hidden_ND: Tensor, reader: ContextReader) -> Tensor:
+        """The attention to the source; [N, D] → [N, D]."""
+        outer = self.source_sublayer
+        return outer(hidden_ND, reader.to_rows(self.source_attention, outer.enter(hidden_ND)))
+
+
+class SecondDecoder(ContextModule):
+    """A decoder that reads the source, its draft, and the translations of the sentences before.
+
+    The latter are those that the model has made; in training, the references. In training, a draft is drawn from the
+    sentence model, or it is the reference with some random words. Elsewhere, unless the layout has drafts, it is the
+    most likely one.
+
+    Drawing word after word would take a pass for each. Here, all words are drawn at once, in a few rounds: first after
+    the words of the reference, then after the words of the round before. After n rounds, the first n words are exactly
+    a sample (or the words of a greedy search), and the others nearly. A draft that would be longer than the reference
+    is cut; a shorter one is repeated, which leaves attention to it nearly as it is.
+
+    A first sentence is translated by the sentence model. No gradient reaches drafts and translations.
+    """
+
+    def __init__(self, settings: ModelSettings) -> None:
+        super().__init__()
+        self.settings, self.n_rounds = settings, ROUNDS
+        self.layers = nn.ModuleList(SecondLayer(settings) for _ in range(settings.decoder_layers))
+
+    @override
+    def in_decoder(self, number: int, hidden_ND: Tensor, reader: ContextReader) -> Tensor:
+        return self.second_layers[number].read_source(hidden_ND, reader)
+
+    @override
+    def row_parts(self) -> list[MultiHeadAttention]:
+        return [layer.source_attention for layer in self.second_layers]
+
+    @property
+    def second_layers(self) -> list[SecondLayer]:
+        """The layers."""
+        return list(self.layers)  # pyright: ignore[reportReturnType] - a ModuleList does not know their type
+
+    def second_pass(self, translated_ME: Tensor, memory_SD: Tensor) -> DecoderPass:
+        """The layers, and what they read: see `translated`, and encoder states."""
+        return DecoderPass(self.second_layers, translated_ME, self, memory_SD, ("drafted", "near"))
+
+    @staticmethod
+    def translated(model: SentenceModel, labels_N: Tensor, states_ND: Tensor) -> Tensor:
+        """[N, E], the embeddings of labels beside the states from which the sentence model predicts them."""
+        return torch.cat((model.embedding(labels_N).to(states_ND), states_ND), dim=1).to(product_dtype(states_ND))
+
+    @override
+    def decode_again(self, model: SentenceModel, target: TargetBatch) -> Tensor:
+        layout, inputs_N = target.layout, target.inputs_N
+        positions_N, drafts = layout.positions("tgt", inputs_N.device), layout.drafts
+        # Position 0 of the next sentence marks the end of this one, whose last label is </s>.
+        labels_N = inputs_N.roll(-1).masked_fill(positions_N.roll(-1) == 0, EOS)
+        with torch.no_grad():
+            if drafts is None:
+                drafted_NE = self._draft(model, target, labels_N, positions_N)
+            else:
+                states_ND = model.decode_once(drafts.inputs_N, target.memory_SD, drafts.layout)
+                drafted_NE = self.translated(model, drafts.labels_N, states_ND)
+            translated_ME = torch.cat((self.translated(model, labels_N, target.states_ND), drafted_NE))
+        hidden_ND = dropout(target.embedded_ND, self.settings.dropout, self.training)
+        hidden_ND = model.run(hidden_ND, self.second_pass(translated_ME, target.memory_SD), layout)
+        is_first_N = layout.index("tgt", "number", inputs_N.device) == 0
+        return torch.where(is_first_N[:, None], target.states_ND, hidden_ND)
+
+    def _draft(self, model: SentenceModel, target: TargetBatch, labels_N: Tensor, positions_N: Tensor) -> Tensor:
+        """The `translated` rows of drafts as long as the target."""
+        layout, n_given = target.layout, self.settings.n_starts - 1
+        sentences_N = layout.index("tgt", "in_batch", labels_N.device)
+        noise_N = torch.rand(labels_N.shape, device=labels_N.device) if self.training else None
+
+        def draw(states_ND: Tensor) -> Tensor:
+            compute = _traced_words if torch.compiler.is_compiling() else draw_words
+            table_VD, bias_V, dtype = model.embedding.weight, model.output_bias, product_dtype(states_ND)
+            words_N = compute(states_ND.to(dtype), table_VD.to(dtype), bias_V, noise_N)
+            return torch.where(positions_N < n_given, labels_N, words_N)
+
+        def read(words_N: Tensor) -> Tensor:
+            # The word that was drawn at a position is the input of the next one; each sentence begins with its mark.
+            inputs_N = torch.where(positions_N == 0, target.inputs_N, words_N.roll(1))
+            return model.decode_once(inputs_N, target.memory_SD, layout)
+
+        words_N = draw(target.states_ND)
+        for _ in range(self.n_rounds - 1):
+            words_N = draw(read(words_N))
+        if self.training:
+            is_corrupted_G = torch.rand(layout.n_sentences, device=labels_N.device) < CORRUPTED
+            is_word_N = (labels_N != EOS) & (positions_N >= n_given)
+            corrupted_N = corrupt(labels_N, is_word_N, n_symbols=model.embedding.num_embeddings)
+            words_N = torch.where(is_corrupted_G[sentences_N], corrupted_N, words_N)
+        never = 2**31
+        ends_N = torch.where(words_N == EOS, positions_N, never)
+        ends_G = ends_N.new_full((layout.n_sentences,), never).scatter_reduce(0, sentences_N, ends_N, "amin")
+        rows_N = torch.arange(len(labels_N), device=labels_N.device)
+        # The position modulo the length of the draft: a short draft is repeated until the sentence is full.
+        rows_N = rows_N - positions_N + positions_N % (ends_G[sentences_N] + 1)
+        return self.translated(model, words_N, read(words_N))[rows_N]
+
+
+def corrupt(labels_N: Tensor, is_word_N: Tensor, *, n_symbols: int) -> Tensor:
+    """Labels with a share of random words in the place of words."""
+    is_drawn_N, numbers_N = (torch.rand(labels_N.shape, device=labels_N.device) for _ in range(2))
+    random_N = (N_SPECIALS + numbers_N * (n_symbols - N_SPECIALS)).long()
+    return torch.where((is_drawn_N < RANDOM_WORDS) & is_word_N, random_N, labels_N)
+
+
+def draw_words(hidden_ND: Tensor, table_VD: Tensor, bias_V: Tensor | None, noise_N: Tensor | None) -> Tensor:
+    """Words of a model with these states, embeddings and bias, int64 [N]: where the noise falls in their distribution.
+
+    The noise is in [0, 1): all words up to a word have so much of the probability. Without it, the most likely words.
+    """
+    words = []
+    for number, hidden_CD in enumerate(parts := chunks(hidden_ND, len(table_VD))):
+        scores_CV = hidden_CD @ table_VD.T
+        scores_CV = scores_CV.to(torch.promote_types(scores_CV.dtype, torch.float32))
+        scores_CV = scores_CV if bias_V is None else scores_CV + bias_V
+        if noise_N is None:
+            words.append(scores_CV.argmax(1))
+            continue
+        sums_CV = (scores_CV / TEMPERATURE).softmax(1).cumsum(1)
+        noise_C1 = noise_N[number * len(parts[0]) :][: len(hidden_CD), None]
+        # Rounding may keep the last sum from 1, so the noise is scaled by it.
+        words.append((sums_CV <= noise_C1 * sums_CV[:, -1:]).sum(1).clamp(max=len(table_VD) - 1))
+    return torch.cat(words)
+
+
+# The number of chunks depends on the batch, so a compiler must not look inside.
+_traced_words = torch.library.custom_op("docmt::draw_words", draw_words, mutates_args=())
+
+
+@_traced_words.register_fake
+def _(hidden_ND: Tensor, table_VD: Tensor, bias_V: Tensor | None, noise_N: Tensor | None) -> Tensor:
+    return hidden_ND.new_empty(hidden_ND.shape[0], dtype=torch.int64)

@@ -1,0 +1,97 @@
+"""Case studies: sentences that one system translates better than another, chosen by rule."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from docmt.corpora.documents import text_path
+from docmt.errors import UserError
+from docmt.evaluation.hypotheses import Hypothesis, read_hypotheses, read_reference
+from docmt.files import read_lines
+from docmt.report.long_table import read_table
+from docmt.report.settings import CaseTable, ReportSettings
+from docmt.report.tables import Table, build_table, score, word
+
+SOURCE, REFERENCE = "source", "reference"
+COLUMNS = ("case", "part", "chrF", "text")
+
+
+def choose_cases(
+    layout: CaseTable,
+    settings: ReportSettings,
+    *,
+    prefix: Path,
+    src_lang: str,
+    tgt_lang: str,
+    system: Path,
+    baseline: Path,
+) -> pd.DataFrame:
+    """The sentences with the largest difference of sentence chrF, with source, context, reference and translations.
+
+    Args:
+        layout: which systems, how many sentences, and how much context.
+        settings: of the report, for display names.
+        prefix: raw text of the split, as `PREFIX.{lang}`.
+        src_lang: source language.
+        tgt_lang: target language.
+        system: hypotheses of the better system.
+        baseline: hypotheses of the other one.
+
+    Returns:
+        Rows with the columns `COLUMNS`, those of each case one after the other; none where no sentence is better.
+
+    Raises:
+        UserError: hypotheses are not aligned by sentence, or do not fit the text.
+    """
+    from sacrebleu.metrics.chrf import CHRF  # here, because the report needs the tables alone
+
+    index, reference = read_reference(prefix, src_lang=src_lang, tgt_lang=tgt_lang)
+    source = read_lines(text_path(prefix, src_lang))
+    ours, theirs = (_sentences(read_hypotheses(path, index), path) for path in (system, baseline))
+    chrf = CHRF()
+    scores = [
+        [chrf.sentence_score(sentence, [right]).score for sentence, right in zip(side, reference, strict=True)]
+        for side in (ours, theirs)
+    ]
+    differences = [mine - other for mine, other in zip(*scores, strict=True)]
+    places = sorted(range(len(source)), key=lambda i: (-differences[i], i))[: layout.count]
+    owners = [(name, number) for name, length in index for number in range(length)]
+    rows: list[tuple[str, str, float | None, str]] = []
+    for i in (place for place in places if differences[place] > 0):
+        name, number = owners[i]
+        case = f"{name}, sentence {number + 1}"
+        before = range(i - min(number, layout.context), i)
+        rows += [(case, f"{SOURCE} \N{MINUS SIGN}{i - k}", None, source[k]) for k in before]
+        rows += [(case, SOURCE, None, source[i]), (case, REFERENCE, None, reference[i])]
+        rows.append((case, settings.label(layout.baseline), scores[1][i], theirs[i]))
+        rows.append((case, settings.label(layout.system), scores[0][i], ours[i]))
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _sentences(hypotheses: Sequence[Hypothesis], path: Path) -> list[str]:
+    if not all(hypothesis.aligned for hypothesis in hypotheses):
+        raise UserError(f"{path}: a case study needs translations that are aligned sentence by sentence")
+    return [sentence for hypothesis in hypotheses for sentence in hypothesis.sentences]
+
+
+def read_cases(path: Path) -> pd.DataFrame:
+    """Read the values of a case study that was written as CSV. Raises UserError when the file has another form."""
+    return read_table(path, needed=COLUMNS, words=("case", "part", "text"))
+
+
+def case_table(name: str, values: pd.DataFrame, settings: ReportSettings) -> Table:
+    """A case study by its name in the settings, from its values."""
+    layout = settings.cases[name]
+    return build_table(
+        values,
+        {"Sentence": word("case"), "": word("part"), "chrF": score("chrF", digits=1), "Text": word("text")},
+        key=name,
+        title=layout.title,
+        caption=f"The sentences of {layout.test} at which {settings.label(layout.system)} is ahead of "
+        f"{settings.label(layout.baseline)} by most chrF; first seed of each.",
+        note=layout.note,
+        n_labels=2,
+        n_texts=1,
+        n_repeated=1,
+    )

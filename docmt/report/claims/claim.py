@@ -1,0 +1,192 @@
+"""Claims as settings, with relations between the scores of systems such as `a > b >= c` or `|a - b| <= 1`."""
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from docmt.evaluation.metrics import ACCURACIES, ACCURACY, METRICS
+from docmt.settings import NAME, Settings, nearest
+
+HINT = "write for example 'a > b', 'a >= b >= c', '|a - b| <= 1', 'a > 50' or 'a@large - a@small > b@large - b@small'"
+TERM = re.compile(rf"({NAME})(?:@({NAME}))?")
+NUMBER = re.compile(r"\d+(\.\d+)?")
+OPERATOR = re.compile(r"\s(<=|>=|<|>)\s")
+BOUND = re.compile(r"\|(.+)\| <= (\S+)")
+
+
+@dataclass(frozen=True)
+class Term:
+    """The score of a system; on the claim's dataset unless it names one."""
+
+    system: str
+    dataset: str | None = None
+
+
+@dataclass(frozen=True)
+class ClaimedDifference:
+    """A claim about one difference d, a weighted sum of scores plus a constant.
+
+    Attributes:
+        text: as written.
+        weights: of each score in d.
+        constant: added to d.
+        kind: `above` claims that d is larger than the smallest difference that matters; `not below` that it is not
+            negative by more than that; `within` that its absolute value is at most `bound`.
+        bound: of `within`.
+    """
+
+    text: str
+    weights: dict[Term, int]
+    constant: float
+    kind: Literal["above", "not below", "within"]
+    bound: float = 0.0
+
+    def difference(self, scores: dict[Term, float]) -> float:
+        """The difference d of given scores."""
+        return sum(weight * scores[term] for term, weight in self.weights.items()) + self.constant
+
+
+def parse_relation(text: str) -> list[ClaimedDifference]:
+    """The comparisons of a relation: one for each of its operators, all of which are claimed.
+
+    Raises ValueError when it cannot be read.
+    """
+    text = " ".join(text.split())
+    if bounded := BOUND.fullmatch(text):
+        inside, bound = bounded.groups()
+        if not NUMBER.fullmatch(bound):
+            raise ValueError(f"{bound!r} is not a number; {HINT}")
+        return [_compare(text, inside, "0", kind="within", bound=float(bound))]
+    sides = OPERATOR.split(text)
+    if len(sides) < 3:
+        raise ValueError(f"it has no comparison; {HINT}")
+    comparisons = []
+    for left, operator, right in zip(sides[::2], sides[1::2], sides[2::2], strict=False):
+        high, low = (left, right) if operator.startswith(">") else (right, left)
+        kind = "not below" if operator.endswith("=") else "above"
+        comparisons.append(_compare(f"{left} {operator} {right}", high, low, kind=kind))
+    return comparisons
+
+
+def _compare(
+    text: str, high: str, low: str, *, kind: Literal["above", "not below", "within"], bound: float = 0.0
+) -> ClaimedDifference:
+    weights: Counter[Term] = Counter()
+    constant = 0.0
+    for side, sign in ((high, 1), (low, -1)):
+        terms, number = _read_sum(side)
+        for term, weight in terms:
+            weights[term] += sign * weight
+        constant += sign * number
+    used = {term: weight for term, weight in weights.items() if weight}
+    if not used:
+        raise ValueError(f"{text!r} compares nothing; {HINT}")
+    return ClaimedDifference(text, used, constant, kind, bound)
+
+
+def _read_sum(text: str) -> tuple[list[tuple[Term, int]], float]:
+    """Terms with their signs, and the sum of the numbers."""
+    words = text.split()
+    if len(words) % 2 == 0:
+        raise ValueError(f"cannot read {text!r}; {HINT}")
+    terms, constant = [], 0.0
+    for sign, word in zip(["+", *words[1::2]], words[::2], strict=True):
+        if sign not in ("+", "-"):
+            raise ValueError(f"cannot read {sign!r}; {HINT}")
+        factor = 1 if sign == "+" else -1
+        if NUMBER.fullmatch(word):
+            constant += factor * float(word)
+        elif found := TERM.fullmatch(word):
+            terms.append((Term(*found.groups()), factor))
+        else:
+            raise ValueError(f"cannot read {word!r}; {HINT}")
+    return terms, constant
+
+
+LOSSES = ("dev_loss", "dev_nll")
+ENTROPY = "entropy_"
+"""Prefix of the columns of a history with entropies of attention."""
+
+
+def _relation(text: str) -> str:
+    parse_relation(text)
+    return text
+
+
+def _metric(name: str) -> str:
+    if name not in (*METRICS, *LOSSES) and not name.startswith(ENTROPY):
+        known = [*METRICS, *LOSSES, f"{ENTROPY}cross"]
+        raise ValueError(f"must name a metric or a column of the training history ({nearest(name, known)})")
+    return name
+
+
+class Claim(Settings):
+    """A claim about systems of the study, tested over their seeds. docs/claims.md explains the verdicts."""
+
+    statement: str
+    """What is claimed, in a sentence."""
+    paper: str = ""
+    """Who claims it."""
+    place: str = ""
+    """Where: tables, figures, sections."""
+    reported: str = ""
+    """What was reported there."""
+    metric: Annotated[str, AfterValidator(_metric)]
+    """What is measured: a metric of the scores, or a column of the training history (`dev_loss`, `dev_nll`,
+    `entropy_cross` and the like)."""
+    test: str | None = None
+    """Test set or suite of the dataset; needed by metrics of the scores."""
+    phenomenon: str | None = None
+    """Phenomenon, for suites that hold several; null means the whole suite."""
+    distances: list[int] = []
+    """Distances of contrastive items; empty means all."""
+    kind: str | None = None
+    """Kind of contrastive items; null means all."""
+    at: int | Literal["best", "last"] = "best"
+    """Where a history is read: after that many updates, at the lowest validation loss, or at the end."""
+    dataset: str | None = None
+    """Dataset of the systems in `relations` that name none (as `SYSTEM@DATASET`); needed if there are several."""
+    relations: list[Annotated[str, AfterValidator(_relation)]] = Field(min_length=1)
+    """Relations between the scores of systems, such as `a > b`, `a >= b >= c`, `|a - b| <= 1` or
+    `a - b > c - d`; all of them are claimed."""
+    margin: float = Field(default=0.0, ge=0)
+    """Smallest difference that matters: `a > b` claims more than that, `a >= b` allows as much in the other
+    direction."""
+    min_seeds: int = Field(default=3, ge=2)
+    """Fewest seeds that all systems must have for a verdict."""
+    remark: str = ""
+    """How the systems of this study differ from the paper's, or what else readers should know."""
+
+    @cached_property
+    def comparisons(self) -> list[ClaimedDifference]:
+        """The comparisons of all relations."""
+        return [comparison for relation in self.relations for comparison in parse_relation(relation)]
+
+    @property
+    def terms(self) -> list[Term]:
+        """The scores that the claim is about, each once."""
+        return list(dict.fromkeys(term for comparison in self.comparisons for term in comparison.weights))
+
+    @property
+    def is_of_history(self) -> bool:
+        """Whether it is about the training history instead of scores."""
+        return self.metric not in METRICS
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.is_of_history and self.test is not None:
+            raise ValueError(f"{self.metric!r} is measured in training; leave out test")
+        if not self.is_of_history and self.test is None:
+            raise ValueError(f"test is missing: name the test set or suite that {self.metric!r} is measured on")
+        if not self.is_of_history and self.at != "best":
+            raise ValueError(f"at is for columns of the training history, not for {self.metric!r}")
+        items = [name for name in ("phenomenon", "distances", "kind") if getattr(self, name)]
+        if items and self.metric not in ACCURACIES:
+            raise ValueError(f"{items[0]} is for the metric {ACCURACY!r}, not for {self.metric!r}")
+        if self.distances and self.kind is not None:
+            raise ValueError("suites are split by distance or by kind, not by both: leave out distances or kind")
+        return self

@@ -1,0 +1,116 @@
+"""The table of claims: what is claimed, what was reported, what was measured, and the verdict."""
+
+from collections.abc import Sequence
+from statistics import fmean, stdev
+
+import pandas as pd
+
+from docmt.evaluation.metrics import find_metric
+from docmt.report.claims.claim import Claim, Term
+from docmt.report.claims.judging import CONFIDENCE, Finding, Judgment, judge
+from docmt.report.input_files import History
+from docmt.report.settings import ReportSettings
+from docmt.report.tables import MISSING, Table, format_score
+
+HEADER = ["Claim", "Paper", "Reported", "Measured", "Difference", "Verdict"]
+WIDTHS = (30, 16, 24, 34, 26, 10)
+"""Characters of the columns in plain text."""
+CAPTION = (
+    "Measured: mean ± sample deviation over seeds. Difference: of the relation, mean and "
+    f"{CONFIDENCE:.0%} interval, with the smallest difference that matters. docs/claims.md explains the verdicts."
+)
+HISTORY_DIGITS = 3
+
+
+def claims_table(
+    scores: pd.DataFrame, histories: Sequence[History], settings: ReportSettings, *, names: Sequence[str] | None = None
+) -> Table | None:
+    """Judge the claims of the settings, or only those named; None without any."""
+    chosen = settings.claims if names is None else {name: settings.claims[name] for name in names}
+    if not chosen:
+        return None
+    judgments = [judge(name, claim, scores, histories) for name, claim in chosen.items()]
+    return Table(
+        key="claims",
+        title="Claims",
+        caption=CAPTION,
+        header=HEADER,
+        rows=[_row(judgment, settings) for judgment in judgments],
+        values=pd.DataFrame([record for judgment in judgments for record in _records(judgment)]),
+        n_labels=len(HEADER),
+        widths=WIDTHS,
+    )
+
+
+def _row(judgment: Judgment, settings: ReportSettings) -> list[str]:
+    claim = judgment.claim
+    statement = f"{claim.statement} ({claim.remark})" if claim.remark else claim.statement
+    measured = "; ".join(_measured(judgment, term, settings) for term in claim.terms)
+    differences = "; ".join(_difference(claim, finding) for finding in judgment.findings)
+    return [
+        statement,
+        ", ".join(filter(None, (claim.paper, claim.place))) or MISSING,
+        claim.reported or MISSING,
+        f"{_what(claim)}: {measured}",
+        differences,
+        judgment.verdict,
+    ]
+
+
+def _what(claim: Claim) -> str:
+    """What is measured, and where."""
+    if claim.is_of_history:
+        return claim.metric if claim.at == "best" else f"{claim.metric} at {claim.at}"
+    only = [*map(str, claim.distances), *filter(None, (claim.phenomenon, claim.kind))]
+    return f"{claim.metric}, {claim.test}" + (f" ({', '.join(only)})" if only else "")
+
+
+def _measured(judgment: Judgment, term: Term, settings: ReportSettings) -> str:
+    values = [found.value for found in judgment.measured[term].values()]
+    name = settings.label(term.system) + (f" on {term.dataset}" if term.dataset else "")
+    mean = fmean(values) if values else None
+    deviation = stdev(values) if len(values) > 1 else None
+    return f"{name} {format_score(mean, deviation, digits=_digits(judgment.claim))} ({len(values)})"
+
+
+def _difference(claim: Claim, finding: Finding) -> str:
+    digits = _digits(claim)
+    relation = finding.comparison.text + (
+        f", margin {claim.margin:g}" if claim.margin and finding.comparison.kind != "within" else ""
+    )
+    if finding.verdict == "not run":
+        return f"{relation}: {len(finding.seeds)} of {claim.min_seeds} seeds"
+    return f"{relation}: {finding.mean:.{digits}f} [{finding.low:.{digits}f}, {finding.high:.{digits}f}]"
+
+
+def _digits(claim: Claim) -> int:
+    return HISTORY_DIGITS if claim.is_of_history else find_metric(claim.metric).digits
+
+
+def _records(judgment: Judgment) -> list[dict]:
+    """One record per comparison."""
+    claim = judgment.claim
+    facts = {
+        "claim": judgment.name,
+        "verdict": judgment.verdict,
+        "statement": claim.statement,
+        "paper": claim.paper,
+        "place": claim.place,
+        "reported": claim.reported,
+        "metric": claim.metric,
+        "test": claim.test,
+    }
+    return [
+        facts
+        | {
+            "relation": finding.comparison.text,
+            "margin": claim.margin,
+            "relation_verdict": finding.verdict,
+            "seeds": len(finding.seeds),
+            "difference": finding.mean,
+            "sd": finding.sd,
+            "low": finding.low,
+            "high": finding.high,
+        }
+        for finding in judgment.findings
+    ]

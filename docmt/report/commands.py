@@ -1,0 +1,225 @@
+"""`docmt report`: gather scores into tables, pictures and one HTML page."""
+
+from pathlib import Path
+from typing import Annotated
+
+from docmt.commands import CommandGroup, OutFile, SrcLang, TgtLang, option, settings_at
+from docmt.errors import UserError
+from docmt.report.manifest import Manifest, ReaderManifest
+from docmt.report.settings import ReportSettings
+from docmt.settings import look_up
+
+commands = CommandGroup("report")
+
+Settings = Annotated[ReportSettings, settings_at("report")]
+ScoreFiles = Annotated[list[Path], option("JSON files of `docmt evaluate`.")]
+Fingerprints = Annotated[list[str] | None, option("fingerprints of the study's scores: any other is refused.")]
+PaperColumns = Annotated[str, option("what the config says of each system, as JSON: {SYSTEM: {COLUMN: WORD}}.")]
+Histories = Annotated[str, option("other files to read (docs/report.md), JSON or @FILE.")]
+TablePrefix = Annotated[Path, option("path without suffix; .csv, .md, .tex and .txt are written.")]
+
+
+@commands.command
+def gather(*, scores: ScoreFiles, fingerprints: Fingerprints = None, out: OutFile) -> None:
+    """Gather score files into one long table (CSV).
+
+    Example:
+        docmt report gather --scores a/scores.json b/scores.json --out scores.csv
+    """
+    from docmt.report.score_files import check_fingerprints, gather_rows, write_scores_table
+
+    rows = gather_rows(scores)
+    check_fingerprints(rows, fingerprints or [])
+    write_scores_table(out, rows)
+
+
+@commands.command
+def table(
+    *,
+    settings: Settings = ReportSettings(),
+    paper_columns: PaperColumns = "{}",
+    name: str,
+    scores: ScoreFiles,
+    differences: list[Path] | None = None,
+    fingerprints: Fingerprints = None,
+    out: TablePrefix,
+) -> None:
+    """Make one table of the study, laid out as in a paper, and print it.
+
+    Example:
+        docmt report table --settings @report.json --name table_1 --scores a/scores.json b/scores.json --out table_1
+
+    Args:
+        name: key of the table in the settings' `tables`.
+        differences: JSON files of `docmt evaluate difference` and `contrast-difference`.
+    """
+    from docmt.report.differences import read_differences
+    from docmt.report.long_table import gather_scores, refuse_other_studies
+    from docmt.report.paper_tables import paper_table, read_paper_columns
+    from docmt.report.tables import to_text, write_table
+
+    look_up(settings.tables, name, where="report.tables", what="table")
+    gathered = gather_scores(scores)
+    refuse_other_studies(gathered, fingerprints or [])
+    made = paper_table(gathered, name, settings, read_paper_columns(paper_columns), read_differences(differences or []))
+    if made is None:
+        raise UserError(f"report.tables.{name}: the given scores contain none of its systems, tests and metrics")
+    write_table(out, made)
+    print(to_text(made))
+
+
+@commands.command
+def cases(
+    *,
+    settings: Settings = ReportSettings(),
+    name: str,
+    prefix: Path,
+    src_lang: SrcLang,
+    tgt_lang: TgtLang,
+    system: Path,
+    baseline: Path,
+    out: TablePrefix,
+) -> None:
+    """Choose the sentences of a case study.
+
+    Example:
+        docmt report cases --settings @report.json --name pronouns --prefix text/test --src-lang en --tgt-lang de
+        --system b.jsonl --baseline a.jsonl --out cases
+
+    Args:
+        name: key of the case study in the settings' `cases`.
+        prefix: raw text of the test split, as PREFIX.{lang}.
+        system: hypotheses of the better system.
+        baseline: hypotheses of the other system.
+    """
+    from docmt.report.case_studies import case_table, choose_cases
+    from docmt.report.tables import write_table
+
+    layout = look_up(settings.cases, name, where="report.cases", what="case study")
+    files = {"prefix": prefix, "system": system, "baseline": baseline}
+    values = choose_cases(layout, settings, src_lang=src_lang, tgt_lang=tgt_lang, **files)
+    write_table(out, case_table(name, values, settings))
+
+
+@commands.command
+def figure(
+    *,
+    settings: Settings = ReportSettings(),
+    paper_columns: PaperColumns = "{}",
+    name: str,
+    scores: Annotated[list[Path] | None, option("JSON files of `docmt evaluate`.")] = None,
+    manifest: Histories = '{"runs": {}}',
+    out: Annotated[Path, option("path without suffix; .svg, .png and .csv are written.")],
+) -> None:
+    """Draw one picture of the study, laid out as in a paper.
+
+    Example:
+        docmt report figure --settings @report.json --name lengths --scores a/scores.json b/scores.json --out lengths
+
+    Args:
+        name: key of the picture in the settings' `figures` or `curves`.
+    """
+    from docmt.report.input_files import read_histories
+    from docmt.report.long_table import gather_scores, no_scores
+    from docmt.report.paper_figures import draw_plot, study_styles, write_plot
+    from docmt.report.paper_tables import read_paper_columns
+
+    pictures = {**settings.figures, **settings.curves}
+    look_up(pictures, name, where="report.figures and report.curves", what="picture")
+    plot = draw_plot(
+        name,
+        settings,
+        study_styles(settings, []),
+        scores=gather_scores(scores) if scores else no_scores(),
+        paper_columns=read_paper_columns(paper_columns),
+        histories=read_histories(Manifest.from_argument(manifest, where="manifest")),
+    )
+    if plot is None:
+        raise UserError(f"{name}: the given scores and histories contain nothing that this picture shows")
+    write_plot(out, plot)
+
+
+@commands.command
+def claims(
+    *,
+    settings: Settings = ReportSettings(),
+    name: list[str] | None = None,
+    scores: Annotated[list[Path] | None, option("JSON files of `docmt evaluate`.")] = None,
+    manifest: Histories = '{"runs": {}}',
+    fingerprints: Fingerprints = None,
+    out: Annotated[Path, option("path without suffix; .csv, .md and .txt are written.")],
+) -> None:
+    """Judge the claims of the study by scores and training histories.
+
+    Example:
+        docmt report claims --settings @report.json --scores a/scores.json b/scores.json --manifest @manifest.json
+        --out claims
+
+    Args:
+        name: keys of claims in the settings' `claims`; by default all.
+    """
+    from docmt.report.claims.claims_table import claims_table
+    from docmt.report.input_files import read_histories
+    from docmt.report.long_table import gather_scores, no_scores, refuse_other_studies
+    from docmt.report.tables import to_text, write_table
+
+    for one in name or []:
+        look_up(settings.claims, one, where="report.claims", what="claim")
+    histories = read_histories(Manifest.from_argument(manifest, where="manifest"))
+    gathered = gather_scores(scores) if scores else no_scores()
+    refuse_other_studies(gathered, fingerprints or [])
+    judged = claims_table(gathered, histories, settings, names=name)
+    if judged is None:
+        raise UserError("report.claims: the study has no claims; docs/claims.md explains how to add some")
+    write_table(out, judged, suffixes=("csv", "md", "txt"))
+    print(f"{to_text(judged)}\n\n{judged.caption}\n")
+
+
+@commands.command
+def render(
+    *,
+    settings: Settings = ReportSettings(),
+    paper_columns: PaperColumns = "{}",
+    scores: Path,
+    manifest: Histories = '{"runs": {}}',
+    fingerprints: Fingerprints = None,
+    out: Path,
+) -> None:
+    """Make tables, pictures and the page, and print the main tables.
+
+    Example:
+        docmt report render --settings @report.json --scores scores.csv --manifest @manifest.json --out report
+
+    Args:
+        scores: the long table of `docmt report gather`.
+        out: folder to write into.
+    """
+    from docmt.report.long_table import read_scores_table, refuse_other_studies
+    from docmt.report.page import build_report, write_report
+    from docmt.report.paper_tables import read_paper_columns
+
+    gathered = read_scores_table(scores)
+    refuse_other_studies(gathered, fingerprints or [])
+    report = build_report(
+        gathered,
+        settings,
+        paper_columns=read_paper_columns(paper_columns),
+        manifest=Manifest.from_argument(manifest, where="manifest"),
+    )
+    write_report(out, report)
+    print(report.printed())
+
+
+@commands.command
+def reader(*, settings: Settings = ReportSettings(), manifest: str, out: OutFile) -> None:
+    """Make the page in which one reads translations and items of suites.
+
+    Example:
+        docmt report reader --settings @report.json --manifest @manifest.json --out reader.html
+
+    Args:
+        manifest: files to read (docs/reader.md), JSON or @FILE.
+    """
+    from docmt.report.reader.reader_page import write_reader
+
+    write_reader(out, ReaderManifest.from_argument(manifest, where="manifest"), settings)

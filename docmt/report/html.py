@@ -1,0 +1,24 @@
+"""HTML pages from templates. Light: the reader needs neither pandas nor matplotlib."""
+
+from pathlib import Path
+
+import jinja2
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+def html_environment() -> jinja2.Environment:
+    """Jinja2 for pages: text is escaped, and a misspelt variable is an error."""
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+def read_template(*names: str) -> str:
+    """The files of a page that are no templates, one after the other."""
+    return "".join((TEMPLATES / name).read_text(encoding="utf-8") for name in names)

@@ -1,0 +1,147 @@
+"""Tables laid out as those of a paper: one row per system, what the config says of it, then tests by metrics."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pandas as pd
+
+from docmt.errors import UserError
+from docmt.evaluation.metrics import ACCURACIES, GENERATIVE, find_metric
+from docmt.report.dataframes import column, keep
+from docmt.report.differences import UNTESTED, Differences
+from docmt.report.score_tables import Grid, build_grid
+from docmt.report.settings import PaperTable, ReportSettings, ScoreFigure, shows
+from docmt.report.summary import ScoreKey, contrastive_scores, name_suites, summarize, translation_scores
+from docmt.report.tables import MISSING, Table
+
+AVERAGE = "average"
+"""Dataset and test of means over tests."""
+
+PaperColumns = Mapping[str, Mapping[str, str]]
+"""What the config says of each system, by the names of `PaperTable.facts`."""
+
+
+def read_paper_columns(argument: str) -> PaperColumns:
+    """Read the value of `--paper-columns`. Raises UserError when it is not JSON of that form."""
+    try:
+        columns = json.loads(argument)
+    except json.JSONDecodeError as error:
+        raise UserError(f"--paper-columns: not JSON ({error.msg}): give {{SYSTEM: {{COLUMN: WORD}}}}") from None
+    if not (isinstance(columns, dict) and all(isinstance(words, dict) for words in columns.values())):
+        raise UserError("--paper-columns: give {SYSTEM: {COLUMN: WORD}}")
+    return columns
+
+
+def paper_table(
+    scores: pd.DataFrame,
+    name: str,
+    settings: ReportSettings,
+    paper_columns: PaperColumns,
+    differences: Differences = UNTESTED,
+) -> Table | None:
+    """One of the tables that the settings describe, by its name there; None when none of it has been scored."""
+    layout = settings.tables[name]
+    rows = choose_rows(scores, layout)
+    if rows.empty:
+        return None
+    if layout.average:
+        rows = _add_averages(rows)
+    headings = name_columns(rows, layout)
+    keys = {heading: key for key, heading in headings.items()}
+    digits = max(find_metric(metric).digits for metric in layout.metrics)
+    grid = Grid(
+        {"System": "system"},
+        "column",
+        {heading: replace(find_metric(key.metric), digits=digits) for heading, key in keys.items()},
+        lambda _, heading: keys[heading],
+        averaged={
+            heading: [key for key in headings if key.metric == average.metric and key.test != AVERAGE]
+            for heading, average in keys.items()
+            if average.test == AVERAGE
+        },
+        baseline=layout.baseline or settings.baseline,
+    )
+    table = build_grid(
+        summarize(rows.assign(column=[headings[key] for key in score_keys(rows)]), extra=["column"]),
+        grid,
+        settings,
+        key=name,
+        title=layout.title,
+        caption="In percent; mean and sample deviation over seeds. The best of ours is in bold.",
+        note=layout.note,
+        differences=differences,
+    )
+    words = [paper_columns.get(system, {}) for system in table.values["system"]]
+    return _insert_columns(table, {fact: [of_system.get(fact) for of_system in words] for fact in layout.facts})
+
+
+def choose_rows(scores: pd.DataFrame, layout: PaperTable | ScoreFigure) -> pd.DataFrame:
+    """The rows of a table's or figure's systems, tests and metrics, in the order of its systems."""
+    accuracies = pd.concat([contrastive_scores(scores, metric=metric) for metric in ACCURACIES])
+    kept = pd.concat([translation_scores(scores), keep(accuracies, column(accuracies, "phenomenon").notna())])
+    kept = keep(kept, column(kept, "metric").isin(layout.metrics) & column(kept, "system").isin(layout.systems))
+    is_shown = [shows(layout, dataset, test) for dataset, test in zip(kept["dataset"], kept["test"], strict=True)]
+    kept = keep(kept, pd.Series(is_shown, index=kept.index, dtype="bool"))
+    places = column(kept, "system").map(layout.systems.index)
+    return kept.assign(place=places).sort_values("place", kind="stable").drop(columns="place")
+
+
+def _add_averages(rows: pd.DataFrame) -> pd.DataFrame:
+    """Add the mean over tests of each metric of each run that has all of them."""
+    tests = rows[["dataset", "test"]].drop_duplicates()
+    runs = rows.groupby(["system", "seed", "metric"], sort=False, as_index=False)
+    means = runs.agg(value=("value", "mean"), found=("value", "count"))
+    means = means[means["found"] == len(tests)].drop(columns="found")
+    # Without `astype`, pandas would turn the columns that averages lack into objects.
+    return pd.concat([rows, means.assign(dataset=AVERAGE, test=AVERAGE)]).astype(dict(rows.dtypes))
+
+
+def score_keys(rows: pd.DataFrame) -> list[ScoreKey]:
+    """What each row scores."""
+    phenomena = rows["phenomenon"].astype(object).where(rows["phenomenon"].notna(), None)
+    return [ScoreKey(*key) for key in zip(rows["dataset"], rows["test"], rows["metric"], phenomena, strict=True)]
+
+
+def name_columns(rows: pd.DataFrame, layout: PaperTable | ScoreFigure) -> dict[ScoreKey, str]:
+    """Headings of columns: by test in the order of scoring, the average last, and then by metric."""
+    suites = dict(zip(score_keys(rows), name_suites(rows)["suite"], strict=True))
+    tests = list(dict.fromkeys((key.dataset, key.test) for key in suites))
+    keys = sorted(
+        suites,
+        key=lambda key: (key.test == AVERAGE, tests.index((key.dataset, key.test)), layout.metrics.index(key.metric)),
+    )
+    plain = [key for key in keys if key.test != AVERAGE]
+    return {key: _heading(key, suites[key], among=plain) for key in keys}
+
+
+def _heading(key: ScoreKey, suite: str, *, among: Sequence[ScoreKey]) -> str:
+    """The shortest unambiguous heading: a test is named only among several, and only as fully as needed."""
+    datasets = {other.dataset for other in among}
+    if key.metric in ACCURACIES:
+        suite += " (generative)" if key.metric == GENERATIVE else ""
+        return suite if len(datasets) == 1 else f"{key.dataset}: {suite}"
+    tests = {(other.dataset, other.test) for other in among if other.metric not in ACCURACIES}
+    if key.test != AVERAGE and len(tests) == 1:
+        return key.metric
+    if key.test == AVERAGE or len(datasets) == 1:
+        return f"{key.test}: {key.metric}"
+    test = key.dataset if len(datasets) == len(tests) else f"{key.dataset}/{key.test}"
+    return f"{test}: {key.metric}"
+
+
+def _insert_columns(table: Table, columns: Mapping[str, Sequence[str | None]]) -> Table:
+    """Insert columns of words after the system's name."""
+    cells = [[MISSING if word is None else word for word in words] for words in columns.values()]
+    rows = [[row[0], *(words[i] for words in cells), *row[1:]] for i, row in enumerate(table.rows)]
+    values = table.values.copy()
+    for place, (name, words) in enumerate(columns.items(), start=1):
+        values.insert(place, name, words)
+    return replace(
+        table,
+        header=[table.header[0], *columns, *table.header[1:]],
+        rows=rows,
+        values=values,
+        n_labels=table.n_labels + len(columns),
+        best=frozenset((i, j + len(columns)) for i, j in table.best),
+    )

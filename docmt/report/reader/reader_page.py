@@ -1,0 +1,140 @@
+"""The reader as one self-contained page: what it shows, how much of it, and how that is embedded."""
+
+import base64
+import gzip
+import json
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from docmt import __version__
+from docmt.files import atomic_writer
+from docmt.report.html import html_environment, read_template
+from docmt.report.manifest import ReaderManifest
+from docmt.report.reader.shown_documents import add_attention, read_documents
+from docmt.report.reader.shown_items import read_generative_items, read_items
+from docmt.report.settings import ReportSettings
+from docmt.report.styles import Styles
+
+SCRIPTS = ("text", "state", "tree", "attention", "documents", "generative", "items", "main")
+"""The parts of the script, in the order in which they need each other."""
+ATTEMPTS = 4
+MARGIN = 0.98
+"""How much of what seems possible is tried, since parts of a sample compress differently."""
+
+log = logging.getLogger(__name__)
+
+
+def collect(manifest: ReaderManifest, settings: ReportSettings) -> dict[str, Any]:
+    """All that the page could show.
+
+    Returns:
+        `title`, `runs` (`key`, `label`, `color`, `sign`), `tests` and `suites`. The last two are lists of objects with
+        the keys `name` (`DATASET/TEST`), `languages`, `total` (number of documents or items) and `documents` or
+        `items`. Runs are named by their number.
+
+    Raises:
+        UserError: a file is missing, malformed, or belongs to another split.
+    """
+    seeds = {(run.system, run.seed) for name in manifest.runs for run in manifest.shown_runs(name)}
+    several = {system for system, _ in seeds if sum(system == other for other, _ in seeds) > 1}
+    runs: dict[tuple[str, int], int] = {}
+    tests, suites = [], []
+    for dataset in manifest.runs:
+        for run in manifest.shown_runs(dataset):
+            runs.setdefault((run.system, run.seed), len(runs))
+        languages, given = manifest.languages.get(dataset, []), manifest.given.get(dataset, {})
+        for test, prefix in manifest.tests.get(dataset, {}).items():
+            found = manifest.outputs(dataset, f"test_{test}", ".jsonl")
+            files = {runs[run.system, run.seed]: file for run, file in found}
+            trees = manifest.trees.get(dataset, {}).get(test, {})
+            documents = read_documents(prefix, languages, files, trees)
+            if manifest.has_attention:
+                of_models = {runs[run.system, run.seed]: run.folder for run, _ in found if run.system not in given}
+                name = f"decoding/attention_test_{test}.json"
+                add_attention(documents, {number: folder / name for number, folder in of_models.items()})
+            tests.append(_part(f"{dataset}/{test}", languages, documents=documents))
+        for suite, path in manifest.suites.get(dataset, {}).items():
+            found = manifest.outputs(dataset, f"suite_{suite}", ".json")
+            files = {runs[run.system, run.seed]: file for run, file in found}
+            suites.append(_part(f"{dataset}/{suite}", languages, items=read_items(path, files)))
+        for suite, path in manifest.generative.get(dataset, {}).items():
+            found = manifest.outputs(dataset, f"generated_{suite}", ".jsonl")
+            files = {runs[run.system, run.seed]: file for run, file in found}
+            items = read_generative_items(path, files, lang=languages[1])
+            suites.append(_part(f"{dataset}/{suite}", languages, items=items))
+    styles = Styles([*manifest.legend, *(system for system, _ in runs)], settings)
+    names = [
+        {
+            "key": f"{system}.{seed}" if system in several else system,
+            "label": settings.label(system) + (f", seed {seed}" if system in several else ""),
+            "color": styles.color(system),
+            "sign": styles.sign(system),
+        }
+        for system, seed in runs
+    ]
+    return {"title": settings.title, "version": __version__, "runs": names, "tests": tests, "suites": suites}
+
+
+def _part(name: str, languages: Sequence[str], **content: list[dict[str, Any]]) -> dict[str, Any]:
+    (members,) = content.values()
+    return {"name": name, "languages": languages, "total": len(members), **content}
+
+
+def sample(data: dict[str, Any], share: float) -> dict[str, Any]:
+    """The same with a share of the documents of each test set and of the items of each suite, evenly spaced."""
+    kept = {key: [dict(part) for part in data[key]] for key in ("tests", "suites")}
+    for part in [*kept["tests"], *kept["suites"]]:
+        key = "documents" if "documents" in part else "items"
+        members = part[key]
+        n = min(len(members), max(1, round(share * len(members))))
+        part[key] = [members[i * len(members) // n] for i in range(n)]
+    return {**data, **kept}
+
+
+def pack(data: dict[str, Any]) -> str:
+    """The data as compressed JSON in letters that mean nothing in HTML: no text can end the element that holds it."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return base64.b64encode(gzip.compress(text.encode("utf-8", "surrogatepass"), compresslevel=6, mtime=0)).decode()
+
+
+def fit(data: dict[str, Any], max_bytes: float) -> str:
+    """A sample, as large as a few attempts find, that is at most so long when packed; at least one document each."""
+    packed = pack(data)
+    if len(packed) <= max_bytes:
+        return packed
+    low, high, n_high = 0.0, 1.0, len(packed)
+    best = pack(sample(data, low))
+    for _ in range(ATTEMPTS if len(best) <= max_bytes else 0):
+        share = low + (high - low) * MARGIN * (max_bytes - len(best)) / (n_high - len(best))
+        packed = pack(sample(data, share))
+        if len(packed) <= max_bytes:
+            low, best = share, packed
+        else:
+            high, n_high = share, len(packed)
+    if len(best) > max_bytes:
+        log.warning("reader: larger than `report.reader.max_megabytes`, even with one document of each test set")
+    log.info("reader: %d of %d documents and items, to keep it small", _count(sample(data, low)), _count(data))
+    return best
+
+
+def _count(data: dict[str, Any]) -> int:
+    return sum(len(part["documents"]) for part in data["tests"]) + sum(len(part["items"]) for part in data["suites"])
+
+
+def write_reader(path: Path, manifest: ReaderManifest, settings: ReportSettings) -> None:
+    """Write the page. It contains all it needs, and is not allowed to load anything.
+
+    Raises UserError as `collect` does.
+    """
+    parts = {
+        "title": settings.title,
+        "style": read_template("report.css", "reader/reader.css"),
+        "script": read_template("elements.js", *(f"reader/{name}.js" for name in SCRIPTS)),
+    }
+    template = html_environment().get_template("reader/reader.html.txt")
+    around = len(template.render(**parts, data="").encode())
+    html = template.render(**parts, data=fit(collect(manifest, settings), settings.reader.max_megabytes * 1e6 - around))
+    with atomic_writer(path) as file:
+        file.write(html)

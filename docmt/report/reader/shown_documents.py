@@ -1,0 +1,128 @@
+"""Documents of a test split as the reader shows them: source, reference, translations, trees."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sacrebleu.metrics.chrf import CHRF
+
+from docmt.corpora.documents import DocumentIndex, text_path
+from docmt.discourse.documents import DiscourseDocument, iterate_discourse
+from docmt.discourse.tree_drawing.edu_rows import join_words
+from docmt.errors import UserError
+from docmt.evaluation.hypotheses import Hypothesis, read_hypotheses, read_reference
+from docmt.files import read_json, read_lines
+from docmt.logs import Meter
+
+Cell = list[Any] | None
+"""A translation of one or more sentences: `[text, chrF]`, or `[text, chrF, n]` for a block of n sentences that are
+translated together; None for those that belong to the block of a sentence above."""
+
+
+def read_documents(
+    prefix: Path,
+    languages: Sequence[str],
+    hypotheses: Mapping[int, Path],
+    trees: Mapping[str, Sequence[Path]],
+) -> list[dict[str, Any]]:
+    """The documents of a test split.
+
+    Args:
+        prefix: of its raw text.
+        languages: source and target.
+        hypotheses: files of `docmt decode translate`, by number of the run.
+        trees: files with EDUs and trees, by name.
+
+    Returns:
+        In the order of the split, objects with the keys `id`, `src` and `ref` (sentences), `runs` (a Cell for each
+        sentence, by number of the run) and `trees` (by name, `[sentence, text, head, relation]` for each EDU).
+
+    Raises:
+        UserError: a file is missing, malformed, or belongs to another split.
+    """
+    src_lang, tgt_lang = languages
+    index, reference = read_reference(prefix, src_lang=src_lang, tgt_lang=tgt_lang)
+    source = read_lines(text_path(prefix, src_lang))
+    documents, start = [], 0
+    for name, length in index:
+        end = start + length
+        documents.append({"id": name, "src": source[start:end], "ref": reference[start:end], "runs": {}, "trees": {}})
+        start = end
+    scorer = SentenceChrF()
+    with Meter(len(hypotheses) * index.n_sentences, label="chrF", unit="sentences") as meter:
+        for run, path in hypotheses.items():
+            cells = align(read_hypotheses(path, index), reference, scorer)
+            for document, part in zip(documents, _cut(cells, index), strict=True):
+                document["runs"][run] = part
+            meter.add(len(cells))
+    for name, paths in trees.items():
+        found = {document.id: document for path in paths for document in iterate_discourse(path)}
+        for document in documents:
+            if document["id"] in found:
+                document["trees"][name] = list_edus(found[document["id"]])
+    return documents
+
+
+def add_attention(documents: Sequence[dict[str, Any]], paths: Mapping[int, Path]) -> None:
+    """Add to documents `attention` by number of the run, where files of `docmt decode attention` have it.
+
+    Raises UserError when a file has another form.
+    """
+    for run, path in paths.items():
+        content = read_json(path)
+        if not (isinstance(content, dict) and isinstance(content.get("documents"), dict)):
+            raise UserError(f"{path}: not an output of `docmt decode attention`: key 'documents' is missing")
+        for document in documents:
+            if instances := content["documents"].get(document["id"]):
+                document.setdefault("attention", {})[run] = instances
+
+
+class SentenceChrF:
+    """chrF2 of sacreBLEU for single sentences, 0 to 100; equal pairs are computed once."""
+
+    def __init__(self) -> None:
+        self._metric = CHRF()
+        self._known: dict[tuple[str, str], float] = {}
+
+    def __call__(self, translation: str, reference: str) -> float:
+        """The score, to a tenth."""
+        pair = (translation, reference)
+        if pair not in self._known:
+            self._known[pair] = round(self._metric.sentence_score(translation, [reference]).score, 1)
+        return self._known[pair]
+
+
+def align(hypotheses: Sequence[Hypothesis], reference: Sequence[str], score: SentenceChrF) -> list[Cell]:
+    """A Cell for each sentence of the split.
+
+    Instances with as many sentences as the source are matched in order. Where a model that does not align sentences
+    wrote fewer or more, its whole translation is one block, scored against the joined references.
+    """
+    cells: list[Cell] = []
+    for hypothesis in hypotheses:
+        n = hypothesis.n_sentences
+        references = reference[hypothesis.first_sentence : hypothesis.first_sentence + n]
+        if len(hypothesis.sentences) == n:
+            pairs = zip(hypothesis.sentences, references, strict=True)
+            cells += [[text, score(text, expected)] for text, expected in pairs]
+        else:
+            text = " ".join(hypothesis.sentences)
+            cells += [[text, score(text, " ".join(references)), n], *[None] * (n - 1)]
+    return cells
+
+
+def list_edus(document: DiscourseDocument) -> list[list[Any]]:
+    """`[sentence, text, head, relation]` for each EDU; the head is −1 for the root, null where there is no tree."""
+    texts = [[edu.sentence, join_words(document.edu_words(number))] for number, edu in enumerate(document.edus)]
+    if document.tree is None and document.arcs is None:
+        return [[*text, None, ""] for text in texts]
+    tree = document.dependencies
+    return [[*text, head, name] for text, head, name in zip(texts, tree.heads, tree.relations, strict=True)]
+
+
+def _cut(cells: Sequence[Cell], index: DocumentIndex) -> list[list[Cell]]:
+    parts, start = [], 0
+    for length in index.lengths:
+        parts.append(list(cells[start : start + length]))
+        start += length
+    return parts

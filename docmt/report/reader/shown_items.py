@@ -1,0 +1,88 @@
+"""Items of contrastive and generative test sets as the reader shows them."""
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from docmt.corpora.suite_items import ContrastiveItem, GenerativeItem, read_generative_suite, read_suite
+from docmt.evaluation.contrastive_accuracy import is_right, read_log_probabilities
+from docmt.evaluation.generative_accuracy import locate_payloads, read_payloads
+
+
+def read_items(suite: Path, probabilities: Mapping[int, Path]) -> list[dict[str, Any]]:
+    """The items of a suite, with what the runs say of them.
+
+    Args:
+        suite: the test set.
+        probabilities: files of `docmt decode contrast`, by number of the run.
+
+    Returns:
+        In the order of the suite, objects with the keys `id`, `phenomenon`, `distance`, `kind`, `src`, `candidates`
+        (lists of sentences), `correct` and `runs`: by number of the run, whether it is `right`, and the `scores` of the
+        candidates (log probabilities in nats, null for that of the impossible).
+
+    Raises:
+        UserError: a file is missing or malformed, or scores are missing or not numbers.
+    """
+    scores = {run: read_log_probabilities(path)[0] for run, path in probabilities.items()}
+    return [
+        _facts(item)
+        | {
+            "candidates": item.candidates,
+            "correct": item.correct,
+            "runs": {run: _verdict(item, of_run) for run, of_run in scores.items()},
+        }
+        for item in read_suite(suite)
+    ]
+
+
+def read_generative_items(suite: Path, translations: Mapping[int, Path], *, lang: str) -> list[dict[str, Any]]:
+    """The items of a generative suite, with what the runs wrote.
+
+    Args:
+        suite: the test set.
+        translations: files of `docmt decode generate`, by number of the run.
+        lang: target language.
+
+    Returns:
+        In the order of the suite, objects with the keys `id`, `phenomenon`, `distance`, `kind`, `src`, `expected`,
+        `sentence` (index of the payload), `reference` of the payload (or null) and `runs`: by number of the run,
+        whether it is `right`, and its `payload`. A text is in parts: before, what was found, after; or the whole.
+
+    Raises:
+        UserError: a file is missing or malformed, or has other items.
+    """
+    items = read_generative_suite(suite)
+    texts = {run: read_payloads(path, items) for run, path in translations.items()}
+    parts = {run: _in_parts(items, payloads, lang) for run, payloads in texts.items()}
+    references = _in_parts(items, [item.reference or "" for item in items], lang)
+    return [
+        _facts(item)
+        | {
+            "expected": item.expected,
+            "sentence": item.sentence,
+            "reference": references[number] if item.reference else None,
+            "runs": {
+                run: {"right": len(of_run[number]) > 1, "payload": of_run[number]} for run, of_run in parts.items()
+            },
+        }
+        for number, item in enumerate(items)
+    ]
+
+
+def _in_parts(items: Sequence[GenerativeItem], payloads: Sequence[str], lang: str) -> list[list[str]]:
+    places = locate_payloads(items, payloads, lang=lang)
+    return [
+        [text[: place[0]], text[slice(*place)], text[place[1] :]] if place else [text]
+        for text, place in zip(payloads, places, strict=True)
+    ]
+
+
+def _facts(item: ContrastiveItem | GenerativeItem) -> dict[str, Any]:
+    return {key: getattr(item, key) for key in ("id", "phenomenon", "distance", "kind", "src")}
+
+
+def _verdict(item: ContrastiveItem, scores: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    right = is_right(item, scores)
+    return {"right": right, "scores": [round(score, 3) if isfinite(score) else None for score in scores[item.id]]}

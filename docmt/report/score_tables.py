@@ -1,0 +1,302 @@
+"""Tables of scores: systems by metrics, suites, distances or kinds, with published numbers beside ours."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from docmt.evaluation.metrics import ACCURACIES, ACCURACY, GENERATIVE, Metric, find_metric
+from docmt.report.dataframes import column, is_missing, keep, means, records
+from docmt.report.differences import UNTESTED, Difference, Differences, describe_marks
+from docmt.report.publications import PublishedNumber, find_published
+from docmt.report.settings import ReportSettings
+from docmt.report.summary import ScoreKey, contrastive_scores, name_suites, translation_scores
+from docmt.report.tables import MISSING, Table, blank_repeats, format_score
+
+GUESSING = "(guessing)"  # not a name that a system can have
+NAN = float("nan")
+WINNING = {
+    ACCURACY: "whose correct candidate scores strictly highest",
+    GENERATIVE: "whose translation contains what is expected",
+}
+
+Label = tuple[str, ...]
+"""Names a row; the last one is the system."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """How rows of `summarize` become a table.
+
+    Attributes:
+        labels: columns of the rows that name a row of the table, by heading; the last one is `system`.
+        column: the column of the rows that names a column of the table.
+        columns: the metric of each of the table's columns, by heading and in order.
+        find_key: the score of a row in a column, or None where there cannot be one.
+        averaged: the scores behind columns that are averages of others, by heading.
+        baseline: the system that others are compared with.
+    """
+
+    labels: Mapping[str, str]
+    column: str
+    columns: Mapping[str, Metric]
+    find_key: Callable[[Label, str], ScoreKey | None]
+    averaged: Mapping[str, Sequence[ScoreKey]] = field(default_factory=dict)
+    baseline: str | None = None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A score of ours, possibly missing, beside the published one."""
+
+    mean: float = NAN
+    sd: float = NAN
+    seeds: int = 0
+    n: int | None = None
+    published: float | None = None
+    source: str = ""
+    tested: Difference | None = None
+
+
+Cells = dict[Label, dict[str, Cell]]
+
+
+def published_number(settings: ReportSettings, system: str, key: ScoreKey) -> PublishedNumber | None:
+    """The published number that the settings match with one of our scores, or None."""
+    dataset = settings.published_dataset(key.dataset, key.test)
+    return find_published(settings.published.get(system), dataset, metric=key.metric, phenomenon=key.phenomenon)
+
+
+def build_grid(
+    rows: pd.DataFrame,
+    grid: Grid,
+    settings: ReportSettings,
+    *,
+    caption: str,
+    differences: Differences = UNTESTED,
+    compare: bool = True,
+    chance: bool = False,
+    **described: Any,
+) -> Table:
+    """A table of mean ± deviation, from rows of `summarize`, one per cell.
+
+    The sources of published numbers are added to the caption. `compare` highlights the best system of each group;
+    `chance` ends each group with the accuracy of guessing.
+    """
+    cells = _collect(rows, grid, settings, differences)
+    best = _best_cells(cells, grid.columns) if compare else set()
+    if chance:
+        cells = _add_guessing(cells, rows, grid)
+    with_published = {name for name in grid.columns if any(row[name].published is not None for row in cells.values())}
+    header = [*grid.labels, "Seeds"]
+    for name in grid.columns:
+        header += [name, "published"] if name in with_published else [name]
+    lines, stressed = [], set()
+    for i, (label, row) in enumerate(cells.items()):
+        seeds = max(cell.seeds for cell in row.values())
+        line = [*label[:-1], settings.label(label[-1]), str(seeds) if seeds else MISSING]
+        for name, cell in row.items():
+            digits = grid.columns[name].digits
+            mark = f" {cell.tested.mark}" if cell.tested and cell.tested.mark else ""
+            if (label, name) in best:
+                stressed.add((i, len(line)))
+            line.append(format_score(cell.mean, cell.sd, digits=digits) + mark)
+            if name in with_published:
+                line.append(format_score(cell.published, digits=digits))
+        lines.append(line)
+    shown, breaks = blank_repeats(lines, len(grid.labels) - 1)
+    every = [(label, cell) for label, row in cells.items() for cell in row.values()]
+    sources = dict.fromkeys(f"{settings.label(label[-1])}: {cell.source}" for label, cell in every if cell.source)
+    caption += describe_marks([cell.tested for _, cell in every if cell.tested], settings)
+    return Table(
+        caption=caption + (f" Published beside {'; '.join(sources)}." if sources else ""),
+        header=header,
+        rows=shown,
+        values=_values(cells, grid),
+        n_labels=len(grid.labels),
+        best=frozenset(stressed),
+        muted=frozenset(i for i, label in enumerate(cells) if label[-1] == GUESSING),
+        breaks=breaks,
+        **described,
+    )
+
+
+def _collect(rows: pd.DataFrame, grid: Grid, settings: ReportSettings, differences: Differences) -> Cells:
+    """Rows stay together by group, in the order of their first appearance; systems have one order in all groups."""
+    found = {(tuple(row[name] for name in grid.labels.values()), row[grid.column]): row for row in records(rows)}
+    systems = list(dict.fromkeys(rows["system"]))
+    labels = list(dict.fromkeys(label for label, _ in found))
+    groups = list(dict.fromkeys(label[:-1] for label in labels))
+    labels.sort(key=lambda label: (groups.index(label[:-1]), systems.index(label[-1])))
+    cells: Cells = {}
+    for label in labels:
+        cells[label] = {}
+        for name in grid.columns:
+            row, key, system = found.get((label, name), {}), grid.find_key(label, name), label[-1]
+            ours = {attribute: row[attribute] for attribute in ("mean", "sd", "seeds", "n") if row}
+            keys = grid.averaged.get(name, [key] if key else [])
+            theirs = [number for each in keys if (number := published_number(settings, system, each))]
+            # An average of only some of the numbers would be compared with another average of ours.
+            if keys and len(theirs) == len(keys):
+                ours["published"] = sum(number.value for number in theirs) / len(theirs)
+                ours["source"] = f"{theirs[0].paper}, {theirs[0].table}, “{theirs[0].label}”"
+            tested = differences.find(grid.baseline, system, key) if key else None
+            cells[label][name] = Cell(**ours, tested=tested)
+    return cells
+
+
+def _best_cells(cells: Cells, columns: Mapping[str, Metric]) -> set[tuple[Label, str]]:
+    """The best means of each group and column in which at least two systems have one."""
+    best = set()
+    for group in {label[:-1] for label in cells}:
+        members = [label for label in cells if label[:-1] == group]
+        for name, metric in columns.items():
+            scores = {label: cells[label][name].mean for label in members if not is_missing(cells[label][name].mean)}
+            if len(scores) > 1:
+                wanted = min(scores.values()) if metric.lower_is_better else max(scores.values())
+                best |= {(label, name) for label, score in scores.items() if score == wanted}
+    return best
+
+
+def _add_guessing(cells: Cells, rows: pd.DataFrame, grid: Grid) -> Cells:
+    extended: Cells = {}
+    for group in dict.fromkeys(label[:-1] for label in cells):
+        extended |= {label: row for label, row in cells.items() if label[:-1] == group}
+        members = rows
+        for name, value in zip(grid.labels.values(), group, strict=False):
+            members = keep(members, column(members, name) == value)
+        chances = means(members, "chance", by=grid.column)
+        extended[*group, GUESSING] = {name: Cell(mean=chances.get(name, NAN)) for name in grid.columns}
+    return extended
+
+
+def _values(cells: Cells, grid: Grid) -> pd.DataFrame:
+    """The full-precision values; columns without any value are left out."""
+    rows: list[dict[str, Any]] = []
+    for label, row in cells.items():
+        values: dict[str, Any] = dict(zip(grid.labels.values(), label, strict=True))
+        for name, cell in row.items():
+            values |= {name: cell.mean, f"{name} sd": cell.sd, f"{name} seeds": cell.seeds, f"{name} n": cell.n}
+            values[f"{name} p"] = cell.tested.p if cell.tested else None
+            values[f"{name} p (sign test)"] = cell.tested.sign_p if cell.tested else None
+            values[f"{name} p (randomization)"] = cell.tested.randomization_p if cell.tested else None
+            values[f"{name} published"] = cell.published
+        sources = dict.fromkeys(cell.source for cell in row.values() if cell.source)
+        rows.append(values | {"source": "; ".join(sources) or None})
+    return pd.DataFrame(rows).dropna(axis=1, how="all")
+
+
+def main_table(summary: pd.DataFrame, settings: ReportSettings, differences: Differences = UNTESTED) -> Table | None:
+    """Systems by the metrics of the settings, for each test set."""
+    found = set(translation_scores(summary)["metric"])
+    return _translation_table(
+        summary,
+        [name for name in settings.metrics if name in found],
+        settings,
+        key="results",
+        title="Translation scores",
+        caption="In percent; mean and sample deviation over seeds. The best of ours is in bold. d-BLEU (instances) is "
+        "over the instances that a system translates, which differ between ways of cutting documents; d-BLEU "
+        "(documents) is not affected.",
+        differences=differences,
+    )
+
+
+def further_table(summary: pd.DataFrame, settings: ReportSettings) -> Table | None:
+    """The remaining scores of translations."""
+    found = dict.fromkeys(translation_scores(summary)["metric"])
+    return _translation_table(
+        summary,
+        [name for name in found if name not in settings.metrics],
+        settings,
+        key="further",
+        title="Further scores",
+        caption="In percent, CXMI in nats. Tokenized scores equal Moses' multi-bleu. Length ratio: hypotheses to "
+        "references. Forced ends: sentences that reached the length limit. Aligned instances: those with as many "
+        "sentences as the source (only for systems without sentence alignment).",
+        compare=False,
+    )
+
+
+def _translation_table(
+    summary: pd.DataFrame, metrics: Sequence[str], settings: ReportSettings, **described: Any
+) -> Table | None:
+    rows = translation_scores(summary)
+    rows = keep(rows, column(rows, "metric").isin(metrics))
+    grid = Grid(
+        {"Dataset": "dataset", "Test": "test", "System": "system"},
+        "metric",
+        {name: find_metric(name) for name in metrics},
+        lambda label, metric: ScoreKey(label[0], label[1], metric),
+        baseline=settings.baseline,
+    )
+    return build_grid(rows, grid, settings, **described) if metrics else None
+
+
+def contrastive_table(
+    summary: pd.DataFrame,
+    settings: ReportSettings,
+    differences: Differences = UNTESTED,
+    *,
+    metric: str = ACCURACY,
+) -> Table | None:
+    """Systems by phenomena; for contrastive accuracy with a row for guessing under each dataset."""
+    rows = name_suites(contrastive_scores(summary, metric=metric))
+    if rows.empty:
+        return None
+    keys = {}
+    for row in records(rows):
+        phenomenon = None if is_missing(row["phenomenon"]) else row["phenomenon"]
+        keys[row["dataset"], row["suite"]] = ScoreKey(row["dataset"], row["test"], metric, phenomenon)
+    sizes = rows.drop_duplicates(["dataset", "suite"])
+    items = "; ".join(f"{row['dataset']} {row['suite']} {row['n']}" for row in records(sizes))
+    grid = Grid(
+        {"Dataset": "dataset", "System": "system"},
+        "suite",
+        dict.fromkeys(rows["suite"], find_metric(metric)),
+        lambda label, suite: keys.get((label[0], suite)),
+        baseline=settings.baseline,
+    )
+    return build_grid(
+        rows,
+        grid,
+        settings,
+        key=metric.split()[0],
+        title=metric.capitalize(),
+        caption=f"Percentage of items {WINNING[metric]}; mean and sample deviation over seeds. Items: {items}.",
+        differences=differences,
+        chance=metric == ACCURACY,
+    )
+
+
+def split_tables(summary: pd.DataFrame, settings: ReportSettings) -> list[Table | None]:
+    """Both accuracies by distance and by kind."""
+    return [split_table(summary, settings, by=by, metric=name) for name in ACCURACIES for by in ("distance", "kind")]
+
+
+def split_table(summary: pd.DataFrame, settings: ReportSettings, *, by: str, metric: str = ACCURACY) -> Table | None:
+    """Contrastive or generative accuracy by `distance` or by `kind`."""
+    rows = name_suites(contrastive_scores(summary, by=by, metric=metric))
+    if rows.empty:
+        return None
+    rows = rows.assign(**{by: rows[by].astype("string")})
+    columns = sorted(set(rows[by]), key=int) if by == "distance" else dict.fromkeys(rows[by])
+    words = {
+        "distance": "By the number of sentences between the antecedent and the word that depends on it.",
+        "kind": "By the finer class of the items.",
+    }
+    grid = Grid(
+        {"Dataset": "dataset", "Phenomenon": "suite", "System": "system"},
+        by,
+        dict.fromkeys(columns, find_metric(metric)),
+        lambda *_: None,
+    )
+    return build_grid(
+        rows,
+        grid,
+        settings,
+        key=f"{metric.split()[0]}_by_{by}",
+        title=f"{metric.capitalize()} by {by}",
+        caption=f"{words[by]} Percent; mean and sample deviation over seeds.",
+    )

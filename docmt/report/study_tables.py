@@ -1,0 +1,428 @@
+"""Tables of data, trees, trainings and provenance: their words and columns, then where their values come from.
+
+A study without any values of a kind has no such table.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from docmt.report.dataframes import Record, choose, column, is_missing, records
+from docmt.report.input_files import CUTTING_COLUMNS, History
+from docmt.report.publications import PublishedStatistics, find_published, load_published, load_published_statistics
+from docmt.report.settings import ReportSettings
+from docmt.report.tables import (
+    MISSING,
+    CellMaker,
+    Column,
+    Table,
+    blank_repeats,
+    build_table,
+    count,
+    format_count,
+    score,
+    word,
+)
+
+NAN = float("nan")
+Contents = Sequence[tuple[str, Mapping[str, Any]]]
+"""Contents of JSON files, each with its name in the table."""
+
+PASSES = "passes_"
+"""Prefix of the columns of a history that count passes, before the name of the task."""
+HEADINGS = {
+    "sentences_per_instance": "sentences / instance",
+    "tokens_per_instance": "tokens / instance",
+    "src_unknown_tokens": "unknown source tokens",
+    "tgt_unknown_tokens": "unknown target tokens",
+    "seen_sources": "sources seen",
+    "seen_pairs": "pairs seen",
+    "seen_documents": "documents seen",
+}
+SEGMENTER_SCORES = {
+    f"{place} {heading}": (place, measure)
+    for place in ("all", "inside")
+    for heading, measure in {"P": "precision", "R": "recall", "F1": "f1"}.items()
+}
+PARSER_SCORES = {
+    "S": ("parseval", "S"),
+    "N": ("parseval", "N"),
+    "R": ("parseval", "R"),
+    "F": ("parseval", "F"),
+    "UAS": ("uas",),
+    "LAS": ("las",),
+    "sentence UAS": ("sentence_uas",),
+    "S in sentences": ("span_recall", "in sentence", "recall"),
+    "S in paragraphs": ("span_recall", "in paragraph", "recall"),
+    "S above paragraphs": ("span_recall", "above paragraphs", "recall"),
+    "S above sentences": ("span_recall", "above sentences", "recall"),
+}
+"""Keys of nested scores in `evaluation.json`, by heading."""
+PROVENANCE = ("dataset", "system", "seed", "test", "commit", "fingerprint", "data")
+
+
+def _part_of_name(place: int) -> Column:
+    """Dataset, trees or split of `DATASET/TREES/SPLIT`; any other name is shown whole."""
+
+    def part(name: str) -> str:
+        parts = name.split("/")
+        return (parts if len(parts) == 3 else [name, MISSING, MISSING])[place]
+
+    return Column("name", part)
+
+
+SPLIT_COLUMNS = {"Dataset": _part_of_name(0), "Trees": _part_of_name(1), "Split": _part_of_name(2)}
+RUN_COLUMNS = {"Dataset": word("dataset"), "System": word("system"), "Seed": word("seed")}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Words and first columns of a table; the other attributes are arguments of `build_table`."""
+
+    title: str
+    caption: str
+    cells: Mapping[str, Column]
+    n_labels: int
+    n_texts: int = 0
+    n_repeated: int = 0
+    is_long: bool = False
+
+
+LAYOUTS = {
+    "overlap": Layout(
+        "Overlap with the training data",
+        "Test sentences and pairs that occur verbatim in the training set, and documents with more than half of their "
+        "sentences there.",
+        {"Dataset": word("dataset"), "Test": word("test")},
+        n_labels=2,
+        n_repeated=1,
+    ),
+    "counts": Layout(
+        "Counts",
+        "What was read, and what was left out, by cause.",
+        {"Data": word("data")},
+        n_labels=1,
+        is_long=True,
+    ),
+    "roundtrip": Layout(
+        "Round trip of text",
+        "Percentage of lines of development and test splits that are restored after tokenization, truecasing and BPE: "
+        "exactly, and apart from white space. The other columns count the rest by cause.",
+        {
+            "Dataset": word("dataset"),
+            "Language": word("language"),
+            "lines": count("lines"),
+            "restored, %": score("share"),
+            "but for white space, %": score("share_but_white_space"),
+        },
+        n_labels=2,
+        n_repeated=1,
+    ),
+    "trees": Layout(
+        "Trees",
+        "Depths are means over documents: steps from the root to the lowest EDU, over arcs of the dependency tree and "
+        "over nodes of the binary tree. Whole: sentences that are one complete subtree, of all and of those with two "
+        "or more EDUs. Several heads: sentences with more than one EDU whose head is outside. Arcs between: arcs that "
+        "lead into another sentence. On the one before: sentences attached to their predecessor when the tree is "
+        "merged to sentences.",
+        {
+            **SPLIT_COLUMNS,
+            "documents": count("documents"),
+            "sentences": count("sentences"),
+            "EDUs": count("edus"),
+            "EDUs / sentence": score("edus_per_sentence"),
+            "words / EDU": score("words_per_edu"),
+            "one EDU, %": score("one_edu_sentences_percent"),
+            "arcs deep": score("dependency_depth"),
+            "nodes deep": score("constituent_depth"),
+            "whole, %": score("whole_sentences_percent"),
+            "whole of several, %": score("whole_several_edu_sentences_percent"),
+            "several heads, %": score("several_head_sentences_percent"),
+            "arcs between, %": score("arcs_between_sentences_percent"),
+            "on the one before, %": score("chain_percent"),
+        },
+        n_labels=3,
+        n_repeated=2,
+    ),
+    "tree_relations": Layout(
+        "Relations of trees",
+        "Arcs of the dependency trees by relation, the most frequent first, and the share of these arcs that lead into "
+        "another sentence.",
+        {
+            **SPLIT_COLUMNS,
+            "Relation": word("relation"),
+            "arcs": count("arcs"),
+            "%": score("percent"),
+            "between sentences, %": score("between_sentences_percent"),
+        },
+        n_labels=4,
+        n_repeated=3,
+        is_long=True,
+    ),
+    "segmenters": Layout(
+        "EDU segmenters",
+        "On the test split of the treebank each was trained on, in percent: all EDU starts, including the given ones "
+        "at the first words of sentences; and those inside sentences.",
+        {"Segmenter": word("segmenter"), "sentences": count("sentences"), "EDUs": count("edus")}
+        | {heading: score(" ".join(keys)) for heading, keys in SEGMENTER_SCORES.items()},
+        n_labels=1,
+    ),
+    "parsers": Layout(
+        "RST parsers",
+        "On the gold EDUs of the test split of the treebank each was trained on, in percent: original Parseval (micro "
+        "F1 of spans S, with nuclearity N, relation R, all F), attachment of EDUs (UAS, LAS) and of sentences when the "
+        "trees are merged to sentences, recall of spans by level. Below each parser are trees built without looking at "
+        "the words; the chain has no spans.",
+        {"Trees": word("trees"), "EDUs": count("edus")} | {name: score(name) for name in PARSER_SCORES},
+        n_labels=1,
+    ),
+    "training": Layout(
+        "Training",
+        "Updates in total, and the lowest validation loss with the update where it was reached. Tokens per second is "
+        "the median of the logged rates.",
+        {
+            **RUN_COLUMNS,
+            "updates": count("updates"),
+            "epochs": count("epochs"),
+            "minutes": score("minutes", digits=1),
+            "tokens / s": Column("tokens_per_second", lambda rate: MISSING if is_missing(rate) else f"{rate:,.0f}"),
+            "best dev loss": score("best_dev_loss", digits=3),
+            "at update": count("best_step"),
+        },
+        n_labels=2,
+        n_repeated=1,
+        is_long=True,
+    ),
+    "passes": Layout(
+        "Tasks in training",
+        "Passes over the data of each task during the whole training.",
+        RUN_COLUMNS,
+        n_labels=2,
+        n_repeated=1,
+    ),
+    "signatures": Layout(
+        "Signatures",
+        "How each score was computed.",
+        {"Metric": word("metric"), "Signature": word("signature")},
+        n_labels=1,
+        n_texts=1,
+    ),
+    "provenance": Layout(
+        "Runs",
+        "The commit of docmt (+ means uncommitted changes), the hash of the settings, and the first digits of the "
+        "SHA-256 of the reference or test suite.",
+        {name.capitalize(): word(name) for name in PROVENANCE},
+        n_labels=7,
+        n_repeated=1,
+        is_long=True,
+    ),
+}
+
+
+def study_table(
+    key: str, values: pd.DataFrame | list[Record], more_columns: Mapping[str, CellMaker] | None = None, **described: Any
+) -> Table | None:
+    """A table of `LAYOUTS` with further columns; None without values."""
+    values = pd.DataFrame(values)
+    if values.empty:
+        return None
+    layout = vars(LAYOUTS[key])
+    return build_table(values, key=key, **layout | described | {"cells": layout["cells"] | (more_columns or {})})
+
+
+def statistics_table(statistics: pd.DataFrame, settings: ReportSettings) -> Table | None:
+    """Counts of instances as in Table 1 of G-Transformer, with the published ones below ours."""
+    if statistics.empty:
+        return None
+    cutting = next(name for name in CUTTING_COLUMNS if name in statistics)
+    keys = ["dataset", cutting, "split"]
+    columns = [name for name in statistics.columns if name not in keys]
+    rows, muted = [], set()
+    for record in records(statistics):
+        labels = [str(record[name]) for name in keys]
+        rows.append(labels + [format_count(record[name]) for name in columns])
+        for published in _published_statistics(settings, labels[0], labels[2]):
+            muted.add(len(rows))
+            counts = [format_count(published.counts.get(name, NAN)) for name in columns]
+            rows.append([*labels[:2], f"{published.split}, {published.paper}, {published.table}", *counts])
+    shown, breaks = blank_repeats(rows, 2)
+    return Table(
+        key="instances",
+        title="Instances",
+        caption="Whole sentences of one document, packed greedily. Tokens are subwords, the larger of source and "
+        "target for each sentence, including its two markers.",
+        header=["Dataset", cutting.capitalize(), "Split", *map(_heading, columns)],
+        rows=shown,
+        values=statistics,
+        n_labels=3,
+        muted=frozenset(muted),
+        breaks=breaks,
+    )
+
+
+def _published_statistics(settings: ReportSettings, dataset: str, split: str) -> list[PublishedStatistics]:
+    """Statistics in the papers whose rows are shown beside ours, or in all papers when there are none."""
+    published = settings.published_dataset(dataset, split.removeprefix("test_"))
+    part = "test" if split.startswith("test") else split
+    fitting = [found for found in load_published_statistics() if (found.dataset, found.split) == (published, part)]
+    papers = {number.paper for number in load_published() if number.row in settings.published.values()}
+    return [found for found in fitting if not papers or found.paper in papers]
+
+
+def overlap_table(overlaps: Iterable[tuple[str, str, Mapping[str, Any]]]) -> Table | None:
+    """How much of each test set is in the training set."""
+    rows = [{"dataset": dataset, "test": test} | _single_values(counts) for dataset, test, counts in overlaps]
+    names = [name for name in dict.fromkeys(name for row in rows for name in row) if not name.endswith("_percent")]
+
+    def count_and_share(name: str) -> CellMaker:
+        def make_cell(record: Record) -> str:
+            share = record.get(f"{name}_percent")
+            return format_count(record[name]) + ("" if share is None or is_missing(share) else f" ({share:.1f} %)")
+
+        return make_cell
+
+    return study_table("overlap", rows, {_heading(name): count_and_share(name) for name in names[2:]})
+
+
+def counts_table(counts: Contents) -> Table | None:
+    """What was read, filtered, dropped and cut."""
+    values = pd.DataFrame([{"data": name} | _single_values(_flatten(content)) for name, content in counts])
+    numbers = [str(name) for name in values if name != "data" and any(map(_is_number, values[name]))]
+
+    def form(value: Any) -> str:
+        return format_count(value) if _is_number(value) else MISSING
+
+    return study_table("counts", values, {_heading(name): Column(name, form) for name in numbers})
+
+
+def roundtrip_table(roundtrips: Contents) -> Table | None:
+    """Lines that survive the round trip through subwords, by dataset and language."""
+    causes: dict[str, CellMaker] = {}
+    rows = []
+    for dataset, content in roundtrips:
+        for lang, counts in content["languages"].items():
+            row = {"dataset": dataset, "language": lang}
+            row |= {key: counts.get(key) for key in ("lines", "restored", "share", "share_but_white_space")}
+            rows.append(row | counts.get("causes", {}))
+            for cause in counts.get("causes", {}):
+                causes[cause] = Column(cause, lambda number: format_count(0 if is_missing(number) else number))
+    return study_table("roundtrip", rows, causes)
+
+
+def segmenter_table(evaluations: Contents) -> Table | None:
+    """Precision, recall and F1 of each segmenter."""
+    rows = []
+    for name, content in evaluations:
+        scores = content["scores"]
+        row = {"segmenter": name, "sentences": _find(scores, "sentences"), "edus": _find(scores, "all", "gold")}
+        rows.append(row | {" ".join(keys): _find(scores, *keys) for keys in SEGMENTER_SCORES.values()})
+    return study_table("segmenters", rows)
+
+
+def parser_table(evaluations: Contents) -> Table | None:
+    """Scores of each parser with its baselines below."""
+    rows = []
+    for parser, content in evaluations:
+        compared = {parser: content}
+        for name, scores in content.get("baselines", {}).items():
+            if isinstance(scores, dict):
+                compared[f"baseline {name}"] = scores
+        for trees, scores in compared.items():
+            found = {heading: _find(scores, *keys) for heading, keys in PARSER_SCORES.items()}
+            rows.append({"parser": parser, "trees": trees, "edus": _find(scores, "edus", "gold")} | found)
+    empty = [name for name in PARSER_SCORES if all(is_missing(row[name]) for row in rows)]
+    baselines = frozenset(i for i, row in enumerate(rows) if row["parser"] != row["trees"])
+    breaks = frozenset(range(1, len(rows))) - baselines
+    return study_table(
+        "parsers", pd.DataFrame(rows).drop(columns=empty, errors="ignore"), muted=baselines, breaks=breaks
+    )
+
+
+def _find(scores: Any, *keys: str) -> Any:
+    """The value under nested keys; NaN where there is none."""
+    for key in keys:
+        scores = scores.get(key) if isinstance(scores, dict) else None
+    return NAN if scores is None else scores
+
+
+def training_table(histories: Sequence[History], settings: ReportSettings) -> Table | None:
+    """Length, speed and best validation loss of each run."""
+    rows = []
+    for history in histories:
+        table = history.table
+        losses = column(table.set_index("step"), "dev_loss").dropna()
+        row = {
+            "updates": column(table, "step").max(),
+            "epochs": column(table, "epoch").max(),
+            "minutes": column(table, "seconds").max() / 60,
+            "tokens_per_second": column(table, "tokens_per_second").median(),
+            "best_dev_loss": losses.min(),
+            "best_step": losses.idxmin() if len(losses) else NAN,
+        }
+        rows.append({"dataset": history.dataset, "system": history.system, "seed": history.seed} | row)
+    return study_table("training", rows, {"System": Column("system", settings.label)})
+
+
+def passes_table(histories: Sequence[History], settings: ReportSettings) -> Table | None:
+    """Passes over the data of each task and the time they took (Chen et al. 2021, Table 10).
+
+    None when no training has passes over several tasks.
+    """
+    rows: list[Record] = []
+    for history in histories:
+        if passes := [str(name) for name in history.table if str(name).startswith(PASSES)]:
+            row = {"dataset": history.dataset, "system": history.system, "seed": history.seed}
+            row |= {name: column(history.table, name).max() for name in passes}
+            rows.append(row | {"hours": column(history.table, "seconds").max() / 3600})
+    values = pd.DataFrame(rows)
+    digits = {str(name): 1 for name in values if str(name).startswith(PASSES)} | {"hours": 2}
+    columns: dict[str, CellMaker] = {"System": Column("system", settings.label)}
+    for name, n_digits in digits.items():
+        heading = name.removeprefix(PASSES)
+        columns[heading] = score(name, digits=n_digits)
+        numbers = [
+            find_published(settings.published.get(row["system"]), settings.datasets.get(row["dataset"]), metric=name)
+            for row in rows
+        ]
+        if any(numbers):
+            values[f"{name} published"] = [number.value if number else None for number in numbers]
+            columns[f"{heading}, published"] = score(f"{name} published", digits=n_digits)
+    return study_table("passes", values, columns)
+
+
+def provenance_table(scores: pd.DataFrame) -> Table | None:
+    """The commit, settings and data behind each score file."""
+    return study_table("provenance", choose(scores, PROVENANCE).drop_duplicates())
+
+
+def signature_table(scores: pd.DataFrame) -> Table | None:
+    """How each metric was computed."""
+    signatures = choose(scores, ["metric", "signature"]).drop_duplicates()
+    return study_table("signatures", signatures.sort_values(by=["metric"], kind="stable"))
+
+
+def _heading(name: str) -> str:
+    return HEADINGS.get(name, name.replace("_", " "))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and not is_missing(value)
+
+
+def _single_values(counts: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in counts.items() if key != "test" and not isinstance(value, list | dict)}
+
+
+def _flatten(counts: Mapping[str, Any]) -> dict[str, Any]:
+    """Flatten nested counts to `outer: inner`; counts of single inputs are in their own files and left out."""
+    flat: dict[str, Any] = {}
+    for key, value in counts.items():
+        if key in ("inputs", "origin"):
+            continue
+        if isinstance(value, dict):
+            flat |= {f"{key}: {inner}": number for inner, number in _flatten(value).items()}
+        else:
+            flat[key] = value
+    return flat

@@ -1,0 +1,129 @@
+"""The text side of a published model in the format of transformers: SentencePiece models, pieces and their ids."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from docmt.errors import UserError
+from docmt.files import read_bytes, read_json
+from docmt.text.subwords import EVERY, SentencePieceModel, sentencepiece_codes
+from docmt.text.vocabulary import SPECIALS, Vocabulary, extra_specials, language_tag
+
+# Special symbols with the same name in transformers and docmt.
+SHARED_SPECIALS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+JOINT_MODEL, MODELS = "sentencepiece.bpe.model", {"src": "source.spm", "tgt": "target.spm"}
+# Names of the files that text depends on; config.json is in every folder.
+TEXT_FILES = ("config.json", "vocab.json", "*.spm", "*.model", "*token*.json")
+# Names of the files that weights depend on.
+MODEL_FILES = ("config.json", "*.safetensors", "pytorch_model*.bin")
+
+
+@dataclass(frozen=True)
+class PublishedText:
+    """The vocabulary and the languages of a published model.
+
+    Attributes:
+        folder: its files.
+        ids: the row of the embeddings of each symbol (specials, pieces and languages, as the model spells them).
+        language_symbols: symbols such as `de_DE`; none in models of one pair.
+        languages: source and target, where the folder names them.
+    """
+
+    folder: Path
+    ids: dict[str, int]
+    language_symbols: tuple[str, ...]
+    languages: tuple[str, str] | None = None
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """Read a folder. Raises UserError when a file is missing or the model has a vocabulary for each side."""
+        if not folder.is_dir():
+            raise UserError(f"{folder}: no such folder: give the folder of a model with its config.json")
+        tokenizer = _read_optional(folder / "tokenizer_config.json")
+        if tokenizer.get("separate_vocabs"):
+            raise UserError(f"{folder}: has a vocabulary for each side; docmt reads models with one")
+        # Marian models list all symbols in vocab.json; models of fairseq have only the SentencePiece model.
+        if (folder / "vocab.json").exists():
+            ids = dict(read_json(folder / "vocab.json"))
+        else:
+            # Models of fairseq (mBART, NLLB) have four specials before the pieces, SentencePiece three: ids shift by 1.
+            pieces = SentencePieceModel(read_bytes(folder / JOINT_MODEL)).symbols()
+            ids = {symbol: number for number, symbol in enumerate(("<s>", "<pad>", "</s>", "<unk>"))}
+            ids |= {piece: number + 1 for number, piece in enumerate(pieces) if number >= 3}
+        src, tgt = tokenizer.get("source_lang"), tokenizer.get("target_lang")
+        added = _added_ids(folder, tokenizer, n_symbols=max(ids.values()) + 1)
+        symbols = tuple(symbol for symbol in added if symbol not in SHARED_SPECIALS)
+        return cls(folder, added | ids, symbols, (src, tgt) if src and tgt else None)
+
+    def subword_codes(self, languages: tuple[str, str]) -> str:
+        """The content of a codes file (`docmt.text.subwords`) for source and target language."""
+        if (self.folder / JOINT_MODEL).exists():
+            return sentencepiece_codes({EVERY: read_bytes(self.folder / JOINT_MODEL)})
+        sides = zip(languages, MODELS.values(), strict=True)
+        return sentencepiece_codes({lang: read_bytes(self.folder / name) for lang, name in sides})
+
+    def pieces(self) -> list[str]:
+        """All symbols but specials and languages, in the order of their rows."""
+        others = {*SPECIALS, *self.language_symbols}
+        in_order = sorted(self.ids, key=self.ids.__getitem__)
+        # Lines of text never have pieces with white space, as docmt makes all white space blanks.
+        return [symbol for symbol in in_order if symbol not in others and symbol.split() == [symbol]]
+
+    def vocabulary(self, languages: Iterable[str], *, kept: set[str] | None = None) -> Vocabulary:
+        """The vocabulary in docmt: specials, tags of languages where the model has any, and pieces in their order.
+
+        `kept` are the pieces to keep; None keeps all.
+        """
+        extras = extra_specials(tuple(languages)) if self.language_symbols else ()
+        pieces = [(piece, 0) for piece in self.pieces() if kept is None or piece in kept]
+        return Vocabulary(pieces, extras=extras)
+
+    def symbols_by_language(self) -> dict[str, str]:
+        """Language code in docmt → symbol, such as `de` → `de_DE`, where the code is unambiguous.
+
+        Languages whose tag in docmt is a piece of text in the model (`<br>`) are left out.
+        """
+        codes = {symbol: _short_code(symbol) for symbol in self.language_symbols}
+        counts = Counter(codes.values())
+        taken = {*SPECIALS, *self.ids}
+        return {
+            lang: symbol
+            for symbol, lang in codes.items()
+            if counts[lang] == 1 and re.fullmatch("[a-z]{2,3}", lang) and language_tag(lang) not in taken
+        }
+
+    def language_symbol(self, lang: str) -> str:
+        """The symbol of a language, given as in docmt (`de`) or in the model (`de_DE`)."""
+        found = [symbol for symbol in self.language_symbols if lang in (symbol, _short_code(symbol))]
+        if len(found) > 1:
+            raise UserError(f"{self.folder}: language {lang!r} is ambiguous: give one of {' '.join(found)}")
+        if not found:
+            raise UserError(f"{self.folder}: language {lang!r} is none of {' '.join(self.language_symbols)}")
+        return found[0]
+
+
+def _short_code(symbol: str) -> str:
+    return symbol.strip("_").split("_")[0]
+
+
+def _read_optional(path: Path) -> dict[str, Any]:
+    return read_json(path) if path.exists() else {}
+
+
+def _added_ids(folder: Path, tokenizer: dict[str, Any], *, n_symbols: int) -> dict[str, int]:
+    """Rows of languages and other symbols beside the pieces, from whichever file of the tokenizer lists them."""
+    added = [
+        *_read_optional(folder / "tokenizer.json").get("added_tokens", []),
+        *({"id": int(number), **token} for number, token in tokenizer.get("added_tokens_decoder", {}).items()),
+        *({"id": number, "content": name} for name, number in _read_optional(folder / "added_tokens.json").items()),
+    ]
+    found = {token["content"]: token["id"] for token in added}
+    if not found.keys() <= set(SHARED_SPECIALS):
+        return found
+    # Where only the order of languages is published, their rows follow the pieces.
+    listed = _read_optional(folder / "special_tokens_map.json").get("additional_special_tokens", [])
+    names = [token if isinstance(token, str) else token["content"] for token in listed]
+    return found | {name: n_symbols + number for number, name in enumerate(names)}

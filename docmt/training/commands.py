@@ -1,0 +1,118 @@
+"""`docmt train`."""
+
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+from docmt.commands import CommandGroup, settings_at
+from docmt.training.launching import LOST_PEER, is_lost_peer, launch
+from docmt.training.settings import LoggerName, RunSettings
+
+log = logging.getLogger(__name__)
+
+command = CommandGroup("train")
+
+
+@command.default
+def train(
+    *,
+    settings: Annotated[RunSettings, settings_at("train")],
+    train: Path,
+    dev: Path,
+    pairs: Path | None = None,
+    monolingual: Path | None = None,
+    monolingual_lang: str | None = None,
+    vocabulary: Path,
+    pipeline: Path,
+    init: Path | None = None,
+    seed: int = 1,
+    checkpoints: Path,
+    history: Path,
+    out: Path,
+    threads: int = 1,
+    accelerator: Literal["auto", "cpu", "gpu"] = "auto",
+    devices: int = 1,
+    nodes: int = 1,
+    device_tokens: int = 0,
+    loggers: list[LoggerName] | None = None,
+) -> int:
+    """Train a model; after a signal the exit code is 128 + its number, and the next call resumes.
+
+    Example:
+        docmt train --settings @system.json --train instances/train --dev instances/dev --vocabulary vocabulary.txt
+        --pipeline pipeline.json --checkpoints checkpoints --history history.csv --out model.pt --threads 2
+
+    Args:
+        settings: `{"model": {…}, "training": {…}}` as JSON or @FILE; `docmt config manual` lists the keys.
+        train: folder of training instances.
+        dev: folder of validation instances.
+        pairs: folder of sentence pairs, for the task `pairs`.
+        monolingual: folder of monolingual documents, for the task `restoration`.
+        monolingual_lang: language of --monolingual; by default the source language.
+        vocabulary: vocabulary file.
+        pipeline: text pipeline, stored in the model.
+        init: model file, or folder of a published model, to start from.
+        seed: seed of initialization, order and dropout.
+        checkpoints: folder for checkpoints, to resume from.
+        history: CSV file to write.
+        out: model file to write.
+        threads: CPU threads.
+        accelerator: kind of device.
+        devices: devices per node, one process each; 0 means one process on the CPU.
+        nodes: nodes; each runs the same command.
+        device_tokens: tokens that a device computes at once, whatever the size of an update; 0 means what the memory
+            of a GPU allows, max_batch_tokens on a CPU.
+        loggers: loggers that follow the training, in `loggers/` beside the model.
+    """
+    if devices == 0:
+        accelerator, devices = "cpu", 1
+    n_processes = devices * nodes
+    if n_processes > 1:
+        os.environ.setdefault("OMP_NUM_THREADS", str(threads))
+    if (code := launch(sys.argv[1:], devices=devices, nodes=nodes)) is not None:
+        return code
+    is_first = not any(int(os.environ.get(name, 0)) for name in ("LOCAL_RANK", "NODE_RANK"))
+    if n_processes > 1 and not is_first:  # the first of several processes logs for all
+        logging.getLogger("docmt").setLevel(logging.ERROR)
+
+    import torch
+
+    from docmt.training import run
+    from docmt.training.stopping import Interrupted
+
+    torch.set_num_threads(threads)
+    files = run.TrainingFiles(
+        train_folder=train,
+        dev_folder=dev,
+        vocabulary_file=vocabulary,
+        pipeline_file=pipeline,
+        checkpoints=checkpoints,
+        history=history,
+        out=out,
+        # A rule of the workflow needs a file as its input, so it names the config.json of a published model.
+        init=init.parent if init is not None and init.name == "config.json" else init,
+        sentences_folder=pairs,
+        monolingual_folder=monolingual,
+        monolingual_lang=monolingual_lang,
+    )
+    try:
+        run.train(
+            settings,
+            files,
+            seed=seed,
+            accelerator=accelerator,
+            devices=devices,
+            nodes=nodes,
+            device_tokens=device_tokens or None,
+            loggers=loggers or [],
+        )
+    except Interrupted as interruption:
+        return 128 + interruption.signal_number
+    except RuntimeError as error:
+        if n_processes == 1 or not is_lost_peer(error):
+            raise
+        log.info("lost the connection to another process: %s", str(error).splitlines()[0])
+        return LOST_PEER
+    return 0

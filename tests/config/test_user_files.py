@@ -1,0 +1,110 @@
+"""The user's files in fingerprints: by content, whatever their times are."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from docmt.config import user_files
+from docmt.config.artifacts.base import Artifact, UserFile, leading_to
+from docmt.config.artifacts.report import StudyArtifacts
+from docmt.config.loading import load_config, merge, read_config_file
+from docmt.config.user_files import content_digest
+from docmt.errors import UserError
+from docmt.files import sha256_file
+
+SMOKE = Path(__file__).parents[2] / "config/examples/smoke.yaml"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    content_digest.cache_clear()
+    return tmp_path
+
+
+def write(path, text, *, time=10**9):
+    path.write_text(text)
+    os.utime(path, (time, time))
+
+
+def test_same_size_and_time_with_other_content_is_another_file(folder, monkeypatch):
+    monkeypatch.setattr(user_files, "LARGE_BYTES", 0)
+    monkeypatch.setattr(user_files, "SETTLED_SECONDS", -1)
+    file = folder / "a.en"
+    write(file, "one")
+    first = content_digest(file)
+    assert json.loads((folder / user_files.CACHE).read_text())[str(file)]["sha256"] == first
+    content_digest.cache_clear()
+    write(file, "two")
+    assert content_digest(file) == sha256_file(file) != first
+
+
+def test_a_large_file_is_hashed_once_until_it_changes(folder, monkeypatch):
+    monkeypatch.setattr(user_files, "LARGE_BYTES", 0)
+    file = folder / "a.en"
+    write(file, "one")
+    content_digest(file)
+    assert not (folder / user_files.CACHE).exists(), "it changed a moment ago"
+    monkeypatch.setattr(user_files, "SETTLED_SECONDS", -1)
+    content_digest.cache_clear()
+    content_digest(file)
+    content_digest.cache_clear()
+    monkeypatch.setattr(user_files, "sha256_file", lambda path: pytest.fail("hashed again"))
+    content_digest(file)
+
+
+def test_a_cache_that_cannot_be_read_or_written_costs_only_time(folder, monkeypatch):
+    monkeypatch.setattr(user_files, "LARGE_BYTES", 0)
+    monkeypatch.setattr(user_files, "SETTLED_SECONDS", -1)
+    (folder / "resources").write_text("a file where a folder is needed")
+    write(folder / "a.en", "one")
+    assert content_digest(folder / "a.en") == sha256_file(folder / "a.en")
+
+
+def test_missing_files_and_folders_are_named_with_their_key(folder):
+    (folder / "b").mkdir()
+    for name, words in (("a", "config.x: a: no such file"), ("b", "config.x: b: is a folder, not a file")):
+        with pytest.raises(UserError, match=words):
+            UserFile.at(name, where="config.x").check()
+    with pytest.raises(UserError, match="cannot be read"):
+        content_digest(folder / "a")
+
+
+def test_user_files_are_found_also_where_they_are_the_artifact():
+    own = UserFile.at("trees.jsonl", where="config.x")
+    trees = Artifact(own.files, [own], {"own": own}, is_recorded=False, stage="discourse")
+    final = Artifact(["b"], [trees], {"trees": [trees]}, stage="instances")
+    assert [type(made) for made in leading_to([final, final])] == [Artifact, Artifact, UserFile]
+
+
+def test_a_pattern_counts_by_the_files_that_it_fits(folder):
+    (folder / "po").mkdir()
+
+    def made():
+        content_digest.cache_clear()
+        row = {
+            "languages": ["en", "de"],
+            "format": {"reader": "po_files"},
+            "splits": {"all": {"files": {"both": "po/*.po"}}},
+        }
+        changes = {
+            "corpora": {"custom": {"help": row}},
+            "datasets": {"controlled": {"train": ["controlled/train", "help/all"]}},
+        }
+        return StudyArtifacts(load_config(merge(read_config_file(SMOKE), changes)))
+
+    def fingerprint():
+        return made().dataset_split("controlled", "train").fingerprint
+
+    (missing,) = made().user_files()
+    with pytest.raises(UserError, match=r"config\.corpora\.custom\.help\.splits\.all\.files\.both: po/\*\.po: no such"):
+        missing.check()
+    (folder / "po/a.po").write_text("a")
+    first = fingerprint()
+    assert fingerprint() == first
+    (folder / "po/a.po").rename(folder / "po/b.po")
+    second = fingerprint()
+    (folder / "po/c.po").write_text("c")
+    assert len({first, second, fingerprint()}) == 3

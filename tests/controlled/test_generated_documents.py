@@ -1,0 +1,332 @@
+"""The documents and the gold discourse of the controlled corpus."""
+
+import json
+import re
+from collections import Counter, defaultdict
+
+import pytest
+
+from docmt.controlled import lexicon
+from docmt.controlled.discourse import main_edus, measure_neighborhood, split_words
+from docmt.controlled.generator import generate_corpus, generate_split
+from docmt.controlled.settings import SegmentsSettings, SelectionSettings, load_settings
+from docmt.controlled.suites import SUITES
+from docmt.corpora.documents import read_documents
+from docmt.errors import UserError
+from docmt.files import read_json, read_jsonl
+
+CLASS_OF_NOUN = {
+    noun.english: name for name, group in lexicon.CLASSES.items() for nouns in group.nouns.values() for noun in nouns
+}
+SIZE = {"seed": 7, "n_train_documents": 300, "n_dev_documents": 20, "n_test_documents": 20, "n_suite_items": 60}
+SETTINGS = {
+    "selection": SelectionSettings.model_validate(SIZE),
+    "segments": SegmentsSettings.model_validate({"documents": "segments", **SIZE}),
+}
+SPLITS = ("train", "dev", "test")
+
+
+@pytest.fixture(scope="module", params=SETTINGS)
+def settings(request):
+    return SETTINGS[request.param]
+
+
+@pytest.fixture(scope="module")
+def corpus(settings, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("controlled")
+    generate_corpus(settings, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def train(settings):
+    return generate_split(settings, "train", seen=set())
+
+
+@pytest.fixture(scope="module")
+def selection():
+    return generate_split(SETTINGS["selection"], "train", seen=set())
+
+
+def read_all(corpus, split):
+    return read_documents(corpus / split, languages=["en", "de"])
+
+
+# Files
+
+
+def test_files_follow_the_seed_and_held_out_files_not_the_size_of_train(settings, corpus, tmp_path):
+    again, small, other = tmp_path / "again", tmp_path / "small", tmp_path / "other"
+    generate_corpus(settings, again)
+    generate_corpus(settings.model_copy(update={"n_train_documents": 11}), small)
+    generate_corpus(settings.model_copy(update={"seed": 8, "n_train_documents": 5}), other)
+    names = sorted(path.relative_to(corpus) for path in corpus.rglob("*") if path.is_file())
+    assert names == sorted(path.relative_to(again) for path in again.rglob("*") if path.is_file())
+    for name in names:
+        if "manifest" in name.name:
+            continue
+        assert (corpus / name).read_bytes() == (again / name).read_bytes(), name
+        if "train" not in name.name:
+            assert (corpus / name).read_bytes() == (small / name).read_bytes(), name
+    start = (small / "train.en").read_text(encoding="utf-8")
+    assert (corpus / "train.en").read_text(encoding="utf-8").startswith(start)
+    assert (corpus / "dev.en").read_bytes() != (other / "dev.en").read_bytes()
+
+
+def test_documents_have_the_right_number_and_length(settings, corpus):
+    for split in SPLITS:
+        documents = read_all(corpus, split)
+        assert len(documents) == getattr(settings, f"n_{split}_documents")
+        assert all(settings.min_sentences <= len(document) <= settings.max_sentences for document in documents)
+    if settings.documents == "selection":
+        assert 9 < sum(map(len, documents)) / len(documents) < 12
+
+
+def test_no_document_is_duplicated(settings, corpus):
+    documents = [document.src for split in SPLITS for document in read_all(corpus, split)]
+    assert len(set(documents)) == len(documents)
+    suites = SUITES[settings.documents]
+    items = {tuple(item["src"]) for name in suites for item in read_jsonl(corpus / "suites" / f"{name}.jsonl")}
+    assert not items & set(documents)
+
+
+def test_suites_have_discourse_too(settings, corpus):
+    for name in SUITES[settings.documents]:
+        items = read_jsonl(corpus / "suites" / f"{name}.jsonl")
+        discourse = read_jsonl(corpus / "suites" / "discourse" / f"{name}.jsonl")
+        assert [row["document"] for row in discourse] == [item["id"] for item in items]
+        assert all(len(row["sentences"]) == len(item["src"]) for row, item in zip(discourse, items, strict=True))
+
+
+def test_manifest_counts_what_the_files_hold(settings, corpus):
+    manifest = read_json(corpus / "manifest.json")
+    assert manifest["settings"] == settings.model_dump()
+    assert manifest["provenance"]["fingerprint"]
+    for split in SPLITS:
+        documents, facts = read_all(corpus, split), manifest["splits"][split]
+        assert facts["n_documents"] == len(documents)
+        assert facts["n_sentences"] == sum(map(len, documents)) == sum(facts["sentences_by_kind"].values())
+        words = {word for document in documents for text in document.src for word in split_words(text)}
+        assert facts["n_word_types"]["en"] == len(words) < 500
+        for name, count in facts["sentences_by_phenomenon"].items():
+            assert sum(facts["distances"][name].values()) == count
+    for name in SUITES[settings.documents]:
+        assert manifest["suites"][name]["n_items"] == settings.n_suite_items
+
+
+# What context decides
+
+
+def test_each_english_sentence_has_one_rendering_unless_context_decides(train):
+    renderings = defaultdict(set)
+    for item in train:
+        for placed in item.placed:
+            if placed.phenomenon is None and placed.kind != "first rendering":
+                renderings[placed.sentence.src].add(placed.tgt)
+    assert all(len(found) == 1 for found in renderings.values())
+
+
+def test_genders_and_addresses_are_even_given_the_sentence(train):
+    genders, addresses, renderings = Counter(), Counter(), Counter()
+    for item in train:
+        for placed in item.placed:
+            genders[placed.variant] += placed.phenomenon == "pronoun"
+            addresses[placed.variant] += placed.phenomenon == "deixis"
+            renderings[placed.variant] += placed.kind == "first rendering"
+    assert all(0.28 < genders[gender] / genders.total() < 0.39 for gender in "mfn")
+    assert 0.43 < addresses["du"] / addresses.total() < 0.57
+    assert 0.4 < renderings["0"] / renderings.total() < 0.6
+
+
+def test_each_document_is_dense(selection):
+    for item in selection:
+        kinds = Counter(placed.kind for placed in item.placed)
+        assert kinds["pronoun"] >= SETTINGS["selection"].min_pronouns
+        assert kinds["deixis"] >= SETTINGS["selection"].min_deictic
+        assert kinds["greeting"] == 1
+    total = Counter(placed.phenomenon for item in selection for placed in item.placed)
+    assert min(total[name] for name in SUITES["selection"]) > 0.3 * len(selection)
+
+
+def test_deciding_sentence_comes_before_and_pronouns_are_near(selection):
+    for item in selection:
+        for index, placed in enumerate(item.placed):
+            if placed.phenomenon:
+                assert placed.antecedent < index
+            if placed.phenomenon == "pronoun":
+                assert index - placed.antecedent <= 5
+            if placed.phenomenon == "ellipsis":
+                assert index - placed.antecedent == 1
+
+
+def test_a_document_has_one_noun_per_class(selection):
+    for item in selection:
+        nouns = defaultdict(set)
+        for word in (word for text in item.document.src for word in split_words(text)):
+            if word in CLASS_OF_NOUN:
+                nouns[CLASS_OF_NOUN[word]].add(word)
+        assert all(len(words) == 1 for words in nouns.values())
+
+
+# Discourse
+
+
+def test_edus_cover_all_words_in_order(train):
+    for item in train:
+        spans = defaultdict(list)
+        for edu in item.discourse["edus"]:
+            spans[edu["sentence"]].append((edu["start"], edu["end"]))
+        assert len(item.discourse["sentences"]) == len(item.document)
+        for index, words in enumerate(item.discourse["sentences"]):
+            assert words == split_words(item.document.src[index])
+            ends = [0, *(end for _, end in spans[index])]
+            assert [start for start, _ in spans[index]] == ends[:-1]
+            assert ends[-1] == len(words)
+            assert all(start < end for start, end in spans[index])
+    assert any(len(item.discourse["edus"]) > len(item.document) for item in train)
+
+
+def leaves_of(tree):
+    return [tree["edu"]] if "edu" in tree else [leaf for child in tree["children"] for leaf in leaves_of(child)]
+
+
+def constituents(tree):
+    yield tree
+    for child in tree.get("children", ()):
+        yield from constituents(child)
+
+
+def test_trees_are_trees_and_sentences_are_subtrees(train):
+    for item in train:
+        edus, tree = item.discourse["edus"], item.discourse["tree"]
+        assert leaves_of(tree) == list(range(len(edus)))
+        spans = {tuple(leaves_of(node)) for node in constituents(tree)}
+        for index in range(len(item.document)):
+            assert tuple(k for k, edu in enumerate(edus) if edu["sentence"] == index) in spans
+        for node in constituents(tree):
+            if "children" in node:
+                assert len(node["children"]) == 2
+                assert node["nuclearity"] in ("NS", "SN", "NN")
+                assert node["relation"]
+
+
+def head_of(tree):
+    """The head of a constituent, by walking down the leftmost nuclei."""
+    while "children" in tree:
+        tree = tree["children"][tree["nuclearity"].index("N")]
+    return tree["edu"]
+
+
+def test_dependencies_are_the_conversion_of_the_tree(train):
+    for item in train:
+        expected = {head_of(item.discourse["tree"]): (-1, "root")}
+        for node in constituents(item.discourse["tree"]):
+            for child in node.get("children", ()):
+                if head_of(child) != head_of(node):
+                    expected[head_of(child)] = (head_of(node), node["relation"])
+        found = [(arc["head"], arc["relation"]) for arc in item.discourse["dependency"]]
+        assert found == [expected[k] for k in range(len(found))]
+        for start in range(len(found)):
+            seen, edu = set(), start
+            while edu != -1:
+                assert edu not in seen
+                seen.add(edu)
+                edu = found[edu][0]
+
+
+def test_antecedent_is_a_tree_neighbor_far_more_often_than_a_text_neighbor(selection):
+    measured = measure_neighborhood((item.placed, item.discourse) for item in selection)
+    assert measured["n"] > 500
+    assert measured["antecedent_is_tree_neighbour"] > 0.85
+    assert measured["antecedent_is_text_neighbour"] < 0.3
+
+
+def test_nouns_and_pronouns_are_in_the_main_edu(selection):
+    for item in selection:
+        main = main_edus(item.discourse, item.placed)
+        for index, placed in enumerate(item.placed):
+            edu = item.discourse["edus"][main[index]]
+            words = item.discourse["sentences"][index][edu["start"] : edu["end"]]
+            if placed.kind == "introduction":
+                assert set(words) & set(CLASS_OF_NOUN)
+            if placed.kind == "pronoun":
+                assert {"it", "It"} & set(words)
+
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"min_sentences": 12, "max_sentences": 11}, "min_sentences 12 is above max_sentences 11"),
+        ({"documents": "segments", "min_sentences": 50}, "min_sentences 50 is above max_sentences 40"),
+        ({"min_sentences": 6, "min_pronouns": 4}, "min_sentences 6 is too small: min_pronouns 4 and min_deictic 2"),
+        ({"min_sentences": 14, "min_pronouns": 6, "min_deictic": 6}, "need 15"),
+        ({"max_sentences": 9}, "max_sentences"),
+        ({"n_suite_items": 100}, "n_suite_items"),
+        ({"n_train_documents": 0}, "n_train_documents"),
+        ({"n_train_document": 10}, "did you mean 'n_train_documents'"),
+        ({"weights": {"pronouns": 1.0}}, "did you mean 'pronoun'"),
+        ({"documents": "segments", "weights": {"closes": 1.0}}, "weights.closes: unknown key; did you mean 'close'?"),
+        ({"weights": {"pronoun": 0.0}}, "weights.pronoun"),
+        ({"seed": "one"}, "seed"),
+        ({"documents": "segment"}, "corpora.controlled: documents must be one of selection, segments"),
+        ({"documents": "segments", "min_pronouns": 2}, "corpora.controlled.min_pronouns: unknown key"),
+        ({"n_deictic": 1}, "corpora.controlled.n_deictic: unknown key"),
+        ([], "corpora.controlled: must be a mapping"),
+    ],
+)
+def test_wrong_settings_are_refused(values, message):
+    with pytest.raises(UserError) as caught:
+        load_settings(json.dumps(values))
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"min_sentences": 10, "max_sentences": 10},
+        {"min_sentences": 30, "max_sentences": 40},
+        {"min_sentences": 4, "min_pronouns": 1, "min_deictic": 1},
+        {"min_pronouns": 0, "min_deictic": 0},
+        {"weights": {"ambiguous": 0.0, "consistent": 0.0, "ellipsis": 0.0, "filler": 0.0}},
+        {"min_sentences": 15, "min_pronouns": 6, "min_deictic": 6},
+        {"min_sentences": 9, "max_sentences": 10, "min_pronouns": 5, "min_deictic": 2},
+        {"min_sentences": 32, "max_sentences": 40, "min_pronouns": 20, "min_deictic": 7},
+    ],
+)
+def test_extreme_settings_still_make_whole_corpora(values, tmp_path):
+    sizes = {"n_train_documents": 30, "n_dev_documents": 2, "n_test_documents": 2, "n_suite_items": 60}
+    settings = SelectionSettings.model_validate({**sizes, **values})
+    generate_corpus(settings, tmp_path)
+    for document in read_all(tmp_path, "train"):
+        assert settings.min_sentences <= len(document) <= settings.max_sentences
+        text = " ".join(document.src)
+        assert len(re.findall(r"\b[Ii]t\b", text)) >= settings.min_pronouns
+        assert len(re.findall(r"\b[Yy]our?\b", text)) >= settings.min_deictic
+    assert json.loads((tmp_path / "manifest.json").read_text(encoding="utf-8"))["suites"]["pronoun"]["n_items"] == 60
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_the_share_of_introductions_with_two_nouns(share):
+    settings = SETTINGS["selection"].model_copy(update={"paired_introductions": share})
+    documents = [
+        [" and " in item.sentence.src for item in document.placed if item.kind == "introduction"]
+        for document in generate_split(settings, "train", seen=set())
+    ]
+    later = [has_two for introductions in documents for has_two in introductions[1:]]
+    assert {introductions[0] for introductions in documents} == {share > 0}
+    assert sum(later) / len(later) == pytest.approx(share, abs=0.08)
+
+
+def test_more_documents_than_exist_are_refused():
+    settings = SETTINGS["selection"].model_copy(update={"n_dev_documents": 5})
+
+    class Everything(set):
+        def __contains__(self, _):
+            return True
+
+    with pytest.raises(UserError, match="fewer documents"):
+        generate_split(settings, "dev", seen=Everything())

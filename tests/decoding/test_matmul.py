@@ -1,0 +1,143 @@
+"""Products with weights on a CPU, and models prepared with them."""
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from core_fixtures import DOCUMENTS, make_batch, make_model, translate
+
+from docmt.decoding.beam_search import search_instances
+from docmt.decoding.contrastive_scoring import Candidate, TargetScorer, instance_log_probabilities
+from docmt.decoding.inference_model import InferenceTransformer
+from docmt.decoding.matmul import FEW_ROWS, FloatMatmul, VocabularyMatmul, int8_matmul
+from docmt.decoding.settings import DecodingSettings
+from docmt.decoding.translation import Translator, prepare_model, prepare_search
+from docmt.errors import UserError
+from docmt.models.attention.layout import AttentionLayout
+from docmt.models.model_file import load_model
+from docmt.models.presets import ARCHITECTURES
+from docmt.text.vocabulary import BOS, EOS
+
+N_SYMBOLS = 40
+
+
+def random_model(architecture):
+    return make_model(architecture, n_symbols=N_SYMBOLS).eval()
+
+
+def random_batch(settings):
+    """Two documents with an empty sentence among them: packed tokens with marks, and their layout."""
+    generator = np.random.default_rng(0)
+    lengths = [4, 0, 7, 2, 1]
+    sentences = [np.concatenate(([1], generator.integers(6, N_SYMBOLS, n), [2])) for n in lengths]
+    layout = AttentionLayout.of_source(np.array(lengths) + 2, np.array([3, 2]), settings=settings)
+    return np.concatenate(sentences), layout
+
+
+def closeness(found, expected):
+    return float(F.cosine_similarity(found.flatten(), expected.flatten(), dim=0))
+
+
+@pytest.mark.parametrize("shape", [(7, 12), (96, 16), (16, 96)])
+@pytest.mark.parametrize("has_bias", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("kind", [FloatMatmul, VocabularyMatmul])
+def test_products_equal_linear_maps_for_any_number_of_rows(shape, has_bias, dtype, kind):
+    torch.manual_seed(0)
+    weight = torch.randn(shape, dtype=dtype)
+    bias = torch.randn(shape[0], dtype=dtype) if has_bias else None
+    product = kind(weight, bias)
+    assert (product.out_features, product.in_features) == shape
+    for n_rows in (0, 1, 2, FEW_ROWS, FEW_ROWS + 1, 50):
+        rows = torch.randn(n_rows, shape[1], dtype=dtype)
+        found = product(rows)
+        assert found.is_contiguous()
+        tolerance = 1e-4 if dtype == torch.float32 else 0.1
+        torch.testing.assert_close(found, F.linear(rows, weight, bias), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("has_bias", [True, False])
+def test_int8_products_are_as_near_as_their_rounding(has_bias):
+    torch.manual_seed(0)
+    # Outputs of very different size, and one that is always 0.
+    weight = torch.randn(30, 64) * torch.logspace(-3, 2, 30)[:, None]
+    weight[3] = 0
+    bias = torch.randn(30) if has_bias else None
+    product = int8_matmul(weight, bias)
+    rows = torch.randn(9, 64)
+    assert product.out_features == 30
+    # A weight is off by at most half of its step; an input by half, and at the ends of the range by another half, since
+    # zero has to be a step.
+    input_step = (rows.max() - rows.min()) / 127
+    weight_steps = weight.abs().amax(1) / 127
+    bounds = (
+        input_step * (weight.abs() + weight_steps[:, None] / 2).sum(1) + rows.abs().sum(1)[:, None] * weight_steps / 2
+    )
+    assert bool(((product(rows) - F.linear(rows, weight, bias)).abs() <= bounds + 1e-6).all())
+
+
+@pytest.mark.parametrize("architecture", sorted(ARCHITECTURES))
+def test_a_prepared_model_computes_as_the_model(architecture):
+    model = random_model(architecture)
+    tokens, layout = random_batch(model.settings)
+    names = {"float32": InferenceTransformer(model), "int8": InferenceTransformer(model, int8_matmul, int8_matmul)}
+    with torch.inference_mode():
+        expected_SD = model.encode(torch.from_numpy(tokens), layout)
+        for name, prepared in names.items():
+            found_SD = prepared.encode(torch.from_numpy(tokens), layout)
+            for found, expected in ((found_SD, expected_SD), (prepared.logits(found_SD), model.logits(expected_SD))):
+                if name == "float32":
+                    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+                else:
+                    # 0.996 to 0.9995 for these models; their integer arithmetic is the same on every x86 CPU.
+                    assert closeness(found, expected) > 0.995
+
+
+@pytest.mark.parametrize("architecture", sorted(set(ARCHITECTURES) - {"cadec"}))  # it reads drafts: test_drafting.py
+def test_int8_scores_its_translations_nearly_as_float32_does(architecture):
+    """The same translations are compared: of nearly equal ones, the two precisions may choose different ones."""
+    model = random_model(architecture)
+    tokens, layout = random_batch(model.settings)
+    settings = DecodingSettings(beam_size=3, precision="int8")
+    found = [h[0] for h in search_instances(prepare_search(model, settings, "cpu"), tokens, layout, settings)]
+    sources = np.split(tokens, np.cumsum(layout.src_lengths_G)[:-1])
+    for source, hypothesis in zip((sources[:3], sources[3:]), found, strict=True):
+        target = [np.array([BOS, *sentence, EOS]) for sentence in hypothesis.sentences]
+        if model.settings.target_stream == "free":
+            target = [np.concatenate(target), *[np.array([], int)] * (len(source) - 1)]
+        n_labels = hypothesis.log_probability / hypothesis.score
+        expected = float(instance_log_probabilities(model, make_batch(model.settings, [(source, target)]))[0])
+        # 0.00 to 0.07 nats per label, 0.11 once: these models have enlarged weights, which enlarge what rounding does.
+        assert hypothesis.score == pytest.approx(expected / n_labels, abs=0.15)
+        assert hypothesis.log_probability != expected
+
+
+def test_a_prepared_model_keeps_its_weights_when_the_model_is_trained_on():
+    model = random_model("g_transformer")
+    tokens, layout = random_batch(model.settings)
+    prepared = prepare_search(model, DecodingSettings(), "cpu")
+    with torch.inference_mode():
+        before_SD = prepared.encode(torch.from_numpy(tokens), layout)
+        for parameter in model.parameters():
+            parameter.zero_()
+        torch.testing.assert_close(prepared.encode(torch.from_numpy(tokens), layout), before_SD, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("architecture", ["g_transformer", "sentence_transformer", "document_transformer"])
+def test_int8_translates_what_was_learned_by_heart(overfitted, architecture):
+    translator = Translator(load_model(overfitted(architecture)), DecodingSettings(precision="int8"))
+    found = [sentence for document in translator.translate_documents(DOCUMENTS) for sentence in document]
+    expected = [translate(sentence) for document in DOCUMENTS for sentence in document]
+    assert sum(one == other for one, other in zip(found, expected, strict=True)) >= 18  # of 20
+
+
+def test_given_translations_are_scored_in_float32(overfitted):
+    trained = load_model(overfitted("g_transformer"))
+    candidates = [Candidate(document, [translate(sentence) for sentence in document]) for document in DOCUMENTS]
+    exact, int8 = (TargetScorer(trained, DecodingSettings(precision=p)).score(candidates) for p in ("float32", "int8"))
+    assert exact == int8
+
+
+def test_int8_is_refused_on_a_gpu():
+    with pytest.raises(UserError, match="int8 works on a CPU only"):
+        prepare_model(random_model("g_transformer"), DecodingSettings(precision="int8"), "cuda")

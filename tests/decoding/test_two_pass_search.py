@@ -1,0 +1,251 @@
+"""Search in two passes, and given translations scored with drafts (CADec)."""
+
+import numpy as np
+import pytest
+import torch
+from core_fixtures import DOCUMENTS, make_batch, make_model, random_sentence
+
+from docmt.decoding.attention_maps import attend
+from docmt.decoding.beam_search import PLAIN_SYMBOLS, TargetSymbols, search_sentences
+from docmt.decoding.contrastive_scoring import Candidate, TargetScorer, instance_log_probabilities
+from docmt.decoding.settings import DecodingSettings
+from docmt.decoding.translation import Translator, prepare_search
+from docmt.decoding.two_pass_search import TwoPassSearch
+from docmt.evaluation.cxmi import context_gains
+from docmt.instances.packing import PackedSentences
+from docmt.instances.storage import load_instances
+from docmt.models.attention.layout import AttentionLayout
+from docmt.models.batch import pack
+from docmt.models.model_file import TrainedModel, load_model, save_model
+from docmt.text.vocabulary import BOS, EOS, N_SPECIALS, Vocabulary
+
+LIMITS = {"max_length_ratio": 1.0, "max_length_offset": 2}
+COUNTS = (1, 4, 9, 2)
+
+
+def sources(counts, *, seed=0, longest=9):
+    """Source documents with empty and one-word sentences."""
+    generator = np.random.default_rng(seed)
+    return [[random_sentence(generator, int(generator.integers(0, longest))) for _ in range(n)] for n in counts]
+
+
+def layout_of(model, documents, **options):
+    lengths = np.array([len(sentence) for document in documents for sentence in document])
+    counts = np.array([len(document) for document in documents])
+    return AttentionLayout.of_source(lengths, counts, settings=model.settings, **options)
+
+
+def two_passes(model, documents, *, symbols=PLAIN_SYMBOLS, **values):
+    tokens = np.concatenate([sentence for document in documents for sentence in document])
+    return TwoPassSearch(model, tokens, layout_of(model, documents), DecodingSettings(**LIMITS | values), symbols)
+
+
+def packed(src, tgt):
+    lengths = [np.array([len(sentence) for sentence in side]) for side in (src, tgt)]
+    return PackedSentences(np.concatenate(src), lengths[0], np.concatenate(tgt), lengths[1], np.array([len(src)]))
+
+
+def batch_of(model, src, sentences, drafts, *start):
+    """One document with translations and drafts, without marks."""
+    tgt, drafted = ([np.array([*(start or [BOS]), *words, EOS]) for words in side] for side in (sentences, drafts))
+    return pack(packed(src, tgt), drafts=packed(src, drafted), settings=model.settings)
+
+
+def drafts_of(search, documents):
+    found = iter(search.draft())
+    return [[next(found).sentences[0] for _ in document] for document in documents]
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_cached_scores_equal_teacher_forcing(beam_size):
+    model, documents = make_model("cadec"), sources(COUNTS)
+    search = two_passes(model, documents, beam_size=beam_size)
+    found, drafts = search.run(), drafts_of(search, documents)
+    for src, hypothesis, drafted in zip(documents, found, drafts, strict=True):
+        assert [bool(sentence) for sentence in hypothesis.sentences] == [len(sentence) > 2 for sentence in src]
+        expected = float(instance_log_probabilities(model, batch_of(model, src, hypothesis.sentences, drafted))[0])
+        assert hypothesis.log_probability == pytest.approx(expected, rel=1e-5, abs=1e-4)
+        n_labels = sum(len(sentence) + 1 for sentence in hypothesis.sentences)
+        assert hypothesis.score == pytest.approx(hypothesis.log_probability / n_labels)
+    texts = [hypothesis.sentences for hypothesis in found]
+    assert texts != drafts
+    assert [text[0] for text in texts] == [draft[0] for draft in drafts]
+
+
+def test_drafts_are_what_the_sentence_model_finds():
+    model, documents = make_model("cadec"), sources(COUNTS)
+    tokens = np.concatenate([sentence for document in documents for sentence in document])
+    layout = layout_of(model, documents, context="none")
+    plain = search_sentences(model, tokens, layout, DecodingSettings(**LIMITS))
+    assert drafts_of(two_passes(model, documents), documents) == [hypothesis.sentences for hypothesis in plain]
+
+
+def greedy(model, src, known, drafts, limit):
+    """The next sentence after the known ones, word by word with the teacher-forced model."""
+    words, number = [], len(known)
+    if limit == 0:
+        return []
+    while len(words) < limit:
+        sentences = [*known, words, *[[]] * (len(src) - number - 1)]
+        batch = batch_of(model, src, sentences, drafts)
+        place = sum(len(sentence) + 1 for sentence in known) + len(words)
+        scores = model.logits(model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)[place])
+        allowed = [*range(N_SPECIALS, len(scores)), *([EOS] if words else [])]
+        word = max(allowed, key=lambda symbol, scores=scores: float(scores[symbol]))
+        if word == EOS:
+            break
+        words.append(word)
+    return words
+
+
+@torch.no_grad()
+def test_a_greedy_search_finds_what_a_plain_one_finds():
+    """Each sentence after the final translations of those before."""
+    model, documents = make_model("cadec", seed=2), sources((5, 1, 2), longest=5)
+    search = two_passes(model, documents, beam_size=1)
+    drafts = drafts_of(search, documents)
+    for src, hypothesis, drafted in zip(documents, search.run(), drafts, strict=True):
+        known = [drafted[0]]
+        for source in src[1:]:
+            known.append(greedy(model, src, known, drafted, len(source) if len(source) > 2 else 0))
+        assert hypothesis.sentences == known
+
+
+def test_batched_equals_one_by_one():
+    model, documents = make_model("cadec"), sources((3, 1, 9, 1, 12, 2), seed=1)
+    batched = [hypothesis.sentences for hypothesis in two_passes(model, documents).run()]
+    assert batched == [two_passes(model, [document]).run()[0].sentences for document in documents]
+
+
+UGLY = {
+    "only empty sentences": (0, 0, 0),
+    "one empty sentence": (0,),
+    "an empty first sentence": (0, 3),
+    "one word": (1,),
+    "very long among short": (1, 60, 1),
+    "twenty sentences": (2,) * 20,
+}
+
+
+@pytest.mark.parametrize("name", UGLY)
+def test_as_many_sentences_come_out_as_go_in(name):
+    model, generator = make_model("cadec"), np.random.default_rng(4)
+    document = [random_sentence(generator, n) for n in UGLY[name]]
+    (found,) = two_passes(model, [document], beam_size=2).run()
+    assert [bool(sentence) for sentence in found.sentences] == [n > 0 for n in UGLY[name]]
+
+
+def test_a_target_starts_with_its_tag():
+    model, (src,) = make_model("cadec"), sources((4,), seed=5)
+    search = two_passes(model, [src], symbols=TargetSymbols(start=9, n_specials=12))
+    (found,), (drafts,) = search.run(), drafts_of(search, [src])
+    assert all(token >= 12 for sentence in found.sentences for token in sentence)
+    expected = instance_log_probabilities(model, batch_of(model, src, found.sentences, drafts, 9))[0]
+    assert found.log_probability == pytest.approx(float(expected), rel=1e-5)
+
+
+def test_a_second_start_symbol_is_given_in_both_passes():
+    marks = {"src_before": [], "src_after": ["</s>"], "tgt_before": ["</s>", "{tgt}"]}
+    model, src = make_model("cadec", marks=marks), [np.array([10, 11, EOS]), np.array([12, EOS]), np.array([EOS])]
+    search = two_passes(model, [src], symbols=TargetSymbols(start=EOS, n_specials=9, forced=8))
+    (found,), (drafts,) = search.run(), drafts_of(search, [src])
+    assert [bool(sentence) for sentence in found.sentences] == [True, True, False]
+    expected = instance_log_probabilities(model, batch_of(model, src, found.sentences, drafts, EOS, 8))[0]
+    assert found.log_probability == pytest.approx(float(expected), rel=1e-5)
+
+
+@pytest.mark.parametrize(("precision", "tolerance"), [("bfloat16", 0.3), ("int8", 0.3)])
+def test_both_passes_in_low_precision(precision, tolerance):
+    """The same translations and drafts are compared."""
+    model, documents = make_model("cadec"), sources((4, 2), seed=6)
+    settings = DecodingSettings(precision=precision, **LIMITS)
+    search = two_passes(prepare_search(model, settings, "cpu"), documents)
+    found, drafts = search.run(), drafts_of(search, documents)
+    for src, hypothesis, drafted in zip(documents, found, drafts, strict=True):
+        n_labels = hypothesis.log_probability / hypothesis.score
+        batch = batch_of(model, src, hypothesis.sentences, drafted)
+        expected = float(instance_log_probabilities(model, batch)[0])
+        assert hypothesis.score == pytest.approx(expected / n_labels, abs=tolerance)
+        assert hypothesis.log_probability != expected
+
+
+# A model file
+
+
+@pytest.fixture
+def trained(study_files):
+    vocabulary = Vocabulary([(symbol, 1) for symbol in study_files.vocabulary.symbols[N_SPECIALS:]])
+    model = make_model("cadec", n_symbols=len(vocabulary), seed=3)
+    return TrainedModel(model, vocabulary, study_files.pipeline, {"max_tokens": 512}, {})
+
+
+def test_a_file_translates_documents_and_single_sentences(trained, tmp_path):
+    save_model(tmp_path / "model.pt", trained)
+    loaded = load_model(tmp_path / "model.pt")
+    documents = [[*document, ""] for document in DOCUMENTS]
+    found = Translator(loaded, DecodingSettings()).translate_documents(documents)
+    assert [[bool(text) for text in document] for document in found] == [
+        [bool(text) for text in document] for document in documents
+    ]
+    plain = Translator(loaded, DecodingSettings(context="none")).translate_documents(documents)
+    assert found != plain
+    singles = [[sentence] for document in documents for sentence in document]
+    alone = Translator(loaded, DecodingSettings()).translate_documents(singles)
+    assert [document[0] for document in found] == [
+        alone[n][0] for n in np.cumsum([0, *map(len, documents)])[:-1]
+    ]  # fmt: skip
+
+
+def test_given_translations_are_scored_with_drafts_of_their_source(trained):
+    settings = DecodingSettings(beam_size=2)
+    candidates = [Candidate(document, target) for document in DOCUMENTS for target in (document, document[::-1])]
+    found = TargetScorer(trained, settings).score(candidates)
+    small = TargetScorer(trained, settings.model_copy(update={"max_batch_tokens": 12})).score(candidates)
+    alone = [TargetScorer(trained, settings).score([candidate])[0] for candidate in candidates]
+    assert found == pytest.approx(alone, rel=1e-4)
+    assert small == pytest.approx(alone, rel=1e-4)
+    for candidate, score in zip(candidates, found, strict=True):
+        src = [trained.encode(sentence, "src") for sentence in candidate.src]
+        tgt = [trained.encode(sentence, "tgt")[1:-1] for sentence in candidate.tgt]
+        search = TwoPassSearch(trained.model, np.concatenate(src), layout_of(trained.model, [src]), settings)
+        batch = batch_of(trained.model, src, tgt, drafts_of(search, [src])[0])
+        assert score == pytest.approx(float(instance_log_probabilities(trained.model, batch)[0]), rel=1e-4)
+
+
+def test_a_source_is_drafted_once(trained, monkeypatch):
+    drafted, plain = [], TwoPassSearch.draft
+    monkeypatch.setattr(TwoPassSearch, "draft", lambda self: drafted.append(self.layout.n_sentences) or plain(self))
+    scorer = TargetScorer(trained, DecodingSettings())
+    for _ in range(2):
+        scorer.score([Candidate(DOCUMENTS[0], DOCUMENTS[0]), Candidate(DOCUMENTS[0], DOCUMENTS[0][::-1])])
+    assert drafted == [len(DOCUMENTS[0])]
+    TargetScorer(trained, DecodingSettings(context="none")).score([Candidate(DOCUMENTS[0], DOCUMENTS[0])])
+    assert len(drafted) == 1
+
+
+def test_what_context_adds_to_a_first_sentence_is_nothing(trained):
+    documents = [(str(n), document, document) for n, document in enumerate(DOCUMENTS)]
+    for gains in context_gains(documents, TargetScorer(trained, DecodingSettings())):
+        assert gains[0] == pytest.approx(0, abs=1e-4)
+        assert (np.abs(gains[1:]) > 1e-3).all()
+
+
+def test_recorded_attention_is_that_of_the_sentence_model(trained, study_files, caplog):
+    caplog.set_level("INFO")
+    instances = load_instances(study_files.instances())
+    rows = Translator(trained, DecodingSettings()).translate_instances(instances)
+    found = [
+        attend(trained, instances, rows, DecodingSettings(context=context), n_documents=2)
+        for context in ("document", "none")
+    ]
+    assert found[0] == found[1]
+    assert "only that of the sentence model" in caplog.text
+
+
+def test_layouts_with_drafts_are_moved_as_one(trained):
+    src = [np.array([BOS, 7, EOS]), np.array([BOS, EOS])]
+    batch = batch_of(trained.model, src, [[8], []], [[9, 9], [7]])
+    moved = batch.to("meta")
+    assert moved.layout.drafts.inputs_N.device.type == "meta"
+    assert batch.layout.drafts.labels_N.tolist() == [9, 9, EOS, 7, EOS]
+    assert make_batch(trained.model.settings, [(src, src)]).layout.drafts is None

@@ -1,0 +1,65 @@
+"""Structural features stay in their ranges, for every document and state."""
+
+import random
+from dataclasses import replace
+
+import pytest
+from parsing_fixtures import random_document
+
+from docmt.discourse.parsing.document_profile import DocumentProfile, ending, opening
+from docmt.discourse.parsing.neural_examples import merge_slots, state_slots
+from docmt.discourse.parsing.neural_network import MERGE_SLOTS, STATE_SLOTS
+from docmt.discourse.parsing.structural_features import MERGE_TEMPLATES, STATE_TEMPLATES, merge_values, state_values
+from docmt.discourse.parsing.transitions import NN, NS, SHIFT, SN, State, merges, possible
+
+
+def in_range(values, templates):
+    return len(values) == len(templates) and all(
+        0 <= value < size for value, (_, size) in zip(values, templates, strict=True)
+    )
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_values_and_slots_stay_in_their_ranges(seed):
+    document = random_document(seed, n_sentences=1 + seed % 20, with_tree=False)
+    profile = DocumentProfile(document)
+    chance = random.Random(seed)
+    state = State(len(document.edus))
+    while True:
+        assert in_range(state_values(profile, state), STATE_TEMPLATES)
+        slots = state_slots(profile, state)
+        assert len(slots) == STATE_SLOTS
+        assert all(-1 <= slot < len(document.edus) for slot in slots)
+        if state.is_final:
+            break
+        can_shift, can_reduce = possible(state)
+        state.apply(chance.choice([SHIFT] * can_shift + [NN, NS, SN] * can_reduce))
+    nodes = merges(state.actions)
+    assert all(in_range(values, MERGE_TEMPLATES) for values in merge_values(profile, nodes))
+    assert all(len(merge_slots(node)) == MERGE_SLOTS for node in nodes)
+
+
+def test_hidden_paragraphs_change_nothing_but_values_on_paragraphs():
+    document = random_document(3, n_sentences=6, with_tree=False, paragraphs=True)
+    state = State(len(document.edus))
+    for _ in range(4):
+        state.apply(SHIFT)
+    with_paragraphs = state_values(DocumentProfile(document), state)
+    without = state_values(DocumentProfile(replace(document, paragraphs=None)), state)
+    changed = {
+        name
+        for (name, _), a, b in zip(STATE_TEMPLATES, with_paragraphs, without, strict=True)
+        if a != b and not any(part in name for part in ("paragraph", "edges", "boundary"))
+    }
+    assert not changed
+
+
+@pytest.mark.parametrize(
+    ("words", "same"), [(("?", "？"), True), ((".", "。"), True), ((",", "word"), False), ((")", "“"), False)]
+)
+def test_classes_of_last_words(words, same):
+    assert (ending(words[0]) == ending(words[1])) == same
+
+
+def test_classes_of_first_words():
+    assert len({opening(word) for word in ("We", "but", "和", "42", "(", "\u0301")}) == 6

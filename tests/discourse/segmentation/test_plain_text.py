@@ -1,0 +1,70 @@
+"""From text to EDUs: documents in order, a few at a time; words without marks; text and index agree."""
+
+import pytest
+from segmenter_fixtures import untrained
+
+from docmt.corpora.documents import DocumentIndex, write_index
+from docmt.discourse.annotation import segment_texts
+from docmt.discourse.documents import write_discourse
+from docmt.discourse.segmentation import plain_text
+from docmt.discourse.segmentation.plain_text import PlainText, read_texts, tokenize_batches
+from docmt.errors import UserError
+from docmt.files import write_lines
+from docmt.text.tokenizer import sentence_words
+
+
+def test_words_carry_neither_marks_nor_escapes():
+    line = 'R&D said [it\'s] a@b 10 % and/or "x"'
+    words = sentence_words(line, "en")
+    assert "".join(words) == line.replace(" ", "")
+    assert sentence_words("  ", "en") == ()
+
+
+def make_text(tmp_path, lengths, n_lines):
+    write_lines(tmp_path / "t.en", [f"He said {i} that Mary left." for i in range(n_lines)])
+    write_index(tmp_path / "t.documents.tsv", DocumentIndex(tuple(f"d{i}" for i in range(len(lengths))), lengths))
+    return tmp_path / "t.en", tmp_path / "t.documents.tsv"
+
+
+def segmented(files):
+    return segment_texts(read_texts(*files), lang="en", segmenter=untrained())
+
+
+def test_batches_do_not_show_and_are_read_when_needed(tmp_path, monkeypatch):
+    files = make_text(tmp_path, (2, 1, 3, 1), 7)
+    together = list(segmented(files))
+    monkeypatch.setattr(plain_text, "BATCH_WORDS", 3 * 8)
+    documents = segmented(files)
+    read = []
+    monkeypatch.setattr(
+        plain_text, "sentence_words", lambda line, lang: read.append(line) or sentence_words(line, lang)
+    )
+    first = next(documents)
+    assert len(read) == 3
+    assert [first, *documents] == together
+    assert [len(document.sentences) for document in together] == [2, 1, 3, 1]
+
+
+def test_words_without_blanks_and_empty_sentences_fill_batches(monkeypatch):
+    monkeypatch.setattr(plain_text, "BATCH_WORDS", 10)
+    chinese = [PlainText(f"d{i}", ["他说他今天不会来,因为下雨了。"]) for i in range(3)]
+    assert [len(batch) for batch in tokenize_batches(chinese, lang="zh")] == [1, 1, 1]
+    assert [len(batch) for batch in tokenize_batches([PlainText(f"d{i}", [""] * 5) for i in range(3)], lang="en")] == [
+        2,
+        1,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("n_lines", "message"), [(2, "2 lines, but .* counts 3 sentences"), (4, "more lines than the 3 sentences")]
+)
+def test_lines_that_do_not_fit_the_index_are_one_line(tmp_path, n_lines, message):
+    files = make_text(tmp_path, (2, 1), n_lines)
+    with pytest.raises(UserError, match=message):
+        write_discourse(tmp_path / "out.jsonl", segmented(files))
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_an_unknown_language_is_one_line():
+    with pytest.raises(UserError, match="language 'xx'"):
+        list(segment_texts([PlainText("d", ["x"])], lang="xx", segmenter=untrained()))

@@ -1,0 +1,112 @@
+"""Prediction: order, batching, ugly sentences, scores."""
+
+import random
+
+import pytest
+import torch
+from segmenter_fixtures import EXAMPLES, untrained
+
+from docmt.discourse.segmentation import segmenter as segmenting
+from docmt.discourse.segmentation.evaluation import score_starts
+from docmt.discourse.segmentation.examples import SentenceExample
+from docmt.discourse.segmentation.segmenter import CONTEXT_WORDS, WINDOW_WORDS
+from docmt.errors import UserError
+
+WORDS = ["he", "said", "that", "Mary", ",", "and", "X7", "antidisestablishmentarianism-antidisestablishment", "."]
+
+
+def random_sentences(n, *, seed=0, longest=40):
+    generator = random.Random(seed)
+    return [generator.choices(WORDS, k=generator.choice([0, 1, 2, 5, 12, longest])) for _ in range(n)]
+
+
+def test_batched_equals_one_by_one():
+    segmenter = untrained()
+    sentences = random_sentences(60)
+    together = segmenter.read(sentences)
+    assert sum(len(reading.starts) for reading in together) > 20
+    assert [reading.starts for reading in together] == segmenter.segment(sentences)
+    for sentence, reading in zip(sentences, together, strict=True):
+        (alone,) = segmenter.read([sentence])
+        assert alone.starts == reading.starts
+        torch.testing.assert_close(alone.states_TD, reading.states_TD)
+    assert segmenter.segment(sentences[::-1]) == segmenter.segment(sentences)[::-1]
+
+
+def test_auxiliary_predictions_batched_equal_one_by_one():
+    segmenter = untrained()
+    sentences = random_sentences(20)
+    together = segmenter.predict_syntax(sentences)
+    assert together == [segmenter.predict_syntax([sentence])[0] for sentence in sentences]
+    for sentence, syntax in zip(sentences, together, strict=True):
+        assert len(sentence) == len(syntax.pos) == len(syntax.relations) == len(syntax.heads)
+        assert all(-1 <= head < len(sentence) for head in syntax.heads)
+
+
+def test_the_first_word_is_never_an_inner_start():
+    segmenter = untrained()
+    with torch.no_grad():
+        segmenter.trained.network.output.bias[1] = 50  # everything else becomes one
+    assert segmenter.segment([["a", "b", "c"], ["a"], []]) == [[1, 2], [], []]
+
+
+def test_empty_and_one_word_sentences_are_safe():
+    segmenter = untrained()
+    assert segmenter.segment([]) == []
+    assert segmenter.segment([[], []]) == [[], []]
+    assert segmenter.predict_syntax([[]])[0].pos == ()
+    readings = segmenter.read([[], ["Yes"], []])
+    assert [reading.starts for reading in readings] == [[], [], []]
+    assert [tuple(reading.states_TD.shape) for reading in readings] == [(0, 16), (1, 16), (0, 16)]
+    assert readings[1].states_TD.isfinite().all()
+    assert not readings[1].states_TD.requires_grad
+
+
+def test_states_can_be_trained_on():
+    states_TD = untrained().read([["he", "said"]])[0].states_TD
+    layer = torch.nn.Linear(16, 1)
+    layer(states_TD).sum().backward()
+    assert layer.weight.grad is not None
+
+
+def test_a_very_long_sentence_is_read_in_windows(monkeypatch):
+    segmenter = untrained()
+    sentence = random.Random(1).choices(WORDS, k=10_000)
+    reading, other = segmenter.read([sentence, ["Yes", "."]])
+    assert reading.states_TD.shape == (10_000, 16)
+    assert reading.states_TD.isfinite().all()
+    assert reading.starts == sorted(set(reading.starts))
+    assert reading.starts[0] > 0
+    assert reading.starts[-1] < 10_000
+    assert other.starts == segmenter.segment([["Yes", "."]])[0]
+    assert len(segmenter.predict_syntax([sentence])[0].heads) == 10_000
+    short = sentence[: WINDOW_WORDS + 2 * CONTEXT_WORDS]
+    whole = segmenter.segment([short])
+    monkeypatch.setattr(segmenting, "MAX_BATCH_WORDS", 1)
+    assert segmenter.segment([short]) == whole
+
+
+def test_windows_take_each_word_once_with_context_around_it():
+    for n_words in (1, 300, 301, 400, 401, 999):
+        windows = list(segmenting._windows(7, n_words))
+        taken = [word for window in windows for word in range(window.start, window.end)[window.core]]
+        assert taken == list(range(n_words))
+        for window in windows:
+            assert window.start == max(0, window.core_start - CONTEXT_WORDS) or n_words <= 300
+            assert window.end - window.start <= WINDOW_WORDS + 2 * CONTEXT_WORDS
+
+
+def test_without_syntax_there_are_no_auxiliary_predictions():
+    segmenter = untrained(examples=[SentenceExample(e.words, e.starts) for e in EXAMPLES])
+    with pytest.raises(UserError, match="without syntax"):
+        segmenter.predict_syntax([["Yes"]])
+
+
+def test_scores_of_starts():
+    scores = score_starts([[2], [], [1, 4]], [[2, 5], [3], [4]], n_sentences=3)
+    assert {k: scores["inside"][k] for k in ("correct", "predicted", "gold")} == dict(correct=2, predicted=3, gold=4)
+    assert scores["inside"]["precision"] == pytest.approx(200 / 3)
+    assert scores["inside"]["recall"] == 50
+    assert scores["inside"]["f1"] == pytest.approx(100 * 4 / 7)
+    assert scores["all"]["f1"] == pytest.approx(100 * 10 / 13)
+    assert score_starts([[]], [[]], n_sentences=1)["inside"]["f1"] == 0

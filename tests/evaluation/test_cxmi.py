@@ -1,0 +1,97 @@
+"""CXMI: what context adds to the log probability of a reference."""
+
+import json
+
+import numpy as np
+import pytest
+from core_fixtures import DOCUMENTS, translate
+from plain_scores import directly, scorer, untrained
+
+from docmt.cli.main import main
+from docmt.corpora.suite_items import ContrastiveItem
+from docmt.decoding.contrastive_scoring import Candidate
+from docmt.errors import UserError
+from docmt.evaluation.cxmi import context_gains, split_rows, suite_rows
+from docmt.models.model_file import load_model
+from docmt.text.vocabulary import EOD
+
+TARGETS = [[translate(sentence) for sentence in document] for document in DOCUMENTS]
+NAMED = [(f"d{i}", src, tgt) for i, (src, tgt) in enumerate(zip(DOCUMENTS, TARGETS, strict=True))]
+
+
+@pytest.mark.parametrize("max_batch_tokens", [1, 4096])
+@pytest.mark.parametrize("alone", [False, True])
+def test_sentences_of_aligned_models_sum_to_their_documents(study_files, max_batch_tokens, alone):
+    trained = untrained(study_files, "g_transformer")
+    candidates = [Candidate(src, tgt) for _, src, tgt in NAMED]
+    found = scorer(trained, max_batch_tokens=max_batch_tokens).score_sentences(candidates, alone=alone)
+    assert [len(sums) for sums in found] == [len(src) for src in DOCUMENTS]
+    for sums, src, tgt in zip(found, DOCUMENTS, TARGETS, strict=True):
+        if alone:
+            singles = [directly(trained, [one], [other]) for one, other in zip(src, tgt, strict=True)]
+            assert sums == pytest.approx(singles, rel=1e-4)
+        else:
+            assert sums.sum() == pytest.approx(directly(trained, src, tgt), rel=1e-4)
+
+
+def test_a_free_stream_counts_words_and_ends_only(study_files):
+    """Alone, a sentence of it has `<eod>` as one more label; in a document, `<s>` comes between sentences."""
+    trained = untrained(study_files, "document_transformer")
+    src, tgt = DOCUMENTS[0], TARGETS[0]
+    (sums,) = scorer(trained).score_sentences([Candidate(src, tgt)])
+    assert len(sums) == len(src) > 1
+    assert sums.sum() > directly(trained, src, tgt)
+    (single,) = scorer(trained).score_sentences([Candidate(src[:1], tgt[:1])])
+    assert EOD != 0
+    assert single.sum() > directly(trained, src[:1], tgt[:1])
+
+
+def test_a_model_without_context_gains_nothing_and_a_document_model_something(overfitted):
+    for architecture in ("sentence_transformer", "g_transformer"):
+        gains = np.concatenate(context_gains(NAMED, scorer(load_model(overfitted(architecture)))))
+        if architecture == "sentence_transformer":
+            assert gains == pytest.approx(np.zeros(len(gains)), abs=1e-4)
+        else:
+            assert np.abs(gains).max() > 1e-3
+
+
+def test_rows_of_tests_and_of_the_last_sentences_of_suites():
+    gains = [np.array([5.0, 1.0]), np.array([3.0])]
+    (row,) = split_rows(gains)
+    assert (row["metric"], row["value"], row["n"]) == ("CXMI", 3, 3)
+    assert row["low"] < 3 < row["high"]
+    items = [ContrastiveItem(str(i), "pq"[i], ("s",), (("x",), ("y",)), 0) for i in range(2)]
+    rows = suite_rows(items, gains)
+    assert [(row["value"], row["n"], row.get("phenomenon")) for row in rows] == [(2, 2, None), (1, 1, "p"), (3, 1, "q")]
+    assert all(row.get("kind") == row.get("phenomenon") for row in rows), "tables show the first only"
+
+
+def test_the_command_scores_texts_and_suites(overfitted, tmp_path, capsys):
+    model = overfitted("g_transformer")
+    for lang, side in (("en", DOCUMENTS), ("de", TARGETS)):
+        (tmp_path / f"t.{lang}").write_text("".join(f"{line}\n" for text in side for line in text))
+    index = "".join(f"{name}\t{len(src)}\n" for name, src, _ in NAMED)
+    (tmp_path / "t.documents.tsv").write_text(f"document\tn_sentences\n{index}")
+    items = [
+        {"id": name, "phenomenon": "p", "src": src, "candidates": [src, tgt], "correct": 1} for name, src, tgt in NAMED
+    ]
+    (tmp_path / "s.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
+    options = ["--model", str(model), "--device", "cpu", "--out", str(tmp_path / "o.json")]
+    options += ["--dataset", "d", "--system", "s", "--seed", "1", "--test", "t"]
+    assert (
+        main(["evaluate", "cxmi", "--prefix", str(tmp_path / "t"), "--src-lang", "en", "--tgt-lang", "de", *options])
+        == 0
+    )
+    (row,) = json.loads((tmp_path / "o.json").read_text())["scores"]
+    gains = context_gains(NAMED, scorer(load_model(model)))
+    assert row["value"] == pytest.approx(float(np.concatenate(gains).mean()), rel=1e-4)
+    assert main(["evaluate", "cxmi", "--suite", str(tmp_path / "s.jsonl"), *options]) == 0
+    rows = json.loads((tmp_path / "o.json").read_text())["scores"]
+    assert rows[0]["value"] == pytest.approx(float(np.mean([gain[-1] for gain in gains])), rel=1e-4)
+    assert main(["evaluate", "cxmi", "--prefix", str(tmp_path / "t"), *options]) == 2
+    assert "--src-lang" in capsys.readouterr().err
+
+
+def test_trees_of_other_documents_are_refused(overfitted):
+    with pytest.raises(UserError, match="trees do not match"):
+        context_gains(NAMED, scorer(load_model(overfitted("g_transformer"))), trees=[])

@@ -1,0 +1,121 @@
+"""Several references: plain lines against the refsets of NIST and WMT, from files to scores and paired tests."""
+
+import json
+import random
+
+import pytest
+
+from docmt.cli.main import main
+from docmt.corpora.documents import DocumentIndex
+from docmt.errors import UserError
+from docmt.evaluation.further_references import read_more_references
+
+INDEX = DocumentIndex(("nist.mt06/AFP_1", "nist.mt06/x/y", "nist.mt08/b"), (2, 1, 3))
+NAMES = [name.partition("/")[2] for name in INDEX.ids]
+
+
+def draw_text(seed):
+    draw = random.Random(seed)
+    return [" ".join(draw.choices(["der", "Hund", "&", "<die>", "Katze", "läuft", ",", "."], k=8)) for _ in range(6)]
+
+
+def marked(text, *, name="", names=NAMES, lengths=INDEX.lengths):
+    """A document after the other, in SGML."""
+    lines, rest = [], iter(text)
+    for document, length in zip(names, lengths, strict=True):
+        lines.append(f'<DOC docid="{document}"{name}><p>')
+        for number in range(1, length + 1):
+            escaped = next(rest).replace("&", "&amp;").replace("<", "&lt;")
+            lines.append(f"<seg id={number}> {escaped}\t</seg>")
+        lines.append("</p></DOC>")
+    return "\n".join(lines)
+
+
+def refset(*texts):
+    sets = [marked(text, name=f' sysid="E{number:02d}"') for number, text in enumerate(texts)]
+    return f"<refset setid='mt' trglang='German'>\n{chr(10).join(sets)}\n</refset>\n"
+
+
+FIRST, *MORE = (draw_text(seed) for seed in range(4))
+
+
+def part_of(sentences, documents, letter):
+    """All further references of some documents."""
+    chosen = {"names": NAMES[documents], "lengths": INDEX.lengths[documents]}
+    return "".join(marked(text[sentences], name=f" sysid={letter}{i}", **chosen) for i, text in enumerate(MORE))
+
+
+def write(folder, files):
+    for name, content in files.items():
+        (folder / name).write_text(content, encoding="utf-8")
+    return [folder / name for name in files]
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"one.sgm": refset(*MORE)},
+        {"all.SGM": refset(FIRST, *MORE)},
+        {f"{number}.sgml": refset(text) for number, text in enumerate(MORE)},
+        {"ref.xml": "".join(f'<refset refid="r{i}">{marked(text)}</refset>' for i, text in enumerate(MORE))},
+        {"06.sgm": part_of(slice(3), slice(2), "a"), "08.sgm": part_of(slice(3, None), slice(2, None), "b")},
+        {"lines.de": "".join(f"{line}\r\n" for line in MORE[0]), "rest.sgm": refset(*MORE[1:])},
+    ],
+    ids=["one file", "with that of the corpus", "a file each", "refid", "a file a year", "lines and refsets"],
+)
+def test_all_forms_have_the_same_references(tmp_path, files):
+    assert read_more_references(write(tmp_path, files), INDEX, FIRST) == MORE
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (marked(MORE[0][:3], names=NAMES[:2], lengths=(2, 1)), "no reference for document nist.mt08/b"),
+        (refset(*MORE) + marked(MORE[0][:2], names=NAMES[:1], lengths=(2,)), "4 references for document .*/AFP_1, 3"),
+        (marked(MORE[0][:5], lengths=(2, 1, 2)), "2 segments in document nist.mt08/b, but 3 sentences in the test set"),
+        ("<refset></refset>", "contains no <doc>"),
+    ],
+)
+def test_references_that_do_not_fit_are_refused(tmp_path, content, message):
+    with pytest.raises(UserError, match=message):
+        read_more_references(write(tmp_path, {"ref.sgm": content}), INDEX, FIRST)
+
+
+def test_lines_must_be_as_many(tmp_path):
+    with pytest.raises(UserError, match="1 lines, but the test set has 6 sentences"):
+        read_more_references(write(tmp_path, {"ref.de": "eine\n"}), INDEX, FIRST)
+
+
+def test_scores_and_paired_tests_use_the_references_of_sgml(tmp_path):
+    text = {f"t.{lang}": "".join(f"{line}\n" for line in FIRST) for lang in ("en", "de")}
+    rows = "".join(f"{name}\t{length}\n" for name, length in INDEX)
+    lines = {f"{number}.de": "".join(f"{line}\n" for line in one) for number, one in enumerate(MORE)}
+    _, _, _, sgml, *plain = write(
+        tmp_path, text | {"t.documents.tsv": f"document\tn_sentences\n{rows}", "all.sgm": refset(FIRST, *MORE)} | lines
+    )
+    for name, seed in (("ours", 2), ("theirs", 9)):
+        sentences, start, output = draw_text(seed)[:5] + FIRST[5:], 0, []
+        for number, (document, n) in enumerate(INDEX):
+            facts = {"instance": number, "document": document, "first_sentence": start, "n_sentences": n}
+            output.append(json.dumps(facts | {"aligned": True, "sentences": sentences[start : start + n]}))
+            start += n
+        write(tmp_path, {f"{name}.jsonl": "\n".join(output) + "\n"})
+    options = ["--prefix", str(tmp_path / "t"), "--src-lang", "en", "--tgt-lang", "de"]
+    names = ["s-BLEU", "d-BLEU (documents)", "chrF", "METEOR"]
+    options += ["--settings", json.dumps({"metrics": names})]
+    ours, theirs, out = (str(tmp_path / name) for name in ("ours.jsonl", "theirs.jsonl", "out.json"))
+    commands = {
+        "scores": ["scores", "--hypotheses", ours, "--dataset", "d", "--system", "s", "--seed", "1", "--test", "t"],
+        "differences": ["difference", "--system", ours, "--baseline", theirs, "--dataset", "d", "--test", "t"],
+    }
+    commands["differences"] += ["--names", "s", "b"]
+    for key, command in commands.items():
+        found = []
+        for references in ([sgml], plain, plain[:1]):
+            given = ["--references", *map(str, references)]
+            assert main(["evaluate", *command, *options, *given, "--out", out]) == 0
+            rows = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))[key]
+            found.append({row["metric"]: row.get("value", row.get("difference")) for row in rows})
+        assert found[0] == found[1]
+        for metric in ("s-BLEU", "d-BLEU (documents)", "chrF"):
+            assert found[0][metric] != found[2][metric]

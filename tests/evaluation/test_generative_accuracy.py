@@ -1,0 +1,188 @@
+"""Generative accuracy: the rules against plain ones, known rates, and files of translations."""
+
+import random
+
+import pytest
+
+from docmt.cli.main import main
+from docmt.corpora.suite_items import GenerativeItem
+from docmt.errors import UserError
+from docmt.evaluation.generative_accuracy import find_expected, moses_tokens, read_payloads, score_generation
+from docmt.files import read_json, write_jsonl
+
+PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
+
+
+def item(name, expected, *, n=2, match="words", **keys):
+    values = {"phenomenon": "auxiliary", "sentence": n - 1} | keys
+    return GenerativeItem(id=name, src=("s",) * n, expected=expected, match=match, **values)
+
+
+def by_hand(expected, payload):
+    """ctxpro's rule, character by character."""
+    kept = "".join(character for character in payload.lower() if character not in PUNCTUATION)
+    padded, wanted = f" {kept} ", f" {expected.lower()} "
+    return any(padded[start : start + len(wanted)] == wanted for start in range(len(padded)))
+
+
+@pytest.mark.parametrize(
+    ("expected", "payload", "right"),
+    [
+        ("glaube", "- Ja, das glaube ich.", True),
+        ("Glaube", "GLAUBE!", True),
+        ("glaube", "Ich glaubte.", False),
+        ("geht", "Wie geht's?", False),  # without its apostrophe, it is one word
+        ("geht", "Es geht, geht's?", True),
+        ("mag", "«mag»", False),  # punctuation beyond ASCII stays
+        ("mag", "", False),
+        ("знаю", "Да, знаю.", True),
+        ("ist da", "Er ist -- da.", False),  # a dash between blanks leaves two of them
+        ("ist da", "Er ist da.", True),
+        ("geht's", "Wie geht's?", False),  # as in ctxpro, what is expected keeps its punctuation
+    ],
+)
+def test_words_are_found_as_by_hand(expected, payload, right):
+    assert (find_expected(item("a", expected), payload, str.split) is not None) == by_hand(expected, payload) == right
+
+
+def test_random_text_is_judged_as_by_hand():
+    draw = random.Random(3)
+    letters = "aAbB '-.,«ßж\t"
+    for _ in range(3000):
+        payload = "".join(draw.choices(letters, k=draw.randrange(12)))
+        expected = "".join(draw.choices("abß", k=draw.randrange(1, 3)))
+        assert (find_expected(item("a", expected), payload, str.split) is not None) == by_hand(expected, payload)
+
+
+@pytest.mark.parametrize(
+    ("payload", "right"),
+    [
+        ("Sie ist da.", True),
+        ("Ich sehe sie!", True),
+        ("sie-ist", False),
+        ("Siegen", False),
+        ("", False),
+        ("er, sie", True),
+    ],
+)
+def test_pronouns_are_moses_tokens(payload, right):
+    suite = [item("a", "sie", match="tokens")]
+    (row,) = score_generation(suite, [payload], lang="de")
+    assert row["value"] == 100.0 * right
+    assert row["signature"] == "expected token among the lower-case Moses tokens of the payload|interval:Wilson 95 %"
+
+
+@pytest.mark.parametrize(
+    ("match", "expected", "payload", "found"),
+    [
+        ("words", "Ist da", "Wer, IST... da?", "IST... da"),
+        ("words", "ist da", "Wer, IST -- da?", None),
+        ("words", "gehts", "Wie Geht's?", "Geht's"),
+        ("words", "da", "Dada, da! 'da'", "da"),
+        ("words", "σας", "Για ΣΑΣ.", "ΣΑΣ"),
+        ("words", "i\u0307st", "-- İST 𝄞", "İST"),
+        ("words", "da", "", None),
+        ("tokens", "sie", 'Wiesie, "Sie" und sie', "Sie"),
+        ("tokens", "es", "Das Esszimmer hat's; es ist &amp; es", "es"),
+        ("tokens", "es", "Esszimmer", None),
+    ],
+)
+def test_what_is_found_has_a_place(match, expected, payload, found):
+    place = find_expected(item("a", expected, match=match), payload, moses_tokens("de"))
+    assert (place and payload[slice(*place)]) == found
+
+
+def test_a_token_that_the_tokenizer_changed_has_the_whole_payload():
+    assert find_expected(item("a", "es", match="tokens"), "e\u0001s", lambda _: ["es"]) == (0, 3)
+
+
+def outputs(items, n_right):
+    """Translations of which so many are right; the others have the expected word only as a part of another."""
+    draw = random.Random(1)
+    right = set(draw.sample(range(len(items)), n_right))
+    forms = ["Ja, {}.", "{}!", "- das {} ich ...", "UND «SO» {}?"]
+    wrong = ["un{}", "{}'s", "ganz anders", ""]
+    return [
+        draw.choice(forms if number in right else wrong).format(one.expected.upper() if number % 2 else one.expected)
+        for number, one in enumerate(items)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("n", "rates"),
+    [
+        (3180, {"sentence": 7.8, "context": 40.0}),  # auxiliary en-de of ctxpro, DeepL
+        (1000, {"sentence": 44.0, "context": 53.6}),  # formality en-de
+        (1000, {"sentence": 55.4, "context": 62.5}),  # formality en-ru
+    ],
+)
+def test_published_rates_are_counted_to_a_tenth_of_a_percent(n, rates):
+    items = [item(f"i{number}", f"wort{number % 7}", distance=number % 3) for number in range(n)]
+    for rate in rates.values():
+        whole, *parts = score_generation(items, outputs(items, round(n * rate / 100)), lang="de")
+        assert (round(whole["value"], 1), whole["n"]) == (rate, n)
+        assert sum(part["n"] for part in parts) == n
+        assert sum(part["n"] * part["value"] for part in parts) == pytest.approx(n * whole["value"])
+
+
+def test_oracle_and_worst_of_several_phenomena():
+    items = [item("a", "tut", kind="DO"), item("b", "sie", phenomenon="formality", kind="NOM")]
+    rows = score_generation(items, ["er tut", "sind Sie es?"], lang="de")
+    assert [(row["phenomenon"], row["kind"], row["value"]) for row in rows] == [
+        (None, None, 100.0),
+        ("auxiliary", None, 100.0),
+        ("auxiliary", "DO", 100.0),
+        ("formality", None, 100.0),
+        ("formality", "NOM", 100.0),
+    ]
+    assert {row["metric"] for row in rows} == {"generative accuracy"}
+    assert not any("chance" in row for row in rows)
+    assert {row["value"] for row in score_generation(items, ["", "no"], lang="de")} == {0.0}
+
+
+SUITE = [
+    {"id": "a", "phenomenon": "p", "src": ["1", "2"], "expected": "tut"},
+    {"id": "b", "phenomenon": "p", "src": ["3", "4", "5"], "expected": "sie", "sentence": 1},
+]
+
+
+def test_translations_of_any_system_in_three_forms(tmp_path):
+    items = [item("a", "tut"), item("b", "sie", n=3, sentence=1)]
+    jsonl, payloads, sentences = (tmp_path / name for name in ("t.jsonl", "payloads.txt", "sentences.txt"))
+    write_jsonl(jsonl, [{"id": "b", "sentences": ["x", "y"]}, {"id": "a", "sentences": ["only one"]}])
+    assert read_payloads(jsonl, items) == ["", "y"], "a missing sentence is empty"
+    payloads.write_text("er tut\nnein\n")
+    assert read_payloads(payloads, items) == ["er tut", "nein"]
+    sentences.write_text("1\n2\n3\n4\n5\n")
+    assert read_payloads(sentences, items) == ["2", "4"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "part"),
+    [
+        ("t.txt", "1\n2\n3\n", "3 lines, but the suite has 2 items of 5 sentences"),
+        ("t.jsonl", '{"id": "a", "sentences": ["1"]}\n', "translations of 1 items, but not those of the suite"),
+        ("t.jsonl", '{"id": "a"}\n', "line 1 is not"),
+        ("t.jsonl", '{"id": "a", "sentences": [1]}\n', "line 1 is not"),
+    ],
+)
+def test_translations_that_do_not_fit_are_refused(tmp_path, name, content, part):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(UserError, match=part):
+        read_payloads(tmp_path / name, [item("a", "tut"), item("b", "sie", n=3, sentence=1)])
+
+
+def test_commands_score_a_file_and_compare_two(tmp_path):
+    suite, good, bad, out = (tmp_path / name for name in ("suite.jsonl", "good.txt", "bad.txt", "out.json"))
+    write_jsonl(suite, SUITE)
+    good.write_text("er tut\nSie!\n")
+    bad.write_text("er tut\n\n")
+    options = ["--suite", str(suite), "--tgt-lang", "de", "--out", str(out)]
+    run = ["--dataset", "d", "--system", "other", "--seed", "1", "--test", "t"]
+    assert main(["evaluate", "generation", *options, "--translations", str(bad), *run]) == 0
+    (row,) = read_json(out)["scores"]
+    assert (row["system"], row["metric"], row["value"], row["n"]) == ("other", "generative accuracy", 50.0, 2)
+    pair = ["--system", str(good), "--baseline", str(bad), "--names", "good", "bad", "--dataset", "d", "--test", "t"]
+    assert main(["evaluate", "generation-difference", *options, *pair]) == 0
+    (difference,) = read_json(out)["differences"]
+    assert (difference["metric"], difference["difference"], difference["p"]) == ("generative accuracy", 50.0, 1.0)

@@ -1,0 +1,40 @@
+"""Oracle: log probabilities of given translations, label by label."""
+
+import numpy as np
+import torch
+from core_fixtures import make_model
+
+from docmt.decoding.contrastive_scoring import TargetScorer
+from docmt.decoding.settings import DecodingSettings
+from docmt.instances.packing import PackedSentences
+from docmt.models.batch import pack
+from docmt.models.model_file import TrainedModel
+from docmt.text.vocabulary import BOS, EOS
+
+
+def untrained(study, architecture, **cutting):
+    model = make_model(architecture, n_symbols=len(study.vocabulary))
+    return TrainedModel(model, study.vocabulary, study.pipeline, cutting, {})
+
+
+def scorer(trained, **values):
+    return TargetScorer(trained, DecodingSettings(**values))
+
+
+@torch.no_grad()
+def directly(trained, src, tgt):
+    """The sum of log p(label) over the labels of one instance, label by label."""
+    pipeline, vocabulary = trained.pipeline, trained.vocabulary
+
+    def encode(sentences, lang):
+        return [[BOS, *vocabulary.encode(pipeline.prepare(s, lang=lang)), EOS] for s in sentences]
+
+    src_ids, tgt_ids = encode(src, "en"), encode(tgt, "de")
+    lengths = [np.array([len(ids) for ids in side]) for side in (src_ids, tgt_ids)]
+    sentences = PackedSentences(
+        np.concatenate(src_ids), lengths[0], np.concatenate(tgt_ids), lengths[1], np.array([len(src)])
+    )
+    batch = pack(sentences, settings=trained.model.settings)
+    states = trained.model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+    scores = trained.model.logits(states).double().log_softmax(-1)
+    return sum(float(scores[row, label]) for row, label in enumerate(batch.tgt_labels_N.tolist()))

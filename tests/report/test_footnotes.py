@@ -1,0 +1,127 @@
+"""What a number does not mean: sentences beside the tables."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from docmt.config.artifacts.report import StudyArtifacts
+from docmt.config.loading import load_config, merge, read_config_file
+from docmt.report.footnotes import guessing_footnote, overlap_footnote, updates_footnote
+from docmt.report.input_files import History
+from docmt.report.long_table import COLUMNS, TYPES
+from docmt.report.manifest import Manifest
+from docmt.report.page import build_report
+from docmt.report.settings import ReportSettings
+from docmt.report.summary import summarize
+from docmt.report.tables import to_latex, to_markdown, to_text
+
+LABELS = ReportSettings(labels={"s": "Sentences", "d": "Documents", "f": "Fine-tuned"})
+ORIGINS = {"s": ["s"], "d": ["d"], "f": ["f", "s"], "other": ["s"]}
+
+
+def histories(**steps):
+    return [
+        History("x", system, seed, pd.DataFrame({"step": [1.0, float(count)]}))
+        for system, counts in steps.items()
+        for seed, count in enumerate(counts)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("steps", "systems", "remark"),
+    [
+        ({"s": [800], "d": [800]}, ["s", "d"], ""),
+        ({"s": [800], "d": [790]}, ["s", "d"], ""),
+        ({"s": [800, 1000], "d": [200]}, ["s", "d"], "Trained with fewer updates than Sentences (900): Documents (2"),
+        ({"s": [300], "f": [500]}, ["s", "f"], "Trained with fewer updates than Fine-tuned (800): Sentences (300)."),
+        ({"s": [800], "d": [200]}, ["d", "other"], "Trained with fewer updates than other (800): Documents (200)."),
+        ({"s": [800]}, ["s", "unknown"], ""),
+        ({}, ["s"], ""),
+    ],
+)  # fmt: skip
+def test_fewer_updates_are_named_counting_those_of_the_initial_model(steps, systems, remark):
+    found = updates_footnote(histories(**steps), ORIGINS, systems, LABELS)
+    assert found.startswith(remark)
+    assert bool(found) == bool(remark)
+
+
+def test_what_is_added_and_learned_for_fewer_updates_than_the_initial_model_is_named_too():
+    found = updates_footnote(histories(s=[800], f=[200]), ORIGINS, ["s", "f"], LABELS)
+    assert found.endswith("learned for fewer updates than it: Fine-tuned (200 after 800).")
+
+
+def test_a_baseline_is_what_others_are_compared_with():
+    settings = LABELS.model_copy(update={"baseline": "d"})
+    assert updates_footnote(histories(s=[800], d=[200]), ORIGINS, ["s", "d"], settings) == ""
+
+
+def accuracy(system, value, low, high, **keys):
+    row = {"dataset": "x", "system": system, "seed": 1, "test": "t", "metric": "contrastive accuracy", "value": value}
+    row |= {"n": 40, "chance": 50.0, "low": low, "high": high, "phenomenon": "deixis", "signature": "strict"}
+    return row | keys
+
+
+def table(*rows):
+    return pd.DataFrame(rows).reindex(columns=COLUMNS).astype(TYPES)
+
+
+def test_systems_that_only_guess_are_named_by_phenomenon():
+    rows = [
+        accuracy("s", 50, 40, 60),
+        accuracy("d", 80, 70, 90),
+        accuracy("s", 47, 38, 52, phenomenon="ellipsis"),
+        accuracy("d", 55, 45, 65, phenomenon="ellipsis"),
+        accuracy("d", 40, 30, 49, phenomenon="cohesion"),
+    ]
+    remark = guessing_footnote(summarize(table(*rows)), LABELS)
+    assert remark.endswith("deixis: Sentences; ellipsis: all.")
+    assert "cohesion" not in remark, "below guessing is not guessing"
+    assert guessing_footnote(summarize(table(rows[1])), LABELS) == ""
+
+
+def test_generated_data_explain_their_overlap():
+    assert overlap_footnote([]) == ""
+    assert overlap_footnote(["a", "b"]).startswith("a, b: training and test documents are generated from the same")
+
+
+def test_remarks_stand_under_the_tables_in_every_form(tmp_path):
+    overlap = tmp_path / "overlap.json"
+    overlap.write_text(json.dumps({"tests": {"test_t": {"sentences": 4, "seen_sources": 3}}}))
+    for system, steps in (("s", 800), ("d", 200)):
+        (tmp_path / system).mkdir()
+        (tmp_path / system / "history.csv").write_text(f"step,train_loss\n{steps},2.5\n")
+    manifest = Manifest.load(
+        {"runs": {"x": {"s": [1], "d": [1]}}, "run_folder": str(tmp_path / "{system}"), "overlaps": {"x": str(overlap)}}
+        | {"origins": ORIGINS, "generated": ["x"]},
+        where="manifest",
+    )
+    scores = [accuracy(name, 9, None, None, metric="s-BLEU", phenomenon=None) for name in ("s", "d")]
+    rows = table(*scores, accuracy("s", 50, 40, 60))
+    settings = ReportSettings.load(
+        {"tables": {"table_1": {"title": "T", "systems": ["s", "d"], "note": "Mine."}}}, where="r"
+    )
+    report = build_report(rows, settings, manifest=manifest)
+    notes = {found.key: found.note for found in report.tables}
+    assert notes["table_1"].startswith("Mine. Trained with fewer updates than s (800): d (200).")
+    assert notes["results"].startswith("Trained with fewer updates than s (800)")
+    assert notes["contrastive"].startswith("No better than guessing")
+    assert "Trained" not in notes["contrastive"], "it is said once"
+    assert "generated from the same templates" in notes["overlap"]
+    (results,) = (found for found in report.tables if found.key == "results")
+    assert "fewer updates" in to_text(results)
+    assert "fewer updates" in to_latex(results)
+    assert "fewer updates" not in to_markdown(results), "the page in Markdown has the note after the table"
+
+
+def test_the_plan_knows_what_systems_start_from_and_what_is_generated(pytestconfig):
+    values = read_config_file(pytestconfig.rootpath / "config/examples/smoke.yaml")
+    manifest = json.loads(StudyArtifacts(load_config(values)).report().params["manifest"])
+    assert manifest["origins"]["rst_mix"][0] == "rst_mix"
+    assert manifest["origins"]["g_transformer_finetuned"] == ["g_transformer_finetuned", "sentence_transformer"]
+    assert manifest["generated"] == ["controlled"]
+    with_model_of = merge(
+        values, {"systems": {"again": {"cutting": "documents", "model_of": "g_transformer_finetuned"}}}
+    )
+    manifest = json.loads(StudyArtifacts(load_config(with_model_of)).report().params["manifest"])
+    assert manifest["origins"]["again"] == ["g_transformer_finetuned", "sentence_transformer"]

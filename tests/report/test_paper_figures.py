@@ -1,0 +1,222 @@
+"""Figures laid out as those of a paper: what is at which place, in which color, and as which bytes."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from docmt.cli.main import main
+from docmt.report.input_files import History
+from docmt.report.long_table import COLUMNS, TYPES, no_scores
+from docmt.report.page import build_report
+from docmt.report.paper_figures import Axis, draw_plot, study_styles, write_plot
+from docmt.report.settings import ReportSettings
+from docmt.report.styles import COLORS
+
+FACTS = {
+    "a64": {"Instance length": "64"},
+    "a512": {"Instance length": "512"},
+    "b64": {"Instance length": "64"},
+    "b512": {"Instance length": "512"},
+}
+LINES = {"Transformer": ["a512", "a64"], "G-Transformer": ["b64", "b512"]}
+
+
+def score(system, value, *, seed=1, dataset="d", test="t", metric="s-BLEU", **keys):
+    row = {"dataset": dataset, "system": system, "seed": seed, "test": test, "metric": metric, "value": value, "n": 9}
+    return row | {"signature": "x"} | keys
+
+
+def long_table(rows):
+    return pd.DataFrame(rows).reindex(columns=COLUMNS).astype(TYPES)
+
+
+def settings_of(*, published=None, datasets=None, labels=None, **layout):
+    figure = {"title": "Figure 2", "lines": LINES, "x": "Instance length"} | layout
+    values = {"figures": {"figure_2": figure}, "published": published or {}, "datasets": datasets or {}}
+    return ReportSettings.load(values | {"labels": labels or {}}, where="report")
+
+
+def draw(rows, *, facts=FACTS, **settings):
+    settings = settings_of(**settings)
+    scores = long_table(rows) if rows else no_scores()
+    return draw_plot("figure_2", settings, study_styles(settings, []), scores=scores, paper_columns=facts, histories=[])
+
+
+def points(plot):
+    values = plot.values[["line", "system", "x", "mean"]]
+    return [tuple(row) for row in values.itertuples(index=False)]
+
+
+def test_systems_are_at_their_places_on_their_lines():
+    plot = draw([score("a64", 30), score("a512", 2), score("b512", 33), score("c", 99)])
+    assert points(plot) == [
+        ("Transformer", "a512", 512, 2),
+        ("Transformer", "a64", 64, 30),
+        ("G-Transformer", "b512", 512, 33),
+    ]
+
+
+def test_points_are_means_with_deviations_over_seeds_where_there_are_several():
+    rows = [score("a64", 30, seed=1), score("a64", 32, seed=2), score("a512", 2), score("b64", float("nan"))]
+    values = draw(rows).values.set_index("system")
+    assert values.loc["a64", ["mean", "seeds"]].tolist() == [31, 2]
+    assert values.loc["a64", "sd"] == pytest.approx(2**0.5)
+    assert pd.isna(values.loc["a512", "sd"])
+    assert values.loc["b64", "seeds"] == 0
+    assert "dots: single seeds" in draw(rows).picture.caption
+
+
+def test_a_given_place_replaces_that_of_the_config():
+    plot = draw([score("a64", 1), score("b64", 2)], values={"a64": 7})
+    assert [point[2] for point in points(plot)] == [7, 64]
+
+
+def test_numbers_are_in_order_and_words_at_equal_steps():
+    assert Axis.of([512.0, 64.0, 512.0]).places == [64.0, 512.0]
+    sizes = {"a64": "large", "a512": "base", "b64": "base", "b512": "large"}
+    plot = draw([score(name, 1) for name in FACTS], x=None, values=sizes)
+    assert [point[2] for point in points(plot)] == ["base", "large", "base", "large"]
+    axis = Axis.of(["base", "large", "base"])
+    assert [axis.position(place) for place in ("base", "large")] == [0, 1]
+
+
+def test_a_system_without_a_place_is_an_error():
+    with pytest.raises(Exception, match=r"report\.figures\.figure_2: 'b512' has no place on the horizontal axis"):
+        draw([score("a64", 1)], facts={name: FACTS[name] for name in ("a64", "a512", "b64")})
+
+
+def test_published_points_are_beside_ours_even_where_we_have_none():
+    published = {"a512": "g-transformer/transformer_document_length_512"}
+    rows = [score("a64", 30, dataset="e", metric="d-BLEU (instances)")]
+    plot = draw(rows, published=published, datasets={"e": "europarl"}, metrics=["d-BLEU (instances)"])
+    values = plot.values.set_index("system")
+    assert values.loc["a512", "published"] == 2.3
+    assert pd.isna(values.loc["a512", "mean"])
+    assert plot.picture.caption.endswith("Hollow: published in Bao et al. (2021), Section 3.1.")
+
+
+def test_a_panel_for_each_test_metric_and_phenomenon():
+    keys = {"test": "s", "metric": "contrastive accuracy"}
+    rows = [score("a64", 1), score("a64", 2, metric="chrF")]
+    rows += [score("b64", 3, phenomenon=name, **keys) for name in ("deixis", "pronoun")]
+    rows += [score("b64", 4, phenomenon="deixis", distance=2, **keys), score("b64", 5, **keys)]
+    plot = draw(rows, metrics=["chrF", "s-BLEU", "contrastive accuracy"])
+    panels = plot.values[["panel", "mean"]].itertuples(index=False)
+    assert [tuple(row) for row in panels] == [("chrF", 2), ("s-BLEU", 1), ("deixis", 3), ("pronoun", 3)]
+
+
+def test_nothing_measured_is_no_picture():
+    assert draw([score("c", 1)]) is None
+    assert draw([]) is None
+
+
+def test_many_lines_differ_in_color_dashes_or_marker():
+    systems = [f"s{i}" for i in range(20)]
+    settings = settings_of(lines={name: [name] for name in systems}, values={name: 1 for name in systems}, x=None)
+    styles = study_styles(settings, ["other"])
+    looks = {(styles.color(name), styles.line(name)["linestyle"], styles.marker(name)) for name in systems}
+    assert len(looks) == 20
+    rows = [score(name, place) for place, name in enumerate(systems)]
+    plot = draw_plot("figure_2", settings, styles, scores=long_table(rows), paper_columns={}, histories=[])
+    assert len(plot.values) == 20
+
+
+def test_equal_numbers_give_equal_bytes_whatever_their_order(tmp_path):
+    rows = [score(name, len(name) + seed, seed=seed) for name in FACTS for seed in (1, 2)]
+    for folder, ordered in (("one", rows), ("two", rows[::-1])):
+        (tmp_path / folder).mkdir()
+        write_plot(tmp_path / folder / "f", draw(ordered))
+    for suffix in ("svg", "png", "csv"):
+        assert (tmp_path / f"one/f.{suffix}").read_bytes() == (tmp_path / f"two/f.{suffix}").read_bytes()
+
+
+CURVES = {"loss": {"title": "Loss", "systems": ["b", "a"], "panels": {"Loss": ["train_loss", "dev_loss"]}}}
+
+
+def history(system, seed, *, dataset="d", **columns):
+    table = pd.DataFrame({"step": [100, 200, 300]} | columns, dtype="float64")
+    return History(dataset, system, seed, table)
+
+
+def draw_curves(histories, **changes):
+    layout = CURVES["loss"] | changes
+    settings = ReportSettings.load({"curves": {"loss": layout}, "labels": {"a": "A"}}, where="report")
+    styles = study_styles(settings, ["z"])
+    return draw_plot("loss", settings, styles, scores=no_scores(), paper_columns={}, histories=histories), styles
+
+
+def test_curves_of_the_systems_in_the_order_of_the_settings():
+    nan = float("nan")
+    members = [history("a", 1, train_loss=[3, 2, 1], dev_loss=[nan, 4, nan]), history("c", 1, train_loss=[9, 9, 9])]
+    members += [history("b", seed, train_loss=[5, 4, 3]) for seed in (1, 2)]
+    plot, styles = draw_curves(members)
+    assert plot.values[["system", "seed"]].drop_duplicates().to_numpy().tolist() == [["b", 1], ["b", 2], ["a", 1]]
+    assert (styles.color("b"), styles.color("a")) == COLORS[:2]
+    assert plot.values.columns.tolist() == ["dataset", "system", "seed", "step", "train_loss", "dev_loss"]
+    assert len(plot.values) == 9
+
+
+def test_what_no_history_has_is_named_and_its_panel_left_out():
+    members = [history("a", 1, train_loss=[3, 2, 1])]
+    plot, _ = draw_curves(members, panels={"Loss": ["train_loss"], "Entropy": ["entropy_cross_group"]})
+    assert plot.picture.caption.endswith("Not measured: entropy_cross_group.")
+    assert draw_curves(members, panels={"Entropy": ["entropy_cross_group"]})[0] is None
+    assert draw_curves(members, datasets=["e"])[0] is None
+
+
+def test_the_page_has_them_in_the_colors_of_the_single_target():
+    settings = settings_of()
+    rows = [score(name, 30) for name in ("z", *FACTS)]
+    report = build_report(long_table(rows), settings, paper_columns=FACTS)
+    picture = next(picture for picture in report.pictures if picture.key == "figure_2")
+    assert picture.svg == draw(rows).picture.svg
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (
+            {"figures": {"x": {"title": "x", "lines": {"A": ["a"]}}}, "curves": {"x": CURVES["loss"]}},
+            "both contain 'x'",
+        ),
+        ({"curves": {"contrastive_x": CURVES["loss"]}}, "must not begin like those of the report's own pictures"),
+        ({"curves": {"x": CURVES["loss"] | {"panels": {}}}}, "panels"),
+        ({"figures": {"x": {"title": "x", "lines": {"A": []}}}}, "lines"),
+        ({"figures": {"x": {"title": "x", "lines": {"A": ["a"]}, "x": "Length"}}}, "Instance length"),
+    ],
+)
+def test_impossible_figures_are_refused(values, message):
+    with pytest.raises(Exception, match=message):
+        ReportSettings.load(values, where="report")
+
+
+def run_figure(folder, *arguments, name="figure_2"):
+    settings = {"figures": {"figure_2": {"title": "Figure 2", "lines": LINES, "x": "Instance length"}}}
+    options = [
+        "--settings",
+        json.dumps(settings | {"curves": CURVES}),
+        "--paper-columns",
+        json.dumps(FACTS),
+        "--name",
+        name,
+    ]
+    return main(["report", "figure", *options, *arguments, "--out", str(folder / name)])
+
+
+def test_the_command_writes_a_picture_of_scores_or_of_histories(tmp_path, capsys):
+    scores = tmp_path / "scores.json"
+    scores.write_text(json.dumps({"scores": [score("a64", 30)], "provenance": {}}))
+    assert run_figure(tmp_path, "--scores", str(scores)) == 0
+    assert {path.suffix for path in tmp_path.glob("figure_2.*")} == {".svg", ".png", ".csv"}
+    (tmp_path / "a-1").mkdir()
+    (tmp_path / "a-1/history.csv").write_text("step,train_loss\n100,8.5\n")
+    manifest = {"runs": {"d": {"a": [1]}}, "run_folder": str(tmp_path / "{system}-{seed}")}
+    assert run_figure(tmp_path, "--manifest", json.dumps(manifest), name="loss") == 0
+    assert pd.read_csv(tmp_path / "loss.csv").to_dict("records") == [
+        {"dataset": "d", "system": "a", "seed": 1, "step": 100, "train_loss": 8.5}
+    ]
+    assert run_figure(tmp_path, name="figure_2") == 2
+    assert "contain nothing that this picture shows" in capsys.readouterr().err
+    assert run_figure(tmp_path, name="figure_3") == 2
+    assert "did you mean 'figure_2'?" in capsys.readouterr().err

@@ -1,0 +1,161 @@
+"""Tables laid out as those of a paper."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from docmt.cli.main import main
+from docmt.report.differences import Differences
+from docmt.report.long_table import COLUMNS, TYPES
+from docmt.report.page import build_report
+from docmt.report.paper_tables import paper_table
+from docmt.report.settings import OWN_TABLES, PaperTable, ReportSettings
+from docmt.report.tables import write_table
+
+PUBLISHED = {"a": "cross-task/transformer", "b": "cross-task/document_pretrained"}
+FACTS = {"a": {"Bi-sent": "✗", "Input": "sentences"}, "b": {"Bi-sent": "✓", "Input": "documents"}}
+
+
+def score(system, value, *, test="t", dataset="d", metric="s-BLEU", seed=1, phenomenon=None, **keys):
+    row = {"dataset": dataset, "system": system, "seed": seed, "test": test, "metric": metric, "value": value, "n": 9}
+    return row | {"phenomenon": phenomenon, "signature": "x"} | keys
+
+
+def accuracy(system, value, phenomenon, **keys):
+    return score(
+        system, value, test=f"suite-{phenomenon}", metric="contrastive accuracy", phenomenon=phenomenon, **keys
+    )
+
+
+def lay_out(rows, *, published=None, datasets=None, labels=None, differences=(), baseline=None, **table):
+    values = {"title": "Table 1", "systems": ["a", "b"]} | table
+    settings = ReportSettings(
+        tables={"table_1": PaperTable(**values)},
+        published=published or {},
+        datasets=datasets or {},
+        labels=labels or {},
+        baseline=baseline,
+    )
+    return paper_table(long_table(rows), "table_1", settings, FACTS, Differences(differences))
+
+
+def long_table(rows):
+    return pd.DataFrame(rows).reindex(columns=COLUMNS).astype(TYPES)
+
+
+def test_a_row_per_system_in_the_order_of_the_settings_with_what_the_config_says():
+    rows = [score("b", 30), score("a", 20), score("c", 99), score("a", 7, metric="METEOR")]
+    table = lay_out(rows, facts=["Bi-sent", "Mo-doc", "Input"], metrics=["s-BLEU", "METEOR"], labels={"a": "#1"})
+    assert table.header == ["System", "Bi-sent", "Mo-doc", "Input", "Seeds", "s-BLEU", "METEOR"]
+    assert table.rows == [
+        ["#1", "✗", "–", "sentences", "1", "20.00", "7.00"],
+        ["b", "✓", "–", "documents", "1", "30.00", "–"],
+    ]
+    assert table.best == {(1, 5)}
+    assert table.n_labels == 4
+    assert table.values["Bi-sent"].tolist() == ["✗", "✓"]
+
+
+@pytest.mark.parametrize(
+    ("places", "headings"),
+    [
+        ([("d", "t")], ["s-BLEU"]),
+        ([("d", "dev"), ("d", "test")], ["dev: s-BLEU", "test: s-BLEU"]),
+        ([("ted", "t"), ("news", "t")], ["ted: s-BLEU", "news: s-BLEU"]),
+        ([("ted", "t"), ("ted", "u"), ("news", "t")], ["ted/t: s-BLEU", "ted/u: s-BLEU", "news/t: s-BLEU"]),
+    ],
+)
+def test_tests_are_named_by_as_little_as_tells_them_apart(places, headings):
+    table = lay_out([score("a", 1, dataset=dataset, test=test) for dataset, test in places])
+    assert table.header[2:] == headings
+
+
+def test_published_numbers_and_their_average_stand_beside_ours():
+    names = ["ted", "news", "europarl"]
+    rows = [score("a", value, dataset=name) for name, value in zip(names, (1, 2, 6), strict=True)]
+    rows += [score("b", 5, dataset="ted")]
+    table = lay_out(rows, average=True, published=PUBLISHED, datasets={name: name for name in names})
+    assert table.header[-2:] == ["average: s-BLEU", "published"]
+    first, second = (row[2:] for row in table.rows)
+    assert first == ["1.00", "23.02", "2.00", "22.03", "6.00", "28.65", "3.00", "24.57"]
+    assert second == ["5.00", "29.31", "–", "29.01", "–", "31.52", "–", "29.95"]
+
+
+def test_an_average_over_seeds_has_the_deviation_of_the_runs_averages():
+    rows = [score("a", 10 * seed + (5 if test == "u" else 0), test=test, seed=seed) for seed in (1, 2) for test in "tu"]
+    assert lay_out(rows, average=True).rows[0][-1] == "17.50 ± 7.07"
+
+
+def test_phenomena_are_columns_and_whole_suites_are_left_out():
+    rows = [accuracy("a", 50, "deixis"), accuracy("b", 81.94, "deixis"), accuracy("b", 70, "ellipsis_vp")]
+    rows += [accuracy("a", 60, None), accuracy("a", 1, "deixis", distance=2)]
+    published = {"a": "cross-task/discourse_transformer", "b": "cross-task/discourse_pretrained"}
+    table = lay_out(rows, metrics=["contrastive accuracy"], published=published, datasets={"d": "opensubtitles"})
+    assert table.header == ["System", "Seeds", "deixis", "published", "ellipsis_vp", "published"]
+    assert table.rows == [["a", "1", "50.0", "50.0", "–", "27.3"], ["b", "1", "81.9", "81.9", "70.0", "80.5"]]
+
+
+def test_only_the_tests_named_are_shown():
+    rows = [score("a", 1), score("a", 2, test="u"), score("a", 3, dataset="e"), score("a", 4, dataset="e", test="u")]
+    assert lay_out(rows, tests=["d/u", "e"]).rows[0][2:] == ["2.00", "3.00", "4.00"]
+    assert lay_out(rows, tests=["f"]) is None
+
+
+def test_an_average_of_accuracies_is_refused():
+    with pytest.raises(ValueError, match="only translation scores can be averaged"):
+        PaperTable(title="x", systems=["a"], metrics=["contrastive accuracy"], average=True)
+
+
+def test_names_of_the_reports_own_tables_are_refused():
+    for name in OWN_TABLES:
+        with pytest.raises(ValueError, match="choose another"):
+            ReportSettings(tables={name: PaperTable(title="x", systems=["a"])})
+    with pytest.raises(ValueError, match="becomes part of paths"):
+        ReportSettings(tables={"../x": PaperTable(title="x", systems=["a"])})
+
+
+def test_the_report_opens_with_them_and_prints_them():
+    settings = ReportSettings(tables={"table_1": PaperTable(title="Table 1, ours", systems=["a"])})
+    report = build_report(long_table([score("a", 20)]), settings, paper_columns=FACTS)
+    assert report.tables[0].key == "table_1"
+    assert report.printed().startswith("Table 1, ours")
+    assert {table.key for table in report.tables} <= {"table_1", *OWN_TABLES}
+
+
+def write_scores(folder, *rows):
+    path = folder / "scores.json"
+    path.write_text(json.dumps({"scores": rows, "provenance": {}}), encoding="utf-8")
+    return path
+
+
+def run_table(folder, scores, *, name="table_6"):
+    settings = {"tables": {"table_6": {"title": "Table 6", "systems": ["a"], "facts": ["Gap ratio"]}}}
+    options = ["--settings", json.dumps(settings), "--paper-columns", '{"a": {"Gap ratio": "20%"}}', "--name", name]
+    return main(["report", "table", *options, "--scores", str(scores), "--out", str(folder / "table_6")])
+
+
+def test_the_command_writes_four_forms(tmp_path, capsys):
+    assert run_table(tmp_path, write_scores(tmp_path, score("a", 50.03))) == 0
+    assert "20%" in capsys.readouterr().out
+    assert {path.suffix for path in tmp_path.glob("table_6.*")} == {".csv", ".md", ".tex", ".txt"}
+    assert pd.read_csv(tmp_path / "table_6.csv").loc[0, "s-BLEU"] == 50.03
+    assert "20\\%" in (tmp_path / "table_6.tex").read_text(encoding="utf-8")
+
+
+def test_a_note_of_a_table_is_in_all_forms(tmp_path):
+    table = lay_out([score("a", 1)], note="Mind the 1 %: it is *low*.")
+    write_table(tmp_path / "x", table)
+    notes = {"txt": "Mind the 1 %: it is *low*.", "md": "1 %: it is \\*low\\*.", "tex": "Mind the 1 \\%"}
+    for suffix, note in notes.items():
+        assert note in (tmp_path / f"x.{suffix}").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("system", "name", "message"),
+    [("a", "table_7", "did you mean 'table_6'"), ("b", "table_6", "contain none of its systems")],
+)
+def test_the_command_refuses_what_is_not_there(tmp_path, capsys, system, name, message):
+    assert run_table(tmp_path, write_scores(tmp_path, score(system, 1)), name=name) == 2
+    assert message in capsys.readouterr().err
+    assert not list(tmp_path.glob("table_6.*"))
