@@ -14,10 +14,10 @@ from docmt.errors import UserError
 from docmt.slurm import watch_jobs
 from docmt.snakemake import (
     cores_per_gpu,
+    heed_records,
     keep_asking_squeue,
     keep_one_timer,
     note_farewell,
-    remake_outdated,
     spread_training,
 )
 from docmt.status.display import farewell
@@ -38,9 +38,10 @@ try:
 except UserError as error:
     raise WorkflowError(str(error)) from None
 
-# What results were made from is read from docmt's records beside them, whatever Snakemake knows of them. The profile
-# beside this file turns off Snakemake's own look at parameters and the wording of commands.
-remake_outdated(workflow, plan.compare_records)
+# What results were made from, and in which order, is read from docmt's records beside them, whatever Snakemake knows
+# and whenever they were copied. The profile beside this file turns off Snakemake's own look at parameters and the
+# wording of commands.
+heed_records(workflow, plan.compare_records, plan.restore_times)
 
 
 # Rules with `localrule: True` run where Snakemake runs: they download, or take seconds. Rules state memory and minutes

@@ -5,8 +5,9 @@ The record of `DIR/NAME` is `DIR/.checksums/NAME.sha256`, in the format of `sha2
 written by an older docmt. A record without a file is what Snakemake leaves of a temporary file.
 
 A command that a rule of the workflow runs is given the fingerprint of what it makes (`--fingerprint`), and adds it to
-the records as a comment (`# fingerprint 0123456789ab`), which `sha256sum` skips. The results of a study thus tell by
-themselves what they were made from, wherever they are copied.
+the records as a comment (`# fingerprint 0123456789ab`), which `sha256sum` skips, and the file's time of modification in
+nanoseconds (`# made 1763904825123456789`). The results of a study thus tell by themselves what they were made from, and
+in which order, wherever they are copied.
 """
 
 import contextlib
@@ -21,6 +22,9 @@ from docmt.errors import UserError
 FOLDER = ".checksums"
 FINGERPRINT_VARIABLE = "DOCMT_FINGERPRINT"
 FINGERPRINT_MARK = "# fingerprint "
+TIME_MARK = "# made "
+DIRECTORY_TIME = ".snakemake_timestamp"
+"""The file in a folder whose time Snakemake takes as the folder's."""
 
 
 def record_of(path: Path) -> Path:
@@ -43,7 +47,7 @@ def place(temporary: Path, path: Path) -> None:
     with open(new_record, "w", encoding="utf-8", newline="\n") as file:
         file.write(f"{digest}  {path.name}\n")
         if fingerprint := os.environ.get(FINGERPRINT_VARIABLE):
-            file.write(f"{FINGERPRINT_MARK}{fingerprint}\n")
+            file.write(f"{FINGERPRINT_MARK}{fingerprint}\n{TIME_MARK}{os.stat(temporary).st_mtime_ns}\n")
         file.flush()
         os.fsync(file.fileno())
     record.unlink(missing_ok=True)
@@ -58,14 +62,47 @@ def forget(path: Path) -> None:
 
 def recorded_fingerprint(path: Path) -> str | None:
     """The fingerprint in the record of a file, or in the first record of a folder that has one; None without any."""
+    found = (_read_record(record).get(FINGERPRINT_MARK) for record in _records(path))
+    return next((fingerprint for fingerprint in found if fingerprint), None)
+
+
+def restore_time(path: Path) -> None:
+    """Give a file or folder the recorded time of modification again, which copies lack, if its content is as recorded.
+
+    A file that was changed keeps its time, so that what depends on it runs again and refuses it. A file whose time
+    cannot be set, as it belongs to someone else, keeps it, too.
+    """
+    times = {}
+    with contextlib.suppress(OSError, ValueError):
+        for record in _records(path):
+            file = record.parents[1] / record.name.removesuffix(".sha256")
+            content = _read_record(record)
+            times[file] = int(content.get(TIME_MARK, ""))
+            if os.stat(file).st_mtime_ns != times[file]:
+                with open(file, "rb") as opened:
+                    if hashlib.file_digest(opened, "sha256").hexdigest() != content[""]:
+                        return
+        if path not in times and (path / DIRECTORY_TIME).exists():
+            times[path / DIRECTORY_TIME] = max(times.values())
+        for file, made in times.items():
+            if os.stat(file).st_mtime_ns != made:
+                os.utime(file, ns=(made, made))
+
+
+def _records(path: Path) -> list[Path]:
+    """The record of a file, or those in a folder."""
     record = record_of(path)
-    records = sorted((path / FOLDER).glob("*.sha256")) if not record.exists() and path.is_dir() else [record]
-    for record in records:
-        with contextlib.suppress(OSError):
-            for line in record.read_text(encoding="ascii", errors="replace").splitlines():
-                if line.startswith(FINGERPRINT_MARK):
-                    return line.removeprefix(FINGERPRINT_MARK)
-    return None
+    return sorted((path / FOLDER).glob("*.sha256")) if not record.exists() and path.is_dir() else [record]
+
+
+def _read_record(record: Path) -> dict[str, str]:
+    """The checksum (under ""), fingerprint and time in a record; empty if it cannot be read."""
+    try:
+        first, *lines = record.read_text(encoding="ascii", errors="replace").splitlines()
+    except (OSError, ValueError):
+        return {}
+    marked = {mark: line.removeprefix(mark) for line in lines for mark in (FINGERPRINT_MARK, TIME_MARK) if mark in line}
+    return {"": first.split(" ")[0], **marked}
 
 
 @contextlib.contextmanager

@@ -28,6 +28,9 @@ TESTED = {"snakemake": "9.27.1", "snakemake-executor-plugin-slurm": "2.8.0"}
 SLURM_LOGS = Path(".snakemake/slurm_logs")
 """Where the Slurm plugin writes the logs of its jobs, in the folder of a study: they identify its jobs."""
 
+LOCKS = Path(".snakemake/locks")
+"""Where Snakemake marks that it works in the folder of a study."""
+
 N_LOGS = 3
 """How many message files of Snakemake are read, the newest ones."""
 
@@ -42,8 +45,12 @@ NOTICE = "--signal=TERM@120"
 inside the job, and Slurm then kills the training before it has saved."""
 
 
-def remake_outdated(workflow: "SnakemakeWorkflow", compare: Callable[[], tuple[list[str], list[str]]]) -> None:
-    """Make Snakemake rerun the jobs whose results are of other settings or data by docmt's own records.
+def heed_records(
+    workflow: "SnakemakeWorkflow",
+    compare: Callable[[], tuple[list[str], list[str]]],
+    restore_times: Callable[[], None],
+) -> None:
+    """Make Snakemake rerun the jobs whose results are of other settings or data by docmt's own records, and no others.
 
     Snakemake compares settings with its records in `.snakemake`. They are absent in a copy of the results, they know
     nothing of results that were replaced, and `--touch` overwrites them. Called from a Snakefile; nothing is forced
@@ -53,6 +60,7 @@ def remake_outdated(workflow: "SnakemakeWorkflow", compare: Callable[[], tuple[l
         workflow: of the Snakefile.
         compare: gives the existing files that were recorded with another fingerprint, and those recorded without any,
             which are made again only if Snakemake has no record of them either.
+        restore_times: gives copied files their old times; not called while another Snakemake runs in the folder.
     """
     from snakemake.logging import logger
     from snakemake.settings.enums import RerunTrigger
@@ -62,6 +70,8 @@ def remake_outdated(workflow: "SnakemakeWorkflow", compare: Callable[[], tuple[l
             persistence, dag = self.persistence, self.dag
             assert persistence is not None
             assert dag is not None
+            if self.is_main_process and not any(LOCKS.glob("*.lock")):
+                restore_times()
             if self.is_main_process and RerunTrigger.INPUT in self.rerun_triggers:
                 outdated, unrecorded = compare()
                 unknown = [file for file in unrecorded if persistence._read_record(file) is None]
@@ -288,11 +298,11 @@ def read_workflow(folder: Path) -> Workflow:
         jobs |= {job.log: job for job in read_jobs(text) if job.log}
     facts = _facts(texts[-1]) if texts else {}
     host = facts.get("Host")
-    pid = _find_process(folder) if any((home / "locks").glob("*.lock")) else None
+    pid = _find_process(folder) if any((folder / LOCKS).glob("*.lock")) else None
     state = "idle"
     if pid is not None:
         state, host = "running", platform.node()
-    elif any((home / "locks").glob("*.lock")):
+    elif any((folder / LOCKS).glob("*.lock")):
         state = "killed" if host == platform.node() and Path("/proc").is_dir() else "locked"
     configfiles = tuple(re.findall(r"Path\('([^']*)'\)", facts.get("Config file(s)", "")))
     return Workflow(state, host, pid, dict(_started(home / "incomplete")), jobs, configfiles)

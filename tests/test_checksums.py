@@ -170,6 +170,28 @@ def test_records_hold_the_fingerprint_of_a_job_beside_the_checksum(tmp_path, mon
     assert (done.stdout, done.stderr) == ("own.en: OK\ntrain.en: OK\n", "")
 
 
+def test_a_copy_gets_the_time_of_the_original_again_unless_its_content_changed(tmp_path, monkeypatch):
+    monkeypatch.setenv("DOCMT_FINGERPRINT", "0123456789ab")
+    write_lines(tmp_path / "train.en", WORDS)
+    with atomic_path(tmp_path / "instances") as folder:
+        folder.mkdir()
+        write_json(folder / "manifest.json", {"n": 1})
+    stamp = tmp_path / "instances/.snakemake_timestamp"
+    stamp.touch()
+    files = [tmp_path / "train.en", tmp_path / "instances/manifest.json"]
+    before = [os.stat(file).st_mtime_ns for file in files]
+    for changed in (False, True):
+        for file in [*files, stamp]:
+            if changed and file != stamp:
+                file.write_text("changed")
+            os.utime(file, (2e9, 2e9))
+        checksums.restore_time(tmp_path / "train.en")
+        checksums.restore_time(tmp_path / "instances")
+        expected = [2 * 10**18] * 3 if changed else [*before, before[1]]
+        assert [os.stat(file).st_mtime_ns for file in [*files, stamp]] == expected
+    checksums.restore_time(tmp_path / "missing")
+
+
 def test_a_folder_holds_records_of_its_files_only(tmp_path):
     with atomic_path(tmp_path / "instances") as folder:
         folder.mkdir()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from docmt.checksums import recorded_fingerprint
+from docmt.checksums import recorded_fingerprint, restore_time
 from docmt.commands import flags
 from docmt.config.artifacts.base import Artifact
 from docmt.config.artifacts.discourse import TREEBANK_SPLIT
@@ -36,13 +36,22 @@ TRAINING_PRIORITY = 10
 class Rule:
     """A declaration as a rule sees it: each method gives what Snakemake takes, a value or a function of wildcards."""
 
-    def __init__(self, declare: Callable[..., Artifact]) -> None:
+    def __init__(self, declare: Callable[..., Artifact], study: StudyArtifacts) -> None:
         self._declare = declare
+        self._study = study
         self._wildcards = list(inspect.signature(declare).parameters)
 
-    def input(self, name: str | None = None) -> Callable[[Any], list[str]]:
+    def input(self, name: str | None = None) -> Callable[[Any], list[Any]]:
         """The files under one name of the rule's inputs, or under all names."""
-        return lambda wildcards: self._at(wildcards).input_files(name)
+
+        def files(wildcards: Any) -> list[Any]:
+            from snakemake.io import ancient  # here, as `docmt status` does without Snakemake
+
+            # Content decides about the user's files, through the fingerprint: their times say nothing in a copy.
+            files = self._at(wildcards).input_files(name)
+            return [ancient(file) if file in self._study.user_paths else file for file in files]
+
+        return files
 
     def settings(self, wildcards: Any) -> str:
         """The settings of the command as JSON. Snakemake records them, and `docmt status --why` shows what changed."""
@@ -92,7 +101,7 @@ class Plan:
     def __getattr__(self, name: str) -> Rule:
         declare = getattr(self.__dict__.get("artifacts"), name, None)
         if declare is not None and hasattr(declare, "made_by"):
-            return Rule(declare)
+            return Rule(declare, self.artifacts)
         raise AttributeError(f"no artifact or method {name!r} in the plan")
 
     def targets(self) -> dict[str, list[str]]:
@@ -112,6 +121,27 @@ class Plan:
                 elif recorded != artifact.fingerprint:
                     outdated.append(file)
         return outdated, unrecorded
+
+    def restore_times(self) -> None:
+        """Put the files of a copied study in the order again in which they were made, which Snakemake reads from times.
+
+        Marks that have no record become as old as the results made from them, where these are as planned.
+        """
+        readers: dict[str, list[str]] = {}
+        for artifact in self.artifacts.all_made:
+            named = [source for source in artifact.sources() if isinstance(source, str)]
+            for file in [*artifact.files, *named] if artifact.is_recorded else []:
+                restore_time(Path(file))
+            for file in artifact.input_files():
+                readers.setdefault(file, []).extend(artifact.files)
+        replaced = {file for files in self.compare_records() for file in files}
+        unmarked = [file for artifact in self.artifacts.all_made if not artifact.is_recorded for file in artifact.files]
+        for mark in filter(os.path.exists, unmarked):
+            made = [file for file in readers.get(mark, []) if os.path.exists(file)]
+            if made and replaced.isdisjoint(made) and mark not in self.artifacts.user_paths:
+                oldest = min(os.stat(file).st_mtime_ns for file in made)
+                if os.stat(mark).st_mtime_ns > oldest:
+                    os.utime(mark, ns=(oldest, oldest))
 
     def urgency(self, wildcards: Any) -> float:
         """The priority of a training: the more trainings wait for it in a row, and the more updates, the higher."""

@@ -2,14 +2,42 @@
 
 import os
 import shutil
+from pathlib import Path
 
 import pytest
-from conftest import Study
+from conftest import Study, read_jobs
 from test_workflow_reruns import NEW_SYSTEM, REPORT, of_rst, of_run, planned
 
-from docmt.checksums import record_of, recorded_fingerprint
+from docmt.checksums import FINGERPRINT_VARIABLE, record_of, recorded_fingerprint
+from docmt.files import write_lines
 
 FASTER = {"systems": {"document_transformer": {"training": {"learning_rate": 2.0e-3}}}}
+
+
+def copy(study, folder):
+    """A copy whose files are all new, as `cp -r` and `scp` make it."""
+    shutil.copytree(study.folder, folder, copy_function=shutil.copyfile)
+    return Study(folder)
+
+
+@pytest.mark.parametrize("has_snakemake", [True, False])
+def test_a_copy_with_new_times_is_up_to_date(has_snakemake, finished, tmp_path):
+    copied = copy(finished, tmp_path / "copy")
+    if not has_snakemake:
+        shutil.rmtree(copied.folder / ".snakemake")
+    assert copied.jobs() == set()
+    assert copied.jobs(FASTER) == of_run("document_transformer") | REPORT
+
+
+def test_a_changed_file_in_a_copy_reruns_what_reads_it(finished, tmp_path):
+    copied = copy(finished, tmp_path / "copy")
+    file = copied.folder / "results/controlled/runs/document_transformer/seed1/decoding/test_controlled.jsonl"
+    file.write_text(file.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    expected = {
+        "attend document_transformer test_controlled",
+        "evaluate_translation document_transformer test_controlled",
+    }
+    assert copied.jobs() == expected | REPORT
 
 
 @pytest.fixture
@@ -117,3 +145,43 @@ def test_a_file_of_the_user_that_is_only_newer_changes_no_fingerprint(own, monke
     before = own.plan(custom("talks.en")).artifacts.dataset_split("controlled", "train").fingerprint
     os.utime(own.folder / "talks.en")
     assert own.plan(custom("talks.en")).artifacts.dataset_split("controlled", "train").fingerprint == before
+
+
+def test_files_of_the_user_in_a_copy_count_by_content(own, tmp_path):
+    target, changes = TARGET, custom("talks.en")
+    for folder, has_snakemake in (("a", True), ("b", False)):
+        copied = copy(own, tmp_path / folder)
+        if not has_snakemake:
+            shutil.rmtree(copied.folder / ".snakemake")
+        done = copied.run("--dry-run", target, changes=changes)
+        assert "Nothing to be done" in done.stdout + done.stderr
+        (copied.folder / "talks.en").write_text("Goodbye .\n", encoding="utf-8")
+        done = copied.run("--dry-run", target, changes=changes)
+        rules = {job.split()[0] for job in read_jobs(done.stdout + done.stderr)}
+        assert rules == {"read_corpus", "combine_corpora"}
+
+
+def test_the_mark_of_a_fetched_corpus_is_as_old_as_what_was_read_from_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    row = {"train": ["bible-ende/train"], "dev": ["controlled/dev"], "test": {"controlled": ["controlled/test"]}}
+    plan = Study(tmp_path).plan({"datasets": {"controlled": row | {"suites": []}}})
+    (mark,) = (made for made in plan.artifacts.all_made if made.rules == ("fetch_corpus",))
+    (read,) = (made for made in plan.artifacts.all_made if mark in made.sources())
+    monkeypatch.setenv(FINGERPRINT_VARIABLE, read.fingerprint)
+    for file in read.files:
+        write_lines(Path(file), ["text"])
+    made = {file: os.stat(file).st_mtime_ns for file in read.files}
+    Path(mark.file).parent.mkdir(parents=True)
+    Path(mark.file).touch()
+    for file in read.files:
+        os.utime(file)
+    plan.restore_times()
+    assert {file: os.stat(file).st_mtime_ns for file in read.files} == made
+    assert os.stat(mark.file).st_mtime_ns == min(made.values())
+
+    os.utime(mark.file)  # newer than results of other settings: they are made again anyway, and it stays
+    newer = os.stat(mark.file).st_mtime_ns
+    record = record_of(Path(read.files[0]))
+    record.write_text(record.read_text().replace(read.fingerprint, "0" * 12))
+    plan.restore_times()
+    assert os.stat(mark.file).st_mtime_ns == newer
