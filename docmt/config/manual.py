@@ -23,8 +23,11 @@ def json_schema() -> str:
 
 
 def manual() -> str:
-    """The reference of all keys as Markdown: one table per section."""
-    return "\n".join(_table(path, cls) for path, cls in _sections())
+    """The reference of all keys as Markdown: one list per section."""
+    classes: dict[str, list[type[BaseModel]]] = {}
+    for path, cls in _sections():
+        classes.setdefault(path, []).append(cls)
+    return "\n".join(_section(path, alternatives) for path, alternatives in classes.items())
 
 
 def replace_manual(page: str, *, where: str) -> str:
@@ -66,23 +69,41 @@ def _classes(annotation: Any, below: str = "") -> Iterator[tuple[str, type[BaseM
         yield from _classes(argument, below)
 
 
-def _table(path: str, cls: type[BaseModel]) -> str:
-    # Alternative classes in one place differ in the keys with a single value, such as `reader: blank_lines`.
-    literals = {name: get_args(field.annotation) for name, field in cls.model_fields.items()}
-    keys = [f"`{name}: {v[0]}`" for name, v in literals.items() if len(v) == 1 and isinstance(v[0], str)]
-    variant = f" with {', '.join(keys)}" if keys else ""
-    title = f"## `{path}`{variant}" if path else "## Sections"
+def _section(path: str, classes: list[type[BaseModel]]) -> str:
+    """One heading with its keys; alternative classes in one place list what they share first, each key once."""
+    lines = [f"## `{path}`" if path else "## Sections", ""]
+    keys = {cls: dict(_keys(cls)) for cls in classes}
+    shared = {
+        name: text for name, text in keys[classes[0]].items() if all(keys[cls].get(name) == text for cls in classes)
+    }
+    if len(classes) == 1:
+        lines += [_one_line(classes[0].__doc__), ""] if path else []
+        return "\n".join([*lines, *shared.values(), ""])
+    lines += [*shared.values(), ""] if shared else []
+    for cls in classes:
+        # Alternatives differ in the keys with a single value, such as `reader: blank_lines`.
+        literals = {name: get_args(field.annotation) for name, field in cls.model_fields.items()}
+        chosen = [f"`{name}: {v[0]}`" for name, v in literals.items() if len(v) == 1 and isinstance(v[0], str)]
+        lines.append(f"- {': '.join([*chosen, _one_line(cls.__doc__)])}")
+        lines += [f"  {text}" for name, text in keys[cls].items() if name not in shared]
+    return "\n".join([*lines, ""])
+
+
+def _keys(cls: type[BaseModel]) -> Iterator[tuple[str, str]]:
+    """The keys of a class with a line of Markdown each, without those that have a single value."""
     schema = cls.model_json_schema()
-    about = "" if not path else f"\n{_one_line(cls.__doc__)}\n"
-    rows = []
     for name, field in cls.model_fields.items():
+        if len(get_args(field.annotation)) == 1 and isinstance(get_args(field.annotation)[0], str):
+            continue
         kind = _schema_type(schema["properties"][name], schema.get("$defs", {}))
-        rows.append(f"| `{name}` | {kind} | {_default(field)} | {_one_line(field.description)} |")
-    return "\n".join([title, about, "| key | type | default | meaning |", "|---|---|---|---|", *rows, ""])
+        if (default := _default(field)) == "`null`":
+            kind = kind.removesuffix(" or null")  # said once, at the head of the page
+        facts = "; ".join(filter(None, (kind, default)))
+        yield name, f"- `{name}` ({facts}): {_one_line(field.description)}"
 
 
 def _one_line(text: str | None) -> str:
-    return " ".join((text or "").split()).replace("|", "\\|")
+    return " ".join((text or "").split())
 
 
 def _default(field: FieldInfo) -> str:
@@ -90,7 +111,7 @@ def _default(field: FieldInfo) -> str:
         return "required"
     value = field.get_default(call_default_factory=True)
     if value is PydanticUndefined or isinstance(value, Settings):
-        return "see below"
+        return ""
     return f"`{json.dumps(value, ensure_ascii=False)}`"
 
 
@@ -111,7 +132,7 @@ def _schema_type(schema: dict[str, Any], definitions: dict[str, Any]) -> str:
     if kind == "object":
         below = schema.get("additionalProperties")
         return f"names → {_schema_type(below, definitions)}" if isinstance(below, dict) else "mapping"
-    names = {"integer": "whole number", "string": "text", "boolean": "true or false"}
+    names = {"integer": "integer", "string": "text", "boolean": "boolean"}
     words = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
     bounds = [f"{sign} {schema[key]:g}" for key, sign in words.items() if key in schema]
     return " ".join([names.get(str(kind), str(kind or "any")), ", ".join(bounds)]).rstrip()
