@@ -80,6 +80,7 @@ docs: $(STAMP)
 	docmt config schema --out config/schema.json
 	docmt evaluate metrics --into docs/evaluation.md
 	python scripts/list_commands.py --write
+	python scripts/list_files.py --write
 	python scripts/draw_architecture.py --write
 	python scripts/list_licenses.py --write
 

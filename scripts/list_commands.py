@@ -1,6 +1,6 @@
-"""List all `docmt` commands with their options, as Markdown tables inside docs/files.md.
+"""List all `docmt` commands with their options, as Markdown lists inside docs/commands.md.
 
-Prints the tables; with `--write`, replaces them in docs/files.md (`make docs` does that).
+Prints the lists; with `--write`, replaces them in docs/commands.md (`make docs` does that).
 """
 
 import functools
@@ -14,7 +14,7 @@ from docmt.cli.main import app
 from docmt.commands import leaves
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs/files.md"
+PAGE = ROOT / "docs/commands.md"
 NAME = "scripts/list_commands.py"
 
 
@@ -27,22 +27,19 @@ def usage(words: tuple[str, ...]) -> str:
     return " ".join(["docmt", *words, *parts])
 
 
-def tables() -> str:
-    """A table for each group of commands, in alphabetical order."""
+def lists() -> str:
+    """A list for each group of commands, in alphabetical order."""
     rows: dict[str, list[str]] = {}
     for words, command in leaves(app):
         purpose = (inspect.getdoc(command) or "").partition("\n\n")[0].replace("\n", " ")
-        rows.setdefault(words[0], []).append(f"| `{usage(words)}` | {purpose} |")
-    blocks = [
-        "\n".join([f"### `docmt {group}`", "", "| call | purpose |", "|---|---|", *rows[group]]) for group in rows
-    ]
-    return "\n\n".join(blocks) + "\n"
+        rows.setdefault(words[0], []).append(f"- `{usage(words)}`: {purpose}")
+    return "\n\n".join("\n".join([f"## {group}", "", *rows[group]]) for group in rows) + "\n"
 
 
 def updated_page(page: str) -> str:
     """The page with today's commands."""
-    return replace_between_marks(page, NAME, tables())
+    return replace_between_marks(page, NAME, lists())
 
 
 if __name__ == "__main__":
-    print_or_write(PAGE, NAME, tables, purpose="List all commands of docmt with their options.")
+    print_or_write(PAGE, NAME, lists, purpose="List all commands of docmt with their options.")

@@ -1,4 +1,4 @@
-"""List the licenses of all packages of requirements.lock, as their metadata state them (docs/installation.md).
+"""List the licenses of all packages of requirements.lock, as their metadata state them (docs/licenses.md).
 
 python scripts/list_licenses.py [--write]
 """
@@ -10,7 +10,7 @@ from marked_page import print_or_write, replace_between_marks
 
 ROOT = Path(__file__).parents[1]
 LOCK = ROOT / "requirements.lock"
-PAGE = ROOT / "docs/installation.md"
+PAGE = ROOT / "docs/licenses.md"
 NAME = "python scripts/list_licenses.py"
 LONGEST = 70
 """Longer statements are texts of licenses, not names."""
@@ -40,19 +40,20 @@ def license_of(name: str) -> str:
     return text if 0 < len(text) <= LONGEST and "\n" not in text else "UNKNOWN"
 
 
-def table() -> str:
-    """One row per package of the lock."""
-    lines = ["| package | version | license |", "|---|---|---|"]
+def listing() -> str:
+    """The packages of the lock by license, the most frequent first."""
+    packages: dict[str, list[str]] = {}
     for line in LOCK.read_text(encoding="utf-8").splitlines():
         name, _, version = line.partition("==")
-        lines.append(f"| `{name}` | {version} | {license_of(name)} |")
+        packages.setdefault(license_of(name), []).append(f"`{name}` {version}")
+    lines = [f"- **{name}**: {', '.join(packages[name])}" for name in sorted(packages, key=lambda n: -len(packages[n]))]
     return "\n".join(lines) + "\n"
 
 
 def updated_page(page: str) -> str:
     """The page with the licenses of today's lock."""
-    return replace_between_marks(page, NAME, table())
+    return replace_between_marks(page, NAME, listing())
 
 
 if __name__ == "__main__":
-    print_or_write(PAGE, NAME, table, purpose="List the licenses of all packages that docmt installs.")
+    print_or_write(PAGE, NAME, listing, purpose="List the licenses of all packages that docmt installs.")

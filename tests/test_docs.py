@@ -127,7 +127,7 @@ def test_stale_phrases_are_gone():
     assert not found
 
 
-@pytest.mark.parametrize("script", ["draw_architecture", "list_commands"])
+@pytest.mark.parametrize("script", ["draw_architecture", "list_commands", "list_files"])
 def test_generated_parts_are_in_step(script, monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "scripts")
     module = importlib.import_module(script)

@@ -1,0 +1,123 @@
+"""The tutorial and the page on rows that users bring: their files and commands do what the pages say."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from docmt.cli.main import main
+from docmt.config.artifacts.report import StudyArtifacts
+from docmt.config.loading import load_config, read_config_file
+
+ROOT = Path(__file__).parents[1]
+SENTENCES = {
+    "en": ["First Paul paints the steak.", "By the way Emma praises a tart.", "Anyway it looks good."],
+    "de": ["Zuerst malt Paul das Steak.", "Übrigens lobt Emma eine Torte.", "Jedenfalls sieht es gut aus."],
+}
+
+
+def read_page(name):
+    return (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
+def write_files(page, folder):
+    """The files of a page, and the names of them."""
+    files = dict(re.findall(r"<!-- file: (\S+) -->\n```\w*\n(.*?)```", page, flags=re.S))
+    for name, content in files.items():
+        (folder / name).write_text(content, encoding="utf-8")
+    return files
+
+
+def write_documents(prefix, n_documents, lang):
+    document = "\n".join(SENTENCES[lang])
+    Path(f"{prefix}.{lang}").write_text("\n\n".join([document] * n_documents) + "\n", encoding="utf-8")
+
+
+@pytest.fixture
+def tutorial(tmp_path, monkeypatch):
+    """The page, in a folder with its files and a corpus."""
+    monkeypatch.chdir(tmp_path)
+    page = read_page("tutorial.md")
+    write_files(page, tmp_path)
+    (tmp_path / "data").mkdir()
+    for split, n_documents in {"train": 60, "dev": 6, "test": 6}.items():
+        for lang in SENTENCES:
+            write_documents(f"data/{split}", n_documents, lang)
+    return page
+
+
+def test_the_study_of_the_tutorial_is_planned_as_it_says(tutorial, capsys):
+    assert main(["config", "check", "my.yaml"]) == 0
+    assert capsys.readouterr().out.strip() in tutorial
+    assert re.findall(r"^\$ (\w+)", tutorial, flags=re.M).count("snakemake") == 3
+    config = load_config(read_config_file(Path("my.yaml")))
+    chains = {name: [config.systems.get(row.init), row] for name, row in config.systems.items()}
+    updates = {
+        name: sum(config.training[one.recipe].max_steps for one in chain if one) for name, chain in chains.items()
+    }
+    assert updates == {"sentence": 900, "longer": 1050, "g_transformer": 1050}  # the control has as many
+
+
+@pytest.mark.slow
+def test_the_tutorial_runs_and_prints_what_it_says(tutorial, tmp_path):
+    programs = {
+        "docmt": [sys.executable, "-m", "docmt"],
+        "snakemake": [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")],
+    }
+    calls = re.findall(r"^\$ (.*)\n((?:(?!```|\$ ).*\n)*)", tutorial, flags=re.M)
+    assert len(calls) == 8
+    for call, shown in calls:
+        program, *arguments = shlex.split(call)
+        if "--dry-run" in arguments:
+            with (tmp_path / "quick.yaml").open("a") as file:
+                file.write("decoding: {beam_size: 4}\n")
+        command = [*programs.get(program, [program]), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{call}\n{done.stderr[-3000:]}"
+        printed = iter([normal(line) for line in (done.stdout + done.stderr).splitlines()])
+        for line in filter(None, map(normal, shown.splitlines())):
+            assert any(line in other for other in printed), f"{call} does not print {line!r}"
+    assert re.search(r"^translate +\d", done.stdout, flags=re.M)
+    assert not re.search(r"^train +\d", done.stdout, flags=re.M)
+    assert len((tmp_path / "letter.de.txt").read_text(encoding="utf-8").splitlines()) == 2
+
+
+def normal(line):
+    """A line without what differs between corpora and machines: numbers, stars, widths of columns."""
+    line = re.sub(r"[\d.,]*\d", "N", re.sub(r" *\*+|…", "", line))
+    return re.sub(r"-+", "-", re.sub(r" +", " ", line)).strip()
+
+
+@pytest.fixture
+def judged(tmp_path, monkeypatch):
+    """The page on rows that users bring, in a folder with its files, a test set and two translations."""
+    monkeypatch.chdir(tmp_path)
+    page = read_page("hypotheses.md")
+    write_files(page, tmp_path)
+    for lang in SENTENCES:
+        for split in ("train", "dev", "test"):
+            write_documents(split, 4, lang)
+    Path("service.de").write_text("\n".join(SENTENCES["de"] * 4) + "\n", encoding="utf-8")
+    Path("llm.de").write_text("\n".join([*SENTENCES["de"] * 3, "Paul", "Emma", "gut"]) + "\n", encoding="utf-8")
+    return page
+
+
+def test_the_study_of_given_rows_trains_nothing(judged):
+    artifacts = StudyArtifacts(load_config(read_config_file(Path("judge.yaml"))))
+    assert not artifacts.targets["training"]
+    assert "results/report/report.html" in artifacts.targets["report"]
+    assert {file.file for file in artifacts.user_files()} >= {"service.de", "llm.de"}
+
+
+def test_given_rows_are_compared_without_a_study(judged, capsys):
+    (block,) = re.findall(r"## Without a study\n\n```\n(.*?)```", judged, flags=re.S)
+    for call in block.splitlines():
+        program, *arguments = shlex.split(call)
+        assert program == "docmt"
+        assert main(arguments) == 0, call
+    table = capsys.readouterr().out
+    assert re.search(r"^service +BLEU \(sentences\) +100\.00", table, flags=re.M)
+    assert re.search(r"^llm +BLEU \(sentences\) +\d\d\.\d\d +-\d", table, flags=re.M)
