@@ -119,9 +119,9 @@ def figure(
     Args:
         name: key of the picture in the settings' `figures` or `curves`.
     """
+    from docmt.report.figures import draw_plot, study_styles, write_plot
     from docmt.report.input_files import read_histories
     from docmt.report.long_table import gather_scores, no_scores
-    from docmt.report.paper_figures import draw_plot, study_styles, write_plot
     from docmt.report.paper_tables import read_paper_columns
 
     pictures = {**settings.figures, **settings.curves}

@@ -1,186 +1,412 @@
-"""Pictures: learning curves, attention entropies, contrastive accuracy."""
+"""The pictures of the report: trainings, accuracy by phenomenon and by distance, scores over a fact about systems."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
 
-import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
-from docmt.report import dataframes
+from docmt.errors import UserError
+from docmt.files import atomic_path, atomic_writer
+from docmt.report.dataframes import choose, column, groups, is_missing, keep, means, records
 from docmt.report.input_files import History
-from docmt.report.pictures import INK, STYLE, Picture, add_legend, draw_systems, finish_picture
-from docmt.report.styles import Look, Styles
-from docmt.report.summary import contrastive_scores, name_suites
+from docmt.report.paper_tables import PaperColumns, choose_rows, name_columns, score_keys
+from docmt.report.pictures import INK, Draw, Picture, draw_picture
+from docmt.report.score_tables import published_number
+from docmt.report.settings import CurveFigure, ReportSettings, ScoreFigure
+from docmt.report.styles import DASHES, Look, Styles
+from docmt.report.summary import ScoreKey, contrastive_scores, name_suites, sort_ranges, summarize
 
-MOST_TICKS = 8
-"""Distances that are all marked at an axis; of more, some are."""
-MARKS = 8
+MOST_BANDS = 6
+"""Bands of more systems than this hide each other: each system then has its panels alone."""
+OTHERS: Look = {"color": INK, "linestyle": "-", "linewidth": 0.6, "alpha": 0.3}
+"""Line style of the other systems in a single-system panel."""
+GUESSING: Look = {"color": INK, "linestyle": (0, (4, 3)), "linewidth": 1}
+N_MARKS = 8
 """About how many marks a curve has."""
+LOG_RATIO = 8
+"""From this ratio of the largest to the smallest place on, the horizontal axis is logarithmic."""
+TRAINING = {
+    "learning_curves": CurveFigure(
+        title="Learning curves",
+        note="Label-smoothed loss per target token, in nats.",
+        systems=["all"],
+        panels={"Training loss": ["train_loss"], "Validation loss": ["dev_loss"]},
+        y_label="loss",
+    ),
+    "entropies": CurveFigure(
+        title="Attention entropies",
+        note="Mean entropy of the attention distributions on the validation set, in bits.",
+        systems=["all"],
+        panels={
+            "Cross-attention": ["entropy_cross"],
+            "Encoder self-attention": ["entropy_encoder"],
+            "Decoder self-attention": ["entropy_decoder"],
+        },
+        y_label="entropy (bits)",
+    ),
+}
+"""Pictures of every training, drawn as `report.curves` of all systems."""
 
 
 @dataclass(frozen=True)
-class Curves:
-    """A kind of picture of histories: a panel for each of some columns, with the heading of each."""
+class Plot:
+    """A picture with the numbers that it shows, in full precision."""
 
-    key: str
-    title: str
-    caption: str
-    y_label: str
-    panels: dict[str, str]
+    picture: Picture
+    values: pd.DataFrame
 
 
-CURVES = (
-    Curves(
-        key="learning_curves",
-        title="Learning curves",
-        caption="Label-smoothed loss per target token, in nats. Line: mean over seeds; band: lowest to "
-        "highest seed; each seed alone is a thin line.",
-        y_label="loss",
-        panels={"train_loss": "Training loss", "dev_loss": "Validation loss"},
-    ),
-    Curves(
-        key="entropies",
-        title="Attention entropies",
-        caption="Mean entropy of the attention distributions on the validation set, in bits. Line: mean over seeds; "
-        "band: lowest to highest seed.",
-        y_label="entropy (bits)",
-        panels={
-            "entropy_cross": "Cross-attention",
-            "entropy_encoder": "Encoder self-attention",
-            "entropy_decoder": "Decoder self-attention",
-        },
-    ),
-)
+def study_styles(settings: ReportSettings, others: Sequence[str]) -> Styles:
+    """The colors of a study: lines and systems of its figures first, so that one figure alone looks the same."""
+    return Styles([*settings.legend, *others], settings)
+
+
+def draw_plot(
+    name: str,
+    settings: ReportSettings,
+    styles: Styles,
+    *,
+    scores: pd.DataFrame,
+    paper_columns: PaperColumns,
+    histories: list[History],
+) -> Plot | None:
+    """One of the pictures that the settings describe, by its name there; None when nothing of it was measured.
+
+    Args:
+        name: key of `figures` or `curves`.
+        settings: of the report.
+        styles: as of `study_styles`.
+        scores: the long table.
+        paper_columns: facts about each system from the config.
+        histories: of trained runs; those that the figure does not name are left out.
+
+    Raises:
+        UserError: a system has no place on the horizontal axis.
+    """
+    if name in settings.figures:
+        return _plot_scores(name, settings, styles, scores=scores, paper_columns=paper_columns)
+    return next(iter(_plot_curves(name, settings.curves[name], styles, histories)), None)
+
+
+def write_plot(prefix: Path, plot: Plot) -> None:
+    """Write a picture as `.svg` and `.png`, and its numbers as `.csv`."""
+    for suffix, text in {"svg": plot.picture.svg, "csv": plot.values.to_csv(index=False)}.items():
+        with atomic_writer(prefix.with_name(f"{prefix.name}.{suffix}")) as file:
+            file.write(text)
+    if plot.picture.png is not None:
+        with atomic_path(prefix.with_name(f"{prefix.name}.png")) as path:
+            path.write_bytes(plot.picture.png)
 
 
 def training_curves(histories: Sequence[History], styles: Styles) -> list[Picture]:
     """Losses and attention entropies over updates, one picture of each kind per dataset; two where systems are many."""
-    datasets = dict.fromkeys(history.dataset for history in histories)
-    pairs = [(curves, dataset) for curves in CURVES for dataset in datasets]
+    systems = list(dict.fromkeys(history.system for history in histories))
     pictures = []
-    for curves, dataset in pairs:
-        members = [history for history in histories if history.dataset == dataset]
-        series = {
-            (heading, system): found
-            for name, heading in curves.panels.items()
-            for system in dict.fromkeys(history.system for history in members)
-            if (found := _measured_seeds(members, system, name))
-        }
-        if series:
-            described = {"key": f"{curves.key}_{dataset}", "title": f"{curves.title}: {dataset}"}
-            axes = {"x_label": "updates", "y_label": curves.y_label}
-            several = any(len(found) > 1 for found in series.values())
-            pictures += draw_systems(
-                series, draw_seeds, styles, caption=curves.caption, has_bands=several, **described, **axes
-            )
+    for kind, layout in TRAINING.items():
+        for dataset in dict.fromkeys(history.dataset for history in histories):
+            changes = {"title": f"{layout.title}: {dataset}", "systems": systems, "datasets": [dataset]}
+            plots = _plot_curves(f"{kind}_{dataset}", layout.model_copy(update=changes), styles, histories)
+            pictures += [plot.picture for plot in plots]
     return pictures
 
 
-def _measured_seeds(histories: Sequence[History], system: str, name: str) -> list[pd.Series]:
-    series = [measured_values(history, name) for history in histories if history.system == system]
-    return [one for one in series if one is not None]
+Lines = list[tuple[list[pd.Series], Look]]
+"""For each quantity of a system: its values by update, one series per seed, and its line style."""
 
 
-def measured_values(history: History, column: str) -> pd.Series | None:
+def _plot_curves(key: str, layout: CurveFigure, styles: Styles, histories: Sequence[History]) -> list[Plot]:
+    """A picture of columns of histories; where bands would hide each other, one more with a panel per system."""
+    members = [
+        history
+        for history in histories
+        if history.system in layout.systems and (layout.datasets is None or history.dataset in layout.datasets)
+    ]
+    members.sort(key=lambda history: layout.systems.index(history.system))
+    datasets = list(dict.fromkeys(history.dataset for history in members))
+    wanted = list(dict.fromkeys(quantity for group in layout.panels.values() for quantity in group))
+    found: set[str] = set()
+    panels: dict[str, dict[str, Lines]] = {}
+    for dataset, heading in [(dataset, heading) for dataset in datasets for heading in layout.panels]:
+        title = heading if len(datasets) == 1 else f"{dataset}: {heading}"
+        quantities = layout.panels[heading]
+        for system in dict.fromkeys(history.system for history in members if history.dataset == dataset):
+            runs = [history for history in members if (history.dataset, history.system) == (dataset, system)]
+            for place, quantity in enumerate(quantities):
+                series = [values for run in runs if (values := measured_values(run, quantity)) is not None]
+                look = styles.look(system)
+                if len(quantities) > 1:  # the color is the system's, so dashes tell its quantities apart
+                    look |= {"linestyle": DASHES[place % len(DASHES)]}
+                    look |= {"label": f"{look['label']}, {quantity.replace('_', ' ')}"}
+                if series:
+                    found.add(quantity)
+                    panels.setdefault(title, {}).setdefault(system, []).append((series, look))
+    if not panels:
+        return []
+    every = [lines for of_panel in panels.values() for lines in of_panel.values()]
+    n_systems = len({system for of_panel in panels.values() for system in of_panel})
+    is_crowded = n_systems > MOST_BANDS and any(len(series) > 1 for lines in every for series, _ in lines)
+    lacking = [quantity for quantity in wanted if quantity not in found]
+    caption = f"{layout.note} Line: mean over seeds; band: lowest to highest seed; each seed is a thin line.".strip()
+    caption += f" Not measured: {', '.join(lacking)}." if lacking else ""
+    described: dict[str, Any] = {
+        "title": layout.title,
+        "caption": caption,
+        "x_label": "updates",
+        "y_label": layout.y_label,
+    }
+    described |= {"is_long": key.startswith("entropies")}
+    together: list[tuple[str, Draw]] = [
+        (title, partial(_draw_curves, shown=list(of_panel.values()), has_band=not is_crowded))
+        for title, of_panel in panels.items()
+    ]
+    columns = ["dataset", "system", "seed", "step", *(quantity for quantity in wanted if quantity in found)]
+    tables = [
+        history.table.reindex(columns=columns[3:])
+        .dropna(subset=columns[4:], how="all")
+        .assign(dataset=history.dataset, system=history.system, seed=history.seed)
+        for history in members
+    ]
+    values = choose(pd.concat(tables, ignore_index=True), columns)
+    plots = [Plot(draw_picture(together, key=key, **described), values)]
+    if is_crowded:
+        apart: list[tuple[str, Draw] | None] = []
+        for title, of_panel in panels.items():
+            for system, lines in of_panel.items():
+                others = [other for name, other in of_panel.items() if name != system]
+                heading = f"{styles.label(system)}\n{title}"
+                apart.append((heading, partial(_draw_curves, shown=[lines], others=others)))
+            apart += [None] * (-len(apart) % 4)
+        described["title"] += ", by system"
+        described["caption"] = f"A panel for each system, the others in gray. {caption}"
+        plots.append(Plot(draw_picture(apart, key=f"{key}_by_system", n_columns=4, height=2.1, **described), values))
+    return plots
+
+
+def _draw_curves(axes: Axes, *, shown: Sequence[Lines], others: Sequence[Lines] = (), has_band: bool = True) -> None:
+    """The mean over seeds where all have measurements; with a band, also their range and each seed."""
+    curves = [(series, OTHERS, False) for lines in others for series, _ in lines]
+    curves += [(series, look, has_band and len(series) > 1) for lines in shown for series, look in lines]
+    for series, look, has_spread in curves:
+        table = pd.concat(series, axis=1)
+        if len(series) > 1:
+            table = table.dropna()
+        if has_spread:
+            for values in series:
+                axes.plot(values.index, values.to_numpy(), linewidth=0.5, alpha=0.45, color=look["color"])
+            low, high = table.min(axis=1), table.max(axis=1)
+            axes.fill_between(table.index, low, high, color=look["color"], alpha=0.18, linewidth=0)
+        axes.plot(table.index, table.mean(axis=1), markevery=max(1, len(table) // N_MARKS), **look)
+
+
+def measured_values(history: History, name: str) -> pd.Series | None:
     """The finite values of a column by update, or None when there are none."""
-    if column not in history.table:
+    if name not in history.table:
         return None
-    series = dataframes.column(history.table.set_index("step"), column)
+    series = column(history.table.set_index("step"), name)
     finite = pd.Series(series[np.isfinite(series)])
+    # A training that was resumed logs the updates after its checkpoint twice.
     return pd.Series(finite[~finite.index.duplicated(keep="last")]) if len(finite) else None
-
-
-def draw_seeds(axes: Axes, values: list[pd.Series], look: Look, *, has_band: bool = True) -> None:
-    """The mean over seeds where all have measurements; with their range, and a thin line for each seed."""
-    if not values:
-        return
-    table = pd.concat(values, axis=1)
-    if len(values) > 1:
-        table = table.dropna()
-    if len(values) > 1 and has_band:
-        for one in values:
-            axes.plot(one.index, one.to_numpy(), linewidth=0.5, alpha=0.45, color=look["color"])
-        low, high = table.min(axis=1), table.max(axis=1)
-        axes.fill_between(table.index, low, high, color=look["color"], alpha=0.18, linewidth=0)
-    axes.plot(table.index, table.mean(axis=1), markevery=max(1, len(table) // MARKS), **look)
 
 
 def accuracy_bars(summary: pd.DataFrame, styles: Styles) -> list[Picture]:
     """Contrastive accuracy by phenomenon, with a line for guessing, one picture per dataset."""
-    rows = name_suites(contrastive_scores(summary))
-    pictures = []
-    for dataset, members in dataframes.groups(rows, "dataset"):
-        suites, systems = list(dict.fromkeys(members["suite"])), list(dict.fromkeys(members["system"]))
-        width = 0.8 / len(systems)
-        with matplotlib.rc_context(STYLE):
-            figure = Figure(figsize=(8.6, 3.3), layout="constrained")
-            axes = figure.subplots()
-            for i, system in enumerate(systems):
-                own = dataframes.keep(members, dataframes.column(members, "system") == system)
-                own = own.set_index("suite").reindex(suites)
-                places = np.arange(len(suites)) + (i - (len(systems) - 1) / 2) * width
-                heights = own["mean"].to_numpy(dtype=float, na_value=np.nan)
-                errors = np.clip([heights - own["low"].to_numpy(), own["high"].to_numpy() - heights], 0, None)
-                axes.bar(
-                    places, heights, width * 0.92, color=styles.color(system), hatch=styles.hatch(system),
-                    label=styles.label(system),
-                )  # fmt: skip
-                axes.errorbar(
-                    places, heights, np.nan_to_num(errors), fmt="none", ecolor=INK, elinewidth=0.8, capsize=1.5
-                )
-            chances = dataframes.means(members, "chance", by="suite")
-            for place, chance in enumerate(chances[suite] for suite in suites):
-                axes.plot([place - 0.5, place + 0.5], [chance, chance], color=INK, linestyle=(0, (4, 3)), linewidth=1)
-            axes.set(ylim=(0, 105), xlim=(-0.6, len(suites) - 0.4), ylabel="accuracy (%)")
-            axes.set_xticks(range(len(suites)), [suite.replace("_", " ") for suite in suites])
-            axes.grid(axis="x", visible=False)
-            add_legend(figure, [axes])
-            caption = (
-                "Share of items whose right candidate scores strictly highest. Whiskers: 95 % Wilson interval of one "
-                "seed, or one deviation of several. Dashed: guessing."
-            )
-            pictures.append(
-                finish_picture(figure, f"contrastive_{dataset}", f"Contrastive accuracy: {dataset}", caption)
-            )
-    return pictures
+    caption = (
+        "Share of items whose right candidate scores strictly highest. Whiskers: 95 % Wilson interval of one "
+        "seed, or one deviation of several. Dashed: guessing."
+    )
+    return [
+        draw_picture(
+            [("", partial(_draw_bars, rows=rows, styles=styles))],
+            key=f"contrastive_{dataset}",
+            title=f"Contrastive accuracy: {dataset}",
+            caption=caption,
+            y_label="accuracy (%)",
+        )
+        for dataset, rows in groups(name_suites(contrastive_scores(summary)), "dataset")
+    ]
+
+
+def _draw_bars(axes: Axes, *, rows: pd.DataFrame, styles: Styles) -> None:
+    suites, systems = list(dict.fromkeys(rows["suite"])), list(dict.fromkeys(rows["system"]))
+    width = 0.8 / len(systems)
+    for i, system in enumerate(systems):
+        own = keep(rows, column(rows, "system") == system).set_index("suite").reindex(suites)
+        places = np.arange(len(suites)) + (i - (len(systems) - 1) / 2) * width
+        look: Look = {"color": styles.color(system), "hatch": styles.hatch(system), "label": styles.label(system)}
+        axes.bar(places, own["mean"].to_numpy(dtype=float, na_value=np.nan), width * 0.92, **look)
+        axes.errorbar(places, own["mean"], _whiskers(own), fmt="none", ecolor=INK, elinewidth=0.8, capsize=1.5)
+    chances = means(rows, "chance", by="suite")
+    for place, suite in enumerate(suites):
+        axes.plot([place - 0.5, place + 0.5], [chances[suite]] * 2, **GUESSING)
+    axes.set(ylim=(0, 105), xlim=(-0.6, len(suites) - 0.4))
+    axes.set_xticks(range(len(suites)), [suite.replace("_", " ") for suite in suites])
+    axes.grid(axis="x", visible=False)
+
+
+def _whiskers(rows: pd.DataFrame) -> np.ndarray:
+    """Lengths of the error bars below and above each mean; 0 where there is no interval."""
+    mean, low, high = (column(rows, name).to_numpy(dtype=float, na_value=np.nan) for name in ("mean", "low", "high"))
+    return np.nan_to_num(np.clip([mean - low, high - mean], 0, None))
 
 
 def distance_lines(summary: pd.DataFrame, styles: Styles) -> list[Picture]:
-    """Contrastive accuracy over distance, a panel per phenomenon with at least two distances."""
-    rows = name_suites(contrastive_scores(summary, by="distance"))
+    """Contrastive accuracy over ranges of distances, a panel per phenomenon with at least two of them."""
     pictures = []
-    for dataset, members in dataframes.groups(rows, "dataset"):
-        suites = dict(dataframes.groups(members, "suite"))
-        suites = {name: rows for name, rows in suites.items() if len(set(rows["distance"])) > 1}
-        scores = {
-            (suite.replace("_", " "), system): own.sort_values(by=["distance"])
-            for suite, here in suites.items()
-            for system, own in dataframes.groups(here, "system")
-        }
-        if scores:
-            described = {
-                "key": f"distance_{dataset}",
-                "title": f"Accuracy by distance: {dataset}",
-                "caption": "Sentences between the antecedent and the word that depends on it. Dashed: guessing.",
-            }
-            described |= {"x_label": "distance (sentences)", "y_label": "accuracy (%)"}
-            pictures += draw_systems(scores, _draw_distances, styles, has_bands=True, **described)
+    for dataset, rows in groups(name_suites(contrastive_scores(summary, by="distance")), "dataset"):
+        panels: list[tuple[str, Draw]] = [
+            (suite.replace("_", " "), partial(_draw_distances, rows=members, styles=styles))
+            for suite, members in groups(rows, "suite")
+            if column(members, "distance").nunique() > 1
+        ]
+        if panels:
+            picture = draw_picture(
+                panels,
+                key=f"distance_{dataset}",
+                title=f"Accuracy by distance: {dataset}",
+                caption="Sentences between the antecedent and the word that depends on it, with the number of items. "
+                "Whiskers: 95 % Wilson interval of one seed, or one deviation of several. Dashed: guessing.",
+                x_label="distance (sentences)",
+                y_label="accuracy (%)",
+                n_columns=2,
+            )
+            pictures.append(picture)
     return pictures
 
 
-def _draw_distances(axes: Axes, values: pd.DataFrame, look: Look, *, has_band: bool) -> None:
-    places = values["distance"].to_numpy(dtype=float)
-    axes.plot(places, values["mean"], **look)
-    if has_band:
-        low, high = values["low"].to_numpy(dtype=float), values["high"].to_numpy(dtype=float)
-        axes.fill_between(places, low, high, color=look["color"], alpha=0.12, linewidth=0)
-    axes.axhline(float(values["chance"].to_numpy(dtype=float).mean()), color=INK, linestyle=(0, (4, 3)), linewidth=1)
-    axes.set(ylim=(0, 105))
-    if len(places) <= MOST_TICKS:
-        axes.set_xticks(places)
-    else:
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=MOST_TICKS, integer=True))
+def _draw_distances(axes: Axes, *, rows: pd.DataFrame, styles: Styles) -> None:
+    sizes = {row["distance"]: row["n"] for row in records(rows)}
+    ranges, systems = sort_ranges(sizes), list(dict.fromkeys(rows["system"]))
+    for i, system in enumerate(systems):
+        own = keep(rows, column(rows, "system") == system).set_index("distance").reindex(ranges)
+        # Beside each other, so that the whiskers of many systems can be told apart.
+        places = np.arange(len(ranges)) + (i - (len(systems) - 1) / 2) * min(0.08, 0.6 / len(systems))
+        axes.errorbar(places, own["mean"], _whiskers(own), elinewidth=0.8, capsize=1.5, **styles.look(system))
+    chances = means(rows, "chance", by="distance")
+    axes.plot(range(len(ranges)), [chances[each] for each in ranges], **GUESSING)
+    axes.set(ylim=(0, 105), xlim=(-0.5, len(ranges) - 0.5))
+    axes.set_xticks(range(len(ranges)), [f"{each}\n({sizes[each]:,})" for each in ranges])
+
+
+def _plot_scores(
+    name: str, settings: ReportSettings, styles: Styles, *, scores: pd.DataFrame, paper_columns: PaperColumns
+) -> Plot | None:
+    """Scores over a fact about systems: a panel per test and metric, a line per group of systems."""
+    layout = settings.figures[name]
+    rows = choose_rows(scores.sort_values("seed", kind="stable"), layout)
+    if rows.empty:
+        return None
+    places = _places(layout, paper_columns, where=f"report.figures.{name}")
+    headings = name_columns(rows, layout)
+    rows = rows.assign(panel=[headings[key] for key in score_keys(rows)])
+    points = _points(rows, layout, settings, places, headings)
+    axis = Axis.of([place for system, place in places.items() if any(point["system"] == system for point in points)])
+    sources = [published_number(settings, system, key) for key in headings for system in layout.systems]
+    cited = sorted({f"{number.paper}, {number.table}" for number in sources if number is not None})
+    caption = f"{layout.note} Mean over seeds with the sample deviation; dots: single seeds.".strip()
+    panels: list[tuple[str, Draw]] = []
+    for panel in dict.fromkeys(point["panel"] for point in points):
+        of_panel = [point for point in points if point["panel"] == panel]
+        runs = records(keep(rows, column(rows, "panel") == panel))
+        seeds = [(row["system"], row["value"]) for row in runs]
+        panels.append((panel, partial(_draw_points, points=of_panel, seeds=seeds, axis=axis, styles=styles)))
+    picture = draw_picture(
+        panels,
+        key=name,
+        title=layout.title,
+        caption=caption + (f" Hollow: published in {'; '.join(cited)}." if cited else ""),
+        x_label=layout.x_label or layout.x or "",
+        y_label="score",
+    )
+    return Plot(picture, pd.DataFrame(points))
+
+
+def _places(layout: ScoreFigure, paper_columns: PaperColumns, *, where: str) -> dict[str, float | str]:
+    """The place of each system on the horizontal axis: words that are numbers, all of them, become numbers."""
+    words: dict[str, float | str] = {}
+    for system in layout.systems:
+        place = layout.values.get(system, paper_columns.get(system, {}).get(layout.x or ""))
+        if place is None:
+            raise UserError(f"{where}: {system!r} has no place on the horizontal axis; add it to `values`")
+        words[system] = place
+    try:
+        return {system: float(place) for system, place in words.items()}
+    except ValueError:
+        return {system: str(place) for system, place in words.items()}
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The horizontal axis: numbers on a linear or logarithmic scale, or words at equal steps.
+
+    Attributes:
+        places: what is marked, in order.
+    """
+
+    places: Sequence[float | str]
+
+    @classmethod
+    def of(cls, places: Sequence[float | str]) -> "Axis":
+        """The axis of numbers, sorted, or of words in the order of their first appearance."""
+        numbers = [place for place in places if isinstance(place, float)]
+        return cls(sorted(set(numbers)) if numbers else list(dict.fromkeys(places)))
+
+    def position(self, place: float | str) -> float:
+        """Where a place is, in the units of the axis."""
+        return place if isinstance(place, float) else float(self.places.index(place))
+
+    def apply(self, axes: Axes) -> None:
+        """Mark the places, and choose the scale."""
+        positions = [self.position(place) for place in self.places]
+        if isinstance(self.places[0], float) and min(positions) > 0 and max(positions) >= LOG_RATIO * min(positions):
+            axes.set_xscale("log")
+        words = [f"{place:,.10g}" if isinstance(place, float) else str(place) for place in self.places]
+        axes.set_xticks(positions, words)
+        axes.minorticks_off()
+
+
+def _points(
+    rows: pd.DataFrame,
+    layout: ScoreFigure,
+    settings: ReportSettings,
+    places: Mapping[str, float | str],
+    headings: Mapping[ScoreKey, str],
+) -> list[dict[str, Any]]:
+    """One record per point: panel, line, system, x, mean, sd, seeds and the published number."""
+    found = {(row["panel"], row["system"]): row for row in records(summarize(rows, extra=["panel"]))}
+    points: list[dict[str, Any]] = []
+    for key, panel in headings.items():
+        for line, system in [(line, system) for line, systems in layout.lines.items() for system in systems]:
+            ours, published = found.get((panel, system), {}), published_number(settings, system, key)
+            if ours or published is not None:
+                point = {"panel": panel, "line": line, "system": system, "x": places[system]}
+                point |= {name: ours.get(name, math.nan) for name in ("mean", "sd")} | {"seeds": ours.get("seeds", 0)}
+                points.append(point | {"published": published.value if published else math.nan})
+    return points
+
+
+def _draw_points(
+    axes: Axes, *, points: list[dict[str, Any]], seeds: list[tuple[str, float]], axis: Axis, styles: Styles
+) -> None:
+    """Error bars through our means, with dots for seeds; thin lines with hollow marks through published numbers."""
+    for line in dict.fromkeys(point["line"] for point in points):
+        own = sorted((point for point in points if point["line"] == line), key=lambda point: axis.position(point["x"]))
+        style: Look = styles.line(line) | {"marker": styles.marker(line)}
+        label = styles.label(line)
+        if ours := [point for point in own if not is_missing(point["mean"])]:
+            x, mean, sd = zip(*((axis.position(point["x"]), point["mean"], point["sd"]) for point in ours), strict=True)
+            axes.errorbar(x, mean, sd, markersize=5, capsize=2.5, elinewidth=0.9, label=label, **style)
+        if published := [point for point in own if not is_missing(point["published"])]:
+            x, values = zip(*((axis.position(point["x"]), point["published"]) for point in published), strict=True)
+            style |= {"markersize": 6, "markerfacecolor": "none", "linestyle": (0, (1, 2)), "linewidth": 0.9}
+            axes.plot(x, values, label=f"{label}, published", **style)
+        for point in own:
+            values = [value for system, value in seeds if system == point["system"]]
+            x = [axis.position(point["x"])] * len(values)
+            axes.plot(x, values, ".", color=styles.color(line), markersize=3, alpha=0.5)
+    axis.apply(axes)

@@ -13,7 +13,7 @@ from docmt.report.case_studies import case_table, read_cases
 from docmt.report.claims.claims_table import claims_table
 from docmt.report.costs import JobCost, costs_table, read_costs
 from docmt.report.differences import Differences, read_differences
-from docmt.report.figures import accuracy_bars, distance_lines, training_curves
+from docmt.report.figures import accuracy_bars, distance_lines, draw_plot, study_styles, training_curves
 from docmt.report.footnotes import guessing_footnote, overlap_footnote, updates_footnote
 from docmt.report.html import html_environment, read_template
 from docmt.report.input_files import (
@@ -25,7 +25,6 @@ from docmt.report.input_files import (
     read_tree_tables,
 )
 from docmt.report.manifest import Manifest
-from docmt.report.paper_figures import draw_plot, study_styles
 from docmt.report.paper_tables import PaperColumns, paper_table
 from docmt.report.pictures import Picture, read_tree_pictures
 from docmt.report.score_tables import contrastive_table, further_table, main_table, split_tables
@@ -43,7 +42,7 @@ from docmt.report.study_tables import (
     study_table,
     training_table,
 )
-from docmt.report.summary import summarize
+from docmt.report.summary import pool_distances, summarize
 from docmt.report.tables import Table, latex_form, markdown_form, to_csv, to_latex, to_text
 
 MAIN_TABLES = ("results", "contrastive", "generative")
@@ -103,7 +102,7 @@ def build_report(
     Raises UserError when one of these is missing or has another form.
     """
     manifest = manifest or Manifest(runs={})
-    summary = summarize(scores)
+    summary = summarize(pool_distances(scores))
     histories = read_histories(manifest)
     differences = read_differences(manifest.differences)
     # All pictures share one order of systems, because it decides their colors.

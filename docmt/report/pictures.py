@@ -1,4 +1,4 @@
-"""What all pictures share: their look, panels, legends and files."""
+"""The engine of all pictures: look, panels, legend and files."""
 
 import io
 import math
@@ -6,6 +6,7 @@ import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -16,12 +17,9 @@ from matplotlib.figure import Figure
 
 from docmt.errors import UserError
 from docmt.files import read_text
-from docmt.report.styles import Look, Styles
 
 INK = "#1b1f24"
 LEGEND_CHARACTERS_PER_INCH = 12.8
-MOST_BANDS = 6
-"""Bands of more systems than this hide each other: each system then has its panels alone."""
 
 STYLE: dict[Any, Any] = {
     "font.size": 9,
@@ -46,15 +44,10 @@ STYLE: dict[Any, Any] = {
     "svg.hashsalt": "docmt",
     "svg.fonttype": "path",
 }
-COLUMNS = 4
-"""Panels beside each other where each system has its own."""
 SVG_ELEMENTS = frozenset({"svg", "g", "title", "text", "rect", "path", "circle"})
 """Elements of our pictures of trees; the page includes no others."""
-OTHERS: Look = {"color": INK, "linestyle": "-", "linewidth": 0.6, "alpha": 0.3}
-"""Line style of the other systems in a single-system panel."""
-
-Draw = Callable[..., None]
-"""Draws the values of a system: `draw(axes, values, look, has_band=True)`, where bands show their spread."""
+Draw = Callable[[Axes], None]
+"""Draws the contents of one panel."""
 
 
 @dataclass(frozen=True)
@@ -87,93 +80,57 @@ class Picture:
         return re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{self.key}-", svg)
 
 
-def draw_systems(
-    data: Mapping[tuple[str, str], Any],
-    draw: Draw,
-    styles: Styles,
+def draw_picture(
+    panels: Sequence[tuple[str, Draw] | None],
     *,
     key: str,
     title: str,
     caption: str,
-    x_label: str,
-    y_label: str,
-    has_bands: bool = True,
-) -> list[Picture]:
-    """A picture with a panel for each heading; where bands would hide each other, one more with a panel per system.
+    x_label: str = "",
+    y_label: str = "",
+    n_columns: int = 3,
+    height: float = 3.3,
+    is_long: bool = False,
+) -> Picture:
+    """Every picture of the report: panels row by row, and one legend below them all.
 
     Args:
-        data: what is drawn, by heading and system.
-        draw: how it is drawn.
-        styles: of the study.
+        panels: their headings and contents; None leaves a place empty.
         key: of the picture, as are title and caption.
         title: heading.
         caption: what it shows.
         x_label: words at the horizontal axes.
-        y_label: words at the vertical axis.
-        has_bands: whether the values have a spread.
+        y_label: words at the vertical axis of each row.
+        n_columns: panels in a row.
+        height: of a row, in inches.
+        is_long: whether the page shows the picture folded.
     """
-    headings = list(dict.fromkeys(heading for heading, _ in data))
-    is_crowded = has_bands and len({system for _, system in data}) > MOST_BANDS
+    n_columns = min(len(panels), n_columns)
+    n_rows = math.ceil(len(panels) / n_columns)
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(8.6, 3.1), layout="constrained")
-        panels = figure.subplots(1, len(headings), squeeze=False)[0]
-        for (heading, system), values in data.items():
-            draw(panels[headings.index(heading)], values, styles.look(system), has_band=not is_crowded)
-        for axes, heading in zip(panels, headings, strict=True):
-            axes.set(title=heading, xlabel=x_label)
-        panels[0].set_ylabel(y_label)
-        add_legend(figure, panels)
-        pictures = [finish_picture(figure, key, title, caption)]
-        if is_crowded:
-            apart = _panel_for_each(data, draw, styles, x_label=x_label, y_label=y_label)
-            remark = "A panel for each system, the others in gray."
-            pictures.append(finish_picture(apart, f"{key}_by_system", f"{title}, by system", f"{remark} {caption}"))
-    return pictures
-
-
-def _panel_for_each(
-    data: Mapping[tuple[str, str], Any], draw: Draw, styles: Styles, *, x_label: str, y_label: str
-) -> Figure:
-    blocks: dict[str, list[str]] = {}
-    for heading, system in data:
-        blocks.setdefault(heading, []).append(system)
-    heights = {heading: math.ceil(len(systems) / COLUMNS) for heading, systems in blocks.items()}
-    n_rows = sum(heights.values())
-    figure = Figure(figsize=(8.6, 1.9 * n_rows), layout="constrained")
-    rows = iter(figure.subplots(n_rows, COLUMNS, squeeze=False))
-    for heading, systems in blocks.items():
-        panels = [axes for _ in range(heights[heading]) for axes in next(rows)]
-        for axes, system in zip(panels, systems, strict=False):
-            for other in systems:
-                if other != system:
-                    draw(axes, data[heading, other], OTHERS, has_band=False)
-            draw(axes, data[heading, system], styles.look(system), has_band=True)
-            axes.set_title(textwrap.fill(styles.label(system), 26), fontsize=8)
-            axes.set_xlabel(x_label, fontsize=8)
-        for axes in panels[len(systems) :]:
-            axes.remove()
-        panels[0].set_ylabel(f"{heading}\n{y_label}", fontsize=8)
-    return figure
-
-
-def add_legend(figure: Figure, panels: Sequence[Axes]) -> None:
-    """One legend under all panels."""
-    entries = {
-        label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
-    }
-    # About this many characters fit below the panels; each entry takes 8 more for its line and margins.
-    room = int(LEGEND_CHARACTERS_PER_INCH * figure.get_figwidth())
-    columns = max(1, min(len(entries), room // (max(map(len, entries), default=0) + 8)))
-    figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=columns)
-
-
-def finish_picture(figure: Figure, key: str, title: str, caption: str) -> Picture:
-    """The figure as SVG and PNG; the same figure gives the same bytes."""
-    svg, png = io.StringIO(), io.BytesIO()
-    figure.savefig(svg, format="svg", transparent=True, metadata={"Date": None})
-    figure.savefig(png, format="png", dpi=160, facecolor="white", metadata={"Software": None})
+        figure = Figure(figsize=(8.6, height * n_rows), layout="constrained")
+        grid = list(figure.subplots(n_rows, n_columns, squeeze=False).flat)
+        for place, (axes, panel) in enumerate(zip_longest(grid, panels)):
+            if panel is None:
+                axes.remove()
+                continue
+            heading, draw = panel
+            axes.set(title=textwrap.fill(heading, 100 // n_columns), xlabel=x_label)
+            draw(axes)
+            if place % n_columns == 0:
+                axes.set_ylabel(y_label)
+        handles = [axes.get_legend_handles_labels() for axes in figure.axes]
+        entries = {label: handle for pairs in handles for handle, label in zip(*pairs, strict=True)}
+        # About this many characters fit below the panels; each entry takes 8 more for its line and margins.
+        room = int(LEGEND_CHARACTERS_PER_INCH * figure.get_figwidth())
+        columns = max(1, min(len(entries), room // (max(map(len, entries), default=0) + 8)))
+        figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=columns)
+        svg, png = io.StringIO(), io.BytesIO()
+        # Without date and software, the same figure gives the same bytes.
+        figure.savefig(svg, format="svg", transparent=True, metadata={"Date": None})
+        figure.savefig(png, format="png", dpi=160, facecolor="white", metadata={"Software": None})
     # The key becomes a file name and an id, and dataset names are the user's.
-    return Picture(re.sub(r"[^A-Za-z0-9_-]", "_", key), title, caption, svg.getvalue(), png.getvalue())
+    return Picture(re.sub(r"[^A-Za-z0-9_-]", "_", key), title, caption, svg.getvalue(), png.getvalue(), is_long)
 
 
 def read_tree_pictures(paths: Mapping[str, Path]) -> list[Picture]:

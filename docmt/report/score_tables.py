@@ -11,7 +11,7 @@ from docmt.report.dataframes import column, is_missing, keep, means, records
 from docmt.report.differences import UNTESTED, Difference, Differences, describe_marks
 from docmt.report.publications import PublishedNumber, find_published
 from docmt.report.settings import ReportSettings
-from docmt.report.summary import ScoreKey, contrastive_scores, name_suites, translation_scores
+from docmt.report.summary import ScoreKey, contrastive_scores, name_suites, sort_ranges, translation_scores
 from docmt.report.tables import MISSING, Table, blank_repeats, format_score
 
 GUESSING = "(guessing)"  # not a name that a system can have
@@ -281,7 +281,7 @@ def split_table(summary: pd.DataFrame, settings: ReportSettings, *, by: str, met
     if rows.empty:
         return None
     rows = rows.assign(**{by: rows[by].astype("string")})
-    columns = sorted(set(rows[by]), key=int) if by == "distance" else dict.fromkeys(rows[by])
+    columns = sort_ranges(rows[by]) if by == "distance" else dict.fromkeys(rows[by])
     words = {
         "distance": "By the number of sentences between the antecedent and the word that depends on it.",
         "kind": "By the finer class of the items.",

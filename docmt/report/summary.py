@@ -1,14 +1,19 @@
 """Means and deviations over seeds."""
 
-from collections.abc import Sequence
+import math
+import re
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import pandas as pd
 
+from docmt.evaluation.contrastive_accuracy import wilson_interval
 from docmt.evaluation.metrics import ACCURACIES, ACCURACY
 from docmt.report.dataframes import column, keep
 from docmt.report.score_files import KEY
 
+RANGES = {"0": (0, 0), "1": (1, 1), "2": (2, 2), "3": (3, 3), "4–6": (4, 6), "7–10": (7, 10), "> 10": (11, math.inf)}
+"""Distances whose items are counted together, since single ones have few: first and last."""
 GROUP = [name for name in KEY if name != "seed"]
 
 
@@ -29,8 +34,8 @@ def summarize(scores: pd.DataFrame, *, extra: Sequence[str] = ()) -> pd.DataFram
         extra: further columns to keep, the same for all seeds of a score.
 
     Returns:
-        The columns of `GROUP` and `extra`, and mean, sd (sample deviation; missing for one seed), seeds (with a value),
-        n, chance, low and high (the interval of the score file for one seed, else mean ± sd).
+        The columns of `GROUP` and `extra`, and mean, sd (sample deviation; missing for one seed), seeds (number of
+        values), n, chance, low and high (the interval of the score file for one seed, else mean ± sd).
     """
     table = scores.groupby([*GROUP, *extra], sort=False, dropna=False, as_index=False).agg(
         mean=("value", "mean"),
@@ -45,6 +50,28 @@ def summarize(scores: pd.DataFrame, *, extra: Sequence[str] = ()) -> pd.DataFram
     table.loc[several, "low"] = table["mean"] - table["sd"]
     table.loc[several, "high"] = table["mean"] + table["sd"]
     return table
+
+
+def pool_distances(scores: pd.DataFrame) -> pd.DataFrame:
+    """The long table with one row per range of `RANGES` in place of one row per distance."""
+    split = column(scores, "distance").notna()
+    rows = keep(scores, split & column(scores, "value").notna())
+    whole = keep(scores, ~split)
+    names = [next(name for name, (_, last) in RANGES.items() if distance <= last) for distance in rows["distance"]]
+    rows = rows.assign(distance=names, right=rows["value"] * rows["n"] / 100, guessed=rows["chance"] * rows["n"])
+    pooled = rows.groupby(KEY, sort=False, dropna=False, as_index=False).agg(
+        right=("right", "sum"), n=("n", "sum"), guessed=("guessed", lambda values: values.sum(skipna=False))
+    )
+    bounds = [wilson_interval(right, n) for right, n in zip(pooled["right"], pooled["n"], strict=True)]
+    pooled = pooled.assign(value=100 * pooled["right"] / pooled["n"], chance=pooled["guessed"] / pooled["n"])
+    pooled = pooled.assign(low=[100 * low for low, _ in bounds], high=[100 * high for _, high in bounds])
+    types = dict(scores.dtypes) | {"distance": "string"}
+    return pd.concat([whole, pooled.drop(columns=["right", "guessed"])], ignore_index=True).astype(types)
+
+
+def sort_ranges(names: Iterable[str]) -> list[str]:
+    """Distances, or ranges of them, from the nearest to the farthest."""
+    return sorted(set(names), key=lambda name: int(re.findall(r"\d+", name)[0]) + name.startswith(">"))
 
 
 def translation_scores(summary: pd.DataFrame) -> pd.DataFrame:

@@ -10,9 +10,8 @@ import pytest
 
 from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.loading import load_config, merge, read_config_file
-from docmt.report.figures import distance_lines, training_curves
+from docmt.report.figures import MOST_BANDS, distance_lines, training_curves
 from docmt.report.input_files import History
-from docmt.report.pictures import MOST_BANDS
 from docmt.report.settings import ReportSettings
 from docmt.report.styles import COLORS, MARKERS, Styles
 
@@ -105,15 +104,18 @@ def test_many_systems_get_panels_of_their_own():
     assert [picture.key for picture in lines] == ["learning_curves_d"], "one seed has no band"
 
 
-def test_many_systems_by_distance_get_panels_too():
+def test_distances_have_a_panel_per_phenomenon_however_many_the_systems():
     rows = [
-        {"dataset": "d", "system": f"s{n}", "test": "t", "metric": "contrastive accuracy", "phenomenon": "pronoun"}
+        {"dataset": "d", "system": f"s{n}", "test": "t", "metric": "contrastive accuracy", "phenomenon": phenomenon}
         | {"distance": distance, "kind": None, "mean": 50.0 + n, "low": 40.0, "high": 70.0, "chance": 50.0, "n": 9}
+        for phenomenon in ("pronoun", "deixis")
         for n in range(8)
-        for distance in (1, 2)
+        for distance in ("1", "4–6")
     ]
-    pictures = distance_lines(pd.DataFrame(rows), styles_of(8))
-    assert [picture.key for picture in pictures] == ["distance_d", "distance_d_by_system"]
+    (picture,) = distance_lines(pd.DataFrame(rows), styles_of(8))
+    assert picture.key == "distance_d"
+    assert picture.svg.count('id="axes_') == 2
+    assert picture.svg.count("LineCollection") == 3 * 8, "each system has its intervals, in two panels and the legend"
 
 
 def test_the_reader_has_the_colors_of_the_report(pytestconfig):

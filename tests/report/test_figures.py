@@ -6,10 +6,10 @@ import pandas as pd
 import pytest
 
 from docmt.cli.main import main
+from docmt.report.figures import Axis, draw_plot, study_styles, write_plot
 from docmt.report.input_files import History
 from docmt.report.long_table import COLUMNS, TYPES, no_scores
 from docmt.report.page import build_report
-from docmt.report.paper_figures import Axis, draw_plot, study_styles, write_plot
 from docmt.report.settings import ReportSettings
 from docmt.report.styles import COLORS
 
