@@ -1,38 +1,49 @@
-"""What a number does not mean, said beside it."""
+"""Footnotes that warn against misreading a number."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
+from docmt.evaluation.metrics import ACCURACIES, find_metric
 from docmt.report.dataframes import column, is_missing, keep, records
 from docmt.report.input_files import History
 from docmt.report.settings import ReportSettings
-from docmt.report.summary import contrastive_scores, name_suites
+from docmt.report.summary import GROUP, contrastive_scores, name_suites
 
 NEAR = 0.9
 """A training with at least this share of another's updates counts as equally long."""
+FORCED_ENDS, MOST = "forced ends", 50
 
 
 def updates_footnote(
-    histories: Sequence[History], origins: Mapping[str, Sequence[str]], systems: Sequence[str], settings: ReportSettings
+    histories: Sequence[History],
+    origins: Mapping[str, Sequence[str]],
+    systems: Sequence[str],
+    settings: ReportSettings,
+    summary: pd.DataFrame | None = None,
 ) -> str:
-    """Which of some systems were trained with fewer updates than the one that they are compared with.
+    """The systems that were trained with fewer or more updates than the one that they are compared with.
 
     Args:
         histories: of all trained runs.
         origins: the trained systems whose updates made the models of a system, the last training first.
-        systems: those that are compared.
+        systems: the systems in a table.
         settings: of the report. All are compared with its baseline, or, without one, with the longest trained.
+        summary: scores that may exculpate the updates: a system that was trained less and yet is nowhere worse, or more
+            and yet is nowhere better, is left out.
 
     Returns:
-        One sentence or two, or nothing: also where new parameters learned for fewer updates than those that a model
+        Up to three sentences, or nothing. Also where new parameters learned for fewer updates than those that a model
         was initialized with, since more updates in all do not make up for that.
     """
-    made = _updates(histories)
+    steps: dict[str, list[float]] = {}
+    for history in histories:
+        steps.setdefault(history.system, []).append(float(column(history.table, "step").max()))
+    updates = {system: sum(found) / len(found) for system, found in steps.items()}
     trained = {
-        system: [made[name] for name in origins.get(system, [system])]
+        system: [updates[name] for name in origins.get(system, [system])]
         for system in dict.fromkeys(systems)
-        if all(name in made for name in origins.get(system, [system]))
+        if all(name in updates for name in origins.get(system, [system]))
     }
     if not trained:
         return ""
@@ -40,27 +51,51 @@ def updates_footnote(
     longest = max(totals, key=lambda system: totals[system])
     compared = settings.baseline if settings.baseline in totals else longest
     fewer = [system for system, total in totals.items() if total < NEAR * totals[compared]]
-    later = [system for system, (own, *before) in trained.items() if before and own < NEAR * sum(before)]
+    more = [system for system, total in totals.items() if NEAR * total > totals[compared]]
     sentences = []
-    if fewer:
-        named = _list(f"{settings.label(system)} ({totals[system]:,.0f})" for system in fewer)
-        sentences.append(
-            f"Trained with fewer updates than {settings.label(compared)} ({totals[compared]:,.0f}): {named}. "
-            "A lower score may only mean that."
-        )
+    for word, members, sign in (("lower", fewer, -1), ("higher", more, 1)):
+        members = [system for system in members if sign in _directions(system, compared, settings, summary)]
+        if members:
+            named = ", ".join(f"{settings.label(system)} ({totals[system]:,.0f})" for system in members)
+            amount = "fewer" if word == "lower" else "more"
+            sentences.append(
+                f"Trained with {amount} updates than {settings.label(compared)} ({totals[compared]:,.0f}): {named}. "
+                f"A {word} score may only mean that."
+            )
+    later = [system for system, (own, *before) in trained.items() if before and own < NEAR * sum(before)]
     if later:
         counts = {system: (trained[system][0], sum(trained[system][1:])) for system in later}
-        named = _list(f"{settings.label(system)} ({own:,.0f} after {n:,.0f})" for system, (own, n) in counts.items())
-        sentences.append(f"What these add to the model they start from learned for fewer updates than it: {named}.")
+        parts = (f"{settings.label(system)} ({own:,.0f} after {n:,.0f})" for system, (own, n) in counts.items())
+        sentences.append(f"Parameters added to an initial model learned for fewer updates than it: {', '.join(parts)}.")
     return " ".join(sentences)
 
 
-def _updates(histories: Sequence[History]) -> dict[str, float]:
-    """The updates of each trained system, the mean over its runs."""
-    steps: dict[str, list[float]] = {}
-    for history in histories:
-        steps.setdefault(history.system, []).append(float(column(history.table, "step").max()))
-    return {system: sum(found) / len(found) for system, found in steps.items()}
+def _directions(system: str, compared: str, settings: ReportSettings, summary: pd.DataFrame | None) -> set[int]:
+    """The signs of the differences of two systems in the main tables; both where one is zero or nothing is known."""
+    if summary is None:
+        return {-1, 1}
+    rows = keep(summary, column(summary, "metric").isin([*settings.metrics, *ACCURACIES]))
+    sides = [
+        {tuple(map(str, (row[name] for name in GROUP if name != "system"))): row["mean"] for row in records(side)}
+        for side in (keep(rows, column(rows, "system") == name) for name in (system, compared))
+    ]
+    pairs = [(key, sides[0][key] - sides[1][key]) for key in sides[0] if key in sides[1]]
+    if not pairs or not all(difference for _, difference in pairs):
+        return {-1, 1}
+    return {-1 if (difference < 0) != find_metric(key[2]).lower_is_better else 1 for key, difference in pairs}
+
+
+def forced_ends_footnote(summary: pd.DataFrame, settings: ReportSettings) -> str:
+    """The systems most of whose sentences reach the length limit; nothing without any."""
+    rows = keep(summary, (column(summary, "metric") == FORCED_ENDS) & (column(summary, "mean") > MOST))
+    shares = dict(sorted((row["system"], row["mean"]) for row in records(rows)))
+    if not shares:
+        return ""
+    named = ", ".join(f"{settings.label(system)} ({share:.0f} %)" for system, share in shares.items())
+    return (
+        f"Most sentences reached the length limit and end there: {named}. Such a system was not trained enough to end "
+        "its sentences, so its scores and their differences mean little."
+    )
 
 
 def guessing_footnote(summary: pd.DataFrame, settings: ReportSettings) -> str:
@@ -91,11 +126,8 @@ def overlap_footnote(generated: Sequence[str]) -> str:
     """Why much of the test data of generated datasets is in the training data; nothing without any."""
     if not generated:
         return ""
+    named = ", ".join(generated)
     return (
-        f"{_list(generated)}: training and test documents are generated from the same templates, so sentences recur by "
+        f"{named}: training and test documents are generated from the same templates, so sentences recur by "
         "design. That is no leak, but scores say nothing about text from elsewhere."
     )
-
-
-def _list(names: Iterable[str]) -> str:
-    return ", ".join(names)

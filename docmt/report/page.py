@@ -14,7 +14,7 @@ from docmt.report.claims.claims_table import claims_table
 from docmt.report.costs import JobCost, costs_table, read_costs
 from docmt.report.differences import Differences, read_differences
 from docmt.report.figures import accuracy_bars, distance_lines, draw_plot, study_styles, training_curves
-from docmt.report.footnotes import guessing_footnote, overlap_footnote, updates_footnote
+from docmt.report.footnotes import forced_ends_footnote, guessing_footnote, overlap_footnote, updates_footnote
 from docmt.report.html import html_environment, read_template
 from docmt.report.input_files import (
     read_counts,
@@ -111,7 +111,7 @@ def build_report(
     measured = {"scores": scores, "paper_columns": paper_columns or {}, "histories": histories}
 
     def updates(systems: Sequence[str]) -> str:
-        return updates_footnote(histories, manifest.origins, systems, settings)
+        return updates_footnote(histories, manifest.origins, systems, settings, summary)
 
     paper_tables = [
         _add_note(paper_table(scores, name, settings, measured["paper_columns"], differences), updates(layout.systems))
@@ -163,7 +163,7 @@ def _main_tables(
     notes = [settings.note if table is last else "" for table in (translation, contrastive, generative)]
     guessing = guessing_footnote(summary, settings)
     return (
-        _add_note(translation, notes[0], updates_note),
+        _add_note(translation, notes[0], updates_note, forced_ends_footnote(summary, settings)),
         _add_note(contrastive, notes[1], guessing, "" if translation else updates_note),
         _add_note(generative, notes[2]),
     )

@@ -68,7 +68,8 @@ def paper_table(
         settings,
         key=name,
         title=layout.title,
-        caption="In percent; mean and sample deviation over seeds. The best of ours is in bold.",
+        unit="In percent",
+        caption="",
         note=layout.note,
         differences=differences,
     )
@@ -91,7 +92,8 @@ def _add_averages(rows: pd.DataFrame) -> pd.DataFrame:
     """Add the mean over tests of each metric of each run that has all of them."""
     tests = rows[["dataset", "test"]].drop_duplicates()
     runs = rows.groupby(["system", "seed", "metric"], sort=False, as_index=False)
-    means = runs.agg(value=("value", "mean"), found=("value", "count"))
+    # The sum of segments tells averages over other segments apart.
+    means = runs.agg(value=("value", "mean"), n=("n", "sum"), found=("value", "count"))
     means = means[means["found"] == len(tests)].drop(columns="found")
     # Without `astype`, pandas would turn the columns that averages lack into objects.
     return pd.concat([rows, means.assign(dataset=AVERAGE, test=AVERAGE)]).astype(dict(rows.dtypes))

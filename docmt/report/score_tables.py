@@ -1,6 +1,6 @@
 """Tables of scores: systems by metrics, suites, distances or kinds, with published numbers beside ours."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,9 +12,9 @@ from docmt.report.differences import UNTESTED, Difference, Differences, describe
 from docmt.report.publications import PublishedNumber, find_published
 from docmt.report.settings import ReportSettings
 from docmt.report.summary import ScoreKey, contrastive_scores, name_suites, sort_ranges, translation_scores
-from docmt.report.tables import MISSING, Table, blank_repeats, format_score
+from docmt.report.tables import MISSING, Table, blank_repeats, format_count, format_score
 
-GUESSING = "(guessing)"  # not a name that a system can have
+GUESSING, ITEMS = "(guessing)", "(items)"  # not names that a system can have
 NAN = float("nan")
 WINNING = {
     ACCURACY: "whose correct candidate scores strictly highest",
@@ -52,6 +52,8 @@ class Cell:
 
     mean: float = NAN
     sd: float = NAN
+    low: float = NAN
+    chance: float = NAN
     seeds: int = 0
     n: int | None = None
     published: float | None = None
@@ -73,21 +75,25 @@ def build_grid(
     grid: Grid,
     settings: ReportSettings,
     *,
+    unit: str,
     caption: str,
     differences: Differences = UNTESTED,
     compare: bool = True,
-    chance: bool = False,
+    last: str | None = None,
     **described: Any,
 ) -> Table:
     """A table of mean ± deviation, from rows of `summarize`, one per cell.
 
-    The sources of published numbers are added to the caption. `compare` highlights the best system of each group;
-    `chance` ends each group with the accuracy of guessing.
+    The caption begins with the unit and whether there are deviations, and ends with the sources of published numbers.
+    `compare` highlights the best system of each group, `last` (`GUESSING` or `ITEMS`) is a row below each group.
     """
     cells = _collect(rows, grid, settings, differences)
     best = _best_cells(cells, grid.columns) if compare else set()
-    if chance:
-        cells = _add_guessing(cells, rows, grid)
+    several = any(cell.seeds > 1 for row in cells.values() for cell in row.values())
+    caption = f"{unit}{'; mean and sample deviation over seeds' if several else ''}. {caption}".strip()
+    caption += " The best of ours is in bold." if best else ""
+    if last is not None:
+        cells = _add_last_rows(cells, rows, grid, last)
     with_published = {name for name in grid.columns if any(row[name].published is not None for row in cells.values())}
     header = [*grid.labels, "Seeds"]
     for name in grid.columns:
@@ -99,9 +105,13 @@ def build_grid(
         for name, cell in row.items():
             digits = grid.columns[name].digits
             mark = f" {cell.tested.mark}" if cell.tested and cell.tested.mark else ""
+            # A test finds 0.0001 BLEU significant where all sentences of both systems are alike but one.
+            if cell.tested and not round(cell.tested.difference, digits):
+                mark = ""
             if (label, name) in best:
                 stressed.add((i, len(line)))
-            line.append(format_score(cell.mean, cell.sd, digits=digits) + mark)
+            shown = format_score(cell.mean, cell.sd, digits=digits)
+            line.append(format_count(cell.n) if label[-1] == ITEMS else shown + mark)
             if name in with_published:
                 line.append(format_score(cell.published, digits=digits))
         lines.append(line)
@@ -116,7 +126,7 @@ def build_grid(
         values=_values(cells, grid),
         n_labels=len(grid.labels),
         best=frozenset(stressed),
-        muted=frozenset(i for i, label in enumerate(cells) if label[-1] == GUESSING),
+        muted=frozenset(i for i, label in enumerate(cells) if label[-1] == last),
         breaks=breaks,
         **described,
     )
@@ -134,7 +144,7 @@ def _collect(rows: pd.DataFrame, grid: Grid, settings: ReportSettings, differenc
         cells[label] = {}
         for name in grid.columns:
             row, key, system = found.get((label, name), {}), grid.find_key(label, name), label[-1]
-            ours = {attribute: row[attribute] for attribute in ("mean", "sd", "seeds", "n") if row}
+            ours = {attribute: row[attribute] for attribute in ("mean", "sd", "low", "chance", "seeds", "n") if row}
             keys = grid.averaged.get(name, [key] if key else [])
             theirs = [number for each in keys if (number := published_number(settings, system, each))]
             # An average of only some of the numbers would be compared with another average of ours.
@@ -147,27 +157,44 @@ def _collect(rows: pd.DataFrame, grid: Grid, settings: ReportSettings, differenc
 
 
 def _best_cells(cells: Cells, columns: Mapping[str, Metric]) -> set[tuple[Label, str]]:
-    """The best means of each group and column in which at least two systems have one."""
+    """The best mean of each group and column, if it leads as displayed, is above chance and over equal segments."""
     best = set()
     for group in {label[:-1] for label in cells}:
         members = [label for label in cells if label[:-1] == group]
         for name, metric in columns.items():
-            scores = {label: cells[label][name].mean for label in members if not is_missing(cells[label][name].mean)}
-            if len(scores) > 1:
-                wanted = min(scores.values()) if metric.lower_is_better else max(scores.values())
-                best |= {(label, name) for label, score in scores.items() if score == wanted}
+            found = {label: row[name] for label, row in cells.items() if label in members}
+            found = {label: cell for label, cell in found.items() if not is_missing(cell.mean)}
+            if len(found) < 2 or not is_comparable(metric, [cell.n for cell in found.values()]):
+                continue
+            sign = -1 if metric.lower_is_better else 1
+            ranked = sorted(found, key=lambda label: sign * found[label].mean, reverse=True)
+            first, second = (found[label] for label in ranked[:2])
+            least = first.mean if is_missing(first.low) else first.low
+            is_above_chance = is_missing(first.chance) or least > first.chance
+            if is_above_chance and round(first.mean, metric.digits) != round(second.mean, metric.digits):
+                best.add((ranked[0], name))
     return best
 
 
-def _add_guessing(cells: Cells, rows: pd.DataFrame, grid: Grid) -> Cells:
+def is_comparable(metric: Metric, sizes: Iterable[int | None]) -> bool:
+    """Whether scores are over the same segments: instances are sentences to one system and documents to another."""
+    return metric.unit != "instances" or len({size for size in sizes if not is_missing(size)}) <= 1
+
+
+def _add_last_rows(cells: Cells, rows: pd.DataFrame, grid: Grid, last: str) -> Cells:
+    """End each group with the accuracy of guessing, or with the number of items."""
     extended: Cells = {}
     for group in dict.fromkeys(label[:-1] for label in cells):
         extended |= {label: row for label, row in cells.items() if label[:-1] == group}
         members = rows
         for name, value in zip(grid.labels.values(), group, strict=False):
             members = keep(members, column(members, name) == value)
-        chances = means(members, "chance", by=grid.column)
-        extended[*group, GUESSING] = {name: Cell(mean=chances.get(name, NAN)) for name in grid.columns}
+        found = means(members, "chance" if last == GUESSING else "n", by=grid.column)
+        values = {name: found.get(name, NAN) for name in grid.columns}
+        extended[*group, last] = {
+            name: Cell(mean=value) if last == GUESSING else Cell(n=None if is_missing(value) else round(value))
+            for name, value in values.items()
+        }
     return extended
 
 
@@ -188,17 +215,18 @@ def _values(cells: Cells, grid: Grid) -> pd.DataFrame:
 
 
 def main_table(summary: pd.DataFrame, settings: ReportSettings, differences: Differences = UNTESTED) -> Table | None:
-    """Systems by the metrics of the settings, for each test set."""
-    found = set(translation_scores(summary)["metric"])
+    """Systems by the metrics of the settings, for each test set; without metrics over segments that differ."""
+    metrics, incomparable = _main_metrics(summary, settings)
     return _translation_table(
         summary,
-        [name for name in settings.metrics if name in found],
+        metrics,
         settings,
         key="results",
         title="Translation scores",
-        caption="In percent; mean and sample deviation over seeds. The best of ours is in bold. d-BLEU (instances) is "
-        "over the instances that a system translates, which differ between ways of cutting documents; d-BLEU "
-        "(documents) is not affected.",
+        unit="In percent",
+        caption=f"Not here but in “Further scores”, as systems cut documents differently: {', '.join(incomparable)}."
+        if incomparable
+        else "",
         differences=differences,
     )
 
@@ -206,17 +234,32 @@ def main_table(summary: pd.DataFrame, settings: ReportSettings, differences: Dif
 def further_table(summary: pd.DataFrame, settings: ReportSettings) -> Table | None:
     """The remaining scores of translations."""
     found = dict.fromkeys(translation_scores(summary)["metric"])
+    metrics, _ = _main_metrics(summary, settings)
     return _translation_table(
         summary,
-        [name for name in found if name not in settings.metrics],
+        [name for name in found if name not in metrics],
         settings,
         key="further",
         title="Further scores",
-        caption="In percent, CXMI in nats. Tokenized scores equal Moses' multi-bleu. Length ratio: hypotheses to "
-        "references. Forced ends: sentences that reached the length limit. Aligned instances: those with as many "
-        "sentences as the source (only for systems without sentence alignment).",
+        unit="In percent, CXMI in nats",
+        caption="d-BLEU (instances) is over the instances that a system translates: it compares only systems that cut "
+        "documents alike. Tokenized scores equal Moses' multi-bleu. Length ratio: hypotheses to references. Forced "
+        "ends: sentences that reached the length limit. Aligned instances: those with as many sentences as the source "
+        "(only for systems without sentence alignment).",
         compare=False,
     )
+
+
+def _main_metrics(summary: pd.DataFrame, settings: ReportSettings) -> tuple[list[str], list[str]]:
+    """The metrics of the settings that have scores: those that compare all systems, and the others."""
+    rows = translation_scores(summary)
+    chosen: tuple[list[str], list[str]] = [], []
+    for name in settings.metrics:
+        scores = keep(rows, column(rows, "metric") == name)
+        sizes = [list(group["n"]) for _, group in scores.groupby(["dataset", "test"], sort=False)]
+        if sizes:
+            chosen[not all(is_comparable(find_metric(name), group) for group in sizes)].append(name)
+    return chosen
 
 
 def _translation_table(
@@ -264,9 +307,10 @@ def contrastive_table(
         settings,
         key=metric.split()[0],
         title=metric.capitalize(),
-        caption=f"Percentage of items {WINNING[metric]}; mean and sample deviation over seeds. Items: {items}.",
+        unit=f"Percentage of items {WINNING[metric]}",
+        caption=f"Items: {items}.",
         differences=differences,
-        chance=metric == ACCURACY,
+        last=GUESSING if metric == ACCURACY else None,
     )
 
 
@@ -298,5 +342,7 @@ def split_table(summary: pd.DataFrame, settings: ReportSettings, *, by: str, met
         settings,
         key=f"{metric.split()[0]}_by_{by}",
         title=f"{metric.capitalize()} by {by}",
-        caption=f"{words[by]} Percent; mean and sample deviation over seeds.",
+        unit="In percent",
+        caption=words[by],
+        last=ITEMS,
     )

@@ -26,9 +26,11 @@ def long_table(rows):
     return pd.DataFrame(rows).reindex(columns=COLUMNS).astype(TYPES)
 
 
-def difference(system, p, *, baseline="base", test="t", metric="s-BLEU", phenomenon=None, method="bootstrap"):
+def difference(
+    system, p, *, baseline="base", test="t", metric="s-BLEU", phenomenon=None, method="bootstrap", points=1.0
+):
     keys = {"dataset": "d", "test": test, "system": system, "baseline": baseline, "metric": metric}
-    return Difference(**keys, phenomenon=phenomenon, difference=1.0, p=p, sign_p=0.5, n=9, method=method)
+    return Difference(**keys, phenomenon=phenomenon, difference=points, p=p, sign_p=0.5, n=9, method=method)
 
 
 FOUND = Differences(
@@ -51,6 +53,14 @@ def test_the_main_table_marks_what_differs_from_the_baseline():
     values = table.values.set_index("system")
     assert values["s-BLEU p"].dropna().to_dict() == {"a": 0.02, "b": 0.009, "c": 0.05}
     assert values.loc["a", "s-BLEU p (sign test)"] == 0.5
+
+
+@pytest.mark.parametrize(("points", "mark"), [(0.0001, ""), (-0.004, ""), (0.006, " **"), (-0.01, " **")])
+def test_a_difference_that_rounds_to_nothing_has_no_mark(points, mark):
+    found = Differences([difference("a", 0.001, points=points)])
+    table = main_table(summarize(long_table(SCORES[:2])), ReportSettings(baseline="base"), found)
+    assert table.rows[1][-1] == f"20.00{mark}"
+    assert table.values["s-BLEU p"].tolist()[1] == 0.001, "the file has the p value all the same"
 
 
 def test_without_a_baseline_or_tests_nothing_is_marked():

@@ -7,7 +7,7 @@ import pytest
 
 from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.loading import load_config, merge, read_config_file
-from docmt.report.footnotes import guessing_footnote, overlap_footnote, updates_footnote
+from docmt.report.footnotes import forced_ends_footnote, guessing_footnote, overlap_footnote, updates_footnote
 from docmt.report.input_files import History
 from docmt.report.long_table import COLUMNS, TYPES
 from docmt.report.manifest import Manifest
@@ -51,9 +51,41 @@ def test_what_is_added_and_learned_for_fewer_updates_than_the_initial_model_is_n
     assert found.endswith("learned for fewer updates than it: Fine-tuned (200 after 800).")
 
 
-def test_a_baseline_is_what_others_are_compared_with():
-    settings = LABELS.model_copy(update={"baseline": "d"})
-    assert updates_footnote(histories(s=[800], d=[200]), ORIGINS, ["s", "d"], settings) == ""
+def bleu(system, value):
+    return {"dataset": "x", "system": system, "seed": 1, "test": "t", "metric": "s-BLEU", "value": value, "n": 9}
+
+
+MORE = "Trained with more updates than Documents (200): Sentences (800). A higher score may only mean that."
+FEWER = "Trained with fewer updates than Sentences (800): Documents (200). A lower score may only mean that."
+
+
+@pytest.mark.parametrize(
+    ("baseline", "scores", "remark"),
+    [
+        ("d", None, MORE),
+        ("d", (21, 20), MORE),
+        ("d", (20, 20), MORE),
+        ("d", (19, 20), ""),
+        ("s", None, FEWER),
+        ("s", (21, 20), FEWER),
+        ("s", (20, 20), FEWER),
+        ("s", (19, 20), ""),
+        (None, (19, 20), ""),
+    ],
+)
+def test_a_baseline_is_what_others_are_compared_with_where_updates_may_explain_it(baseline, scores, remark):
+    settings = LABELS.model_copy(update={"baseline": baseline})
+    summary = scores and summarize(table(bleu("s", scores[0]), bleu("d", scores[1])))
+    assert updates_footnote(histories(s=[800], d=[200]), ORIGINS, ["s", "d"], settings, summary) == remark
+
+
+def test_systems_most_of_whose_sentences_reach_the_length_limit_are_named():
+    rows = [bleu(name, share) | {"metric": "forced ends"} for name, share in (("s", 93.2), ("d", 40), ("f", 100))]
+    remark = forced_ends_footnote(summarize(table(*rows)), LABELS)
+    assert remark.startswith("Most sentences reached the length limit and end there: Fine-tuned (100 %), Sentences (93")
+    assert forced_ends_footnote(summarize(table(rows[1])), LABELS) == ""
+    report = build_report(table(*rows, bleu("s", 0.01)), LABELS)
+    assert remark in next(found.note for found in report.tables if found.key == "results")
 
 
 def accuracy(system, value, low, high, **keys):

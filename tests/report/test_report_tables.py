@@ -4,13 +4,15 @@ import pandas as pd
 import pytest
 
 from docmt.errors import UserError
+from docmt.evaluation.contrastive_accuracy import wilson_interval
 from docmt.evaluation.metrics import METRICS, Metric
 from docmt.report.input_files import History, read_statistics
 from docmt.report.long_table import COLUMNS, TYPES
+from docmt.report.paper_tables import paper_table
 from docmt.report.score_tables import contrastive_table, further_table, main_table, split_table
-from docmt.report.settings import ReportSettings
+from docmt.report.settings import PaperTable, ReportSettings
 from docmt.report.study_tables import counts_table, overlap_table, passes_table, statistics_table
-from docmt.report.summary import summarize
+from docmt.report.summary import pool_distances, summarize
 from docmt.report.tables import Table, format_count, format_score, to_latex, to_markdown, to_text
 
 SETTINGS = ReportSettings()
@@ -138,6 +140,89 @@ def test_equal_phenomena_of_two_suites_keep_apart():
     ]
     table = contrastive_table(summarize(long_table(*rows)), SETTINGS)
     assert table.header[3:] == ["one: pronoun", "two: pronoun", "all"]
+
+
+INSTANCES = "d-BLEU (instances)"
+
+
+@pytest.mark.parametrize(("sizes", "in_main"), [((9, 9, 9), True), ((9, 60, 9), False)])
+def test_scores_over_other_segments_are_neither_in_the_main_table_nor_best(sizes, in_main):
+    """The d-BLEU of instances is sentence BLEU of a system that translates sentences: three points out of nothing."""
+    rows = [bleu(name, 1, 20) for name in "abc"]
+    rows += [bleu(name, 1, 16 + n, metric=INSTANCES) | {"n": n} for name, n in zip("abc", sizes, strict=True)]
+    rows[3]["value"] = 99.0
+    summary = summarize(long_table(*rows))
+    table, further = main_table(summary, SETTINGS), further_table(summary, SETTINGS)
+    assert (INSTANCES in table.header) == in_main
+    assert (f"as systems cut documents differently: {INSTANCES}." in table.caption) != in_main
+    assert table.best == ({(0, 5)} if in_main else frozenset())
+    assert further is None if in_main else further.header[4:] == [INSTANCES] and not further.best
+    settings = ReportSettings(tables={"x": PaperTable(title="x", systems=list("abc"), metrics=[INSTANCES])})
+    assert bool(paper_table(long_table(*rows), "x", settings, {}).best) == in_main
+    settings.tables["x"] = settings.tables["x"].model_copy(update={"average": True})
+    rows += [row | {"test": "u"} for row in rows]
+    assert len(paper_table(long_table(*rows), "x", settings, {}).best) == (3 if in_main else 0)
+
+
+@pytest.mark.parametrize(
+    ("metric", "values", "best"),
+    [
+        ("s-BLEU", (0.014, 0.011), None),
+        ("s-BLEU", (0.016, 0.011), 0),
+        ("s-BLEU", (20, 20), None),
+        ("s-BLEU", (20, 21), 1),
+        ("contrastive accuracy", (52.5, 50), None),
+        ("contrastive accuracy", (55, 50), None),
+        ("contrastive accuracy", (45, 40), None),
+        ("contrastive accuracy", (55.1, 50), 0),
+        ("contrastive accuracy", (80.04, 80.01), None),
+        ("generative accuracy", (55, 50), 0),
+    ],
+)
+def test_the_best_is_bold_only_if_it_leads_as_displayed_and_is_above_chance(metric, values, best):
+    pairs = list(zip("ab", values, strict=True))
+    if metric == "s-BLEU":
+        table = main_table(summarize(long_table(*(bleu(name, 1, value) for name, value in pairs))), SETTINGS)
+    else:
+        keys = {"metric": metric} | ({"chance": None} if metric.startswith("generative") else {})
+        rows = [accuracy(name, value, **keys) for name, value in pairs]
+        table = contrastive_table(summarize(long_table(*rows)), SETTINGS, metric=metric)
+    assert [row for row, _ in table.best] == ([] if best is None else [best])
+    assert ("The best of ours is in bold." in table.caption) == (best is not None)
+
+
+@pytest.mark.parametrize(("seeds", "is_named"), [((1,), False), ((1, 2), True)])
+def test_deviations_are_named_only_where_there_are_some(seeds, is_named):
+    rows = [row for seed in seeds for row in (bleu("a", seed, 20), accuracy("a", 60, seed=seed))]
+    rows += [accuracy("a", 60, seed=seed, distance=1) for seed in seeds]
+    summary = summarize(pool_distances(long_table(*rows)))
+    settings = ReportSettings(tables={"x": PaperTable(title="x", systems=["a"])})
+    tables = [main_table(summary, settings), contrastive_table(summary, settings)]
+    tables += [split_table(summary, settings, by="distance"), paper_table(long_table(*rows), "x", settings, {})]
+    assert [("mean and sample deviation over seeds" in table.caption) for table in tables] == [is_named] * 4
+
+
+def test_distances_are_pooled_into_ranges_with_numbers_of_items():
+    rows = [
+        accuracy("a", value, distance=distance, seed=seed) | {"n": n}
+        for seed, shift in ((1, 0), (2, 10))
+        for distance, value, n in ((1, 50 + shift, 10), (4, 100 - 10 * shift, 3), (6, 0, 1), (10, 50, 2), (11, 50, 2))
+    ]
+    rows += [accuracy("a", 55, seed=seed) for seed in (1, 2)]
+    pooled = pool_distances(long_table(*rows))
+    summary = summarize(pooled)
+    table = split_table(summary, SETTINGS, by="distance")
+    assert table.header[3:] == ["Seeds", "1", "4–6", "7–10", "> 10"]
+    assert table.rows == [
+        ["d", "pronoun", "a", "2", "55.0 ± 7.1", "37.5 ± 53.0", "50.0 ± 0.0", "50.0 ± 0.0"],
+        ["", "", "(items)", "–", "10", "4", "2", "2"],
+    ]
+    assert table.muted == {1}
+    low, high, chance = pooled[pooled["distance"] == "4–6"].iloc[0][["low", "high", "chance"]]
+    assert (low, high) == pytest.approx([100 * bound for bound in wilson_interval(3, 4)])
+    assert chance == 50
+    assert contrastive_table(summary, SETTINGS).rows[0][3] == "55.0 ± 0.0", "whole sets stay as they were"
+    assert pool_distances(long_table(bleu("a", 1, 20)))["value"].tolist() == [20]
 
 
 def test_distances_are_ordered_as_numbers():
