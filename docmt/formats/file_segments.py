@@ -5,20 +5,25 @@ trimming and comparing are then operations on plain strings, and no part of a ma
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from docmt.errors import UserError
+
 FIRST = 0xF0000
+LAST = 0xFFFFD
 MARK = re.compile("[\U000f0000-\U000ffffd]")
 
+# Possessive, because what gives characters back takes quadratic time for hostile text.
 PLACEHOLDER = re.compile(
-    r"[$#]?\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"  # {name} {0:.2f} ${name} {{name}} {n, plural, one {#} other {#}}
-    r"|%%|%\(\w+\)[-+#0]*\d*(?:\.\d+)?[a-zA-Z]|%L?\d+(?!\$)\b|%[A-Za-z_]{2,}%"  # %(name)s, Qt's %1, %NAME%
-    r"|%(?:\d+\$)?[-+#0]*(?:\d+|\*)?(?:\.\d+)?(?:hh?|ll?|[jztLq])?[diouxXeEfFgGcspn@]"  # %s %1$d %.2f
+    r"[$#]?\{(?:[^{}]++|\{(?:[^{}]++|\{[^{}]*+\})*+\})*+\}"  # {name} ${name} {{name}} {n, plural, one {#} other {#}}
+    r"|%%|%\(\w++\)[-+#0]*+\d*+(?:\.\d++)?[a-zA-Z]|%L?\d++(?!\$)\b|%[A-Za-z_]{2,}+%"  # %(name)s, Qt's %1, %NAME%
+    r"|%(?:\d++\$)?+[-+#0]*+(?:\d++|\*)?+(?:\.\d++)?+(?:hh?|ll?|[jztLq])?[diouxXeEfFgGcspn@]"  # %s %1$d %.2f
     r"|\$[A-Za-z_]\w*"  # $unit
-    r"|</?[A-Za-z][^<>]*>"  # tags in the text of messages and cues
-    r"|&(?:[A-Za-z]+\d*|#\d+|#x[0-9A-Fa-f]+);"
+    r"|</?[A-Za-z][^<>]*+>"  # tags in the text of messages and cues
+    r"|&(?:[A-Za-z]++\d*+|#\d++|#x[0-9A-Fa-f]++);"
     r"|(?:https?|ftp)://[^\s<>\"']*[^\s<>\"'.,;:!?)\]]"
 )
 SPECIAL = re.compile(f"{PLACEHOLDER.pattern}|{MARK.pattern}")
@@ -26,6 +31,10 @@ POSITIONAL = re.compile(r"%(?!\d+\$|\(|%)[^%]*[a-zA-Z@]")
 TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]*)[^<>]*?(/?)>")
 
 Kind = Literal["value", "tag", "open", "close"]
+
+
+class TooManyMarksError(UserError):
+    """A segment has more marks than there are private characters."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +126,10 @@ class SegmentDraft:
 
     def mark(self, mark: Mark, *, name: str = "") -> None:
         """Add a mark; both sides of a pair have the same `name`."""
+        if len(self._marks) > LAST - FIRST:
+            raise TooManyMarksError(
+                f"a paragraph has more than {LAST - FIRST + 1:,} tags and placeholders: this is no text"
+            )
         self._append(chr(FIRST + len(self._marks)))
         self._marks.append((mark, name))
 
@@ -144,14 +157,17 @@ def _paired(marks: Iterable[tuple[Mark, str]]) -> list[Mark]:
     """The marks with the numbers of their pairs; one side without the other becomes a tag."""
     found = [mark for mark, _ in marks]
     waiting: list[tuple[int, str]] = []
+    n_open: Counter[str] = Counter()
     for number, (mark, name) in enumerate(marks):
         if mark.kind == "open":
             waiting.append((number, name))
-        elif mark.kind == "close" and name in (names := [name for _, name in waiting]):
-            # The last open side of this name; sides opened after it were never closed.
-            place = len(names) - 1 - names[::-1].index(name)
-            partner = waiting[place][0]
-            del waiting[place:]
+            n_open[name] += 1
+        elif mark.kind == "close" and n_open[name]:
+            partner, other = waiting.pop()
+            while other != name:  # sides opened after the last one of this name were never closed
+                n_open[other] -= 1
+                partner, other = waiting.pop()
+            n_open[name] -= 1
             found[partner], found[number] = replace(found[partner], pair=partner), replace(mark, pair=partner)
     return [
         replace(mark, kind="tag") if mark.kind in ("open", "close") and mark.pair is None else mark for mark in found

@@ -10,7 +10,9 @@ from docmt.formats.sentence_splitting import WITHOUT_BLANKS, numbered, split_seg
 from docmt.formats.translatable_file import TranslatableFile
 
 BLANKS = re.compile(r"[ \t\r\n]+")
-NUMBERED = re.compile(r"\{\s*(\d+)\s*\}")
+NUMBERED = re.compile(r"\{\s*+(\d{1,5})\s*+\}")
+BLANK_AFTER = re.compile(rf"(?P<mark>{MARK.pattern})\s+")
+BLANK_BEFORE = re.compile(rf"(?<!\s)\s++(?P<mark>{MARK.pattern})")
 
 # Translates documents of sentences: as many sentences out as in.
 Translate = Callable[[list[list[str]]], Sequence[Sequence[str]]]
@@ -137,10 +139,8 @@ def _with_marks(segment: FileSegment, core: str, translation: str) -> str:
     # Characters of the private plane in a translation are not marks: only numbers become marks.
     text = MARK.sub("", BLANKS.sub(" ", translation).strip())
     text = NUMBERED.sub(replaced, text)
-    for mark in marks:
-        kind = segment.mark(mark).kind
-        if kind == "open" and not re.search(rf"{mark}\s", core):
-            text = re.sub(rf"{mark}\s+", mark, text)
-        elif kind == "close" and not re.search(rf"\s{mark}", core):
-            text = re.sub(rf"\s+{mark}", mark, text)
+    for kind, blank in (("open", BLANK_AFTER), ("close", BLANK_BEFORE)):
+        apart = {found["mark"] for found in blank.finditer(core)}
+        tight = {mark for mark in marks if segment.mark(mark).kind == kind} - apart
+        text = blank.sub(lambda found, tight=tight: found["mark"] if found["mark"] in tight else found[0], text)
     return text

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing_extensions import override
 
 from docmt.formats.file_segments import FileSegment
-from docmt.formats.markup import Token, draft_of, skip_element, tokens
+from docmt.formats.markup import ATTRIBUTES, TOKEN, Token, draft_of, merged, tokens
 from docmt.formats.translatable_file import MarkupFile
 
 # Elements within a sentence; all others begin and end one.
@@ -22,8 +22,12 @@ INLINE = frozenset(
 OPAQUE = ("code", "kbd", "samp", "tt", "var")
 # Elements that are not translated at all.
 SKIPPED = ("pre", "template", "svg", "math", "noscript", "select")
-# Elements whose content is not markup.
-RAW = re.compile(r"<(script|style|textarea|xmp)\b.*?</\1\s*>", re.DOTALL | re.IGNORECASE)
+# Elements whose content is not markup come first; one that is not closed lasts until the end.
+HTML = re.compile(
+    r"<(?P<raw>(?i:script|style|textarea|xmp))(?![^\s/>])"
+    rf"{ATTRIBUTES}(?:(?<=/)>|>.*?(?:</(?i:(?P=raw))\s*+>|\Z)|\Z)|{TOKEN.pattern}",
+    re.DOTALL,
+)
 UNTRANSLATED = re.compile(r"translate\s*=\s*[\"']?no\b|class\s*=\s*(?:\"[^\"]*|'[^']*)\bnotranslate\b", re.IGNORECASE)
 
 
@@ -36,7 +40,7 @@ class HtmlFile(MarkupFile):
     @override
     def find(self) -> list[list[FileSegment]]:
         segments, run = [], []
-        for token in _without_skipped([replace(token, name=token.name.lower()) for token in self._tokens()]):
+        for token in merged(self._tokens(0, len(self.text)), _is_skipped):
             is_comment = token.kind == "other" and self.text.startswith("<!--", token.start)
             if token.kind == "text" or token.name in INLINE or (is_comment and run):
                 run.append(token)
@@ -45,13 +49,8 @@ class HtmlFile(MarkupFile):
                 run = []
         return [[*segments, *self._segment(run)]]
 
-    def _tokens(self) -> Iterator[Token]:
-        position = 0
-        for found in RAW.finditer(self.text):
-            yield from tokens(self.text, position, found.start())
-            yield Token("other", found.start(), found.end())
-            position = found.end()
-        yield from tokens(self.text, position)
+    def _tokens(self, start: int, end: int) -> list[Token]:
+        return [replace(token, name=token.name.lower()) for token in tokens(self.text, start, end, pattern=HTML)]
 
     def _segment(self, run: Sequence[Token]) -> Iterator[FileSegment]:
         """The segment of a run, without the white space around it."""
@@ -60,23 +59,12 @@ class HtmlFile(MarkupFile):
         raw = self.text[run[0].start : run[-1].end]
         start, end = run[0].start + len(raw) - len(raw.lstrip()), run[0].start + len(raw.rstrip())
         # Read again, because white space at the edges of the first and last token is outside of the segment now.
-        stream = [replace(token, name=token.name.lower()) for token in tokens(self.text, start, end)]
-
-        def is_opaque(token: Token) -> bool:
-            return token.name in OPAQUE or bool(UNTRANSLATED.search(token.attributes))
-
-        yield draft_of(self.text, stream, opaque=is_opaque, collapse=True).segment(start, end)
+        yield draft_of(self.text, self._tokens(start, end), opaque=_is_opaque, collapse=True).segment(start, end)
 
 
-def _without_skipped(stream: Sequence[Token]) -> Iterator[Token]:
-    """Tokens in which each skipped element is one token `other`."""
-    position = 0
-    while position < len(stream):
-        token = stream[position]
-        position += 1
-        is_untranslated = token.name not in INLINE and bool(UNTRANSLATED.search(token.attributes))
-        if token.kind == "open" and (token.name in SKIPPED or is_untranslated):
-            end, is_closed = skip_element(stream, position)
-            if is_closed:  # else, skipping would lose the rest of the page
-                position, token = end, Token("other", token.start, stream[end - 1].end)
-        yield token
+def _is_skipped(token: Token) -> bool:
+    return token.name in SKIPPED or (token.name not in INLINE and bool(UNTRANSLATED.search(token.attributes)))
+
+
+def _is_opaque(token: Token) -> bool:
+    return token.name in OPAQUE or bool(UNTRANSLATED.search(token.attributes))

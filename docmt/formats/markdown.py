@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,19 +14,19 @@ from docmt.formats.file_segments import FileSegment, Mark, SegmentDraft
 from docmt.formats.translatable_file import TextFile
 
 FRONT_MATTER = re.compile(r"\ufeff?---[ \t]*\r?\n.*?\n(?:---|\.\.\.)[ \t]*(?:\r?\n|$)", re.DOTALL)
-TARGET = r"\((?:[^()\\]|\\.|\([^()]*\))*\)"
+TARGET = r"\((?:[^()\\]|\\.|\([^()]*+\))*+\)"
 INLINE = re.compile(
-    r"(?P<code>(?<!`)(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`))"
-    rf"|(?P<tag>!\[[^\]]*\](?:{TARGET}|\[[^\]]*\])?|\[\^[^\]]+\]|<!--.*?-->|\[[ xX]\](?= ))"
-    r"|(?P<value><[A-Za-z][A-Za-z0-9+.-]*:[^<>\s]*>|<[^<>\s@]+@[^<>\s]+>|\$[^$\s](?:[^$]*[^$\s])?\$(?!\d))"
+    r"(?P<code>(?<!`)(?P<ticks>`++)[^`]++(?:(?!(?P=ticks)(?!`))`++[^`]++)*+(?P=ticks)(?!`))"
+    rf"|(?P<tag>!\[[^\[\]]*+\](?:{TARGET}|\[[^\[\]]*+\])?|\[\^[^\[\]]++\]|<!--.*?-->|\[[ xX]\](?= ))"
+    r"|(?P<value><[A-Za-z][A-Za-z0-9+.-]*+:[^<>\s]*+>|<[^<>\s@]++@[^<>\s]++>|\$[^$\s](?:[^$]*[^$\s])?\$(?!\d))"
     r"|(?P<open>\[)"
-    rf"|(?P<close>\](?:{TARGET}|\[[^\]]*\])?)"
+    rf"|(?P<close>\](?:{TARGET}|\[[^\[\]]*+\])?)"
     r"|(?P<emphasis>\*{1,3}|_{1,3}|~~)"
     r"|\\(?P<escaped>[!-/:-@\[-`{-~])"
 )
-HARD_BREAK = re.compile(r"(?: {2,}|\\)$")
+HARD_BREAK = re.compile(r"(?:(?<! ) {2,}+|\\)$")
 SPECIAL = re.compile(r"[\\`*\[\]<>|]|(?<!\w)_|_(?!\w)|~~")
-LINE_BREAK = re.compile(r"[ \\]*\r?\n[ \t>]*")
+LINE_BREAK = re.compile(r"(?<![ \\])[ \\]*+\r?\n[ \t>]*+")
 
 NOWHERE = -1
 
@@ -75,7 +76,7 @@ class MarkdownFile(TextFile):
 
     def _segment(self, lines: list[str], places: list[tuple[int, int]]) -> FileSegment:
         """The lines of a block as one: their ends become blanks, or marks where they break the line."""
-        draft, waiting, flat = SegmentDraft(), [], ""
+        draft, waiting, flat = SegmentDraft(), Counter[str](), ""
         for number, line in enumerate(lines):
             flat += line.strip(" ") if number else line.rstrip(" ")
             if number + 1 < len(lines) and HARD_BREAK.search(line):
@@ -118,8 +119,8 @@ class MarkdownFile(TextFile):
         return [block.type for block in blocks], sorted(kinds)
 
 
-def _add_inline(draft: SegmentDraft, text: str, waiting: list[str]) -> None:
-    """Add text with inline markup; `waiting` are the open runs of emphasis."""
+def _add_inline(draft: SegmentDraft, text: str, waiting: Counter[str]) -> None:
+    """Add text with inline markup; `waiting` counts the open runs of emphasis."""
     position = 0
     plain = ""
     for found in INLINE.finditer(text):
@@ -135,7 +136,7 @@ def _add_inline(draft: SegmentDraft, text: str, waiting: list[str]) -> None:
     draft.add(plain + text[position:])
 
 
-def _kind(found: re.Match[str], text: str, waiting: list[str]) -> tuple[Any, str]:
+def _kind(found: re.Match[str], text: str, waiting: Counter[str]) -> tuple[Any, str]:
     """The kind of a piece of markup, None for text; and the name shared with its other side."""
     if found["code"] or found["value"]:
         return "value", ""
@@ -146,11 +147,11 @@ def _kind(found: re.Match[str], text: str, waiting: list[str]) -> tuple[Any, str
     if found["close"]:
         return "close", "link"
     if run := found["emphasis"]:
-        before, after = text[: found.start()][-1:], text[found.end() :][:1]
-        if run in waiting and before.strip():
-            waiting.remove(run)
+        before, after = text[max(0, found.start() - 1) : found.start()], text[found.end() : found.end() + 1]
+        if waiting[run] and before.strip():
+            waiting[run] -= 1
             return "close", run
         if after.strip() and not (run[0] == "_" and before.isalnum()):
-            waiting.append(run)
+            waiting[run] += 1
             return "open", run
     return None, ""

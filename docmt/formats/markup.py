@@ -15,13 +15,16 @@ from defusedxml.common import DefusedXmlException
 from docmt.errors import UserError
 from docmt.formats.file_segments import Mark, SegmentDraft
 
+# What is not closed lasts until the end, as in browsers: to look for an end from every start would take quadratic time.
+ATTRIBUTES = r"(?:=\s*+(?:\"[^\"]*+\"|'[^']*+')|[^>])*+"
 TOKEN = re.compile(
-    r"<!--.*?-->|<!\[CDATA\[(?P<cdata>.*?)\]\]>|<\?.*?\?>"
-    r"|<!(?:[^>\[\"']|\"[^\"]*\"|'[^']*'|\[.*?\]\s*(?=>))*>"
-    r"|<(?P<end>/?)(?P<name>[A-Za-z_][^\s/>]*)(?P<attributes>(?:[^>\"']|\"[^\"]*\"|'[^']*')*?)(?P<empty>/?)>",
+    r"<!--.*?(?:-->|\Z)|<!\[CDATA\[(?P<cdata>.*?)(?:\]\]>|\Z)|<\?.*?(?:\?>|\Z)"
+    r"|<!(?:[^>\[\"']|\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z)|\[.*?(?:\]\s*+(?=>)|\Z))*+(?:>|\Z)"
+    rf"|<(?P<end>/?)(?P<name>[A-Za-z_][^\s/>]*+)(?P<attributes>{ATTRIBUTES})(?P<closed>>|\Z)",
     re.DOTALL,
 )
-ATTRIBUTE = re.compile(r"([\w:.-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))")
+ATTRIBUTE = re.compile(r"(?<![\w:.-])([\w:.-]++)\s*+=\s*+(\"[^\"]*\"|'[^']*'|[^\s\"'>]+)")
+HUGE_ENTITY = re.compile(r"&#0*+[0-9]{8,}+;?")
 
 
 @dataclass(frozen=True)
@@ -29,14 +32,14 @@ class Token:
     """A piece of markup or the text between two.
 
     Attributes:
-        kind: `other` are comments, declarations and instructions.
+        kind: `other` are comments, declarations and instructions; `whole` is an element with its content.
         start, end: place in the file.
         name: name of the element, as written.
         attributes: attributes, as written.
         text: content of a `text` token, without entities.
     """
 
-    kind: Literal["text", "open", "close", "empty", "other"]
+    kind: Literal["text", "open", "close", "empty", "other", "whole"]
     start: int
     end: int
     name: str = ""
@@ -45,10 +48,8 @@ class Token:
 
     def get(self, name: str) -> str | None:
         """The value of an attribute."""
-        # Quoted by either sign, or in HTML not at all: one of the three groups is filled.
-        found = {key: next(filter(None, values), "") for key, *values in ATTRIBUTE.findall(self.attributes)}
-        value = found.get(name)
-        return None if value is None else html.unescape(value)
+        value = dict(ATTRIBUTE.findall(self.attributes)).get(name)
+        return None if value is None else unescape(value.strip("\"'"))
 
 
 def check_xml(text: str, *, where: str) -> None:
@@ -74,28 +75,34 @@ def read_xml(text: str, *, root: str, where: str) -> tuple[Token, list[Token]]:
     return opening, stream
 
 
+def unescape(text: str) -> str:
+    """Text without entities. `html.unescape` raises ValueError for a number of 5,000 digits."""
+    return html.unescape(HUGE_ENTITY.sub("\ufffd", text))
+
+
 def indentation(text: str, position: int) -> str:
     """The line end and the blanks before a position; empty if there is text before it in its line."""
     blanks = text[len(text[:position].rstrip()) : position]
     return blanks if "\n" in blanks else ""
 
 
-def tokens(text: str, start: int = 0, end: int | None = None) -> Iterator[Token]:
+def tokens(text: str, start: int = 0, end: int | None = None, *, pattern: re.Pattern[str] = TOKEN) -> Iterator[Token]:
     """The tokens of a text, from the first character to the last."""
     position, end = start, len(text) if end is None else end
-    for found in TOKEN.finditer(text, start, end):
+    for found in pattern.finditer(text, start, end):
         if position < found.start():
-            yield Token("text", position, found.start(), text=html.unescape(text[position : found.start()]))
+            yield Token("text", position, found.start(), text=unescape(text[position : found.start()]))
         if (cdata := found["cdata"]) is not None:
             yield Token("text", found.start(), found.end(), text=cdata)
-        elif not found["name"]:
+        elif not found["closed"]:
             yield Token("other", found.start(), found.end())
         else:
-            kind = "close" if found["end"] else "empty" if found["empty"] else "open"
-            yield Token(kind, found.start(), found.end(), found["name"], found["attributes"])
+            attributes = found["attributes"].removesuffix("/")
+            kind = "close" if found["end"] else "empty" if attributes != found["attributes"] else "open"
+            yield Token(kind, found.start(), found.end(), found["name"], attributes)
         position = found.end()
     if position < end:
-        yield Token("text", position, end, text=html.unescape(text[position:end]))
+        yield Token("text", position, end, text=unescape(text[position:end]))
 
 
 @dataclass(frozen=True)
@@ -136,14 +143,29 @@ def elements(stream: Sequence[Token], name: str) -> list[Element]:
     return found
 
 
-def skip_element(stream: Sequence[Token], position: int) -> tuple[int, bool]:
-    """The position after the end of an element, given the position after its first tag; and whether it has an end."""
-    name, depth = stream[position - 1].name, 1
-    while depth and position < len(stream):
-        inner = stream[position]
-        depth += (inner.name == name) * ((inner.kind == "open") - (inner.kind == "close"))
+def element_ends(stream: Sequence[Token]) -> dict[int, int]:
+    """The position of the closing tag of each opening tag that has one, by position."""
+    found: dict[int, int] = {}
+    waiting: dict[str, list[int]] = {}
+    for position, token in enumerate(stream):
+        if token.kind == "open":
+            waiting.setdefault(token.name, []).append(position)
+        elif token.kind == "close" and waiting.get(token.name):
+            found[waiting[token.name].pop()] = position
+    return found
+
+
+def merged(stream: Sequence[Token], is_whole: Callable[[Token], bool]) -> Iterator[Token]:
+    """Tokens in which each element that is wanted as a whole, and has an end, is one token."""
+    ends = element_ends(stream)
+    position = 0
+    while position < len(stream):
+        token = stream[position]
+        if position in ends and is_whole(token):
+            position = ends[position]
+            token = Token("whole", token.start, stream[position].end, token.name)
         position += 1
-    return position, not depth
+        yield token
 
 
 def draft_of(
@@ -156,17 +178,11 @@ def draft_of(
 ) -> SegmentDraft:
     """A draft of tokens: text, and tags as marks. An opaque element is one mark, with its content."""
     draft = SegmentDraft()
-    position = 0
-    while position < len(stream):
-        token = stream[position]
-        position += 1
+    for token in merged(stream, opaque):
         if token.kind == "text":
             draft.add(re.sub(r"[ \t\r\n]+", " ", token.text) if collapse else token.text)
-        elif token.kind == "open" and opaque(token):
-            position, _ = skip_element(stream, position)
-            draft.mark(Mark(text[token.start : stream[position - 1].end]))
         else:
-            kind = token.kind if token.kind in ("open", "close") else "tag"
+            kind = token.kind if token.kind in ("open", "close") else "value" if token.kind == "whole" else "tag"
             raw = text[token.start : token.end]
             draft.mark(Mark(raw, kind, is_optional=token.name in optional), name=token.name)
     return draft

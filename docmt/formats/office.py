@@ -3,25 +3,30 @@
 A change of look within a paragraph (bold, italics) is a mark that may be left out.
 """
 
+import copy
 import io
+import lzma
 import re
+import struct
 import zipfile
+import zlib
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from typing_extensions import override
 
+from docmt.decompression import check_expansion
 from docmt.errors import UserError
 from docmt.formats.file_segments import FileSegment, Mark, SegmentDraft
-from docmt.formats.markup import Element, Token, check_xml, draft_of, elements, tokens
+from docmt.formats.markup import Token, check_xml, draft_of, elements, merged, tokens
 from docmt.formats.translatable_file import Languages, MarkupFile, TranslatableFile
 
 # DOCX elements that may separate two texts of a paragraph without changing more than their look.
 RUN = ("r", "t", "rPr", "proofErr", "lastRenderedPageBreak", "softHyphen")
-SPELLING = re.compile(r"<w:(?:proofErr|lastRenderedPageBreak|lang|noProof)\b[^>]*/>|\s+w:rsid\w*=\"[^\"]*\"")
-# DOCX elements within a paragraph that hold further paragraphs.
-BOXES = ("drawing", "pict", "AlternateContent", "object")
+SPELLING = re.compile(r"<w:(?:proofErr|lastRenderedPageBreak|lang|noProof)\b[^>]*/>|</?w:rPr>|\s+w:rsid\w*=\"[^\"]*\"")
+# DOCX elements read as one token: text, properties, and what holds further paragraphs, which are not of the sentence.
+WHOLE = ("t", "rPr", "drawing", "pict", "AlternateContent", "object")
 TEXT = '<w:t xml:space="preserve">'
 # ODT elements within a paragraph that stay as they are, together with the paragraphs in them.
 OPAQUE = ("text:note", "draw:frame", "office:annotation", "text:ruby", "draw:custom-shape")
@@ -64,18 +69,21 @@ class OfficeFile(TranslatableFile):
     def __init__(self, data: bytes, *, where: str, languages: Languages) -> None:
         super().__init__(data, where=where, languages=languages)
         try:
-            with zipfile.ZipFile(io.BytesIO(data)) as archive:
-                self._members = [(info, archive.read(info)) for info in archive.infolist()]
-        except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError) as error:
+            self._archive = zipfile.ZipFile(io.BytesIO(data))
+            found = [info for info in self._archive.infolist() if re.fullmatch(self.parts, info.filename)]
+            check_expansion(sum(info.file_size for info in found), len(data), where=where)
+            contents = [self._archive.read(info) for info in found]
+            for info in self._archive.infolist():
+                self._archive.open(info).close()  # its header is whole, and it is not encrypted
+        except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError, NotImplementedError, EOFError) as error:
             raise UserError(f"{where}: not a {self.name.upper()} file, or damaged or encrypted ({error})") from None
         self._parts: dict[str, OfficePart] = {}
         self._part_of: dict[int, OfficePart] = {}
-        for info, content in self._members:
-            if re.fullmatch(self.parts, info.filename):
-                part = self.part(content, where=f"{where}: {info.filename}", languages=languages)
-                self._parts[info.filename] = part
-                self.documents += part.documents
-                self._part_of |= {id(segment): part for segment in part.documents[0]}
+        for info, content in zip(found, contents, strict=True):
+            part = self.part(content, where=f"{where}: {info.filename}", languages=languages)
+            self._parts[info.filename] = part
+            self.documents += part.documents
+            self._part_of |= {id(segment): part for segment in part.documents[0]}
         if not self._parts:
             raise UserError(f"{where}: a ZIP archive, but not a {self.name.upper()} file: it has no such text")
 
@@ -87,11 +95,30 @@ class OfficeFile(TranslatableFile):
     def translated(self) -> bytes:
         stream = io.BytesIO()
         with zipfile.ZipFile(stream, "w") as archive:
-            for info, content in self._members:
+            for info in self._archive.infolist():
                 part = self._parts.get(info.filename)
-                # `info` keeps the order, dates and compression of the members; untouched parts keep their bytes.
-                archive.writestr(info, part.translated() if part and any(part.edits()) else content)
+                if part and any(part.edits()):
+                    # `info` keeps the order, dates and compression of the members.
+                    archive.writestr(info, part.translated())
+                else:
+                    _copy_packed(self._archive, info, archive)
         return stream.getvalue()
+
+
+def _copy_packed(source: zipfile.ZipFile, info: zipfile.ZipInfo, target: zipfile.ZipFile) -> None:
+    """Copy a member as it is packed, which `zipfile` has no method for: pictures are never unpacked."""
+    assert source.fp is not None
+    assert target.fp is not None
+    source.fp.seek(info.header_offset + 26)
+    n_name, n_extra = struct.unpack("<HH", source.fp.read(4))
+    source.fp.seek(n_name + n_extra, io.SEEK_CUR)
+    new = copy.copy(info)
+    new.flag_bits &= ~8  # sizes stand in front of the data, not behind it
+    new.header_offset = target.fp.tell()
+    target.fp.write(new.FileHeader() + source.fp.read(info.compress_size))
+    target.filelist.append(new)
+    target.NameToInfo[new.filename] = new
+    target.start_dir = target.fp.tell()  # type: ignore[attr-defined]
 
 
 class _WordPart(OfficePart):
@@ -100,49 +127,31 @@ class _WordPart(OfficePart):
         for paragraph in elements(stream, "p"):
             if paragraph.opening.name != "w:p":
                 continue
-            # Paragraphs of text boxes are inside another paragraph: they are not part of its sentence.
-            boxes = [box.outer for name in BOXES for box in elements(paragraph.content, name)]
-            texts = [
-                text
-                for text in elements(paragraph.content, "t")
-                if text.opening.name == "w:t"
-                and text.content
-                and not any(start <= text.outer[0] < end for start, end in boxes)
-            ]
-            draft = SegmentDraft()
-            for number, text in enumerate(texts):
-                if number:
-                    self._add_gap(draft, texts[number - 1].closing, text.opening, paragraph)
-                draft.add("".join(token.text for token in text.content))
-            if texts:
-                yield draft.segment(texts[0].outer[0], texts[-1].inner[1])
-
-    def _add_gap(self, draft: SegmentDraft, before: Token, after: Token, paragraph: Element) -> None:
-        """Add the markup between two texts as a mark, unless it changes nothing: Word splits runs as it likes."""
-        gap = [token for token in paragraph.content if before.end <= token.start < after.start]
-        is_optional = all(_is_run(token, gap) for token in gap if token.name)
-        if not is_optional or self._look(before.start) != self._look(after.start):
-            raw = self.text[before.start : after.start] + TEXT
-            draft.mark(Mark(raw, "tag", is_optional=is_optional, is_ordered=not is_optional))
-
-    def _look(self, position: int) -> str:
-        """The properties of the run around a position, except those for spelling."""
-        start = max(self.text.rfind("<w:r>", 0, position), self.text.rfind("<w:r ", 0, position))
-        found = re.compile(r"<w:r(?: [^>]*)?>\s*<w:rPr>(.*?)</w:rPr>", re.DOTALL).match(self.text, start)
-        return SPELLING.sub("", found[1]) if found else ""
+            draft, first, last = SegmentDraft(), 0, 0
+            # The looks of this run and of the run of the last text, and whether nothing but their ends is between them.
+            look = look_before = ""
+            is_optional = True
+            for token in merged(paragraph.content, lambda token: token.name.rpartition(":")[2] in WHOLE):
+                if token.name in ("w:r", "w:rPr"):
+                    look = SPELLING.sub("", self.text[token.start : token.end]) if token.kind == "whole" else ""
+                inner = list(tokens(self.text, token.start, token.end))[1:] if token.name == "w:t" else []
+                if len(inner) < 2:  # no text
+                    is_optional &= not token.name or token.name.removeprefix("w:") in RUN
+                    continue
+                if not last:
+                    first = token.start
+                elif not is_optional or look != look_before:  # else, Word has split a run as it likes
+                    raw = self.text[last : token.start] + TEXT
+                    draft.mark(Mark(raw, "tag", is_optional=is_optional, is_ordered=not is_optional))
+                draft.add("".join(part.text for part in inner))
+                last, look_before, is_optional = inner[-1].start, look, True
+            if last:
+                yield draft.segment(first, last)
 
     @override
     def render(self, segment: FileSegment, text: str) -> str:
         # The place of a segment starts at the tag of its first text, which may lack `xml:space`.
         return TEXT + super().render(segment, text)
-
-
-def _is_run(token: Token, gap: Sequence[Token]) -> bool:
-    """Whether a token between two texts begins or ends a run, or is one of its properties."""
-    if token.name.removeprefix("w:") in RUN:
-        return True
-    depth = sum((t.kind == "open") - (t.kind == "close") for t in gap if t.name == "w:rPr" and t.start < token.start)
-    return depth > 0
 
 
 class _OpenDocumentPart(OfficePart):

@@ -41,7 +41,7 @@ class TextParagraphs(TextFile):
                     segments.append(plain_segment(self.text[block[first][0] : end], block[first][0], end))
                     first = number + 1
         for segment in segments:
-            segment.text = re.sub(r"[ \t]*\r?\n[ \t]*", " ", segment.text)
+            segment.text = re.sub(r"(?<![ \t])[ \t]*+\r?\n[ \t]*+", " ", segment.text)
         return [segments]
 
     @override

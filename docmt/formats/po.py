@@ -17,6 +17,7 @@ KEYWORD = re.compile(r"(msgctxt|msgid_plural|msgid|msgstr(?:\[\d+\])?)\s*(\".*\"
 STRING = re.compile(r"\".*\"$")
 PAGE = re.compile(r"#:\s*\u2068?(\S+?)(?::\d+)?\u2069?(?:\s|$)")
 N_FORMS = re.compile(r"nplurals\s*=\s*(\d+)")
+MOST_FORMS = 10  # no language has more than six
 
 
 @dataclass
@@ -67,6 +68,11 @@ class PoFile(TextFile):
         header = next((m for m in messages if not m.strings["msgid"] and "msgctxt" not in m.strings), _Message())
         # The header is the message with an empty `msgid`; it declares the number of plural forms.
         counted = N_FORMS.search(header.strings.get("msgstr", ""))
+        # Compared as text, because Python refuses to read numbers of thousands of digits.
+        if counted and (len(counted[1].lstrip("0")) > 2 or int(counted[1]) > MOST_FORMS):
+            raise UserError(
+                f"{self.where}: nplurals is more than {MOST_FORMS}: no language has so many forms; correct it"
+            )
         self._n_forms = int(counted[1]) if counted else 0
         self._open: list[tuple[_Message, dict[str, FileSegment]]] = []
         pages: dict[str, list[FileSegment]] = defaultdict(list)

@@ -4,6 +4,7 @@ import importlib
 from pathlib import Path
 
 from docmt.errors import UserError
+from docmt.formats.file_segments import TooManyMarksError
 from docmt.formats.translatable_file import Languages, TranslatableFile
 
 # Modules and classes of the formats, by name; modules are imported on first use, the slowest last.
@@ -39,4 +40,7 @@ def _load(name: str) -> type[TranslatableFile]:
 
 def open_file(path: Path, data: bytes, *, languages: Languages, name: str | None = None) -> TranslatableFile:
     """Read the bytes of a file; without a name, its suffix decides the format."""
-    return find_format(path, name)(data, where=str(path), languages=languages)
+    try:
+        return find_format(path, name)(data, where=str(path), languages=languages)
+    except TooManyMarksError as error:
+        raise UserError(f"{path}: {error}") from None

@@ -1,5 +1,7 @@
 """Splitting segments into sentences; marks at the edges of a sentence stay outside."""
 
+import itertools
+import re
 from collections.abc import Sequence
 
 from docmt.formats.file_segments import MARK, FileSegment
@@ -8,6 +10,8 @@ from docmt.formats.file_segments import MARK, FileSegment
 WITHOUT_BLANKS = ("zh", "ja", "th", "lo", "km", "my", "yue")
 # These end a sentence only before white space, not inside a word such as `NORM.DIST`.
 FULL_STOPS = (".", "!", "?")
+# Longer lines are split in pieces, because the library takes quadratic time for some.
+PIECE = re.compile(r".{1,10000}(?:\Z|(?<=[.!?]\s))|.{1,10000}", re.DOTALL)
 
 
 def split_text(text: str, lang: str) -> list[str]:
@@ -19,7 +23,7 @@ def split_text(text: str, lang: str) -> list[str]:
     from sentencex import segment  # pyright: ignore[reportAttributeAccessIssue]
 
     sentences = []
-    for line in text.splitlines(keepends=True):
+    for line in itertools.chain.from_iterable(map(PIECE.findall, text.splitlines(keepends=True))):
         has_pairs, sentence = line.count("`") % 2 == 0, ""
         for part in segment(lang, line):
             sentence += part
@@ -58,36 +62,32 @@ def trim(segment: FileSegment, sentence: str) -> tuple[str, str, str]:
     If both sides of a pair are in the sentence, they are taken away together or not at all.
     """
     start, end = 0, len(sentence)
+    pairs = {place: segment.mark(character).pair for place, character in enumerate(sentence) if MARK.match(character)}
+    sides: dict[int, list[int]] = {}
+    for place, pair in pairs.items():
+        if pair is not None:
+            sides.setdefault(pair, []).append(place)
+
+    def is_outside(place: int) -> bool:
+        if not _is_markup(segment, sentence[place]):
+            return sentence[place].isspace()
+        pair = pairs[place]
+        return pair is None or len(sides[pair]) == 1
+
     while start < end:
-        first, last = (_partner(segment, sentence[start:end], place) for place in (0, -1))
-        if first == "outside":
+        if is_outside(start):
             start += 1
-        elif last == "outside":
+        elif is_outside(end - 1):
             end -= 1
-        elif first == last == "around":
+        elif (pair := pairs.get(start)) is not None and sides[pair] == [start, end - 1]:
             start, end = start + 1, end - 1
         else:
             break
     return sentence[:start], sentence[start:end], sentence[end:]
 
 
-def _partner(segment: FileSegment, text: str, place: int) -> str:
-    """The role of the character at an edge: it can stay `outside`, is part of a pair `around` all, or is `text`."""
-    character = text[place]
-    if character.isspace():
-        return "outside"
-    if not _is_markup(segment, character):
-        return "text"
-    mark = segment.mark(character)
-    if mark.pair is None:
-        return "outside"
-    partners = [n for n, other in enumerate(text) if MARK.match(other) and segment.mark(other).pair == mark.pair]
-    if len(partners) == 1:
-        return "outside"
-    return "around" if partners == [0, len(text) - 1] else "text"
-
-
 def numbered(sentence: str) -> tuple[str, Sequence[str]]:
     """A sentence with marks as `{0}`, `{1}`, …, as models see it; and the marks."""
-    marks = list(dict.fromkeys(MARK.findall(sentence)))
-    return MARK.sub(lambda found: f"{{{marks.index(found[0])}}}", sentence), marks
+    numbers: dict[str, int] = {}
+    text = MARK.sub(lambda found: f"{{{numbers.setdefault(found[0], len(numbers))}}}", sentence)
+    return text, list(numbers)

@@ -6,6 +6,7 @@ times and blank lines is replaced.
 
 import itertools
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -18,10 +19,10 @@ from docmt.formats.sentence_splitting import WITHOUT_BLANKS, split_segment, trim
 from docmt.formats.translatable_file import Edit, TextFile
 
 TIME = r"(?:\d+:)?\d{1,2}:\d{2}[,.]\d{1,3}"
-TIMES = re.compile(rf"[ \t]*({TIME})[ \t]*-->[ \t]*({TIME})[^\n]*(?:\n|$)")
-LINE = re.compile(r"[^\n]*(?:\n|$)")
+TIMES = re.compile(rf"^[ \t]*+({TIME})[ \t]*+-->[ \t]*+({TIME})[^\n]*+\n?", re.MULTILINE)
+BLANK_LINE = re.compile(r"^[^\S\n]*+(?:\n|\Z)", re.MULTILINE)
 # The end of a line within a sentence: the next does not begin with the dash of another speaker.
-LINE_END = re.compile(r"\s*\n\s*(?![-–—\s])")
+LINE_END = re.compile(r"(?<!\s)[^\S\n]*+\n\s*+(?![-–—])")
 # Seconds between two cues that end a sentence.
 LONGEST_PAUSE = 3.0
 
@@ -38,13 +39,11 @@ class Cue:
 def read_cues(text: str, *, where: str) -> list[Cue]:
     """The cues of a file, in its order."""
     cues = []
-    for found in TIMES.finditer(text):
-        if found.start() and text[found.start() - 1] != "\n":
-            continue
-        start = stop = found.end()
-        while (line := LINE.match(text, stop)) and line[0].strip():
-            stop = line.end()
-        content = text[start:stop].rstrip("\r\n")
+    times = list(TIMES.finditer(text))
+    for found, following in itertools.zip_longest(times, times[1:]):
+        start, stop = found.end(), following.start() if following else len(text)
+        blank = BLANK_LINE.search(text, start, stop)
+        content = text[start : blank.start() if blank else stop].rstrip("\r\n")
         cues.append(Cue(_seconds(found[1]), _seconds(found[2]), (start, start + len(content))))
     if not cues and text.strip("\ufeff \t\r\n").removeprefix("WEBVTT"):
         raise UserError(f"{where}: has no cues (lines such as 00:00:01,000 --> 00:00:02,500)")
@@ -118,8 +117,8 @@ class SrtFile(TextFile):
     def accepts(self, segment: FileSegment, filled: str) -> bool:
         # No pair of tags may be cut in two.
         for piece in self._pieces(segment, filled):
-            pairs = [segment.mark(mark).pair for mark in MARK.findall(piece)]
-            if any(pairs.count(pair) != 2 for pair in pairs if pair is not None):
+            sides = Counter(segment.mark(mark).pair for mark in MARK.findall(piece))
+            if any(count != 2 for pair, count in sides.items() if pair is not None):
                 return False
         return True
 
@@ -165,9 +164,13 @@ def _cut(text: str, weights: Sequence[int], *, has_blanks: bool) -> list[str]:
     """Cut a text into pieces whose lengths are in proportion to the weights, between words."""
     places = [found.end() for found in re.finditer(r"\s+", text)] if has_blanks else list(range(1, len(text)))
     # Greedy: each cut is at the place between words nearest to its share of the length, behind the last cut.
-    cuts, total = [0], sum(weights)
-    for number in range(1, len(weights)):
-        wished = len(text) * sum(weights[:number]) / total
-        free = [place for place in places if place > cuts[-1]]
-        cuts.append(min(free, key=lambda place: abs(place - wished)) if free else len(text))
+    cuts, total, first = [0], sum(weights), 0
+    for weight in itertools.accumulate(weights[:-1]):
+        wished = len(text) * weight / total
+        near = max(first, bisect_left(places, wished) - 1)
+        number = min(
+            range(near, min(near + 2, len(places))), key=lambda n: abs(places[n] - wished), default=len(places)
+        )
+        cuts.append(places[number] if number < len(places) else len(text))
+        first = number + 1
     return [text[start:end] for start, end in itertools.pairwise([*cuts, len(text)])]

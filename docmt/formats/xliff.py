@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from docmt.formats.file_segments import FileSegment
-from docmt.formats.markup import Element, draft_of, elements, indentation, read_xml
+from docmt.formats.markup import Element, draft_of, elements, indentation, merged, read_xml
 from docmt.formats.translatable_file import Edit, MarkupFile
 
 # Inline elements that hold code, not text.
@@ -49,8 +49,7 @@ class XliffFile(MarkupFile):
     def _segments(self, unit: Element) -> Iterator[FileSegment]:
         for element in [unit] if self._version == "1" else elements(unit.content, "segment"):
             # Proposals of a translation memory have a source and a target, too.
-            alternatives = [each.outer for each in elements(element.content, "alt-trans")]
-            stream = [t for t in element.content if not any(start <= t.start < end for start, end in alternatives)]
+            stream = list(merged(element.content, lambda token: token.name.rpartition(":")[2] == "alt-trans"))
             source, target = (next(iter(elements(stream, name)), None) for name in ("source", "target"))
             if source is None or unit.opening.get("translate") == "no":
                 continue

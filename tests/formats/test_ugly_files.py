@@ -1,11 +1,14 @@
 # ruff: noqa: E501 (rows of a table)
 """Ugly files: nothing is lost, or one clear line says what is wrong."""
 
+import io
+import zipfile
 from pathlib import Path
 
 import pytest
-from formats_standin import EN_DE, packed, translated
+from formats_standin import EN_DE, PARTS, members, packed, translated
 
+from docmt.decompression import HARMLESS_BYTES
 from docmt.errors import UserError
 from docmt.formats.registry import open_file
 
@@ -40,6 +43,7 @@ FINE = [
     ("empty_source.xlf", XLIFF.format('<trans-unit id="1"><source/></trans-unit>'), "<source/></trans-unit>"),
     ("quotes.tmx", TMX.format("<tu a='>'><tuv xml:lang='en'><seg>a</seg></tuv></tu>"), "<seg>A</seg></tuv></tu>"),
     ("unclosed.html", "<p>one <b>two<p>three</b> four", "<p>ONE <b>TWO<p>THREE</b> FOUR"),
+    ("digits.html", f"<p>a &#{'9' * 5000}; b", "<p>A \ufffd B"),
     ("fragment.html", "no tags &mdash; at all", "NO TAGS — AT ALL"),
     ("nested.html", "<div><p>a <i>b <b>c</b></i></p>d<!-- e --></div>", "<div><p>A <i>B <b>C</b></i></p>D<!-- e --></div>"),
     ("script_end.html", "<script>'<p>a</p>'</SCRIPT ><p>b</p>", "<script>'<p>a</p>'</SCRIPT ><p>B</p>"),
@@ -68,6 +72,10 @@ REFUSED = [
     ("half.po", b'msgid "a"\n', "has no msgstr"),
     ("text.srt", b"Hello there\n", "has no cues"),
     ("text.vtt", b"1\n00:01.000 --> 00:02.000\na\n", "must begin with WEBVTT"),
+    ("forms.po", PO.replace("=1", "=3000000").format("").encode(), "nplurals is more than 10"),
+    ("digits.po", PO.replace("=1", "=" + "9" * 5000).format("").encode(), "nplurals is more than 10"),
+    ("tags.xlf", XLIFF.format(UNIT.format('a<x id="1"/>' * 66_000)).encode(), "more than 65,534 tags and placeholders"),
+    ("bomb.docx", packed(b" " * (HARMLESS_BYTES + 1), "docx"), "expands to more than 200 times"),
     ("text.docx", b"Hello", "not a DOCX file"),
     ("letter.odt", packed(b"<a/>", "docx"), "it has no such text"),
     ("broken.docx", packed(b"<w:document>", "docx"), "word/document.xml: not XML"),
@@ -89,3 +97,30 @@ def test_one_line_says_what_is_wrong(name, content, part):
     assert part in str(caught.value)
     assert "\n" not in str(caught.value)
     assert name in str(caught.value)
+
+
+def test_pictures_stay_packed():
+    stream = io.BytesIO()
+    stream.seekable = lambda: False  # sizes then stand behind the data
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        archive.writestr("wörd/zeros.bin", bytes(HARMLESS_BYTES))
+        archive.writestr(PARTS["docx"], '<w:document xmlns:w="w"><w:p><w:r><w:t>a b</w:t></w:r></w:p></w:document>')
+        archive.writestr("word/media/stored.png", bytes(range(256)), zipfile.ZIP_STORED)
+    before = zipfile.ZipFile(io.BytesIO(stream.getvalue()))
+    out, _ = translated(Path("a.docx"), stream.getvalue())
+    after = zipfile.ZipFile(io.BytesIO(out))
+    assert after.testzip() is None
+    assert "A B" in members(out)[PARTS["docx"]].decode()
+    for one, other in zip(before.infolist(), after.infolist(), strict=True):
+        assert (one.filename, one.date_time, one.compress_type) == (
+            other.filename,
+            other.date_time,
+            other.compress_type,
+        )
+        if one.filename != PARTS["docx"]:
+            assert (one.compress_size, one.CRC) == (other.compress_size, other.CRC)
+    # Level 1 packs worse than the level at which a new copy would be packed.
+    packed_anew = io.BytesIO()
+    with zipfile.ZipFile(packed_anew, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a", bytes(HARMLESS_BYTES))
+        assert archive.getinfo("a").compress_size < after.getinfo("wörd/zeros.bin").compress_size
