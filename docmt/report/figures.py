@@ -128,51 +128,30 @@ def _plot_curves(key: str, layout: CurveFigure, styles: Styles, histories: Seque
         if history.system in layout.systems and (layout.datasets is None or history.dataset in layout.datasets)
     ]
     members.sort(key=lambda history: layout.systems.index(history.system))
-    datasets = list(dict.fromkeys(history.dataset for history in members))
-    wanted = list(dict.fromkeys(quantity for group in layout.panels.values() for quantity in group))
-    found: set[str] = set()
-    panels: dict[str, dict[str, Lines]] = {}
-    for dataset, heading in [(dataset, heading) for dataset in datasets for heading in layout.panels]:
-        title = heading if len(datasets) == 1 else f"{dataset}: {heading}"
-        quantities = layout.panels[heading]
-        for system in dict.fromkeys(history.system for history in members if history.dataset == dataset):
-            runs = [history for history in members if (history.dataset, history.system) == (dataset, system)]
-            for place, quantity in enumerate(quantities):
-                series = [values for run in runs if (values := measured_values(run, quantity)) is not None]
-                look = styles.look(system)
-                if len(quantities) > 1:  # the color is the system's, so dashes tell its quantities apart
-                    look |= {"linestyle": DASHES[place % len(DASHES)]}
-                    look |= {"label": f"{look['label']}, {quantity.replace('_', ' ')}"}
-                if series:
-                    found.add(quantity)
-                    panels.setdefault(title, {}).setdefault(system, []).append((series, look))
+    panels = _curve_panels(layout, styles, members)
     if not panels:
         return []
+    wanted = list(dict.fromkeys(quantity for group in layout.panels.values() for quantity in group))
+    found = [name for name in wanted if any(measured_values(history, name) is not None for history in members)]
+    lacking = [name for name in wanted if name not in found]
+    caption = f"{layout.note} Line: mean over seeds; band: lowest to highest seed; each seed is a thin line.".strip()
+    caption += f" Not measured: {', '.join(lacking)}." if lacking else ""
+    tables = [
+        history.table.reindex(columns=["step", *found])
+        .dropna(subset=found, how="all")
+        .assign(dataset=history.dataset, system=history.system, seed=history.seed)
+        for history in members
+    ]
+    values = choose(pd.concat(tables, ignore_index=True), ["dataset", "system", "seed", "step", *found])
     every = [lines for of_panel in panels.values() for lines in of_panel.values()]
     n_systems = len({system for of_panel in panels.values() for system in of_panel})
     is_crowded = n_systems > MOST_BANDS and any(len(series) > 1 for lines in every for series, _ in lines)
-    lacking = [quantity for quantity in wanted if quantity not in found]
-    caption = f"{layout.note} Line: mean over seeds; band: lowest to highest seed; each seed is a thin line.".strip()
-    caption += f" Not measured: {', '.join(lacking)}." if lacking else ""
-    described: dict[str, Any] = {
-        "title": layout.title,
-        "caption": caption,
-        "x_label": "updates",
-        "y_label": layout.y_label,
-    }
-    described |= {"is_long": key.startswith("entropies")}
+    described: dict[str, Any] = {"title": layout.title, "caption": caption, "x_label": "updates"}
+    described |= {"y_label": layout.y_label, "is_long": key.startswith("entropies")}
     together: list[tuple[str, Draw]] = [
         (title, partial(_draw_curves, shown=list(of_panel.values()), has_band=not is_crowded))
         for title, of_panel in panels.items()
     ]
-    columns = ["dataset", "system", "seed", "step", *(quantity for quantity in wanted if quantity in found)]
-    tables = [
-        history.table.reindex(columns=columns[3:])
-        .dropna(subset=columns[4:], how="all")
-        .assign(dataset=history.dataset, system=history.system, seed=history.seed)
-        for history in members
-    ]
-    values = choose(pd.concat(tables, ignore_index=True), columns)
     plots = [Plot(draw_picture(together, key=key, **described), values)]
     if is_crowded:
         apart: list[tuple[str, Draw] | None] = []
@@ -186,6 +165,26 @@ def _plot_curves(key: str, layout: CurveFigure, styles: Styles, histories: Seque
         described["caption"] = f"A panel for each system, the others in gray. {caption}"
         plots.append(Plot(draw_picture(apart, key=f"{key}_by_system", n_columns=4, height=2.1, **described), values))
     return plots
+
+
+def _curve_panels(layout: CurveFigure, styles: Styles, histories: Sequence[History]) -> dict[str, dict[str, Lines]]:
+    """What was measured, by heading and system."""
+    datasets = list(dict.fromkeys(history.dataset for history in histories))
+    panels: dict[str, dict[str, Lines]] = {}
+    for dataset, heading in [(dataset, heading) for dataset in datasets for heading in layout.panels]:
+        title = heading if len(datasets) == 1 else f"{dataset}: {heading}"
+        quantities = layout.panels[heading]
+        for system in dict.fromkeys(history.system for history in histories if history.dataset == dataset):
+            runs = [history for history in histories if (history.dataset, history.system) == (dataset, system)]
+            for place, quantity in enumerate(quantities):
+                series = [values for run in runs if (values := measured_values(run, quantity)) is not None]
+                look = styles.look(system)
+                if len(quantities) > 1:  # the color is the system's, so dashes tell its quantities apart
+                    look |= {"linestyle": DASHES[place % len(DASHES)]}
+                    look |= {"label": f"{look['label']}, {quantity.replace('_', ' ')}"}
+                if series:
+                    panels.setdefault(title, {}).setdefault(system, []).append((series, look))
+    return panels
 
 
 def _draw_curves(axes: Axes, *, shown: Sequence[Lines], others: Sequence[Lines] = (), has_band: bool = True) -> None:
