@@ -102,7 +102,8 @@ def iterate_index(path: Path) -> Iterator[tuple[str, int]]:
     hashes = array("q")
     for number, row in enumerate(rows, start=2):
         document_id, tab, length = row.partition("\t")
-        if not (tab and length.isdigit() and int(length) > 0):
+        # Nine digits: Python converts longer numbers in quadratic time, or not at all.
+        if not (tab and length.isdecimal() and len(length) < 10 and int(length) > 0):
             raise UserError(f"{path}: line {number} must be a document id, a tab and a number of sentences")
         hashes.append(hash(document_id))
         yield document_id, int(length)

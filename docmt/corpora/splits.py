@@ -89,12 +89,9 @@ def convert_suite(
 def _without_ties(item: dict[str, Any], dropped: Counter[str]) -> dict[str, Any] | None:
     """The item without duplicate candidates: no model can score one of two equal texts higher."""
     right = item["candidates"][item["correct"]]
-    kept: list[list[str]] = []
-    for number, candidate in enumerate(item["candidates"]):
-        is_tie = candidate in kept or (candidate == right and number != item["correct"])
-        dropped["duplicate candidate"] += is_tie
-        if not is_tie:
-            kept.append(candidate)
+    others = (each for number, each in enumerate(item["candidates"]) if number == item["correct"] or each != right)
+    kept = list({tuple(candidate): candidate for candidate in others}.values())
+    dropped["duplicate candidate"] += len(item["candidates"]) - len(kept)
     if len(kept) < 2:
         dropped["item without a wrong candidate"] += 1
         return None

@@ -164,6 +164,8 @@ def _check_keys(value: dict[str, Any], keys: tuple[str, ...], where: str) -> Non
     missing = next((key for key in keys if key not in value), None)
     if missing:
         raise UserError(f"{where}: key {missing!r} is missing")
+    if not all(isinstance(value[key], str) for key in ("id", "phenomenon")):
+        raise UserError(f"{where}: `id` and `phenomenon` must be text")
     if not _is_document(value["src"]):
         raise UserError(f"{where}: `src` must be a list of at least one sentence")
 

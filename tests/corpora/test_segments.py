@@ -1,7 +1,5 @@
 """WMT's and IWSLT's segment formats, well-formed or not."""
 
-import contextlib
-import time
 from pathlib import Path
 
 import pytest
@@ -199,22 +197,3 @@ def test_iwslt_training_text(tmp_path, has_doc):
 def test_iwslt_training_text_refuses_a_talk_of_other_length(tmp_path):
     with pytest.raises(UserError, match=r"document 7: 2 sentences .* 1 in .* line 8 of the first file and line 8"):
         parse(tmp_path, {"en": talk(7, "a", "b"), "de": talk(7, "a")}, reader="iwslt_train")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "<seg " * 100_000,
-        "<doc " * 100_000,
-        '<doc docid="a"><seg id="' + "x" * 300_000 + '">A</seg></doc>',
-        '<doc docid="a"><seg ' + "x" * 300_000 + ">A</seg></doc>",
-        '<doc docid="a"><seg id="1">' + "a" + " " * 300_000 + "b</seg></doc>",
-        '<doc docid="a"><seg id="1">' + "a" + " \t" * 150_000 + "b</seg></doc>",
-    ],
-    ids=["open segments", "open documents", "long value", "long name", "blanks", "breaks"],
-)
-def test_time_is_linear_in_the_size_of_a_damaged_file(text, tmp_path):
-    start = time.process_time()
-    with contextlib.suppress(UserError):
-        parse(tmp_path, dict.fromkeys(LANGUAGES, text), reader="segments")
-    assert time.process_time() - start < 5, "quadratic: minutes"

@@ -4,7 +4,7 @@ import posixpath
 import re
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -26,6 +26,11 @@ SPEAKER = re.compile(r"^\[message\]: .*?\bspeaker=(\S+)")
 MIN_CHARACTERS = 20
 # Largest length of a translated sentence relative to its source sentence, compared with the whole message.
 LARGEST_RATIO = 2.5
+# Characters of a message that is split; finding sentences takes quadratic time where quotes or brackets stay open.
+LONGEST_SPLIT = 10_000
+# A message is read once for each place where it occurs: a limit to the text at all places, relative to the messages.
+MOST_COPIES = 100
+HARMLESS_CHARACTERS = 1 << 20
 
 Pair = tuple[str, str]
 
@@ -47,7 +52,7 @@ class PoPages(DocumentFormat):
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
         path = self.pick(files, "both")
         collector = DocumentCollector()
-        for page, messages in _pages(_entries(read_text(path), where=str(path)), collector, drops_places=False):
+        for page, messages in _pages(read_text(path), collector, where=str(path), drops_places=False):
             collector.add(page, [message.pair for message in messages])
         return collector.result(if_empty=f"{path}: contains no translated messages with a reference")
 
@@ -83,7 +88,7 @@ class PoFiles(DocumentFormat):
         path = self.pick(files, "both")
         collector = DocumentCollector()
         for name, text in _read_texts(path):
-            for page, messages in _pages(_entries(text, where=f"{path}: {name}"), collector, drops_places=True):
+            for page, messages in _pages(text, collector, where=f"{path}: {name}", drops_places=True):
                 # Projects name pages relative to the PO file (`../../page.rst`), so that normal paths are unique.
                 document = posixpath.normpath(f"{name.removesuffix('.po')}/{page}")
                 if _is_any(document, self.pages) and not _is_any(document, self.except_pages):
@@ -157,13 +162,19 @@ def _entries(text: str, *, where: str) -> list[polib.POEntry]:
 
 
 def _pages(
-    entries: Iterable[polib.POEntry], collector: DocumentCollector, *, drops_places: bool
+    text: str, collector: DocumentCollector, *, where: str, drops_places: bool
 ) -> Iterator[tuple[str, list[_Message]]]:
     """The pages of a file, sorted by name, with their messages by line (without line numbers: in file order).
 
     Untranslated, fuzzy, obsolete and plural messages, and those without a reference, are counted as dropped: once, or
     with `drops_places` once for each place where they occur.
     """
+    entries = _entries(text, where=where)
+    n_characters = sum(len(entry.occurrences) * len(entry.msgid + entry.msgstr) for entry in entries)
+    if n_characters > max(HARMLESS_CHARACTERS, MOST_COPIES * len(text)):
+        raise UserError(
+            f"{where}: its messages name places enough for {MOST_COPIES} times its text: this is no catalog"
+        )
     pages: dict[str, list[tuple[int, int, _Message]]] = defaultdict(list)
     # `order` breaks ties: several messages can be on one line of a page.
     for order, entry in enumerate(entries):
@@ -194,6 +205,9 @@ def _why_not(entry: polib.POEntry) -> str | None:
 
 def _split(pair: Pair, languages: Sequence[str], collector: DocumentCollector) -> list[Pair]:
     """The sentences of a message, if its sides have equally many, of similar lengths; else the message."""
+    if max(map(len, pair)) > LONGEST_SPLIT:
+        collector.change("message of several sentences not split")
+        return [pair]
     src, tgt = (
         [sentence.strip() for sentence in split_text(text, lang) if sentence.strip()]
         for text, lang in zip(pair, languages, strict=True)

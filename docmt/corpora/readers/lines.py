@@ -104,7 +104,7 @@ class IndexedLines(DocumentFormat):
         for number, line in enumerate(read_lines(index), start=1):
             try:
                 places = json.loads(line)
-            except json.JSONDecodeError:
+            except (RecursionError, ValueError):  # thousands of brackets; a number of thousands of digits
                 places = None
             if not isinstance(places, list) or any(type(place) is not int or place < 0 for place in places):
                 raise UserError(f"{index}: line {number} is not a list of line numbers such as [0, 1, 2]")

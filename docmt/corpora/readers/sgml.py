@@ -1,5 +1,6 @@
 """Test sets of WMT and IWSLT: `<doc docid>` and `<seg id>`, as SGML or XML, and IWSLT's tagged training text."""
 
+import io
 import re
 from collections.abc import Sequence
 from itertools import zip_longest
@@ -28,6 +29,7 @@ TAG = re.compile(
 ATTRIBUTE = re.compile(r"""(?<![\w:-])([\w:-]++)\s*+=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
 REFERENCE = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6}));")
 CHARACTERS = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+DEEPEST = 50
 TRAIN_TALK = re.compile(r"""\s*(?:<talkid>(.*?)</talkid>|<doc\b[^>]*\bdocid\s*=\s*"([^"]*)")""", re.IGNORECASE)
 TRAIN_TAG = re.compile(
     r"\s*</?(?:doc|url|talkid|title|description|keywords|speaker|reviewer|translator)\b", re.IGNORECASE
@@ -68,12 +70,19 @@ class WmtXml(DocumentFormat):
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
         path = self.pick(files, "both")
+        depth, root = 0, None
         try:
-            root = SafeTree.fromstring(read_bytes(path))
+            for event, element in SafeTree.iterparse(io.BytesIO(read_bytes(path)), events=("start", "end")):
+                root = element if root is None else root
+                depth += 1 if event == "start" else -1
+                # Each element inside another of its name would be read as often as it is deep.
+                if depth > DEEPEST:
+                    raise UserError(f"{path}: has elements within {DEEPEST} others: this is no test set")
         except SafeTree.ParseError as error:
             raise UserError(f"{path}: line {error.position[0]} is not well-formed XML ({error})") from None
         except DefusedXmlException:
             raise UserError(f"{path}: declares XML entities, which are not allowed: remove the DOCTYPE") from None
+        assert root is not None  # without an element, the file is not well-formed
         src_lang, tgt_lang = languages
         collector = DocumentCollector()
         for element in root.iter("doc"):

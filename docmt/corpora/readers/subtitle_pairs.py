@@ -14,6 +14,9 @@ from docmt.files import read_text
 from docmt.formats.file_segments import FIRST, MARK, plain_segment
 from docmt.formats.subtitle_files import Cue, read_cues
 
+# Cues on the screen at one time. No film has as many, and pairs of cues are compared one by one.
+MOST_SHOWN = 1000
+
 
 class SrtPairs(DocumentFormat):
     """SRT files, a pattern or a file per language, paired by name or order; cues are paired by time."""
@@ -31,7 +34,7 @@ class SrtPairs(DocumentFormat):
         collector = DocumentCollector()
         for (name, src_file), (_, tgt_file) in zip(src, tgt, strict=True):
             src_cues, tgt_cues = _texts(src_file), _texts(tgt_file)
-            pairs = self._pair([cue for cue, _ in src_cues], [cue for cue, _ in tgt_cues])
+            pairs = self._pair([cue for cue, _ in src_cues], [cue for cue, _ in tgt_cues], where=str(tgt_file))
             n_paired = sum(len(ours) + len(theirs) for ours, theirs in pairs)
             collector.drop("cue without counterpart", len(src_cues) + len(tgt_cues) - n_paired)
             rows = (
@@ -41,28 +44,36 @@ class SrtPairs(DocumentFormat):
             collector.add(name.removesuffix(".srt"), rows)
         return collector.result(if_empty=f"{paths[0]}: no cue has a counterpart in {paths[1]}")
 
-    def _pair(self, src: Sequence[Cue], tgt: Sequence[Cue]) -> list[tuple[list[int], list[int]]]:
+    def _pair(self, src: Sequence[Cue], tgt: Sequence[Cue], *, where: str) -> list[tuple[list[int], list[int]]]:
         """Numbers of source and target cues that are shown at the same time, several where one meets several."""
-        # Cues are in the order of time: target cues that ended before this source cue never match again.
-        first = 0
         pairs: list[tuple[list[int], list[int]]] = []
+        shown: list[int] = []  # target cues that this source cue or a later one can meet
+        taken: set[int] = set()  # the target cues of the last pair
+        n_begun = 0
         for number, cue in enumerate(src):
-            while first < len(tgt) and tgt[first].end <= cue.begin:
-                first += 1
+            # Cues are in the order of time: target cues that ended before this source cue never match again.
+            while n_begun < len(tgt) and tgt[n_begun].begin < cue.end:
+                shown.append(n_begun)
+                n_begun += 1
+            shown = [other for other in shown if tgt[other].end > cue.begin]
+            if len(shown) > MOST_SHOWN:
+                raise UserError(
+                    f"{where}: shows more than {MOST_SHOWN:,} cues at {cue.begin:.1f} s: these are no subtitles"
+                )
             mates = []
-            for other in range(first, len(tgt)):
-                if tgt[other].begin >= cue.end:
-                    break
+            for other in shown:
                 shorter = min(cue.end - cue.begin, tgt[other].end - tgt[other].begin)
                 shared = min(cue.end, tgt[other].end) - max(cue.begin, tgt[other].begin)
                 if shorter > 0 and shared / shorter >= self.min_overlap:
                     mates.append(other)
             # A target cue that already belongs to a pair draws this source cue into it.
-            if mates and pairs and set(mates) & set(pairs[-1][1]):
+            if taken.intersection(mates):
                 pairs[-1][0].append(number)
-                pairs[-1][1].extend(mate for mate in mates if mate not in pairs[-1][1])
+                pairs[-1][1].extend(mate for mate in mates if mate not in taken)
+                taken.update(mates)
             elif mates:
                 pairs.append(([number], mates))
+                taken = set(mates)
         return pairs
 
 

@@ -35,7 +35,7 @@ class VoitaSuite(SuiteFormat):
     def convert(self, files: Files) -> Iterator[Item]:
         # An item has four sentences; its candidates differ in the last.
         for phenomenon, path in files.items():
-            for number, value in enumerate(read_json(path), start=1):
+            for number, value in enumerate(_read_list(path), start=1):
                 where = f"{path}: item {number}"
                 try:
                     src = value["src"].split(VOITA_BREAK)
@@ -119,7 +119,7 @@ class CtxproGenerative(SuiteFormat):
     @override
     def convert(self, files: Files) -> Iterator[Item]:
         items_path, inputs_path = (self.pick(files, role) for role in ("items", "inputs"))
-        values, lines = read_json(items_path), read_lines(inputs_path)
+        values, lines = _read_list(items_path), read_lines(inputs_path)
         if len(values) != len(lines):
             raise UserError(
                 f"{len(values)} items in {items_path}, {len(lines)} lines in {inputs_path}: both must agree"
@@ -228,7 +228,7 @@ def _contrapro_distances(path: Path | None) -> dict[tuple[str, str, str], set[in
     """
     found: dict[tuple[str, str, str], set[int]] = defaultdict(set)
     for _, file in matching_files(path) if path else []:
-        for number, value in enumerate(read_json(file), start=1):
+        for number, value in enumerate(_read_list(file), start=1):
             try:
                 sides = _letters(value["src segment"]), _letters(value["ref segment"])
                 for error in value["errors"]:
@@ -236,6 +236,13 @@ def _contrapro_distances(path: Path | None) -> dict[tuple[str, str, str], set[in
             except (KeyError, TypeError):
                 raise UserError(f"{file}: item {number} is not an item of ContraPro") from None
     return found
+
+
+def _read_list(path: Path) -> list[Any]:
+    values = read_json(path)
+    if not isinstance(values, list):
+        raise UserError(f"{path}: must be a list of items, not {type(values).__name__}")
+    return values
 
 
 def _letters(text: str) -> str:
@@ -246,7 +253,8 @@ def _contrastive(
     name: str, src: list[str], candidates: list[list[str]], *, correct: int, distance: int | None, where: str
 ) -> Item:
     """A contrastive item. Raises UserError when a candidate and the source differ in their number of sentences."""
-    if any(len(candidate) != len(src) for candidate in candidates) or not 0 <= correct < len(candidates):
+    is_index = isinstance(correct, int) and 0 <= correct < len(candidates)
+    if not is_index or any(len(candidate) != len(src) for candidate in candidates):
         raise UserError(f"{where}: each candidate needs {len(src)} sentences, and the correct one must be among them")
     return {
         "id": name,

@@ -12,8 +12,8 @@ from docmt.corpora.readers.reader import DocumentCollector, DocumentFormat, File
 from docmt.errors import UserError
 from docmt.files import read_lines
 
-HEADING = re.compile(r"### *(.+?)\s*$")
-VERSE = re.compile(r"\[(\d+):(\d+)\](.*)$", re.DOTALL)
+HEADING = re.compile(r"### *(\S.*)$")
+VERSE = re.compile(r"\[(\d{1,9}):(\d{1,9})\](.*)$", re.DOTALL)
 
 
 class Verses(DocumentFormat):
@@ -56,7 +56,7 @@ def _read_chapters(path: Path) -> dict[tuple[str, int], dict[int, str]]:
     for number, line in enumerate(read_lines(path), start=1):
         line = line.strip(" \t\r")
         if heading := HEADING.match(line):
-            book = heading[1]
+            book = heading[1].rstrip()
         elif (verse := VERSE.match(line)) and book:
             verses = chapters.setdefault((book, int(verse[1])), {})
             if int(verse[2]) in verses:

@@ -1,0 +1,59 @@
+"""Every reader takes time that is linear in the size of its files, whatever is in them."""
+
+import json
+
+import pytest
+from hostile_files import cpu_seconds, files_of, read_sample
+
+SMALL = 20_000
+GROWTH = 4
+MOST_SECONDS = 6
+"""Largest ratio of the times of two files of which one is four times as large; quadratic time would be 16."""
+UNNOTICED = 0.1
+"""CPU seconds in which even quadratic time does no harm, and which are too few to be compared."""
+
+SEGMENT = '<doc docid="a"><seg id="1">A{}b</seg></doc>'
+PLACES = '#: {}\nmsgid "{}"\nmsgstr "b"\n'
+
+
+def cues(n, text="A"):
+    """Cues that are all shown at the same time."""
+    return f"1\n00:00:01,000 --> 00:00:59,000\n{text}\n\n" * n
+
+
+# Reader, and the content of all its files by their size.
+TABLE = {
+    "open segments": ("segments", lambda n: "<seg " * n),
+    "open documents": ("segments", lambda n: "<doc " * n),
+    "long value": ("segments", lambda n: f'<doc docid="a"><seg id="{"x" * n}">A</seg></doc>'),
+    "long name": ("segments", lambda n: f'<doc docid="a"><seg {"x" * n}>A</seg></doc>'),
+    "blanks": ("segments", lambda n: SEGMENT.format(" " * n)),
+    "breaks": ("segments", lambda n: SEGMENT.format(" \t" * n)),
+    "half references": ("segments", lambda n: SEGMENT.format("&#" * n)),
+    "nested documents": ("wmt_xml", lambda n: '<doc><src lang="en"><ref/>' * (n // 8) + "</src></doc>" * (n // 8)),
+    "nested segments": ("wmt_xml", lambda n: f"<doc><src>{'<seg>a' * (n // 8)}{'</seg>' * (n // 8)}</src><ref/></doc>"),
+    "blanks in a heading": ("verses", lambda n: f"### A{' ' * n}b\n[1:1] A\n"),
+    "long number": ("verses", lambda n: f"### A\n[{'1' * n}:1] A\n"),
+    "places of a long message": ("po_files", lambda n: PLACES.format("a:1 " * n, "x" * n)),
+    "backquotes": ("po_files", lambda n: PLACES.format("a:1", "`a. " * n)),
+    "brackets": ("indexed_lines", lambda n: "[" * n),
+    "same names": ("jsonl", lambda n: '{"id": "a", "src": ["A"], "tgt": ["C"]}\n' * (n // 20)),
+    "candidates": (
+        "voita_suite",
+        lambda n: json.dumps([{"src": "a", "true_ind": 0, "ctx_dist": 1, "dst": [f"a{i}" for i in range(n // 4)]}]),
+    ),
+    "blanks in a line": ("marked_lines", lambda n: f"<d>\nA{' ' * n}b\n"),
+    "cues at one time": ("srt_pairs", lambda n: cues(n // 20)),
+}
+
+
+def seconds_of(case: str, size: int, folder) -> float:
+    reader, content = TABLE[case]
+    return cpu_seconds(lambda: read_sample(reader, dict.fromkeys(files_of(reader), content(size).encode()), folder))
+
+
+@pytest.mark.parametrize("case", TABLE)
+def test_four_times_the_file_takes_less_than_six_times_the_time(case, tmp_path):
+    large = seconds_of(case, SMALL * GROWTH, tmp_path)
+    if large > UNNOTICED:
+        assert large < MOST_SECONDS * min(seconds_of(case, SMALL, tmp_path) for _ in range(3)), case
