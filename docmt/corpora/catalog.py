@@ -58,6 +58,8 @@ class SourceFile(Settings):
     """Size of the content."""
     bytes_gz: int | None = None
     """Size of the gzip file."""
+    most_bytes: int | None = None
+    """Limit to what an address may send, for a file whose size is known roughly; null for a general limit."""
 
     @model_validator(mode="after")
     def _is_obtainable(self) -> "SourceFile":

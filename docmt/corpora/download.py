@@ -7,8 +7,10 @@ import json
 import logging
 import os
 import re
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +21,8 @@ from tqdm import tqdm
 log = logging.getLogger(__name__)
 
 CHUNK_BYTES = 1 << 14
+MOST_BYTES = 1 << 33
+"""Limit to a file of unknown size: eight times the largest archive of the catalog."""
 # Answers worth another attempt: timeouts, rate limits, and overloaded servers or proxies.
 TEMPORARY_STATUS = {408, 425, 429, 500, 502, 503, 504}
 BROKEN_CONNECTION = (requests.ConnectionError, requests.Timeout, urllib3.exceptions.HTTPError)
@@ -50,7 +54,8 @@ class Patience:
     """Time without data after which a connection counts as broken."""
     slow_seconds: float = 300.0
     slow_bytes: int = 30_000
-    """Bytes that must arrive in every `slow_seconds`; a modem is forty times faster."""
+    """Bytes that must arrive in every `slow_seconds`, the first of them after all headers; a modem is forty times
+    faster."""
 
 
 def download(
@@ -58,7 +63,7 @@ def download(
     target: Path,
     *,
     is_right: Callable[[Path], bool] = lambda _: True,
-    most_bytes: int | None = None,
+    most_bytes: int = MOST_BYTES,
     patience: Patience | None = None,
 ) -> None:
     """Fetch `url` to `target`.
@@ -85,8 +90,17 @@ def download(
 class _Transfer:
     """One download: the partial data `NAME.part`, and `NAME.part.json` with the address and the server's validator."""
 
-    def __init__(self, url: str, target: Path, most_bytes: int | None, patience: Patience) -> None:
+    def __init__(self, url: str, target: Path, most_bytes: int, patience: Patience) -> None:
         self.url, self.target, self.most_bytes, self.patience = url, target, most_bytes, patience
+        self.session = requests.Session()
+        if url.startswith("https:"):
+            # No redirection may give up encryption, in between either: whoever holds an open address chooses the next,
+            # and files without a published checksum have no other protection.
+            del self.session.adapters["http://"]
+        # `requests` reads the body of a redirection into memory, however long it is.
+        self.session.hooks["response"].append(
+            lambda response, **_: response.raw.close() if response.is_redirect else None
+        )
         self.part = target.with_name(target.name + ".part")
         self.origin = target.with_name(target.name + ".part.json")
 
@@ -129,9 +143,7 @@ class _Transfer:
         if start and validator:
             headers |= {"Range": f"bytes={start}-", "If-Range": validator}
         try:
-            with requests.get(
-                self.url, headers=headers, stream=True, timeout=self.patience.timeout_seconds
-            ) as response:
+            with self._open(headers) as response:
                 self._check_status(response)
                 first_byte = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
                 # Some servers ignore `Range` and send everything (200), others send another range than requested.
@@ -149,9 +161,34 @@ class _Transfer:
                 self._store(response, start)
         except BROKEN_CONNECTION as error:
             raise _TemporaryError(f"{self.url}: the connection broke ({type(error).__name__})") from None
-        except requests.RequestException as error:
-            raise AddressError(f"{self.url}: {type(error).__name__}") from None
+        except requests.exceptions.InvalidSchema as error:
+            raise AddressError(f"{self.url}: leads to an address that is not encrypted ({error})") from None
+        except (requests.RequestException, ValueError) as error:  # ValueError: it leads to what is no address
+            raise AddressError(f"{self.url}: {type(error).__name__} ({error})") from None
         return is_rest
+
+    def _open(self, headers: dict[str, str]) -> requests.Response:
+        """The answer to a request with its headers, all of which must arrive in `slow_seconds`."""
+        answer: Future[requests.Response] = Future()
+
+        def ask() -> None:
+            try:
+                answer.set_result(
+                    self.session.get(self.url, headers=headers, stream=True, timeout=self.patience.timeout_seconds)
+                )
+            except BaseException as error:
+                answer.set_exception(error)
+
+        # In a thread, because a time limit of `requests` begins again with every byte.
+        threading.Thread(target=ask, daemon=True).start()
+        try:
+            return answer.result(self.patience.slow_seconds)
+        except TimeoutError:
+            if answer.done():  # the error of a socket
+                raise
+            answer.add_done_callback(lambda late: late.exception() or late.result().close())
+            seconds = self.patience.slow_seconds
+            raise AddressError(f"{self.url}: sends no complete headers in {seconds:g} s; try again later") from None
 
     def _resumable(self) -> tuple[int, str | None]:
         """The number of bytes from this address, and the validator; 0 and None when the part cannot be resumed."""
@@ -165,9 +202,6 @@ class _Transfer:
 
     def _check_status(self, response: requests.Response) -> None:
         status = response.status_code
-        # A redirection must not give up encryption: files without a published checksum have no other protection.
-        if self.url.startswith("https:") and not response.url.startswith("https:"):
-            raise AddressError(f"{self.url}: leads to {response.url}, which is not encrypted")
         # The part is longer than the file: the server's file has become shorter.
         if status == 416:
             self.clear()
@@ -194,9 +228,9 @@ class _Transfer:
                 file.write(chunk)
                 bar.update(len(chunk))
                 n_bytes = file.tell()
-                if self.most_bytes is not None and n_bytes > self.most_bytes:
+                if max(n_bytes, total or 0) > self.most_bytes:
                     self.clear()
-                    raise AddressError(f"{response.url}: serves more than the {self.most_bytes:,} bytes of the file")
+                    raise AddressError(f"{response.url}: serves more than {self.most_bytes:,} bytes")
                 # A server can send hardly anything, but too often to count as broken.
                 if time.monotonic() - since >= patience.slow_seconds:
                     if n_bytes - n_before < patience.slow_bytes:

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from docmt import checksums
 from docmt.corpora.catalog import Address, Entry, SourceFile
-from docmt.corpora.download import AddressError, Patience, download
+from docmt.corpora.download import MOST_BYTES, AddressError, Patience, download
 from docmt.decompression import check_expansion, open_gzip
 from docmt.errors import UserError
 from docmt.files import atomic_path, explained_full_disk, read_json, sha256_file, write_json
@@ -136,14 +136,15 @@ def _fetch_address(
                 return unpack(path, content) and _is_same(content, file)
 
         # Compressed, a file is hardly ever larger; a kilobyte is room for what gzip adds.
-        most_bytes = max(file.bytes, file.bytes_gz or 0) + 1024 if file.bytes and address.is_checked else None
+        is_known = file.bytes and address.is_checked
+        most_bytes = max(file.bytes or 0, file.bytes_gz or 0) + 1024 if is_known else file.most_bytes or MOST_BYTES
         download(address.url, arrived, is_right=is_right, most_bytes=most_bytes, patience=patience)
         place(arrived, target, file, is_checked=address.is_checked)
         arrived.unlink()
         return
     archive = archives / key
     if not archive.exists():
-        download(address.url, archive, patience=patience)
+        download(address.url, archive, most_bytes=MOST_BYTES, patience=patience)
     with tempfile.TemporaryDirectory(dir=archives) as folder:
         member = Path(folder) / "member"
         _extract(archive, address.member, target=member, url=address.url)

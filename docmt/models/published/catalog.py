@@ -66,7 +66,9 @@ class ModelEntry(Settings):
         found = {}
         for name in (*self.files, CONFIG):
             urls = [self.url.format(version=self.version, file=name)] if self.url else []
-            values = {"addresses": [{"url": url} for url in urls], "obtain": self.obtain}
+            # No file is larger than all together; twice, because the size is rounded.
+            limit = {"most_bytes": 2_000_000 * self.megabytes}
+            values = {"addresses": [{"url": url} for url in urls], "obtain": self.obtain} | limit
             found[name] = SourceFile.model_validate(values | {"sha256": self.sha256.get(name)})
         return found
 
