@@ -66,8 +66,15 @@ PLAIN_WORDS = {
     "list_type": "must be a list, such as [a, b]",
     "string_type": "must be text (write it in quotation marks)",
     "bool_type": "must be true or false",
+    "greater_than": "must be greater than {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be less than {lt}",
+    "less_than_equal": "must be at most {le}",
+    "literal_error": "must be {expected}",
 }
-"""What Pydantic says in words of Python, by its name of the problem."""
+"""Plain words for Pydantic's messages, by its name of the problem; in braces what it calls the context."""
+KEY_ROOTS: dict[str, type[BaseModel]] = {}
+"""Sections in which unknown keys are looked for, by the path to their keys; filled by `config.schema`."""
 LONGEST_VALUE = 80
 """Characters of a wrong value that a message shows."""
 
@@ -84,8 +91,14 @@ def check_name(name: str) -> str:
 
 def nearest(name: str, known: list[str]) -> str:
     """A hint that names the known word closest to `name`, or all known words if none is close."""
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(sorted(known))}"
+    close = _closest(name, known)
+    return f"did you mean {close!r}?" if close else f"known: {', '.join(sorted(known))}"
+
+
+def _closest(name: str, known: list[str], *, cutoff: float = 0.5) -> str | None:
+    """The known word closest to `name`, or the shortest that contains it."""
+    close = difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
+    return next(iter([*close, *sorted((word for word in known if len(name) > 2 and name in word), key=len)]), None)
 
 
 def look_up(mapping: dict[str, Any], name: str | None, *, where: str, what: str) -> Any:
@@ -102,12 +115,17 @@ def _describe(cls: type[BaseModel], error: ValidationError, where: str) -> str:
     keys, owner = _locate(cls, problem["loc"])
     path = ".".join([where, *keys])
     kind = problem["type"]
-    value = problem["input"]
+    value, context = problem["input"], problem.get("ctx", {})
     if kind == "extra_forbidden":
         key = keys[-1]
         if new := getattr(owner, "renamed", {}).get(key):
             return f"{path}: this key is now called {new!r}"
-        return f"{path}: unknown key; {nearest(key, list(owner.model_fields))}"
+        return f"{path}: unknown key; {_nearest_key(owner, key)}"
+    if kind == "union_tag_invalid":
+        name, key, tags = (context[name].replace("'", "") for name in ("tag", "discriminator", "expected_tags"))
+        known = tags.split(", ")
+        guess = f"did you mean {close!r}? " if (close := _closest(name, known, cutoff=0.6)) else ""
+        return f"{path}.{key}: no {key} {name!r}; {guess}known: {', '.join(sorted(known))}"
     if kind == "missing":
         return f"{path}: this key is missing"
     if kind == "too_short":
@@ -117,9 +135,27 @@ def _describe(cls: type[BaseModel], error: ValidationError, where: str) -> str:
         if "e" not in value.lower():
             hint = "write it without quotation marks, and in a --configfile: Snakemake's --config makes text of it"
         return f"{path}: a number is needed, {value!r} is text ({hint})"
-    message = PLAIN_WORDS.get(kind) or problem["msg"].removeprefix("Value error, ")
+    message = PLAIN_WORDS.get(kind, "").format(**context) or problem["msg"].removeprefix("Value error, ")
     shown = repr(value) if len(repr(value)) <= LONGEST_VALUE else f"{repr(value)[:LONGEST_VALUE]} …"
     return f"{path}: {message}, not {shown}" if problem["loc"] else f"{where}: {message}"
+
+
+def _nearest_key(owner: type[BaseModel], key: str) -> str:
+    """A hint for an unknown key: the same key in other sections, else the nearest key of `owner`, then of all."""
+    places: dict[str, list[str]] = {}
+    waiting, seen = list(KEY_ROOTS.items()), set()
+    for prefix, section in waiting:  # grows: sections nearest to the top come first
+        if section not in seen:
+            seen.add(section)
+            for name, field in section.model_fields.items():
+                places.setdefault(name, []).append(f"{prefix}{name}")
+                row = "*." if "dict[" in str(field.annotation) else ""
+                waiting += [(f"{prefix}{name}.{row}", below) for below in _settings_classes(field.annotation)]
+    if key not in places and _closest(key, list(owner.model_fields)):
+        return nearest(key, list(owner.model_fields))
+    close = _closest(key, list(places), cutoff=0.75)
+    shown = sorted(places.get(close or "", []), key=lambda place: place.count("."))[:2]
+    return f"did you mean {' or '.join(shown)}?" if shown else nearest(key, list(owner.model_fields))
 
 
 def _locate(cls: type[BaseModel], location: tuple[Any, ...]) -> tuple[list[str], type[BaseModel]]:

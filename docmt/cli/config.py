@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from docmt.commands import CommandGroup
-from docmt.config.loading import load_config_files
+from docmt.config.loading import check_user_files, load_config_files
 from docmt.config.manual import json_schema, manual, replace_manual
 from docmt.config.study_rows import USER_OUTPUT_KEYS
 from docmt.config.systems import list_runs, model_settings, training_settings
@@ -18,7 +18,7 @@ commands = CommandGroup("config")
 
 @commands.command
 def check(*files: Path) -> None:
-    """Check configuration files, each by itself.
+    """Check configuration files, each by itself, and that the data files exist that they name.
 
     Example:
         docmt config check config/config.yaml config/examples/*.yaml
@@ -31,10 +31,12 @@ def check(*files: Path) -> None:
     for file in files:
         try:
             config = load_config_files([file])
+            check_user_files(config)
         except UserError as error:
             raise UserError(str(error) if str(error).startswith(str(file)) else f"{file}: {error}") from None
-        n_datasets, n_systems, n_runs = len(config.datasets), len(config.systems), len(list_runs(config))
-        print(f"{file}: valid ({n_datasets} datasets, {n_systems} systems, {n_runs} runs)")
+        counts = {"dataset": len(config.datasets), "system": len(config.systems), "run": len(list_runs(config))}
+        words = ", ".join(f"{n} {noun}{'s' * (n != 1)}" for noun, n in counts.items())
+        print(f"{file}: valid ({words})")
 
 
 @commands.command

@@ -10,9 +10,9 @@ from docmt.errors import UserError
 PARTS = ("Snakefile", "workflow", "profiles", "slurm", "config", "environment.yml")
 NEXT = """{folder} is ready. Next:
   cd {folder}
-  snakemake --cores all --configfile config/examples/smoke.yaml   # checks the installation in a minute or two
-  cp config/config.yaml my.yaml                                   # edit it, then:
-  docmt config check my.yaml && snakemake --cores all --configfile my.yaml"""
+  docmt run config/examples/smoke.yaml   # checks the installation in a minute or two
+  cp config/config.yaml my.yaml          # edit it, then:
+  docmt config check my.yaml && docmt run my.yaml"""
 
 
 command = CommandGroup("init")

@@ -30,13 +30,13 @@ app = CommandGroup(
     # Lists follow one option (`--inputs a b`), switches have no opposite, and the last of repeated options counts.
     default_parameter=Parameter(negative=(), consume_multiple=True, allow_repeating=True),
 )
-# The modules are imported when one of their commands is called: torch alone takes seconds.
 # Modules are imported when one of their commands is called: torch alone takes seconds.
 PEOPLE = Group("For people", sort_key=0)
 WORKFLOW = Group("Called by the workflow", sort_key=1)
 for group, module, name, help in (
     (PEOPLE, "docmt.cli.init:command", "init", "Start a study in a new folder."),
     (PEOPLE, "docmt.cli.config:commands", "config", "Check and explain a configuration."),
+    (PEOPLE, "docmt.cli.run:command", "run", "Run a study, or a part of it, with Snakemake."),
     (PEOPLE, "docmt.cli.diff:command", "diff", "Show what a changed configuration runs again."),
     (PEOPLE, "docmt.cli.status:command", "status", "Show the state of a study, and its costs."),
     (PEOPLE, "docmt.cli.tidy:command", "tidy", "List, or delete, what a study no longer needs."),

@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.checks import check_config
 from docmt.config.schema import Config
 from docmt.config.systems import merge
@@ -91,6 +92,12 @@ def _check_characters(values: Any, where: str) -> None:
             _check_characters(value, f"{where}.{number}")
     elif isinstance(values, str) and (found := CONTROL.search(values)):
         raise UserError(f"{where}: contains the control character U+{ord(found[0]):04X}; remove it")
+
+
+def check_user_files(config: Config) -> None:
+    """Raises UserError when a file of the user's that a study reads is missing in the working directory."""
+    for own in StudyArtifacts(config).user_files():
+        own.check()
 
 
 def load_config_files(paths: Iterable[Path]) -> Config:

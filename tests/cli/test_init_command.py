@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_a_new_folder_has_the_whole_workflow(tmp_path, capsys):
     assert main(["init", str(tmp_path / "study")]) == 0
-    assert "snakemake --cores all" in capsys.readouterr().out
+    assert "docmt run config/examples/smoke.yaml" in capsys.readouterr().out
     for name in init.PARTS:
         copy = tmp_path / "study" / name
         files = [copy] if copy.is_file() else [path for path in copy.rglob("*") if path.is_file()]

@@ -86,6 +86,22 @@ def test_config_file_that_is_missing_is_refused(tmp_path):
         load_config_files([tmp_path / "none.yaml"])
 
 
+def test_a_missing_data_file_is_found_by_the_check(values, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    format = {"languages": ["en", "de"], "format": {"reader": "blank_lines"}}
+    values["corpora"]["custom"] = {"own": {**format, "splits": {"all": {"files": {"en": "a.en", "de": "a.de"}}}}}
+    values["datasets"]["controlled"]["train"] = ["own/all"]
+    Path("my.yaml").write_text(yaml.safe_dump(values), encoding="utf-8")
+    Path("a.en").write_text("A\n")
+    assert main(["config", "check", "my.yaml"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("docmt: error: my.yaml: config.corpora.custom.own.splits.all.files.de: a.de: no such file")
+    assert error.count("\n") == 1
+    Path("a.de").write_text("A\n")
+    assert main(["config", "check", "my.yaml"]) == 0
+    assert "my.yaml: valid (1 dataset, 7 systems, " in capsys.readouterr().out
+
+
 def test_later_files_lie_on_top_of_earlier_ones(values, tmp_path):
     changes = tmp_path / "changes.yaml"
     changes.write_text("decoding: {beam_size: 3}\nseeds: [4, 5]\n", encoding="utf-8")

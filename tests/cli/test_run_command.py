@@ -1,0 +1,162 @@
+"""`docmt run`: one call of Snakemake; and the calls of Snakemake that the documentation shows."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from snakemake.cli import parse_args
+from snakemake.utils import available_cpu_count
+
+from docmt.cli.main import main
+from docmt.cli.run import MERGED, MERGED_DRY_RUN, TARGETS, read_change
+from docmt.config.artifacts.report import STAGES
+from docmt.errors import UserError
+
+ROOT = Path(__file__).parents[2]
+SMOKE = ROOT / "config/examples/smoke.yaml"
+ALL = available_cpu_count()
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.fixture
+def called(tmp_path, monkeypatch):
+    """Snakemake's reading of the options that `docmt run` calls it with, in an empty folder."""
+
+    class CalledError(BaseException):
+        """In place of a new program."""
+
+    def execute(program, words):
+        assert words[:3] == [sys.executable, "-m", "snakemake"]
+        raise CalledError(words[3:])
+
+    def call(*words):
+        with pytest.raises(CalledError) as caught:
+            main(["run", *words])
+        return parse_args(caught.value.args[0])[1]
+
+    monkeypatch.setattr(os, "execv", execute)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my.yaml").write_bytes(SMOKE.read_bytes())
+    (tmp_path / "more.yaml").write_text("decoding: {beam_size: 2}\n")
+    return call
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("", {"targets": set(), "configfile": [ROOT / "config/config.yaml"], "cores": ALL}),
+        ("my.yaml", {"targets": set(), "configfile": [Path("my.yaml")], "cores": ALL, "dryrun": False}),
+        ("my.yaml corpora text", {"targets": {"corpora", "text"}, "configfile": [Path("my.yaml")]}),
+        ("my.yaml corpora -n", {"targets": {"corpora"}, "dryrun": True}),
+        ("my.yaml --dry-run results/report/report.html", {"targets": {"results/report/report.html"}, "dryrun": True}),
+        ("my.yaml more.yaml train", {"targets": {"train"}, "configfile": [Path("my.yaml"), Path("more.yaml")]}),
+        ("training", {"targets": {"training"}, "configfile": [ROOT / "config/config.yaml"]}),
+        ("my.yaml training --cores 2 -k", {"targets": {"training"}, "cores": 2, "keep_going": True}),
+        ("my.yaml all -c3 --forcerun train", {"targets": {"all"}, "cores": 3, "forcerun": {"train"}}),
+        ("my.yaml all --set seeds=[2] text", {"targets": {"all", "text"}, "configfile": [MERGED]}),
+        ("my.yaml -n --set seeds=[2]", {"targets": set(), "configfile": [MERGED_DRY_RUN]}),
+        ("my.yaml --resources gpu=1", {"targets": set(), "cores": ALL}),
+        ("my.yaml --jobs 1", {"jobs": 1, "cores": None}),
+        (f"my.yaml --profile {ROOT}/slurm", {"profile": [f"{ROOT}/slurm"], "cores": None, "executor": "slurm"}),
+        ("my.yaml --directory study", {"directory": Path("study"), "configfile": [Path("my.yaml")]}),
+    ],
+)
+def test_snakemake_is_called_rightly(words, expected, called):
+    found = vars(called(*words.split()))
+    assert str(found["snakefile"]) == str(ROOT / "Snakefile")
+    for name, value in expected.items():
+        if name == "configfile":
+            assert list(map(str, found[name])) == [str(path.absolute()) for path in value]
+        else:
+            assert (set(found[name]) if isinstance(value, set) else found[name]) == value, name
+
+
+def test_changes_are_recorded_in_the_merged_config(called, tmp_path):
+    called("my.yaml", "more.yaml", "--set", "decoding.beam_size=4", "--set", "seeds=[2, 3]")
+    text = (tmp_path / MERGED).read_text()
+    assert text.startswith("# my.yaml more.yaml with decoding.beam_size=4, seeds=[2, 3]: merged by `docmt run`\n")
+    expected = yaml.safe_load(SMOKE.read_text()) | {"seeds": [2, 3]}
+    expected["decoding"]["beam_size"] = 4
+    assert yaml.safe_load(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ("a=1", {"a": 1}),
+        ("a.b=x=y", {"a": {"b": "x=y"}}),
+        ("a.b={c: [1, null]}", {"a": {"b": {"c": [1, None]}}}),
+        ("rate=1e-4", {"rate": 1e-4}),
+        ("a=", {"a": None}),
+    ],
+)
+def test_a_change_is_yaml(change, expected):
+    assert read_change(change) == expected
+
+
+@pytest.mark.parametrize("change", ["a", "=1", "a..b=1", "a.=1", "a=[", "a b=1"])
+def test_what_is_no_change_is_refused(change):
+    with pytest.raises(UserError, match=r"give KEY=VALUE, such as decoding\.beam_size=4"):
+        read_change(change)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("nosuch.yaml", "nosuch.yaml: no such file"),
+        ("my.yaml corpra", "target 'corpra': neither a stage, a rule nor a path; did you mean 'corpora'?"),
+        ("my.yaml --set decoding.beam_siz=4", "config.decoding.beam_siz: unknown key; did you mean 'beam_size'?"),
+        ("missing.yaml", "config.systems.other.hypotheses.controlled/controlled: out.txt: no such file"),
+    ],
+)
+def test_mistakes_are_one_line_without_snakemake(words, message, called, tmp_path, capsys):
+    values = yaml.safe_load(SMOKE.read_text())
+    values["systems"]["other"] = {"hypotheses": {"controlled/controlled": "out.txt"}}
+    (tmp_path / "missing.yaml").write_text(yaml.safe_dump(values))
+    assert main(["run", *words.split()]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def documented(program):
+    """Lines of the documentation that call a program, without comments and placeholders."""
+    for page in PAGES:
+        for line in re.findall(rf"(?:^|[`\s/])({program} [^`\n]+)", page.read_text(encoding="utf-8"), re.MULTILINE):
+            line = line.split(" #")[0].split("   ")[0]
+            if re.search(rf"{program} (-|[a-z]+ -|\S+\.yaml|results/)", line) and "…" not in line and "[" not in line:
+                yield pytest.param(line, id=f"{page.name}: {line}")
+
+
+@pytest.mark.parametrize("line", documented("snakemake"))
+def test_no_option_swallows_a_target_in_the_documentation(line):
+    """`snakemake --configfile my.yaml corpora` takes the target for a configuration file."""
+    options = parse_args(shlex.split(line)[1:])[1]
+    for file in options.configfile or []:
+        assert file.suffix == ".yaml" or file.name.isupper(), line
+    assert {target for target in options.targets if "/" not in target} <= {*TARGETS, *STAGES}
+
+
+@pytest.mark.parametrize("line", documented("docmt run"))
+def test_documented_runs_have_known_targets(line, called, tmp_path):
+    for name in re.findall(r"\S+\.yaml", line):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(SMOKE.read_bytes())
+    (tmp_path / "slurm").mkdir()
+    (tmp_path / "slurm/config.yaml").write_bytes((ROOT / "slurm/config.yaml").read_bytes())
+    options = called(*shlex.split(line)[2:])
+    assert {target for target in options.targets if "/" not in target} <= {*TARGETS, *STAGES}
+    assert options.configfile
+
+
+def test_a_dry_run_lists_jobs(tmp_path):
+    words = [str(SMOKE), "corpora", "-n", "--set", "seeds=[2]", "--directory", str(tmp_path), "--quiet", "rules"]
+    done = subprocess.run([sys.executable, "-m", "docmt", "run", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"generate_corpus +\d", done.stdout + done.stderr)
+    assert not (tmp_path / "results").exists()
