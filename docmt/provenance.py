@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import subprocess
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -39,14 +40,20 @@ def _git(root: Path, *arguments: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout.strip()
 
 
-def describe(*, settings: Any = None, **facts: Any) -> dict[str, Any]:
-    """The provenance to store with an artifact: versions, commit, settings, their fingerprint, and any given facts."""
-    versions = {"python": platform.python_version()}
-    for name in PACKAGES:
+def package_versions(names: Iterable[str]) -> dict[str, str]:
+    """The versions of packages, without those that are not installed."""
+    versions = {}
+    for name in names:
         try:
             versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
+    return versions
+
+
+def describe(*, settings: Any = None, **facts: Any) -> dict[str, Any]:
+    """The provenance to store with an artifact: versions, commit, settings, their fingerprint, and any given facts."""
+    versions = {"python": platform.python_version()} | package_versions(PACKAGES)
     described = {"docmt": __version__, "commit": commit(), "versions": versions, **facts}
     if settings is not None:
         described |= {"settings": settings, "fingerprint": fingerprint(settings)}

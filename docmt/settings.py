@@ -3,6 +3,7 @@
 import difflib
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self, get_args
 
@@ -101,9 +102,9 @@ def _closest(name: str, known: list[str], *, cutoff: float = 0.5) -> str | None:
     return next(iter([*close, *sorted((word for word in known if len(name) > 2 and name in word), key=len)]), None)
 
 
-def look_up(mapping: dict[str, Any], name: str | None, *, where: str, what: str) -> Any:
+def look_up(mapping: Mapping[str, Any], name: str | None, *, where: str, what: str) -> Any:
     """`mapping[name]`. Raises UserError that names the key `where` and the nearest valid name."""
-    if name not in mapping:
+    if name is None or name not in mapping:
         raise UserError(f"{where}: no {what} {name!r}; {nearest(str(name), list(mapping))}")
     return mapping[name]
 

@@ -4,7 +4,7 @@ from docmt.config.schema import Config
 from docmt.config.study_rows import USER_OUTPUT_KEYS, PretrainedInit
 from docmt.config.systems import list_runs, text_settings
 from docmt.errors import UserError
-from docmt.evaluation.metrics import METRICS, selectable_metrics
+from docmt.evaluation.metrics import known_metrics, selectable_metrics
 from docmt.settings import look_up
 from docmt.text.tokenizer import check_language
 
@@ -79,16 +79,17 @@ def check_job_names(config: Config) -> None:
 
 def check_metrics(config: Config) -> None:
     """Raises UserError when the report shows a metric that does not exist, or a table one that the study lacks."""
-    for metric in config.report.metrics:
-        look_up(METRICS, metric, where="config.report.metrics", what="metric")
     report = config.report
     layouts = {f"tables.{name}": table for name, table in report.tables.items()}
     layouts |= {f"figures.{name}": figure for name, figure in report.figures.items()}
+    known = known_metrics(*report.metrics, *(metric for layout in layouts.values() for metric in layout.metrics))
+    for metric in report.metrics:
+        look_up(known, metric, where="config.report.metrics", what="metric")
     for name, layout in layouts.items():
         where = f"config.report.{name}.metrics"
         for metric in layout.metrics:
-            look_up(METRICS, metric, where=where, what="metric")
-            if metric in selectable_metrics() and metric not in config.evaluation.metrics:
+            look_up(known, metric, where=where, what="metric")
+            if metric in selectable_metrics(known) and metric not in config.evaluation.metrics:
                 raise UserError(
                     f"{where}: {metric!r} is not computed; name it in evaluation.metrics too, or leave it out"
                 )

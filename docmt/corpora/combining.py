@@ -1,5 +1,6 @@
 """Several splits as one: the splits of a dataset, and the overlap of a test split with the training split."""
 
+import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +14,10 @@ from docmt.logs import progress
 
 # A test document counts as seen if more than this share of its source sentences occurs in the training split.
 SEEN_SHARE = 0.5
+LEAK_PERCENT = 1.0
+"""Share of the source sentences of a test in the training text from which the log and the report warn."""
+
+log = logging.getLogger(__name__)
 
 
 def combine(prefixes: Sequence[Path], out: Path, *, languages: Sequence[str]) -> None:
@@ -135,7 +140,13 @@ def write_overlap(train: Sequence[Path], tests: Sequence[Path], out: Path, *, la
         read = iterate_documents(prefix, languages=languages)
         overlap.add(progress(read, label=f"read {prefix}", unit="documents"))
     size = {"documents": overlap.documents, "sentences": overlap.sentences}
-    write_json(out, {"train": size, "tests": dict(zip(names, map(overlap.count, documents), strict=True))})
+    counts = dict(zip(names, map(overlap.count, documents), strict=True))
+    for name, count in counts.items():
+        if count["seen_sources_percent"] >= LEAK_PERCENT:
+            log.warning(
+                "%.1f %% of the source sentences of %s are in the training text", count["seen_sources_percent"], name
+            )
+    write_json(out, {"train": size, "tests": counts})
 
 
 def _percent(part: int, whole: int) -> float:

@@ -1,5 +1,7 @@
 """`docmt evaluate`: score hypotheses, test sets and the use of context; test differences for significance."""
 
+import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,8 +14,9 @@ from docmt.decoding.settings import DecodingSettings
 from docmt.errors import UserError
 from docmt.evaluation.contrast_settings import ContrastSettings, Ties
 from docmt.evaluation.contrastive_accuracy import read_log_probabilities, score_contrast
-from docmt.evaluation.hypotheses import read_hypotheses
+from docmt.evaluation.hypotheses import find_tokenization, read_hypotheses
 from docmt.evaluation.metrics import (
+    ALL_METRICS,
     GENERATIVE,
     EvaluationSettings,
     TranslatedTest,
@@ -22,9 +25,10 @@ from docmt.evaluation.metrics import (
     write_metrics_table,
 )
 from docmt.evaluation.option_groups import ComparedPair, ScoredRun, TestText
-from docmt.evaluation.score_rows import ScoreRow, write_scores
+from docmt.evaluation.score_rows import WARNING, ScoreRow, write_scores
 from docmt.files import atomic_writer, sha256_file, write_json, write_jsonl
 
+log = logging.getLogger(__name__)
 commands = CommandGroup("evaluate")
 
 Settings = Annotated[EvaluationSettings, settings_at("evaluation")]
@@ -53,8 +57,8 @@ def scores(
     Args:
         training: prefix of raw parallel text that improves the word alignment for APT.
     """
-    test = _read_test(settings, text, hypotheses, training)
-    _write_run(out, score_translations(test), run, settings, text, hypotheses)
+    (test,) = _read_tests(settings, text, [hypotheses], training)
+    _write_run(out, score_translations(test), run, text, hypotheses, test)
 
 
 @commands.command
@@ -78,10 +82,10 @@ def pronouns(
     """
     from docmt.evaluation.pronouns import score_pronouns
 
-    test = _read_test(settings, text, hypotheses, training)
+    (test,) = _read_tests(settings, text, [hypotheses], training)
     if not test.is_aligned:
         raise UserError(f"{hypotheses}: APT needs hypotheses that are aligned sentence by sentence")
-    _write_run(out, score_pronouns(test), run, settings, text, hypotheses)
+    _write_run(out, score_pronouns(test), run, text, hypotheses, test)
 
 
 @commands.command
@@ -103,34 +107,34 @@ def comet(
 
     if settings.comet is None:
         raise UserError("evaluation.comet: give its checkpoint in --settings")
-    test = _read_test(settings, text, hypotheses, None)
-    _write_run(out, score_comet(test, settings.comet), run, settings, text, hypotheses)
+    (test,) = _read_tests(settings, text, [hypotheses])
+    _write_run(out, score_comet(test, settings.comet), run, text, hypotheses, test)
 
 
-def _read_test(settings: EvaluationSettings, text: TestText, hypotheses: Path, training: Path | None) -> TranslatedTest:
+def _read_tests(
+    settings: EvaluationSettings, text: TestText, hypotheses: Sequence[Path], training: Path | None = None
+) -> list[TranslatedTest]:
     index, reference, more = text.read()
-    return TranslatedTest(
-        read_hypotheses(hypotheses, index),
-        reference,
-        settings,
-        prefix=text.prefix,
-        src_lang=text.src_lang,
-        tgt_lang=text.tgt_lang,
-        training=training,
-        more_references=more,
-    )
+    places = {"prefix": text.prefix, "src_lang": text.src_lang, "tgt_lang": text.tgt_lang, "training": training}
+    return [
+        TranslatedTest(read_hypotheses(path, index), reference, settings, more_references=more, **places)
+        for path in hypotheses
+    ]
 
 
 def _write_run(
-    out: Path, rows: list[ScoreRow], run: ScoredRun, settings: EvaluationSettings, text: TestText, hypotheses: Path
+    out: Path, rows: list[ScoreRow], run: ScoredRun, text: TestText, hypotheses: Path, test: TranslatedTest
 ) -> None:
+    if problem := find_tokenization(test.hypotheses, test.reference):
+        log.warning("%s: %s: detokenize them, as the reference is", hypotheses, problem)
+        rows = [{**row, "signature": f"{row['signature']}|{WARNING}{problem}"} for row in rows]
     inputs = {
         "hypotheses": hypotheses,
         "reference": text_path(text.prefix, text.tgt_lang),
         "documents": index_path(text.prefix),
     }
     inputs |= {f"reference {number}": path for number, path in enumerate(text.references or [], start=2)}
-    write_scores(out, rows, run=vars(run), settings=settings.model_dump(), inputs=inputs)
+    write_scores(out, rows, run=vars(run), settings=test.settings.model_dump(), inputs=inputs)
 
 
 @commands.command
@@ -295,26 +299,17 @@ def compare(
 
     if samples < 1:
         raise UserError(f"--samples {samples}: must be at least 1")
-    index, reference, more = text.read()
-    systems = {}
+    paths: dict[str, Path] = {}
     for argument in hypotheses:
         # An existing path is taken whole, even with `=` in it, and names itself.
         name, equals, path = argument.partition("=")
         if Path(argument).exists() or not equals:
             name = path = argument
-        if name in systems:
+        if name in paths:
             raise UserError(f"--hypotheses {argument}: two systems are called {name!r}; write NAME=FILE")
-        systems[name] = read_hypotheses(Path(path), index)
-    rows = compare_systems(
-        systems,
-        reference,
-        settings=settings,
-        tgt_lang=text.tgt_lang,
-        test=test,
-        n_samples=samples,
-        unit=unit,
-        more_references=more,
-    )
+        paths[name] = Path(path)
+    translated = _read_tests(settings, text, list(paths.values()))
+    rows = compare_systems(dict(zip(paths, translated, strict=True)), test=test, n_samples=samples, unit=unit)
     table = pd.DataFrame(rows)
     if out:
         with atomic_writer(out) as file:
@@ -347,11 +342,8 @@ def difference(*, settings: Settings = EvaluationSettings(), text: TestText, pai
     """
     from docmt.evaluation.significance import compare_translations
 
-    index, reference, more = text.read()
-    system, baseline = ([read_hypotheses(path, index) for path in paths] for paths in (pair.system, pair.baseline))
-    found = compare_translations(
-        system, baseline, reference, settings=settings, tgt_lang=text.tgt_lang, more_references=more
-    )
+    tests = _read_tests(settings, text, [*pair.system, *pair.baseline])
+    found = compare_translations(tests[: len(pair.system)], tests[len(pair.system) :])
     pair.write(out, found, settings=settings.model_dump())
 
 
@@ -400,6 +392,6 @@ def metrics(*, into: Path | None = None) -> None:
         into: replace the table inside this file instead.
     """
     if into is None:
-        print(metrics_table(), end="")
+        print(metrics_table(ALL_METRICS.all), end="")
     else:
         write_metrics_table(into)

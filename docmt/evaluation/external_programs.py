@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from docmt.errors import UserError
-from docmt.evaluation.score_rows import ScoreRow
+from docmt.evaluation.score_rows import NOT_COMPUTED, ScoreRow
 
 log = logging.getLogger(__name__)
 
@@ -46,4 +46,4 @@ def failure(name: str, message: str, *, code: int) -> UserError:
 def missing_row(metric: str, reason: NotComputableError) -> ScoreRow:
     """A row without a value for a metric that could not be computed, which is also logged."""
     log.warning("%s is not computed: %s", metric, reason)
-    return {"metric": metric, "value": None, "n": 0, "signature": f"not computed: {reason}"}
+    return {"metric": metric, "value": None, "n": 0, "signature": f"{NOT_COMPUTED}{reason}"}

@@ -1,5 +1,6 @@
 """Hypotheses of a split, checked against its document index."""
 
+import re
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
@@ -12,6 +13,12 @@ from docmt.errors import UserError
 from docmt.files import read_jsonl, read_lines
 
 Unit = Literal["sentences", "instances", "documents"]
+TOKENIZATION = {
+    "subword marks": re.compile(r"@@(?: |$)|▁"),
+    "escaped characters such as &apos;": re.compile(r"&(?:apos|quot|amp|lt|gt|#[0-9]+);"),
+    "a space before a comma or full stop": re.compile(r"\w [,.](?: |$)"),
+}
+TOKENIZED_SHARE = 0.05
 
 
 def _count(value: object) -> object:
@@ -105,6 +112,17 @@ def read_reference(prefix: Path, *, src_lang: str, tgt_lang: str) -> tuple[Docum
     if not lines:
         raise UserError(f"{text_path(prefix, tgt_lang)}: empty, there is nothing to score")
     return index, lines
+
+
+def find_tokenization(hypotheses: Sequence[Hypothesis], reference: Sequence[str]) -> str | None:
+    """What makes hypotheses look tokenized where the reference is not; scores of such text are wrong."""
+    ours = [sentence for hypothesis in hypotheses for sentence in hypothesis.sentences]
+    for sign, pattern in TOKENIZATION.items():
+        found, usual = (sum(map(bool, map(pattern.search, text))) / max(len(text), 1) for text in (ours, reference))
+        # A reference may have such signs too, in text on programming or in a corpus that exists only so.
+        if found >= TOKENIZED_SHARE and found > 2 * usual:
+            return f"the translations look tokenized ({100 * found:.0f} % of the sentences have {sign})"
+    return None
 
 
 def join_segments(

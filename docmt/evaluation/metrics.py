@@ -1,22 +1,27 @@
 """All metrics: how each is called, computed and shown, what it needs, and the settings that choose among them.
 
 The report and the table in docs/evaluation.md follow. To add a metric, write a function that returns its rows (or, for
-a metric of sacreBLEU, one that makes its scorer) and add an entry to `METRICS`; `make docs` updates the pages.
+a metric of sacreBLEU, one that makes its scorer) and add an entry to `METRICS`; `make docs` updates the pages. Packages
+add theirs by entry points of the group `docmt.metrics`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from docmt.errors import UserError
 from docmt.evaluation.contrast_settings import ContrastSettings
 from docmt.files import atomic_writer, read_text
+from docmt.models.plugins import Registry
+from docmt.provenance import package_versions
 from docmt.settings import Settings, nearest
 
 if TYPE_CHECKING:  # planning a study reads this module and computes nothing
+    import numpy as np
     from sacrebleu.metrics.base import Metric as SacreMetric
     from sacrebleu.metrics.bleu import BLEU
 
@@ -28,6 +33,8 @@ CXMI, COMET = "CXMI", "COMET"
 DOC2DOC = "Doc2Doc d-BLEU"
 BLONDE = ("BlonDe pronouns", "BlonDe markers")
 TERMS, ADDRESS = "term consistency", "address consistency"
+FEWEST_SEGMENTS, FEWEST_ITEMS = (6, 12), (6, 8)
+"""Fewest segments, and fewest items of a test set, for which paired tests can give p < 0.05 and p < 0.01."""
 JAVA, ALIGNER, TRAINING, MODEL = "Java", "eflomal", "the training text", "the model"
 
 
@@ -65,6 +72,18 @@ class TranslatedTest:
         return all(hypothesis.aligned for hypothesis in self.hypotheses)
 
 
+class SegmentCounts(NamedTuple):
+    """Numbers of each segment from whose sums a score follows.
+
+    Attributes:
+        rows: float64 [segments, numbers].
+        score: the scores, in percent, of sums [..., numbers].
+    """
+
+    rows: "np.ndarray"
+    score: "Callable[[np.ndarray], np.ndarray]"
+
+
 Scorer = Callable[[TranslatedTest], "list[ScoreRow]"]
 
 
@@ -84,6 +103,7 @@ class Metric:
         is_main: whether it is a column of the report's main table by default.
         digits: after the decimal point in tables.
         lower_is_better: whether the lowest score is the best.
+        counts: what paired tests resample; None for a metric whose differences are not tested for significance.
     """
 
     about: str
@@ -97,11 +117,7 @@ class Metric:
     is_main: bool = False
     digits: int = 2
     lower_is_better: bool = False
-
-    @property
-    def is_tested(self) -> bool:
-        """Whether differences are tested for significance: sacreBLEU's statistics of raw text add up over segments."""
-        return self.sacre is not None and not self.is_tokenized
+    counts: "Callable[[TranslatedTest], SegmentCounts] | None" = None
 
 
 # The scorers import their modules when they are called: sacreBLEU and the tokenizers are slow to import.
@@ -170,12 +186,23 @@ def chrf(settings: "EvaluationSettings", tgt_lang: str) -> "SacreMetric":
     return CHRF(lowercase=settings.lowercase)
 
 
+def sacre_metric(about: str, sacre: "Callable[[EvaluationSettings, str], SacreMetric]", unit: "Unit") -> Metric:
+    """A metric of sacreBLEU over raw text, tested for significance."""
+
+    def count(test: TranslatedTest) -> SegmentCounts:
+        from docmt.evaluation.bleu import count_segments
+
+        return count_segments(sacre(test.settings, test.tgt_lang), unit, test)
+
+    return Metric(about, score_bleu, sacre, unit=unit, is_main=True, counts=count)
+
+
 METRICS: dict[str, Metric] = {
-    "s-BLEU": Metric("sacreBLEU, case-sensitive, detokenized", score_bleu, bleu, unit="sentences", is_main=True),
-    "d-BLEU (instances)": Metric(
-        "likewise; what the G-Transformer code computes", score_bleu, bleu, unit="instances", is_main=True
+    "s-BLEU": sacre_metric("sacreBLEU, case-sensitive, detokenized", bleu, "sentences"),
+    "d-BLEU (instances)": sacre_metric(
+        "sacreBLEU, case-sensitive, detokenized; what the G-Transformer code computes", bleu, "instances"
     ),
-    "d-BLEU (documents)": Metric("likewise", score_bleu, bleu, unit="documents", is_main=True),
+    "d-BLEU (documents)": sacre_metric("sacreBLEU, case-sensitive, detokenized", bleu, "documents"),
     "tokenised s-BLEU": Metric(
         "Moses words, no smoothing: the number of Moses' `multi-bleu.perl`",
         score_bleu,
@@ -183,7 +210,9 @@ METRICS: dict[str, Metric] = {
         is_tokenized=True,
         unit="sentences",
     ),
-    "tokenised d-BLEU (instances)": Metric("likewise", score_bleu, multi_bleu, is_tokenized=True, unit="instances"),
+    "tokenised d-BLEU (instances)": Metric(
+        "Moses words, no smoothing", score_bleu, multi_bleu, is_tokenized=True, unit="instances"
+    ),
     DOC2DOC: Metric(
         "lower-cased Moses words, no smoothing: the d-BLEU of Doc2Doc (Sun et al. 2022)",
         score_bleu,
@@ -192,7 +221,7 @@ METRICS: dict[str, Metric] = {
         unit="documents",
         on_request=True,
     ),
-    "chrF": Metric("chrF2 of sacreBLEU", score_bleu, chrf, unit="sentences", is_main=True),
+    "chrF": sacre_metric("chrF2 of sacreBLEU", chrf, "sentences"),
     "length ratio": Metric("words of the hypotheses per word of the reference", score_bleu, always=True),
     "aligned instances": Metric(
         "share of instances with as many sentences as the source; only for unaligned systems", score_bleu, always=True
@@ -201,13 +230,15 @@ METRICS: dict[str, Metric] = {
         "share of sentences that reached the length limit; only when there are any", score_bleu, always=True
     ),
     "METEOR": Metric("METEOR 1.5, see below", score_meteor, unit="sentences", needs=(JAVA,)),
-    "d-METEOR (instances)": Metric("likewise", score_meteor, unit="instances", needs=(JAVA,)),
+    "d-METEOR (instances)": Metric("METEOR 1.5, see below", score_meteor, unit="instances", needs=(JAVA,)),
     "APT": Metric("accuracy of pronouns, see below", score_apt, needs=(ALIGNER, TRAINING)),
     "APT (neighbors)": Metric(
-        "likewise; pronouns without a link are searched between their neighbors", score_apt, needs=(ALIGNER, TRAINING)
+        "accuracy of pronouns; those without a link are searched between their neighbors",
+        score_apt,
+        needs=(ALIGNER, TRAINING),
     ),
     BLONDE[0]: Metric("F1 of he and she by sentence, see below", score_blonde, on_request=True),
-    BLONDE[1]: Metric("F1 of five kinds of discourse markers, likewise", score_blonde, on_request=True),
+    BLONDE[1]: Metric("F1 of five kinds of discourse markers by sentence, see below", score_blonde, on_request=True),
     ADDRESS: Metric("du or Sie as in the document so far, see below", score_consistency, on_request=True),
     TERMS: Metric("terms as in the document so far, see below", score_consistency, needs=(ALIGNER, TRAINING)),
     CXMI: Metric(
@@ -219,11 +250,21 @@ METRICS: dict[str, Metric] = {
 }
 
 
-def selectable_metrics() -> list[str]:
+ALL_METRICS = Registry("docmt.metrics", "metric", Metric, METRICS)
+"""The metrics of docmt and of installed packages."""
+
+
+def known_metrics(*names: str) -> Mapping[str, Metric]:
+    """The metrics of docmt, with those of installed packages where these names need them."""
+    # Other packages are only imported for names that docmt does not have: a broken one must not break these.
+    return METRICS if METRICS.keys() >= {*names} else ALL_METRICS.all
+
+
+def selectable_metrics(known: Mapping[str, Metric] = METRICS) -> list[str]:
     """What the settings of evaluation may name."""
     return [
         name
-        for name, metric in METRICS.items()
+        for name, metric in known.items()
         if (metric.scorer is not None or MODEL in metric.needs) and not metric.always
     ]
 
@@ -240,8 +281,7 @@ def main_metrics() -> list[str]:
 
 def check_metric(name: str) -> str:
     """The name itself. Raises ValueError when the settings of evaluation may not name it."""
-    known = selectable_metrics()
-    if name not in known:
+    if name not in (known := selectable_metrics(known_metrics(name))):
         raise ValueError(f"must name a metric ({nearest(name, known)})")
     return name
 
@@ -307,7 +347,7 @@ class EvaluationSettings(Settings):
 
 def find_metric(name: str) -> Metric:
     """The metric of a name, which may come from a score file of another program."""
-    return METRICS.get(name, Metric(""))
+    return known_metrics(name).get(name, Metric(""))
 
 
 def chosen_units(test: TranslatedTest, scorer: Scorer) -> "dict[str, Unit]":
@@ -315,7 +355,7 @@ def chosen_units(test: TranslatedTest, scorer: Scorer) -> "dict[str, Unit]":
 
     Those over sentences are left out unless the hypotheses are aligned.
     """
-    found = {name: METRICS[name] for name in test.settings.metrics}
+    found = {name: find_metric(name) for name in test.settings.metrics}
     return {
         name: metric.unit
         for name, metric in found.items()
@@ -325,17 +365,28 @@ def chosen_units(test: TranslatedTest, scorer: Scorer) -> "dict[str, Unit]":
 
 def needs_training_text(names: Sequence[str]) -> bool:
     """Whether one of these metrics reads the training text."""
-    return any(TRAINING in METRICS[name].needs for name in names)
+    return any(TRAINING in find_metric(name).needs for name in names)
+
+
+def scoring_packages(names: Sequence[str]) -> dict[str, str]:
+    """The versions of the packages that compute some metrics: another version may compute another score."""
+    needs = {need for name in names for need in find_metric(name).needs}
+    packages = ["sacrebleu", "sacremoses", "jieba"]
+    packages += ["eflomal"] * (ALIGNER in needs) + ["pycocoevalcap"] * (JAVA in needs)
+    points = [point for point in entry_points(group=ALL_METRICS.group) if point.name in names]
+    return package_versions([*packages, *(point.dist.name for point in points if point.dist)])
 
 
 def score_translations(test: TranslatedTest) -> "list[ScoreRow]":
     """All metrics that the settings name, and those that are always reported."""
-    named = [METRICS[name].scorer for name in test.settings.metrics]
-    scorers = dict.fromkeys(m.scorer for m in METRICS.values() if m.scorer and (m.always or m.scorer in named))
+    named = {name: find_metric(name) for name in test.settings.metrics}
+    chosen = [metric.scorer for metric in named.values()]
+    known = (METRICS | named).values()
+    scorers = dict.fromkeys(m.scorer for m in known if m.scorer and (m.always or m.scorer in chosen))
     return [row for scorer in scorers for row in scorer(test)]
 
 
-def metrics_table() -> str:
+def metrics_table(known: Mapping[str, Metric] = METRICS) -> str:
     """The metrics as a Markdown table."""
     segments = {
         "sentences": "a sentence",
@@ -344,7 +395,7 @@ def metrics_table() -> str:
         None: "–",
     }
     lines = ["| metric | one segment is | how | needs |", "|---|---|---|---|"]
-    for name, metric in METRICS.items():
+    for name, metric in known.items():
         lines.append(f"| `{name}` | {segments[metric.unit]} | {metric.about} | {', '.join(metric.needs) or '–'} |")
     return "\n".join(lines) + "\n"
 

@@ -1,11 +1,21 @@
 """Score files: rows of one run with their provenance."""
 
+import logging
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
 from docmt import provenance
 from docmt.files import sha256_file, write_json
+
+log = logging.getLogger(__name__)
+
+NOT_COMPUTED = "not computed: "
+"""The beginning of a signature without a value; the reason follows."""
+WARNING = "warning:"
+"""The beginning of a part of a signature that tells what is wrong with the scored text."""
+NUMBERS = ("value", "low", "high", "chance")
 
 
 class ScoreRow(TypedDict):
@@ -40,4 +50,16 @@ def write_scores(
     checksums = {role: {"name": file.name, "sha256": sha256_file(file)} for role, file in inputs.items()}
     described = provenance.describe_result(settings=settings, inputs=checksums, **facts)
     empty = {"phenomenon": None, "distance": None}
-    write_json(path, {"provenance": described, "scores": [run | empty | row for row in rows]})
+    scores = [run | empty | with_finite_numbers(row) for row in rows]
+    write_json(path, {"provenance": described, "scores": scores})
+
+
+def with_finite_numbers(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row with None in place of NaN and infinity; its signature and the log say so."""
+    odd = {key: row[key] for key in NUMBERS if isinstance(row.get(key), float) and not math.isfinite(row[key])}
+    if not odd:
+        return dict(row)
+    found = ", ".join(f"{key} {number}" for key, number in odd.items())
+    log.warning("%s has no number, but %s", row["metric"], found)
+    reason = NOT_COMPUTED if "value" in odd else f"{row['signature']}|{WARNING}"
+    return {**row, **dict.fromkeys(odd), "signature": f"{reason}no number, but {found}"}

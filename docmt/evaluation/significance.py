@@ -1,33 +1,27 @@
 """Paired significance tests of systems against a baseline.
 
-`compare_systems` runs sacreBLEU's tests of single runs, for people. The other tests are for the report. They take
-several seeds: the difference is that of the means over seeds, and chance is what the choice of test sentences (or
-items) contributes, since the same sentences are resampled for all runs. How much seeds vary, standard deviations show.
+The tests take several seeds: the difference is that of the means over seeds, and chance is what the choice of test
+segments (or items) contributes, since the same segments are resampled for all runs. How much seeds vary, standard
+deviations show.
 """
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 from typing import Literal, get_args
 
 import numpy as np
-from sacrebleu.metrics.base import Metric as SacreMetric
-from sacrebleu.significance import PairedTest, Result
 
 from docmt.corpora.suite_items import ContrastiveItem
 from docmt.errors import UserError
+from docmt.evaluation.bleu import count_segments
 from docmt.evaluation.contrast_settings import Ties
 from docmt.evaluation.contrastive_accuracy import is_right
-from docmt.evaluation.hypotheses import Hypothesis, Unit, join_segments
-from docmt.evaluation.metrics import ACCURACY, METRICS, EvaluationSettings, bleu, chrf
+from docmt.evaluation.hypotheses import Unit
+from docmt.evaluation.metrics import ACCURACY, SegmentCounts, TranslatedTest, bleu, chrf, find_metric
 
 N_SAMPLES = 1000
 SEED = 12345
 UNITS: tuple[Unit, ...] = get_args(Unit)
-
-Runs = Sequence[Sequence[Hypothesis]]
-"""The hypotheses of a system: one list per seed."""
 
 
 @dataclass(frozen=True)
@@ -50,59 +44,41 @@ class Comparison:
 
 
 def compare_systems(
-    systems: Mapping[str, Sequence[Hypothesis]],
-    reference: Sequence[str],
+    systems: Mapping[str, TranslatedTest],
     *,
-    settings: EvaluationSettings,
-    tgt_lang: str,
     test: Literal["bootstrap", "randomization"],
     n_samples: int,
-    more_references: Sequence[Sequence[str]] = (),
     unit: Unit | None = None,
 ) -> list[Comparison]:
     """Test every system against the first one, by BLEU and chrF over the shortest segments that all share, or `unit`.
 
     The test is paired bootstrap resampling with `n_samples` resamples, or paired approximate randomization with
-    `n_samples` trials, both by sacreBLEU.
+    `n_samples` trials, as in `compare_translations`.
     """
     if len(systems) < 2:
         raise UserError("a comparison needs the hypotheses of at least two systems with different names")
-    runs = list(systems.values())
-    shortest: Unit = next(each for each in UNITS if _share_segments(each, runs))
+    shortest: Unit = next(each for each in UNITS if _share_segments(each, list(systems.values())))
     unit = unit if unit is not None else shortest
     if UNITS.index(unit) < UNITS.index(shortest):
         raise UserError(f"--unit {unit}: the systems share no segments shorter than {shortest}")
-    texts = {name: [hypothesis.sentences for hypothesis in found] for name, found in systems.items()}
-    all_references = [reference, *more_references]
-    joined = {name: join_segments(found, texts[name], all_references, unit) for name, found in systems.items()}
-    references = next(iter(joined.values()))[1]
-    metrics = {"BLEU": bleu(settings, tgt_lang), "chrF": chrf(settings, tgt_lang)}
-    logging.getLogger("sacrebleu").setLevel(logging.WARNING)
-    paired = PairedTest(
-        [(name, segments[0]) for name, segments in joined.items()],
-        metrics,
-        references,
-        test_type={"bootstrap": "bs", "randomization": "ar"}[test],
-        n_samples=n_samples,
-    )
-    signatures, results = paired()
-    names = results.pop("System")
     rows = []
-    for metric, found in results.items():
-        scores = [result for result in found if isinstance(result, Result)]
-        for name, result in zip(names, scores, strict=True):
-            difference = None if result.p_value is None else result.score - scores[0].score
-            # sacreBLEU counts trials of a strictly larger difference, so equal systems would get the smallest p.
-            p_value = 1.0 if difference == 0 else result.p_value
-            rows.append(
-                Comparison(
-                    system=str(name),
-                    metric=f"{metric} ({unit})",
-                    value=result.score,
-                    difference=difference,
-                    p_value=p_value,
-                    signature=f"{signatures[metric].format()}|segments:{unit}",
+    for label, make in (("BLEU", bleu), ("chrF2", chrf)):
+        first, before = None, 0.0
+        for name, translated in systems.items():
+            scorer = make(translated.settings, translated.tgt_lang)
+            counts = count_segments(scorer, unit, translated)
+            value = float(counts.score(counts.rows.sum(0)))
+            difference = p_value = None
+            if first is None:
+                first, before = counts, value
+            else:
+                difference = value - before
+                p_value = {"bootstrap": bootstrap_p, "randomization": randomization_p}[test](
+                    [counts], [first], n_samples
                 )
+            signature = f"{scorer.get_signature().format()}|test:{test}, two-sided|samples:{n_samples}|seed:{SEED}"
+            rows.append(
+                Comparison(name, f"{label} ({unit})", value, difference, p_value, f"{signature}|segments:{unit}")
             )
     return rows
 
@@ -132,120 +108,119 @@ class PairedDifference:
 
 
 def compare_translations(
-    system: Runs,
-    baseline: Runs,
-    reference: Sequence[str],
-    *,
-    settings: EvaluationSettings,
-    tgt_lang: str,
-    more_references: Sequence[Sequence[str]] = (),
+    system: Sequence[TranslatedTest], baseline: Sequence[TranslatedTest]
 ) -> list[PairedDifference]:
-    """Paired tests by the metrics of the settings that both have over the same segments.
+    """Paired tests, over all seeds, by the tested metrics of the settings that both have over the same segments.
 
-    The first test is paired bootstrap resampling (Koehn 2004), two-sided: how often the difference of a resample is as
-    far from their mean as the observed one is from zero. (sacreBLEU subtracts the mean of absolute differences, which
-    tests one side only.) The second is the sign test of Collins et al. (2005): for each segment, whether the baseline's
-    score rises or falls when its translation is replaced by the system's. The third is approximate randomization: how
-    often the difference is as large when the two translations of each segment change places at random.
+    The first test is paired bootstrap resampling (`bootstrap_p`), the second the sign test of Collins et al. (2005):
+    for each segment, whether the baseline's score rises or falls when its translation is replaced by the system's. The
+    third is approximate randomization (`randomization_p`).
+
+    Raises UserError when a metric counts other segments in one translation than in another.
     """
     found = []
-    for name, described in METRICS.items():
-        make, unit = described.sacre, described.unit
-        if not (described.is_tested and make and unit and name in settings.metrics):
+    for name in system[0].settings.metrics:
+        metric = find_metric(name)
+        if metric.counts is None or (metric.unit and not _share_segments(metric.unit, [*system, *baseline])):
             continue
-        if not _share_segments(unit, [*system, *baseline]):
-            continue
-        metric = make(settings, tgt_lang)
-        references = [reference, *more_references]
-        ours, theirs = ([_statistics(metric, run, references, unit) for run in runs] for runs in (system, baseline))
-        difference = fmean(_score(metric, run.sum(0)) for run in ours) - fmean(
-            _score(metric, run.sum(0)) for run in theirs
-        )
-        resampled = bootstrap(metric, ours, theirs)
+        ours, theirs = ([metric.counts(test) for test in tests] for tests in (system, baseline))
+        shapes = {counts.rows.shape for counts in (*ours, *theirs)}
+        if len(shapes) > 1:
+            raise UserError(f"metric {name!r} counts other segments or numbers in one translation: {sorted(shapes)}")
         found.append(
             PairedDifference(
                 metric=name,
                 phenomenon=None,
-                difference=difference,
-                p=_share_beyond(resampled - resampled.mean(), difference),
-                sign_p=_sign_test(metric, ours, theirs),
-                randomization_p=_randomize(metric, ours, theirs),
-                n=len(ours[0]),
+                difference=_difference(ours, theirs),
+                p=bootstrap_p(ours, theirs),
+                sign_p=_sign_test(ours, theirs),
+                randomization_p=randomization_p(ours, theirs),
+                n=len(ours[0].rows),
                 method=f"paired bootstrap, {N_SAMPLES} resamples",
             )
         )
     return found
 
 
-def _share_segments(unit: Unit, runs: Runs) -> bool:
-    """Whether all runs have the same segments of a kind."""
+def _share_segments(unit: Unit, tests: Sequence[TranslatedTest]) -> bool:
+    """Whether all translations have the same segments of a kind."""
     if unit == "sentences":
-        return all(hypothesis.aligned for run in runs for hypothesis in run)
-    return unit == "documents" or len({tuple(hypothesis.n_sentences for hypothesis in run) for run in runs}) == 1
+        return all(test.is_aligned for test in tests)
+    return unit == "documents" or len({tuple(part.n_sentences for part in test.hypotheses) for test in tests}) == 1
 
 
-def _statistics(
-    metric: SacreMetric, run: Sequence[Hypothesis], references: Sequence[Sequence[str]], unit: Unit
-) -> np.ndarray:
-    """SacreBLEU's counts (n-grams and lengths), one row per segment; float64.
-
-    The score of a corpus, or of a resample, follows from their sum.
-    """
-    segments = join_segments(run, [hypothesis.sentences for hypothesis in run], references, unit)
-    return np.array(metric._extract_corpus_statistics(*segments), dtype="float64")
+def _difference(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts]) -> float:
+    means = [np.mean([counts.score(counts.rows.sum(0)) for counts in runs]) for runs in (ours, theirs)]
+    return float(means[0] - means[1])
 
 
-def _score(metric: SacreMetric, statistics: np.ndarray) -> float:
-    return metric._compute_score_from_stats(statistics.tolist()).score
-
-
-def bootstrap(metric: SacreMetric, ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray]) -> np.ndarray:
+def bootstrap(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts], n_samples: int = N_SAMPLES) -> np.ndarray:
     """The difference of mean scores in each resample of the segments; float64 [samples]."""
-    n = len(ours[0])
+    n = len(ours[0].rows)
     # How often each resample draws each segment [samples, segments], the same for all runs and both systems: that is
-    # what makes the test paired. Counts @ statistics are then the summed statistics of all resamples.
-    counts = np.random.default_rng(SEED).multinomial(n, [1 / n] * n, size=N_SAMPLES).astype("float64")
-
-    def resample(runs: Sequence[np.ndarray]) -> np.ndarray:
-        return np.mean([_scores(metric, counts @ run) for run in runs], axis=0)
-
-    return resample(ours) - resample(theirs)
+    # what makes the test paired. Times the rows, they are the summed counts of all resamples.
+    drawn = np.random.default_rng(SEED).multinomial(n, [1 / n] * n, size=n_samples).astype("float64")
+    means = [np.mean([counts.score(drawn @ counts.rows) for counts in runs], axis=0) for runs in (ours, theirs)]
+    return means[0] - means[1]
 
 
-def _randomize(metric: SacreMetric, ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray]) -> float:
-    """The p value of approximate randomization; a segment changes sides in all pairs of runs at once.
+def bootstrap_p(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts], n_samples: int = N_SAMPLES) -> float:
+    """The p value of paired bootstrap resampling (Koehn 2004), two-sided.
 
-    Runs are paired in their order. The system with fewer runs begins again with its first run.
+    How often the difference of a resample is as far from their mean as the observed one is from zero. (sacreBLEU
+    subtracts the mean of absolute differences, which tests one side only.) Resamples of few segments vary too little;
+    that is mended as in the expanded percentile interval of Hesterberg (2015).
     """
-    swapped = np.random.default_rng(SEED).integers(0, 2, size=(N_SAMPLES, len(ours[0]))).astype("float64")
-    observed, shuffled = 0.0, np.zeros(N_SAMPLES)
+    from scipy.stats import norm, t  # takes a second
+
+    n = len(ours[0].rows)
+    if n == 1:
+        return 1.0
+    resampled = bootstrap(ours, theirs, n_samples)
+    p = _share_beyond(resampled - resampled.mean(), _difference(ours, theirs))
+    # The variance of resamples is (n − 1) / n of what it estimates, and such an estimate has Student's tails.
+    return float(2 * t.sf(norm.isf(p / 2) * ((n - 1) / n) ** 0.5, n - 1))
+
+
+def randomization_p(
+    ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts], n_samples: int = N_SAMPLES
+) -> float:
+    """The p value of approximate randomization: how often the difference is as large when segments change sides.
+
+    The two translations of a segment change places in all pairs of runs at once. Runs are paired in their order; the
+    system with fewer runs begins again with its first run. Few segments are exchanged in all ways, not at random.
+    """
+    swapped = (1 - _signs(len(ours[0].rows), n_samples)) / 2
+    observed, shuffled = 0.0, np.zeros(len(swapped))
     for number in range(max(len(ours), len(theirs))):
         our, their = ours[number % len(ours)], theirs[number % len(theirs)]
-        observed += _score(metric, our.sum(0)) - _score(metric, their.sum(0))
-        change = swapped @ (their - our)
-        shuffled += _scores(metric, our.sum(0) + change) - _scores(metric, their.sum(0) - change)
-    return _share_beyond(shuffled, observed)
+        totals = our.rows.sum(0), their.rows.sum(0)
+        change = swapped @ (their.rows - our.rows)
+        observed += float(our.score(totals[0]) - their.score(totals[1]))
+        shuffled += our.score(totals[0] + change) - their.score(totals[1] - change)
+    return _share_beyond(shuffled, observed, is_exact=len(swapped) != n_samples)
 
 
-def _scores(metric: SacreMetric, sums: np.ndarray) -> np.ndarray:
-    """The score of each row of summed counts; float64 [samples]."""
-    return np.array([_score(metric, row) for row in sums])
+def _signs(n: int, n_samples: int = N_SAMPLES) -> np.ndarray:
+    """Signs of n segments: all combinations if those are fewer than the samples, else random ones; [samples, n]."""
+    if 2**n < n_samples:
+        return 1.0 - 2 * (np.arange(2**n)[:, None] >> np.arange(n) & 1)
+    return np.random.default_rng(SEED).choice([-1.0, 1.0], size=(n_samples, n))
 
 
-def _share_beyond(under_null: np.ndarray, observed: float) -> float:
-    """The two-sided p value of an observed difference; the observation itself counts as one sample."""
+def _share_beyond(under_null: np.ndarray, observed: float, *, is_exact: bool = False) -> float:
+    """The two-sided p value of an observed difference; the observation itself counts as one random sample."""
     # Sums in another order differ in the last digits: a resample that equals the observation must count as beyond it.
-    beyond = np.abs(under_null) >= abs(observed) - 1e-9
-    return (int(beyond.sum()) + 1) / (len(under_null) + 1)
+    beyond = int((np.abs(under_null) >= abs(observed) - 1e-9).sum())
+    return beyond / len(under_null) if is_exact else (beyond + 1) / (len(under_null) + 1)
 
 
-def _sign_test(metric: SacreMetric, ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray]) -> float:
+def _sign_test(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts]) -> float:
     """The p value of the sign test over segments, each by its mean change over pairs of runs in their order."""
-    changes = []
-    for our, their in zip(ours, theirs, strict=False):
-        total = their.sum(0)
-        before = _score(metric, total)
-        changes.append([_score(metric, total + change) - before for change in our - their])
+    changes = [
+        their.score(their.rows.sum(0) + our.rows - their.rows) - their.score(their.rows.sum(0))
+        for our, their in zip(ours, theirs, strict=False)
+    ]
     # Float noise must not vote: a segment whose translations are equal is a tie, and the test leaves ties out.
     signs = np.sign(np.round(np.mean(changes, axis=0), 9))
     return binomial_p(int((signs > 0).sum()), int((signs < 0).sum()))
@@ -267,8 +242,8 @@ def compare_accuracies(
 ) -> list[PairedDifference]:
     """McNemar's exact test of contrastive accuracy, over the suite and by phenomenon.
 
-    With several seeds, each item's difference of mean accuracies has its sign drawn at random, in 1,000 samples; for
-    one seed that is McNemar's test.
+    With several seeds, each item's difference of mean accuracies has its sign drawn at random, in 1,000 samples or in
+    all ways that few items have; for one seed that is McNemar's test.
 
     Args:
         items: of the suite.
@@ -294,8 +269,9 @@ def compare_verdicts(
         if is_single:
             p = binomial_p(int((own > 0).sum()), int((own < 0).sum()))
         else:
-            signs = np.random.default_rng(SEED).choice([-1.0, 1.0], size=(N_SAMPLES, len(own)))
-            p = _share_beyond(signs @ own / len(own), float(own.mean()))
+            moved = own[own != 0]  # the others keep their difference of zero whatever their sign
+            signs = _signs(len(moved))
+            p = _share_beyond(signs @ moved / len(own), float(own.mean()), is_exact=len(signs) != N_SAMPLES)
         found.append(
             PairedDifference(
                 metric=metric,

@@ -1,18 +1,18 @@
 """Paired tests against a baseline, as marks in tables."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from docmt.errors import UserError
+from docmt.evaluation.metrics import FEWEST_ITEMS, FEWEST_SEGMENTS
 from docmt.files import read_json
 from docmt.report.settings import ReportSettings
 from docmt.report.summary import ScoreKey
 
 LEVELS = ((0.01, "**"), (0.05, "*"))
 """Marks with the level below which each p value has them."""
-KEYS = ("dataset", "test", "system", "baseline", "metric", "phenomenon", "difference", "p", "sign_p", "n", "method")
 
 
 @dataclass(frozen=True)
@@ -28,14 +28,20 @@ class Difference:
     difference: float
     p: float
     sign_p: float | None
+    randomization_p: float | None
     n: int
     method: str
-    randomization_p: float | None = None
 
     @property
     def mark(self) -> str:
-        """`*`, `**` or nothing."""
-        return next((mark for level, mark in LEVELS if self.p < level), "")
+        """`*`, `**` or nothing: all tests must fall below a level, since each finds too much in some kind of data."""
+        highest = max(self.p, self.randomization_p or 0.0)
+        return next((mark for level, mark in LEVELS if highest < level), "")
+
+    @property
+    def fewest(self) -> tuple[int, int]:
+        """The fewest segments or items with which `*` and `**` are possible."""
+        return FEWEST_ITEMS if self.randomization_p is None else FEWEST_SEGMENTS
 
 
 class Differences:
@@ -71,10 +77,11 @@ def _read(path: Path) -> Iterator[Difference]:
         raise UserError(f"{path}: not an output of `docmt evaluate difference`: key 'differences' is missing")
     for row in rows:
         try:
-            # Studies of an older version lack the last one.
-            yield Difference(**{key: row[key] for key in KEYS}, randomization_p=row.get("randomization_p"))
+            yield Difference(**{key.name: row[key.name] for key in fields(Difference)})
         except (KeyError, TypeError) as error:
-            raise UserError(f"{path}: not an output of `docmt evaluate difference`: {error}") from None
+            raise UserError(
+                f"{path}: not an output of `docmt evaluate difference` of this version ({error}): compute it again"
+            ) from None
 
 
 def describe_marks(found: Sequence[Difference], settings: ReportSettings) -> str:
@@ -82,5 +89,18 @@ def describe_marks(found: Sequence[Difference], settings: ReportSettings) -> str
     if not found:
         return ""
     baselines = ", ".join(dict.fromkeys(settings.label(one.baseline) for one in found))
-    methods = "; ".join(dict.fromkeys(one.method for one in found))
-    return f" * and **: differs from {baselines} with p < 0.05 and p < 0.01 ({methods})."
+    tests = (one.method + ("" if one.randomization_p is None else ", and by randomization") for one in found)
+    return f" * and **: differs from {baselines} with p < 0.05 and p < 0.01 ({'; '.join(dict.fromkeys(tests))})."
+
+
+def few_segments_footnote(found: Sequence[Difference]) -> str:
+    """Which scores have no mark because they are over too few segments; nothing when none."""
+    named: dict[tuple[int, int], dict[str, None]] = {}
+    for one in found:
+        if one.n < one.fewest[1]:
+            named.setdefault(one.fewest, {})[f"{one.dataset}/{one.test} {one.metric} ({one.n})"] = None
+    return " ".join(
+        f"Too few segments or items to tell a difference from chance (* takes {single}, ** takes {double}): "
+        f"{', '.join(names)}."
+        for (single, double), names in named.items()
+    )

@@ -1,10 +1,14 @@
 """Footnotes that warn against misreading a number."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import pandas as pd
 
+from docmt.corpora.combining import LEAK_PERCENT
 from docmt.evaluation.metrics import ACCURACIES, find_metric
+from docmt.evaluation.score_rows import NOT_COMPUTED, WARNING
 from docmt.report.dataframes import column, is_missing, keep, records
 from docmt.report.input_files import History
 from docmt.report.settings import ReportSettings
@@ -13,6 +17,7 @@ from docmt.report.summary import GROUP, contrastive_scores, name_suites
 NEAR = 0.9
 """A training with at least this share of another's updates counts as equally long."""
 FORCED_ENDS, MOST = "forced ends", 50
+Row = TypeVar("Row", bound=Hashable)
 
 
 def updates_footnote(
@@ -130,4 +135,76 @@ def overlap_footnote(generated: Sequence[str]) -> str:
     return (
         f"{named}: training and test documents are generated from the same templates, so sentences recur by "
         "design. That is no leak, but scores say nothing about text from elsewhere."
+    )
+
+
+def leak_footnote(
+    overlaps: Iterable[tuple[str, str, Mapping[str, Any]]],
+    generated: Sequence[str],
+    *,
+    shown: Callable[[str, str], bool],
+) -> str:
+    """The test sets that are shown, of which some text is in the training text; generated ones have another note."""
+    found = [
+        f"{dataset}/{name} ({counts['seen_sources_percent']:.1f} % of the source sentences)"
+        for dataset, test, counts in overlaps
+        if (name := test.removeprefix("test_")) != test and dataset not in generated and shown(dataset, name)
+        if counts.get("seen_sources_percent", 0) >= LEAK_PERCENT
+    ]
+    return f"In the training text, too, so scores may be too high: {', '.join(found)}." if found else ""
+
+
+def unlike_parts(signatures: Mapping[Row, Sequence[str]]) -> dict[Row, tuple[str, str]]:
+    """What was computed otherwise in some rows than in most, and how in these, as parts of signatures.
+
+    Args:
+        signatures: by row, those of all its seeds.
+    """
+    # Warnings are remarks on the text, not on the computation; what was not computed has no number to compare.
+    parts = {
+        row: [
+            tuple(part for part in signature.split("|") if not part.startswith(WARNING))
+            for signature in found
+            if not signature.startswith(NOT_COMPUTED)
+        ]
+        for row, found in signatures.items()
+    }
+    counts = Counter(computation for found in parts.values() for computation in found)
+    if len(counts) < 2:
+        return {}
+    (usual, _), *_ = counts.most_common(1)
+    shared = set.intersection(*map(set, counts))
+
+    def describe(computation: Sequence[str]) -> str:
+        return ", ".join(part for part in computation if part not in shared) or "less"
+
+    return {
+        row: (describe(own[-1]), describe(usual))
+        for row, found in parts.items()
+        if (own := [computation for computation in found if computation != usual])
+    }
+
+
+def unlike_footnote(unlike: Mapping[tuple[str, str], tuple[str, str]]) -> str:
+    """Which scores cannot be compared with the others of their test and metric, by row and column."""
+    return " ".join(
+        f"† {row}, {name}: not comparable, computed with {ours}; the others with {theirs}."
+        for (row, name), (ours, theirs) in unlike.items()
+    )
+
+
+def signatures_footnote(cells: Mapping[str, Mapping[str, Sequence[str]]]) -> str:
+    """What signatures warn of, and why scores are missing, from the signatures by row and column."""
+    remarks: dict[str, dict[str, None]] = {}
+    for row, columns in cells.items():
+        for name, signatures in columns.items():
+            for signature in signatures:
+                found = [part.removeprefix(WARNING) for part in signature.split("|") if part.startswith(WARNING)]
+                if signature.startswith(NOT_COMPUTED):
+                    found.append(f"{name} is {signature}")
+                for remark in found:
+                    remarks.setdefault(remark, {})[row] = None
+    return " ".join(
+        f"{remark}." if len(rows) == len(cells) > 1 else f"{', '.join(rows)}: {remark}."
+        for remark, rows in remarks.items()
     )

@@ -8,7 +8,8 @@ import pandas as pd
 
 from docmt.checksums import open_verified
 from docmt.errors import UserError
-from docmt.report.score_files import COLUMNS, NEEDED, TYPES, check_fingerprints, gather_rows
+from docmt.report.dataframes import column, keep, records
+from docmt.report.score_files import COLUMNS, NEEDED, TYPES, check_fingerprints, check_references, gather_rows
 
 
 def gather_scores(paths: Sequence[Path]) -> pd.DataFrame:
@@ -22,12 +23,14 @@ def no_scores() -> pd.DataFrame:
 
 
 def read_scores_table(path: Path) -> pd.DataFrame:
-    """Read `scores.csv`. Raises UserError when the file has another form."""
-    scores = read_table(path, needed=NEEDED, words=[name for name, kind in TYPES.items() if kind == "string"])
+    """Read `scores.csv`. Raises UserError when the file has another form, or as `check_references` does."""
+    table = read_table(path, needed=NEEDED, words=[name for name, kind in TYPES.items() if kind == "string"])
     try:
-        return scores.reindex(columns=COLUMNS).astype(TYPES)
+        scores = table.reindex(columns=COLUMNS).astype(TYPES)
     except (TypeError, ValueError) as error:
         raise UserError(f"{path}: a column of numbers contains something else ({error})") from None
+    check_references(records(keep(scores, column(scores, "data").notna())))
+    return scores
 
 
 def refuse_other_studies(scores: pd.DataFrame, expected: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -14,7 +15,13 @@ from docmt.report.claims.claims_table import claims_table
 from docmt.report.costs import JobCost, costs_table, read_costs
 from docmt.report.differences import Differences, read_differences
 from docmt.report.figures import accuracy_bars, distance_lines, draw_plot, study_styles, training_curves
-from docmt.report.footnotes import forced_ends_footnote, guessing_footnote, overlap_footnote, updates_footnote
+from docmt.report.footnotes import (
+    forced_ends_footnote,
+    guessing_footnote,
+    leak_footnote,
+    overlap_footnote,
+    updates_footnote,
+)
 from docmt.report.html import html_environment, read_template
 from docmt.report.input_files import (
     read_counts,
@@ -28,7 +35,7 @@ from docmt.report.manifest import Manifest
 from docmt.report.paper_tables import PaperColumns, paper_table
 from docmt.report.pictures import Picture, read_tree_pictures
 from docmt.report.score_tables import contrastive_table, further_table, main_table, split_tables
-from docmt.report.settings import ReportSettings
+from docmt.report.settings import ReportSettings, shows
 from docmt.report.study_tables import (
     counts_table,
     overlap_table,
@@ -113,14 +120,20 @@ def build_report(
     def updates(systems: Sequence[str]) -> str:
         return updates_footnote(histories, manifest.origins, systems, settings, summary)
 
+    overlaps = read_overlaps(manifest.overlaps)
     paper_tables = [
-        _add_note(paper_table(scores, name, settings, measured["paper_columns"], differences), updates(layout.systems))
+        _add_note(
+            paper_table(scores, name, settings, measured["paper_columns"], differences),
+            leak_footnote(overlaps, manifest.generated, shown=partial(shows, layout)),
+            updates(layout.systems),
+        )
         for name, layout in settings.tables.items()
     ]
     cases = [case_table(name, read_cases(path), settings) for name, path in manifest.cases.items()]
     plots = [draw_plot(name, settings, styles, **measured) for name in settings.drawn]
 
-    translation, *accuracies = _main_tables(summary, settings, differences, updates(list(scores["system"])))
+    leaks = leak_footnote(overlaps, manifest.generated, shown=lambda *_: True)
+    translation, *accuracies = _main_tables(summary, settings, differences, [leaks, updates(list(scores["system"]))])
     sections = [
         _section("tables", "Tables of the study", [*paper_tables, *cases]),
         _section("claims", "Claims", [claims_table(scores, histories, settings)]),
@@ -153,7 +166,7 @@ def build_report(
 
 
 def _main_tables(
-    summary: pd.DataFrame, settings: ReportSettings, differences: Differences, updates_note: str
+    summary: pd.DataFrame, settings: ReportSettings, differences: Differences, footnotes: Sequence[str]
 ) -> tuple[Table | None, Table | None, Table | None]:
     """Translation scores, contrastive and generative accuracy, with the note of the settings and footnotes."""
     translation = main_table(summary, settings, differences)
@@ -163,8 +176,8 @@ def _main_tables(
     notes = [settings.note if table is last else "" for table in (translation, contrastive, generative)]
     guessing = guessing_footnote(summary, settings)
     return (
-        _add_note(translation, notes[0], updates_note, forced_ends_footnote(summary, settings)),
-        _add_note(contrastive, notes[1], guessing, "" if translation else updates_note),
+        _add_note(translation, notes[0], *footnotes, forced_ends_footnote(summary, settings)),
+        _add_note(contrastive, notes[1], guessing, *([] if translation else footnotes)),
         _add_note(generative, notes[2]),
     )
 

@@ -1,12 +1,12 @@
 """Score files as rows of the long table. Without pandas, whose import takes longer than to write the table."""
 
 import csv
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from docmt.errors import UserError
+from docmt.evaluation.score_rows import with_finite_numbers
 from docmt.files import atomic_writer, read_json
 
 KEY = ["dataset", "system", "seed", "test", "metric", "phenomenon", "distance", "kind"]
@@ -39,7 +39,8 @@ NEEDED = ("dataset", "system", "seed", "test", "metric", "value", "n", "signatur
 def gather_rows(paths: Sequence[Path]) -> list[dict[str, Any]]:
     """The rows of all score files, in order, with commit, fingerprint, data version and package versions.
 
-    Raises UserError when a file is not a score file, or when two rows are of the same run, test and metric.
+    Raises UserError when a file is not a score file, when two rows are of the same run, test and metric, or when rows
+    of the same test and metric were scored against different texts.
     """
     rows: list[dict[str, Any]] = []
     origin: dict[tuple, Path] = {}
@@ -53,6 +54,7 @@ def gather_rows(paths: Sequence[Path]) -> list[dict[str, Any]]:
             rows.append(row)
     if not rows:
         raise UserError("no scores: the given files contain no rows")
+    check_references(rows)
     return rows
 
 
@@ -73,7 +75,21 @@ def _read_rows(path: Path) -> list[dict[str, Any]]:
         missing = next((key for key in NEEDED if key not in row), None)
         if missing:
             raise UserError(f"{path}: score {number} has no key {missing!r}")
-    return [row | facts for row in content["scores"]]
+    return [with_finite_numbers(row) | facts for row in content["scores"]]
+
+
+def check_references(rows: Iterable[Mapping[str, Any]]) -> None:
+    """Raises UserError when rows of one test and metric were scored against different texts."""
+    first: dict[tuple[str, ...], Mapping[str, Any]] = {}
+    for row in rows:
+        if row["data"]:
+            known = first.setdefault((row["dataset"], row["test"], row["metric"]), row)
+            if known["data"] != row["data"]:
+                raise UserError(
+                    f"{row['metric']} of dataset {row['dataset']}, test {row['test']}: system {row['system']} was "
+                    f"scored against another text (SHA-256 {row['data']}…) than system {known['system']} "
+                    f"({known['data']}…): score both against the same"
+                )
 
 
 def check_fingerprints(rows: Iterable[Mapping[str, Any]], expected: Sequence[str]) -> None:
@@ -102,6 +118,6 @@ def write_scores_table(path: Path, rows: Iterable[dict[str, Any]]) -> None:
 
 
 def _cell(value: Any, kind: str) -> Any:
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+    if value is None:
         return ""
     return {"string": str, "Int64": int, "float64": float}[kind](value)

@@ -8,7 +8,8 @@ import pandas as pd
 
 from docmt.evaluation.metrics import ACCURACIES, ACCURACY, GENERATIVE, Metric, find_metric
 from docmt.report.dataframes import column, is_missing, keep, means, records
-from docmt.report.differences import UNTESTED, Difference, Differences, describe_marks
+from docmt.report.differences import UNTESTED, Difference, Differences, describe_marks, few_segments_footnote
+from docmt.report.footnotes import signatures_footnote, unlike_footnote, unlike_parts
 from docmt.report.publications import PublishedNumber, find_published
 from docmt.report.settings import ReportSettings
 from docmt.report.summary import ScoreKey, contrastive_scores, name_suites, sort_ranges, translation_scores
@@ -59,6 +60,7 @@ class Cell:
     published: float | None = None
     source: str = ""
     tested: Difference | None = None
+    signatures: tuple[str, ...] = ()
 
 
 Cells = dict[Label, dict[str, Cell]]
@@ -85,10 +87,23 @@ def build_grid(
     """A table of mean ± deviation, from rows of `summarize`, one per cell.
 
     The caption begins with the unit and whether there are deviations, and ends with the sources of published numbers.
-    `compare` highlights the best system of each group, `last` (`GUESSING` or `ITEMS`) is a row below each group.
+    `compare` highlights the best system of each group, `last` (`GUESSING` or `ITEMS`) is a row below each group. Scores
+    that were computed otherwise than the others of their test and metric are marked, and nothing beside them is
+    highlighted. The note says why a score or mark is missing.
     """
     cells = _collect(rows, grid, settings, differences)
-    best = _best_cells(cells, grid.columns) if compare else set()
+    unlike = {
+        (label, name): parts
+        for members in _groups(cells)
+        for name in grid.columns
+        for label, parts in unlike_parts({label: cells[label][name].signatures for label in members}).items()
+    }
+    mixed = {(label[:-1], name) for label, name in unlike}
+    best = {
+        (label, name)
+        for label, name in (_best_cells(cells, grid.columns) if compare else ())
+        if (label[:-1], name) not in mixed
+    }
     several = any(cell.seeds > 1 for row in cells.values() for cell in row.values())
     caption = f"{unit}{'; mean and sample deviation over seeds' if several else ''}. {caption}".strip()
     caption += " The best of ours is in bold." if best else ""
@@ -104,21 +119,23 @@ def build_grid(
         line = [*label[:-1], settings.label(label[-1]), str(seeds) if seeds else MISSING]
         for name, cell in row.items():
             digits = grid.columns[name].digits
-            mark = f" {cell.tested.mark}" if cell.tested and cell.tested.mark else ""
+            marks = [cell.tested.mark if cell.tested else "", "†" if (label, name) in unlike else ""]
             # A test finds 0.0001 BLEU significant where all sentences of both systems are alike but one.
             if cell.tested and not round(cell.tested.difference, digits):
-                mark = ""
+                marks[0] = ""
             if (label, name) in best:
                 stressed.add((i, len(line)))
-            shown = format_score(cell.mean, cell.sd, digits=digits)
-            line.append(format_count(cell.n) if label[-1] == ITEMS else shown + mark)
+            shown = " ".join(filter(None, [format_score(cell.mean, cell.sd, digits=digits), *marks]))
+            line.append(format_count(cell.n) if label[-1] == ITEMS else shown)
             if name in with_published:
                 line.append(format_score(cell.published, digits=digits))
         lines.append(line)
     shown, breaks = blank_repeats(lines, len(grid.labels) - 1)
     every = [(label, cell) for label, row in cells.items() for cell in row.values()]
     sources = dict.fromkeys(f"{settings.label(label[-1])}: {cell.source}" for label, cell in every if cell.source)
-    caption += describe_marks([cell.tested for _, cell in every if cell.tested], settings)
+    tested = [cell.tested for _, cell in every if cell.tested]
+    caption += describe_marks(tested, settings)
+    notes = [described.pop("note", ""), few_segments_footnote(tested), *_signature_notes(cells, unlike, settings)]
     return Table(
         caption=caption + (f" Published beside {'; '.join(sources)}." if sources else ""),
         header=header,
@@ -128,8 +145,20 @@ def build_grid(
         best=frozenset(stressed),
         muted=frozenset(i for i, label in enumerate(cells) if label[-1] == last),
         breaks=breaks,
+        note=" ".join(filter(None, notes)),
         **described,
     )
+
+
+def _signature_notes(
+    cells: Cells, unlike: Mapping[tuple[Label, str], tuple[str, str]], settings: ReportSettings
+) -> list[str]:
+    titles = {label: " ".join(filter(None, ("/".join(label[:-1]), settings.label(label[-1])))) for label in cells}
+    signatures = {titles[label]: {name: cell.signatures for name, cell in row.items()} for label, row in cells.items()}
+    return [
+        unlike_footnote({(titles[label], name): parts for (label, name), parts in unlike.items()}),
+        signatures_footnote({title: row for title, row in signatures.items() if any(row.values())}),
+    ]
 
 
 def _collect(rows: pd.DataFrame, grid: Grid, settings: ReportSettings, differences: Differences) -> Cells:
@@ -144,7 +173,8 @@ def _collect(rows: pd.DataFrame, grid: Grid, settings: ReportSettings, differenc
         cells[label] = {}
         for name in grid.columns:
             row, key, system = found.get((label, name), {}), grid.find_key(label, name), label[-1]
-            ours = {attribute: row[attribute] for attribute in ("mean", "sd", "low", "chance", "seeds", "n") if row}
+            facts = ("mean", "sd", "low", "chance", "seeds", "n", "signatures")
+            ours = {attribute: row[attribute] for attribute in facts if row}
             keys = grid.averaged.get(name, [key] if key else [])
             theirs = [number for each in keys if (number := published_number(settings, system, each))]
             # An average of only some of the numbers would be compared with another average of ours.
@@ -156,11 +186,15 @@ def _collect(rows: pd.DataFrame, grid: Grid, settings: ReportSettings, differenc
     return cells
 
 
+def _groups(cells: Cells) -> list[list[Label]]:
+    """The labels of each group of rows: systems on the same test."""
+    return [[label for label in cells if label[:-1] == group] for group in dict.fromkeys(label[:-1] for label in cells)]
+
+
 def _best_cells(cells: Cells, columns: Mapping[str, Metric]) -> set[tuple[Label, str]]:
     """The best mean of each group and column, if it leads as displayed, is above chance and over equal segments."""
     best = set()
-    for group in {label[:-1] for label in cells}:
-        members = [label for label in cells if label[:-1] == group]
+    for members in _groups(cells):
         for name, metric in columns.items():
             found = {label: row[name] for label, row in cells.items() if label in members}
             found = {label: cell for label, cell in found.items() if not is_missing(cell.mean)}

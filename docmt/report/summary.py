@@ -35,7 +35,8 @@ def summarize(scores: pd.DataFrame, *, extra: Sequence[str] = ()) -> pd.DataFram
 
     Returns:
         The columns of `GROUP` and `extra`, and mean, sd (sample deviation; missing for one seed), seeds (number of
-        values), n, chance, low and high (the interval of the score file for one seed, else mean ± sd).
+        values), n, chance, low and high (the interval of the score file for one seed, else mean ± sd), and signatures
+        (of all seeds, each once).
     """
     table = scores.groupby([*GROUP, *extra], sort=False, dropna=False, as_index=False).agg(
         mean=("value", "mean"),
@@ -45,6 +46,7 @@ def summarize(scores: pd.DataFrame, *, extra: Sequence[str] = ()) -> pd.DataFram
         chance=("chance", "mean"),
         low=("low", "mean"),
         high=("high", "mean"),
+        signatures=("signature", lambda found: tuple(dict.fromkeys(found.dropna()))),
     )
     several = table["seeds"] > 1
     table.loc[several, "low"] = table["mean"] - table["sd"]

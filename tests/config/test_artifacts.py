@@ -25,7 +25,7 @@ GOLDEN = {
     "model": "46d97f04fc70",
     "hypotheses": "3dae3fc3ce3b",
     "probabilities": "877cbf1758c4",
-    "scores": "db2930fb5a8d",
+    "scores": "8c7f47ecc322",
 }
 
 
@@ -107,9 +107,30 @@ def fingerprints(made):
     }
 
 
-def test_fingerprints_change_on_purpose_only(smoke):
+def with_versions(**versions):
+    """Artifacts of the smoke study where these versions of packages are installed."""
+    made = StudyArtifacts(load_config(read_config_file(SMOKE)))
+    made.__dict__["_packages"] = versions
+    return made
+
+
+def test_fingerprints_change_on_purpose_only():
     """Another value here makes every finished study train again: raise the version of the stage if that is meant."""
-    assert {name: made.fingerprint for name, made in fingerprints(smoke).items()} == GOLDEN
+    made = fingerprints(with_versions(sacrebleu="2.6.0"))
+    assert {name: artifact.fingerprint for name, artifact in made.items()} == GOLDEN
+
+
+def test_another_version_of_a_package_that_scores_runs_scoring_again_and_nothing_before_it():
+    one, other = with_versions(sacrebleu="2.6.0"), with_versions(sacrebleu="2.7.0")
+    for made in (one, other):
+        made.suite_scores(*RUN, "pronoun")
+        made.differences("controlled", "rst_mix", "sentence_transformer", "test_controlled")
+        assert made.all_made
+    changed = [made for key, made in one.known.items() if made.fingerprint != other.known[key].fingerprint]
+    rules = {made.rules[0] for made in changed}
+    assert rules >= {"evaluate_translation", "compare_translation"}
+    assert "evaluate_contrast" not in rules
+    assert {made.stage for made in changed} == {"evaluation", "report"}
 
 
 def test_the_number_of_shards_does_not_matter_to_trees_nor_the_beam_to_log_probabilities(smoke):

@@ -118,7 +118,7 @@ def test_combine_refuses_other_than_one_or_two_languages(tmp_path, capsys, langu
     assert "give one language, or two different ones" in capsys.readouterr().err
 
 
-def test_overlap_counts_sentences_pairs_and_documents(tmp_path):
+def test_overlap_counts_sentences_pairs_and_documents(tmp_path, capsys):
     write(tmp_path / "train", Document("t", (("a", "b", "", "c"), ("A", "B", "", "C"))))
     write(
         tmp_path / "test_x",
@@ -133,6 +133,8 @@ def test_overlap_counts_sentences_pairs_and_documents(tmp_path):
         main(["corpora", "overlap", "--train", str(tmp_path / "train"), "--tests", *tests, *SRC_TGT, "--out", str(out)])
         == 0
     )
+    assert "42.9 % of the source sentences of test_x are in the training text" in (said := capsys.readouterr().err)
+    assert "dev are" not in said
     overlap = json.loads(out.read_text())
     assert overlap["train"] == {"documents": 1, "sentences": 4}
     assert overlap["tests"]["test_x"] == {

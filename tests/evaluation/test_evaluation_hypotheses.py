@@ -6,7 +6,7 @@ import pytest
 
 from docmt.corpora.documents import DocumentIndex
 from docmt.errors import UserError
-from docmt.evaluation.hypotheses import read_hypotheses, read_reference
+from docmt.evaluation.hypotheses import Hypothesis, find_tokenization, read_hypotheses, read_reference
 
 INDEX = DocumentIndex(("a", "b"), (3, 2))
 LINES = [
@@ -70,3 +70,25 @@ def test_reference_of_another_length_is_refused(tmp_path):
     (tmp_path / "test.de").write_text("1\n\n3\n")
     index, lines = read_reference(tmp_path / "test", src_lang="en", tgt_lang="de")
     assert (index.ids, lines) == (("a",), ["1", "", "3"])
+
+
+CLEAN = ["Es regnet, sagt er.", "Das ist gut.", "Käse & Wein: 3.50 Euro", "Ja ..."]
+
+
+@pytest.mark.parametrize(
+    ("translations", "reference", "problem"),
+    [
+        (CLEAN, CLEAN, None),
+        (["Es reg@@ net, sagt er.", *CLEAN[1:]], CLEAN, "25 % of the sentences have subword marks"),
+        (["▁Es ▁regnet", *CLEAN[1:]], CLEAN, "25 % of the sentences have subword marks"),
+        ([*CLEAN[:2], "Käse &amp; Wein", "don &apos;t"], CLEAN, "50 % of the sentences have escaped characters"),
+        (["Es regnet , sagt er .", "Das ist gut .", *CLEAN[2:]], CLEAN, "50 % of the sentences have a space before a"),
+        (["Es regnet , sagt er .", "Das ist gut .", *CLEAN[2:]], ["Es regnet ."] * 4, None),
+        ([*CLEAN * 20, "mail an a@@ b"], CLEAN * 20 + [""], None),
+        ([], [], None),
+    ],
+)
+def test_hypotheses_that_look_tokenized_where_the_reference_does_not(translations, reference, problem):
+    run = [Hypothesis(instance=0, document="a", first_sentence=0, n_sentences=9, aligned=False, sentences=translations)]
+    found = find_tokenization(run, reference)
+    assert found == problem or problem in found

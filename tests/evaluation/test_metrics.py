@@ -1,21 +1,31 @@
 """The registry of metrics: what settings, report and manual take from it."""
 
+import re
+import sys
+import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from test_bleu_scores import REFERENCE, make_hypotheses
 
 from docmt.cli.main import main
+from docmt.config.loading import load_config, merge, read_config_file
+from docmt.config.name_checks import check_metrics
 from docmt.errors import UserError
 from docmt.evaluation import metrics
 from docmt.evaluation.metrics import (
+    ALL_METRICS,
     METRICS,
     EvaluationSettings,
     Metric,
     TranslatedTest,
+    find_metric,
     metrics_table,
     score_translations,
+    scoring_packages,
 )
+from docmt.evaluation.significance import compare_translations
 from docmt.report.settings import ReportSettings
 
 PAGE = Path(__file__).parents[2] / "docs/evaluation.md"
@@ -63,6 +73,61 @@ def test_one_entry_makes_a_metric(monkeypatch):
     assert "| `mine` | an instance, its sentences joined by a space | my own | patience |" in metrics_table()
 
 
+SECTION = PAGE.read_text(encoding="utf-8").split("## Your own metric")[1]
+(METADATA,), (MODULE,) = (re.findall(rf"```{kind}\n(.*?)```", SECTION, flags=re.DOTALL) for kind in ("toml", "python"))
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """The package of the manual's example, as an installation leaves it on the path; a function breaks it."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    points = tomllib.loads(METADATA)["project"]["entry-points"]["docmt.metrics"]
+    info = tmp_path / "word_share-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: word-share\nVersion: 1.0\n")
+    lines = "".join(f"{name} = {value}\n" for name, value in points.items())
+    (info / "entry_points.txt").write_text(f"[docmt.metrics]\n{lines}")
+    (tmp_path / "word_share.py").write_text(MODULE)
+    ALL_METRICS.__dict__.pop("all", None)
+    yield tmp_path / "word_share.py"
+    ALL_METRICS.__dict__.pop("all", None)
+    sys.modules.pop("word_share", None)
+
+
+def test_a_metric_of_a_package_is_named_computed_tested_and_shown(package):
+    test = translated(metrics=["word share", "chrF"])
+    rows = {row["metric"]: row for row in score_translations(test)}
+    assert rows["word share"]["value"] == 100
+    worse = replace(test, hypotheses=make_hypotheses(["x"] * len(REFERENCE)))
+    found = {row.metric: row for row in compare_translations([test], [worse])}
+    assert (found["word share"].difference, found["word share"].n) == (pytest.approx(100), len(REFERENCE))
+    assert find_metric("word share").digits == 1
+    assert "| `word share` | a sentence |" in metrics_table(ALL_METRICS.all)
+    values = {
+        "evaluation": {"metrics": [*EvaluationSettings().metrics, "word share"]},
+        "report": {"metrics": ["word share"]},
+    }
+    check_metrics(load_config(merge(read_config_file(PAGE.parents[1] / "config/examples/smoke.yaml"), values)))
+    versions = scoring_packages(["word share", "s-BLEU"])
+    assert versions["word-share"] == "1.0"
+    assert "word-share" not in scoring_packages(["s-BLEU"])
+    with pytest.raises(UserError, match="did you mean 'word share'"):
+        EvaluationSettings.load({"metrics": ["word shar"]}, where="evaluation")
+
+
+def test_a_broken_package_does_not_touch_metrics_of_docmt(package):
+    package.write_text("raise ValueError('broken')")
+    assert names(translated(metrics=["chrF"])) == ["chrF", "length ratio"]
+    with pytest.raises(UserError, match=r"metric 'word share' of package word-share: .*ValueError: broken"):
+        EvaluationSettings.load({"metrics": ["word share"]}, where="evaluation")
+
+
+def test_versions_of_optional_packages_count_where_their_metrics_are_named():
+    plain, aligned = scoring_packages(["s-BLEU"]), scoring_packages(["s-BLEU", "METEOR", "APT"])
+    assert {"sacrebleu", "sacremoses"} <= set(plain) <= {"sacrebleu", "sacremoses", "jieba"}
+    assert set(aligned) - set(plain) <= {"eflomal", "pycocoevalcap"}
+
+
 def test_only_metrics_with_word_alignments_read_the_training_text():
     assert [name for name in METRICS if metrics.needs_training_text([name])] == [
         "APT",
@@ -77,7 +142,7 @@ def test_the_manual_has_the_table(tmp_path, capsys):
     assert main(["evaluate", "metrics", "--into", str(page)]) == 0
     assert page.read_text(encoding="utf-8") == PAGE.read_text(encoding="utf-8"), "run `make docs`"
     assert main(["evaluate", "metrics"]) == 0
-    assert capsys.readouterr().out == metrics_table()
+    assert capsys.readouterr().out == metrics_table(ALL_METRICS.all)
     page.write_text("no marks\n")
     assert main(["evaluate", "metrics", "--into", str(page)]) == 2
     assert "marks" in capsys.readouterr().err

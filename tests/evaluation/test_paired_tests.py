@@ -1,19 +1,37 @@
 """Paired tests against a baseline: how often they find what is not there, and agreement with other programs."""
 
+import importlib.util
 import json
 import logging
 import random
 from math import comb
+from pathlib import Path
 
 import numpy as np
 import pytest
+from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.significance import PairedTest
 
 from docmt.cli.main import main
 from docmt.corpora.suite_items import ContrastiveItem
+from docmt.errors import UserError
+from docmt.evaluation import metrics
+from docmt.evaluation.bleu import count_segments
 from docmt.evaluation.hypotheses import Hypothesis
-from docmt.evaluation.metrics import EvaluationSettings, bleu
-from docmt.evaluation.significance import binomial_p, bootstrap, compare_accuracies, compare_translations
+from docmt.evaluation.metrics import FEWEST_ITEMS, FEWEST_SEGMENTS, METRICS, EvaluationSettings, Metric, TranslatedTest
+from docmt.evaluation.significance import (
+    binomial_p,
+    bootstrap,
+    compare_accuracies,
+    compare_systems,
+    compare_translations,
+    compare_verdicts,
+)
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+SPECIFICATION = importlib.util.spec_from_file_location("significance_benchmark", FOLDER / "significance.py")
+simulation = importlib.util.module_from_spec(SPECIFICATION)
+SPECIFICATION.loader.exec_module(simulation)
 
 SETTINGS = EvaluationSettings(metrics=["s-BLEU"])
 WORDS = [f"w{i}" for i in range(50)]
@@ -43,8 +61,96 @@ def make_reference(rng, n=60):
     return [" ".join(rng.choice(WORDS) for _ in range(rng.randint(4, 12))) for _ in range(n)]
 
 
-def compare(ours, theirs, reference, settings=SETTINGS):
-    return compare_translations(ours, theirs, reference, settings=settings, tgt_lang="de")
+def translated(run, reference, settings=SETTINGS, more=()):
+    place = {"prefix": Path("t"), "src_lang": "en", "tgt_lang": "de"}
+    return TranslatedTest(run, reference, settings, more_references=more, **place)
+
+
+def compare(ours, theirs, reference, settings=SETTINGS, more=()):
+    return compare_translations(
+        *([translated(run, reference, settings, more) for run in runs] for runs in (ours, theirs))
+    )
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 12, 25])
+@pytest.mark.parametrize("metric", [*simulation.TESTED, "contrastive accuracy"])
+def test_of_equal_systems_at_most_two_in_a_hundred_get_two_stars(metric, n):
+    """benchmarks/significance.py has the same for 100 segments and more pairs."""
+    rng = random.Random(f"{metric} {n}")
+    marks = [simulation.simulate(metric, n, rng).mark for _ in range(100)]
+    assert marks.count("**") <= 2
+    assert marks.count("") >= (100 if n < 6 else 90)
+
+
+@pytest.mark.parametrize("metric", [*simulation.TESTED, "contrastive accuracy"])
+def test_of_better_systems_over_100_segments_most_are_found(metric):
+    rng = random.Random(metric)
+    marks = [simulation.simulate(metric, 100, rng, better=True).mark for _ in range(20)]
+    assert marks.count("**") >= 10
+
+
+@pytest.mark.parametrize("seeds", [1, 2])
+@pytest.mark.parametrize(("n", "mark"), [(1, ""), (5, ""), (6, "*"), (11, "*"), (12, "**")])
+def test_the_fewest_segments_for_marks(n, mark, seeds):
+    """A system that is better at every segment by as much: nothing could be clearer."""
+    reference = [f"a{i} b{i} c{i} d{i} e{i} f{i}" for i in range(n)]
+    good, bad = make_run(reference), make_run([f"a{i} b{i} c{i} d{i} x y" for i in range(n)])
+    (row,) = compare([good] * seeds, [bad] * seeds, reference)
+    levels = {"": 1.1, "*": 0.05, "**": 0.01}
+    assert max(row.p, row.randomization_p) < levels[mark]
+    assert n >= FEWEST_SEGMENTS[len(mark) - 1] if mark else n < FEWEST_SEGMENTS[0]
+    assert mark == "**" or max(row.p, row.randomization_p) >= {"": 0.05, "*": 0.01}[mark]
+
+
+@pytest.mark.parametrize("seeds", [1, 2])
+@pytest.mark.parametrize("n", range(4, 10))
+def test_the_fewest_items_for_marks(n, seeds):
+    (row,) = compare_verdicts("accuracy", ["p"] * n, [[True] * n] * seeds, [[False] * n] * seeds)
+    assert row.p == pytest.approx(2 / 2**n)
+    assert [row.p < level for level in (0.05, 0.01)] == [n >= fewest for fewest in FEWEST_ITEMS]
+
+
+@pytest.mark.parametrize("scorer", [BLEU(force=True), BLEU(smooth_method="none", tokenize="none", force=True), CHRF()])
+def test_many_scores_at_once_are_those_of_sacrebleu(scorer):
+    rng = random.Random(1)
+    reference = [*make_reference(rng, 40), "", "w1", "w1 w2"]
+    for share in (0.0, 0.3, 0.95, 1.0):
+        run = make_run(["", "w1 w2 w3", "", *noisy(reference[3:], rng, share)])
+        counts = count_segments(scorer, "sentences", translated(run, reference))
+        drawn = np.random.default_rng(2).multinomial(3, [1 / 43] * 43, size=200) @ counts.rows
+        sums = np.array([*counts.rows, *drawn, counts.rows.sum(0)])
+        expected = [scorer._compute_score_from_stats(row).score for row in sums.tolist()]
+        assert counts.score(sums) == pytest.approx(expected)
+        assert float(counts.score(sums[-1])) == pytest.approx(expected[-1])
+
+
+@pytest.mark.parametrize("test", ["bootstrap", "randomization"])
+@pytest.mark.parametrize("n", [1, 3, 60])
+def test_of_equal_systems_the_command_compare_finds_as_many_to_differ_as_it_should(test, n):
+    rng = random.Random(f"{test} {n}")
+    found = []
+    for _ in range(N_TRIALS):
+        reference = make_reference(rng, n)
+        pair = {name: translated(make_run(noisy(reference, rng, 0.3)), reference) for name in "ab"}
+        found += [row.p_value for row in compare_systems(pair, test=test, n_samples=500) if row.system == "b"]
+    share = (np.array(found) < 0.05).mean()
+    assert 0.03 <= share <= 0.07 if n == 60 else share <= 0.05
+
+
+def test_a_metric_says_itself_how_it_is_tested(monkeypatch):
+    def count_words(test):
+        rows = [[len(one.sentences[0].split()), 1] for one in test.hypotheses]
+        return metrics.SegmentCounts(np.array(rows, dtype="float64"), lambda sums: sums[..., 0] / sums[..., 1])
+
+    monkeypatch.setitem(METRICS, "words", Metric("words per sentence", lambda test: [], counts=count_words))
+    monkeypatch.setitem(METRICS, "untested", Metric("untested", lambda test: []))
+    settings = EvaluationSettings(metrics=["words", "untested"])
+    ours, theirs = [make_run([f"a {'b ' * k}c"] * 20) for k in (3, 1)]
+    (row,) = compare([ours], [theirs], ["r"] * 20, settings)
+    assert (row.metric, row.difference, row.n) == ("words", 2, 20)
+    assert max(row.p, row.randomization_p) < 0.01
+    with pytest.raises(UserError, match="'words' counts other segments or numbers in one translation"):
+        compare([ours], [make_run(["a"] * 10, length=1)], ["r"] * 20, settings)
 
 
 def test_of_equal_systems_one_in_twenty_differs_by_each_test():
@@ -67,8 +173,8 @@ def test_p_values_are_those_of_sacrebleus_two_sided_test():
     for better in (0.3, 0.28, 0.25, 0.2):
         reference = make_reference(rng, 100)
         ours, theirs = noisy(reference, rng, better), noisy(reference, rng, 0.3)
-        metrics = {"BLEU": bleu(SETTINGS, "de")}
-        paired = PairedTest([("b", theirs), ("a", ours)], metrics, [reference], test_type="ar", n_samples=1000)
+        scorers = {"BLEU": metrics.bleu(SETTINGS, "de")}
+        paired = PairedTest([("b", theirs), ("a", ours)], scorers, [reference], test_type="ar", n_samples=1000)
         theirs_row = paired()[1]["BLEU"]
         (row,) = compare([make_run(ours)], [make_run(theirs)], reference)
         assert row.p == pytest.approx(theirs_row[1].p_value, abs=0.08)
@@ -80,14 +186,14 @@ def test_resamples_are_those_of_sacrebleus_bootstrap():
     """Its p follows from our resamples by its own rule, which subtracts the mean of absolute differences."""
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)
     rng = random.Random(8)
-    metric = bleu(SETTINGS, "de")
+    metric = metrics.bleu(SETTINGS, "de")
     for better in (0.3, 0.27, 0.2):
         reference = make_reference(rng, 100)
         ours, theirs = noisy(reference, rng, better), noisy(reference, rng, 0.3)
         paired = PairedTest([("b", theirs), ("a", ours)], {"BLEU": metric}, [reference], test_type="bs", n_samples=1000)
         expected = paired()[1]["BLEU"][1].p_value
-        counts = [np.array(metric._extract_corpus_statistics(side, [reference]), float) for side in (ours, theirs)]
-        resampled = np.abs(bootstrap(metric, counts[:1], counts[1:]))
+        counts = [count_segments(metric, "sentences", translated(make_run(side), reference)) for side in (ours, theirs)]
+        resampled = np.abs(bootstrap(counts[:1], counts[1:]))
         observed = abs(metric.corpus_score(ours, [reference]).score - metric.corpus_score(theirs, [reference]).score)
         found = (np.sum(resampled - resampled.mean() > observed) + 1) / 1001
         assert found == pytest.approx(expected, abs=0.05)
@@ -124,9 +230,7 @@ def test_several_references_count_in_tests_too():
     reference, other = make_reference(rng), make_reference(rng)
     ours, theirs = make_run(noisy(reference, rng, 0.3)), make_run(other)
     (one,) = compare([ours], [theirs], reference)
-    (both,) = compare_translations(
-        [ours], [theirs], reference, settings=SETTINGS, tgt_lang="de", more_references=[other]
-    )
+    (both,) = compare([ours], [theirs], reference, more=[other])
     assert one.difference > 0 > both.difference
     assert both.p < 0.01
 

@@ -27,10 +27,14 @@ def long_table(rows):
 
 
 def difference(
-    system, p, *, baseline="base", test="t", metric="s-BLEU", phenomenon=None, method="bootstrap", points=1.0
+    system, p, *, baseline="base", test="t", metric="s-BLEU", randomization_p: float | None = 0.001, **others
 ):
-    keys = {"dataset": "d", "test": test, "system": system, "baseline": baseline, "metric": metric}
-    return Difference(**keys, phenomenon=phenomenon, difference=points, p=p, sign_p=0.5, n=9, method=method)
+    keys = {"dataset": "d", "test": test, "system": system, "baseline": baseline, "metric": metric, "phenomenon": None}
+    rest = {"difference": 1.0, "sign_p": 0.5, "n": 99, "method": "bootstrap"}
+    return Difference(**keys | rest | others, p=p, randomization_p=randomization_p)
+
+
+MCNEMAR = {"test": "s", "metric": "contrastive accuracy", "method": "McNemar", "randomization_p": None}
 
 
 FOUND = Differences(
@@ -39,8 +43,8 @@ FOUND = Differences(
         difference("b", 0.009),
         difference("c", 0.05),
         difference("a", 0.001, baseline="b"),
-        difference("a", 0.03, test="s", metric="contrastive accuracy", phenomenon="deixis", method="McNemar"),
-        difference("a", 0.001, test="s", metric="contrastive accuracy", method="McNemar"),
+        difference("a", 0.03, phenomenon="deixis", **MCNEMAR),
+        difference("a", 0.001, **MCNEMAR),
     ]
 )
 SCORES = [score(system, 20) for system in ("base", "a", "b", "c", "d")]
@@ -49,7 +53,9 @@ SCORES = [score(system, 20) for system in ("base", "a", "b", "c", "d")]
 def test_the_main_table_marks_what_differs_from_the_baseline():
     table = main_table(summarize(long_table(SCORES)), ReportSettings(baseline="base", labels={"base": "Base"}), FOUND)
     assert [row[-1] for row in table.rows] == ["20.00", "20.00 *", "20.00 **", "20.00", "20.00"]
-    assert table.caption.endswith(" * and **: differs from Base with p < 0.05 and p < 0.01 (bootstrap).")
+    assert table.caption.endswith(
+        " * and **: differs from Base with p < 0.05 and p < 0.01 (bootstrap, and by randomization)."
+    )
     values = table.values.set_index("system")
     assert values["s-BLEU p"].dropna().to_dict() == {"a": 0.02, "b": 0.009, "c": 0.05}
     assert values.loc["a", "s-BLEU p (sign test)"] == 0.5
@@ -57,10 +63,43 @@ def test_the_main_table_marks_what_differs_from_the_baseline():
 
 @pytest.mark.parametrize(("points", "mark"), [(0.0001, ""), (-0.004, ""), (0.006, " **"), (-0.01, " **")])
 def test_a_difference_that_rounds_to_nothing_has_no_mark(points, mark):
-    found = Differences([difference("a", 0.001, points=points)])
+    found = Differences([difference("a", 0.001, difference=points)])
     table = main_table(summarize(long_table(SCORES[:2])), ReportSettings(baseline="base"), found)
     assert table.rows[1][-1] == f"20.00{mark}"
     assert table.values["s-BLEU p"].tolist()[1] == 0.001, "the file has the p value all the same"
+
+
+@pytest.mark.parametrize(
+    ("p", "randomization_p", "mark"),
+    [
+        (0.001, 0.009, "**"),
+        (0.001, 0.02, "*"),
+        (0.02, 0.001, "*"),
+        (0.001, 1.0, ""),
+        (1.0, 0.001, ""),
+        (0.02, None, "*"),
+    ],
+)
+def test_a_mark_needs_all_tests(p, randomization_p, mark):
+    assert difference("a", p, randomization_p=randomization_p).mark == mark
+
+
+@pytest.mark.parametrize(
+    ("options", "note"),
+    [
+        ({"n": 12}, ""),
+        ({"n": 11}, "(* takes 6, ** takes 12): d/t s-BLEU (11)."),
+        ({"n": 1}, "(* takes 6, ** takes 12): d/t s-BLEU (1)."),
+        (MCNEMAR | {"n": 8}, ""),
+        (MCNEMAR | {"n": 7}, "(* takes 6, ** takes 8): d/s contrastive accuracy (7)."),
+    ],
+)
+def test_a_note_names_what_has_too_few_segments_for_marks(options, note):
+    one = difference("a", 0.2, **options)
+    rows = [score("a", 20, test=one.test, metric=one.metric, phenomenon=None)]
+    make = contrastive_table if options.get("test") else main_table
+    table = make(summarize(long_table(rows)), ReportSettings(baseline="base"), Differences([one]))
+    assert table.note.removeprefix("Too few segments or items to tell a difference from chance ") == note
 
 
 def test_without_a_baseline_or_tests_nothing_is_marked():
@@ -88,7 +127,14 @@ def test_a_table_may_have_its_own_baseline(baseline, cells):
 
 def test_files_of_another_form_are_refused(tmp_path):
     path = tmp_path / "d.json"
-    for content in ([], {"scores": []}, {"differences": [{"dataset": "d"}]}, {"differences": [1]}):
+    old = {key: value for key, value in vars(difference("a", 0.02)).items() if key != "randomization_p"}
+    for content in (
+        [],
+        {"scores": []},
+        {"differences": [{"dataset": "d"}]},
+        {"differences": [1]},
+        {"differences": [old]},
+    ):
         path.write_text(json.dumps(content))
         with pytest.raises(UserError, match="not an output of `docmt evaluate difference`"):
             read_differences([path])

@@ -7,11 +7,18 @@ import pytest
 
 from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.loading import load_config, merge, read_config_file
-from docmt.report.footnotes import forced_ends_footnote, guessing_footnote, overlap_footnote, updates_footnote
+from docmt.report.footnotes import (
+    forced_ends_footnote,
+    guessing_footnote,
+    leak_footnote,
+    overlap_footnote,
+    updates_footnote,
+)
 from docmt.report.input_files import History
 from docmt.report.long_table import COLUMNS, TYPES
 from docmt.report.manifest import Manifest
 from docmt.report.page import build_report
+from docmt.report.score_tables import main_table
 from docmt.report.settings import ReportSettings
 from docmt.report.summary import summarize
 from docmt.report.tables import to_latex, to_markdown, to_text
@@ -115,6 +122,78 @@ def test_systems_that_only_guess_are_named_by_phenomenon():
 def test_generated_data_explain_their_overlap():
     assert overlap_footnote([]) == ""
     assert overlap_footnote(["a", "b"]).startswith("a, b: training and test documents are generated from the same")
+
+
+SIGNATURE = "nrefs:1|case:mixed|tok:13a|version:2.6.0"
+
+
+@pytest.mark.parametrize(
+    ("signatures", "cells", "note"),
+    [
+        ([SIGNATURE] * 3, ["9.00", "9.50", "8.00"], ""),
+        (
+            [SIGNATURE, SIGNATURE.replace("13a", "none").replace("mixed", "lc"), SIGNATURE],
+            ["9.00", "9.50 †", "8.00"],
+            "† x/t Documents, s-BLEU: not comparable, computed with case:lc, tok:none; "
+            "the others with case:mixed, tok:13a.",
+        ),
+        (
+            [SIGNATURE, SIGNATURE, SIGNATURE.replace("2.6.0", "1.5.1")],
+            ["9.00", "9.50", "8.00 †"],
+            "† x/t Fine-tuned, s-BLEU: not comparable, computed with version:1.5.1; the others with version:2.6.0.",
+        ),
+        (
+            [SIGNATURE, f"{SIGNATURE}|warning:the translations look tokenized (9 % have @@)", SIGNATURE],
+            ["9.00", "9.50", "8.00"],
+            "x/t Documents: the translations look tokenized (9 % have @@).",
+        ),
+        (
+            [SIGNATURE, "not computed: no number, but value nan", SIGNATURE],
+            ["9.00", "–", "8.00"],
+            "x/t Documents: s-BLEU is not computed: no number, but value nan.",
+        ),
+        (["not computed: no Java"] * 3, ["–", "–", "–"], "s-BLEU is not computed: no Java."),
+    ],
+)
+def test_scores_computed_otherwise_or_not_at_all_are_named_under_the_table(signatures, cells, note):
+    values = [
+        None if signature.startswith("not") else value for signature, value in zip(signatures, (9, 9.5, 8), strict=True)
+    ]
+    rows = [
+        accuracy(system, value, None, None, metric="s-BLEU", phenomenon=None, chance=None, signature=signature)
+        for system, value, signature in zip("sdf", values, signatures, strict=True)
+    ]
+    found = main_table(summarize(table(*rows)), LABELS)
+    assert [row[-1] for row in found.rows] == cells
+    assert found.note == note
+    assert bool(found.best) == ("†" not in note and cells[0] != "–"), "nothing is the best of what cannot be compared"
+    assert note in to_text(found).replace("\n", " ")
+
+
+def test_seeds_of_one_system_that_were_scored_otherwise_are_named_too():
+    signatures = [SIGNATURE, SIGNATURE, SIGNATURE.replace("13a", "zh")]
+    rows = [
+        accuracy("s", 9, None, None, metric="s-BLEU", phenomenon=None, signature=signature, seed=seed)
+        for seed, signature in enumerate(signatures)
+    ]
+    found = main_table(summarize(table(*rows)), LABELS)
+    assert found.note == "† x/t Sentences, s-BLEU: not comparable, computed with tok:zh; the others with tok:13a."
+
+
+def test_test_text_in_the_training_text_is_named_from_one_percent_on():
+    overlaps = [
+        (dataset, test, {"seen_sources_percent": percent})
+        for dataset, test, percent in [
+            ("x", "test_t", 1.0),
+            ("x", "test_u", 0.99),
+            ("x", "dev", 9),
+            ("g", "test_t", 99),
+        ]
+    ]
+    found = leak_footnote([*overlaps, ("y", "test_t", {})], ["g"], shown=lambda *_: True)
+    assert found == "In the training text, too, so scores may be too high: x/t (1.0 % of the source sentences)."
+    assert leak_footnote(overlaps, [], shown=lambda dataset, test: (dataset, test) == ("g", "t")).count("%") == 1
+    assert leak_footnote(overlaps, ["g", "x"], shown=lambda *_: True) == ""
 
 
 def test_remarks_stand_under_the_tables_in_every_form(tmp_path):

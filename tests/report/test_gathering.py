@@ -64,6 +64,35 @@ def test_same_score_twice_is_refused_naming_both_files(tmp_path):
     assert "metric s-BLEU" in str(caught.value)
 
 
+def test_rows_scored_against_different_texts_are_refused(tmp_path):
+    one = write(tmp_path / "1.json", ROW, inputs={"reference": {"sha256": "a" * 64}})
+    other = {"inputs": {"reference": {"sha256": "b" * 64}}}
+    two = write(tmp_path / "2.json", ROW | {"system": "z"}, **other)
+    message = "s-BLEU of dataset d, test t: system z was scored against another text .SHA-256 b+….* than system s "
+    with pytest.raises(UserError, match=message):
+        gather_rows([one, two])
+    elsewhere = [ROW | {"system": "z", **change} for change in ({"test": "u"}, {"metric": "CXMI"}, {"dataset": "e"})]
+    rows = gather_rows(
+        [one, write(tmp_path / "3.json", *elsewhere, **other), write(tmp_path / "4.json", ROW | {"seed": 3})]
+    )
+    assert len(rows) == 5
+    write_scores_table(tmp_path / "scores.csv", [rows[0], rows[1] | {"test": "t"}])
+    with pytest.raises(UserError, match="against another text"):
+        read_scores_table(tmp_path / "scores.csv")
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
+@pytest.mark.parametrize("key", ["value", "low"])
+def test_what_is_no_number_is_said(tmp_path, caplog, key, number):
+    (row,) = gather_rows([write(tmp_path / "1.json", ROW | {key: number})])
+    assert row[key] is None
+    assert row["value"] == (None if key == "value" else 12.5)
+    assert (
+        row["signature"] == ("not computed: " if key == "value" else "sig|warning:") + f"no number, but {key} {number}"
+    )
+    assert f"s-BLEU has no number, but {key} {number}" in caplog.text
+
+
 def test_rows_that_differ_in_kind_only_are_two(tmp_path):
     path = write(tmp_path / "1.json", ROW | {"kind": "x"}, ROW | {"kind": "y"})
     assert gather_scores([path])["kind"].tolist() == ["x", "y"]

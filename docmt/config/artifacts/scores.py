@@ -1,6 +1,7 @@
 """Scores of runs: translations, contrastive and generative test sets, paired tests."""
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 from docmt.config.artifacts.base import Artifact, UserFile, as_argument, made_by
@@ -8,11 +9,14 @@ from docmt.config.artifacts.runs import CXMI_PREFIX, NO_RULES, RunArtifacts, run
 from docmt.config.references import is_generative
 from docmt.config.systems import Run
 from docmt.evaluation import commands as evaluation
-from docmt.evaluation.metrics import COMET, CXMI, needs_training_text
+from docmt.evaluation.metrics import COMET, CXMI, needs_training_text, scoring_packages
 from docmt.report import commands as report
 
 COMET_PREFIX = "comet_"
 """File-name prefix of COMET's scores of a test split."""
+
+PAIRED_TESTS = 2
+"""Raise it when the code of the paired tests changes what they find."""
 
 
 class ScoreArtifacts(RunArtifacts):
@@ -27,7 +31,7 @@ class ScoreArtifacts(RunArtifacts):
         more = self._more_references(dataset, split)
         return Artifact(
             [f"{run_folder(dataset, system, seed)}/scores/{split}.json"],
-            [settings, hypotheses, references, *more],
+            [settings, hypotheses, references, *more, self._packages],
             {
                 "text": references,
                 "references": more,
@@ -82,7 +86,7 @@ class ScoreArtifacts(RunArtifacts):
         generated = self.generated_documents(dataset, system, seed, suite)
         return Artifact(
             [f"{run_folder(dataset, system, seed)}/scores/generated_{suite}.json"],
-            [generated],
+            [generated, self._packages],
             {"suite": self.suite(dataset, suite), "translations": generated},
             {"tgt_lang": self.config.datasets[dataset].tgt_lang, "test": suite},
             evaluation.generation,
@@ -96,7 +100,7 @@ class ScoreArtifacts(RunArtifacts):
         references, more = self.dataset_split(dataset, split), self._more_references(dataset, split)
         return Artifact(
             [f"results/{dataset}/runs/{system}/against/{baseline}/{split}.json"],
-            [settings, *pair, references, *more],
+            [settings, *pair, references, *more, self._packages, PAIRED_TESTS],
             {"text": references, "references": more, "system": pair[0], "baseline": pair[1]},
             {
                 "settings": as_argument(settings),
@@ -114,7 +118,7 @@ class ScoreArtifacts(RunArtifacts):
         pair = [self._of_runs(self.probabilities, dataset, name, suite) for name in (system, baseline)]
         return Artifact(
             [f"results/{dataset}/runs/{system}/against/{baseline}/suite_{suite}.json"],
-            [*pair, *self._ties],
+            [*pair, *self._ties, PAIRED_TESTS],
             {"suite": self.suite(dataset, suite), "system": pair[0], "baseline": pair[1]},
             {"ties": self.config.evaluation.contrast.ties, "names": [system, baseline], "test": suite},
             evaluation.contrast_difference,
@@ -126,7 +130,7 @@ class ScoreArtifacts(RunArtifacts):
         pair = [self._of_runs(self.generated_documents, dataset, name, suite) for name in (system, baseline)]
         return Artifact(
             [f"results/{dataset}/runs/{system}/against/{baseline}/generated_{suite}.json"],
-            [*pair],
+            [*pair, self._packages, PAIRED_TESTS],
             {"suite": self.suite(dataset, suite), "system": pair[0], "baseline": pair[1]},
             {"tgt_lang": self.config.datasets[dataset].tgt_lang, "names": [system, baseline], "test": suite},
             evaluation.generation_difference,
@@ -203,6 +207,11 @@ class ScoreArtifacts(RunArtifacts):
     def _translation_settings(self) -> dict[str, Any]:
         """The settings on which scores of translations depend."""
         return self.config.evaluation.model_dump(mode="json", exclude={"contrast", "comet"})
+
+    @cached_property
+    def _packages(self) -> dict[str, str]:
+        """The versions of the packages that score translations: scores of two versions do not belong in one table."""
+        return scoring_packages(self.config.evaluation.metrics)
 
     @property
     def _ties(self) -> list[str]:

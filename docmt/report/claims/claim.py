@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from docmt.evaluation.metrics import ACCURACIES, ACCURACY, METRICS
+from docmt.evaluation.metrics import ACCURACIES, ACCURACY, known_metrics
 from docmt.settings import NAME, Settings, nearest
 
 HINT = "write for example 'a > b', 'a >= b >= c', '|a - b| <= 1', 'a > 50' or 'a@large - a@small > b@large - b@small'"
@@ -117,9 +117,13 @@ def _relation(text: str) -> str:
     return text
 
 
+def _is_of_history(name: str) -> bool:
+    return name in LOSSES or name.startswith(ENTROPY)
+
+
 def _metric(name: str) -> str:
-    if name not in (*METRICS, *LOSSES) and not name.startswith(ENTROPY):
-        known = [*METRICS, *LOSSES, f"{ENTROPY}cross"]
+    if not _is_of_history(name) and name not in (metrics := known_metrics(name)):
+        known = [*metrics, *LOSSES, f"{ENTROPY}cross"]
         raise ValueError(f"must name a metric or a column of the training history ({nearest(name, known)})")
     return name
 
@@ -174,7 +178,7 @@ class Claim(Settings):
     @property
     def is_of_history(self) -> bool:
         """Whether it is about the training history instead of scores."""
-        return self.metric not in METRICS
+        return _is_of_history(self.metric)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
