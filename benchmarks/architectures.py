@@ -28,7 +28,7 @@ from docmt.training.loss import LossModule
 
 N_SYMBOLS = 8000
 N_DOCUMENTS, DOCUMENT_TOKENS = 4, 512
-KERNEL = kernel_for(torch.device("cpu"), torch.float32)
+KERNEL = kernel_for(torch.device("cpu"), torch.float32, 64)
 DEFAULTS = [name for name in ARCHITECTURES if not name.startswith("g_transformer_")]
 
 

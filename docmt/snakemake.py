@@ -159,7 +159,7 @@ def cores_per_gpu(wildcards: Any, threads: int) -> int:
     return max(CORES_PER_GPU, threads)
 
 
-def spread_training(workflow: "SnakemakeWorkflow") -> dict[str, int | str]:
+def spread_training(workflow: "SnakemakeWorkflow") -> dict[str, Any]:
     """The resources of the rule `train` that follow from the `nodes` and `gpu` that a user sets for it.
 
     By default a training takes one GPU on each node, and one node. That is requested, too: Slurm may otherwise take the
@@ -174,6 +174,7 @@ def spread_training(workflow: "SnakemakeWorkflow") -> dict[str, int | str]:
         devices: GPUs of each node.
         gpu: GPUs on all nodes together, as the plugin counts them.
         slurm_extra: options of sbatch.
+        mem_mb: of each node, for every process and attempt more: CUDA and NCCL take 2 to 3 GB before any data.
         mpi, tasks, tasks_per_gpu: with several nodes only.
 
     Raises:
@@ -191,20 +192,15 @@ def spread_training(workflow: "SnakemakeWorkflow") -> dict[str, int | str]:
         raise WorkflowError(
             f"train: {n_gpus} GPU(s) cannot be divided among {n_nodes} nodes: `gpu` counts those of all nodes together"
         )
+    devices = n_gpus // n_nodes
+    shared: dict[str, Any] = {"nodes": n_nodes, "devices": devices, "gpu": n_gpus}
+    shared["mem_mb"] = lambda wildcards, attempt: 8000 * (1 + max(1, devices)) * attempt
     if n_nodes == 1:
-        return {"nodes": 1, "devices": n_gpus, "gpu": n_gpus, "slurm_extra": NOTICE}
+        return shared | {"slurm_extra": NOTICE}
     model = f"{given['gpu_model']}:" if "gpu_model" in given else ""
-    evenly = f" --gpus-per-node={model}{n_gpus // n_nodes}" if n_gpus else ""
+    evenly = f" --gpus-per-node={model}{devices}" if n_gpus else ""
     extra = f"{NOTICE} --ntasks-per-node=1{evenly}"
-    return {
-        "nodes": n_nodes,
-        "devices": n_gpus // n_nodes,
-        "gpu": n_gpus,
-        "slurm_extra": extra,
-        "mpi": "srun",
-        "tasks": n_nodes,
-        "tasks_per_gpu": 0,
-    }
+    return shared | {"slurm_extra": extra, "mpi": "srun", "tasks": n_nodes, "tasks_per_gpu": 0}
 
 
 def slurm_label(comment: str) -> str:

@@ -145,6 +145,15 @@ def test_more_threads_than_four_are_cores_of_each_gpu_or_process():
 
 
 @pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [([], 16000), (["gpu=0"], 16000), (["gpu=8"], 72000), (["nodes=2", "gpu=8"], 40000), (["nodes=2"], 16000)],
+)
+def test_memory_of_a_training_grows_with_the_gpus_of_a_node(chosen, expected):
+    memory = spread_training(workflow_with(*chosen))["mem_mb"]
+    assert [memory(None, attempt=attempt) for attempt in (1, 2)] == [expected, 2 * expected]
+
+
+@pytest.mark.parametrize(
     ("chosen", "message"),
     [
         (["nodes=2", "gpu=3"], r"3 GPU\(s\) cannot be divided among 2 nodes"),

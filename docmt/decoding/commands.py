@@ -1,5 +1,6 @@
 """`docmt decode`: translate instances and test sets, score given targets, look into a model's attention."""
 
+import logging
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,6 +12,8 @@ from docmt.decoding.settings import ContrastScore, DecodingSettings
 from docmt.errors import UserError
 from docmt.files import read_jsonl, sha256_file, write_json, write_jsonl
 from docmt.provenance import describe, write_job_facts
+
+log = logging.getLogger(__name__)
 
 commands = CommandGroup("decode")
 
@@ -31,12 +34,20 @@ def choose_device(device: Device, threads: int) -> str:
     """Set the number of threads and return `cpu` or `cuda`. Raises UserError if the GPU asked for is missing."""
     import torch
 
+    from docmt.models.gpus import check_gpus, missing_gpus
+
     torch.set_num_threads(threads)
-    if device == "cuda" and not torch.cuda.is_available():
-        raise UserError("--device cuda: no GPU is visible here; use --device cpu")
-    if device == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    return device
+    if device == "cpu":
+        return device
+    if torch.cuda.is_available():
+        check_gpus()
+        return "cuda"
+    reason = missing_gpus()
+    if device == "cuda":
+        raise UserError(f"--device cuda: no GPU is visible here; {f'{reason}, or ' if reason else ''}use --device cpu")
+    if reason:
+        log.warning("this machine has a GPU, but the CPU computes: %s", reason)
+    return "cpu"
 
 
 @commands.command

@@ -29,6 +29,7 @@ from docmt.logs import Meter
 from docmt.models.attention.batch_trees import BatchTrees
 from docmt.models.attention.layout import AttentionLayout
 from docmt.models.batch import instance_trees
+from docmt.models.gpus import CAPABILITY_WITH_BFLOAT16, prepare_attention
 from docmt.models.model_file import TrainedModel
 from docmt.models.systems.transformer import Transformer
 from docmt.text.vocabulary import UNK
@@ -285,10 +286,16 @@ def prepare_model(model: Transformer, settings: DecodingSettings, device: str) -
             "decoding.context: none skips the context module, but this model has none: remove the key, or use a "
             "model that has one, such as global_context"
         )
+    has_bfloat16 = device == "cuda" and torch.cuda.get_device_capability() >= CAPABILITY_WITH_BFLOAT16
+    if device == "cuda":
+        prepare_attention()
+    elif settings.precision == "float16":
+        raise UserError("decoding.precision: float16 works on a GPU only: use auto")
     model = copy.deepcopy(model).to(device).eval()
-    if settings.precision == "bfloat16" or (settings.precision == "auto" and device == "cuda"):
-        model = model.to(torch.bfloat16)
-    return model
+    if settings.precision == "float16":
+        return model.half()
+    is_half = settings.precision == "bfloat16" or (settings.precision == "auto" and has_bfloat16)
+    return model.bfloat16() if is_half else model
 
 
 def prepare_search(model: Transformer, settings: DecodingSettings, device: str) -> InferenceTransformer:

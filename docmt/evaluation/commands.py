@@ -217,7 +217,9 @@ def cxmi(
     from docmt.evaluation.cxmi import context_gains, split_rows, suite_rows
     from docmt.models.model_file import load_model
 
-    scorer = TargetScorer(load_model(model), settings, device=chosen)
+    # As in contrastive scoring: differences of log probabilities are smaller than half precision rounds.
+    exact = settings.model_copy(update={"precision": "float32"})
+    scorer = TargetScorer(load_model(model), exact, device=chosen)
     trees = [one for file in discourse for one in read_discourse(file)] if discourse else None
     if suite is not None:
         reference, items = suite, read_suite(suite)

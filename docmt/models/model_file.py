@@ -24,8 +24,9 @@ from docmt.text.pipeline import TextPipeline
 from docmt.text.vocabulary import GAP_MASK, TOKEN_MASK, Vocabulary
 
 FORMAT = 1
-KEYS = ("model", "weights", "vocabulary", "pipeline", "segmentation", "provenance")
-"""Keys of a file; `segmentation`, from before the word was kept for EDUs, holds the cutting."""
+KEYS = {"model": dict, "weights": dict, "vocabulary": list, "pipeline": dict, "segmentation": dict, "provenance": dict}
+"""Keys of a file and their types; `segmentation`, from before the word was kept for EDUs, holds the cutting."""
+WEIGHT_TYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 
 @dataclass(frozen=True)
@@ -84,11 +85,14 @@ class TrainedModel:
 
         Costs are the tokens of each sentence, marks included.
         """
-        limits = InstancesSettings.load(
-            {key: self.cutting[key] for key in ("max_tokens", "max_sentences") if key in self.cutting},
-            where="model: cutting",
-        )
+        limits = self.limits
         return split_document(costs, max_tokens=limits.max_tokens, max_sentences=limits.max_sentences)
+
+    @cached_property
+    def limits(self) -> InstancesSettings:
+        """The limits of instances that the model was trained with. Raises UserError when they are none."""
+        given = {key: self.cutting[key] for key in ("max_tokens", "max_sentences") if key in self.cutting}
+        return InstancesSettings.load(given, where="model: cutting")
 
 
 def model_marks(
@@ -126,7 +130,7 @@ def load_content(path: Path) -> dict[str, Any]:
 
     Raises UserError when the file is missing, damaged or of another format.
     """
-    return read_tensors(
+    content = read_tensors(
         read_bytes(path),
         where=str(path),
         what="a docmt model file",
@@ -134,6 +138,10 @@ def load_content(path: Path) -> dict[str, Any]:
         format=FORMAT,
         keys=KEYS,
     )
+    odd = [name for name, kind in KEYS.items() if not isinstance(content[name], kind)]
+    if odd or not all(isinstance(symbol, str) for symbol in content["vocabulary"]):
+        raise UserError(f"{path}: {odd[0] if odd else 'vocabulary'} is not what docmt writes: train the model again")
+    return content
 
 
 class _NoRandomNumbers(torch.overrides.TorchFunctionMode):
@@ -155,7 +163,9 @@ def build_model(settings: ModelSettings, n_symbols: int, weights: Any, *, where:
     with torch.device("meta"), _NoRandomNumbers():
         model = Transformer(settings, n_symbols)
     expected, given = model.state_dict(), weights if isinstance(weights, dict) else {}
-    problems = (f"{name} has another shape" for name in expected if not _fits(given.get(name), expected[name].shape))
+    problems = (
+        f"{name} has another shape or type" for name in expected if not _fits(given.get(name), expected[name].shape)
+    )
     extra = (f"{name} is not in the model" for name in given.keys() - expected.keys())
     if problem := next(itertools.chain(problems, extra), None):
         raise UserError(f"{where}: weights and settings do not match ({problem}): {mend}")
@@ -168,7 +178,12 @@ def _fits(value: Any, shape: torch.Size) -> bool:
     """Whether a value is a tensor of a shape, with all entries in memory (a view can repeat a few without end)."""
     if not isinstance(value, torch.Tensor) or value.shape != shape or value.layout != torch.strided:
         return False
-    return value.numel() * value.element_size() <= value.untyped_storage().nbytes()
+    # Integers and complex numbers would be cast without a word; tensors on `meta` claim memory that is not there.
+    return (
+        value.dtype in WEIGHT_TYPES
+        and value.is_cpu
+        and value.numel() * value.element_size() <= value.untyped_storage().nbytes()
+    )
 
 
 def load_model(path: Path) -> TrainedModel:
@@ -183,4 +198,9 @@ def load_model(path: Path) -> TrainedModel:
         raise UserError(f"{path}: {broken} contains values that are no numbers: train it again")
     pipeline = TextPipeline.from_dict(content["pipeline"])
     bundle = DiscourseBundle.from_dict(content["discourse"], where=str(path)) if "discourse" in content else None
-    return TrainedModel(model, vocabulary, pipeline, content["segmentation"], content["provenance"], bundle)
+    trained = TrainedModel(model, vocabulary, pipeline, content["segmentation"], content["provenance"], bundle)
+    try:
+        trained.limits  # noqa: B018 - checks them
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+    return trained

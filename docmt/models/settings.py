@@ -14,6 +14,10 @@ Positions = Literal["instance", "sentence"]
 """What positions run through."""
 
 
+MAX_LAYERS = 1000
+"""A model file that asks for more is refused: each layer takes memory before the weights can be compared."""
+
+
 def _check_pattern(name: str) -> str:
     ALL_PATTERNS.find(name)
     return name
@@ -126,7 +130,7 @@ class FormSettings(Settings):
     learned_sentences: int | None = Field(default=None, ge=1)
     """How many source sentences of an instance have a learned vector, added to each of their words; later ones share
     the last. null for none."""
-    position_offset: int = Field(default=0, ge=0)
+    position_offset: int = Field(default=0, ge=0, le=10_000)
     """The number of the first position of sinusoids."""
     output_bias: bool = False
     """A bias for each symbol in the softmax."""
@@ -153,9 +157,9 @@ class ModelSettings(Settings):
 
     later: ClassVar[tuple[str, ...]] = ("form", "marks")
 
-    encoder_layers: int = Field(default=6, ge=1)
+    encoder_layers: int = Field(default=6, ge=1, le=MAX_LAYERS)
     """Layers of the encoder."""
-    decoder_layers: int = Field(default=6, ge=1)
+    decoder_layers: int = Field(default=6, ge=1, le=MAX_LAYERS)
     """Layers of the decoder."""
     width: int = Field(default=512, ge=2)
     """Width of embeddings and layers."""

@@ -73,6 +73,14 @@ class CheckpointFolder:
             )
         return weights
 
+    def note_device_tokens(self, tokens: int, devices: str) -> None:
+        """Note for later sessions how many tokens a device can compute at once; `devices` are their number and kind."""
+        write_json(self._path("device_tokens").with_suffix(".json"), {devices: tokens}, checksum=False)
+
+    def device_tokens(self, devices: str) -> int | None:
+        """The number noted for these devices."""
+        return self._note("device_tokens").get(devices)
+
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}.pt"
 

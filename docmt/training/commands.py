@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from docmt.commands import CommandGroup, settings_at
-from docmt.training.launching import LOST_PEER, is_lost_peer, launch
+from docmt.snakemake import CORES_PER_GPU
+from docmt.training.launching import is_lost_peer, launch, note_lost_peer
 from docmt.training.settings import LoggerName, RunSettings
-
-log = logging.getLogger(__name__)
 
 command = CommandGroup("train")
 
@@ -71,6 +70,9 @@ def train(
     n_processes = devices * nodes
     if n_processes > 1:
         os.environ.setdefault("OMP_NUM_THREADS", str(threads))
+    # By default, every process has as many compilers as the machine has cores, up to 32.
+    n_compilers = max(threads, min(CORES_PER_GPU, len(os.sched_getaffinity(0)) // max(devices, 1)))
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", str(n_compilers))
     if (code := launch(sys.argv[1:], devices=devices, nodes=nodes)) is not None:
         return code
     is_first = not any(int(os.environ.get(name, 0)) for name in ("LOCAL_RANK", "NODE_RANK"))
@@ -113,6 +115,5 @@ def train(
     except RuntimeError as error:
         if n_processes == 1 or not is_lost_peer(error):
             raise
-        log.info("lost the connection to another process: %s", str(error).splitlines()[0])
-        return LOST_PEER
+        return note_lost_peer(error)
     return 0

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 import torch
 from torch import Tensor
 
+from docmt.errors import UserError
 from docmt.models.attention.compiled_layout import CompiledLayout
 from docmt.models.attention.grouping import Kernel
 from docmt.models.batch import Batch
@@ -55,12 +56,18 @@ class CompiledLoss:
         try:
             with _options():
                 return self.compiled(*arguments)
-        except (torch.OutOfMemoryError, MemoryError):
-            raise
         except Exception as error:
-            log.warning("training continues without torch.compile: %s", " ".join(str(error).split("\n")[:2]))
-            self.compiled = None
+            if not self.gives_up(error):
+                raise
         return self.plain(*tokens, layout)
+
+    def gives_up(self, error: Exception) -> bool:
+        """Whether an error of a forward or backward pass is the compiler's, so that a repetition can do without it."""
+        if self.compiled is None or isinstance(error, torch.OutOfMemoryError | MemoryError | UserError):
+            return False
+        log.warning("training continues without torch.compile: %s", " ".join(str(error).split("\n")[:2]))
+        self.compiled = None
+        return True
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 import logging
 import os
+from typing import Literal
 
 import torch
 from lightning_fabric import Fabric
@@ -9,16 +10,24 @@ from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 from lightning_fabric.strategies.ddp import DDPStrategy
 
 from docmt.errors import UserError
+from docmt.models.gpus import (
+    CAPABILITY_WITH_BFLOAT16,
+    CAPABILITY_WITH_TENSOR_CORES,
+    allocated_gpus,
+    check_gpus,
+    missing_gpus,
+    prepare_attention,
+)
 
 log = logging.getLogger(__name__)
 
-GPU_VARIABLES = ("CUDA_VISIBLE_DEVICES", "SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS")
-"""Environment variables that name the GPUs allocated to the process."""
-
 ALLOCATOR_VARIABLES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 """Environment variables of torch's allocator: the name that all versions know, and the newer one."""
-CAPABILITY_WITH_BFLOAT16 = (8, 0)
-"""The first compute capability with bfloat16, TF32 and flash attention (Ampere)."""
+FABRIC_PRECISIONS: dict[torch.dtype, Literal["32-true", "bf16-mixed", "16-mixed"]] = {
+    torch.float32: "32-true",
+    torch.bfloat16: "bf16-mixed",
+    torch.float16: "16-mixed",
+}
 MIN_WIDTH_FOR_BFLOAT16 = 256
 """On a CPU, narrower models lose more time to conversion than they gain (docs/experiments/performance.md)."""
 
@@ -37,7 +46,7 @@ def make_fabric(precision: str, accelerator: str, *, width: int, devices: int = 
         num_nodes=nodes,
         # Gradients are views of the buckets that devices exchange: no second copy of them in memory.
         strategy=DDPStrategy(gradient_as_bucket_view=True) if devices * nodes > 1 else "auto",
-        precision="bf16-mixed" if uses_bfloat16(precision, is_gpu=is_gpu, width=width) else "32-true",
+        precision=FABRIC_PRECISIONS[product_type(precision, is_gpu=is_gpu, width=width)],
         # Explicit, since Lightning would assume that srun started any process in a Slurm job for it.
         plugins=[LightningEnvironment()],
     )
@@ -54,24 +63,37 @@ def prepare_cuda(precision: str) -> None:
         os.environ[ALLOCATOR_VARIABLES[0]] = "expandable_segments:True"
     # A switch of the whole process, which torch reads in every product.
     torch.backends.cuda.matmul.allow_tf32 = precision != "float32"
+    prepare_attention()
 
 
 def matmul_dtype(fabric: Fabric) -> torch.dtype:
     """Data type of matrix products."""
-    return torch.bfloat16 if fabric.strategy.precision.precision == "bf16-mixed" else torch.float32
+    return next(dtype for dtype, name in FABRIC_PRECISIONS.items() if name == fabric.strategy.precision.precision)
 
 
-def uses_bfloat16(precision: str, *, is_gpu: bool, width: int) -> bool:
-    """Whether a setting means bfloat16 for a model of this width on this machine."""
-    if is_gpu and torch.cuda.get_device_capability() < CAPABILITY_WITH_BFLOAT16:
-        if precision in ("auto", "fastest", "bfloat16"):
-            log.warning("this GPU has no bfloat16: training in float32, without flash attention")
-        return False
-    has_bfloat16 = is_gpu or cpu_has_bfloat16()
-    if precision == "bfloat16" and not has_bfloat16:
-        log.warning("this CPU has no bfloat16 instructions: precision float32 or fastest is many times faster here")
-    is_faster = is_gpu or (has_bfloat16 and width >= MIN_WIDTH_FOR_BFLOAT16)
-    return {"auto": is_gpu, "fastest": is_faster, "bfloat16": True, "tf32": False, "float32": False}[precision]
+def product_type(precision: str, *, is_gpu: bool, width: int) -> torch.dtype:
+    """The type of matrix products that a setting means for a model of this width on this machine."""
+    if precision in ("float32", "tf32"):
+        return torch.float32
+    if precision == "float16":
+        if not is_gpu:
+            raise UserError("training.precision: float16 works on a GPU only: use fastest, or float32")
+        return torch.float16
+    if is_gpu:
+        capability = torch.cuda.get_device_capability()
+        if capability >= CAPABILITY_WITH_BFLOAT16:
+            return torch.bfloat16
+        if precision == "fastest" and capability >= CAPABILITY_WITH_TENSOR_CORES:
+            return torch.float16
+        advice = "; fastest uses float16" if capability >= CAPABILITY_WITH_TENSOR_CORES else ""
+        log.warning("this GPU has no bfloat16: training in float32, without flash attention%s", advice)
+        return torch.float32
+    if precision == "bfloat16":
+        if not cpu_has_bfloat16():
+            log.warning("this CPU has no bfloat16 instructions: precision float32 or fastest is many times faster here")
+        return torch.bfloat16
+    is_faster = precision == "fastest" and width >= MIN_WIDTH_FOR_BFLOAT16 and cpu_has_bfloat16()
+    return torch.bfloat16 if is_faster else torch.float32
 
 
 def cpu_has_bfloat16() -> bool:
@@ -87,21 +109,24 @@ def _choose_gpu(accelerator: str, devices: int) -> bool:
     visible = torch.cuda.device_count() if torch.cuda.is_available() else 0
     # On a desktop, one of several GPUs may be used; in a Slurm job, more visible ones than requested are a mistake.
     if visible == devices or (accelerator == "auto" and visible > devices and "SLURM_JOB_ID" not in os.environ):
+        check_gpus()
         return True
     if visible:
         raise UserError(
             f"--devices {devices}: asked for {devices} per node, but {visible} GPU(s) are visible here: request "
             f"that many from the cluster (per node, not per task), set CUDA_VISIBLE_DEVICES, or use --devices {visible}"
         )
+    reason = missing_gpus()
     if accelerator == "gpu":
         raise UserError(
-            f"--accelerator gpu: asked for {devices}, but no GPU is visible here: check `nvidia-smi` and "
-            "CUDA_VISIBLE_DEVICES, or use --accelerator cpu"
+            f"--accelerator gpu: asked for {devices}, but no GPU is visible here: "
+            f"{reason or 'check `nvidia-smi` and CUDA_VISIBLE_DEVICES'}, or use --accelerator cpu"
         )
-    promises = [f"{name}={os.environ[name]}" for name in GPU_VARIABLES if os.environ.get(name) not in (None, "", "-1")]
-    if promises:
+    if promises := allocated_gpus():
         log.warning(
             "GPUs were allocated (%s), but torch sees none: TRAINING ON THE CPU; --accelerator gpu would refuse",
             ", ".join(promises),
         )
+    if reason:
+        log.warning("this machine has a GPU, but TRAINING ON THE CPU: %s", reason)
     return False

@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import FrameType
 from typing import IO
 
@@ -28,6 +29,8 @@ log = logging.getLogger(__name__)
 
 LAUNCHED = "DOCMT_LAUNCHED"
 """Environment variable of the processes started here."""
+REASONS = "DOCMT_REASONS"
+"""Environment variable of the same: the folder where processes that lost another one leave the whole error."""
 LOST_PEER = 75
 """Exit code of a process that ended because another one did."""
 SECONDS_TO_END = 15.0
@@ -76,15 +79,31 @@ def launch(arguments: Sequence[str], *, devices: int, nodes: int) -> int | None:
             f"--devices {devices} --nodes {nodes}: srun started {tasks} tasks: start one per device "
             f"(--nodes={nodes} --ntasks-per-node={devices}) or one per node (--nodes={nodes} --ntasks-per-node=1)"
         )
-    environment = {**os.environ, **address, LAUNCHED: "1", "WORLD_SIZE": str(devices * nodes)}
-    with _processes(arguments, environment, devices) as processes:
-        return _wait(processes, node=int(address["NODE_RANK"]), nodes=nodes)
+    with tempfile.TemporaryDirectory() as reasons:
+        environment = {**os.environ, **address, LAUNCHED: "1", REASONS: reasons, "WORLD_SIZE": str(devices * nodes)}
+        with _processes(arguments, environment, devices) as processes:
+            return _wait(processes, Path(reasons), node=int(address["NODE_RANK"]), nodes=nodes)
 
 
 def is_lost_peer(error: BaseException) -> bool:
     """Whether an error only reports that another process of the training is gone."""
     signs = r"gloo|nccl|Connection (closed|reset|refused)|Broken pipe|ProcessGroup|TCPStore|DistStore"
     return isinstance(error, RuntimeError) and re.search(signs, f"{type(error)} {error}", re.IGNORECASE) is not None
+
+
+def note_lost_peer(error: BaseException) -> int:
+    """Log the first line of an error that `is_lost_peer`; returns the exit code.
+
+    The lines below it tell what NCCL met. They count if no process failed by itself, which only the
+    process that started this one can see.
+    """
+    text, folder = str(error), os.environ.get(REASONS)
+    if folder is None:
+        log.error("lost the connection to another process: %s", text)
+    else:
+        log.info("lost the connection to another process: %s", text.partition("\n")[0])
+        Path(folder, os.environ["LOCAL_RANK"]).write_text(text, encoding="utf-8")
+    return LOST_PEER
 
 
 def _become_srun(arguments: Sequence[str], nodes: int) -> None:
@@ -202,7 +221,7 @@ def _processes(arguments: Sequence[str], environment: dict[str, str], n: int) ->
             signal.signal(number, handler)
 
 
-def _wait(processes: list[_Process], *, node: int = 0, nodes: int = 1) -> int:
+def _wait(processes: list[_Process], reasons: Path, *, node: int = 0, nodes: int = 1) -> int:
     """Wait until all have ended; returns the exit code of the one that failed first, or 0."""
     failed: list[_Process] = []
     deadline = None
@@ -225,6 +244,8 @@ def _wait(processes: list[_Process], *, node: int = 0, nodes: int = 1) -> int:
         # srun kills the other nodes as soon as one ends, so the one that can explain the failure must end first.
         time.sleep(SECONDS_FOR_CAUSE * (code == LOST_PEER) + SECONDS_FOR_FIRST * (node > 0))
     _explain(cause)
+    if not own and (found := sorted(reasons.iterdir())):
+        log.error("no process failed for its own reason; the first one met:\n%s", found[0].read_text(encoding="utf-8"))
     return 128 - code if code < 0 else code
 
 

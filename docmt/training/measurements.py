@@ -13,6 +13,8 @@ from docmt.training.stopping import StopSignals
 SECONDS_BETWEEN_FLUSHES = 5.0
 """About how often several processes agree on signals and checkpoints. Slurm gives notice of 30 seconds or more."""
 MAX_UPDATES_BETWEEN_FLUSHES = 100
+MAX_SKIPPED = 32
+"""Updates in a row that a gradient scaler may skip: by then it has halved its scale of 65,536 to next to nothing."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,10 @@ class MeasurementQueue:
         is_time_to_save: whether the first process asked for a checkpoint at the last flush.
     """
 
-    def __init__(self, fabric: Fabric, signals: StopSignals) -> None:
+    def __init__(self, fabric: Fabric, signals: StopSignals, *, has_scaler: bool = False) -> None:
         self.fabric, self.signals = fabric, signals
+        # In float16, gradients overflow until the scale suits them; the scaler skips these updates.
+        self._max_skipped, self._n_skipped = MAX_SKIPPED if has_scaler else 0, 0
         self.rate = self.norm = math.nan
         self.is_time_to_save = False
         self._pending: list[Measurement] = []
@@ -85,13 +89,14 @@ class MeasurementQueue:
         if rows:  # from the seconds of all processes, so that they flush after the same update
             self._max_pending = updates_between_flushes(seconds / n / self.fabric.world_size)
         for row, tokens, loss, norm in zip(rows, values[:n], values[n : 2 * n], values[2 * n :], strict=True):
-            if not (math.isfinite(norm) and math.isfinite(loss)):
+            self._n_skipped = 0 if math.isfinite(norm) else self._n_skipped + 1
+            if self._n_skipped > self._max_skipped or not math.isfinite(loss):
                 raise UserError(
                     f"training: loss {loss / row.labels:.4g}, gradient norm {norm:.4g} at update {row.step}, learning "
                     f"rate {row.rate:.3g}: lower learning_rate or set max_gradient_norm; the last checkpoint is kept"
                 )
             state.add_update(row.task, loss=loss, labels=row.labels, tokens=int(tokens))
-            self.rate, self.norm = row.rate, norm
+            self.rate, self.norm = row.rate, self.norm if self._n_skipped else norm
 
 
 def updates_between_flushes(seconds: float) -> int:

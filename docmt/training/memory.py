@@ -12,6 +12,7 @@ from lightning_fabric import Fabric
 from docmt.errors import UserError
 from docmt.instances.storage import InstanceSet
 from docmt.models.settings import ModelSettings
+from docmt.training.compiling import CompiledLoss
 from docmt.training.settings import TrainingSettings
 from docmt.training.sharding import instance_batches
 from docmt.training.tasks import Task
@@ -27,7 +28,11 @@ MESSAGES = ("can't allocate memory", "DefaultCPUAllocator", "bad_alloc", "out of
 
 
 class OutOfMemory(UserError):  # noqa: N818 - the name of torch
-    """A batch does not fit into memory."""
+    """A batch does not fit into memory; it has `n_instances`."""
+
+    def __init__(self, message: str, *, n_instances: int = 1) -> None:
+        super().__init__(message)
+        self.n_instances = n_instances
 
 
 @contextlib.contextmanager
@@ -51,7 +56,8 @@ def explained_memory(instance_set: InstanceSet, instances: np.ndarray, device: t
     raise OutOfMemory(
         f"training: out of memory on {device} with a batch of {tokens[instances].sum()} tokens in {len(instances)} "
         f"instances, the longest of {tokens[longest]} tokens (document {instance_set.documents[longest] + 1} of the "
-        f"training set): {remedy}"
+        f"training set): {remedy}",
+        n_instances=len(instances),
     )
 
 
@@ -74,11 +80,15 @@ def probe_memory(
     model_settings: ModelSettings,
     settings: TrainingSettings,
     device_tokens: int | None,
+    found: int | None = None,
     fabric: Fabric,
+    compiled: CompiledLoss | None = None,
 ) -> int:
     """Run the worst batches of each task forward and backward, with room for the optimizer state; change nothing.
 
-    The module is the model with its loss, as Fabric wraps it (a private type).
+    The module is the model with its loss, as Fabric wraps it (a private type). `device_tokens` is what was asked for,
+    `found` what an earlier session found, which is halved until it fits; `compiled` is the loss of the module, if it is
+    compiled.
 
     Returns:
         Maximum tokens that a device computes at once: as requested, or on a GPU as many as its memory allows and an
@@ -91,32 +101,50 @@ def probe_memory(
     def run(max_tokens: int) -> None:
         for task in tasks:
             for drawn in worst_batches(task.train, max_tokens=max_tokens):
-                instance_set, numbers = task.read(drawn, epoch=0)
-                with explained_memory(task.train, drawn, fabric.device), fabric.no_backward_sync(module):
-                    # Room for the two moments of Adam, which allocates them in its first update.
-                    fresh = [p for p in module.parameters() if p.requires_grad and not optimizer.state]
-                    moments = [torch.empty_like(p) for p in fresh for _ in range(2)]
-                    batch = task.collate(instance_set, numbers, model_settings)
-                    fabric.backward(module(batch.to(fabric.device)))
-                    del moments, batch
-                optimizer.zero_grad()
+                try:
+                    compute(task, drawn)
+                except Exception as error:
+                    if compiled is None or not compiled.gives_up(error):
+                        raise
+                    compute(task, drawn)
+
+    def compute(task: Task, drawn: np.ndarray) -> None:
+        instance_set, numbers = task.read(drawn, epoch=0)
+        try:
+            with explained_memory(task.train, drawn, fabric.device), fabric.no_backward_sync(module):
+                # Room for the two moments of Adam, which allocates them in its first update.
+                fresh = [p for p in module.parameters() if p.requires_grad and not optimizer.state]
+                moments = [torch.empty_like(p) for p in fresh for _ in range(2)]
+                batch = task.collate(instance_set, numbers, model_settings)
+                fabric.backward(module(batch.to(fabric.device)))
+                del moments, batch
+        finally:
+            # After an error in a backward pass, too: the first update would add its gradients to those it left.
+            optimizer.zero_grad()
 
     is_cuda = fabric.device.type == "cuda"
     is_training = module.training
     module.train()
-    least = device_tokens or settings.max_batch_tokens
+    least = device_tokens or found or settings.max_batch_tokens
     most = least
-    if is_cuda and device_tokens is None:
+    if is_cuda and device_tokens is None and found is None:
         most = max(least, -(-settings.max_batch_tokens * settings.accumulation_steps // fabric.world_size))
     # Trial batches draw dropout, which must not shift the random numbers of the training.
     with torch.random.fork_rng(devices=[fabric.device] if is_cuda else []):
-        found = largest_that_fits(run, least=least, most=most, used=_used_memory)
+        while True:
+            try:
+                tokens = largest_that_fits(run, least=least, most=most, used=_used_memory)
+                break
+            except OutOfMemory as error:
+                if found is None or error.n_instances == 1:
+                    raise
+            least = most = least // 2
     module.train(is_training)
-    if most > least:
+    if is_cuda and device_tokens is None:
         # All devices use the limit of the one with the least memory, so that they split updates alike.
-        found = int(fabric.all_reduce(torch.tensor(found, device=fabric.device), reduce_op="min"))  # pyright: ignore
-        log.info("a device computes up to %d tokens at once (--device-tokens)", found)
-    return found
+        tokens = int(fabric.all_reduce(torch.tensor(tokens, device=fabric.device), reduce_op="min"))  # pyright: ignore
+        log.info("a device computes up to %d tokens at once (--device-tokens)", tokens)
+    return tokens
 
 
 def largest_that_fits(run: Callable[[int], None], *, least: int, most: int, used: Callable[[], float]) -> int:

@@ -12,7 +12,7 @@ checkpoints are written in the background.
 import contextlib
 import logging
 import math
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic, perf_counter
 from typing import Any
@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 import torch
 from lightning_fabric import Fabric
-from torch import nn
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from tqdm import tqdm
 
@@ -37,7 +36,8 @@ from docmt.training.input_dropout import drop_trees
 from docmt.training.loggers import Loggers
 from docmt.training.loss import LossModule, ReplicatedLoss
 from docmt.training.measurements import Measurement, MeasurementQueue
-from docmt.training.memory import explained_memory, probe_memory
+from docmt.training.memory import OutOfMemory, explained_memory, probe_memory
+from docmt.training.optimizer import build_optimizer, set_learning_rate
 from docmt.training.progress import Session, TaskState, TrainingState, write_history, write_progress
 from docmt.training.settings import TrainingSettings
 from docmt.training.sharding import validation_batches
@@ -87,8 +87,10 @@ class Trainer:
         self.raw_module = (LossModule if fabric.world_size == 1 else ReplicatedLoss)(model, settings.label_smoothing)
         optimizer = build_optimizer(self.raw_module, {f"model.{name}" for name in pretrained}, settings)
         self.module, self.optimizer = fabric.setup(self.raw_module, optimizer)
-        kernel = kernel_for(fabric.device, matmul_dtype(fabric))
-        self.raw_module.compiled = compiled_loss(self.raw_module, kernel) if settings.compile == "auto" else None
+        self.scaler = getattr(fabric.strategy.precision, "scaler", None)  # of losses; with float16 alone
+        kernel = kernel_for(fabric.device, matmul_dtype(fabric), model.settings.width // model.settings.heads)
+        self.compiled = compiled_loss(self.raw_module, kernel) if settings.compile == "auto" else None
+        self.raw_module.compiled = self.compiled
         self.reader = UpdateReader(
             self.tasks,
             model.settings,
@@ -101,8 +103,9 @@ class Trainer:
             kernel=kernel,
         )
         self.signals = StopSignals(fabric)
-        self.measurements = MeasurementQueue(fabric, self.signals)
+        self.measurements = MeasurementQueue(fabric, self.signals, has_scaler=self.scaler is not None)
         self.checkpoints, self.writer = CheckpointFolder(folder), BackgroundWriter()
+        self.devices = f"{fabric.world_size} × {fabric.device.type}"
         self._saved: dict[str, Any] | None = None
         self._saved_at = monotonic()
 
@@ -116,18 +119,26 @@ class Trainer:
         """
         is_resumed = self._resume()
         self.state.sessions.append(Session(self.state.step))
+        given, is_cuda = self.reader.device_tokens, self.fabric.device.type == "cuda"
+        found = None if given else self.checkpoints.device_tokens(self.devices)
+        self.reader.device_tokens = given or found
         with self.signals, contextlib.closing(self.writer), contextlib.closing(self.loggers):
             # On a CPU, the first session has already shown that memory suffices.
-            if not self._is_done() and (not is_resumed or self.fabric.device.type == "cuda"):
+            if not self._is_done() and (not is_resumed or is_cuda):
                 self.reader.device_tokens = probe_memory(
                     self.module,
                     self.optimizer,
                     tasks=self.tasks,
                     model_settings=self.reader.model_settings,
                     settings=self.settings,
-                    device_tokens=self.reader.device_tokens,
+                    device_tokens=given,
+                    found=found,
                     fabric=self.fabric,
+                    compiled=self.compiled,
                 )
+                if is_cuda and given is None and self.fabric.is_global_zero:
+                    # A resumed training cuts updates alike on any GPU: what dropout draws depends on it.
+                    self.checkpoints.note_device_tokens(self.reader.device_tokens, self.devices)
             self.reader.report_idle_share(self.state.tasks)
             try:
                 self._train()
@@ -151,16 +162,25 @@ class Trainer:
             if self._is_validation_due():
                 self._validate_and_save(bar)
             self._end_pass(bar)
-            updates = read_ahead(self.reader, step=state.step, tasks=state.tasks, device=self.fabric.device)
-            with contextlib.closing(updates):
-                while not self._is_done():
-                    started = perf_counter()
-                    update = next(updates)
-                    state.add_seconds(perf_counter() - started)
-                    self._step(update)
-                    bar.update()
-                    self._after_step(bar)
-                    self._end_pass(bar)
+            while not self._is_done():
+                failure = None
+                updates = read_ahead(self.reader, step=state.step, tasks=state.tasks, device=self.fabric.device)
+                with contextlib.closing(updates):
+                    while failure is None and not self._is_done():
+                        started = perf_counter()
+                        update = next(updates)
+                        state.add_seconds(perf_counter() - started)
+                        try:
+                            self._step(update)
+                        except Exception as error:
+                            # Its frames, and those of the error that it explains, keep the tensors of the update.
+                            failure, error.__context__ = error.with_traceback(None), None
+                            continue
+                        bar.update()
+                        self._after_step(bar)
+                        self._end_pass(bar)
+                if failure is not None:
+                    self._recover(failure)
             if state.validated_step != state.step:
                 self._validate_and_save(bar)
         if self._saved != state.to_dict():
@@ -193,6 +213,9 @@ class Trainer:
         if isinstance(self.raw_module, ReplicatedLoss):
             self.raw_module.drop_unused_gradients(update.micro_batches[0].batch)
         rate = set_learning_rate(self.optimizer, step, settings.warmup_steps)
+        if self.scaler is not None:
+            # Before the norm is taken. Fabric refuses to do this for a fused optimizer.
+            self.scaler.unscale_(self.optimizer.optimizer)
         parameters = list(self.module.parameters())
         norm = get_total_norm([p.grad for p in parameters if p.grad is not None])  # stays on the device
         if settings.max_gradient_norm is not None:
@@ -208,6 +231,26 @@ class Trainer:
         state.step += 1
         state.tasks[number].position += 1
 
+    def _recover(self, failure: Exception) -> None:
+        """Prepare to repeat the update that failed, in smaller parts or without the compiler; else raise the failure.
+
+        An update is a function of its number and of weights that it has not changed yet.
+        """
+        self.optimizer.zero_grad()
+        is_alone = self.fabric.world_size == 1  # other devices are in an exchange of gradients, which nobody can repeat
+        if isinstance(failure, OutOfMemory) and failure.n_instances > 1:
+            limit = (self.reader.device_tokens or self.settings.max_batch_tokens) // 2
+            self.checkpoints.note_device_tokens(limit, self.devices)
+            when = "from here on" if is_alone else "after the next start"
+            log.warning("update %d: out of memory: at most %d tokens at once %s", self.state.step + 1, limit, when)
+            if is_alone:
+                torch.cuda.empty_cache()
+                self.reader.device_tokens = limit
+                return
+        elif is_alone and self.compiled is not None and self.compiled.gives_up(failure):
+            return
+        raise failure
+
     def _after_step(self, bar: tqdm) -> None:
         """Log, validate, save and stop when due."""
         state, settings = self.state, self.settings
@@ -217,9 +260,12 @@ class Trainer:
             self._flush_measurements()
         if state.step % settings.log_every_steps == 0:
             self._log(bar)
+        every = settings.checkpoint_every_steps
+        # Several processes save after the same update.
+        is_time = self._is_time_to_save() if self.fabric.world_size == 1 else self.measurements.is_time_to_save
         if settings.validate_every_steps is not None and self._is_validation_due():
             self._validate_and_save(bar)
-        elif self._is_save_due():
+        elif is_time or self.signals.number is not None or (every is not None and state.step % every == 0):
             self._save()
         if not (self._is_done() and state.validated_step == state.step):
             self.signals.check()
@@ -249,12 +295,6 @@ class Trainer:
             return state.step % every == 0
         # The first task has just been trained, and has ended its pass.
         return (state.step - 1) % len(self.tasks) == 0 and state.tasks[0].position == 0
-
-    def _is_save_due(self) -> bool:
-        """Whether to save between validations; the same in all processes."""
-        every = self.settings.checkpoint_every_steps
-        is_time = self._is_time_to_save() if self.fabric.world_size == 1 else self.measurements.is_time_to_save
-        return is_time or self.signals.number is not None or (every is not None and self.state.step % every == 0)
 
     def _is_time_to_save(self) -> bool:
         return monotonic() - self._saved_at >= 60 * self.settings.checkpoint_every_minutes
@@ -373,6 +413,7 @@ class Trainer:
             "best_step": self.state.best_step,
             "weights": snapshot(self.raw_module.state_dict()),
             "optimizer": snapshot(self.optimizer.state_dict()),
+            "scaler": self.fabric.strategy.precision.state_dict(),
         }
         self.writer.submit(self._write, content, is_best)
         self._write_progress()
@@ -403,37 +444,7 @@ class Trainer:
             content = self.checkpoints.load(step)
         self.raw_module.load_state_dict(content["weights"])
         self.optimizer.load_state_dict(content["optimizer"])
+        self.fabric.strategy.precision.load_state_dict(content.get("scaler", {}))
         self.state = TrainingState.from_dict(content["state"])
         log.info("resumed after update %d", self.state.step)
         return True
-
-
-def build_optimizer(model: nn.Module, pretrained: Set[str], settings: TrainingSettings) -> torch.optim.Adam:
-    """Adam over all parameters that are not frozen.
-
-    Parameters in `pretrained` peak at `pretrained_learning_rate`, the others at `learning_rate`.
-    """
-    named = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
-    groups = [
-        ([p for name, p in named if name not in pretrained], settings.learning_rate),
-        ([p for name, p in named if name in pretrained], settings.pretrained_learning_rate),
-    ]
-    return torch.optim.Adam(
-        [{"params": parameters, "lr": rate, "peak": rate} for parameters, rate in groups if parameters],
-        betas=(settings.adam_beta1, settings.adam_beta2),
-        eps=settings.adam_epsilon,
-        fused=True,
-    )
-
-
-def schedule(step: int, warmup_steps: int) -> float:
-    """Share of the peak learning rate at update `step` (from 1): linear warm-up, then inverse square root."""
-    warmup_steps = max(warmup_steps, 1)
-    return min(step / warmup_steps, (warmup_steps / step) ** 0.5)
-
-
-def set_learning_rate(optimizer: torch.optim.Optimizer, step: int, warmup_steps: int) -> float:
-    """Set the rate of every group for update `step`; returns the highest."""
-    for group in optimizer.param_groups:
-        group["lr"] = group["peak"] * schedule(step, warmup_steps)
-    return max(group["lr"] for group in optimizer.param_groups)

@@ -74,17 +74,34 @@ def test_other_files_are_refused_in_one_line(trained, tmp_path, capsys, kind):
     assert "code that ran" not in capsys.readouterr().out
 
 
+def cast(content, convert):
+    content["weights"] = {name: convert(weight) for name, weight in content["weights"].items()}
+
+
 @pytest.mark.parametrize(
     ("edit", "words"),
     [
         (lambda content: content["weights"].popitem(), "weights and settings do not match"),
-        (lambda content: content.update(weights=5), "weights and settings do not match"),
+        (lambda content: content.update(weights=5), "weights is not what docmt writes"),
         (lambda content: content.update(weights=dict.fromkeys(content["weights"], "x")), "do not match"),
         (lambda content: next(iter(content["weights"].values())).fill_(float("nan")), "no numbers: train it again"),
+        (lambda content: cast(content, lambda w: w.long()), "do not match"),
+        (lambda content: cast(content, lambda w: w.cfloat()), "do not match"),
+        (lambda content: cast(content, lambda w: w > 0), "do not match"),
+        (lambda content: cast(content, lambda w: w.to("meta")), "not"),
+        (lambda content: cast(content, lambda w: torch.quantize_per_tensor(w, 0.1, 0, torch.qint8)), "not"),
+        (lambda content: content.update(vocabulary=None), "vocabulary is not what docmt writes"),
+        (lambda content: content["vocabulary"].append(7), "vocabulary is not what docmt writes"),
+        (lambda content: content.update(vocabulary="words"), "vocabulary is not what docmt writes"),
+        (lambda content: content.update(segmentation=None), "segmentation is not what docmt writes"),
+        (lambda content: content["segmentation"].update(max_tokens=-1), "max_tokens"),
+        (lambda content: content.update(provenance=None), "provenance is not what docmt writes"),
+        (lambda content: content["model"].update(encoder_layers=1001), "encoder_layers"),
+        (lambda content: content["model"].update(decoder_layers=10**9), "decoder_layers"),
+        (lambda content: content["model"].update(form={"position_offset": 10**9}), "position_offset"),
     ],
-    ids=["one tensor less", "a number", "text", "not a number"],
 )
-def test_weights_that_cannot_be_used_are_refused_whoever_wrote_them(trained, tmp_path, edit, words):
+def test_content_that_cannot_be_used_is_refused_whoever_wrote_it(trained, tmp_path, edit, words):
     path = tmp_path / "model.pt"
     save_model(path, trained)
     change(path, edit)

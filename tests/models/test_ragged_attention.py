@@ -280,6 +280,19 @@ def test_varlen_path_on_a_gpu_equals_the_dense_formula(slot, pattern):
         torch.testing.assert_close(half.grad.float(), single.grad, atol=5e-2, rtol=5e-2)
 
 
+@pytest.mark.gpu
+def test_keys_that_no_group_sees_have_no_gradient_on_a_gpu():
+    """Their rows follow those of all groups; flash attention would leave their gradients as they are in memory."""
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    grouping = Grouping.of_ranges(np.array([2, 3]), np.array([0, 4]), np.array([4, 2]))
+    inputs = [torch.randn(n, 4, 32, device="cuda", dtype=torch.bfloat16, requires_grad=True) for n in (5, 9, 9)]
+    ragged_attention(*inputs, grouping).float().square().sum().backward()
+    for rows in inputs[1:]:
+        assert rows.grad[:6].any()
+        assert not rows.grad[6:].any()
+
+
 def test_a_multi_head_attention_starts_as_the_paper_code_does():
     torch.manual_seed(0)
     attention = MultiHeadAttention(64, 4, "group")

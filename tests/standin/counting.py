@@ -36,6 +36,10 @@ class Counts:
         """How many events of a kind there were."""
         return sum(count for (other, _, _), count in self.events.items() if other == kind)
 
+    def launches(self, name: str) -> int:
+        """How often a kernel was launched."""
+        return sum(count for (kind, other, _), count in self.events.items() if (kind, other) == ("launch", name))
+
     def totals(self) -> dict[str, int]:
         """How many events of each kind there were."""
         return {kind: self.total(kind) for kind in KINDS}

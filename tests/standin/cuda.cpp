@@ -5,6 +5,7 @@
 // Every operation that would launch a kernel, every copy between host and device and every wait of the host for the
 // device is reported to a listener (standin/device.py), which counts them. Loaded before `import torch`.
 
+#include <ATen/Context.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/native/transformers/attention.h>
 #include <ATen/ops/_reshape_alias_native.h>
@@ -271,10 +272,24 @@ TORCH_LIBRARY_IMPL(aten, CUDA, m) {
   }
 }
 
-// The fused kernel that takes all that F.scaled_dot_product_attention may be given (standin/kernels.py).
+// The kernel of F.scaled_dot_product_attention, as torch >= 2.11 chooses it on an H100 (cuda/sdp_utils.cpp): cuDNN is
+// preferred there, then the order of the context counts; a kernel must be enabled and take the arguments.
 int64_t choose_attention(
-    const Tensor&, const Tensor&, const Tensor&, const std::optional<Tensor>&, double, bool, std::optional<double>, bool) {
-  return static_cast<int64_t>(at::SDPBackend::efficient_attention);
+    const Tensor& query, const Tensor& key, const Tensor&, const std::optional<Tensor>& mask, double, bool,
+    std::optional<double>, bool) {
+  const auto& context = at::globalContext();
+  const bool is_half = query.scalar_type() == at::kBFloat16 || query.scalar_type() == at::kHalf;
+  std::vector<at::SDPBackend> order = {at::SDPBackend::cudnn_attention};
+  for (const auto backend : at::globalContext().sDPPriorityOrder()) order.push_back(backend);
+  for (const auto backend : order) {
+    const bool is_chosen =
+        backend == at::SDPBackend::cudnn_attention
+            ? context.userEnabledCuDNNSDP() && is_half && key.size(2) > 1 && query.size(3) % 8 == 0 && query.size(3) <= 128
+        : backend == at::SDPBackend::flash_attention ? context.userEnabledFlashSDP() && is_half && !mask
+        : backend == at::SDPBackend::efficient_attention ? context.userEnabledMemEfficientSDP() : false;
+    if (is_chosen) return static_cast<int64_t>(backend);
+  }
+  return static_cast<int64_t>(at::SDPBackend::math);
 }
 
 [[maybe_unused]] const bool has_chosen = [] {

@@ -5,11 +5,12 @@
 
 import contextlib
 import ctypes
+from collections.abc import Iterator
 from types import SimpleNamespace
 
 from standin.build import build_library, cache_folder, torch_folder
 
-CAPABILITY = (9, 0)
+_capability = [(9, 0)]
 
 
 def _load() -> ctypes.CDLL:
@@ -77,13 +78,28 @@ def set_capacity(n_bytes: int) -> None:
     LIBRARY.standin_set_capacity(n_bytes)
 
 
+def capability() -> tuple[int, int]:
+    """The compute capability of the device, that of an H100 unless `older_gpu` is in force."""
+    return _capability[-1]
+
+
+@contextlib.contextmanager
+def older_gpu(major: int, minor: int) -> Iterator[None]:
+    """A device of an earlier compute capability."""
+    _capability.append((major, minor))
+    try:
+        yield
+    finally:
+        _capability.pop()
+
+
 def _memory_info(device: object = None) -> tuple[int, int]:
     capacity = LIBRARY.standin_capacity()
     return capacity - LIBRARY.standin_allocated(), capacity
 
 
 def _properties(device: object = None) -> SimpleNamespace:
-    major, minor = CAPABILITY
+    major, minor = capability()
     total = LIBRARY.standin_capacity()
     return SimpleNamespace(name="stand-in", major=major, minor=minor, total_memory=total, multi_processor_count=132)
 
@@ -98,8 +114,9 @@ def _install() -> None:
         "device_count": lambda: 1,
         "current_device": lambda: 0,
         "set_device": lambda device: None,
+        "get_arch_list": lambda: ["sm_75", "sm_80", "sm_90"],
         "get_device_name": lambda device=None: "stand-in",
-        "get_device_capability": lambda device=None: CAPABILITY,
+        "get_device_capability": lambda device=None: capability(),
         "get_device_properties": _properties,
         "is_bf16_supported": lambda including_emulation=True: True,
         "synchronize": lambda device=None: library.standin_synchronize(),

@@ -18,18 +18,24 @@ import standin.device  # before torch
 # isort: split
 
 import torch
+import torch.nn.functional as F
 from core_fixtures import RECIPE, Study, make_model, make_study, run_training
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from docmt.decoding.settings import DecodingSettings
 from docmt.errors import UserError
 from docmt.models.presets import ARCHITECTURES
 from docmt.training.loss import LossModule
+from docmt.training.memory import largest_that_fits
+from docmt.training.optimizer import build_optimizer
 from docmt.training.settings import TrainingSettings
-from docmt.training.trainer import build_optimizer
 from standin import scenarios
 from standin.counting import counting
 from standin.scenarios import HALF
 
+FUSED = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION]
+CUDNN = "_scaled_dot_product_cudnn_attention"
 SEARCH = DecodingSettings(beam_size=3, max_length_offset=6, precision="float32")
 
 
@@ -56,7 +62,7 @@ def values(architecture: str, study: Study, folder: Path) -> dict[str, float]:
     """How far the device is from the CPU, relative to the size of what is compared."""
     plain = step(architecture, "cpu", torch.float32)
     found: dict[str, float] = {}
-    for name, dtype in (("float32", torch.float32), ("bfloat16", torch.bfloat16)):
+    for name, dtype in (("float32", torch.float32), ("bfloat16", torch.bfloat16), ("float16", torch.float16)):
         ours = step(architecture, "cuda", dtype)
         found[f"{name}_loss"] = abs(ours["loss"] - plain["loss"]) / plain["loss"]
         # Adam makes steps of the same size of gradients that are only noise.
@@ -112,6 +118,7 @@ def decoding(architecture: str, study: Study, folder: Path) -> dict[str, Any]:
         "half_scores": half.scores,
         "steps": half.n_steps,
         "searches": half.n_searches,
+        "cudnn": half.counts.launches(CUDNN),
         **half.counts.totals(),
     }
 
@@ -157,12 +164,101 @@ def device(_: str, study: Study, folder: Path) -> dict[str, Any]:
         (on_device * 2).sum().item()
         on_device[on_device > 0].cpu()
         on_device[on_device > 0] = 2  # `masked_fill_`
+    query = torch.ones(1, 2, 3, 8, dtype=torch.bfloat16, device="cuda")
+    kernels = []
+    for is_enabled in (True, False):
+        with counting() as attention, sdpa_kernel(FUSED if is_enabled else FUSED[:2]):
+            F.scaled_dot_product_attention(query, query, query)
+            F.scaled_dot_product_attention(query, query, query, attn_mask=torch.zeros_like(query[..., :3]))
+        kernels.append(sorted(name for _, name, _ in attention.events if "attention" in name))
     before = torch.cuda.memory_allocated()
     large = torch.empty(1000, device="cuda")
     held = torch.cuda.memory_allocated() - before
     del large
     freed = torch.cuda.memory_allocated() == before
-    return {"messages": messages, **counts.totals(), "lines": counts.by_line("sync"), "held": held, "freed": freed}
+    return {
+        "messages": messages,
+        **counts.totals(),
+        "lines": counts.by_line("sync"),
+        "held": held,
+        "freed": freed,
+        "kernels": kernels,
+    }
+
+
+def probe(_: str, study: Study, folder: Path) -> dict[str, Any]:
+    """Train after a probe that ran out of memory in a backward pass, and with the batches that it left."""
+    recipe = {"max_batch_tokens": 30, "accumulation_steps": 4, "log_every_steps": 1, "max_steps": 3}
+    options = {"model": HALF | {"dropout": 0.0}, "training": recipe, "accelerator": "gpu"}
+    _, expected = run_training(study, folder / "fixed", device_tokens=30, **options)
+    capacity, failures = standin.device.LIBRARY.standin_capacity(), []
+
+    def search(run: Callable[[int], None], *, least: int, **limits: Any) -> int:
+        """The second size fails in its first backward pass, when 30 of 79 parameters have a gradient."""
+
+        def run_short(tokens: int) -> None:
+            n_left = [30] if tokens > least else [-1]
+
+            def note(_: torch.Tensor) -> None:
+                n_left[0] -= 1
+                if n_left[0] == 0:
+                    standin.device.set_capacity(torch.cuda.memory_allocated() + 100)
+
+            hooks = [p.register_post_accumulate_grad_hook(note) for p in modules[0].parameters()]
+            try:
+                run(tokens)
+            except UserError as error:
+                failures.append(str(error))
+                raise
+            finally:
+                standin.device.set_capacity(capacity)
+                for hook in hooks:
+                    hook.remove()
+
+        return largest_that_fits(run_short, least=least, **limits | {"used": lambda: 0.3})
+
+    modules: list[LossModule] = []
+
+    def train(self: LossModule, *mode: bool) -> nn.Module:
+        modules.append(self)
+        return nn.Module.train(self, *mode)
+
+    patched = mock.patch("docmt.training.memory.largest_that_fits", search)
+    with patched, mock.patch.object(LossModule, "train", train):
+        _, found = run_training(study, folder / "probed", **options)
+    return {"failures": failures, "found": _rows(found), "expected": _rows(expected)}
+
+
+def older(_: str, study: Study, folder: Path) -> dict[str, Any]:
+    """Training and search with a GPU that has neither bfloat16 nor flash attention, in float16; and a resumed one."""
+    recipe = {"precision": "fastest", "log_every_steps": 1, "max_gradient_norm": 1.0, "max_steps": 8}
+    options = {"model": HALF | {"dropout": 0.0}, "training": recipe, "accelerator": "gpu"}
+    _, expected = run_training(study, folder / "float32", **options | {"training": recipe | {"precision": "float32"}})
+    with standin.device.older_gpu(7, 5), counting() as counts:
+        whole, found = run_training(study, folder / "whole", **options)
+        run_training(study, folder / "broken", **options | {"training": recipe | {"max_steps": 4}})
+        resumed, _ = run_training(study, folder / "broken", **options)
+        trained = scenarios.random_trained(study, "g_transformer", **HALF)
+        half, auto = (
+            scenarios.decode(trained, study, SEARCH.model_copy(update={"precision": precision}), device="cuda").scores
+            for precision in ("float16", "auto")
+        )
+    weights = resumed.model.state_dict()
+    scaled = sum(count for (_, name, _), count in counts.events.items() if name.startswith("_amp_update_scale"))
+    return {
+        "found": _rows(found),
+        "expected": _rows(expected),
+        "differs": [name for name, value in whole.model.state_dict().items() if not torch.equal(weights[name], value)],
+        "scaled": scaled,
+        "half_scores": half,
+        "auto_scores": auto,
+    }
+
+
+def heads(_: str, study: Study, folder: Path) -> dict[str, Any]:
+    """A training in half precision with heads of a width that flash attention does not take."""
+    options = {"model": {"width": 20, "heads": 2, "dropout": 0.0}, "training": {"max_steps": 2, "precision": "auto"}}
+    return _rows(run_training(study, folder, accelerator="gpu", **options)[1])
 
 
 def memory(_: str, study: Study, folder: Path) -> dict[str, str]:
@@ -200,7 +296,8 @@ def main() -> None:
     """Run everything; the results go to FOLDER/results.json."""
     folder = Path(sys.argv[1])
     study = make_study(folder / "study")
-    results = {"device": run(device, "", study), "memory": run(memory, "", study)}
+    results = {"device": run(device, "", study), "memory": run(memory, "", study), "probe": run(probe, "", study)}
+    results |= {"older": run(older, "", study), "heads": run(heads, "", study)}
     done: dict[str, dict[str, Any]] = {}  # some presets are one model under two names
     for architecture in sys.argv[2:] or ARCHITECTURES:
         key = str(ARCHITECTURES[architecture])

@@ -44,7 +44,9 @@ def make_inputs(settings: ModelSettings, *, device: str, dtype: torch.dtype) -> 
     """A batch of random documents as a training prepares it, with trees where the model reads them."""
     documents = random_documents([3, 1, 5], longest=9)
     trees = document_trees(documents) if settings.needs_trees else None
-    batch = make_batch(settings, documents, trees).prepare(kernel_for(torch.device(device), dtype))
+    batch = make_batch(settings, documents, trees).prepare(
+        kernel_for(torch.device(device), dtype, settings.width // settings.heads)
+    )
     return batch.pin_memory().to(device)
 
 

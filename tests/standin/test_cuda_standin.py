@@ -81,6 +81,8 @@ def test_an_update_has_the_values_of_the_cpu(found):
     assert values["float32_change"] < 1e-3
     assert values["bfloat16_loss"] < 0.01
     assert values["bfloat16_gradient"] < 0.25
+    assert values["float16_loss"] < 0.002
+    assert values["float16_gradient"] < 0.05
 
 
 def test_a_training_has_the_history_of_the_cpu(found):
@@ -109,6 +111,10 @@ def test_a_search_finds_the_hypotheses_of_the_cpu(found):
     assert decoding["device"] == decoding["cpu"]
     assert decoding["device_scores"] == pytest.approx(decoding["cpu_scores"], abs=1e-4)
     assert decoding["half_scores"] == pytest.approx(decoding["cpu_scores"], abs=0.2)
+
+
+def test_a_search_never_lets_cudnn_plan(found):
+    assert found("decoding")["cudnn"] == 0
 
 
 def test_given_translations_have_the_scores_of_the_cpu(found):
@@ -150,6 +156,36 @@ def test_a_device_that_is_too_small_is_explained(results):
     message = results["memory"]["message"]
     assert "out of memory on cuda:0" in message
     assert "lower max_batch_tokens" in message
+
+
+def test_a_probe_that_runs_out_of_memory_leaves_nothing_behind(results):
+    probe = results["probe"]
+    assert "error" not in probe, probe["error"]
+    (failure,) = probe["failures"]
+    assert "out of memory on cuda:0" in failure
+    assert probe["found"] == probe["expected"]
+
+
+def test_an_older_gpu_trains_and_decodes_in_float16(results):
+    older = results["older"]
+    assert "error" not in older, older["error"]
+    assert older["scaled"] == 16  # updates of three trainings
+    # The scale starts too high and is halved; the updates in between are skipped.
+    for name in ("train_loss", "dev_loss"):
+        assert older["found"][name] == pytest.approx(older["expected"][name], rel=0.05), name
+    assert older["found"]["gradient_norm"][-1] == pytest.approx(older["expected"]["gradient_norm"][-1], rel=0.2)
+    assert older["differs"] == []
+    assert older["half_scores"] == pytest.approx(older["auto_scores"], abs=0.02)
+
+
+def test_heads_of_any_width_train_in_half_precision(results):
+    assert "error" not in results["heads"], results["heads"]["error"]
+
+
+def test_the_stand_in_prefers_cudnn_as_torch_does(results):
+    plain, fused = results["device"]["kernels"]
+    assert set(plain) == {"_scaled_dot_product_cudnn_attention"}
+    assert fused == ["_scaled_dot_product_efficient_attention", "_scaled_dot_product_flash_attention"]
 
 
 def test_the_stand_in_tells_devices_apart(results):

@@ -11,8 +11,8 @@ from docmt.decoding.translation import Translator
 from docmt.errors import UserError
 from docmt.models.initialization import freeze
 from docmt.models.systems.transformer import Transformer
+from docmt.training.optimizer import build_optimizer
 from docmt.training.settings import TrainingSettings
-from docmt.training.trainer import build_optimizer
 
 CONTEXT = "context."
 """How the names of the parameters of context modules begin."""

@@ -285,5 +285,37 @@ def test_a_training_survives_its_compiler(train, caplog):
     assert caplog.text.count("continues without torch.compile") == 1
 
 
+@pytest.mark.parametrize("n_good", [0, 3])
+def test_a_training_survives_a_backward_pass_that_fails(train, caplog, n_good):
+    """In the probe, and in an update."""
+    calls = []
+
+    class Failing(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, loss):
+            return loss.view_as(loss)
+
+        @staticmethod
+        def backward(ctx, gradient):
+            calls.append(1)
+            if len(calls) > n_good:
+                raise AssertionError("expected size 8==9, stride 1==1 at dim=0\nmore")
+            return gradient
+
+    def make(module, _):
+        found = CompiledLoss(module, "eager")
+        plain = module.loss
+        found.compiled = lambda *arguments: Failing.apply(plain(*arguments))
+        return found
+
+    options = {"model": SMALL | {"dropout": 0.0}, "training": {"max_steps": 4}}
+    plain = train("plain", lambda *_: None, **options)
+    failing = train("failing", make, **options)
+    assert len(calls) == n_good + 1
+    np.testing.assert_allclose(failing[1]["train_loss"], plain[1]["train_loss"], rtol=1e-5)
+    np.testing.assert_allclose(failing[1]["gradient_norm"], plain[1]["gradient_norm"], rtol=1e-4)
+    assert caplog.text.count("continues without torch.compile: expected size 8==9") == 1
+
+
 def test_compiling_can_be_turned_off(train):
     train("off", lambda *_: pytest.fail("not asked for"), training={"compile": "off", "max_steps": 2})

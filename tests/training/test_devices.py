@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -11,10 +12,13 @@ import numpy as np
 import pytest
 import torch
 
+from docmt.decoding.commands import choose_device
 from docmt.errors import UserError
+from docmt.models import gpus as gpus_module
+from docmt.models.gpus import check_gpus
 from docmt.training import devices as devices_module
 from docmt.training import launching
-from docmt.training.devices import make_fabric, uses_bfloat16
+from docmt.training.devices import make_fabric, product_type
 from docmt.training.launching import first_host, launch
 from docmt.training.sharding import balance, idle_share, instance_batches, share_update
 
@@ -228,33 +232,120 @@ def test_no_devices_are_refused(devices, nodes):
         launch([], devices=devices, nodes=nodes)
 
 
+F32, BF16, F16 = torch.float32, torch.bfloat16, torch.float16
+
+
 @pytest.mark.parametrize(
-    ("precision", "is_gpu", "cpu_has_it", "width", "expected"),
+    ("precision", "gpu", "cpu_has_it", "width", "expected"),
     [
-        ("fastest", False, True, 128, False),
-        ("fastest", False, True, 256, True),
-        ("fastest", False, False, 512, False),
-        ("fastest", True, False, 128, True),
-        ("auto", True, False, 128, True),
-        ("auto", False, True, 512, False),
-        ("bfloat16", False, False, 128, True),
-        ("float32", True, True, 512, False),
-        ("tf32", True, True, 512, False),
-        ("tf32", False, True, 512, False),
+        ("fastest", None, True, 128, F32),
+        ("fastest", None, True, 256, BF16),
+        ("fastest", None, False, 512, F32),
+        ("fastest", (8, 0), False, 128, BF16),
+        ("fastest", (7, 5), False, 128, F16),
+        ("fastest", (6, 1), False, 128, F32),
+        ("auto", (8, 0), False, 128, BF16),
+        ("auto", None, True, 512, F32),
+        ("bfloat16", None, False, 128, BF16),
+        ("float16", (8, 0), True, 512, F16),
+        ("float16", (7, 0), True, 512, F16),
+        ("float32", (9, 0), True, 512, F32),
+        ("tf32", (9, 0), True, 512, F32),
+        ("tf32", None, True, 512, F32),
     ],
 )
-def test_what_a_precision_means(monkeypatch, precision, is_gpu, cpu_has_it, width, expected):
+def test_what_a_precision_means(monkeypatch, precision, gpu, cpu_has_it, width, expected):
     monkeypatch.setattr(devices_module, "cpu_has_bfloat16", lambda: cpu_has_it)
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (8, 0))
-    assert uses_bfloat16(precision, is_gpu=is_gpu, width=width) is expected
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: gpu)
+    assert product_type(precision, is_gpu=gpu is not None, width=width) == expected
 
 
-@pytest.mark.parametrize("precision", ["auto", "fastest", "bfloat16"])
-def test_a_gpu_without_bfloat16_trains_in_float32(monkeypatch, caplog, precision):
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (7, 5))
-    assert not uses_bfloat16(precision, is_gpu=True, width=512)
+def test_float16_is_for_gpus():
+    with pytest.raises(UserError, match="float16 works on a GPU only"):
+        product_type("float16", is_gpu=False, width=512)
+
+
+@pytest.mark.parametrize(("precision", "gpu"), [("auto", (7, 5)), ("bfloat16", (7, 0)), ("fastest", (6, 1))])
+def test_a_gpu_without_bfloat16_trains_in_float32(monkeypatch, caplog, precision, gpu):
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: gpu)
+    assert product_type(precision, is_gpu=True, width=512) == F32
     (record,) = caplog.records
-    assert "this GPU has no bfloat16" in record.message
+    assert "this GPU has no bfloat16" in record.getMessage()
+    assert ("fastest uses float16" in record.getMessage()) == (precision != "fastest")
+
+
+# Builds of torch
+
+
+@pytest.mark.parametrize(
+    ("built", "gpu", "index"),
+    [
+        (["sm_75", "sm_80", "sm_90", "sm_100", "sm_120", "compute_120"], (7, 0), "cu126"),  # V100
+        (["sm_75", "sm_80", "sm_90"], (6, 1), "cu126"),
+        (["sm_70", "sm_80", "sm_90"], (12, 0), "the newest CUDA"),
+        (["sm_80", "sm_90a"], (8, 9), None),
+        (["sm_80", "sm_90"], (7, 5), "the newest CUDA"),
+        (["sm_70", "compute_90"], (12, 0), None),
+        ([], (9, 0), None),
+    ],
+)
+def test_a_gpu_without_kernels_is_refused_with_the_right_build(gpus, monkeypatch, built, gpu, index):
+    gpus(1)
+    monkeypatch.setattr(torch.cuda, "get_arch_list", lambda: built)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *_: gpu)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda *_: "Tesla")
+    if index is None:
+        check_gpus()
+        return
+    message = rf"^Tesla \(compute capability {gpu[0]}\.{gpu[1]}\): torch .* has no kernels .* index for {index} "
+    for use in (lambda: make_fabric("float32", "auto", width=8), lambda: choose_device("auto", 1)):
+        with pytest.raises(UserError, match=message):
+            use()
+
+
+@pytest.fixture
+def driver(tmp_path, monkeypatch):
+    """A machine with a GPU and a driver, and torch built for a version of CUDA."""
+    monkeypatch.setattr(gpus_module, "DRIVER_FOLDER", tmp_path)
+
+    def pretend(version, cuda):
+        (tmp_path / "gpus" / "0000:01:00.0").mkdir(parents=True)
+        (tmp_path / "version").write_text(f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {version}  Tue\n")
+        monkeypatch.setattr(torch.version, "cuda", cuda)
+
+    return pretend
+
+
+@pytest.mark.parametrize(
+    ("version", "cuda", "message"),
+    [
+        ("535.104.05", "13.0", "driver 535 is too old for torch .*, which needs 580: .* cu126"),
+        ("535.104.05", "12.6", "sees none: check `nvidia-smi`"),
+        ("580.65.06", "13.0", "sees none: check `nvidia-smi`"),
+        ("580.65.06", None, "is a build for CPUs: install its default build"),
+    ],
+)
+def test_a_gpu_that_torch_misses_is_never_passed_over_in_silence(gpus, driver, caplog, version, cuda, message):
+    gpus(0)
+    driver(version, cuda)
+    assert make_fabric("float32", "auto", width=8).device.type == "cpu"
+    assert choose_device("auto", 1) == "cpu"
+    assert len(caplog.records) == 2
+    for record in caplog.records:
+        assert re.search(message, record.getMessage())
+    for use in (lambda: make_fabric("float32", "gpu", width=8), lambda: choose_device("cuda", 1)):
+        with pytest.raises(UserError, match=message):
+            use()
+
+
+@pytest.mark.parametrize(("name", "value"), [("CUDA_VISIBLE_DEVICES", ""), ("SLURM_JOB_ID", "17"), ("NONE", "")])
+def test_a_gpu_that_is_hidden_or_not_there_is_not_missed(gpus, driver, monkeypatch, caplog, name, value):
+    gpus(0)
+    if name != "NONE":
+        driver("580.65.06", "13.0")
+    monkeypatch.setenv(name, value)
+    assert make_fabric("float32", "auto", width=8).device.type == "cpu"
+    assert not caplog.records
 
 
 @pytest.fixture
@@ -273,16 +364,40 @@ def test_torch_is_set_up_before_cuda_starts(monkeypatch, products, precision, ha
         if name != given:
             monkeypatch.delenv(name)
     products.allow_tf32 = not has_tf32
+    torch.backends.cuda.enable_cudnn_sdp(True)
     devices_module.prepare_cuda(precision)
+    assert not torch.backends.cuda.cudnn_sdp_enabled()
     assert products.allow_tf32 is has_tf32
     assert ("expandable_segments:True" in os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")) == (given is None)
 
 
 @pytest.mark.parametrize(("is_forwarded", "n_errors"), [(True, 0), (False, 1)])
-def test_a_process_that_a_second_signal_ends_is_no_failure(caplog, is_forwarded, n_errors):
+def test_a_process_that_a_second_signal_ends_is_no_failure(caplog, tmp_path, is_forwarded, n_errors):
     """Slurm signals each process, and the one that started it forwards the same signal."""
     with subprocess.Popen(["sleep", "60"]) as sleeping:
         process = launching._Process(1, "node2", sleeping, None)
         process.forward(signal.SIGTERM) if is_forwarded else sleeping.terminate()
-        assert launching._wait([process]) == 128 + signal.SIGTERM
+        assert launching._wait([process], tmp_path) == 128 + signal.SIGTERM
     assert caplog.text.count("was killed by SIGTERM") == n_errors
+
+
+NCCL = "NCCL error in: NCCLUtils.hpp:268, unhandled system error\nLast error:\nshm_open failed: No space left on device"
+
+
+@pytest.mark.parametrize(("code", "is_shown"), [(75, True), (1, False)])
+def test_the_whole_message_of_nccl_is_shown_if_it_is_the_cause(caplog, tmp_path, monkeypatch, code, is_shown):
+    monkeypatch.setenv(launching.REASONS, str(tmp_path))
+    monkeypatch.setenv("LOCAL_RANK", "0")
+    with caplog.at_level(logging.INFO):
+        assert launching.note_lost_peer(RuntimeError(NCCL)) == 75
+    assert "Last error" not in caplog.text
+    with subprocess.Popen(["sh", "-c", "exit 75"]) as first, subprocess.Popen(["sh", "-c", f"exit {code}"]) as second:
+        processes = [launching._Process(rank, "", popen, None) for rank, popen in enumerate((first, second))]
+        assert launching._wait(processes, tmp_path) == code
+    assert ("shm_open failed: No space left on device" in caplog.text) == is_shown
+
+
+def test_without_a_launcher_the_message_of_nccl_is_shown_at_once(caplog, monkeypatch):
+    monkeypatch.delenv(launching.REASONS, raising=False)
+    launching.note_lost_peer(RuntimeError(NCCL))
+    assert "shm_open failed: No space left on device" in caplog.text

@@ -4,15 +4,23 @@ import json
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pytest
 import torch
 from core_fixtures import RECIPE, assert_same_training, model_settings, run_training, train_arguments
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from docmt.errors import UserError
 from docmt.instances.storage import load_instances
+from docmt.training.checkpoints import CheckpointFolder
+from docmt.training.loss import LossModule
 from docmt.training.memory import OutOfMemory, explained_memory, largest_that_fits, worst_batches
+from docmt.training.progress import TrainingState
+from docmt.training.settings import TrainingSettings
+from docmt.training.trainer import Trainer
 
 LIMITED = """
 import resource, sys
@@ -118,6 +126,70 @@ def test_the_probe_changes_nothing(study_files, tmp_path, monkeypatch):
     with_probe = run_training(study_files, tmp_path / "with", training={"max_steps": 4})
     monkeypatch.setattr("docmt.training.trainer.probe_memory", lambda *_, **options: RECIPE["max_batch_tokens"])
     assert_same_training(run_training(study_files, tmp_path / "without", training={"max_steps": 4}), with_probe)
+
+
+@pytest.fixture
+def small_memory(monkeypatch):
+    """A device whose memory holds fewer tokens from update 4 on than the probe found: the list's one number."""
+    steps, limit = [], [40]
+    forward = LossModule.forward
+
+    def run_out(self, batch):
+        if self.training and len(steps) >= 3 and len(batch.src_tokens_S) > limit[0]:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return forward(self, batch)
+
+    monkeypatch.setattr(LossModule, "forward", run_out)
+    hook = register_optimizer_step_post_hook(lambda *_: steps.append(1))
+    yield limit
+    hook.remove()
+
+
+LARGE = {"max_batch_tokens": 100, "accumulation_steps": 2, "log_every_steps": 1, "max_steps": 6, "word_dropout": 0.3}
+
+
+def test_a_training_goes_on_in_smaller_parts(study_files, tmp_path, request, caplog):
+    """With equal updates; a resumed one starts with these parts."""
+    options = {"model": {"dropout": 0.0}, "training": LARGE}
+    _, expected = run_training(study_files, tmp_path / "plain", **options)
+    request.getfixturevalue("small_memory")
+    with caplog.at_level("WARNING"):
+        _, found = run_training(study_files, tmp_path / "small", **options)
+    assert [record.getMessage() for record in caplog.records] == [
+        f"update 4: out of memory: at most {limit} tokens at once from here on" for limit in (50, 25)
+    ]
+    for name in ("train_loss", "gradient_norm", "dev_loss", "tokens"):
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-4)
+    caplog.clear()
+    run_training(study_files, tmp_path / "small", **options | {"training": LARGE | {"max_steps": 8}})
+    assert not caplog.records
+
+
+def test_an_instance_beyond_the_memory_ends_a_training(study_files, tmp_path, small_memory):
+    small_memory[0] = 5
+    with pytest.raises(OutOfMemory, match="this instance alone is too large"):
+        run_training(study_files, tmp_path, training=LARGE)
+
+
+def test_among_several_devices_the_next_start_has_smaller_parts(tmp_path, caplog):
+    """The others are in an exchange of gradients: the training ends, and resumes."""
+    checkpoints = CheckpointFolder(tmp_path)
+    trainer = SimpleNamespace(
+        optimizer=mock.Mock(),
+        fabric=SimpleNamespace(world_size=2),
+        compiled=None,
+        reader=SimpleNamespace(device_tokens=None),
+        settings=TrainingSettings(max_batch_tokens=100),
+        state=TrainingState(step=3),
+        devices="2 × cuda",
+        checkpoints=checkpoints,
+    )
+    with pytest.raises(OutOfMemory, match="too small"):
+        Trainer._recover(trainer, OutOfMemory("too small", n_instances=2))
+    assert "at most 50 tokens at once after the next start" in caplog.text
+    assert checkpoints.device_tokens("2 × cuda") == 50
+    assert checkpoints.device_tokens("1 × cuda") is None
+    trainer.optimizer.zero_grad.assert_called_once_with()
 
 
 def test_progress_says_where_a_training_stands(study_files, tmp_path):

@@ -21,10 +21,11 @@ from docmt.instances.settings import InstancesSettings
 from docmt.instances.storage import load_instances
 from docmt.models.model_file import load_model
 from docmt.text.vocabulary import MASK, Vocabulary
+from docmt.training.optimizer import schedule
 from docmt.training.settings import TrainingSettings
 from docmt.training.stopping import Interrupted
 from docmt.training.tasks import TaskData, build_tasks
-from docmt.training.trainer import Trainer, schedule
+from docmt.training.trainer import Trainer
 from docmt.training.updates import Turn, UpdateReader
 
 PRETRAINING = ["pairs", "restoration"]

@@ -17,9 +17,9 @@ from docmt.text.vocabulary import MASK, N_SPECIALS
 from docmt.training.entropy import EntropyMeter
 from docmt.training.input_dropout import draw_numbers, drop_trees, drop_words
 from docmt.training.loss import LossModule
+from docmt.training.optimizer import build_optimizer, schedule, set_learning_rate
 from docmt.training.settings import TrainingSettings
 from docmt.training.sharding import instance_batches, training_batches, validation_batches
-from docmt.training.trainer import build_optimizer, schedule, set_learning_rate
 from docmt.training.updates import n_inputs
 
 

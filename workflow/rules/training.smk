@@ -35,8 +35,7 @@ rule train:
         "../../environment.yml"
     # One thread each: on a CPU, several small models train faster side by side than one after another on many threads.
     resources:
-        **spread_training(workflow),  # nodes, devices of each, gpu (of all nodes together), slurm_extra
-        mem_mb=growing(16000),
+        **spread_training(workflow),  # nodes, devices of each, gpu (of all nodes together), mem_mb, slurm_extra
         runtime=1440,
         cpus_per_gpu=cores_per_gpu,
         device_tokens=0,  # of a micro-batch; 0 is chosen by memory

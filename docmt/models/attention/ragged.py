@@ -28,6 +28,7 @@ from docmt.models.attention.grouping import (
     Padding,
     VarlenInputs,
 )
+from docmt.models.gpus import CAPABILITY_WITH_BFLOAT16
 
 EXPLICIT_MAX_KEYS = 512
 """Up to this many keys, products of whole groups are fastest on a CPU in bfloat16 (docs/experiments/performance.md)."""
@@ -57,17 +58,20 @@ def find_varlen() -> Callable[..., Any] | None:
     return function if function is not None and "window_size" in inspect.signature(function).parameters else None
 
 
-def kernel_for(device: torch.device, dtype: torch.dtype) -> Kernel:
-    """The implementation that `ragged_attention` uses for queries of this type on this device."""
-    is_half = dtype in (torch.float16, torch.bfloat16)
-    return "varlen" if device.type == "cuda" and is_half and find_varlen() is not None else "padded"
+def kernel_for(device: torch.device, dtype: torch.dtype, head_width: int) -> Kernel:
+    """The implementation that `ragged_attention` uses for queries of this type and head width on this device."""
+    # Flash attention reads 16 bytes at a time, and holds at most 256 entries of a head.
+    fits = dtype in (torch.float16, torch.bfloat16) and head_width % 8 == 0 and head_width <= 256
+    if device.type != "cuda" or not fits or torch.cuda.get_device_capability(device) < CAPABILITY_WITH_BFLOAT16:
+        return "padded"
+    return "varlen" if find_varlen() is not None else "padded"
 
 
 def kernel_inputs_of(grouping: AnyGrouping, query_NHK: Tensor) -> VarlenInputs | PaddedInputs:
     """The index tensors that `ragged_attention` reads with these queries."""
     if isinstance(grouping, CompiledGrouping):
         return grouping.inputs
-    return grouping.inputs_for(kernel_for(query_NHK.device, query_NHK.dtype), query_NHK.device)
+    return grouping.inputs_for(kernel_for(query_NHK.device, query_NHK.dtype, query_NHK.shape[2]), query_NHK.device)
 
 
 def distances_of(inputs: VarlenInputs | PaddedInputs) -> Tensor:
@@ -82,7 +86,7 @@ def ragged_attention(
     """Softmax attention in which each group of queries sees its own list of at least one key; [N, H, K]."""
     if isinstance(grouping, CompiledGrouping):
         return compiled_attention(query_NHK, key_MHK, value_MHK, grouping, adjust)
-    if kernel_for(query_NHK.device, query_NHK.dtype) == "varlen":
+    if kernel_for(query_NHK.device, query_NHK.dtype, query_NHK.shape[2]) == "varlen":
         return varlen_attention(query_NHK, key_MHK, value_MHK, grouping, adjust)
     return padded_attention(query_NHK, key_MHK, value_MHK, grouping, adjust)
 
@@ -124,6 +128,9 @@ def varlen_attention(
     varlen_attn = find_varlen()
     assert varlen_attn is not None, "asked for only where this torch has it"
     compiled = CompiledGrouping(grouping.varlen_inputs(query_NHK.device), grouping.is_causal, varlen_attn)
+    if compiled.inputs.key_rows_M is None:
+        # Its backward pass leaves the gradients of rows beyond the last group as they are in memory.
+        key_MHK, value_MHK = key_MHK[: len(grouping.key_rows)], value_MHK[: len(grouping.key_rows)]
     return compiled_attention(query_NHK, key_MHK, value_MHK, compiled, adjust)
 
 
@@ -165,7 +172,8 @@ def attention_entropy(query_NHK: Tensor, key_MHK: Tensor, grouping: Grouping, ad
     entropies = []
     for bucket, query, key, _ in _split_buckets(inputs, query_PHK, key_PHK, key_PHK):
         # The paper averages the weights over heads before the entropy, which differs from the mean of entropies.
-        weights_gqk = _weights(query, key, bucket, grouping.is_causal).mean(1)
+        with torch.autocast(query.device.type, enabled=False):
+            weights_gqk = _weights(query, key, bucket, grouping.is_causal).mean(1)
         # `entr` gives 0 for weight 0, where −w · log w would be NaN; it is in nats.
         entropies.append(torch.special.entr(weights_gqk).sum(-1).flatten() / math.log(2))
     return unpad_rows(torch.cat(entropies), inputs.query_padding)

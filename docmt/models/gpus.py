@@ -1,0 +1,67 @@
+"""What GPUs can do, and why torch does not see or cannot use those of this machine."""
+
+import os
+import re
+from pathlib import Path
+
+import torch
+
+from docmt.errors import UserError
+
+CAPABILITY_WITH_TENSOR_CORES = (7, 0)
+"""The first compute capability with fast float16 (Volta)."""
+CAPABILITY_WITH_BFLOAT16 = (8, 0)
+"""The first one with bfloat16, TF32 and flash attention (Ampere)."""
+CAPABILITY_OF_WHEELS = (7, 5)
+"""The first one for which the default build of torch has kernels (Turing)."""
+FIRST_DRIVERS = {"11": 450, "12": 525, "13": 580}
+"""First version of NVIDIA's driver for each version of CUDA."""
+GPU_VARIABLES = ("CUDA_VISIBLE_DEVICES", "SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS")
+DRIVER_FOLDER = Path("/proc/driver/nvidia")
+
+
+def check_gpus() -> None:
+    """Raise UserError, which names the right build, if this torch has no kernels for a visible GPU."""
+    builds = [re.fullmatch(r"(sm|compute)_(\d+)(\d)[af]?", name) for name in torch.cuda.get_arch_list()]
+    for number in range(torch.cuda.device_count()):
+        found = torch.cuda.get_device_capability(number)
+        # Kernels run on later GPUs of their generation, portable code (`compute_`) on all later ones.
+        if builds and not any(
+            (int(b[2]), int(b[3])) <= found and (b[1] == "compute" or int(b[2]) == found[0]) for b in builds if b
+        ):
+            index = "cu126" if found < CAPABILITY_OF_WHEELS else "the newest CUDA"
+            raise UserError(
+                f"{torch.cuda.get_device_name(number)} (compute capability {found[0]}.{found[1]}): torch "
+                f"{torch.__version__} has no kernels for this GPU: install torch from PyTorch's index for {index} "
+                "(docs/installation.md), or use the CPU"
+            )
+
+
+def allocated_gpus() -> list[str]:
+    """What environment variables say of the GPUs that were allocated to this process."""
+    return [f"{name}={os.environ[name]}" for name in GPU_VARIABLES if os.environ.get(name) not in (None, "", "-1")]
+
+
+def missing_gpus() -> str | None:
+    """Why torch sees no GPU although this machine has one, and what to do; None if it has none, or hides it."""
+    is_hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1") or (
+        "SLURM_JOB_ID" in os.environ and not allocated_gpus()  # a job without GPUs on a node that has some
+    )
+    if is_hidden or not any(DRIVER_FOLDER.glob("gpus/*")):
+        return None
+    if (cuda := torch.version.cuda) is None:
+        return f"torch {torch.__version__} is a build for CPUs: install its default build (docs/installation.md)"
+    version = DRIVER_FOLDER / "version"
+    driver = re.search(r"Kernel Module\D*(\d+)(\.\d+)*", version.read_text() if version.exists() else "")
+    needed = FIRST_DRIVERS.get(cuda.partition(".")[0], 0)
+    if driver is not None and int(driver[1]) < needed:
+        return (
+            f"NVIDIA's driver {driver[1]} is too old for torch {torch.__version__}, which needs {needed}: update it, "
+            "or install torch from PyTorch's index for cu126 (docs/installation.md)"
+        )
+    return f"torch {torch.__version__} (CUDA {cuda}) sees none: check `nvidia-smi` and the permissions of /dev/nvidia*"
+
+
+def prepare_attention() -> None:
+    """Keep cuDNN out of attention, in the whole process: it plans anew for each shape, in 0.2 to 0.9 seconds."""
+    torch.backends.cuda.enable_cudnn_sdp(False)

@@ -1,0 +1,39 @@
+"""Adam, its groups of parameters and its learning rates."""
+
+from collections.abc import Set
+
+import torch
+from torch import nn
+
+from docmt.training.settings import TrainingSettings
+
+
+def build_optimizer(model: nn.Module, pretrained: Set[str], settings: TrainingSettings) -> torch.optim.Adam:
+    """Adam over all parameters that are not frozen.
+
+    Parameters in `pretrained` peak at `pretrained_learning_rate`, the others at `learning_rate`.
+    """
+    named = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
+    groups = [
+        ([p for name, p in named if name not in pretrained], settings.learning_rate),
+        ([p for name, p in named if name in pretrained], settings.pretrained_learning_rate),
+    ]
+    return torch.optim.Adam(
+        [{"params": parameters, "lr": rate, "peak": rate} for parameters, rate in groups if parameters],
+        betas=(settings.adam_beta1, settings.adam_beta2),
+        eps=settings.adam_epsilon,
+        fused=True,
+    )
+
+
+def schedule(step: int, warmup_steps: int) -> float:
+    """Share of the peak learning rate at update `step` (from 1): linear warm-up, then inverse square root."""
+    warmup_steps = max(warmup_steps, 1)
+    return min(step / warmup_steps, (warmup_steps / step) ** 0.5)
+
+
+def set_learning_rate(optimizer: torch.optim.Optimizer, step: int, warmup_steps: int) -> float:
+    """Set the rate of every group for update `step`; returns the highest."""
+    for group in optimizer.param_groups:
+        group["lr"] = group["peak"] * schedule(step, warmup_steps)
+    return max(group["lr"] for group in optimizer.param_groups)
