@@ -1,10 +1,10 @@
 """What two configurations differ in, and which jobs of a study a change runs again."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from docmt.config.artifacts.base import Artifact, UserFile
+from docmt.config.artifacts.base import Artifact, UserFile, leading_to
 from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.loading import load_config
 from docmt.config.schema import Config
@@ -71,7 +71,7 @@ class ConfigComparison:
         again: what both have and is made again.
         added: what only the new one makes.
         left: files that only the old one made: they stay in the folder.
-        n_jobs: all that the new one makes.
+        n_jobs: all of the new one's target `all`.
     """
 
     changes: list[tuple[Change, list[Artifact] | None]]
@@ -87,7 +87,7 @@ def compare_configs(old: Config, new: Config) -> ConfigComparison:
     Raises UserError when a file of the user's that one of them names is missing.
     """
     before, after = StudyArtifacts(old), StudyArtifacts(new)
-    known = fingerprints(before)
+    known = {artifact.job: artifact.fingerprint for artifact in _made(before.all_made)}
     again, added = _differing(known, after)
     made = {file for artifact in after.all_made for file in artifact.files}
     values = old.model_dump(mode="json", exclude_unset=True)
@@ -98,29 +98,33 @@ def compare_configs(old: Config, new: Config) -> ConfigComparison:
             changes.append((change, _differing(known, alone)[0]))
         except UserError:
             changes.append((change, None))
-    left = [file for file in known if file not in made]
+    left = [file for artifact in _made(before.all_made) for file in artifact.files if file not in made]
     return ConfigComparison(changes, again, added, left, len(_jobs(after)))
 
 
-def fingerprints(study: StudyArtifacts) -> dict[str, str]:
-    """The fingerprints of all files of a study that docmt makes."""
-    return {file: artifact.fingerprint for artifact in _jobs(study) for file in artifact.files}
+def _made(artifacts: Iterable[Artifact]) -> list[Artifact]:
+    return [artifact for artifact in artifacts if not isinstance(artifact, UserFile)]
 
 
 def _jobs(study: StudyArtifacts) -> list[Artifact]:
-    """What a study makes; artifacts that are a part of another one's files count with that."""
-    made = [each for each in study.all_made if not isinstance(each, UserFile)]
-    whole = {file: artifact for artifact in sorted(made, key=lambda each: len(each.files)) for file in artifact.files}
-    return list({id(artifact): artifact for artifact in whole.values()}.values())
+    """An artifact for each job of the workflow's target `all`."""
+    return list({artifact.job: artifact for artifact in _made(leading_to(study.finals))}.values())
 
 
-def _differing(known: dict[str, str], study: StudyArtifacts) -> tuple[list[Artifact], list[Artifact]]:
-    """What of a study is known with another fingerprint, and what is new."""
-    jobs = _jobs(study)
-    added = [artifact for artifact in jobs if not any(file in known for file in artifact.files)]
-    again = [
-        artifact
-        for artifact in jobs
-        if any(known.get(file, artifact.fingerprint) != artifact.fingerprint for file in artifact.files)
-    ]
-    return again, added
+def _differing(known: dict[tuple[str, ...], str], study: StudyArtifacts) -> tuple[list[Artifact], list[Artifact]]:
+    """The jobs of a study that are known with another fingerprint, and those that are new."""
+    added = [artifact for artifact in _jobs(study) if artifact.job not in known]
+    again = {
+        artifact.job: artifact
+        for artifact in _jobs(study)
+        if known.get(artifact.job, artifact.fingerprint) != artifact.fingerprint
+    }
+    # Intermediate text has been deleted: what is made from it needs it again, even if it is the same.
+    waiting = [*again.values(), *added]
+    while waiting:
+        for source in waiting.pop().sources():
+            if isinstance(source, str | UserFile) or source.is_kept or source.job in again or source in added:
+                continue
+            again[source.job] = source
+            waiting.append(source)
+    return list(again.values()), added

@@ -72,10 +72,7 @@ def unfinished(folder: Path, plan: Plan, workflow: Workflow) -> list[Artifact]:
             continue
         found[key] = artifact
         waiting += [source for source in artifact.sources() if isinstance(source, Artifact)]
-    # An artifact may be planned twice, in parts and as a whole with the files of all parts. By ascending number of
-    # files, the whole comes last and claims its files: the parts vanish, and no job counts twice.
-    whole = {file: key for key in sorted(found, key=len) for file in key}
-    return [found[key] for key in dict.fromkeys(whole.values())]
+    return list({artifact.job: artifact for artifact in found.values()}.values())  # parts of one job count once
 
 
 def estimate(
@@ -110,12 +107,12 @@ def estimate(
     unknown = 0
     artifacts = unfinished(folder, plan, workflow)
     for artifact in artifacts:
-        if training := next((by_model[file] for file in artifact.files if file in by_model), None):
+        if training := next((by_model[file] for file in artifact.job if file in by_model), None):
             seconds = _seconds_of(training, per_step)
         else:
             if artifact.rules not in of_rules:
                 of_rules[artifact.rules] = _mean_seconds(folder / "results/benchmarks", artifact.rules)
-            progress = next((running[file] for file in artifact.files if running.get(file)), None)
+            progress = next((running[file] for file in artifact.job if running.get(file)), None)
             seconds = progress.eta_seconds if progress else of_rules[artifact.rules]
         unknown += seconds is None
         known += [] if seconds is None else [seconds]

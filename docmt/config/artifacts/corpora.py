@@ -66,7 +66,7 @@ class CorporaArtifacts(Declarations):
         if kind == "controlled":
             settings = self.config.corpora.controlled[corpus].model_dump(mode="json")
             params = {"settings": as_argument(settings), "out": f"results/corpora/{corpus}/en-de"}
-            return Artifact(files, [corpus, settings], params=params, command=generate)
+            return Artifact(files, [corpus, settings], params=params, command=generate, shared=(params["out"],))
         row = readable_corpus(self.config, corpus)
         described = row.splits[split]
         parts: list[Any] = [row.languages, row.format.model_dump(mode="json"), described.model_dump(mode="json")]
@@ -136,7 +136,7 @@ class CorporaArtifacts(Declarations):
             languages = pair
         wanted = self.config.datasets[dataset].part_languages(part)
         read = self.corpus(corpus, split, "-".join(languages))
-        return replace(read, files=_with_index(_prefix(read), wanted))
+        return replace(read, files=_with_index(_prefix(read), wanted), shared=read.job)
 
     def published_files(self, name: str, names: Iterable[str], *, where: str) -> list[Artifact]:
         """Files of a published model that a study reads: from the user's folder, or fetched from the catalog.

@@ -1,6 +1,7 @@
 """Artifacts of the discourse stage: treebanks, segmenters, parsers, and the trees of each dataset."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from docmt.config.artifacts.base import Artifact, UserFile, as_argument, made_by
@@ -26,9 +27,7 @@ class DiscourseArtifacts(TextArtifacts):
         if treebank in self.config.corpora.controlled:
             generated = self.generated(treebank)
             files = [f"results/corpora/{treebank}/en-de/{split}.discourse.jsonl" for split in CONTROLLED_SPLITS]
-            return Artifact(
-                files, generated.parts, params=generated.params, stage=generated.stage, rules=generated.rules
-            )
+            return replace(generated, files=files, shared=generated.job)
         entry = load_catalog()[treebank]
         fetched = self.fetched(treebank, TREEBANK_SPLIT)
         prefix = f"results/treebanks/{treebank}"
