@@ -90,13 +90,17 @@ def _directions(system: str, compared: str, settings: ReportSettings, summary: p
     return {-1 if (difference < 0) != find_metric(key[2]).lower_is_better else 1 for key, difference in pairs}
 
 
+def forced_systems(summary: pd.DataFrame) -> dict[str, float]:
+    """The systems most of whose sentences reach the length limit on a test, with the largest share in percent."""
+    rows = keep(summary, (column(summary, "metric") == FORCED_ENDS) & (column(summary, "mean") > MOST))
+    return dict(sorted((row["system"], row["mean"]) for row in records(rows)))
+
+
 def forced_ends_footnote(summary: pd.DataFrame, settings: ReportSettings) -> str:
     """The systems most of whose sentences reach the length limit; nothing without any."""
-    rows = keep(summary, (column(summary, "metric") == FORCED_ENDS) & (column(summary, "mean") > MOST))
-    shares = dict(sorted((row["system"], row["mean"]) for row in records(rows)))
-    if not shares:
+    named = ", ".join(f"{settings.label(name)} ({share:.0f} %)" for name, share in forced_systems(summary).items())
+    if not named:
         return ""
-    named = ", ".join(f"{settings.label(system)} ({share:.0f} %)" for system, share in shares.items())
     return (
         f"Most sentences reached the length limit and end there: {named}. Such a system was not trained enough to end "
         "its sentences, so its scores and their differences mean little."

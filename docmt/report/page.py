@@ -15,6 +15,7 @@ from docmt.report.claims.claims_table import claims_table
 from docmt.report.costs import JobCost, costs_table, read_costs
 from docmt.report.differences import Differences, read_differences
 from docmt.report.figures import accuracy_bars, distance_lines, draw_plot, study_styles, training_curves
+from docmt.report.findings import key_findings
 from docmt.report.footnotes import (
     forced_ends_footnote,
     guessing_footnote,
@@ -54,6 +55,8 @@ from docmt.report.tables import Table, latex_form, markdown_form, to_csv, to_lat
 
 MAIN_TABLES = ("results", "contrastive", "generative")
 """The tables that are printed; the last of them has the note of the settings."""
+FOLDED = ("more", "trees", "data", "costs", "provenance")
+"""Sections that most readers do not need first."""
 
 
 @dataclass(frozen=True)
@@ -65,12 +68,18 @@ class Section:
     tables: list[Table] = field(default_factory=list)
     pictures: list[Picture] = field(default_factory=list)
 
+    @property
+    def is_folded(self) -> bool:
+        """Whether readers open it with a click."""
+        return self.key in FOLDED
+
 
 @dataclass(frozen=True)
 class Report:
     """All that the page shows."""
 
     title: str
+    findings: list[str]
     sections: list[Section]
     versions: list[str]
     summary_line: str
@@ -133,31 +142,42 @@ def build_report(
     plots = [draw_plot(name, settings, styles, **measured) for name in settings.drawn]
 
     leaks = leak_footnote(overlaps, manifest.generated, shown=lambda *_: True)
-    translation, *accuracies = _main_tables(summary, settings, differences, [leaks, updates(list(scores["system"]))])
+    all_updates = updates(list(scores["system"]))
+    translation, *accuracies = _main_tables(summary, settings, differences, [leaks, all_updates])
     sections = [
         _section("tables", "Tables of the study", [*paper_tables, *cases]),
         _section("claims", "Claims", [claims_table(scores, histories, settings)]),
         _section("figures", "Figures of the study", [], [plot.picture for plot in plots if plot]),
-        _section("translation", "Translation", [translation, further_table(summary, settings)]),
+        _section("translation", "Translation", [translation]),
         _section(
             "discourse",
             "Discourse",
-            [*accuracies, *split_tables(summary, settings)],
+            [*accuracies, *split_tables(summary, settings, by="distance")],
             accuracy_bars(summary, styles) + distance_lines(summary, styles),
         ),
-        _trees_section(manifest),
         _section(
             "training",
             "Training",
             [training_table(histories, settings), passes_table(histories, settings)],
             training_curves(histories, styles),
         ),
+        _section(
+            "more", "More scores", [further_table(summary, settings), *split_tables(summary, settings, by="kind")]
+        ),
+        _trees_section(manifest),
         _data_section(manifest, settings),
         _section("costs", "Costs", [costs_table(_read_costs(manifest, scores))]),
         _section("provenance", "How the numbers were made", [signature_table(scores), provenance_table(scores)]),
     ]
     return Report(
         title=settings.title,
+        findings=key_findings(
+            summary,
+            settings,
+            differences,
+            has_unequal_updates=bool(all_updates),
+            generated=manifest.generated,
+        ),
         sections=[section for section in sections if section.tables or section.pictures],
         versions=[str(versions) for versions in scores["versions"].dropna().unique()],
         summary_line=_describe(scores),

@@ -348,9 +348,9 @@ def contrastive_table(
     )
 
 
-def split_tables(summary: pd.DataFrame, settings: ReportSettings) -> list[Table | None]:
-    """Both accuracies by distance and by kind."""
-    return [split_table(summary, settings, by=by, metric=name) for name in ACCURACIES for by in ("distance", "kind")]
+def split_tables(summary: pd.DataFrame, settings: ReportSettings, *, by: str) -> list[Table | None]:
+    """Both accuracies by `distance` or by `kind`."""
+    return [split_table(summary, settings, by=by, metric=name) for name in ACCURACIES]
 
 
 def split_table(summary: pd.DataFrame, settings: ReportSettings, *, by: str, metric: str = ACCURACY) -> Table | None:

@@ -62,7 +62,10 @@ def pool_distances(scores: pd.DataFrame) -> pd.DataFrame:
     names = [next(name for name, (_, last) in RANGES.items() if distance <= last) for distance in rows["distance"]]
     rows = rows.assign(distance=names, right=rows["value"] * rows["n"] / 100, guessed=rows["chance"] * rows["n"])
     pooled = rows.groupby(KEY, sort=False, dropna=False, as_index=False).agg(
-        right=("right", "sum"), n=("n", "sum"), guessed=("guessed", lambda values: values.sum(skipna=False))
+        right=("right", "sum"),
+        n=("n", "sum"),
+        guessed=("guessed", lambda values: values.sum(skipna=False)),
+        signature=("signature", "first"),
     )
     bounds = [wilson_interval(right, n) for right, n in zip(pooled["right"], pooled["n"], strict=True)]
     pooled = pooled.assign(value=100 * pooled["right"] / pooled["n"], chance=pooled["guessed"] / pooled["n"])

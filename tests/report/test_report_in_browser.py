@@ -154,6 +154,45 @@ def test_on_a_phone_the_page_fits_and_the_system_stays_in_sight(scheme, browser,
     assert room < 0.6
 
 
+def test_a_link_opens_a_folded_section(browser, report):
+    folded = "return document.querySelector('#provenance > details').open"
+    assert not browser.run(folded)
+    assert not browser.run("return document.querySelector('#provenance-signatures').checkVisibility()")
+    browser.click("nav a[href='#provenance-signatures']")
+    browser.wait(folded)
+    browser.open(report / "report.html", "#provenance-signatures", ready=READY)
+    assert browser.run(folded)
+
+
+def test_distances_fit_beside_the_contents_and_trees_are_dark_on_a_dark_page(tmp_path, browser, monkeypatch):
+    items = {"dataset": "dataset", "n": 90, "signature": "x", "test": "s", "metric": "contrastive accuracy"}
+    items |= {"phenomenon": "lexical_choice", "low": 60, "high": 90, "chance": 50}
+    rows = [
+        items | {"system": "Transformer on documents", "seed": seed, "value": 74 + 9 * seed, "distance": distance}
+        for seed in (1, 2)
+        for distance in (1, 2, 3, 5, 8, 20)
+    ]
+    (tmp_path / "s.json").write_text(json.dumps({"provenance": {}, "scores": rows}))
+    svg = (
+        '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><rect width="9" height="9" fill="#ffffff"/></svg>'
+    )
+    (tmp_path / "tree.svg").write_text(svg)
+    monkeypatch.chdir(tmp_path)
+    assert main(["report", "gather", "--scores", "s.json", "--out", "scores.csv"]) == 0
+    manifest = json.dumps({"runs": {}, "tree_pictures": {"d": "tree.svg"}})
+    assert main(["report", "render", "--scores", "scores.csv", "--manifest", manifest, "--out", "out"]) == 0
+    browser.emulate("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    browser.resize(1280, 900)
+    browser.open(tmp_path / "out/report.html", "#trees-tree_d", ready=READY)
+    fits = "const box = document.querySelector('#discourse-contrastive_by_distance .scroll');"
+    assert browser.run(f"{fits} return box.scrollWidth <= box.clientWidth")
+    assert browser.texts("table[data-key=contrastive_by_distance] th")[4:] == ["1", "2", "3", "4–6", "7–10", "> 10"]
+    inverted = "return getComputedStyle(document.querySelector('#trees svg')).filter"
+    assert browser.run(inverted).startswith("invert(0.9")
+    browser.emulate("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "light"}])
+    assert browser.run(inverted) == "none"
+
+
 def test_the_page_may_load_nothing(browser):
     policy = browser.run("return document.querySelector('meta[http-equiv=Content-Security-Policy]').content")
     assert policy.startswith("default-src 'none'")

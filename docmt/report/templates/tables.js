@@ -111,3 +111,13 @@ function addTools(table) {
 }
 
 document.querySelectorAll("table[data-key]").forEach(addTools);
+
+/** A link into a folded section opens it; browsers scroll there only if it is open. */
+function unfold() {
+  const target = document.getElementById(location.hash.slice(1));
+  target?.querySelector(":scope > details")?.setAttribute("open", "");
+  target?.closest("details")?.setAttribute("open", "");
+  target?.scrollIntoView();
+}
+window.addEventListener("hashchange", unfold);
+if (location.hash) unfold();

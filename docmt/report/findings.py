@@ -1,0 +1,151 @@
+"""The box above the first table: at most five sentences that sum up a study, made from its scores."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from docmt.evaluation.metrics import find_metric
+from docmt.report.dataframes import Record, column, is_missing, keep, records
+from docmt.report.differences import Differences
+from docmt.report.footnotes import forced_systems
+from docmt.report.settings import ReportSettings
+from docmt.report.summary import ScoreKey, contrastive_scores, name_suites, translation_scores
+from docmt.report.tables import format_score
+
+MOST_NAMED = 4
+"""Tests and phenomena that a sentence names; of more, it gives the number."""
+PHENOMENA = {
+    "pronoun": "which noun “it” means",
+    "anaphora": "which noun “it” means",
+    "gender": "which noun “it” means",
+    "structure": "which noun “it” means after a digression",
+    "deixis": "one form of address for one person, as in du or Sie",
+    "formality": "the form of address, as in du or Sie",
+    "cohesion": "one rendering of a name or word throughout",
+    "lexical_choice": "the word that earlier sentences ask for",
+    "ellipsis": "the verb left out in “Tom does too”",
+    "ellipsis_vp": "the verb left out in “Tom does too”",
+    "auxiliary": "the verb left out in “Tom does too”",
+    "ellipsis_inflection": "the case of a noun without its verb",
+    "inflection": "the case of a noun without its verb",
+}
+"""The choice that the context decides, by phenomenon."""
+
+
+def key_findings(
+    summary: pd.DataFrame,
+    settings: ReportSettings,
+    differences: Differences,
+    *,
+    has_unequal_updates: bool = False,
+    generated: Sequence[str] = (),
+) -> list[str]:
+    """At most five sentences: what was compared, the best system, what contrastive sets test, and caveats.
+
+    Args:
+        summary: of all scores.
+        settings: of the report.
+        differences: paired tests against its baseline.
+        has_unequal_updates: whether a note says that updates differ.
+        generated: datasets with generated text.
+    """
+    sentences = [_compared(summary, settings), _best_systems(summary, settings, differences)]
+    sentences += [_contrasts(summary, settings), _caveats(summary, settings, has_unequal_updates, generated)]
+    return [sentence for sentence in sentences if sentence]
+
+
+def _compared(summary: pd.DataFrame, settings: ReportSettings) -> str:
+    systems = list(dict.fromkeys(summary["system"]))
+    sizes: dict[str, str] = {}
+    for row in records(translation_scores(summary)):
+        is_size = find_metric(row["metric"]).unit == "sentences" and not is_missing(row["n"])
+        size = f"{row['dataset']}/{row['test']}" + (f" ({row['n']:,} sentences)" if is_size else "")
+        sizes[f"{row['dataset']}/{row['test']}"] = max(sizes.get(f"{row['dataset']}/{row['test']}", ""), size, key=len)
+    seeds = sorted({row["seeds"] for row in records(summary) if row["seeds"]})
+    if not seeds:
+        return ""
+    amount = f"{seeds[0]} to {seeds[-1]} seeds" if len(seeds) > 1 else f"{seeds[0]} seed{'s' * (seeds[0] > 1)}"
+    subject = f"{len(systems)} systems are compared" if len(systems) > 1 else f"{settings.label(systems[0])} is scored"
+    return f"{subject} on {_join(list(sizes.values())) or 'test suites'}, with {amount}{' each' * (len(systems) > 1)}."
+
+
+def _best_systems(summary: pd.DataFrame, settings: ReportSettings, differences: Differences) -> str:
+    """The best system on each test by the first metric of the settings, against the baseline."""
+    rows = translation_scores(summary)
+    name = next((name for name in settings.metrics if (column(rows, "metric") == name).any()), None)
+    if name is None:
+        return ""
+    metric = find_metric(name)
+    scored = keep(rows, (column(rows, "metric") == name) & column(rows, "mean").notna())
+    parts = []
+    tests = scored.groupby(["dataset", "test"], sort=False)
+    for _, members in tests:
+        ranked = sorted(records(members), key=lambda row: row["mean"], reverse=not metric.lower_is_better)
+        dataset, test = ranked[0]["dataset"], ranked[0]["test"]
+        best, value = _leaders(ranked, metric.digits, settings)
+        place = f" on {dataset}/{test}" if len(tests) > 1 else ""
+        if len(ranked) == 1:
+            parts.append(f"{best} has {value} {name}{place}")
+        elif len(ranked) > 1 and round(ranked[0]["mean"], metric.digits) == round(ranked[1]["mean"], metric.digits):
+            parts.append(f"{best} are level with {value} {name}{place}")
+        else:
+            leads = ranked[0]["system"] == settings.baseline
+            shown = ranked[1] if leads else ranked[0]
+            tested = differences.find(settings.baseline, shown["system"], ScoreKey(dataset, test, name))
+            remark = "not tested" if settings.baseline else "not tested, as report.baseline names no system"
+            if tested:
+                p = "p < 0.001" if tested.p < 0.001 else f"p = {tested.p:.{2 if tested.p >= 0.01 else 3}f}"
+                points = f"{tested.difference:+.{metric.digits}f}".replace("-", "−")
+                other = settings.label(shown["system"]) if leads else "it"
+                remark = f"{other} differs from {settings.label(tested.baseline)} by {points}, {p}"
+                remark += "" if tested.mark else ": not significant"
+            parts.append(f"{best} has the best {name}{place}, {value} ({remark})")
+    return f"{_join(parts)}." if parts else ""
+
+
+def _leaders(ranked: Sequence[Record], digits: int, settings: ReportSettings) -> tuple[str, str]:
+    """The systems that are best as displayed, and their score."""
+    first = ranked[0]
+    leaders = [row for row in ranked if round(row["mean"], digits) == round(first["mean"], digits)]
+    deviation = first["sd"] if len(leaders) == 1 else None
+    return _join([settings.label(row["system"]) for row in leaders]), format_score(
+        first["mean"], deviation, digits=digits
+    )
+
+
+def _contrasts(summary: pd.DataFrame, settings: ReportSettings) -> str:
+    """What each phenomenon of the contrastive sets tests, and who is best at it."""
+    rows = name_suites(contrastive_scores(summary))
+    parts = []
+    for _, members in rows.groupby(["dataset", "suite"], sort=False):
+        ranked = sorted(records(keep(members, column(members, "mean").notna())), key=lambda row: -row["mean"])
+        if not ranked:
+            continue
+        best, value = _leaders(ranked, 1, settings)
+        above = [row for row in ranked if is_missing(row["low"]) or not row["low"] <= row["chance"]]
+        about = PHENOMENA.get(str(ranked[0]["phenomenon"]), "")
+        verdict = f"{value} %" if len(ranked) == 1 else f"best {best}, {value} %"
+        verdict = verdict if above else "nobody above guessing" if len(ranked) > 1 else f"{value} %, not above guessing"
+        parts.append(f"{ranked[0]['suite']} ({'; '.join(filter(None, (about, verdict)))})")
+    return f"Contrastive sets test a choice that context decides: {_join(parts, '; ')}." if parts else ""
+
+
+def _caveats(
+    summary: pd.DataFrame, settings: ReportSettings, has_unequal_updates: bool, generated: Sequence[str]
+) -> str:
+    forced = [settings.label(system) for system in forced_systems(summary)]
+    clauses = [f"most sentences of {_join(forced)} reach the length limit"] if forced else []
+    if has_unequal_updates:
+        clauses.append("trainings differ in length (see the note)")
+    if generated:
+        clauses.append(f"the text of {_join(generated)} is generated and says nothing about other text")
+    if max(summary["seeds"], default=0) == 1:
+        clauses.append("one seed does not show how much trainings vary")
+    return f"Mind that {_join(clauses, '; ')}." if clauses else ""
+
+
+def _join(parts: Sequence[str], separator: str = ", ") -> str:
+    """An enumeration in words, with the number of what is left out."""
+    shown = [*parts[:MOST_NAMED], *([f"{len(parts) - MOST_NAMED} more"] if len(parts) > MOST_NAMED else [])]
+    *most, last = shown or [""]
+    return f"{separator.join(most)}{separator if separator == '; ' else ' '}and {last}" if most else last

@@ -1,0 +1,132 @@
+"""The box above the first table: what it says of one system, of ties, of seeds, and with nothing to say."""
+
+import pandas as pd
+import pytest
+
+from docmt.report.differences import Difference, Differences
+from docmt.report.findings import key_findings
+from docmt.report.long_table import COLUMNS, TYPES, no_scores
+from docmt.report.page import build_report
+from docmt.report.settings import ReportSettings
+from docmt.report.summary import summarize
+
+LABELS = {"base": "Base", "a": "A", "b": "B"}
+
+
+def bleu(system, value, *, seed=1, test="t", metric="s-BLEU"):
+    row = {"dataset": "d", "system": system, "seed": seed, "test": test, "metric": metric, "value": value, "n": 1200}
+    return row | {"signature": "x"}
+
+
+def accuracy(system, value, *, phenomenon="pronoun", width=5):
+    row = bleu(system, value, test="s", metric="contrastive accuracy") | {"phenomenon": phenomenon, "chance": 50.0}
+    return row | {"low": value - width, "high": value + width}
+
+
+def difference(system, points, p, *, test="t"):
+    keys = {"dataset": "d", "test": test, "system": system, "baseline": "base", "metric": "s-BLEU"}
+    found = {"difference": points, "p": p, "sign_p": p, "randomization_p": p, "n": 1200, "method": "bootstrap"}
+    return Difference(**keys, phenomenon=None, **found)
+
+
+def findings(rows, *, differences=(), baseline="base", **facts):
+    summary = summarize(pd.DataFrame(rows).reindex(columns=COLUMNS).astype(TYPES))
+    settings = ReportSettings(baseline=baseline, labels=LABELS)
+    return key_findings(summary, settings, Differences(differences), **facts)
+
+
+ONE_SEED = "Mind that one seed does not show how much trainings vary."
+THREE = [bleu(system, value + seed, seed=seed) for system, value in (("base", 20), ("a", 22)) for seed in (1, 2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "differences", "expected"),
+    [
+        (
+            [bleu("a", 20.5)],
+            [],
+            ["A is scored on d/t (1,200 sentences), with 1 seed.", "A has 20.50 s-BLEU.", ONE_SEED],
+        ),
+        (
+            [bleu("base", 20), bleu("a", 20.001), bleu("b", 19)],
+            [difference("a", 0.001, 0.8)],
+            [
+                "3 systems are compared on d/t (1,200 sentences), with 1 seed each.",
+                "A and Base are level with 20.00 s-BLEU.",
+                ONE_SEED,
+            ],
+        ),
+        (
+            THREE,
+            [difference("a", 2.0, 0.0004)],
+            [
+                "2 systems are compared on d/t (1,200 sentences), with 3 seeds each.",
+                "A has the best s-BLEU, 24.00 ± 1.00 (it differs from Base by +2.00, p < 0.001).",
+            ],
+        ),
+        (
+            [bleu("base", 20), bleu("a", 19.5)],
+            [difference("a", -0.5, 0.22)],
+            [
+                "2 systems are compared on d/t (1,200 sentences), with 1 seed each.",
+                "Base has the best s-BLEU, 20.00 (A differs from Base by −0.50, p = 0.22: not significant).",
+                ONE_SEED,
+            ],
+        ),
+        (
+            [bleu("base", 20), bleu("a", 21), bleu("base", 20, test="u"), bleu("a", 20, test="u")],
+            [difference("a", 1, 0.004)],
+            [
+                "2 systems are compared on d/t (1,200 sentences) and d/u (1,200 sentences), with 1 seed each.",
+                "A has the best s-BLEU on d/t, 21.00 (it differs from Base by +1.00, p = 0.004) and Base and A are "
+                "level with 20.00 s-BLEU on d/u.",
+                ONE_SEED,
+            ],
+        ),
+    ],
+)
+def test_what_was_compared_and_who_is_best(rows, differences, expected):
+    assert findings(rows, differences=differences) == expected
+
+
+def test_without_a_baseline_nothing_is_tested_and_said_so():
+    assert "not tested, as report.baseline names no system" in findings(THREE, baseline=None)[1]
+    assert findings(THREE)[1].endswith("(not tested).")
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([accuracy("a", 90)], "pronoun (which noun “it” means; 90.0 %)."),
+        ([accuracy("a", 52)], "pronoun (which noun “it” means; 52.0 %, not above guessing)."),
+        ([accuracy("a", 52), accuracy("b", 51)], "pronoun (which noun “it” means; nobody above guessing)."),
+        ([accuracy("a", 90), accuracy("b", 90.04)], "pronoun (which noun “it” means; best B and A, 90.0 %)."),
+        (
+            [accuracy("a", 90, phenomenon="x"), accuracy("b", 80, phenomenon="x"), accuracy("a", 70)],
+            "x (best A, 90.0 %); and pronoun (which noun “it” means; 70.0 %).",
+        ),
+    ],
+)
+def test_what_contrastive_sets_test_and_who_is_best_above_guessing(rows, expected):
+    sentence = next(sentence for sentence in findings(rows) if sentence.startswith("Contrastive"))
+    assert sentence == f"Contrastive sets test a choice that context decides: {expected}"
+
+
+def test_caveats_are_one_sentence():
+    rows = [*THREE, bleu("b", 95, metric="forced ends"), bleu("a", 3, metric="forced ends")]
+    *_, caveats = findings(rows, has_unequal_updates=True, generated=["d"])
+    assert caveats == (
+        "Mind that most sentences of B reach the length limit; trainings differ in length (see the note); and the text "
+        "of d is generated and says nothing about other text."
+    )
+
+
+def test_many_names_are_numbers_and_no_scores_say_nothing():
+    rows = [accuracy("a", 90, phenomenon=f"x{n}") for n in range(9)]
+    assert findings(rows)[1].endswith("x3 (90.0 %); and 5 more.")
+    assert key_findings(summarize(no_scores()), ReportSettings(), Differences([])) == []
+
+
+def test_the_page_has_at_most_five_sentences():
+    rows = pd.DataFrame([*THREE, accuracy("a", 90)]).reindex(columns=COLUMNS).astype(TYPES)
+    assert 3 <= len(build_report(rows, ReportSettings()).findings) <= 5
