@@ -36,8 +36,8 @@ def key_findings(
     summary: pd.DataFrame,
     settings: ReportSettings,
     differences: Differences,
+    updates_note: str = "",
     *,
-    has_unequal_updates: bool = False,
     generated: Sequence[str] = (),
 ) -> list[str]:
     """At most five sentences: what was compared, the best system, what contrastive sets test, and caveats.
@@ -46,11 +46,11 @@ def key_findings(
         summary: of all scores.
         settings: of the report.
         differences: paired tests against its baseline.
-        has_unequal_updates: whether a note says that updates differ.
+        updates_note: footnote of systems with more or fewer updates than the baseline.
         generated: datasets with generated text.
     """
     sentences = [_compared(summary, settings), _best_systems(summary, settings, differences)]
-    sentences += [_contrasts(summary, settings), _caveats(summary, settings, has_unequal_updates, generated)]
+    sentences += [_contrasts(summary, settings), _caveats(summary, settings, updates_note, generated)]
     return [sentence for sentence in sentences if sentence]
 
 
@@ -130,12 +130,10 @@ def _contrasts(summary: pd.DataFrame, settings: ReportSettings) -> str:
     return f"Contrastive sets test a choice that context decides: {_join(parts, '; ')}." if parts else ""
 
 
-def _caveats(
-    summary: pd.DataFrame, settings: ReportSettings, has_unequal_updates: bool, generated: Sequence[str]
-) -> str:
+def _caveats(summary: pd.DataFrame, settings: ReportSettings, updates_note: str, generated: Sequence[str]) -> str:
     forced = [settings.label(system) for system in forced_systems(summary)]
     clauses = [f"most sentences of {_join(forced)} reach the length limit"] if forced else []
-    if has_unequal_updates:
+    if updates_note:
         clauses.append("trainings differ in length (see the note)")
     if generated:
         clauses.append(f"the text of {_join(generated)} is generated and says nothing about other text")

@@ -1,6 +1,6 @@
 """The report: which sections it has, from which data, in which order; one HTML page, tables and figures as files."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -126,24 +126,25 @@ def build_report(
     styles = study_styles(settings, systems)
     measured = {"scores": scores, "paper_columns": paper_columns or {}, "histories": histories}
 
-    def updates(systems: Sequence[str]) -> str:
-        return updates_footnote(histories, manifest.origins, systems, settings, summary)
-
     overlaps = read_overlaps(manifest.overlaps)
+
+    def footnotes(systems: Sequence[str], is_shown: Callable[[str, str], bool]) -> list[str]:
+        leaks = leak_footnote(overlaps, manifest.generated, shown=is_shown)
+        return [leaks, updates_footnote(histories, manifest.origins, systems, settings, summary)]
+
     paper_tables = [
         _add_note(
             paper_table(scores, name, settings, measured["paper_columns"], differences),
-            leak_footnote(overlaps, manifest.generated, shown=partial(shows, layout)),
-            updates(layout.systems),
+            *footnotes(layout.systems, partial(shows, layout)),
         )
         for name, layout in settings.tables.items()
     ]
     cases = [case_table(name, read_cases(path), settings) for name, path in manifest.cases.items()]
     plots = [draw_plot(name, settings, styles, **measured) for name in settings.drawn]
 
-    leaks = leak_footnote(overlaps, manifest.generated, shown=lambda *_: True)
-    all_updates = updates(list(scores["system"]))
-    translation, *accuracies = _main_tables(summary, settings, differences, [leaks, all_updates])
+    notes = footnotes(list(scores["system"]), lambda *_: True)
+    translation, *accuracies = _main_tables(summary, settings, differences, notes)
+    further = further_table(summary, settings)
     sections = [
         _section("tables", "Tables of the study", [*paper_tables, *cases]),
         _section("claims", "Claims", [claims_table(scores, histories, settings)]),
@@ -161,9 +162,7 @@ def build_report(
             [training_table(histories, settings), passes_table(histories, settings)],
             training_curves(histories, styles),
         ),
-        _section(
-            "more", "More scores", [further_table(summary, settings), *split_tables(summary, settings, by="kind")]
-        ),
+        _section("more", "More scores", [further, *split_tables(summary, settings, by="kind")]),
         _trees_section(manifest),
         _data_section(manifest, settings),
         _section("costs", "Costs", [costs_table(_read_costs(manifest, scores))]),
@@ -171,13 +170,7 @@ def build_report(
     ]
     return Report(
         title=settings.title,
-        findings=key_findings(
-            summary,
-            settings,
-            differences,
-            has_unequal_updates=bool(all_updates),
-            generated=manifest.generated,
-        ),
+        findings=key_findings(summary, settings, differences, notes[-1], generated=manifest.generated),
         sections=[section for section in sections if section.tables or section.pictures],
         versions=[str(versions) for versions in scores["versions"].dropna().unique()],
         summary_line=_describe(scores),

@@ -114,7 +114,7 @@ def test_what_contrastive_sets_test_and_who_is_best_above_guessing(rows, expecte
 
 def test_caveats_are_one_sentence():
     rows = [*THREE, bleu("b", 95, metric="forced ends"), bleu("a", 3, metric="forced ends")]
-    *_, caveats = findings(rows, has_unequal_updates=True, generated=["d"])
+    *_, caveats = findings(rows, updates_note="Trained with more updates.", generated=["d"])
     assert caveats == (
         "Mind that most sentences of B reach the length limit; trainings differ in length (see the note); and the text "
         "of d is generated and says nothing about other text."
