@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from docmt.cli.main import main
 from docmt.config.artifacts.report import StudyArtifacts
@@ -121,3 +122,19 @@ def test_given_rows_are_compared_without_a_study(judged, capsys):
     table = capsys.readouterr().out
     assert re.search(r"^service +BLEU \(sentences\) +100\.00", table, flags=re.M)
     assert re.search(r"^llm +BLEU \(sentences\) +\d\d\.\d\d +-\d", table, flags=re.M)
+
+
+def test_the_profile_of_the_made_up_university_names_rules_and_resources_that_exist():
+    (profile,) = re.findall(r"<!-- file: uni/config.yaml -->\n```yaml\n(.*?)```", read_page("slurm.md"), flags=re.S)
+    uni = yaml.safe_load(profile)
+    shipped = yaml.safe_load((ROOT / "slurm/config.yaml").read_text(encoding="utf-8"))
+    assert set(uni) == {*shipped, "set-resources"}
+    rules = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "workflow/rules").glob("*.smk"))
+    on_gpus = re.findall(r"^rule (\w+):(?:(?!^rule ).*\n)*?.*(?:\bgpu=1|spread_training\(workflow\))", rules, flags=re.M)
+    assert sorted(uni["set-resources"]) == sorted(on_gpus)
+
+
+def test_the_batch_script_is_valid_bash():
+    (script,) = re.findall(r"<!-- file: study.sbatch -->\n```bash\n(.*?)```", read_page("slurm.md"), flags=re.S)
+    assert subprocess.run(["bash", "-n"], input=script, text=True, check=False).returncode == 0
+    assert script.startswith("#!/bin/bash\n#SBATCH ")
