@@ -1,4 +1,4 @@
-"""List all `docmt` commands with their options, as Markdown lists inside docs/commands.md.
+"""List all `docmt` commands as Markdown lists inside docs/commands.md.
 
 Prints the lists; with `--write`, replaces them in docs/commands.md (`make docs` does that).
 """
@@ -19,12 +19,11 @@ NAME = "scripts/list_commands.py"
 
 
 def usage(words: tuple[str, ...]) -> str:
-    """Show in one line how a command is called; what stands in brackets may be left out."""
+    """Show in one line how a command is called; `…` are its options."""
     command = functools.reduce(operator.getitem, words, app)
-    arguments = [one for one in command.assemble_argument_collection() if one.name != "*"]  # a dataclass of options
-    shown = (f"{one.name} …" if one.field_info.kind is one.field_info.VAR_POSITIONAL else one.name for one in arguments)
-    parts = [name if one.required else f"[{name}]" for one, name in zip(arguments, shown, strict=True)]
-    return " ".join(["docmt", *words, *parts])
+    names = [one.name for one in command.assemble_argument_collection() if one.name != "*"]  # a dataclass of options
+    given = [name for name in names if not name.startswith("-")]
+    return " ".join(["docmt", *words, *given, *(["…"] if len(given) < len(names) else [])])
 
 
 def lists() -> str:
@@ -42,4 +41,4 @@ def updated_page(page: str) -> str:
 
 
 if __name__ == "__main__":
-    print_or_write(PAGE, NAME, lists, purpose="List all commands of docmt with their options.")
+    print_or_write(PAGE, NAME, lists, purpose="List all commands of docmt.")

@@ -1,4 +1,4 @@
-"""List the licenses of all packages of requirements.lock, as their metadata state them (docs/licenses.md).
+"""List the licenses of all packages of requirements.lock, as their metadata state them (LICENSES.md).
 
 python scripts/list_licenses.py [--write]
 """
@@ -10,7 +10,7 @@ from marked_page import print_or_write, replace_between_marks
 
 ROOT = Path(__file__).parents[1]
 LOCK = ROOT / "requirements.lock"
-PAGE = ROOT / "docs/licenses.md"
+PAGE = ROOT / "LICENSES.md"
 NAME = "python scripts/list_licenses.py"
 LONGEST = 70
 """Longer statements are texts of licenses, not names."""
