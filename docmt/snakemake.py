@@ -20,6 +20,8 @@ from threading import Timer
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from docmt.gpu_locks import visible_gpus
+
 if TYPE_CHECKING:
     from snakemake.workflow import Workflow as SnakemakeWorkflow
 
@@ -85,6 +87,13 @@ def heed_records(
             super()._build_dag()
 
     workflow.__class__ = RecordReadingWorkflow
+
+
+def limit_gpus(workflow: "SnakemakeWorkflow") -> None:
+    """Let as many GPU jobs run at once on this machine as it has GPUs, unless `--resources gpu=…` says otherwise."""
+    is_asked = workflow.local_exec and workflow.is_main_process and "gpu" not in workflow.global_resources
+    if is_asked and (n_gpus := len(visible_gpus())):
+        workflow.register_resource("gpu", n_gpus)
 
 
 def keep_one_timer() -> None:

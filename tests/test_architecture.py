@@ -36,6 +36,7 @@ BASE = (
     "decompression",
     "errors",
     "files",
+    "gpu_locks",
     "logs",
     "processes",
     "provenance",

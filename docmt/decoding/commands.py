@@ -11,6 +11,7 @@ from docmt.corpora.suite_items import read_generative_suite, read_suite
 from docmt.decoding.settings import ContrastScore, DecodingSettings
 from docmt.errors import UserError
 from docmt.files import read_jsonl, sha256_file, write_json, write_jsonl
+from docmt.gpu_locks import claim_gpus
 from docmt.provenance import describe, write_job_facts
 
 log = logging.getLogger(__name__)
@@ -39,6 +40,7 @@ def choose_device(device: Device, threads: int) -> str:
     torch.set_num_threads(threads)
     if device == "cpu":
         return device
+    claim_gpus()
     if torch.cuda.is_available():
         check_gpus()
         return "cuda"

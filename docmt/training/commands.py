@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from docmt.commands import CommandGroup, settings_at
+from docmt.gpu_locks import claim_gpus
 from docmt.snakemake import CORES_PER_GPU
 from docmt.training.launching import is_lost_peer, launch, note_lost_peer
 from docmt.training.settings import LoggerName, RunSettings
@@ -67,6 +68,8 @@ def train(
     """
     if devices == 0:
         accelerator, devices = "cpu", 1
+    if accelerator != "cpu":
+        claim_gpus(devices)  # before the processes of its devices start
     n_processes = devices * nodes
     if n_processes > 1:
         os.environ.setdefault("OMP_NUM_THREADS", str(threads))

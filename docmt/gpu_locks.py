@@ -1,0 +1,65 @@
+"""A GPU for each job: jobs that run side by side on a machine without a scheduler take different GPUs."""
+
+import contextlib
+import fcntl
+import logging
+import os
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+SECONDS_FOR_LIST = 20.0
+_held: list[int] = []
+"""Open lock files: the system unlocks them when the process ends, even when it is killed."""
+
+
+def visible_gpus() -> list[str]:
+    """The GPUs that CUDA may use, as `CUDA_VISIBLE_DEVICES` names them; empty without NVIDIA's driver."""
+    if (chosen := os.environ.get(VISIBLE)) is not None:
+        names = [name.strip() for name in chosen.split(",")]
+        return names if names[0] not in ("", "-1") else []
+    try:
+        command = ["nvidia-smi", "--list-gpus"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=SECONDS_FOR_LIST)
+    except (OSError, subprocess.SubprocessError):
+        return []
+    # By identifier: CUDA counts the fastest GPU first, nvidia-smi the one in the first slot.
+    return re.findall(r"^GPU \d+: .*\(UUID: (GPU-[0-9a-f-]+)\)", done.stdout, re.MULTILINE)
+
+
+def claim_gpus(number: int = 1) -> None:
+    """Take GPUs that no other job of docmt uses until this process ends, by `CUDA_VISIBLE_DEVICES`.
+
+    To be called before CUDA starts. Nothing is done in a job of Slurm, which has chosen, and where no more GPUs are
+    visible than needed. When fewer are free, as another study uses them, some are shared, with a warning.
+    """
+    names = visible_gpus()
+    if "SLURM_JOB_ID" in os.environ or not 0 < number < len(names):
+        return
+    free: list[str] = []
+    for name in names:
+        if len(free) < number and _lock(name):
+            free.append(name)
+    shared = [name for name in names if name not in free][: number - len(free)]
+    if shared:
+        log.warning("all GPUs are in use by other jobs of docmt: sharing %s", ", ".join(shared))
+    os.environ[VISIBLE] = ",".join([*free, *shared])
+
+
+def _lock(name: str) -> bool:
+    """Lock the file of a GPU, in the folder for temporary files of all users, if nobody has locked it."""
+    path = Path(tempfile.gettempdir()) / f"docmt-gpu-{re.sub(r'[^A-Za-z0-9-]', '_', name)}.lock"
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+    file = os.open(path, os.O_RDONLY)  # another user's file cannot be opened for writing, but locked
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(file)
+        return False
+    _held.append(file)
+    return True

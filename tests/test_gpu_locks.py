@@ -1,0 +1,135 @@
+"""Several GPUs in one machine: as many GPU jobs at once, each on its own. A script stands in for nvidia-smi."""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from docmt import gpu_locks
+
+ROOT = Path(__file__).parents[1]
+FIRST, SECOND = (f"GPU-{number}0bf21fc-51c8-dd37-9ec3-f4571f8a9a5d" for number in (1, 2))
+LIST = f"""GPU 0: NVIDIA H100 80GB HBM3 (UUID: {FIRST})
+  MIG 1g.10gb     Device  0: (UUID: MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb3f)
+GPU 1: NVIDIA H100 80GB HBM3 (UUID: {SECOND})
+"""
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    """A machine with two GPUs, and its folder for temporary files."""
+    program = tmp_path / "bin/nvidia-smi"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n[ $1 = --list-gpus ] && cat <<'EOF'\n{LIST}EOF\n")
+    program.chmod(0o755)
+    for name in list(os.environ):
+        if name.startswith(("SLURM", "CUDA")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setattr(gpu_locks, "_held", held := [])
+    yield tmp_path
+    for file in held:
+        os.close(file)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [(None, [FIRST, SECOND]), ("1", ["1"]), ("0, 2", ["0", "2"]), ("", []), ("-1", []), ("GPU-abc", ["GPU-abc"])],
+)
+def test_visible_gpus_are_the_chosen_ones_or_all(chosen, expected, machine, monkeypatch):
+    if chosen is not None:
+        monkeypatch.setenv(gpu_locks.VISIBLE, chosen)
+    assert gpu_locks.visible_gpus() == expected
+
+
+@pytest.mark.parametrize("script", [None, "#!/bin/sh\nexit 9\n"], ids=["no driver", "broken driver"])
+def test_a_machine_without_gpus_has_none(script, machine, monkeypatch):
+    if script is None:
+        monkeypatch.setenv("PATH", str(machine))
+    else:
+        (machine / "bin/nvidia-smi").write_text(script)
+    assert gpu_locks.visible_gpus() == []
+
+
+@pytest.mark.parametrize(
+    ("environment", "number", "expected"),
+    [
+        ({}, 1, FIRST),
+        ({"CUDA_VISIBLE_DEVICES": "3,1"}, 1, "3"),
+        ({}, 2, None),
+        ({}, 0, None),
+        ({"CUDA_VISIBLE_DEVICES": "1"}, 1, "1"),
+        ({"CUDA_VISIBLE_DEVICES": ""}, 1, ""),
+        ({"SLURM_JOB_ID": "7"}, 1, None),
+    ],
+)
+def test_a_job_takes_what_it_needs(environment, number, expected, machine, monkeypatch):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    gpu_locks.claim_gpus(number)
+    assert os.environ.get(gpu_locks.VISIBLE) == expected
+
+
+CLAIM = "import os, sys; from docmt.gpu_locks import *; claim_gpus(); print(os.environ[VISIBLE], flush=True)"
+
+
+def claim():
+    """A process that claims a GPU and waits for the end of its input, and the GPU."""
+    command = [sys.executable, "-c", f"{CLAIM}; sys.stdin.read()"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    return process, process.stdout.readline().strip()
+
+
+def test_side_by_side_jobs_have_different_gpus_even_after_a_kill(machine, caplog):
+    (first, gpu), (second, other) = claim(), claim()
+    assert (gpu, other) == (FIRST, SECOND)
+    with caplog.at_level(logging.WARNING):
+        gpu_locks.claim_gpus()
+    assert os.environ[gpu_locks.VISIBLE] == FIRST
+    assert f"all GPUs are in use by other jobs of docmt: sharing {FIRST}" in caplog.text
+    del os.environ[gpu_locks.VISIBLE]
+    second.send_signal(signal.SIGKILL)
+    second.wait()
+    third, again = claim()
+    assert again == SECOND
+    for process in (first, third):
+        process.communicate()
+
+
+SNAKEFILE = """
+from docmt.snakemake import limit_gpus
+limit_gpus(workflow)
+
+rule all:
+    input: expand("made/{number}", number=range(5))
+
+rule compute:
+    output: "made/{number}"
+    resources: gpu=1
+    shell: "date +%s.%N > {output}; %s -c '%s; import time; time.sleep(1)' >> {output}; date +%%s.%%N >> {output}"
+"""
+
+
+@pytest.mark.parametrize(("options", "at_once"), [((), 2), (("--resources", "gpu=1"), 1)])
+def test_as_many_gpu_jobs_run_at_once_as_there_are_gpus(options, at_once, machine):
+    shell = SNAKEFILE.replace("date +%s.%N >", "date +%%s.%%N >", 1) % (sys.executable, CLAIM)
+    (machine / "Snakefile").write_text(shell)
+    command = [sys.executable, "-m", "snakemake", "--cores", "5", *options]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=machine, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    jobs = []
+    for file in (machine / "made").iterdir():
+        start, gpu, end = file.read_text().split()
+        jobs.append((float(start), float(end), gpu))
+    for start, _, gpu in jobs:
+        others = [each[2] for each in jobs if each[0] < start < each[1]]
+        assert gpu not in others
+        assert len(others) < at_once
+    assert len({gpu for *_, gpu in jobs}) == at_once
