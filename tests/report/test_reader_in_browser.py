@@ -5,7 +5,7 @@ import random
 from urllib.parse import urlencode
 
 import pytest
-from reader_study import ARABIC, HOSTILE, WRITTEN, make_study, render, unpack
+from reader_study import ARABIC, DOCUMENTS, HOSTILE, WRITTEN, make_study, render, unpack
 from webdriver import Browser
 
 from docmt.files import write_json, write_jsonl
@@ -399,3 +399,41 @@ def test_a_study_of_a_hundred_runs_opens_in_three_seconds(tmp_path, browser, mon
         seconds.append(browser.processor_seconds())
     assert seconds[1] - seconds[0] <= 3, "processor time, whatever else the machine does"
     assert "of 100 in the test set" in browser.texts("#list .caption")[0]
+
+
+@pytest.fixture(scope="module")
+def four_systems(tmp_path_factory):
+    """A page on two more systems: `poor`, which is the first, and `best`, which is the last one."""
+    folder = tmp_path_factory.mktemp("four")
+    manifest = make_study(folder)
+    for system, text in (("poor", "Nein."), ("best", None)):
+        source = folder / "runs/aligned-1/decoding"
+        rows = [json.loads(line) for line in (source / "test_t.jsonl").read_text().split("\n") if line]
+        references = iter(DOCUMENTS.values())
+        for row in rows:
+            row["sentences"] = [text or pair[1].replace("\r", "") for pair in next(references)]
+        write_jsonl(folder / f"runs/{system}-1/decoding/test_t.jsonl", rows)
+        scores = [{"id": f"item-{n}", "scores": [-1, -2] if text is None else [-2, -1]} for n in range(3)]
+        write_json(folder / f"runs/{system}-1/decoding/suite_s.json", {"items": scores})
+        (folder / f"runs/{system}-1/decoding/generated_g.jsonl").write_bytes(
+            (source / "generated_g.jsonl").read_bytes()
+        )
+    systems = {system: [1] for system in ("poor", "free", "aligned", "best")}
+    return render(folder, manifest | {"runs": {"d": systems}}, baseline="aligned")
+
+
+@pytest.mark.parametrize(("view", "shown"), [("documents", "d/t"), ("items", "d/s")])
+def test_the_baseline_and_the_best_system_are_compared_and_shown_at_first(view, shown, four_systems, browser):
+    browser.open(four_systems, address(view=view, set=shown))
+    chosen = "return [...document.querySelectorAll('select[name=a], select[name=b]')].map((choice) => choice.value)"
+    ticked = "return [...document.querySelectorAll('input[name=system]:checked')].map((box) => box.value)"
+    assert browser.run(chosen) == ["aligned", "best"]
+    assert browser.run(ticked) == ["aligned", "best"]
+    browser.choose("b", "poor")
+    assert browser.run(ticked) == ["poor", "aligned", "best"], "what is compared is shown"
+    browser.choose("a", "free")
+    assert browser.run(chosen) == ["free", "poor"]
+    assert browser.run(ticked) == ["poor", "free", "aligned", "best"]
+    browser.open(four_systems, address(view=view, set=shown, systems="free"))
+    assert browser.run(ticked) == ["free"]
+    assert browser.run(chosen) == ["free", "best"]

@@ -30,9 +30,9 @@ def collect(manifest: ReaderManifest, settings: ReportSettings) -> dict[str, Any
     """All that the page could show.
 
     Returns:
-        `title`, `runs` (`key`, `label`, `color`, `sign`), `tests` and `suites`. The last two are lists of objects with
-        the keys `name` (`DATASET/TEST`), `languages`, `total` (number of documents or items) and `documents` or
-        `items`. Runs are named by their number.
+        `title`, `runs` (`key`, `label`, `color`, `sign`), `baseline` (a key), `tests` and `suites`. The last two are
+        lists of objects with the keys `name` (`DATASET/TEST`), `languages`, `total` (number of documents or items) and
+        `documents` or `items`. Runs are named by their number.
 
     Raises:
         UserError: a file is missing, malformed, or belongs to another split.
@@ -74,7 +74,11 @@ def collect(manifest: ReaderManifest, settings: ReportSettings) -> dict[str, Any
         }
         for system, seed in runs
     ]
-    return {"title": settings.title, "version": __version__, "runs": names, "tests": tests, "suites": suites}
+    baseline = next(
+        (name["key"] for (system, _), name in zip(runs, names, strict=True) if system == settings.baseline), ""
+    )
+    data = {"title": settings.title, "version": __version__, "runs": names, "baseline": baseline}
+    return data | {"tests": tests, "suites": suites}
 
 
 def _part(name: str, languages: Sequence[str], **content: list[dict[str, Any]]) -> dict[str, Any]:

@@ -36,7 +36,7 @@ function documentEntries() {
     const hits = search ? hitsIn(document, search) : 0;
     if (search && !hits) return [];
     const scores = [a, b].filter((run, i) => run >= 0 && (i === 0 || run !== a)).map((run) => formatNumber(documentScore(document, run)));
-    const notes = [`${document.src.length} sentences`, `chrF ${scores.join(" / ")}`];
+    const notes = [`${document.src.length} sentences`, `chrF ${scores.join(" / ")}`, ...(document.attention ? ["attention"] : [])];
     return [{ id: document.id, notes: search ? [...notes, `${hits} hits`] : notes }];
   });
 }

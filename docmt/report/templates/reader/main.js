@@ -23,9 +23,15 @@ function inSteps(parent, things, step, row, start = 0) {
   parent.append(more);
 }
 
-function select(name, text, options, key = name) {
-  const choice = make("select", { name, onchange: (event) => go({ [key]: event.target.value }, { opens: key === "set" }) });
-  choice.append(...options.map(([value, shown]) => make("option", { value, selected: value === state[key] }, shown)));
+function select(name, text, options) {
+  const choose = ({ target: { value } }) => {
+    const shown = (key) => key === value || state.systems.split(",").includes(key);
+    const isSystem = name === "a" || name === "b"; // one that is compared is shown, too
+    const systems = isSystem ? { systems: options.map(([key]) => key).filter(shown).join(",") } : {};
+    go({ [name]: value, ...systems }, { opens: name === "set" });
+  };
+  const choice = make("select", { name, onchange: choose });
+  choice.append(...options.map(([value, shown]) => make("option", { value, selected: value === state[name] }, shown)));
   return make("label", {}, make("span", {}, text), choice);
 }
 

@@ -47,10 +47,18 @@ function settle() {
   if (!part()) state.set = parts()[0]?.name ?? "";
   const keys = available().map((run) => data.runs[run].key);
   const chosen = state.systems.split(",").filter((key) => keys.includes(key));
-  state.systems = (chosen.length || state.systems === "-" ? chosen : keys.slice(0, 4)).join(",") || "-";
-  if (!keys.includes(state.a)) state.a = chosen[0] ?? keys[0] ?? "";
-  if (!keys.includes(state.b)) state.b = keys.find((key) => key !== state.a) ?? state.a;
+  if (!keys.includes(state.a)) state.a = chosen[0] ?? [data.baseline, ...keys].find((key) => keys.includes(key)) ?? "";
+  if (!keys.includes(state.b)) state.b = best(keys.filter((key) => key !== state.a)) ?? state.a;
+  state.systems = (chosen.length || state.systems === "-" ? chosen : keys.filter(isCompared)).join(",") || "-";
   for (const [key, values] of Object.entries(CHOICES)) if (!values.some(([value]) => value === state[key])) state[key] = DEFAULTS[key];
+}
+
+const isCompared = (key) => key === state.a || key === state.b;
+
+/** The run with the highest mean chrF of documents, or with most items right. */
+function best(keys) {
+  const score = (member, run) => (state.view === "documents" ? documentScore(member, run) : Number(isRight(member, run)));
+  return sortedBy(keys, (key) => -mean(members().map((member) => score(member, runOf(key)))))[0];
 }
 
 const CHOICES = {
