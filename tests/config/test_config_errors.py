@@ -32,7 +32,10 @@ TABLE = yaml.safe_load((Path(__file__).parent / "bad_configs.yaml").read_text(en
 @pytest.mark.parametrize("name", TABLE)
 def test_config_mistake_is_one_line_that_names_the_key(name, values, tmp_path, capsys):
     path, value, words = TABLE[name]
-    put(values, path, value)
+    if (example := CONFIGS / f"examples/{path}.yaml").exists():
+        values = read_config_file(example)
+    for key, changed in value.items() if example.exists() else [(path, value)]:
+        put(values, key, copy.deepcopy(changed))
     if "one name of a log" in name:
         values["datasets"]["controlled_x"] = values["datasets"]["controlled"]
         values["report"] = {}

@@ -116,20 +116,6 @@ def test_a_misspelt_model_is_told_from_a_missing_folder(folder):
         Plan.load(misspelt, files=[])
 
 
-@pytest.mark.parametrize(
-    ("text", "system", "message"),
-    [
-        ({"pretrained": "opus"}, INIT, "pretrained is for tokenization 'sentencepiece'"),
-        ({**TEXT, "pretrained": "other"}, INIT, r"init.pretrained is 'opus', but text.pretrained of .* is 'other'"),
-        (TEXT, {"init": {"pretraind": "opus"}}, "did you mean 'pretrained'"),
-        ({"tokenization": "sentencepiece"}, {}, "set truecase to false"),
-    ],
-)
-def test_contradictions_are_named(text, system, message):
-    with pytest.raises(UserError, match=message):
-        load_config(study(text, system))
-
-
 def test_any_language_has_sentencepiece():
     values = merge(SMOKE, {"datasets": {"controlled": {"tgt_lang": "ja"}}})
     with pytest.raises(UserError, match="'ja' separates no words by blanks"):

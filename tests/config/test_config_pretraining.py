@@ -7,7 +7,6 @@ import pytest
 from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.loading import load_config, merge, read_config_file
 from docmt.config.plan import Plan
-from docmt.errors import UserError
 
 SMOKE = read_config_file(Path(__file__).parents[2] / "config/examples/smoke.yaml")
 NOVELS = {
@@ -153,30 +152,6 @@ def test_other_text_rebuilds_vocabulary_and_instances(one, other):
     if "monolingual" in other:
         place = ("controlled", "documents", "monolingual")
         assert first.instances(*place).fingerprint != second.instances(*place).fingerprint
-
-
-@pytest.mark.parametrize(
-    ("dataset", "part"),
-    [
-        ({"sentences": ["novels/all"]}, "config.datasets.controlled.sentences: corpus 'novels' is in en, but"),
-        ({"sentences": ["controlled/trian"]}, "no split 'trian'; did you mean 'train'"),
-        ({"sentences": ["controlled/dev"]}, "config.datasets.controlled.dev both contain 'controlled/dev'"),
-        ({"sentences": ["controlled/train"] * 2}, "sentences: duplicate 'controlled/train'"),
-        ({"monolingual": ["novels/train"]}, "corpus 'novels' has no split 'train'"),
-        ({"monolingual": ["gigaword-zh/train"]}, "is in zh, but the monolingual documents must be in en"),
-        ({"monolingual": ["gum/all"]}, "corpus 'gum' has no split 'all'; it has none"),
-        ({"monolingual": ["nowhere/all"]}, "no corpus 'nowhere'"),
-        ({"monolingual": ["controlled/test"]}, "test.controlled both contain 'controlled/test'"),
-        ({"monolingual": ["novels/all"], "monolingual_lang": "zh"}, "'zh' is neither src_lang nor tgt_lang"),
-        ({"monolingual_lang": "en"}, "monolingual names no documents"),
-        ({"monolingual": ["novels/all"], "monolingual_lang": "de"}, "is in en, but the monolingual documents"),
-    ],
-)
-def test_mistakes_are_named_in_one_line(dataset, part):
-    with pytest.raises(UserError) as caught:
-        load_config(values(**dataset))
-    assert part in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_licensed_and_free_monolingual_corpora_of_the_catalog_are_known():
