@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 CHUNKS_PER_PROCESS = 3
 """One that is worked on, one that waits, and one that is done and waits for those before it."""
 
-_function: Callable[[Any], Any]
+_function: Callable[[Any], Any]  # of this process
 
 
 def map_chunks(
@@ -29,7 +29,8 @@ def map_chunks(
     """
     if jobs < 1:
         raise UserError(f"--jobs {jobs}: must be at least 1")
-    chunks = _chunks(iter(items), size)
+    source = iter(items)
+    chunks = iter(lambda: list(itertools.islice(source, size)), [])
     head = list(itertools.islice(chunks, 2))
     chunks = itertools.chain(head, chunks)
     if jobs == 1 or len(head) < 2:
@@ -38,16 +39,17 @@ def map_chunks(
     return _map_in_processes(function, chunks, jobs)
 
 
-def _chunks(items: Iterator[Item], size: int) -> Iterator[list[Item]]:
-    while chunk := list(itertools.islice(items, size)):
-        yield chunk
-
-
 def _map_in_processes(
     function: Callable[[list[Item]], Result], chunks: Iterable[list[Item]], jobs: int
 ) -> Iterator[Result]:
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_set_function, initargs=(function,)) as pool:
+    pool = ProcessPoolExecutor(
+        jobs,
+        mp_context=multiprocessing.get_context("spawn"),
+        # Once per process: a function may be bound to megabytes of a model, which every chunk would carry along.
+        initializer=_set_function,
+        initargs=(function,),
+    )
+    try:
         pending: deque[Future[Result]] = deque()
         for chunk in chunks:
             pending.append(pool.submit(_apply, chunk))
@@ -55,6 +57,8 @@ def _map_in_processes(
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)  # what waits is not worked on after an error or a signal
 
 
 def _set_function(function: Callable[[Any], Any]) -> None:

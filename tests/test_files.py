@@ -1,5 +1,10 @@
 """Writing files when the disk is full."""
 
+import signal
+import subprocess
+import sys
+import time
+
 import numpy as np
 import pytest
 import torch
@@ -49,3 +54,20 @@ def test_other_errors_stay_as_they_are(tmp_path, error):
     with pytest.raises(type(error), match=str(error)), atomic_path(tmp_path / "file"):
         raise error
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_signal_removes_unfinished_output(tmp_path, number, jobs):
+    (tmp_path / "in.en").write_text("Some words , of a line .\n" * 200_000, encoding="utf-8")
+    command = ["text", "tokenize", "--lang", "en", "--jobs", jobs, "--input", "in.en", "--out", "out/o.en"]
+    with subprocess.Popen([sys.executable, "-m", "docmt", *command], cwd=tmp_path, stderr=subprocess.PIPE) as process:
+        end = time.monotonic() + 120
+        while not list(tmp_path.glob("out/.o.en.*/o.en")) and time.monotonic() < end:
+            time.sleep(0.05)
+        assert process.poll() is None
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert b"Traceback" not in errors
+    assert [path.name for path in tmp_path.iterdir()] == ["in.en"]

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from types import FrameType
 from typing import Annotated, Any
 
 from cyclopts import CycloptsError, Group, Parameter
@@ -87,9 +88,19 @@ def run(arguments: Sequence[str]) -> int:
     return app(list(arguments), exit_on_error=False, print_error=False, result_action="return_value") or 0
 
 
+def _stop(number: int, frame: FrameType | None) -> None:
+    signal.signal(number, signal.SIG_IGN)  # a second signal must not interrupt the removal of unfinished files
+    raise SystemExit(128 + number)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command. Returns the exit code: 0, or 2 for an error that the user can fix."""
     gc.set_threshold(COLLECT_EVERY)
+    for number in (signal.SIGTERM, signal.SIGHUP) if arguments is None else ():
+        # By default Python ends at once, and unfinished output stays. Under `nohup`, SIGHUP is ignored; a training has
+        # its own handlers while it runs.
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _stop)
     # Pydantic looks for its plugins in every installed package; docmt uses none.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
