@@ -8,6 +8,9 @@ A command that a rule of the workflow runs is given the fingerprint of what it m
 the records as a comment (`# fingerprint 0123456789ab`), which `sha256sum` skips, and the file's time of modification in
 nanoseconds (`# made 1763904825123456789`). The results of a study thus tell by themselves what they were made from, and
 in which order, wherever they are copied.
+
+The command is also given what its inputs are made from (`--made-from`): a file of an older run, or of another system,
+is refused although it agrees with its record.
 """
 
 import contextlib
@@ -21,6 +24,7 @@ from docmt.errors import UserError
 
 FOLDER = ".checksums"
 FINGERPRINT_VARIABLE = "DOCMT_FINGERPRINT"
+INPUTS_VARIABLE = "DOCMT_INPUTS"
 FINGERPRINT_MARK = "# fingerprint "
 TIME_MARK = "# made "
 DIRECTORY_TIME = ".snakemake_timestamp"
@@ -41,18 +45,30 @@ def place(temporary: Path, path: Path) -> None:
     """
     record = record_of(path)
     record.parent.mkdir(exist_ok=True)
-    with open(temporary, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
     new_record = temporary.with_name(record.name)
-    with open(new_record, "w", encoding="utf-8", newline="\n") as file:
-        file.write(f"{digest}  {path.name}\n")
-        if fingerprint := os.environ.get(FINGERPRINT_VARIABLE):
-            file.write(f"{FINGERPRINT_MARK}{fingerprint}\n{TIME_MARK}{os.stat(temporary).st_mtime_ns}\n")
-        file.flush()
-        os.fsync(file.fileno())
+    _write_record(temporary, new_record)
     record.unlink(missing_ok=True)
     os.replace(temporary, path)
     os.replace(new_record, record)
+
+
+def record_folder(folder: Path) -> None:
+    """Record the checksums of all files in a folder that have no record yet."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path.parent.name != FOLDER and not (record := record_of(path)).exists():
+            record.parent.mkdir(exist_ok=True)
+            _write_record(path, record)
+
+
+def _write_record(path: Path, record: Path) -> None:
+    with open(path, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    with open(record, "w", encoding="utf-8", newline="\n") as file:
+        file.write(f"{digest}  {path.name}\n")
+        if fingerprint := os.environ.get(FINGERPRINT_VARIABLE):
+            file.write(f"{FINGERPRINT_MARK}{fingerprint}\n{TIME_MARK}{os.stat(path).st_mtime_ns}\n")
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def forget(path: Path) -> None:
@@ -110,10 +126,15 @@ def open_verified(path: Path) -> Iterator[BufferedReader]:
     """Open a file for reading in binary mode, once its checksum agrees with its record.
 
     Raises:
-        UserError: the file differs from its record.
+        UserError: the file differs from its record, or the workflow expects another one in its place.
         OSError: it cannot be opened.
     """
     path = Path(path)
+    if not _is_expected(path):
+        raise UserError(
+            f"{path}: made with other settings or data than this command is for: run snakemake, which makes it again, "
+            f"or delete {record_of(path)} to use it as it is"
+        )
     for _ in range(2):  # a writer may replace both between our opening the one and reading the other
         with open(path, "rb") as file:
             if _agrees(file, path):
@@ -125,10 +146,35 @@ def open_verified(path: Path) -> Iterator[BufferedReader]:
     )
 
 
+def input_token(path: str, fingerprint: str) -> str:
+    """An input of a command in twelve characters: six for its place, six for the place and what it is made from."""
+    place = os.path.normpath(path)
+    return "".join(hashlib.sha256(text.encode()).hexdigest()[:6] for text in (place, f"{place} {fingerprint}"))
+
+
+def _is_expected(path: Path) -> bool:
+    """Whether a file is what the workflow plans at its place: an older one agrees with its record, too.
+
+    What the plan does not name, or has no fingerprint, is expected: another command wrote it, or a person.
+    """
+    planned = os.environ.get(INPUTS_VARIABLE, "").split(",")
+    if not (any(planned) and (fingerprint := recorded_fingerprint(path))):
+        return True
+    # An input can be a folder whose files are read.
+    tokens = [input_token(os.path.relpath(place), fingerprint) for place in (path, path.parent)]
+    own = [token for token in planned if token[:6] in {known[:6] for known in tokens}]
+    return not own or not {*own}.isdisjoint(tokens)
+
+
+def is_checking() -> bool:
+    """Whether this process compares checksums: of the processes of a training, the first on each machine does."""
+    return os.environ.get("LOCAL_RANK", "0") == "0"
+
+
 def _agrees(file: BufferedReader, path: Path) -> bool:
     """Whether an open file, hashed as a stream and rewound, agrees with the record of its path or has none."""
     record = record_of(path)
-    if not os.path.exists(record):
+    if not (is_checking() and os.path.exists(record)):
         return True
     digest = hashlib.file_digest(file, "sha256").hexdigest()
     file.seek(0)

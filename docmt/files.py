@@ -126,7 +126,7 @@ def atomic_path(path: Path, *, checksum: bool = True) -> Iterator[Path]:
 
     Args:
         path: the final name.
-        checksum: record the checksum of a file; a folder needs a manifest with checksums.
+        checksum: record the checksum of the file, or of each file in the folder.
 
     Raises:
         UserError: the disk or the quota is full; any existing file is unchanged.
@@ -165,6 +165,8 @@ def _parent_of(path: Path) -> Iterator[None]:
 def _replace(temporary: Path, path: Path, *, checksum: bool) -> None:
     """Move a finished file or folder to its final name."""
     if temporary.is_dir():
+        if checksum:
+            checksums.record_folder(temporary)
         checksum = False
         if path.exists():
             shutil.rmtree(path)

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from docmt import checksums
+from docmt.cli.main import main
 from docmt.errors import UserError
 from docmt.files import (
     atomic_path,
@@ -196,7 +197,12 @@ def test_a_folder_holds_records_of_its_files_only(tmp_path):
     with atomic_path(tmp_path / "instances") as folder:
         folder.mkdir()
         write_json(folder / "manifest.json", {"n": 1})
+        (folder / "array.npy").write_bytes(b"1")
     assert read_json(tmp_path / "instances/manifest.json") == {"n": 1}
+    assert [path.name for path in sorted((tmp_path / "instances/.checksums").iterdir())] == [
+        "array.npy.sha256",
+        "manifest.json.sha256",
+    ]
     assert [path.name for path in tmp_path.iterdir()] == ["instances"]
 
 
@@ -267,3 +273,64 @@ def test_a_record_that_cannot_be_written_is_an_error_and_the_file_before_stays(t
         write_lines(path, ["after"])
     assert read_lines(path) == ["before"]
     assert checksums.record_of(path).exists()
+
+
+@pytest.mark.parametrize(
+    ("planned", "is_read"),
+    [
+        ({}, True),
+        ({"run/test.en": "new"}, True),
+        ({"run/test.en": "new", "other/test.en": "old"}, True),
+        ({"run/test.en": "old"}, False),
+        ({"run/test.en": "old", "other/test.en": "new"}, False),
+        ({"run": "old"}, False),
+        ({"other/test.en": "old"}, True),
+    ],
+    ids=["nothing", "right", "right beside others", "other", "swapped", "other folder", "not in the plan"],
+)
+def test_a_file_of_another_run_is_refused_although_it_has_its_record(tmp_path, monkeypatch, planned, is_read):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "run/test.en"
+    monkeypatch.setenv("DOCMT_FINGERPRINT", "new")
+    write_lines(path, WORDS)
+    monkeypatch.setenv("DOCMT_FINGERPRINT", "of the output")
+    tokens = [checksums.input_token(name, fingerprint) for name, fingerprint in planned.items()]
+    monkeypatch.setenv("DOCMT_INPUTS", ",".join(tokens))
+    if is_read:
+        assert read_lines(path) == WORDS
+        return
+    with pytest.raises(UserError, match=r"run/test\.en: made with other settings or data than this command is for"):
+        read_lines(path)
+    checksums.record_of(path).unlink()
+    assert read_lines(path) == WORDS
+
+
+def test_the_first_process_of_a_machine_compares_checksums_for_the_others(tmp_path, monkeypatch):
+    path = tmp_path / "test.en"
+    write_lines(path, WORDS)
+    path.write_text("changed\n", encoding="utf-8")
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    assert read_lines(path) == ["changed"]
+    monkeypatch.setenv("LOCAL_RANK", "0")
+    with pytest.raises(UserError, match="changed since"):
+        read_lines(path)
+
+
+@pytest.mark.parametrize("damage", [None, "table", "page", "lost"])
+def test_status_finds_damage_in_final_results(tmp_path, capsys, damage):
+    report = tmp_path / "results/report"
+    write_lines(report / "report.html", ["<html>"])
+    write_lines(report / "temporary.txt", ["deleted by Snakemake"])
+    (report / "temporary.txt").unlink()
+    with atomic_path(report / "tables") as folder:
+        folder.mkdir()
+        (folder / "results.csv").write_text("1\n")
+    if damage == "lost":
+        (report / "report.html").unlink()
+    elif damage:
+        {"table": report / "tables/results.csv", "page": report / "report.html"}[damage].write_text("2\n")
+    command = ["status", "--verify", "--directory", str(tmp_path), "--configfile", "config/examples/smoke.yaml"]
+    assert main(command) == (damage is not None)
+    printed = capsys.readouterr().out
+    assert f"2 files compared with their checksums, {int(damage is not None)} damaged" in printed
+    assert {"table": "results.csv: changed", "page": "html: changed", "lost": "no such", None: ""}[damage] in printed

@@ -19,6 +19,7 @@ from docmt.status.display import show_reasons, show_study
 from docmt.status.rerun_reasons import explain
 from docmt.status.study import read_study
 from docmt.status.trainings import job_name
+from docmt.status.verification import verify_results
 
 
 @Parameter(name="*")
@@ -59,8 +60,9 @@ def status(
     study: StudyFolder = StudyFolder(),
     costs: bool = False,
     why: bool = False,
+    verify: bool = False,
     as_json: Annotated[bool, option("print JSON.", name="--json")] = False,
-) -> None:
+) -> int:
     """Show the state of a study (done, running, failed), and its costs.
 
     Example:
@@ -69,6 +71,7 @@ def status(
     Args:
         costs: show the time, CPU, GPU and memory use of jobs instead.
         why: show why finished jobs run again instead.
+        verify: compare all results with their checksums instead; the exit code is 1 if one is damaged.
     """
     plan, folder = study.plan(), study.directory.resolve()
     if costs:
@@ -76,9 +79,17 @@ def status(
     elif why:
         reasons = explain(folder, plan, read_workflow(folder))
         print(json.dumps([asdict(reason) for reason in reasons], indent=1) if as_json else show_reasons(reasons))
+    elif verify:
+        n_files, problems = verify_results(folder, plan)
+        if as_json:
+            print(json.dumps({"files": n_files, "problems": problems}, indent=1, ensure_ascii=False))
+        else:
+            print("\n".join([*problems, f"{n_files:,} files compared with their checksums, {len(problems)} damaged"]))
+        return int(bool(problems))
     else:
         found = read_study(folder, plan, configfiles=study.configfiles)
         print(json.dumps(found.to_json(), indent=1, ensure_ascii=False) if as_json else show_study(found))
+    return 0
 
 
 def print_costs(folder: Path, plan: Plan, *, as_json: bool) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from docmt.checksums import recorded_fingerprint, restore_time
+from docmt.checksums import input_token, recorded_fingerprint, restore_time
 from docmt.commands import flags
 from docmt.config.artifacts.base import Artifact
 from docmt.config.artifacts.discourse import TREEBANK_SPLIT
@@ -69,7 +69,11 @@ class Rule:
             name: value for named in given for name, value in named.items()
         }
         mark = f" --fingerprint {artifact.fingerprint}" if artifact.is_recorded else ""
-        return flags(artifact.command, values) + mark
+        # The table of scores compares fingerprints by itself, and names systems where files are of another study.
+        sources = [] if "scores" in artifact.inputs else artifact.sources()
+        recorded = [source for source in sources if isinstance(source, Artifact) and source.is_recorded]
+        tokens = [input_token(file, source.fingerprint) for source in recorded for file in source.files]
+        return flags(artifact.command, values) + mark + (f" --made-from {','.join(tokens)}" if tokens else "")
 
     def _at(self, wildcards: Any) -> Artifact:
         values = dict(wildcards.items())

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from docmt.checksums import is_checking
 from docmt.errors import UserError
 from docmt.files import atomic_path, read_json, read_lines, sha256_file, write_json, write_lines
 
@@ -145,7 +146,7 @@ def instances_folder(folder: Path, manifest: dict[str, Any]) -> Iterator[Path]:
 
     At the end, it gets the manifest, as it is then, with the checksum of each array.
     """
-    with atomic_path(folder) as temporary:
+    with atomic_path(folder, checksum=False) as temporary:  # the manifest has the checksums of the arrays
         temporary.mkdir()
         yield temporary
         checksums = {path.stem: sha256_file(path) for path in temporary.glob("*.npy")}
@@ -173,21 +174,21 @@ def save_instances(folder: Path, instance_set: InstanceSet) -> None:
                 append(array)
 
 
-def load_instances(folder: Path, *, verify: bool = True) -> InstanceSet:
+def load_instances(folder: Path) -> InstanceSet:
     """Open a folder that `save_instances` wrote.
 
-    Checksums are compared first, unless `verify` is false, so that a damaged file is reported instead of being trained
-    on. Raises UserError when a file is missing, damaged or inconsistent with the others.
+    Checksums are compared first, so that a damaged file is reported instead of being trained on. Raises UserError when
+    a file is missing, damaged or inconsistent with the others.
     """
     folder = Path(folder)
     manifest = read_manifest(folder)
-    arrays = _load_arrays(folder, manifest, _stored(manifest), verify=verify)
+    arrays = _load_arrays(folder, manifest, _stored(manifest))
     if manifest.get(MONOLINGUAL):
         arrays |= {f"tgt_{name}": arrays[f"src_{name}"] for name in ("tokens", "offsets")}
     _check_offsets(folder, arrays)
     trees = None
     if "edu_offsets" in manifest.get("sha256", {}):
-        trees = InstanceTrees(**_load_arrays(folder, manifest, TREE_ARRAYS, verify=verify))
+        trees = InstanceTrees(**_load_arrays(folder, manifest, TREE_ARRAYS))
         _check_trees(folder, trees, arrays)
     return InstanceSet(**arrays, manifest=manifest, trees=trees, folder=folder)
 
@@ -207,13 +208,13 @@ def _stored(manifest: dict[str, Any]) -> dict[str, type]:
     return {name: dtype for name, dtype in ARRAYS.items() if not name.startswith(left_out)}
 
 
-def _load_arrays(folder: Path, manifest: dict[str, Any], dtypes: dict[str, type], *, verify: bool) -> dict:
+def _load_arrays(folder: Path, manifest: dict[str, Any], dtypes: dict[str, type]) -> dict:
     """Open memory-mapped arrays by name. Raises UserError when one is missing, damaged or of another type."""
     arrays = {}
     for name, dtype in dtypes.items():
         path = folder / f"{name}.npy"
         try:
-            if verify and sha256_file(path) != manifest["sha256"][name]:
+            if is_checking() and sha256_file(path) != manifest["sha256"][name]:
                 raise UserError(f"{path}: checksum differs from {folder / 'manifest.json'}: build the instances again")
             arrays[name] = np.load(path, mmap_mode="r", allow_pickle=False)
         except (OSError, EOFError, ValueError, KeyError) as error:

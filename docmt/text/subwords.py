@@ -9,9 +9,12 @@ import binascii
 import contextlib
 import io
 import json
+import logging
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +30,10 @@ HEADER = "#version: 0.2"
 SENTENCEPIECE_KEY = "sentencepiece"
 # The language of a SentencePiece model that serves all languages.
 EVERY = "*"
+MOST_TYPES = 2_000_000
+"""Different words on which merges are learned, at 1.3 kilobytes each; the others are rare in every text."""
+
+log = logging.getLogger(__name__)
 
 
 class BpeModel:
@@ -101,32 +108,37 @@ def begins_word_of_pieces(subword: str) -> bool:
 def learn_merges(sentences: Iterable[str], *, merges: int, min_frequency: int) -> str:
     """Learn BPE merges on tokenized lines. Returns the content of a codes file: a header, then one merge per line.
 
-    Raises UserError when there is no text.
+    Of more than `MOST_TYPES` different words, the rarest are left out. Raises UserError when there is no text.
     """
     from subword_nmt import learn_bpe as library
 
-    longest = 0
-
-    def lines() -> Iterator[str]:
-        nonlocal longest
-        for line in sentences:
-            # Words are measured only until it is clear that the text has one that merges can join.
-            if longest < 2:
-                longest = max(longest, *map(len, line.split(" ")))
-            yield line
-
+    counts: Counter[str] = Counter()
+    n_left_out = 0
+    for line in sentences:
+        counts.update(filter(None, line.strip("\r\n ").split(" ")))
+        if len(counts) > 4 * MOST_TYPES:  # counting takes an eighth of the memory of learning
+            n_left_out += len(counts) - MOST_TYPES
+            counts = _most_frequent(counts)
+    if not counts:
+        raise UserError("no text to learn BPE merges from: the training text is empty")
+    if (surplus := max(0, len(counts) - MOST_TYPES) + n_left_out) > 0:
+        counts = _most_frequent(counts)
+        log.warning("BPE is learned on the %d most frequent words; %d rarer ones are left out", MOST_TYPES, surplus)
     codes = io.StringIO()
+    if max(map(len, counts)) == 1:  # nothing to merge, and the library would fail
+        return f"{HEADER}\n"
     # The library draws a progress bar and writes remarks even if standard error is not a terminal.
     messages = contextlib.nullcontext() if sys.stderr.isatty() else contextlib.redirect_stderr(io.StringIO())
-    try:
-        with messages:
-            library.learn_bpe(lines(), codes, merges, min_frequency=min_frequency)
-    except ValueError:  # the library fails if no word has two characters
-        if longest > 1:
-            raise
-    if not longest:
-        raise UserError("no text to learn BPE merges from: the training text is empty")
+    with messages:
+        # As a dictionary, in the order of the text: the library breaks ties by it.
+        lines = (f"{word} {count}" for word, count in counts.items())
+        library.learn_bpe(lines, codes, merges, min_frequency=min_frequency, is_dict=True)
     return codes.getvalue()
+
+
+def _most_frequent(counts: Counter[str]) -> Counter[str]:
+    # Not `most_common`, whose heap is slow for millions. Sorting is stable: among equals, the first in the text stay.
+    return Counter(dict(sorted(counts.items(), key=itemgetter(1), reverse=True)[:MOST_TYPES]))
 
 
 def learn_sentencepiece(sentences: Iterable[str], *, size: int) -> str:

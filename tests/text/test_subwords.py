@@ -20,6 +20,20 @@ def test_learning_and_applying_equal_the_library():
         assert " ".join(BpeModel(codes).split(line.split(" "))) == bpe.segment(line)
 
 
+def test_rare_words_are_left_out_above_a_number_and_counted(monkeypatch, caplog):
+    """Their number bounds the memory; the words before it are counted as without a limit."""
+    rare = [" ".join(f"rare{n}x{i}" for i in range(7)) for n in range(9)]
+    frequent = LINES * 3
+    expected = learn_merges(frequent, merges=20, min_frequency=2)
+    n_types = len({word for line in frequent for word in line.split()})
+    assert learn_merges([*frequent, *rare], merges=20, min_frequency=2) != expected
+    monkeypatch.setattr("docmt.text.subwords.MOST_TYPES", n_types)
+    assert learn_merges(frequent, merges=20, min_frequency=2) == expected
+    assert not caplog.records
+    assert learn_merges([*frequent, *rare], merges=20, min_frequency=2) == expected
+    assert f"on the {n_types} most frequent words; 63 rarer ones are left out" in caplog.text
+
+
 def test_learning_is_silent_when_standard_error_is_not_a_terminal(capfd):
     learn_merges(LINES, merges=2000, min_frequency=2)
     assert capfd.readouterr().err == ""

@@ -44,7 +44,7 @@ def export_marian(trained: TrainedModel, folder: Path) -> None:
     if settings.marks is None or settings.marks.model_dump() != family.marks or pieces is None:
         raise UserError("a Marian model needs the marks of Marian and SentencePiece: use --format ctranslate2")
     symbols = trained.vocabulary.symbols
-    with atomic_path(folder) as temporary:
+    with atomic_path(folder, checksum=False) as temporary:
         temporary.mkdir()
         write_json(temporary / "vocab.json", {symbol: number for number, symbol in enumerate(symbols)}, checksum=False)
         facts = {"pad_token_id": PAD, "eos_token_id": EOS, "decoder_start_token_id": PAD, "bos_token_id": None}
@@ -68,7 +68,7 @@ def export_ctranslate2(trained: TrainedModel, folder: Path) -> None:
     Raises UserError as `ctranslate2_spec` does.
     """
     spec = ctranslate2_spec(trained.model, trained.vocabulary.symbols, trained.marks)
-    with atomic_path(folder) as temporary:
+    with atomic_path(folder, checksum=False) as temporary:
         temporary.mkdir()
         spec.save(str(temporary))
 
