@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from docmt.checksums import input_token, recorded_fingerprint, restore_time
-from docmt.commands import flags
+from docmt.commands import flags, options_of
 from docmt.config.artifacts.base import Artifact
 from docmt.config.artifacts.discourse import TREEBANK_SPLIT
 from docmt.config.artifacts.report import StudyArtifacts
@@ -69,8 +69,9 @@ class Rule:
             name: value for named in given for name, value in named.items()
         }
         mark = f" --fingerprint {artifact.fingerprint}" if artifact.is_recorded else ""
-        # The table of scores compares fingerprints by itself, and names systems where files are of another study.
-        sources = [] if "scores" in artifact.inputs else artifact.sources()
+        # Tables compare the fingerprints of scores themselves, and name systems where one is of another study.
+        compared = "scores" if "fingerprints" in dict(options_of(artifact.command)) else None
+        sources = (source for name in artifact.inputs if name != compared for source in artifact.sources(name))
         recorded = [source for source in sources if isinstance(source, Artifact) and source.is_recorded]
         tokens = [input_token(file, source.fingerprint) for source in recorded for file in source.files]
         return flags(artifact.command, values) + mark + (f" --made-from {','.join(tokens)}" if tokens else "")

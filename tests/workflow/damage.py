@@ -1,5 +1,6 @@
 """Trials of damage: a file of a finished study is changed, and a command that reads it runs again."""
 
+import hashlib
 import io
 import os
 import random
@@ -81,8 +82,10 @@ def files_of(folder, jobs):
 class Laboratory:
     """A copy of a finished study in which files are damaged, one at a time, and mended again."""
 
-    def __init__(self, finished, folder, *, dry_run, capsys, seed):
+    def __init__(self, finished, folder, *, dry_run, capsys, seed, with_records=False):
+        """With `with_records`, each changed file has the record of the run that it would come from."""
         shutil.copytree(finished, folder)
+        self.with_records = with_records
         self.folder, self.capsys = folder, capsys
         self.jobs = list(read_commands(dry_run))
         self.files = files_of(folder, self.jobs)
@@ -112,8 +115,14 @@ class Laboratory:
         if changed is None or changed[path] == Path(path).read_bytes():
             return None
         kept = self._contents([*changed, *_all_files(job.outputs)])
+        records = {name: record_of(Path(name)) for name in changed}
+        old = {name: record.read_bytes() for name, record in records.items() if record.exists()}
         for name, content in changed.items():
             Path(name).write_bytes(content)
+            if self.with_records and name in old:
+                other = next((each for each in changed if each != name), None)
+                mark = old.get(other, b"").partition(b"\n")[2] or b"# fingerprint 000000000000\n"
+                records[name].write_bytes(hashlib.sha256(content).hexdigest().encode() + b"  name\n" + mark)
         found = _lasting_files(job.outputs)  # a swap may have changed one of them
         code, message = self._command(job)
         left = _lasting_files(job.outputs)
