@@ -87,9 +87,12 @@ def flags(command: Callable[..., Any], values: Mapping[str, Any]) -> str:
         value = values[name] if is_needed else values.get(name)
         if value is None or value is False or value == "" or value == []:
             continue
-        items = [value] if isinstance(value, str | int | float | Path) else value
-        words.append(f"--{name.replace('_', '-')}")
-        words += [] if value is True else map(str, items)
+        name = f"--{name.replace('_', '-')}"
+        items = [] if value is True else [value] if isinstance(value, str | int | float | Path) else value
+        if any(str(item).startswith("-") for item in items):  # which would be taken for options
+            words += (f"{name}={item}" for item in items)
+        else:
+            words += [name, *map(str, items)]
     return shlex.join(words)
 
 

@@ -1,11 +1,15 @@
 """The command itself."""
 
+import shlex
 import subprocess
 import sys
 
 import pytest
 
 from docmt import __version__
+from docmt.cli.main import main
+from docmt.commands import flags
+from docmt.text import commands
 
 
 @pytest.mark.parametrize("module", ["docmt", "docmt.cli.main"])
@@ -69,3 +73,14 @@ def test_help_does_not_import_what_takes_seconds():
         "sys.exit(any(name in sys.modules for name in ('torch', 'pandas', 'numpy', 'snakemake')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("names", [["-a"], ["-a", "b c"], ["b", "--out"], ["-1", "-1"], ["a", "b"]])
+def test_a_path_may_begin_with_a_dash(tmp_path, monkeypatch, names):
+    """The options that rules pass reach the command as values, whatever they begin with."""
+    monkeypatch.chdir(tmp_path)
+    for name in {*names}:
+        (tmp_path / name).write_text("word\n", encoding="utf-8")
+    words = flags(commands.learn_vocabulary, {"inputs": names, "out": "-out", "tags": None})
+    assert main(["text", "learn-vocabulary", *shlex.split(words)]) == 0
+    assert f"word\t{len(names)}\n" in (tmp_path / "-out").read_text(encoding="utf-8")
