@@ -1,5 +1,6 @@
 """Fetching files of the catalogs from a mirror folder, or from the first address that serves them; all are checked."""
 
+import errno
 import functools
 import hashlib
 import logging
@@ -24,6 +25,11 @@ log = logging.getLogger(__name__)
 ARCHIVES = ".archives"
 RECORD = "fetched.json"
 GZIP_MAGIC = b"\x1f\x8b"
+# What zipfile and tarfile raise; the last three for impossible places, unknown compression, and encrypted members.
+CORRUPT_ARCHIVE = (
+    *(tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, zlib.error),
+    *(ValueError, NotImplementedError, RuntimeError),
+)
 
 
 @dataclass(frozen=True)
@@ -225,9 +231,10 @@ def _extract(archive: Path, name: str, *, target: Path, url: str) -> None:
                         with open(target, "wb") as file:
                             shutil.copyfileobj(stream, file)
                         return
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, zlib.error) as error:
-        if getattr(error, "errno", None) is not None:
-            raise  # the system refused: a full disk says nothing of the archive
+    except CORRUPT_ARCHIVE as error:
+        # A full disk says nothing of the archive; a place before its beginning, which the system refuses, does.
+        if getattr(error, "errno", None) not in (None, errno.EINVAL):
+            raise
         # The next file, or the next call, must not use a corrupt archive.
         archive.unlink(missing_ok=True)
         raise AddressError(f"{url}: the archive is corrupt ({error})") from None

@@ -75,7 +75,7 @@ class OfficeFile(TranslatableFile):
             contents = [self._archive.read(info) for info in found]
             for info in self._archive.infolist():
                 self._archive.open(info).close()  # its header is whole, and it is not encrypted
-        except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError, NotImplementedError, EOFError) as error:
+        except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError, ValueError, EOFError) as error:
             raise UserError(f"{where}: not a {self.name.upper()} file, or damaged or encrypted ({error})") from None
         self._parts: dict[str, OfficePart] = {}
         self._part_of: dict[int, OfficePart] = {}

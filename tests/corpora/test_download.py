@@ -316,6 +316,11 @@ def test_fetch_extracts_members_of_one_archive_fetched_once(server, tmp_path, pa
         (tar_gz({"test/a.txt": b"wrong"}), "the checksum differs"),
         (tar_gz({"test/a.txt": CONTENT})[:2_000], "the archive is corrupt"),
         (b"<html>no archive</html>", "the archive is corrupt"),
+        (zipped({"test/a.txt": CONTENT})[:-10] + b"\xff" * 3 + bytes(7), "the archive is corrupt"),
+        (
+            zipped({"test/a.txt": CONTENT}).replace(b"PK\1\2\24\3\24\0\0\0\0\0", b"PK\1\2\24\3\24\0\0\0\x63\0"),
+            "is corrupt",
+        ),
     ],
 )
 def test_fetch_refuses_bad_archives(server, tmp_path, body, reason):
