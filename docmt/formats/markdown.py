@@ -1,4 +1,7 @@
-"""Markdown: paragraphs, headings, list items and cells. Code, HTML blocks, link targets and front matter stay."""
+"""Markdown: paragraphs, headings, list items and cells. Code, HTML blocks, link targets and front matter stay.
+
+What is not CommonMark but often written has lines of its own, too: footnotes, admonitions, definitions, keys.
+"""
 
 import itertools
 import re
@@ -10,15 +13,28 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token as MarkdownToken
 from typing_extensions import override
 
-from docmt.formats.file_segments import FileSegment, Mark, SegmentDraft
+from docmt.formats.file_segments import MARK, FileSegment, Mark, SegmentDraft
 from docmt.formats.translatable_file import TextFile
 
-FRONT_MATTER = re.compile(r"\ufeff?---[ \t]*\r?\n.*?\n(?:---|\.\.\.)[ \t]*(?:\r?\n|$)", re.DOTALL)
+FRONT_MATTER = re.compile(
+    r"\ufeff?(?P<fence>---|\+\+\+)[ \t]*\r?\n.*?\n(?:(?P=fence)|\.\.\.)[ \t]*(?:\r?\n|$)", re.DOTALL
+)
+# Lines that stay: `:::note`, `\newpage`, `[id]: url "title"`, `*[HTML]: …`, `[TOC]`, `{: .class}`.
+KEPT = re.compile(
+    r":{3,}|(?:\\[A-Za-z]+\*?(?:\[[^\[\]]*+\]|\{[^{}]*+\})*+\s*+)++$|\*\[[^\[\]]++\]:|\[\[?_?TOC_?\]?\]\s*$|\{[:.#][^{}]*+\}\s*$"
+    r"|\[(?!\^)[^\[\]]++\]:\s*+\S++(?:\s++(?:\".*\"|'.*'|\(.*\)))?\s*$",
+    re.IGNORECASE,
+)
+# Beginnings of lines that stay, before text: `[^1]: `, `: ` of a definition; with a line for themselves: `[!NOTE]`,
+# `!!! note "`, `??? note "`, `=== "`.
+PREFIX = re.compile(r"\[\^[^\[\]]++\]:\s*+|:\s++|(?P<line>\[![\w-]+\][+-]?\s*+|(?:!!!|\?\?\?\+?|===)[^\"]*+\"?)")
+KEY = re.compile(r"[^\W\d_][\w ./-]{0,30}:\s+\S")
+CELL = re.compile(r"(?:\\.|[^|\\\s])(?:\\.|[^|\\])*")
 TARGET = r"\((?:[^()\\]|\\.|\([^()]*+\))*+\)"
 INLINE = re.compile(
     r"(?P<code>(?<!`)(?P<ticks>`++)[^`]++(?:(?!(?P=ticks)(?!`))`++[^`]++)*+(?P=ticks)(?!`))"
     rf"|(?P<tag>!\[[^\[\]]*+\](?:{TARGET}|\[[^\[\]]*+\])?|\[\^[^\[\]]++\]|<!--.*?-->|\[[ xX]\](?= ))"
-    r"|(?P<value><[A-Za-z][A-Za-z0-9+.-]*+:[^<>\s]*+>|<[^<>\s@]++@[^<>\s]++>|\$[^$\s](?:[^$]*[^$\s])?\$(?!\d))"
+    r"|(?P<value>\\[A-Za-z]+(?:\[[^\[\]]*+\]|\{[^{}]*+\})++|<[A-Za-z][A-Za-z0-9+.-]*+:[^<>\s]*+>|<[^<>\s@]++@[^<>\s]++>|\$[^$\s](?:[^$]*[^$\s])?\$(?!\d))"
     r"|(?P<open>\[)"
     rf"|(?P<close>\](?:{TARGET}|\[[^\[\]]*+\])?)"
     r"|(?P<emphasis>\*{1,3}|_{1,3}|~~)"
@@ -46,6 +62,7 @@ class MarkdownFile(TextFile):
     @override
     def find(self) -> list[list[FileSegment]]:
         self._parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+        self._escaped: set[int] = set()
         front = found[0] if (found := FRONT_MATTER.match(self.text)) else ""
         self._references: dict[str, Any] = {}
         # Blank lines replace the front matter, so that the parser counts lines as the file does.
@@ -69,10 +86,39 @@ class MarkdownFile(TextFile):
                 cursor = start + len(line.strip())
                 places.append((start, cursor))
             else:
-                yield self._segment(block.content.split("\n"), places)
+                yield from self._by_lines(block.content.split("\n"), places)
                 continue
             # The parser rewrote it (tabs, escaped bars in cells), so that it has no place: `accepts` refuses it.
             yield FileSegment(block.content, start=NOWHERE)
+
+    def _by_lines(self, lines: list[str], places: list[tuple[int, int]]) -> Iterator[FileSegment]:
+        """The segments of a block: a line with a meaning of its own is never joined to the one before."""
+        has_keys = sum(bool(KEY.match(line.lstrip())) for line in lines) > 1
+        group: list[tuple[str, tuple[int, int]]] = []
+
+        def ended() -> Iterator[FileSegment]:
+            if group:
+                yield self._segment(*map(list, zip(*group, strict=True)))
+                group.clear()
+
+        for line, (start, end) in zip(map(str.lstrip, lines), places, strict=True):
+            found, is_kept = PREFIX.match(line), bool(KEPT.match(line))
+            if found or is_kept or line.startswith("|") or (has_keys and KEY.match(line)):
+                yield from ended()
+            if found:
+                line, start = line[found.end() :], start + found.end()
+                if found[0].endswith('"') and line.rstrip().endswith('"'):
+                    line, end = line.rstrip()[:-1], end - 1
+            if line.startswith("|"):
+                for cell in CELL.finditer(line):
+                    text, first = cell[0].rstrip(), start + cell.start()
+                    group.append((text, (first, first + len(text))))
+                    yield from ended()
+            elif not is_kept and start < end:
+                group.append((line, (start, end)))
+            if is_kept or (found and found["line"]):
+                yield from ended()
+        yield from ended()
 
     def _segment(self, lines: list[str], places: list[tuple[int, int]]) -> FileSegment:
         """The lines of a block as one: their ends become blanks, or marks where they break the line."""
@@ -90,21 +136,30 @@ class MarkdownFile(TextFile):
         return draft.segment(places[0][0], places[-1][1])
 
     @override
-    def escape(self, text: str) -> str:
-        return SPECIAL.sub(lambda found: f"\\{found[0]}" if found[0] != "~~" else "\\~\\~", text)
-
-    @override
     def render(self, segment: FileSegment, text: str) -> str:
+        raw = self.text[segment.start : segment.end]
+        # A sign that is text in the source without a backslash needs none, unless the parser finds markup then.
+        bare = {sign for sign in segment.text if id(segment) not in self._escaped and f"\\{sign}" not in raw}
         # Tags in the text are markup here, so marks are written as they were, not escaped as in `TextFile.render`.
-        pieces = re.split("([\U000f0000-\U000ffffd])", text)
-        return "".join(segment.mark(piece).raw if n % 2 else self.escape(piece) for n, piece in enumerate(pieces))
+        pieces = re.split(f"({MARK.pattern})", text)
+        for number, piece in enumerate(pieces):
+            pieces[number] = (
+                segment.mark(piece).raw
+                if number % 2
+                else SPECIAL.sub(lambda found: "".join(c if c in bare else f"\\{c}" for c in found[0]), piece)
+            )
+        return "".join(pieces)
 
     @override
     def accepts(self, segment: FileSegment, filled: str) -> bool:
         if segment.start == NOWHERE:
             return False
-        before, after = (self._structure(self.render(segment, text)) for text in (segment.text, filled))
-        return before == after
+        for _ in range(2):
+            before, after = (self._structure(self.render(segment, text)) for text in (segment.text, filled))
+            if before == after:
+                return True
+            self._escaped.add(id(segment))
+        return False
 
     def _structure(self, text: str) -> tuple[list[str], Structure]:
         content = LINE_BREAK.sub("  \n", text)

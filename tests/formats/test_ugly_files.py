@@ -50,7 +50,7 @@ FINE = [
     ("crlf.md", "# a\r\n\r\nb\r\nc\r\n", "# A\r\n\r\nB C\r\n"),
     ("fences.md", "a\n~~~\nb\n~~~\n    c\n", "A\n~~~\nb\n~~~\n    c\n"),
     ("deep_lists.md", "- a\n  - b\n    > c\n    > d\n", "- A\n  - B\n    > C D\n"),
-    ("unbalanced.md", "a *b and `c and [d and _e\n", "A *B AND \\`C AND [D AND _E\n"),
+    ("unbalanced.md", "a *b and `c and [d and _e\n", "A *B AND `C AND [D AND _E\n"),
     ("line_ends.txt", "a\u2028b\x0bc\n\n\n\nd", "A\u2028B\x0bC\n\n\n\nD"),
     ("private.txt", "icon \U000f0000 here and \ue000\n", "ICON \U000f0000 HERE AND \ue000\n"),
     ("empty.txt", "", ""),
