@@ -139,7 +139,9 @@ class MarkdownFile(TextFile):
     def render(self, segment: FileSegment, text: str) -> str:
         raw = self.text[segment.start : segment.end]
         # A sign that is text in the source without a backslash needs none, unless the parser finds markup then.
-        bare = {sign for sign in segment.text if id(segment) not in self._escaped and f"\\{sign}" not in raw}
+        bare = {
+            c for c in "\\`*_~[]<>|" if id(segment) not in self._escaped and c in segment.text and f"\\{c}" not in raw
+        }
         # Tags in the text are markup here, so marks are written as they were, not escaped as in `TextFile.render`.
         pieces = re.split(f"({MARK.pattern})", text)
         for number, piece in enumerate(pieces):
