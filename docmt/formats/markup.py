@@ -49,7 +49,7 @@ class Token:
     def get(self, name: str) -> str | None:
         """The value of an attribute."""
         value = dict(ATTRIBUTE.findall(self.attributes)).get(name)
-        return None if value is None else unescape(value.strip("\"'"))
+        return None if value is None else unescape(value[1:-1] if value[0] in "\"'" else value)
 
 
 def check_xml(text: str, *, where: str) -> None:

@@ -20,7 +20,7 @@ from docmt.decompression import check_expansion
 from docmt.errors import UserError
 from docmt.formats.file_segments import FileSegment, Mark, SegmentDraft
 from docmt.formats.markup import Token, check_xml, draft_of, elements, merged, tokens
-from docmt.formats.translatable_file import Languages, MarkupFile, TranslatableFile
+from docmt.formats.translatable_file import Languages, MarkupFile, TranslatableFile, language_of
 
 # DOCX elements that may separate two texts of a paragraph without changing more than their look.
 RUN = ("r", "t", "rPr", "proofErr", "lastRenderedPageBreak", "softHyphen")
@@ -61,17 +61,21 @@ class OfficeFile(TranslatableFile):
     Attributes:
         parts: pattern of the names of these parts.
         part: their class.
+        languages_in: patterns of the names of all parts that declare languages, and of what precedes a language.
     """
 
     parts: ClassVar[str]
     part: ClassVar[type[OfficePart]]
+    languages_in: ClassVar[tuple[str, bytes]] = "", b""
 
     def __init__(self, data: bytes, *, where: str, languages: Languages) -> None:
         super().__init__(data, where=where, languages=languages)
         try:
             self._archive = zipfile.ZipFile(io.BytesIO(data))
+            read = f"(?:{self.parts})|(?:{self.languages_in[0]})"
+            n_bytes = sum(info.file_size for info in self._archive.infolist() if re.fullmatch(read, info.filename))
+            check_expansion(n_bytes, len(data), where=where)
             found = [info for info in self._archive.infolist() if re.fullmatch(self.parts, info.filename)]
-            check_expansion(sum(info.file_size for info in found), len(data), where=where)
             contents = [self._archive.read(info) for info in found]
             for info in self._archive.infolist():
                 self._archive.open(info).close()  # its header is whole, and it is not encrypted
@@ -94,14 +98,21 @@ class OfficeFile(TranslatableFile):
     @override
     def translated(self) -> bytes:
         stream = io.BytesIO()
+        names, before = self.languages_in
+        src, tgt = (language_of(code).encode() for code in (self.languages.src, self.languages.tgt))
+        language = re.compile(b"(" + before + b")" + src + rb"(?:-[^\"]*)?(?=\")")
+        is_changed = any(any(part.edits()) for part in self._parts.values())
         with zipfile.ZipFile(stream, "w") as archive:
             for info in self._archive.infolist():
                 part = self._parts.get(info.filename)
-                if part and any(part.edits()):
-                    # `info` keeps the order, dates and compression of the members.
-                    archive.writestr(info, part.translated())
-                else:
+                content = part.translated() if part and any(part.edits()) else None
+                if is_changed and re.fullmatch(names, info.filename):
+                    content, n_found = language.subn(b"\\1" + tgt, content or self._archive.read(info))
+                    content = content if n_found or (part and any(part.edits())) else None
+                if content is None:
                     _copy_packed(self._archive, info, archive)
+                else:  # `info` keeps the order, dates and compression of the members
+                    archive.writestr(info, content)
         return stream.getvalue()
 
 
@@ -175,6 +186,7 @@ class DocxFile(OfficeFile):
 
     name, suffixes = "docx", (".docx",)
     parts, part = r"word/(?:document|header\d*|footer\d*|footnotes|endnotes)\.xml", _WordPart
+    languages_in = r"word/\w+\.xml", rb"<w:(?:lang|themeFontLang)\s[^<>]*?\bw:val=\""
 
 
 class OdtFile(OfficeFile):

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from docmt.errors import UserError
 from docmt.formats.file_segments import FileSegment, plain_segment
-from docmt.formats.translatable_file import Edit, TextFile
+from docmt.formats.translatable_file import Edit, TextFile, language_of
 
 LINE = re.compile(r"[^\n]*\n|[^\n]+$")
 KEYWORD = re.compile(r"(msgctxt|msgid_plural|msgid|msgstr(?:\[\d+\])?)\s*(\".*\")$")
@@ -18,6 +18,26 @@ STRING = re.compile(r"\".*\"$")
 PAGE = re.compile(r"#:\s*\u2068?(\S+?)(?::\d+)?\u2069?(?:\s|$)")
 N_FORMS = re.compile(r"nplurals\s*=\s*(\d+)")
 MOST_FORMS = 10  # no language has more than six
+SLAVIC = "n%10==1 && n%100!=11 ? 0 : n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20) ? 1 : 2"
+# Plural forms of GNU gettext's manual: languages, number and expression; all others have `PLURAL`.
+PLURAL = (2, "n != 1")
+PLURALS = {
+    lang: forms
+    for langs, *forms in (
+        ("id ja ko lo ms my km th vi yue zh", 1, "0"),
+        ("fr", 2, "n > 1"),
+        ("be bs hr ru sr uk", 3, SLAVIC),
+        ("cs sk", 3, "n==1 ? 0 : n>=2 && n<=4 ? 1 : 2"),
+        ("pl", 3, SLAVIC.replace("n%10==1 && n%100!=11", "n==1")),
+        ("lt", 3, "n%10==1 && n%100!=11 ? 0 : n%10>=2 && (n%100<10 || n%100>=20) ? 1 : 2"),
+        ("lv", 3, "n%10==1 && n%100!=11 ? 0 : n != 0 ? 1 : 2"),
+        ("ro", 3, "n==1 ? 0 : n==0 || (n%100>0 && n%100<20) ? 1 : 2"),
+        ("ga", 3, "n==1 ? 0 : n==2 ? 1 : 2"),
+        ("sl", 4, "n%100==1 ? 0 : n%100==2 ? 1 : n%100==3 || n%100==4 ? 2 : 3"),
+        ("ar", 6, "n==0 ? 0 : n==1 ? 1 : n==2 ? 2 : n%100>=3 && n%100<=10 ? 3 : n%100>=11 ? 4 : 5"),
+    )
+    for lang in langs.split()
+}
 
 
 @dataclass
@@ -65,9 +85,13 @@ class PoFile(TextFile):
     @override
     def find(self) -> list[list[FileSegment]]:
         messages = list(_messages(self.text, self.where))
-        header = next((m for m in messages if not m.strings["msgid"] and "msgctxt" not in m.strings), _Message())
-        # The header is the message with an empty `msgid`; it declares the number of plural forms.
-        counted = N_FORMS.search(header.strings.get("msgstr", ""))
+        self._header = next((m for m in messages if not m.strings["msgid"] and "msgctxt" not in m.strings), _Message())
+        # The header is the message with an empty `msgid`; it declares the language and the number of plural forms.
+        declared = self._header.strings.get("msgstr", "")
+        fields = {key: value.strip() for key, _, value in (line.partition(":") for line in declared.split("\n"))}
+        self.languages.check(fields.get("X-Source-Language"), fields.get("Language"), where=self.where)
+        self._new_header = self._filled_header(declared) if "charset=CHARSET" in declared else declared
+        counted = N_FORMS.search(self._new_header)
         # Compared as text, because Python refuses to read numbers of thousands of digits.
         if counted and (len(counted[1].lstrip("0")) > 2 or int(counted[1]) > MOST_FORMS):
             raise UserError(
@@ -84,9 +108,27 @@ class PoFile(TextFile):
                 self._open.append((message, segments))
         return list(pages.values())
 
+    def _filled_header(self, header: str) -> str:
+        """The header of a template with the encoding, the language and its plural forms."""
+        lang = language_of(self.languages.tgt)
+        n_forms, plural = PLURALS.get(lang, PLURAL)
+        fields = {"Language": lang, "Plural-Forms": f"nplurals={n_forms}; plural={plural};"}
+        header = header.replace("charset=CHARSET", "charset=UTF-8")
+        for key, value in fields.items():
+            header = re.sub(rf"^{key}:.*\n?", "", header, flags=re.MULTILINE)
+            header += f"{key}: {value}\n"
+        return header
+
     @override
     def edits(self) -> Iterable[Edit]:
         end = "\r\n" if "\r\n" in self.text else "\n"
+        header = self._header
+        if self._new_header != header.strings.get("msgstr", ""):
+            yield *header.places["msgstr"], _written("msgstr", self._new_header, end)
+            if header.flags is not None:
+                stop = self.text.index("\n", header.flags) + 1
+                flags = re.sub(r",\s*fuzzy\b", "", self.text[header.flags : stop])
+                yield header.flags, stop, flags if flags.strip() != "#" else ""
         for message, segments in self._open:
             new = {key: self.render(s, s.filled) for key, s in segments.items() if s.filled is not None}
             if len(new) < len(segments):  # all forms of a message or none
@@ -102,13 +144,14 @@ class PoFile(TextFile):
                 # The first of several plural forms is the singular, as in most languages; reviewers check the rest.
                 n = self._n_forms or len(message.places)
                 forms = {f"msgstr[{i}]": new["msgid_plural" if i or n == 1 else "msgid"] for i in range(n)}
-            written = ""
-            for key, text in forms.items():
-                # As gettext writes them, a string of several lines starts with an empty one.
-                lines = LINE.findall(text) or [""]
-                strings = [f'"{polib.escape(line)}"' for line in (["", *lines] if len(lines) > 1 else lines)]
-                written += f"{key} {end.join(strings)}{end}"
-            yield start, stop, written
+            yield start, stop, "".join(_written(key, text, end) for key, text in forms.items())
+
+
+def _written(key: str, text: str, end: str) -> str:
+    """A string as gettext writes it: one of several lines starts with an empty one."""
+    lines = LINE.findall(text) or [""]
+    strings = [f'"{polib.escape(line)}"' for line in (["", *lines] if len(lines) > 1 else lines)]
+    return f"{key} {end.join(strings)}{end}"
 
 
 def _messages(text: str, where: str) -> Iterator[_Message]:

@@ -6,7 +6,7 @@ from typing_extensions import override
 
 from docmt.formats.file_segments import FileSegment
 from docmt.formats.markup import Element, draft_of, elements, indentation, read_xml
-from docmt.formats.translatable_file import Edit, MarkupFile
+from docmt.formats.translatable_file import Edit, MarkupFile, language_of
 
 # Inline elements that hold code, not text.
 OPAQUE = ("bpt", "ept", "it", "ph", "ut")
@@ -23,9 +23,15 @@ class TmxFile(MarkupFile):
     def find(self) -> list[list[FileSegment]]:
         self._open: list[tuple[Element | None, Element, FileSegment]] = []
         document = []
-        for unit in read_units(self.text, where=self.where):
+        units = read_units(self.text, where=self.where)
+        codes = [_language(variant) for unit in units for variant in elements(unit.content, "tuv")]
+        src, tgt = map(language_of, (self.languages.src, self.languages.tgt))
+        self._code = next((code for code in codes if language_of(code) == tgt), tgt)  # with the region of other units
+        if src not in map(language_of, codes):
+            self.languages.check(next(iter(codes), None), None, where=self.where)
+        for unit in units:
             variants = unit_variants(unit)
-            source, target = (variants.get(lang) for lang in (self.languages.src, self.languages.tgt))
+            source, target = variants.get(src), variants.get(tgt)
             if source is None:
                 continue
             is_wanted = target is None or not self.text[slice(*target.inner)].strip()
@@ -47,7 +53,7 @@ class TmxFile(MarkupFile):
                 continue
             # The new variant follows the last one, with the same indentation.
             start, last = elements(unit.content, "tuv")[-1].outer
-            new = f'<tuv xml:lang="{self.languages.tgt}">{NOTE}{content}</tuv>'
+            new = f'<tuv xml:lang="{self._code}">{NOTE}{content}</tuv>'
             yield last, last, indentation(self.text, start) + new
 
 
@@ -60,8 +66,12 @@ def unit_variants(unit: Element) -> dict[str, Element]:
     """The `seg` of each language of a unit, under its code and, if that is free, without region: `en-US`, `en`."""
     found: dict[str, Element] = {}
     for variant in elements(unit.content, "tuv"):
-        lang = (variant.opening.get("xml:lang") or variant.opening.get("lang") or "").lower()
+        lang = _language(variant).lower()
         if segments := elements(variant.content, "seg"):
             found.setdefault(lang, segments[0])
-            found.setdefault(lang.partition("-")[0], segments[0])
+            found.setdefault(language_of(lang), segments[0])
     return found
+
+
+def _language(variant: Element) -> str:
+    return variant.opening.get("xml:lang") or variant.opening.get("lang") or ""

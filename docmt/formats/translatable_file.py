@@ -4,6 +4,7 @@ Only the places of translated segments are rewritten, so that everything else st
 """
 
 import html
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,16 +15,45 @@ from typing_extensions import override
 from docmt.errors import UserError
 from docmt.formats.file_segments import MARK, FileSegment
 
+ENTITY = re.compile(r"&(?:[A-Za-z]+\d*|#\d{1,7}|#[xX][0-9A-Fa-f]{1,6});")
 # Start and end of a place in a text, and its new content.
 Edit = tuple[int, int, str]
 
 
+# Codes of three letters that models and files use, each before its code of two letters.
+TWO_LETTERS = dict(
+    re.findall(
+        r"(\w+):(\w+)",
+        "ara:ar arb:ar bul:bg cat:ca ces:cs cze:cs cmn:zh chi:zh zho:zh dan:da deu:de ger:de ell:el gre:el eng:en "
+        "est:et fas:fa fin:fi fra:fr fre:fr heb:he hin:hi hrv:hr hun:hu ind:id ita:it jpn:ja kor:ko lit:lt lav:lv "
+        "lvs:lv nld:nl dut:nl nor:no nob:no nb:no pol:pl por:pt ron:ro rum:ro rus:ru slk:sk slo:sk slv:sl spa:es "
+        "srp:sr swe:sv tha:th tur:tr ukr:uk vie:vi",
+    )
+)
+
+
+def language_of(code: str) -> str:
+    """The language of a code, without script and region: `de` of `de-AT`, `DE` and `deu_Latn`."""
+    language = re.split("[-_]", code.strip().lower())[0]
+    return TWO_LETTERS.get(language, language)
+
+
 @dataclass(frozen=True)
 class Languages:
-    """The languages of a translation, as codes: `en`, `de`."""
+    """The languages of a translation, as codes: `en`, `de`; and whether files must not declare others."""
 
     src: str
     tgt: str
+    are_checked: bool = True
+
+    def check(self, src: str | None, tgt: str | None, *, where: str) -> None:
+        """Raise UserError when a file declares other languages."""
+        for side, declared, expected in (("source", src, self.src), ("target", tgt, self.tgt)):
+            if self.are_checked and declared and language_of(declared) != language_of(expected):
+                raise UserError(
+                    f"{where}: its {side} language is {declared}, but the model translates from {self.src} to "
+                    f"{self.tgt}: take another model, or --force"
+                )
 
 
 class TranslatableFile(ABC):
@@ -55,33 +85,37 @@ class TranslatableFile(ABC):
 
 
 class TextFile(TranslatableFile):
-    """A text file in UTF-8."""
+    """A text file, in UTF-8 unless its format declares another encoding."""
 
     def __init__(self, data: bytes, *, where: str, languages: Languages) -> None:
         super().__init__(data, where=where, languages=languages)
+        self.encoding = self.declared_encoding(data)
         try:
-            self.text = data.decode("utf-8")
+            self.text = data.decode(self.encoding)
         except UnicodeDecodeError as error:
-            line = data.count(b"\n", 0, error.start) + 1
-            raise UserError(f"{where}: line {line} is not UTF-8: convert the file, for example with iconv") from None
+            line, name = data.count(b"\n", 0, error.start) + 1, self.encoding.upper()
+            raise UserError(f"{where}: line {line} is not {name}: convert the file, for example with iconv") from None
         self.documents = self.find()
+
+    def declared_encoding(self, data: bytes) -> str:
+        """The encoding of the file, as a name that Python knows."""
+        return "utf-8"
 
     @abstractmethod
     def find(self) -> list[list[FileSegment]]:
         """The segments of each document."""
 
-    def escape(self, text: str) -> str:
-        """The text with characters escaped that the format reserves."""
-        return text
+    def escapes(self, segment: FileSegment) -> dict[int, str]:
+        """The characters of a segment that the format reserves, and what is written for them."""
+        return {}
 
     def render(self, segment: FileSegment, text: str) -> str:
         """The content of the file for a text with marks."""
-        pieces, position = [], 0
-        for found in MARK.finditer(text):
-            mark = segment.mark(found[0])
-            pieces += [self.escape(text[position : found.start()]), self.escape(mark.raw) if mark.is_text else mark.raw]
-            position = found.end()
-        return "".join([*pieces, self.escape(text[position:])])
+        escapes, pieces = self.escapes(segment), re.split(f"({MARK.pattern})", text)
+        for number, piece in enumerate(pieces):
+            mark = segment.mark(piece) if number % 2 else None
+            pieces[number] = mark.raw if mark and not mark.is_text else (mark.raw if mark else piece).translate(escapes)
+        return "".join(pieces)
 
     def edits(self) -> Iterable[Edit]:
         """The places to rewrite, in any order."""
@@ -92,17 +126,26 @@ class TextFile(TranslatableFile):
 
     @override
     def translated(self) -> bytes:
-        pieces, position = [], 0
-        # By place only: two insertions at one place keep the order in which `edits` yields them.
-        for start, end, new in sorted(self.edits(), key=lambda edit: edit[:2]):
-            pieces += [self.text[position:start], new]
-            position = end
-        return "".join([*pieces, self.text[position:]]).encode("utf-8")
+        # Characters that the encoding of a page lacks become numbers; UTF-8 has all.
+        return rewritten(self.text, self.edits(), 0, len(self.text)).encode(self.encoding, "xmlcharrefreplace")
+
+
+def rewritten(text: str, edits: Iterable[Edit], start: int, end: int) -> str:
+    """A part of a text with edits."""
+    pieces = []
+    # By place only: two insertions at one place keep the order in which they are yielded.
+    for first, last, new in sorted(edits, key=lambda edit: edit[:2]):
+        pieces += [text[start:first], new]
+        start = last
+    return "".join([*pieces, text[start:end]])
 
 
 class MarkupFile(TextFile):
     """A text file with XML or HTML tags."""
 
     @override
-    def escape(self, text: str) -> str:
-        return html.escape(text, quote=False)
+    def escapes(self, segment: FileSegment) -> dict[int, str]:
+        # What the source writes as an entity stays one, and only that, except what XML reserves.
+        written = {html.unescape(entity): entity for entity in ENTITY.findall(self.text, segment.start, segment.end)}
+        escapes = {"&": "&amp;", "<": "&lt;"} | ({} if ">" in segment.text else {">": "&gt;"}) | written
+        return {ord(character): entity for character, entity in escapes.items() if len(character) == 1}

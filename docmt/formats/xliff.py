@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from docmt.formats.file_segments import FileSegment
-from docmt.formats.markup import Element, draft_of, elements, indentation, merged, read_xml
-from docmt.formats.translatable_file import Edit, MarkupFile
+from docmt.formats.markup import Element, Token, draft_of, elements, indentation, merged, read_xml
+from docmt.formats.translatable_file import Edit, MarkupFile, language_of
 
 # Inline elements that hold code, not text.
 OPAQUE = ("bpt", "ept", "ph", "it", "x", "bx", "ex", "cp", "sc", "ec")
@@ -41,7 +41,13 @@ class XliffFile(MarkupFile):
         self._prefix = root.name.removesuffix("xliff")
         self._units: list[_Unit] = []
         documents = []
+        self._undeclared: list[Token] = []
+        src, self._target = ("source-language", "target-language") if self._version == "1" else ("srcLang", "trgLang")
         for file in elements(stream, "file"):
+            holder = file.opening if self._version == "1" else root
+            self.languages.check(holder.get(src), holder.get(self._target), where=self.where)
+            if holder.get(self._target) is None and holder not in self._undeclared:
+                self._undeclared.append(holder)
             units = elements(file.content, "trans-unit" if self._version == "1" else "unit")
             documents.append([segment for unit in units for segment in self._segments(unit)])
         return documents
@@ -71,6 +77,10 @@ class XliffFile(MarkupFile):
     @override
     def edits(self) -> Iterable[Edit]:
         marked, state = REVIEW[self._version]
+        if any(unit.segment.filled is not None for unit in self._units):
+            for holder in self._undeclared:
+                place = holder.start + 1 + len(holder.name)
+                yield place, place, f' {self._target}="{language_of(self.languages.tgt)}"'
         for unit in self._units:
             if unit.segment.filled is None:
                 continue
