@@ -50,7 +50,10 @@ def translate(
     model: ModelFile,
     format: Annotated[str | None, Parameter(choices=tuple(FORMATS))] = None,
     input: Path | None = None,
-    output: Annotated[Path | None, Parameter(name=("--out", "--output"))] = None,
+    output: Annotated[str | None, Parameter(name=("--out", "--output"))] = None,
+    report: Path | None = None,
+    strict: bool = False,
+    force: bool = False,
     context: Context = "document",
     sentences: bool = False,
     discourse: str | None = None,
@@ -61,15 +64,18 @@ def translate(
     threads: Threads = 1,
     device: Device = "auto",
     batch_tokens: BatchTokens = None,
-) -> None:
+) -> int:
     """Translate files by their formats, or plain lines: one output line per input line.
 
     Args:
         files: documents; by default, standard input.
         format: format of the files; by default found by suffix.
         input: UTF-8 text, one sentence per line, a blank line between documents.
-        output: file to write, or a folder for several; by default NAME.LANGUAGE.SUFFIX beside each file, and standard
-            output for --input and standard input.
+        output: file to write, or a folder: for several files, or if it ends in /; by default NAME.LANGUAGE.SUFFIX
+            beside each file, and standard output for --input and standard input.
+        report: table to write (TSV) of what was left untranslated: source, rejected output, reason, file.
+        strict: end with exit code 1 if anything in a file was left untranslated.
+        force: translate files that declare other languages than the model's.
         context: `none` translates each sentence by itself, without the context encoder if there is one.
         sentences: same as --context none.
         discourse: for models that read trees: `auto` (segment and parse with what `docmt models bundle` added to it;
@@ -87,6 +93,8 @@ def translate(
         )
     if tree_file and by_format:
         raise UserError("--discourse: trees belong to plain lines: give the text with --input or as standard input")
+    if (report or strict or force) and not by_format:
+        raise UserError("--report, --strict and --force are for files: plain lines are all translated")
     if files and input:
         raise UserError("--input and files: --input is for plain lines; give only one of the two")
     for path in files:
@@ -97,6 +105,7 @@ def translate(
 
     trained = _load(model, source_lang, target_lang, discourse)
     targets = _targets(files, output, trained.pipeline.tgt_lang)
+    target = Path(output) if output else None
     lines = [] if by_format else _read_lines(input)
     if len(trained.vocabulary) < SMALL_VOCABULARY:
         log.warning(
@@ -116,14 +125,22 @@ def translate(
     with_trees = discourse in (None, "auto") and context != "none"
     translator = Translator(trained, settings, device=chosen, batch_tokens=batch_tokens, with_trees=with_trees)
 
+    has_context = context == "document"
+    rows = []
     if not by_format:
-        _write_lines(output, _translate_lines(translator, lines, context, tree_file))
+        _write_lines(target, _translate_lines(translator, lines, context, tree_file))
         _summarize(translator, "")
     elif not files:
-        _translate_stream(translator, input, output, form=format, with_context=context == "document")
+        counts = _translate_stream(translator, input, target, form=format, with_context=has_context, force=force)
+        rows = [(*row, str(input or "standard input")) for row in counts.left]
     for path, target in zip(files, targets, strict=True):
-        counts = translate_file(translator, path, target, form=format, with_context=context == "document")
+        counts = translate_file(translator, path, target, form=format, with_context=has_context, force=force)
         _summarize(translator, f"{target}: ", counts)
+        rows += [(*row, str(path)) for row in counts.left]
+    if report:
+        cells = (("source", "output", "reason", "file"), *rows)
+        write_lines(report, ("\t".join(" ".join(cell.split()) for cell in row) for row in cells), checksum=False)
+    return int(strict and bool(rows))
 
 
 def _load(file: Path, source_lang: str | None, target_lang: str | None, discourse: str | None) -> "TrainedModel":
@@ -146,15 +163,20 @@ def _load(file: Path, source_lang: str | None, target_lang: str | None, discours
     return model
 
 
-def _targets(files: tuple[Path, ...], output: Path | None, tgt_lang: str) -> list[Path]:
+def _targets(files: tuple[Path, ...], output: str | None, tgt_lang: str) -> list[Path]:
     """The file to write for each file. Raises UserError when two would be one, or one would be overwritten."""
-    is_folder = output is not None and (len(files) > 1 or output.is_dir())
+    is_folder = output is not None and (len(files) > 1 or output.endswith("/") or Path(output).is_dir())
+    if is_folder and not files:
+        raise UserError(f"--out {output}: is a folder, but standard input and --input are written to a file")
     targets: list[Path] = []
     for path in files:
-        if output is None:
-            targets.append(path.with_suffix(f".{tgt_lang}{path.suffix}"))
+        is_template = path.suffix == ".pot"
+        if output is None:  # the catalog of a template has the name of its language
+            targets.append(path.with_name(f"{'' if is_template else path.stem + '.'}{tgt_lang}{path.suffix}"))
         else:
-            targets.append(output / path.name if is_folder else output)
+            targets.append(Path(output) / path.name if is_folder else Path(output))
+        if is_template and (output is None or is_folder):
+            targets[-1] = targets[-1].with_suffix(".po")
         if targets[-1].resolve() == path.resolve():
             raise UserError(f"{path}: would be overwritten: give another --out")
         if targets[-1] in targets[:-1]:
@@ -163,8 +185,14 @@ def _targets(files: tuple[Path, ...], output: Path | None, tgt_lang: str) -> lis
 
 
 def _translate_stream(
-    translator: "Translator", source: Path | None, output: Path | None, *, form: str | None, with_context: bool
-) -> None:
+    translator: "Translator",
+    source: Path | None,
+    output: Path | None,
+    *,
+    form: str | None,
+    with_context: bool,
+    force: bool,
+) -> "FileCounts":
     """Translate standard input, or `--input`, in the format that was named."""
     from docmt.decoding.translation import translate_bytes
 
@@ -172,12 +200,13 @@ def _translate_stream(
         log.warning("reading from the terminal: end the text with Ctrl-D")
     content = sys.stdin.buffer.read() if source is None else read_bytes(source)
     where = source or Path("standard input")
-    data, counts = translate_bytes(translator, content, where, form=form, with_context=with_context)
+    data, counts = translate_bytes(translator, content, where, form=form, with_context=with_context, force=force)
     if output is None:
         sys.stdout.buffer.write(data)
     else:
         write_bytes(output, data)
     _summarize(translator, "", counts)
+    return counts
 
 
 def _translate_lines(translator: "Translator", lines: list[str], context: Context, trees: Path | None) -> list[str]:
@@ -206,18 +235,28 @@ def _write_lines(output: Path | None, lines: list[str]) -> None:
 
 
 def _summarize(translator: "Translator", where: str, counts: "FileCounts | None" = None) -> None:
-    """One line about what was translated, and a warning if the model does not know the words of the text."""
+    """Log what was not translated, what was, and whether the model does not know the words of the text."""
     from docmt.decoding.translation import TranslationCounts
 
     seen, translator.counts = translator.counts, TranslationCounts()
+    if counts and counts.left:
+        n_left, causes = len(counts.left), "; ".join(f"{number} {cause}" for cause, number in counts.untouched.items())
+        log.warning(
+            "%s%d of %d segments were left in the source language (%s): %s",
+            where,
+            n_left,
+            counts.segments,
+            translator.trained.pipeline.src_lang,
+            causes if len(counts.untouched) > 1 else next(iter(counts.untouched)),
+        )
     parts = [f"{counts.sentences if counts else seen.sentences} sentences"]
     if counts and counts.context:
         parts.append(f"{counts.context} read as context")
     parts += [f"{seen.forced_ends} forced ends", f"{seen.unknown} of {seen.subwords} subwords unknown"]
     if counts:
-        left = [f"{number} left as they were ({cause})" for cause, number in counts.untouched.items()]
-        simplified = [f"{counts.simplified} without changes of style"] if counts.simplified else []
-        parts += [f"{counts.lost} placeholders lost", ", ".join([f"{counts.segments} segments", *left, *simplified])]
+        parts += [f"{counts.lost} placeholders lost"] if counts.lost else []
+        simplified = f" ({counts.simplified} without changes of style)" if counts.simplified else ""
+        parts.append(f"{counts.segments - len(counts.left)} of {counts.segments} segments{simplified}")
     log.info("%s%s", where, "; ".join(parts))
     if seen.unknown > MANY_UNKNOWN * seen.subwords:
         share = 100 * seen.unknown / seen.subwords

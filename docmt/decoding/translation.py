@@ -232,7 +232,13 @@ class Translator:
 
 
 def translate_file(
-    translator: Translator, path: Path | str, out: Path | str, *, form: str | None = None, with_context: bool = True
+    translator: Translator,
+    path: Path | str,
+    out: Path | str,
+    *,
+    form: str | None = None,
+    with_context: bool = True,
+    force: bool = False,
 ) -> FileCounts:
     """Translate a file into another, which differs only where text was translated.
 
@@ -242,18 +248,28 @@ def translate_file(
         out: where to write; an existing file is replaced once the new one is whole.
         form: its format; by default, its suffix decides.
         with_context: whether sentences are translated as documents, or each by itself.
+        force: whether it may declare other languages than the model's.
     """
-    data, counts = translate_bytes(translator, read_bytes(Path(path)), Path(path), form=form, with_context=with_context)
+    data, counts = translate_bytes(
+        translator, read_bytes(Path(path)), Path(path), form=form, with_context=with_context, force=force
+    )
     write_bytes(Path(out), data)
     return counts
 
 
 def translate_bytes(
-    translator: Translator, data: bytes, path: Path, *, form: str | None = None, with_context: bool = True
+    translator: Translator,
+    data: bytes,
+    path: Path,
+    *,
+    form: str | None = None,
+    with_context: bool = True,
+    force: bool = False,
 ) -> tuple[bytes, FileCounts]:
     """Translate the content of a file named `path`, as `translate_file` does."""
     pipeline = translator.trained.pipeline
-    file = open_file(path, data, languages=Languages(pipeline.src_lang, pipeline.tgt_lang), name=form)
+    languages = Languages(pipeline.src_lang, pipeline.tgt_lang, are_checked=not force)
+    file = open_file(path, data, languages=languages, name=form)
     counts = fill_file(file, translator.translate_documents, with_context=with_context)
     return file.translated(), counts
 

@@ -70,6 +70,7 @@ class FileSegment:
         is_wanted: whether to translate it; otherwise it is context.
         is_sentence: whether it is never split.
         filled: its translation, marks included; None if it stays as it was.
+        rejected: the translation that could not be used.
     """
 
     text: str
@@ -79,10 +80,20 @@ class FileSegment:
     is_wanted: bool = True
     is_sentence: bool = False
     filled: str | None = None
+    rejected: str = ""
 
     def mark(self, character: str) -> Mark:
         """The mark of a character of the text."""
         return self.marks[ord(character) - FIRST]
+
+    @property
+    def has_letters(self) -> bool:
+        """Whether there is anything to translate."""
+        return any(map(str.isalpha, self.text))
+
+    def plain(self, text: str) -> str:
+        """A text with its marks as they are in the file."""
+        return MARK.sub(lambda found: self.mark(found[0]).raw, text)
 
     def is_optional(self) -> bool:
         """Whether some of its marks may be left out."""
@@ -132,11 +143,6 @@ class SegmentDraft:
             )
         self._append(chr(FIRST + len(self._marks)))
         self._marks.append((mark, name))
-
-    @property
-    def has_letters(self) -> bool:
-        """Whether there is anything to translate."""
-        return any(map(str.isalpha, "".join(self._pieces)))
 
     def segment(self, start: int, end: int, *, is_wanted: bool = True, is_sentence: bool = False) -> FileSegment:
         """The segment at a place of the file."""

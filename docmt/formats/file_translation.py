@@ -26,7 +26,7 @@ class FileCounts:
         sentences: translated sentences, without context.
         context: sentences that were only read.
         segments: segments to translate that have letters.
-        untouched: segments that stay as they were, by cause.
+        left: source, rejected translation and cause of each segment that stays as it was.
         simplified: segments whose changes of style (bold, italics) were left out.
         lost: obligatory marks that translated segments lack; `is_intact` should not let this happen.
     """
@@ -34,9 +34,14 @@ class FileCounts:
     sentences: int
     context: int
     segments: int
-    untouched: Counter[str]
+    left: list[tuple[str, str, str]]
     simplified: int
     lost: int
+
+    @property
+    def untouched(self) -> Counter[str]:
+        """Segments that stay as they were, by cause."""
+        return Counter(cause for _, _, cause in self.left)
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ def fill_file(file: TranslatableFile, translate: Translate, *, with_context: boo
 
     Without context, every sentence is a document by itself, and segments that are not wanted are not read.
     """
-    wanted = [s for document in file.documents for s in document if s.is_wanted and any(map(str.isalpha, s.text))]
+    wanted = [s for document in file.documents for s in document if s.is_wanted and s.has_letters]
     if not with_context:
         file.documents = [[segment for segment in document if segment.is_wanted] for document in file.documents]
 
@@ -73,15 +78,15 @@ def fill_file(file: TranslatableFile, translate: Translate, *, with_context: boo
     if plainer:
         _fill(file, run, plainer)
     simplified = sum(1 for s in wanted if id(s) in plainer and s.filled is not None)
-    untouched: Counter[str] = Counter()
+    left: list[tuple[str, str, str]] = []
     n_lost = 0
     for s in wanted:
         if s.filled is None:
-            has_marks = MARK.search(s.text)
-            untouched["markup or placeholders did not come back" if has_marks else "translation empty or unsafe"] += 1
+            cause = "markup or placeholders did not come back" if MARK.search(s.text) else "translation empty or unsafe"
+            left.append((s.plain(s.text), s.plain(s.rejected), cause))
         else:
             n_lost += (Counter(MARK.findall(s.without_styles())) - Counter(MARK.findall(s.filled))).total()
-    return FileCounts(n_sentences, n_context, len(wanted), untouched, simplified, n_lost)
+    return FileCounts(n_sentences, n_context, len(wanted), left, simplified, n_lost)
 
 
 def _fill(file: TranslatableFile, translate: Translate, texts: dict[int, str]) -> tuple[int, int]:
@@ -125,7 +130,10 @@ def _joined(
             pieces[-1] = gap
         pieces += [core if pieces else sentence.before + core, sentence.after]
     filled = "".join(pieces)
-    return filled if is_intact(segment, filled, text) and file.accepts(segment, filled) else None
+    if is_intact(segment, filled, text) and file.accepts(segment, filled):
+        return filled
+    segment.rejected = filled
+    return None
 
 
 def _with_marks(segment: FileSegment, core: str, translation: str) -> str:

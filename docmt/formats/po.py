@@ -130,14 +130,17 @@ class PoFile(TextFile):
                 flags = re.sub(r",\s*fuzzy\b", "", self.text[header.flags : stop])
                 yield header.flags, stop, flags if flags.strip() != "#" else ""
         for message, segments in self._open:
-            new = {key: self.render(s, s.filled) for key, s in segments.items() if s.filled is not None}
-            if len(new) < len(segments):  # all forms of a message or none
+            if not any(segment.has_letters for segment in segments.values()):
                 continue
+            # Editors find what is fuzzy: translations to review, and messages that could not be translated.
             if not message.is_fuzzy and message.flags is not None:
                 place = message.flags + len("#,")
                 yield place, place, " fuzzy,"
             elif not message.is_fuzzy:
                 yield message.first, message.first, f"#, fuzzy{end}"
+            new = {key: self.render(s, s.filled) for key, s in segments.items() if s.filled is not None}
+            if len(new) < len(segments):  # all forms of a message or none
+                continue
             start, stop = min(message.places.values())[0], max(message.places.values())[1]
             forms = {"msgstr": new.get("msgid", "")}
             if "msgid_plural" in new:

@@ -45,13 +45,56 @@ def test_without_out_the_language_is_in_the_name(run, tmp_path):
     assert (code, output) == (0, "")
     assert (tmp_path / "a.b.de.txt").read_bytes().decode() == EXPECTED
     assert "3 sentences; 0 forced ends; 0 of" in messages
-    assert "0 placeholders lost; 3 segments" in messages
+    assert "; 3 of 3 segments\n" in messages
 
 
 def test_standard_input_in_a_format(run, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"<p>the dog sees the house</p>")))
     assert run("--format", "html", "--out", "page.html")[0] == 0
     assert (tmp_path / "page.html").read_text() == "<p>das Tier sieht das Haus</p>"
+
+
+def test_a_name_that_ends_in_a_slash_is_a_folder(run, tmp_path):
+    (tmp_path / "a.txt").write_text("a dog\n")
+    assert run("a.txt", "--out", "new/")[0] == 0
+    assert (tmp_path / "new/a.txt").read_text() == "ein Tier\n"
+
+
+def test_a_template_becomes_the_catalog_of_a_language(run, tmp_path):
+    (tmp_path / "app.pot").write_text('msgid "a dog"\nmsgstr ""\n')
+    assert run("app.pot")[0] == run("app.pot", "--out", "out/")[0] == run("app.pot", "--out", "x.pot")[0] == 0
+    for name in ("de.po", "out/app.po", "x.pot"):
+        assert (tmp_path / name).read_text() == '#, fuzzy\nmsgid "a dog"\nmsgstr "ein Tier"\n'
+
+
+UNTRANSLATED = 'msgid "the dog"\nmsgstr ""\n\nmsgid "the dog sees {it} "\nmsgstr ""\n'
+
+
+@pytest.mark.parametrize("strict", [[], ["--strict"]])
+def test_what_was_not_translated_is_said_listed_and_marked(run, tmp_path, strict):
+    (tmp_path / "a.po").write_text(UNTRANSLATED)
+    (tmp_path / "b.txt").write_text("a dog\n")
+    code, _, messages = run("b.txt", "a.po", "--out", "out", "--report", "left.tsv", *strict)
+    assert code == len(strict)
+    said = "out/a.po: 1 of 2 segments were left in the source language (en): markup or placeholders did not come back"
+    assert messages.index(said) < messages.index("out/a.po: 2 sentences")
+    assert "; 1 of 2 segments\n" in messages
+    head, row = (line.split("\t") for line in (tmp_path / "left.tsv").read_text().splitlines())
+    assert head == ["source", "output", "reason", "file"]
+    assert (row[0], *row[2:]) == ("the dog sees {it}", "markup or placeholders did not come back", "a.po")
+    assert row[1].startswith("das Tier")
+    assert (tmp_path / "out/a.po").read_text().endswith('#, fuzzy\nmsgid "the dog sees {it} "\nmsgstr ""\n')
+    assert run("b.txt", "--strict", "--report", "none.tsv")[0] == 0
+    assert (tmp_path / "none.tsv").read_text() == "source\toutput\treason\tfile\n"
+
+
+def test_files_of_other_languages_are_forced(run, tmp_path):
+    (tmp_path / "a.html").write_text("<html lang=fr><p>a dog</p>")
+    code, _, messages = run("a.html")
+    assert code == 2
+    assert "a.html: its source language is fr, but the model translates from en to de" in messages
+    assert run("a.html", "--force")[0] == 0
+    assert (tmp_path / "a.de.html").read_text() == "<html lang=de><p>ein Tier</p>"
 
 
 def test_context_none_translates_each_sentence_alone(run, tmp_path):
@@ -67,6 +110,8 @@ def test_context_none_translates_each_sentence_alone(run, tmp_path):
         (["a.txt", "--out", "a.txt"], "a.txt: would be overwritten"),
         (["a.txt", "sub/a.txt", "--out", "new"], "a.txt: would be written for two files"),
         (["a.txt", "--input", "a.txt"], "give only one"),
+        (["--report", "a.tsv"], "are for files: plain lines"),
+        (["--format", "lines", "--out", "new/"], "--out new/: is a folder"),
         (["a.txt", "--discourse", "trees"], "trees belong to plain lines"),
         (["--discourse", "auto"], "model files hold no segmenter and parser"),
         (["missing.srt"], "missing.srt: no such file"),

@@ -51,6 +51,9 @@ def test_only_text_changes(source):
 @pytest.mark.parametrize("source", SOURCES)
 def test_what_cannot_be_translated_stays_and_is_counted(source):
     out, before, counts = run(source, translate=lambda documents: [["" for _ in d] for d in documents])
+    if source == "app.po":  # what could not be translated is marked as fuzzy
+        assert out.count(b"fuzzy") > before.count(b"fuzzy")
+        out, before = (text.replace(b"#, fuzzy\n", b"").replace(b" fuzzy,", b"") for text in (out, before))
     assert out == before
     assert counts.untouched.total() == counts.segments > 0
 
