@@ -1,6 +1,6 @@
 """Markdown: paragraphs, headings, list items and cells. Code, HTML blocks, link targets and front matter stay.
 
-What is not CommonMark but often written has lines of its own, too: footnotes, admonitions, definitions, keys.
+Beyond CommonMark, these keep their lines: footnotes, admonitions, definitions, keys.
 """
 
 import itertools
@@ -92,7 +92,7 @@ class MarkdownFile(TextFile):
             yield FileSegment(block.content, start=NOWHERE)
 
     def _by_lines(self, lines: list[str], places: list[tuple[int, int]]) -> Iterator[FileSegment]:
-        """The segments of a block: a line with a meaning of its own is never joined to the one before."""
+        """The segments of a block: special lines are never joined to others."""
         has_keys = sum(bool(KEY.match(line.lstrip())) for line in lines) > 1
         group: list[tuple[str, tuple[int, int]]] = []
 

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (rows of a table)
-"""Markdown as people write it: lines with a meaning of their own come back as lines."""
+"""Markdown as people write it: special lines come back as lines."""
 
 from pathlib import Path
 
