@@ -3,7 +3,7 @@
 import difflib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self, get_args
 
@@ -23,6 +23,10 @@ class Settings(BaseModel):
     later: ClassVar[tuple[str, ...]] = ()
     """Keys that came after studies were made without them: values are written without them where they are at their
     defaults, so that fingerprints, checkpoints and model files stay as they were."""
+    overridden: ClassVar[dict[str, type["Settings"]]] = {}
+    """Classes whose keys a mapping of the section overrides, by its key."""
+    study: ClassVar[type["Settings"] | None] = None
+    """The class of a whole configuration, in which unknown keys are looked for; set where it is defined."""
 
     @model_serializer(mode="wrap")
     def _write(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -74,8 +78,6 @@ PLAIN_WORDS = {
     "literal_error": "must be {expected}",
 }
 """Plain words for Pydantic's messages, by its name of the problem; in braces what it calls the context."""
-KEY_ROOTS: dict[str, type[BaseModel]] = {}
-"""Sections in which unknown keys are looked for, by the path to their keys; filled by `config.schema`."""
 LONGEST_VALUE = 80
 """Characters of a wrong value that a message shows."""
 
@@ -144,14 +146,9 @@ def _describe(cls: type[BaseModel], error: ValidationError, where: str) -> str:
 def _nearest_key(owner: type[BaseModel], key: str) -> str:
     """A hint for an unknown key: the same key in other sections, else the nearest key of `owner`, then of all."""
     places: dict[str, list[str]] = {}
-    waiting, seen = list(KEY_ROOTS.items()), set()
-    for prefix, section in waiting:  # grows: sections nearest to the top come first
-        if section not in seen:
-            seen.add(section)
-            for name, field in section.model_fields.items():
-                places.setdefault(name, []).append(f"{prefix}{name}")
-                row = "*." if "dict[" in str(field.annotation) else ""
-                waiting += [(f"{prefix}{name}.{row}", below) for below in _settings_classes(field.annotation)]
+    for path, section in sections(Settings.study) if Settings.study else ():
+        for name in section.model_fields:
+            places.setdefault(name, []).append(f"{path}.{name}".lstrip("."))
     if key not in places and _closest(key, list(owner.model_fields)):
         return nearest(key, list(owner.model_fields))
     close = _closest(key, list(places), cutoff=0.75)
@@ -176,7 +173,7 @@ def _locate(cls: type[BaseModel], location: tuple[Any, ...]) -> tuple[list[str],
         keys.append(part)
         field = next((each.model_fields[part] for each in options if part in each.model_fields), None)
         if field is not None:
-            options = _settings_classes(field.annotation) or options
+            options = [found for _, found in _settings_in(field.annotation)] or options
     return keys, options[0]
 
 
@@ -186,7 +183,27 @@ def _fixed_values(cls: type[BaseModel]) -> set[Any]:
     return {values[0] for values in arguments if len(values) == 1 and isinstance(values[0], str)}
 
 
-def _settings_classes(annotation: Any) -> list[type[BaseModel]]:
+def sections(top: type[BaseModel]) -> Iterator[tuple[str, type[BaseModel]]]:
+    """A settings class and all below it, each once, with the path of its keys, from the top on."""
+    seen: set[type[BaseModel]] = set()
+    queue: list[tuple[str, type[BaseModel]]] = [("", top)]
+    for path, cls in queue:  # which grows
+        if cls in seen:
+            continue
+        seen.add(cls)
+        yield path, cls
+        annotations = {name: field.annotation for name, field in cls.model_fields.items()}
+        for name, annotation in (annotations | getattr(cls, "overridden", {})).items():
+            queue += [(f"{path}.{name}{below}".lstrip("."), found) for below, found in _settings_in(annotation)]
+
+
+def _settings_in(annotation: Any, below: str = "") -> Iterator[tuple[str, type[BaseModel]]]:
+    """The settings classes inside an annotation, with `.NAME` for each mapping on the way to them."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [found for part in get_args(annotation) for found in _settings_classes(part)]
+        yield below, annotation
+        return
+    arguments = get_args(annotation)
+    if getattr(annotation, "__origin__", None) is dict:
+        arguments, below = arguments[1:], f"{below}.NAME"
+    for argument in arguments:
+        yield from _settings_in(argument, below)

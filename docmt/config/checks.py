@@ -2,12 +2,18 @@
 
 from docmt.config.claim_checks import check_claims
 from docmt.config.discourse_checks import check_discourse, check_trees
-from docmt.config.name_checks import check_job_names, check_languages, check_metrics, check_paths, check_pretrained
 from docmt.config.output_checks import check_output, check_trained, check_user_output
 from docmt.config.paper_columns import paper_columns
 from docmt.config.references import check_monolingual, check_reference, check_suite
 from docmt.config.schema import Config
-from docmt.config.study_rows import MONOLINGUAL, SENTENCES, DatasetSettings, PretrainedInit, SystemSettings
+from docmt.config.study_rows import (
+    MONOLINGUAL,
+    SENTENCES,
+    USER_OUTPUT_KEYS,
+    DatasetSettings,
+    PretrainedInit,
+    SystemSettings,
+)
 from docmt.config.systems import (
     PARTS_OF_TASKS,
     decoding_settings,
@@ -17,8 +23,10 @@ from docmt.config.systems import (
     training_settings,
 )
 from docmt.errors import UserError
+from docmt.evaluation.metrics import known_metrics, selectable_metrics
 from docmt.report.settings import CaseTable, ScoreFigure
 from docmt.settings import look_up
+from docmt.text.tokenizer import check_language
 from docmt.training.settings import FROZEN_SENTENCES, TaskName, TrainingSettings
 
 
@@ -28,8 +36,8 @@ def check_config(config: Config) -> None:
     for key, seeds in {"seeds": config.seeds, **rows}.items():
         if seeds and len(set(seeds)) != len(seeds):
             raise UserError(f"config.{key}: duplicate seed in {seeds}")
-    check_paths(config)
-    check_languages(config)
+    _check_paths(config)
+    _check_languages(config)
     for name, dataset in config.datasets.items():
         _check_dataset(config, name, dataset)
     check_discourse(config)
@@ -38,7 +46,7 @@ def check_config(config: Config) -> None:
     # After all systems: a chain of inits is followed only where each row is valid by itself.
     for name in config.systems:
         _check_init(config, name)
-    check_job_names(config)
+    _check_job_names(config)
     runs = list_runs(config)
     if not runs:
         raise UserError("config.systems: no system is trained on any dataset; see systems.*.datasets")
@@ -175,7 +183,7 @@ def _check_runs_of(config: Config, name: str, origin: str, *, where: str) -> Non
 def _check_init(config: Config, name: str) -> None:
     system = config.systems[name]
     if isinstance(system.init, PretrainedInit):
-        check_pretrained(config, name, system.init)
+        _check_pretrained(config, name, system.init)
     if system.init_system is None:
         return
     where = f"config.systems.{name}"
@@ -260,3 +268,89 @@ def _check_figure(config: Config, figure: ScoreFigure, tests: dict[str, None], *
             raise UserError(f"{where}: {system!r} has no place on the horizontal axis: {fact}; add it to `values`")
     for test in figure.tests or []:
         look_up(tests, test, where=f"{where}.tests", what="dataset or test")
+
+
+def _check_paths(config: Config) -> None:
+    """Raises UserError for braces in a path: Snakemake takes them for a wildcard, however they are written."""
+    paths = {
+        f"corpora.custom.{name}.splits.{split}.files.{role}": path
+        for name, corpus in config.corpora.custom.items()
+        for split, row in corpus.splits.items()
+        for role, path in row.files.items()
+    } | {
+        f"discourse.trees.{name}.files.{part}": path
+        for name, trees in config.discourse.trees.items()
+        for part, path in trees.files.items()
+    }
+    paths |= {
+        f"datasets.{name}.references.{test}": path
+        for name, dataset in config.datasets.items()
+        for test, files in dataset.references.items()
+        for path in files
+    }
+    paths |= {
+        f"systems.{name}.{key}.{test}": path
+        for name, system in config.systems.items()
+        for key in sorted(USER_OUTPUT_KEYS)
+        for test, path in getattr(system, key).items()
+    }
+    for key, path in paths.items():
+        if "{" in path or "}" in path:
+            raise UserError(f"config.{key}: {path!r} contains braces, which Snakemake takes for wildcards; rename it")
+
+
+def _check_languages(config: Config) -> None:
+    """Raises UserError for a language that docmt cannot tokenize: otherwise only the fifth job would say so."""
+    for name, dataset in config.datasets.items():
+        for key in ("src_lang", "tgt_lang"):
+            try:
+                check_language(getattr(dataset, key), text_settings(config, name).tokenization)
+            except UserError as error:
+                raise UserError(f"config.datasets.{name}.{key}: {error}") from None
+
+
+def _check_pretrained(config: Config, name: str, init: PretrainedInit) -> None:
+    """Raises UserError where a system starts from a published model that reads other text than its datasets have."""
+    for dataset in dict.fromkeys(run.dataset for run in list_runs(config) if run.system == name):
+        folder = text_settings(config, dataset).pretrained
+        if folder != init.pretrained:
+            raise UserError(
+                f"config.systems.{name}.init.pretrained is {init.pretrained!r}, but text.pretrained of dataset "
+                f"{dataset!r} is {folder!r}: a model reads the pieces that it was trained with"
+            )
+
+
+def _check_job_names(config: Config) -> None:
+    """Raises UserError when two jobs would share a log: logs and benchmarks are named by joining names with `_`."""
+    runs = [(run.dataset, run.system) for run in list_runs(config)]
+    parts = [(name, part) for name, dataset in config.datasets.items() for part in dataset.all_parts()]
+    cuttings = [(dataset, cutting, part) for cutting in config.instances for dataset, part in parts]
+    trees = [(dataset, tree, part) for tree in config.discourse.trees for dataset, part in parts]
+    for names in (runs, parts, cuttings, trees):
+        seen: dict[str, tuple[str, ...]] = {}
+        for name in dict.fromkeys(names):
+            joined = "_".join(name)
+            if joined in seen:
+                raise UserError(
+                    f"config: {' + '.join(seen[joined])} and {' + '.join(name)} would share the log {joined}: rename "
+                    "a dataset, a system, or what else they are made of"
+                )
+            seen[joined] = name
+
+
+def check_metrics(config: Config) -> None:
+    """Raises UserError when the report shows a metric that does not exist, or a table one that the study lacks."""
+    report = config.report
+    layouts = {f"tables.{name}": table for name, table in report.tables.items()}
+    layouts |= {f"figures.{name}": figure for name, figure in report.figures.items()}
+    known = known_metrics(*report.metrics, *(metric for layout in layouts.values() for metric in layout.metrics))
+    for metric in report.metrics:
+        look_up(known, metric, where="config.report.metrics", what="metric")
+    for name, layout in layouts.items():
+        where = f"config.report.{name}.metrics"
+        for metric in layout.metrics:
+            look_up(known, metric, where=where, what="metric")
+            if metric in selectable_metrics(known) and metric not in config.evaluation.metrics:
+                raise UserError(
+                    f"{where}: {metric!r} is not computed; name it in evaluation.metrics too, or leave it out"
+                )

@@ -9,9 +9,8 @@ from docmt.config.names import DatasetName, Name, Seed
 from docmt.config.study_rows import CorporaSettings, DatasetSettings, SystemSettings
 from docmt.decoding.settings import DecodingSettings
 from docmt.evaluation.metrics import EvaluationSettings
-from docmt.models.settings import ModelSettings
 from docmt.report.settings import ReportSettings
-from docmt.settings import KEY_ROOTS, Settings
+from docmt.settings import Settings
 from docmt.text.settings import TextSettings
 from docmt.training.settings import Recipe
 
@@ -50,4 +49,4 @@ class Config(Settings):
         return self
 
 
-KEY_ROOTS.update({"": Config, "systems.*.model.": ModelSettings})
+Settings.study = Config

@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from docmt.config.names import Language, Name, Seed, SplitReference
 from docmt.controlled.settings import ControlledSettings
 from docmt.corpora.catalog import ReadableCorpus
+from docmt.models.settings import ModelSettings
 from docmt.settings import Settings
 
 SENTENCES, MONOLINGUAL = "sentences", "monolingual"
@@ -108,13 +109,14 @@ class SystemSettings(Settings):
     """A model and its recipe, or the output of a system made elsewhere. Its runs are dataset × system × seed."""
 
     renamed: ClassVar[dict[str, str]] = {"segmentation": "cutting"}
+    overridden: ClassVar[dict[str, type[Settings]]] = {"model": ModelSettings}
 
     datasets: list[str] | None = None
     """Datasets it is trained on; null means all."""
     hypotheses: dict[str, str] = {}
     """For a system that docmt does not train: files with its translations, by test set `DATASET/TEST`."""
     log_probabilities: dict[str, str] = {}
-    """Likewise, files with its scores of the candidates of contrastive test sets, by `DATASET/SUITE`."""
+    """For such a system, files with its scores of the candidates of contrastive test sets, by `DATASET/SUITE`."""
     cutting: str = ""
     """How documents are cut into instances, and with which trees: a name in section `instances`. Required unless the
     output of the system is given."""

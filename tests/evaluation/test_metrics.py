@@ -10,8 +10,8 @@ import pytest
 from test_bleu_scores import REFERENCE, make_hypotheses
 
 from docmt.cli.main import main
+from docmt.config.checks import check_metrics
 from docmt.config.loading import load_config, merge, read_config_file
-from docmt.config.name_checks import check_metrics
 from docmt.errors import UserError
 from docmt.evaluation import metrics
 from docmt.evaluation.metrics import (
