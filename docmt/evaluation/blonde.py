@@ -40,18 +40,11 @@ def score_blonde(test: TranslatedTest) -> list[ScoreRow]:
         return [missing_row(name, NotComputableError(f"BlonDe is for English, not {test.tgt_lang}")) for name in names]
     settings = EvaluationSettings()
     cut = word_tokenizer(settings, "en")
-    hypotheses = [cut(sentence).lower().split() for one in test.hypotheses for sentence in one.sentences]
+    hypotheses = [cut(sentence).lower().split() for sentence in test.sentences]
     references = [[cut(sentence).lower().split() for sentence in text] for text in test.references]
     signature = f"F1|references:{len(references)}|words:{describe_words(settings, 'en')}"
-    return [
-        {
-            "metric": name,
-            "value": f1(hypotheses, references, read_lists()[KEYS[name]]),
-            "n": len(hypotheses),
-            "signature": signature,
-        }
-        for name in names
-    ]
+    values = {name: f1(hypotheses, references, read_lists()[KEYS[name]]) for name in names}
+    return [{"metric": name, "value": values[name], "n": len(hypotheses), "signature": signature} for name in names]
 
 
 def f1(

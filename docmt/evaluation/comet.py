@@ -7,8 +7,8 @@ the reference before a reference and also before a hypothesis.
 
 import tempfile
 from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
-from typing import Any
 
 from docmt.corpora.documents import index_path, read_index, text_path
 from docmt.errors import UserError
@@ -35,12 +35,11 @@ def score_comet(test: TranslatedTest, settings: CometSettings) -> list[ScoreRow]
         )
     if not Path(settings.model_file).is_file():
         raise UserError(f"evaluation.comet.checkpoint: {settings.model_file}: no such file")
-    hypotheses = [sentence for one in test.hypotheses for sentence in one.sentences]
     source = read_lines(text_path(test.prefix, test.src_lang))
     lengths = read_index(index_path(test.prefix)).lengths
     texts = {
         "source": with_context(source, source, lengths, settings.context),
-        "hypothesis": with_context(hypotheses, test.reference, lengths, settings.context),
+        "hypothesis": with_context(test.sentences, test.reference, lengths, settings.context),
         "reference": with_context(test.reference, test.reference, lengths, settings.context),
     }
     scores = _run(program, texts, settings)
@@ -50,12 +49,10 @@ def score_comet(test: TranslatedTest, settings: CometSettings) -> list[ScoreRow]
 
 def with_context(sentences: Sequence[str], context: Sequence[str], lengths: Sequence[int], n_before: int) -> list[str]:
     """Each sentence behind the `n_before` sentences of `context` before it in its document, as far as there are any."""
-    lines, start = [], 0
-    for length in lengths:
-        for i in range(start, start + length):
-            lines.append(SEPARATOR.join([*context[max(start, i - n_before) : i], sentences[i]]))
-        start += length
-    return lines
+    starts = [
+        start for start, length in zip(accumulate(lengths, initial=0), lengths, strict=False) for _ in range(length)
+    ]
+    return [SEPARATOR.join([*context[max(start, i - n_before) : i], sentences[i]]) for i, start in enumerate(starts)]
 
 
 def _run(program: str, texts: dict[str, list[str]], settings: CometSettings) -> list[float]:
@@ -69,17 +66,14 @@ def _run(program: str, texts: dict[str, list[str]], settings: CometSettings) -> 
         command += ["--batch_size", str(settings.batch_size), "--gpus", str(settings.gpus)]
         command += ["--enable-context"] if settings.context else []
         run_program(command, name=COMET)
-        scores = _read_scores(read_json(files["scores.json"]))
-    if len(scores) != len(texts["source"]):
-        raise UserError(f"COMET wrote {len(scores)} scores for {len(texts['source'])} sentences")
-    return scores
-
-
-def _read_scores(content: Any) -> list[float]:
-    """The scores of the segments: a list of objects, in newer versions under the name of the file of hypotheses."""
+        content = read_json(files["scores.json"])
+    # Newer versions write the list of segments under the name of the file of hypotheses.
     if isinstance(content, dict) and len(content) == 1:
         (content,) = content.values()
     try:
-        return [float(segment[COMET]) for segment in content]
+        scores = [float(segment[COMET]) for segment in content]
     except (KeyError, TypeError, ValueError):
         raise UserError("COMET wrote scores in an unknown form: use unbabel-comet 2.2") from None
+    if len(scores) != len(texts["source"]):
+        raise UserError(f"COMET wrote {len(scores)} scores for {len(texts['source'])} sentences")
+    return scores

@@ -125,7 +125,7 @@ def _read_tests(
 def _write_run(
     out: Path, rows: list[ScoreRow], run: ScoredRun, text: TestText, hypotheses: Path, test: TranslatedTest
 ) -> None:
-    if problem := find_tokenization(test.hypotheses, test.reference):
+    if problem := find_tokenization(test.sentences, test.reference):
         log.warning("%s: %s: detokenize them, as the reference is", hypotheses, problem)
         rows = [{**row, "signature": f"{row['signature']}|{WARNING}{problem}"} for row in rows]
     inputs = {
@@ -220,7 +220,7 @@ def cxmi(
     # As in contrastive scoring: differences of log probabilities are smaller than half precision rounds.
     exact = settings.model_copy(update={"precision": "float32"})
     scorer = TargetScorer(load_model(model), exact, device=chosen)
-    trees = [one for file in discourse for one in read_discourse(file)] if discourse else None
+    trees = [document for file in discourse for document in read_discourse(file)] if discourse else None
     if suite is not None:
         reference, items = suite, read_suite(suite)
         gains = context_gains([(item.id, item.src, item.candidates[item.correct]) for item in items], scorer, trees)
@@ -316,26 +316,24 @@ def compare(
     if out:
         with atomic_writer(out) as file:
             table.to_csv(file, index=False)
-    lines = [
-        [
-            row.system,
-            row.metric,
-            f"{row.value:.2f}",
-            "–" if row.difference is None else f"{row.difference:+.2f}",
-            "–" if row.p_value is None else f"{row.p_value:.4f}",
-        ]
-        for row in rows
-    ]
-    header = ["system", "metric", "score", "difference", "p"]
-    sides = ["left", "left", "right", "right", "right"]
-    print(tabulate(lines, header, "simple", colalign=sides, disable_numparse=True))
+    lines = [["system", "metric", "score", "difference", "p"]]
+    for row in rows:
+        tested = (row.difference, "+.2f"), (row.p_value, ".4f")
+        numbers = ["–" if number is None else format(number, form) for number, form in tested]
+        lines.append([row.system, row.metric, f"{row.value:.2f}", *numbers])
+    # Without its own reading of numbers, which drops final zeros.
+    print(
+        tabulate(
+            lines, tablefmt="simple", colalign=["left"] * 2 + ["right"] * 3, disable_numparse=True, headers="firstrow"
+        )
+    )
     for signature in dict.fromkeys(table["signature"]):
         print(signature)
 
 
 @commands.command
 def difference(*, settings: Settings = EvaluationSettings(), text: TestText, pair: ComparedPair, out: OutFile) -> None:
-    """Test the translations of a system against those of a baseline, over all seeds.
+    """Test the translations of a system against a baseline's, over all seeds.
 
     Example:
         docmt evaluate difference --prefix text/test --src-lang en --tgt-lang de

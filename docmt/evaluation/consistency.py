@@ -1,25 +1,23 @@
 """Consistency within documents, without annotation: of terms (by word alignment) and of forms of address (by lists).
 
 A choice is the translation of a term, or the form of address of a sentence. Each repetition within a document is
-compared with the occurrence before it. The accuracy of consistency is the share of those repetitions with the same
-choice as before, among those where the reference has the same choice as before. The reference itself has 100 %.
-Controls are separate rows (by `kind`): how often hypothesis and reference repeat a choice at all, and how often the
-hypothesis does when its sentences are dealt out to documents at random, as a system would without any context.
+compared with the occurrence before it. The accuracy of consistency is the share of repetitions with the same choice as
+before, among those where the reference has the same choice as before. Controls are separate rows (by `kind`).
 """
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from pathlib import Path
 from random import Random
 from typing import Self
 
-import yaml
 from pydantic import Field
 
 from docmt.corpora.documents import index_path, read_index
 from docmt.evaluation.bleu import describe_words, word_tokenizer
-from docmt.evaluation.external_programs import NotComputableError, missing_row
+from docmt.evaluation.external_programs import NotComputableError, load_lists, missing_row
 from docmt.evaluation.metrics import ADDRESS, TERMS, EvaluationSettings, TranslatedTest
 from docmt.evaluation.pronouns import Text, read_training
 from docmt.evaluation.score_rows import ScoreRow
@@ -58,11 +56,7 @@ class AddressForms(Settings):
     @classmethod
     def of(cls, lang: str) -> Self:
         """The lists of a language. Raises NotComputableError when there are none."""
-        path = FOLDER / f"{lang}.yaml"
-        if not path.is_file():
-            known = ", ".join(sorted(file.stem for file in FOLDER.glob("*.yaml")))
-            raise NotComputableError(f"no lists of forms of address for {lang} (only for {known})")
-        return cls.load(yaml.safe_load(path.read_text(encoding="utf-8")), where=path.name)
+        return load_lists(cls, FOLDER, lang, what="forms of address")
 
     def find(self, words: Sequence[str]) -> frozenset[str]:
         """The forms in a sentence: `informal`, `formal`, both or none."""
@@ -76,10 +70,7 @@ class AddressForms(Settings):
 
 
 def score_consistency(test: TranslatedTest) -> list[ScoreRow]:
-    """Rows of the metrics that the settings name; none for hypotheses that are not aligned by sentences.
-
-    A metric without lists for the language, or without the aligner, has one row with the value None.
-    """
+    """Rows of the metrics that the settings name; none for hypotheses that are not aligned by sentences."""
     rows: list[ScoreRow] = []
     makers = {ADDRESS: find_addresses, TERMS: find_terms}
     for name in test.settings.metrics if test.is_aligned else ():
@@ -103,13 +94,12 @@ def owners(test: TranslatedTest) -> list[int]:
 def find_addresses(test: TranslatedTest) -> tuple[list[TermUse], str]:
     """The sentences in which the reference addresses somebody, and the signature."""
     forms, tokenize = AddressForms.of(test.tgt_lang), word_tokenizer(EvaluationSettings(), test.tgt_lang)
-    hypotheses = [sentence for one in test.hypotheses for sentence in one.sentences]
     occurrences = [
         TermUse(i, document, "address", *(forms.find(tokenize(sentence).split()) for sentence in pair))
-        for i, (document, *pair) in enumerate(zip(owners(test), test.reference, hypotheses, strict=True))
+        for i, (document, *pair) in enumerate(zip(owners(test), test.reference, test.sentences, strict=True))
     ]
     words = describe_words(EvaluationSettings(), test.tgt_lang)
-    return [one for one in occurrences if one.reference], f"forms of address:{test.tgt_lang}|words:{words}"
+    return [found for found in occurrences if found.reference], f"forms of address:{test.tgt_lang}|words:{words}"
 
 
 def find_terms(test: TranslatedTest) -> tuple[list[TermUse], str]:
@@ -118,7 +108,7 @@ def find_terms(test: TranslatedTest) -> tuple[list[TermUse], str]:
     text = Text.of(test)
     training = read_training(test)
     # A translation that equals the reference gets the same links.
-    pairs: list[Pair] = list(dict.fromkeys((tuple(one), tuple(other)) for one, other in [*text.pairs, *training]))
+    pairs: list[Pair] = list(dict.fromkeys((tuple(src), tuple(tgt)) for src, tgt in [*text.pairs, *training]))
     links = dict(zip(pairs, align_words(pairs, program=program), strict=True))
     signature = f"terms|stem:{STEM} letters|aligner:{describe_aligner()}|training pairs:{len(training)}|case:lc"
     return list_terms(text, owners(test), links, test.src_lang, test.tgt_lang), signature
@@ -132,26 +122,27 @@ def list_terms(
     spread = Counter(word for word, _ in in_documents)
     limit = max(1, len(set(documents)) // 2)
     found = []
-    for i, (document, source) in enumerate(zip(documents, text.source, strict=True)):
+    for number, (document, source, *sides) in enumerate(
+        zip(documents, text.source, text.hypothesis, text.reference, strict=True)
+    ):
         for position, word in enumerate(source):
             if spread[word] <= limit and is_content(word, src_lang):
                 ours, theirs = (
-                    _choice(position, source, side[i], links, tgt_lang) for side in (text.hypothesis, text.reference)
+                    # Cut before they are compared: a term keeps its stem where its ending follows the grammar.
+                    frozenset(
+                        side[j][:STEM]
+                        for i, j in links[tuple(source), tuple(side)]
+                        if i == position and is_content(side[j], tgt_lang)
+                    )
+                    for side in sides
                 )
-                found.append(TermUse(i, document, word, reference=theirs, hypothesis=ours))
+                found.append(TermUse(number, document, word, reference=theirs, hypothesis=ours))
     return found
 
 
 def is_content(word: str, lang: str) -> bool:
     """Whether a word is long enough to mean something; numbers and marks are not."""
     return word.isalpha() and len(word) >= MIN_LETTERS.get(lang, 4)
-
-
-def _choice(
-    position: int, source: Sequence[str], target: Sequence[str], links: dict[Pair, set[Link]], lang: str
-) -> frozenset[str]:
-    linked = [target[j] for i, j in links[tuple(source), tuple(target)] if i == position]
-    return frozenset(word[:STEM] for word in linked if is_content(word, lang))
 
 
 def describe_consistency(
@@ -167,25 +158,24 @@ def describe_consistency(
     # The control keeps the choices and the lengths of documents, and breaks only the link of sentences to documents.
     shuffled = list(documents)
     Random(SEED).shuffle(shuffled)
-    dealt = [replace(one, document=shuffled[one.sentence]) for one in occurrences]
+    dealt = [replace(use, document=shuffled[use.sentence]) for use in occurrences]
     pairs = list(repetitions(occurrences))
+    # One choice in common is enough: a term may have two translations in a sentence.
+    ours = [bool(before.hypothesis & now.hypothesis) for before, now in pairs]
+    theirs = [bool(before.reference & now.reference) for before, now in pairs]
     return [
-        row(None, (_repeats(a.hypothesis, b.hypothesis) for a, b in pairs if _repeats(a.reference, b.reference))),
-        row("hypothesis", (_repeats(a.hypothesis, b.hypothesis) for a, b in pairs)),
-        row("reference", (_repeats(a.reference, b.reference) for a, b in pairs)),
-        row("shuffled documents", (_repeats(a.hypothesis, b.hypothesis) for a, b in repetitions(dealt))),
+        row(None, compress(ours, theirs)),
+        row("hypothesis", ours),
+        row("reference", theirs),
+        row("shuffled documents", (bool(before.hypothesis & now.hypothesis) for before, now in repetitions(dealt))),
     ]
 
 
 def repetitions(occurrences: Iterable[TermUse]) -> Iterable[tuple[TermUse, TermUse]]:
     """Each occurrence in another sentence than the one before it in its document, with that one."""
     before: dict[tuple[int, str], TermUse] = {}
-    for one in occurrences:
-        last = before.get((one.document, one.term))
-        if last is not None and last.sentence != one.sentence:
-            yield last, one
-        before[one.document, one.term] = one
-
-
-def _repeats(before: frozenset[str], now: frozenset[str]) -> bool:
-    return bool(before & now)
+    for use in occurrences:
+        last = before.get((use.document, use.term))
+        if last is not None and last.sentence != use.sentence:
+            yield last, use
+        before[use.document, use.term] = use

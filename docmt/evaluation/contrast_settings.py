@@ -16,7 +16,7 @@ class ContrastSettings(Settings):
     """Score of a candidate's whole target document: its log probability, the mean of it per label, or the negative of
     the training loss with label smoothing 0.1, as in the results of Voita et al. (2019)."""
     context: TargetContext = "gold"
-    """Target sentences before the tested one: those of the test set (`gold`), or the system's translation (`own`)."""
+    """Target sentences before the tested one: from the test set (`gold`), or the system's translation (`own`)."""
     ties: Ties = "wrong"
     """If no candidate scores strictly highest: `wrong`, or `first`: the first of the highest wins (as in the scripts of
     Voita et al., where the right candidate often stands first)."""

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from docmt.corpora.suite_items import ContrastiveItem, GenerativeItem
 from docmt.decoding.settings import SMOOTHING
@@ -55,12 +55,7 @@ def score_contrast(
 ) -> list[ScoreRow]:
     """Accuracy in percent: over the suite, and by phenomenon, by distance and by kind.
 
-    Returns:
-        Rows with the keys metric, value, n, phenomenon, distance, kind, low and high (95 % Wilson interval), chance
-        (accuracy of guessing) and signature. The whole suite has phenomenon null when it holds several.
-
-    Raises:
-        UserError: items without scores, scores without items, or a wrong number of them.
+    Raises UserError for items without scores, scores without items, or a wrong number of them.
     """
     verdicts = [is_right(item, scores, ties=rules.ties) for item in items]
     known = {item.id for item in items}
@@ -86,49 +81,38 @@ def accuracy_rows(
 ) -> list[ScoreRow]:
     """The shares of items that are right: over a suite, and by phenomenon, by distance and by kind.
 
-    Args:
-        items: of the suite.
-        verdicts: whether each is right.
-        metric: name of the accuracy.
-        signature: how it is computed.
-        chance: the probability of guessing an item, if that makes sense.
+    `chance` is the probability of guessing an item, if that makes sense.
     """
     results = list(zip(items, verdicts, strict=True))
+    rows: list[ScoreRow] = []
 
-    def row(
-        members: Sequence[tuple[TestedItem, bool]],
-        *,
-        phenomenon: str | None = None,
-        distance: int | None = None,
-        kind: str | None = None,
-    ) -> ScoreRow:
+    def add_row(phenomenon: str | None, key: str | None = None, value: object = None) -> None:
+        members = [
+            (item, right)
+            for item, right in results
+            if phenomenon in (None, item.phenomenon) and (key is None or getattr(item, key) == value)
+        ]
         n, right = len(members), sum(right for _, right in members)
         low, high = wilson_interval(right, n)
-        made: ScoreRow = {
-            "metric": metric,
-            "value": 100 * right / n,
-            "n": n,
-            "phenomenon": phenomenon,
-            "distance": distance,
-            "kind": kind,
-            "low": 100 * low,
-            "high": 100 * high,
-            "signature": signature,
-        }
+        row = {"metric": metric, "value": 100 * right / n, "n": n, "low": 100 * low, "high": 100 * high}
+        row |= {"phenomenon": phenomenon, "distance": None, "kind": None, "signature": signature}
+        if key is not None:
+            row[key] = value
         if chance is not None:
-            made["chance"] = 100 * sum(chance(item) for item, _ in members) / n
-        return made
+            row["chance"] = 100 * sum(chance(item) for item, _ in members) / n
+        rows.append(cast(ScoreRow, row))
 
     phenomena = list(dict.fromkeys(item.phenomenon for item in items))
-    rows = [row(results)] if len(phenomena) > 1 else []
+    # A suite with one phenomenon would have the same row twice.
+    if len(phenomena) > 1:
+        add_row(None)
     for phenomenon in phenomena:
-        members = [(item, right) for item, right in results if item.phenomenon == phenomenon]
-        rows.append(row(members, phenomenon=phenomenon))
+        add_row(phenomenon)
         for key in ("distance", "kind"):
-            values = {getattr(item, key) for item, _ in members} - {None}
+            values = {getattr(item, key) for item in items if item.phenomenon == phenomenon} - {None}
+            # Classes may be numbers and words in one suite, which Python does not sort together.
             for value in sorted(values, key=lambda value: (isinstance(value, str), value)):
-                group = [(item, right) for item, right in members if getattr(item, key) == value]
-                rows.append(row(group, phenomenon=phenomenon, **{key: value}))
+                add_row(phenomenon, key, value)
     return rows
 
 
@@ -141,6 +125,7 @@ def is_right(item: ContrastiveItem, scores: Mapping[str, Sequence[float]], *, ti
         raise UserError(f"log probabilities of item {item.id!r}: {len(values)} for {len(item.candidates)} candidates")
     if any(math.isnan(value) for value in values):
         raise UserError(f"log probabilities of item {item.id!r} are not numbers (NaN): the model is broken")
+    # As the scripts of Voita et al. do; a scorer that says the same of everything then gets what stands first.
     if ties == "first":
         return values.index(max(values)) == item.correct
     others = [value for i, value in enumerate(values) if i != item.correct]

@@ -40,7 +40,7 @@ def context_gains(
         for number, (_, src, tgt) in enumerate(documents)
     ]
     together, alone = scorer.score_sentences(candidates), scorer.score_sentences(candidates, alone=True)
-    return [one - other for one, other in zip(together, alone, strict=True)]
+    return [with_context - without for with_context, without in zip(together, alone, strict=True)]
 
 
 def split_rows(gains: Sequence[np.ndarray]) -> list[ScoreRow]:

@@ -13,17 +13,14 @@ from docmt.errors import UserError
 from docmt.files import read_jsonl, read_lines
 
 Unit = Literal["sentences", "instances", "documents"]
+# Decoding writes the numbers of these sentences; files of earlier versions have their count.
+Count = Annotated[int, BeforeValidator(lambda found: len(found) if isinstance(found, list) else found)]
 TOKENIZATION = {
     "subword marks": re.compile(r"@@(?: |$)|▁"),
     "escaped characters such as &apos;": re.compile(r"&(?:apos|quot|amp|lt|gt|#[0-9]+);"),
     "a space before a comma or full stop": re.compile(r"\w [,.](?: |$)"),
 }
 TOKENIZED_SHARE = 0.05
-
-
-def _count(value: object) -> object:
-    """The length of a list of sentence numbers; other values unchanged."""
-    return len(value) if isinstance(value, list) else value
 
 
 class Hypothesis(BaseModel):
@@ -37,7 +34,7 @@ class Hypothesis(BaseModel):
     n_sentences: int = Field(ge=1)
     aligned: bool
     sentences: list[str]
-    forced_ends: Annotated[int, BeforeValidator(_count)] = Field(default=0, ge=0)
+    forced_ends: Count = Field(default=0, ge=0)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -54,10 +51,16 @@ def read_hypotheses(path: Path, index: DocumentIndex) -> list[Hypothesis]:
     Raises UserError that names the file and the first bad line.
     """
     hypotheses = []
-    owners = _owners(index)
+    owners = [name for name, length in index for _ in range(length)]
     following = 0
     for line, value in enumerate(read_jsonl(path), start=1):
-        hypothesis = _parse(value, where=f"{path}: line {line}")
+        try:
+            hypothesis = Hypothesis.model_validate(value)
+        except ValidationError as error:
+            problem = error.errors()[0]
+            key = f", key {'.'.join(map(str, problem['loc']))!r}" if problem["loc"] else ""
+            reason = problem["msg"].removeprefix("Value error, ")  # pydantic's words before ours
+            raise UserError(f"{path}: line {line}{key}: {reason}") from None
         if hypothesis.instance != line - 1:
             raise UserError(
                 f"{path}: line {line} is instance {hypothesis.instance}, but instance {line - 1} is expected"
@@ -82,20 +85,6 @@ def read_hypotheses(path: Path, index: DocumentIndex) -> list[Hypothesis]:
     return hypotheses
 
 
-def _parse(value: object, *, where: str) -> Hypothesis:
-    try:
-        return Hypothesis.model_validate(value)
-    except ValidationError as error:
-        problem = error.errors()[0]
-        key = f", key {'.'.join(map(str, problem['loc']))!r}" if problem["loc"] else ""
-        raise UserError(f"{where}{key}: {problem['msg'].removeprefix('Value error, ')}") from None
-
-
-def _owners(index: DocumentIndex) -> list[str]:
-    """The document id of each sentence."""
-    return [name for name, length in zip(index.ids, index.lengths, strict=True) for _ in range(length)]
-
-
 def read_reference(prefix: Path, *, src_lang: str, tgt_lang: str) -> tuple[DocumentIndex, list[str]]:
     """The document index and the raw reference sentences of a split.
 
@@ -114,11 +103,12 @@ def read_reference(prefix: Path, *, src_lang: str, tgt_lang: str) -> tuple[Docum
     return index, lines
 
 
-def find_tokenization(hypotheses: Sequence[Hypothesis], reference: Sequence[str]) -> str | None:
-    """What makes hypotheses look tokenized where the reference is not; scores of such text are wrong."""
-    ours = [sentence for hypothesis in hypotheses for sentence in hypothesis.sentences]
+def find_tokenization(sentences: Sequence[str], reference: Sequence[str]) -> str | None:
+    """What makes translations look tokenized where the reference is not; scores of such text are wrong."""
     for sign, pattern in TOKENIZATION.items():
-        found, usual = (sum(map(bool, map(pattern.search, text))) / max(len(text), 1) for text in (ours, reference))
+        found, usual = (
+            sum(map(bool, map(pattern.search, text))) / max(len(text), 1) for text in (sentences, reference)
+        )
         # A reference may have such signs too, in text on programming or in a corpus that exists only so.
         if found >= TOKENIZED_SHARE and found > 2 * usual:
             return f"the translations look tokenized ({100 * found:.0f} % of the sentences have {sign})"

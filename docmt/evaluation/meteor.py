@@ -55,12 +55,7 @@ INDEPENDENT = Language("other", {"exact": 1.0})
 
 
 def score_meteor(test: TranslatedTest) -> list[ScoreRow]:
-    """METEOR, as far as the settings name it.
-
-    The score over sentence pairs is left out when the hypotheses are not aligned. Without Java or without the package,
-    the value of a row is None, and its signature and the log say why. Raises UserError when the program fails, or
-    prints something unexpected.
-    """
+    """METEOR, as far as the settings name it. Raises UserError as `run_meteor` does."""
     units = metrics.chosen_units(test, metrics.score_meteor)
     if not units:
         return []
@@ -138,28 +133,20 @@ def language_options(language: Language, jar: Path) -> tuple[list[str], bool]:
 def run_meteor(
     hypotheses: Sequence[str], references: Sequence[str], *, command: Sequence[str], options: Sequence[str]
 ) -> tuple[float, str]:
-    """Run the program, `command`, over segments, which may be empty, and references: as many for each segment.
+    """The score of segments, from 0 to 1, and the program's settings; as many references follow for each segment.
 
-    Returns:
-        The overall score from 0 to 1, and the program's identification of its settings.
-
-    Raises:
-        UserError: it fails, or its output lacks one score per segment and one overall.
+    Raises UserError when the program fails, or when its output lacks one score per segment and one overall.
     """
     with tempfile.TemporaryDirectory(prefix="docmt-meteor-") as folder:
         paths = [Path(folder) / name for name in ("hypotheses", "references")]
         for path, segments in zip(paths, (hypotheses, references), strict=True):
-            write_lines(path, (_one_line(segment) for segment in segments), checksum=False)
+            # Java also breaks lines at carriage returns, and would then read more segments on one side.
+            write_lines(path, (re.sub(r"[\r\n]+", " ", segment) for segment in segments), checksum=False)
         output, errors = run_program([*command, *map(str, paths), *options], name="METEOR")
     n_segments = len(re.findall(r"^Segment \d+ score:\t\S+$", output, flags=re.MULTILINE))
     final = re.findall(r"^Final score:\s+(\d(?:\.\d+)?(?:E-\d+)?)$", output, flags=re.MULTILINE)
     identity = re.findall(r"^Eval ID:\s+(\S+)$", output, flags=re.MULTILINE)
     if n_segments != len(hypotheses) or len(final) != 1 or len(identity) != 1:
-        # It exits with 0 when the numbers of lines differ.
+        # It exits with 0 when the numbers of lines differ, so its exit code says nothing.
         raise failure("METEOR", errors or f"unexpected output: {output[-500:]}", code=0)
     return float(final[0]), identity[0]
-
-
-def _one_line(segment: str) -> str:
-    """The segment on one line; Java also breaks lines at carriage returns."""
-    return re.sub(r"[\r\n]+", " ", segment)

@@ -46,9 +46,7 @@ class TranslatedTest:
         hypotheses: all instances of the split, in order.
         reference: the sentences of the split, untokenized.
         more_references: further translations of the same sentences, for BLEU, chrF, METEOR and BlonDe.
-        settings: which metrics, and how they are computed.
         prefix: raw text of the split, as `PREFIX.{lang}`.
-        src_lang, tgt_lang: languages.
         training: prefix of the raw text of the training split; None without one.
     """
 
@@ -65,6 +63,11 @@ class TranslatedTest:
     def references(self) -> list[Sequence[str]]:
         """All references."""
         return [self.reference, *self.more_references]
+
+    @property
+    def sentences(self) -> list[str]:
+        """The sentences of all hypotheses; as many as the source has if they are aligned."""
+        return [sentence for hypothesis in self.hypotheses for sentence in hypothesis.sentences]
 
     @property
     def is_aligned(self) -> bool:
@@ -255,7 +258,7 @@ ALL_METRICS = Registry("docmt.metrics", "metric", Metric, METRICS)
 
 
 def known_metrics(*names: str) -> Mapping[str, Metric]:
-    """The metrics of docmt, with those of installed packages where these names need them."""
+    """The metrics of docmt, and of installed packages if one of the names needs them."""
     # Other packages are only imported for names that docmt does not have: a broken one must not break these.
     return METRICS if METRICS.keys() >= {*names} else ALL_METRICS.all
 
@@ -280,7 +283,7 @@ def main_metrics() -> list[str]:
 
 
 def check_metric(name: str) -> str:
-    """The name itself. Raises ValueError when the settings of evaluation may not name it."""
+    """Return the name; ValueError when the settings of evaluation may not have it."""
     if name not in (known := selectable_metrics(known_metrics(name))):
         raise ValueError(f"must name a metric ({nearest(name, known)})")
     return name

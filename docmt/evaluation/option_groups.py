@@ -63,4 +63,4 @@ class ComparedPair:
         """Write the differences with their provenance."""
         keys = {"dataset": self.dataset, "test": self.test, "system": self.names[0], "baseline": self.names[1]}
         described = describe_result(settings=settings)
-        write_json(out, {"provenance": described, "differences": [keys | vars(one) for one in found]})
+        write_json(out, {"provenance": described, "differences": [keys | vars(difference) for difference in found]})

@@ -13,13 +13,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import Self
 
-import yaml
 from pydantic import Field, field_validator
 
 from docmt.corpora.documents import text_path
 from docmt.errors import UserError
 from docmt.evaluation.bleu import describe_words, word_tokenizer
-from docmt.evaluation.external_programs import NotComputableError, missing_row
+from docmt.evaluation.external_programs import NotComputableError, load_lists, missing_row
 from docmt.evaluation.metrics import EvaluationSettings, TranslatedTest
 from docmt.evaluation.score_rows import ScoreRow
 from docmt.evaluation.word_alignment import Link, Pair, align_words, describe_aligner, find_aligner
@@ -62,11 +61,7 @@ class PronounLists(Settings):
     @classmethod
     def of(cls, src_lang: str, tgt_lang: str) -> Self:
         """The lists of a language pair. Raises NotComputableError when there are none."""
-        path = FOLDER / f"{src_lang}-{tgt_lang}.yaml"
-        if not path.is_file():
-            pairs = ", ".join(sorted(file.stem for file in FOLDER.glob("*.yaml")))
-            raise NotComputableError(f"no lists of pronouns for {src_lang}-{tgt_lang} (only for {pairs})")
-        return cls.load(yaml.safe_load(path.read_text(encoding="utf-8")), where=path.name)
+        return load_lists(cls, FOLDER, f"{src_lang}-{tgt_lang}", what="pronouns")
 
     def normalize(self, word: str) -> str:
         """The first word of the group of identical ones, or the word itself."""
@@ -100,12 +95,11 @@ class Text:
     @classmethod
     def of(cls, test: TranslatedTest) -> Self:
         """The words of a test whose hypotheses are aligned."""
-        sentences = [sentence for hypothesis in test.hypotheses for sentence in hypothesis.sentences]
         source = read_lines(text_path(test.prefix, test.src_lang))
         cut_source, cut_target = word_cutter(test.src_lang), word_cutter(test.tgt_lang)
         return cls(
             source=[cut_source(sentence) for sentence in source],
-            hypothesis=[cut_target(sentence) for sentence in sentences],
+            hypothesis=[cut_target(sentence) for sentence in test.sentences],
             reference=[cut_target(sentence) for sentence in test.reference],
         )
 
@@ -124,10 +118,10 @@ def word_cutter(lang: str) -> Callable[[str], list[str]]:
 def score_pronouns(test: TranslatedTest) -> list[ScoreRow]:
     """APT, by each search that the settings name (`APT` if they name none), as the mean over alignments by eflomal.
 
-    The training text is aligned together with the test, which improves the alignment. Hypotheses that are not aligned
-    by sentences give no rows. Without the aligner or lists of pronouns there is one row with the value None, whose
-    signature says why, as does the log.
+    Hypotheses that are not aligned by sentences give no rows. Without the aligner or lists of pronouns, a row has the
+    value None, and its signature and the log say why.
     """
+    # Aligned together with the test: the aligner learns from it which words belong together.
     training = read_training(test)
     if not test.is_aligned:
         return []
@@ -168,7 +162,7 @@ def read_training(test: TranslatedTest) -> list[Pair]:
             "are not the two sides of one text"
         )
     cut_source, cut_target = map(word_cutter, languages)
-    return [(cut_source(one), cut_target(other)) for one, other in zip(*lines, strict=True)]
+    return [(cut_source(src), cut_target(tgt)) for src, tgt in zip(*lines, strict=True)]
 
 
 def find_occurrences(
@@ -188,13 +182,10 @@ def find_occurrences(
 
 
 def find_as_authors(position: int, pair: Pair, links: set[Link], lists: PronounLists) -> list[str]:
-    """The target words aligned with a source pronoun, as the authors' program finds them.
-
-    Only words of the lists count, unless no aligned word is in them. If no aligned word is a target pronoun, the free
-    pronoun nearest to the center of the words around the links joins them.
-    """
+    """The target words aligned with a source pronoun, as the authors' program finds them."""
     _, target = pair
     positions = sorted(j for i, j in links if i == position)
+    # Only words of the lists count, unless no aligned word is in them.
     words = [target[j] for j in positions if lists.is_target(target[j])]
     # The program was meant to search around a source word without links, but its loop over the neighbors is empty.
     if not positions or any(word in lists.target for word in words):
@@ -202,22 +193,20 @@ def find_as_authors(position: int, pair: Pair, links: set[Link], lists: PronounL
     near = _near(positions, target)
     if free := _free_pronouns(near, pair, links, lists):
         # Two words in the middle of an even number, and three of an odd one, are equally near; the first one is taken.
+        # It joins aligned words that are in the lists, but no target pronouns.
         double_center = near[0] + near[-1]
         words.append(target[min(free, key=lambda j: (max(abs(2 * j - double_center), 2 * (len(near) % 2)), j))])
     return words or [target[j] for j in positions]
 
 
 def find_beside_neighbors(position: int, pair: Pair, links: set[Link], lists: PronounLists) -> list[str]:
-    """The target words aligned with a source pronoun; only the pronouns among them when there are any.
-
-    When the aligned words hold no pronoun, the nearest free target pronoun within `WINDOW` words of them is taken. For
-    a source word without a link, the search is around the links of its two neighbors.
-    """
+    """The pronouns aligned with a source pronoun, or else the nearest free one, or else the aligned words."""
     _, target = pair
     positions = sorted(j for i, j in links if i == position)
     pronouns = [target[j] for j in positions if lists.is_target(target[j])]
     if pronouns:
         return pronouns
+    # A source word without a link is searched around the links of its two neighbors.
     place = positions or sorted(j for i, j in links if abs(i - position) == 1)
     if place:
         center = (place[0] + place[-1]) / 2
@@ -261,11 +250,8 @@ def describe_occurrences(
 ) -> list[ScoreRow]:
     """Rows of APT: the whole, each source pronoun (by `kind`), and the share of each case (`APT cases`, by `kind`).
 
-    The runs are over the source pronouns of the same test with different alignments.
-
-    Returns:
-        Rows with the keys metric, value (percent, the mean over runs; None without source pronouns), n (source
-        pronouns), kind, low and high (the lowest and the highest run) and signature.
+    The runs are over the same source pronouns with different alignments. A value is their mean, None without source
+    pronouns; `low` and `high` are the lowest and the highest run.
     """
     n = len(runs[0])
 

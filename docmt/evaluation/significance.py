@@ -26,14 +26,7 @@ UNITS: tuple[Unit, ...] = get_args(Unit)
 
 @dataclass(frozen=True)
 class Comparison:
-    """One system against the first one.
-
-    Attributes:
-        metric: BLEU or chrF, with the segments that it is over.
-        value: score in percent.
-        difference: score minus the score of the first system; None for the first system itself.
-        p_value: of the difference; None for the first system itself.
-    """
+    """One system against the first one, whose own difference and p value are None. Scores are in percent."""
 
     system: str
     metric: str
@@ -90,11 +83,9 @@ class PairedDifference:
     Attributes:
         phenomenon: of the items of a suite; None for all of them, and for translations.
         difference: of the mean scores over seeds, in percent points.
-        p: two-sided p value of the difference.
-        sign_p: p value of the sign test of Collins et al. (2005); None for accuracies.
-        randomization_p: p value of approximate randomization (Riezler and Maxwell 2005); None for accuracies.
+        p: two-sided p value of the difference, by `method`.
+        sign_p, randomization_p: p values of further tests; None for accuracies.
         n: number of segments or items.
-        method: the test that gives `p`.
     """
 
     metric: str
@@ -242,14 +233,7 @@ def compare_accuracies(
 ) -> list[PairedDifference]:
     """McNemar's exact test of contrastive accuracy, over the suite and by phenomenon.
 
-    With several seeds, each item's difference of mean accuracies has its sign drawn at random, in 1,000 samples or in
-    all ways that few items have; for one seed that is McNemar's test.
-
-    Args:
-        items: of the suite.
-        system: log probabilities of the candidates by item id, for each seed.
-        baseline: log probabilities of the baseline.
-        ties: the verdict on an item with equal scores.
+    `system` and `baseline` are log probabilities of the candidates by item id, for each seed.
     """
     verdicts = [[[is_right(item, run, ties=ties) for item in items] for run in runs] for runs in (system, baseline)]
     return compare_verdicts(ACCURACY, [item.phenomenon for item in items], *verdicts)
@@ -265,7 +249,9 @@ def compare_verdicts(
     found = []
     for phenomenon in [None, *phenomena] if len(phenomena) > 1 else phenomena:
         own = differences[[phenomenon in (None, of_item) for of_item in of_items]]
-        # Items on which both are right or both wrong are no evidence: McNemar's test counts only the others.
+        # Items on which both are right or both wrong are no evidence: McNemar's test counts only the others. With
+        # several seeds, each item's difference of mean accuracies has its sign drawn at random, in 1,000 samples or,
+        # for few items, in all ways; for one seed that would be McNemar's test.
         if is_single:
             p = binomial_p(int((own > 0).sum()), int((own < 0).sum()))
         else:

@@ -65,17 +65,17 @@ def read_user_log_probabilities(path: Path, items: Sequence[ContrastiveItem]) ->
         lines = read_lines(path)
         if len(lines) != len(items):
             raise UserError(f"{path}: {len(lines)} lines for {len(items)} items: write one line for each item")
-        rows = [_read_numbers(line, where=f"{path}: line {number}") for number, line in enumerate(lines, start=1)]
+        rows = []
+        for number, line in enumerate(lines, start=1):
+            try:
+                rows.append([float(word) for word in line.split()])
+            except ValueError:
+                raise UserError(
+                    f"{path}: line {number}: {line!r} is not a list of numbers separated by spaces"
+                ) from None
     for number, (item, row) in enumerate(zip(items, rows, strict=True), start=1):
         if len(row) != len(item.candidates) or any(map(isnan, row)):
             raise UserError(
                 f"{path}: item {number} ({item.id}) has {len(item.candidates)} candidates, but its scores are {row}"
             )
     return [{"id": item.id, "scores": row} for item, row in zip(items, rows, strict=True)]
-
-
-def _read_numbers(line: str, *, where: str) -> list[float]:
-    try:
-        return [float(word) for word in line.split()]
-    except ValueError:
-        raise UserError(f"{where}: {line!r} is not a list of numbers separated by spaces") from None

@@ -34,7 +34,7 @@ def find_aligner() -> str:
 
 
 def describe_aligner() -> str:
-    """What a signature says of the aligner."""
+    """Name, version and procedure of the aligner, for signatures."""
     try:
         version = metadata.version("eflomal")
     except metadata.PackageNotFoundError:  # installed for another Python

@@ -6,7 +6,7 @@ import pytest
 
 from docmt.corpora.documents import DocumentIndex
 from docmt.errors import UserError
-from docmt.evaluation.hypotheses import Hypothesis, find_tokenization, read_hypotheses, read_reference
+from docmt.evaluation.hypotheses import find_tokenization, read_hypotheses, read_reference
 
 INDEX = DocumentIndex(("a", "b"), (3, 2))
 LINES = [
@@ -89,6 +89,5 @@ CLEAN = ["Es regnet, sagt er.", "Das ist gut.", "Käse & Wein: 3.50 Euro", "Ja .
     ],
 )
 def test_hypotheses_that_look_tokenized_where_the_reference_does_not(translations, reference, problem):
-    run = [Hypothesis(instance=0, document="a", first_sentence=0, n_sentences=9, aligned=False, sentences=translations)]
-    found = find_tokenization(run, reference)
+    found = find_tokenization(translations, reference)
     assert found == problem or problem in found
