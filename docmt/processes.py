@@ -1,4 +1,8 @@
-"""Work on many items in several processes, in order, without holding all items in memory."""
+"""Work on many items in several processes, in order, without holding all items in memory.
+
+`concurrent.futures` starts the processes, but its own `map` reads all items at once before Python 3.14; joblib would be
+one more dependency, and its processes outlive the call.
+"""
 
 import itertools
 import multiprocessing

@@ -199,7 +199,7 @@ def spread_training(workflow: "SnakemakeWorkflow") -> dict[str, Any]:
     n_nodes, n_gpus = int(nodes), int(gpus)
     if n_gpus % n_nodes:
         raise WorkflowError(
-            f"train: {n_gpus} GPU(s) cannot be divided among {n_nodes} nodes: `gpu` counts those of all nodes together"
+            f"train: {n_gpus} GPU(s) cannot be divided among {n_nodes} nodes: `gpu` counts all nodes together"
         )
     devices = n_gpus // n_nodes
     shared: dict[str, Any] = {"nodes": n_nodes, "devices": devices, "gpu": n_gpus}
@@ -310,7 +310,9 @@ def read_workflow(folder: Path) -> Workflow:
     elif any((folder / LOCKS).glob("*.lock")):
         state = "killed" if host == platform.node() and Path("/proc").is_dir() else "locked"
     configfiles = tuple(re.findall(r"Path\('([^']*)'\)", facts.get("Config file(s)", "")))
-    return Workflow(state, host, pid, dict(_started(home / "incomplete")), jobs, configfiles)
+    ids = {output: mark.get("external_jobid") for output, mark in _marks(home / "incomplete")}
+    started = {output: None if number is None else str(number) for output, number in ids.items()}
+    return Workflow(state, host, pid, started, jobs, configfiles)
 
 
 def read_jobs(text: str) -> Iterator[Job]:
@@ -343,13 +345,6 @@ def _facts(text: str) -> dict[str, str]:
     """The header of a message file: `Host: …`, `Config file(s): …`."""
     lines = (line.strip().partition(": ") for line in text.splitlines()[:20])
     return {key: value for key, colon, value in lines if colon}
-
-
-def _started(folder: Path) -> Iterator[tuple[str, str | None]]:
-    """Outputs that Snakemake marks as incomplete."""
-    for output, mark in _marks(folder):
-        number = mark.get("external_jobid")
-        yield output, None if number is None else str(number)
 
 
 def _marks(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:

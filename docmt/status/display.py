@@ -27,13 +27,18 @@ MOST_SHOWN = 20
 
 def show_study(status: StudyStatus) -> str:
     """The whole state."""
+    stages = [
+        [stage.name, f"{stage.done:,}", f"{stage.all:,}", bar(stage.done, stage.all, BAR)] for stage in status.stages
+    ]
+    waiting = [[job.id, job.state.lower(), job.reason, shorten(job.label, 45)] for job in status.queue.waiting()]
+    queue = f"Slurm: {status.queue.problem}; cannot tell what is in the queue" if status.queue.problem else ""
     parts = [
         _head(status),
-        _stages(status),
+        _table(stages, ["stage", "done", "all", ""], ["left", "right", "right", "left"]),
         _remaining(status.remaining),
         _trainings(status.trainings),
         _running(status),
-        _queue(status),
+        queue or _list("waiting in Slurm's queue", waiting),
         _failures(status.failures),
     ]
     return "\n\n".join(part for part in parts if part)
@@ -97,13 +102,6 @@ def _head(status: StudyStatus) -> str:
             f"its last run had a different configuration: --configfile {' '.join(status.workflow.configfiles)}"
         )
     return "\n".join(lines)
-
-
-def _stages(status: StudyStatus) -> str:
-    rows = [
-        [stage.name, f"{stage.done:,}", f"{stage.all:,}", bar(stage.done, stage.all, BAR)] for stage in status.stages
-    ]
-    return _table(rows, ["stage", "done", "all", ""], ["left", "right", "right", "left"])
 
 
 def _remaining(remaining: RemainingWork) -> str:
@@ -174,13 +172,6 @@ def _running(status: StudyStatus) -> str:
 def _place(job: str | None, host: str | None = None, pid: int | None = None) -> str:
     parts = [job and f"job {job}", host and f"on {shorten(host, 16)}"]
     return ", ".join(filter(None, parts)) or (f"process {pid}" if pid else "")
-
-
-def _queue(status: StudyStatus) -> str:
-    if status.queue.problem:
-        return f"Slurm: {status.queue.problem}; cannot tell what is in the queue"
-    rows = [[job.id, job.state.lower(), job.reason, shorten(job.label, 45)] for job in status.queue.waiting()]
-    return _list("waiting in Slurm's queue", rows)
 
 
 def _failures(failures: list[Failure]) -> str:

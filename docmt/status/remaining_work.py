@@ -108,7 +108,10 @@ def estimate(
     artifacts = unfinished(folder, plan, workflow)
     for artifact in artifacts:
         if training := next((by_model[file] for file in artifact.job if file in by_model), None):
-            seconds = _seconds_of(training, per_step)
+            seconds, rate = training.eta_seconds, per_step.get(training.system, per_step.get(""))
+            # Trainings without `max_steps` end at an unknown time; before any update, no rate is known.
+            if seconds is None and training.max_steps is not None and rate is not None:
+                seconds = max(0, training.max_steps - (training.step or 0)) * rate
         else:
             if artifact.rules not in of_rules:
                 of_rules[artifact.rules] = _mean_seconds(folder / "results/benchmarks", artifact.rules)
@@ -120,16 +123,6 @@ def estimate(
     # However many jobs run side by side, the study lasts at least as long as its longest job.
     eta = max(sum(known) / parallel, *known) if known else None
     return RemainingWork(len(artifacts), unknown, eta, len(running))
-
-
-def _seconds_of(training: Training, per_step: Mapping[str, float]) -> float | None:
-    """Until a training reaches `max_steps`; None if it has none, or no update of any training has been timed."""
-    if training.eta_seconds is not None:
-        return training.eta_seconds
-    rate = per_step.get(training.system, per_step.get(""))
-    if training.max_steps is None or rate is None:
-        return None
-    return max(0, training.max_steps - (training.step or 0)) * rate
 
 
 def _mean_seconds(benchmarks: Path, rules: Iterable[str]) -> float | None:

@@ -98,7 +98,10 @@ def _read_training(
         folders, key=lambda path: max((file.stat().st_mtime for file in path.iterdir()), default=0), default=None
     )
     note = read_status(checkpoints) if checkpoints else {}
-    job = _find_job(folder, run, note, workflow.started.get(model))
+    # The ID of the job in the cluster's queue: Snakemake's mark, the trainer's note, or the newest Slurm log.
+    job = workflow.started.get(model) or (str(note["job"]) if note.get("job") else None)
+    if job is None and (logs := slurm_logs(folder, "train", job_name(run))):
+        job = logs[-1].stem
     queued = queue.find(job)
     # Snakemake marks the outputs of a job before it starts, and removes the marks when it has succeeded.
     is_started = model in workflow.started
@@ -119,7 +122,10 @@ def _read_training(
         state = "failed"
     else:
         state = "interrupted" if checkpoints else "waiting"
-    progress = _read_progress(checkpoints) if checkpoints else {}
+    progress = {}
+    if checkpoints:
+        noted = read_status(checkpoints, "progress.json") or _read_history(checkpoints / "history.csv")
+        progress = {key: _as(kind, noted.get(key)) for key, kind in {**KINDS, "best_loss": float}.items()}
     if is_done:
         progress |= _read_history((folder / model).with_name("history.csv"))
     max_steps = training_settings(plan.config, run.system).max_steps
@@ -141,14 +147,6 @@ def _read_training(
     )
 
 
-def _find_job(folder: Path, run: Run, note: dict[str, Any], marked: str | None) -> str | None:
-    """The ID of the job in the cluster's queue, from Snakemake's mark, the trainer's note, or the newest Slurm log."""
-    if marked or note.get("job"):
-        return marked or str(note["job"])
-    logs = slurm_logs(folder, "train", job_name(run))
-    return logs[-1].stem if logs else None
-
-
 def _is_alive(checkpoints: Path | None, note: dict[str, Any]) -> bool:
     """Whether the trainer is alive: it holds a lock on its note, or, on another host, has recently made progress."""
     if checkpoints is None or not note:
@@ -161,12 +159,6 @@ def _is_alive(checkpoints: Path | None, note: dict[str, Any]) -> bool:
     with contextlib.suppress(OSError):
         return time.time() - (checkpoints / "progress.json").stat().st_mtime < FRESH_SECONDS
     return False
-
-
-def _read_progress(checkpoints: Path) -> dict[str, Any]:
-    """The last progress that the trainer recorded; if there is none, its history."""
-    progress = read_status(checkpoints, "progress.json") or _read_history(checkpoints / "history.csv")
-    return {key: _as(kind, progress.get(key)) for key, kind in {**KINDS, "best_loss": float}.items()}
 
 
 def _read_history(path: Path) -> dict[str, Any]:
