@@ -1,13 +1,12 @@
 """Case studies: sentences that one system translates better than another, chosen by rule."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from docmt.corpora.documents import text_path
 from docmt.errors import UserError
-from docmt.evaluation.hypotheses import Hypothesis, read_hypotheses, read_reference
+from docmt.evaluation.hypotheses import read_hypotheses, read_reference
 from docmt.files import read_lines
 from docmt.report.long_table import read_table
 from docmt.report.settings import CaseTable, ReportSettings
@@ -39,7 +38,7 @@ def choose_cases(
         baseline: hypotheses of the other one.
 
     Returns:
-        Rows with the columns `COLUMNS`, those of each case one after the other; none where no sentence is better.
+        Rows with the columns `COLUMNS`, case by case; none where no sentence is better.
 
     Raises:
         UserError: hypotheses are not aligned by sentence, or do not fit the text.
@@ -48,7 +47,13 @@ def choose_cases(
 
     index, reference = read_reference(prefix, src_lang=src_lang, tgt_lang=tgt_lang)
     source = read_lines(text_path(prefix, src_lang))
-    ours, theirs = (_sentences(read_hypotheses(path, index), path) for path in (system, baseline))
+    sides = []
+    for path in (system, baseline):
+        hypotheses = read_hypotheses(path, index)
+        if not all(hypothesis.aligned for hypothesis in hypotheses):
+            raise UserError(f"{path}: a case study needs translations that are aligned sentence by sentence")
+        sides.append([sentence for hypothesis in hypotheses for sentence in hypothesis.sentences])
+    ours, theirs = sides
     chrf = CHRF()
     scores = [
         [chrf.sentence_score(sentence, [right]).score for sentence, right in zip(side, reference, strict=True)]
@@ -67,12 +72,6 @@ def choose_cases(
         rows.append((case, settings.label(layout.baseline), scores[1][i], theirs[i]))
         rows.append((case, settings.label(layout.system), scores[0][i], ours[i]))
     return pd.DataFrame(rows, columns=list(COLUMNS))
-
-
-def _sentences(hypotheses: Sequence[Hypothesis], path: Path) -> list[str]:
-    if not all(hypothesis.aligned for hypothesis in hypotheses):
-        raise UserError(f"{path}: a case study needs translations that are aligned sentence by sentence")
-    return [sentence for hypothesis in hypotheses for sentence in hypothesis.sentences]
 
 
 def read_cases(path: Path) -> pd.DataFrame:

@@ -163,8 +163,8 @@ def claims(
     from docmt.report.long_table import gather_scores, no_scores, refuse_other_studies
     from docmt.report.tables import to_text, write_table
 
-    for one in name or []:
-        look_up(settings.claims, one, where="report.claims", what="claim")
+    for claim in name or []:
+        look_up(settings.claims, claim, where="report.claims", what="claim")
     histories = read_histories(Manifest.from_argument(manifest, where="manifest"))
     gathered = gather_scores(scores) if scores else no_scores()
     refuse_other_studies(gathered, fingerprints or [])

@@ -20,13 +20,13 @@ log = logging.getLogger(__name__)
 
 HOUR = 3600
 
+# Where a job of a rule records its device, in the folder of its run
 RECORDS = {
     "train": "model.job.json",
     "translate": "decoding/{part}.job.json",
     "contrast": "decoding/suite_{part}.json",
     "generate": "decoding/generated_{part}.job.json",
 }
-"""Where a job of a rule records its device, in the folder of its run."""
 
 
 class SessionRecord(BaseModel):

@@ -5,8 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-Record = dict[str, Any]
-"""A row, by column."""
+Record = dict[str, Any]  # a row, by column
 
 
 def records(table: pd.DataFrame) -> list[Record]:

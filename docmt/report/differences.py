@@ -11,8 +11,7 @@ from docmt.files import read_json
 from docmt.report.settings import ReportSettings
 from docmt.report.summary import ScoreKey
 
-LEVELS = ((0.01, "**"), (0.05, "*"))
-"""Marks with the level below which each p value has them."""
+LEVELS = ((0.01, "**"), (0.05, "*"))  # marks with the level below which each p value has them
 
 
 @dataclass(frozen=True)
@@ -49,8 +48,8 @@ class Differences:
 
     def __init__(self, differences: Sequence[Difference]) -> None:
         self._found = {
-            (one.baseline, one.system, ScoreKey(one.dataset, one.test, one.metric, one.phenomenon)): one
-            for one in differences
+            (each.baseline, each.system, ScoreKey(each.dataset, each.test, each.metric, each.phenomenon)): each
+            for each in differences
         }
 
     def find(self, baseline: str | None, system: str, key: ScoreKey) -> Difference | None:
@@ -58,8 +57,7 @@ class Differences:
         return None if baseline is None else self._found.get((baseline, system, key))
 
 
-UNTESTED = Differences([])
-"""No paired tests."""
+UNTESTED = Differences([])  # no paired tests
 
 
 def read_differences(paths: Sequence[Path]) -> Differences:
@@ -67,7 +65,7 @@ def read_differences(paths: Sequence[Path]) -> Differences:
 
     Raises UserError when one has another form.
     """
-    return Differences([one for path in paths for one in _read(path)])
+    return Differences([row for path in paths for row in _read(path)])
 
 
 def _read(path: Path) -> Iterator[Difference]:
@@ -85,20 +83,20 @@ def _read(path: Path) -> Iterator[Difference]:
 
 
 def describe_marks(found: Sequence[Difference], settings: ReportSettings) -> str:
-    """What the marks of a table mean; nothing without any test."""
+    """Meaning of the marks of a table; nothing without any test."""
     if not found:
         return ""
-    baselines = ", ".join(dict.fromkeys(settings.label(one.baseline) for one in found))
-    tests = (one.method + ("" if one.randomization_p is None else ", and by randomization") for one in found)
+    baselines = ", ".join(dict.fromkeys(settings.label(each.baseline) for each in found))
+    tests = (each.method + ("" if each.randomization_p is None else ", and by randomization") for each in found)
     return f" * and **: differs from {baselines} with p < 0.05 and p < 0.01 ({'; '.join(dict.fromkeys(tests))})."
 
 
 def few_segments_footnote(found: Sequence[Difference]) -> str:
     """Which scores have no mark because they are over too few segments; nothing when none."""
     named: dict[tuple[int, int], dict[str, None]] = {}
-    for one in found:
-        if one.n < one.fewest[1]:
-            named.setdefault(one.fewest, {})[f"{one.dataset}/{one.test} {one.metric} ({one.n})"] = None
+    for each in found:
+        if each.n < each.fewest[1]:
+            named.setdefault(each.fewest, {})[f"{each.dataset}/{each.test} {each.metric} ({each.n})"] = None
     return " ".join(
         f"Too few segments or items to tell a difference from chance (* takes {single}, ** takes {double}): "
         f"{', '.join(names)}."

@@ -22,15 +22,13 @@ from docmt.report.settings import CurveFigure, ReportSettings, ScoreFigure
 from docmt.report.styles import DASHES, Look, Styles
 from docmt.report.summary import ScoreKey, contrastive_scores, name_suites, sort_ranges, summarize
 
-MOST_BANDS = 6
-"""Bands of more systems than this hide each other: each system then has its panels alone."""
+MOST_BANDS = 6  # bands of more systems than this hide each other: each system then has its panels alone
+# Line style of the other systems in a single-system panel
 OTHERS: Look = {"color": INK, "linestyle": "-", "linewidth": 0.6, "alpha": 0.3}
-"""Line style of the other systems in a single-system panel."""
 GUESSING: Look = {"color": INK, "linestyle": (0, (4, 3)), "linewidth": 1}
-N_MARKS = 8
-"""About how many marks a curve has."""
-LOG_RATIO = 8
-"""From this ratio of the largest to the smallest place on, the horizontal axis is logarithmic."""
+N_MARKS = 8  # about how many marks a curve has
+LOG_RATIO = 8  # from this ratio of the largest to the smallest place on, the horizontal axis is logarithmic
+# Pictures of every training, drawn as `report.curves` of all systems
 TRAINING = {
     "learning_curves": CurveFigure(
         title="Learning curves",
@@ -51,7 +49,6 @@ TRAINING = {
         y_label="entropy (bits)",
     ),
 }
-"""Pictures of every training, drawn as `report.curves` of all systems."""
 
 
 @dataclass(frozen=True)
@@ -116,8 +113,8 @@ def training_curves(histories: Sequence[History], styles: Styles) -> list[Pictur
     return pictures
 
 
+# For each quantity of a system: its values by update, one series per seed, and its line style
 Lines = list[tuple[list[pd.Series], Look]]
-"""For each quantity of a system: its values by update, one series per seed, and its line style."""
 
 
 def _plot_curves(key: str, layout: CurveFigure, styles: Styles, histories: Sequence[History]) -> list[Plot]:

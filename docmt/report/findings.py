@@ -12,14 +12,14 @@ from docmt.report.settings import ReportSettings
 from docmt.report.summary import ScoreKey, contrastive_scores, name_suites, translation_scores
 from docmt.report.tables import format_score
 
-MOST_NAMED = 4
-"""Tests and phenomena that a sentence names; of more, it gives the number."""
+MOST_NAMED = 4  # tests and phenomena that a sentence names; of more, it gives the number
+# The choice that the context decides, by phenomenon
 PHENOMENA = {
     "pronoun": "which noun “it” means",
     "anaphora": "which noun “it” means",
     "gender": "which noun “it” means",
     "structure": "which noun “it” means after a digression",
-    "deixis": "one form of address for one person, as in du or Sie",
+    "deixis": "the same form of address throughout, as in du or Sie",
     "formality": "the form of address, as in du or Sie",
     "cohesion": "one rendering of a name or word throughout",
     "lexical_choice": "the word that earlier sentences ask for",
@@ -29,7 +29,6 @@ PHENOMENA = {
     "ellipsis_inflection": "the case of a noun without its verb",
     "inflection": "the case of a noun without its verb",
 }
-"""The choice that the context decides, by phenomenon."""
 
 
 def key_findings(
@@ -94,7 +93,8 @@ def _best_systems(summary: pd.DataFrame, settings: ReportSettings, differences: 
             tested = differences.find(settings.baseline, shown["system"], ScoreKey(dataset, test, name))
             remark = "not tested" if settings.baseline else "not tested, as report.baseline names no system"
             if tested:
-                p = "p < 0.001" if tested.p < 0.001 else f"p = {tested.p:.{2 if tested.p >= 0.01 else 3}f}"
+                highest = max(tested.p, tested.randomization_p or 0.0)  # decides the mark, too
+                p = "p < 0.001" if highest < 0.001 else f"p = {highest:.{2 if highest >= 0.01 else 3}f}"
                 points = f"{tested.difference:+.{metric.digits}f}".replace("-", "−")
                 other = settings.label(shown["system"]) if leads else "it"
                 remark = f"{other} differs from {settings.label(tested.baseline)} by {points}, {p}"

@@ -14,8 +14,7 @@ from docmt.report.input_files import History
 from docmt.report.settings import ReportSettings
 from docmt.report.summary import GROUP, contrastive_scores, name_suites
 
-NEAR = 0.9
-"""A training with at least this share of another's updates counts as equally long."""
+NEAR = 0.9  # a training with at least this share of another's updates counts as equally long
 FORCED_ENDS, MOST = "forced ends", 50
 Row = TypeVar("Row", bound=Hashable)
 
@@ -162,7 +161,7 @@ def unlike_parts(signatures: Mapping[Row, Sequence[str]]) -> dict[Row, tuple[str
     """What was computed otherwise in some rows than in most, and how in these, as parts of signatures.
 
     Args:
-        signatures: by row, those of all its seeds.
+        signatures: of all seeds, by row.
     """
     # Warnings are remarks on the text, not on the computation; what was not computed has no number to compare.
     parts = {

@@ -13,8 +13,8 @@ from docmt.report.dataframes import column
 from docmt.report.long_table import read_table
 from docmt.report.manifest import Manifest
 
+# How documents are cut into instances: the name of that column now, and the one in files of older versions
 CUTTING_COLUMNS = ("cutting", "segmentation")
-"""How documents are cut into instances: the name of that column now, and the one in files of older versions."""
 
 
 @dataclass(frozen=True)
@@ -67,32 +67,15 @@ def read_statistics(paths: Sequence[Path]) -> pd.DataFrame:
 
 
 def read_overlaps(paths: Mapping[str, Path]) -> list[tuple[str, str, dict[str, Any]]]:
-    """Read the files of `docmt corpora overlap`, given by dataset.
+    """Read the files of `docmt corpora overlap`, given by dataset: dataset, test and counts of each overlap.
 
-    Returns:
-        Dataset, test and counts of each overlap.
-
-    Raises:
-        UserError: a file has another form.
+    Raises UserError when a file has another form.
     """
     found = []
-    for dataset, path in paths.items():
-        content = read_json(path)
-        tests = content.get("tests") if isinstance(content, dict) else None
-        if not (isinstance(tests, dict) and all(isinstance(counts, dict) for counts in tests.values())):
-            raise UserError(f"{path}: not an output of `docmt corpora overlap`: key 'tests' is missing")
-        found += [(dataset, test, counts) for test, counts in tests.items()]
-    return found
-
-
-def read_counts(paths: Mapping[str, Path]) -> list[tuple[str, dict[str, Any]]]:
-    """Read `counts.json` files, given by name. Raises UserError when one is not a mapping."""
-    found = []
-    for name, path in paths.items():
-        content = read_json(path)
-        if not isinstance(content, dict):
-            raise UserError(f"{path}: must be a mapping of counts")
-        found.append((name, content))
+    for dataset, content in read_measurements(paths, key="tests"):
+        if not all(isinstance(counts, dict) for counts in content["tests"].values()):
+            raise UserError(f"{paths[dataset]}: key 'tests' must map tests to counts, as `docmt corpora overlap` does")
+        found += [(dataset, test, counts) for test, counts in content["tests"].items()]
     return found
 
 
@@ -101,15 +84,17 @@ def read_tree_tables(paths: Sequence[Path], *, needed: Sequence[str]) -> pd.Data
     return _join([read_table(path, needed=["name", *needed], words=("name", "relation")) for path in paths])
 
 
-def read_measurements(paths: Mapping[str, Path], *, key: str) -> list[tuple[str, dict[str, Any]]]:
-    """Read JSON files that hold a mapping under `key`, given by name.
+def read_measurements(paths: Mapping[str, Path], *, key: str | None = None) -> list[tuple[str, dict[str, Any]]]:
+    """Read JSON files that hold a mapping, or another one under `key`, given by name.
 
-    Raises UserError when a file has no such key.
+    Raises UserError when a file has no such mapping.
     """
     found = []
     for name, path in paths.items():
         content = read_json(path)
-        if not (isinstance(content, dict) and isinstance(content.get(key), dict)):
+        if not isinstance(content, dict):
+            raise UserError(f"{path}: must be a mapping")
+        if key is not None and not isinstance(content.get(key), dict):
             raise UserError(f"{path}: not a file of the expected kind: key {key!r} is missing")
         found.append((name, content))
     return found

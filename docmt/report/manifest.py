@@ -9,8 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from docmt.settings import Settings
 
-PathField = Annotated[Path, Field(strict=False)]
-"""A path, written as text in JSON."""
+PathField = Annotated[Path, Field(strict=False)]  # a path, written as text in JSON
 
 
 def _check_pattern(pattern: str) -> str:
@@ -21,8 +20,8 @@ def _check_pattern(pattern: str) -> str:
     return pattern
 
 
+# The folder of a run, as a path with {dataset}, {system} and {seed}
 RunPattern = Annotated[str, AfterValidator(_check_pattern)]
-"""The folder of a run, as a path with {dataset}, {system} and {seed}."""
 
 
 class Manifest(Settings):
@@ -110,7 +109,7 @@ class ReaderManifest(Settings):
     suites: dict[str, dict[str, PathField]] = {}
     """Contrastive test sets, by dataset and suite."""
     generative: dict[str, dict[str, PathField]] = {}
-    """Generative test sets, likewise."""
+    """Generative test sets, by dataset and suite."""
     has_attention: bool = False
     """Whether the folders of runs have `decoding/attention_test_{test}.json`."""
     trees: dict[str, dict[str, dict[str, list[PathField]]]] = {}
@@ -139,11 +138,9 @@ class ReaderManifest(Settings):
         return self
 
 
-OTHER = "other"
-"""The stage of a rule that is not listed, such as one of the user's own."""
+OTHER = "other"  # the stage of a rule that is not listed, such as one of the user's own
 
-Stages = Mapping[str, Sequence[str]]
-"""The rules of each stage, in the order of the workflow."""
+Stages = Mapping[str, Sequence[str]]  # the rules of each stage, in the order of the workflow
 
 
 def stage_of(rule: str, stages: Stages) -> str:

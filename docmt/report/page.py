@@ -25,7 +25,6 @@ from docmt.report.footnotes import (
 )
 from docmt.report.html import html_environment, read_template
 from docmt.report.input_files import (
-    read_counts,
     read_histories,
     read_measurements,
     read_overlaps,
@@ -53,10 +52,9 @@ from docmt.report.study_tables import (
 from docmt.report.summary import pool_distances, summarize
 from docmt.report.tables import Table, latex_form, markdown_form, to_csv, to_latex, to_text
 
+# The tables that are printed; the last of them has the note of the settings
 MAIN_TABLES = ("results", "contrastive", "generative")
-"""The tables that are printed; the last of them has the note of the settings."""
-FOLDED = ("more", "trees", "data", "costs", "provenance")
-"""Sections that most readers do not need first."""
+FOLDED = ("more", "trees", "data", "costs", "provenance")  # sections that most readers do not need first
 
 
 @dataclass(frozen=True)
@@ -163,10 +161,9 @@ def build_report(
             training_curves(histories, styles),
         ),
         _section("more", "More scores", [further, *split_tables(summary, settings, by="kind")]),
-        _trees_section(manifest),
-        _data_section(manifest, settings),
+        *_data_sections(manifest, overlaps, settings),
         _section("costs", "Costs", [costs_table(_read_costs(manifest, scores))]),
-        _section("provenance", "How the numbers were made", [signature_table(scores), provenance_table(scores)]),
+        _section("provenance", "Provenance of the numbers", [signature_table(scores), provenance_table(scores)]),
     ]
     return Report(
         title=settings.title,
@@ -195,25 +192,23 @@ def _main_tables(
     )
 
 
-def _trees_section(manifest: Manifest) -> Section:
+def _data_sections(manifest: Manifest, overlaps: list[tuple], settings: ReportSettings) -> list[Section]:
+    """The sections on trees and on data."""
     relations = ("relation", "arcs", "percent", "between_sentences_percent")
-    tables = [
+    trees = [
         study_table("trees", read_tree_tables(list(manifest.tree_statistics.values()), needed=())),
         study_table("tree_relations", read_tree_tables(list(manifest.tree_relations.values()), needed=relations)),
         segmenter_table(read_measurements(manifest.segmenters, key="scores")),
         parser_table(read_measurements(manifest.parsers, key="parseval")),
     ]
-    return _section("trees", "Discourse: EDUs and trees", tables, read_tree_pictures(manifest.tree_pictures))
-
-
-def _data_section(manifest: Manifest, settings: ReportSettings) -> Section:
-    tables = [
+    data = [
         statistics_table(read_statistics(list(manifest.statistics.values())), settings),
-        _add_note(overlap_table(read_overlaps(manifest.overlaps)), overlap_footnote(manifest.generated)),
-        counts_table(read_counts(manifest.counts)),
+        _add_note(overlap_table(overlaps), overlap_footnote(manifest.generated)),
+        counts_table(read_measurements(manifest.counts)),
         roundtrip_table(read_measurements(manifest.roundtrips, key="languages")),
     ]
-    return _section("data", "Data", tables)
+    pictures = read_tree_pictures(manifest.tree_pictures)
+    return [_section("trees", "Discourse: EDUs and trees", trees, pictures), _section("data", "Data", data)]
 
 
 def _section(key: str, title: str, tables: Sequence[Table | None], pictures: Sequence[Picture] = ()) -> Section:

@@ -1,4 +1,4 @@
-"""Tables laid out as those of a paper: one row per system, what the config says of it, then tests by metrics."""
+"""Tables laid out as in a paper: one row per system, facts about it from the config, then tests by metrics."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,11 +15,10 @@ from docmt.report.settings import PaperTable, ReportSettings, ScoreFigure, shows
 from docmt.report.summary import ScoreKey, contrastive_scores, name_suites, summarize, translation_scores
 from docmt.report.tables import MISSING, Table
 
-AVERAGE = "average"
-"""Dataset and test of means over tests."""
+AVERAGE = "average"  # dataset and test of means over tests
 
+# Facts about each system from the config, by the names of `PaperTable.facts`
 PaperColumns = Mapping[str, Mapping[str, str]]
-"""What the config says of each system, by the names of `PaperTable.facts`."""
 
 
 def read_paper_columns(argument: str) -> PaperColumns:

@@ -44,10 +44,9 @@ STYLE: dict[Any, Any] = {
     "svg.hashsalt": "docmt",
     "svg.fonttype": "path",
 }
+# Elements of our pictures of trees; the page includes no others
 SVG_ELEMENTS = frozenset({"svg", "g", "title", "text", "rect", "path", "circle"})
-"""Elements of our pictures of trees; the page includes no others."""
-Draw = Callable[[Axes], None]
-"""Draws the contents of one panel."""
+Draw = Callable[[Axes], None]  # draws the contents of one panel
 
 
 @dataclass(frozen=True)

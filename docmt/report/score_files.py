@@ -9,8 +9,9 @@ from docmt.errors import UserError
 from docmt.evaluation.score_rows import with_finite_numbers
 from docmt.files import atomic_writer, read_json
 
+# The columns that identify a row
 KEY = ["dataset", "system", "seed", "test", "metric", "phenomenon", "distance", "kind"]
-"""The columns that identify a row."""
+# The columns with their types
 TYPES = {
     "dataset": "string",
     "system": "string",
@@ -31,7 +32,6 @@ TYPES = {
     "data": "string",
     "versions": "string",
 }
-"""The columns with their types."""
 COLUMNS = list(TYPES)
 NEEDED = ("dataset", "system", "seed", "test", "metric", "value", "n", "signature")
 
@@ -93,7 +93,7 @@ def check_references(rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def check_fingerprints(rows: Iterable[Mapping[str, Any]], expected: Sequence[str]) -> None:
-    """Raises UserError when a row was made with other settings or data than those of a study.
+    """Raises UserError when a row was made with settings or data of another study.
 
     Args:
         rows: of the long table, with the fingerprint of each run and test.
@@ -114,10 +114,7 @@ def write_scores_table(path: Path, rows: Iterable[dict[str, Any]]) -> None:
     with atomic_writer(path) as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(COLUMNS)
-        table.writerows([_cell(row.get(name), kind) for name, kind in TYPES.items()] for row in rows)
-
-
-def _cell(value: Any, kind: str) -> Any:
-    if value is None:
-        return ""
-    return {"string": str, "Int64": int, "float64": float}[kind](value)
+        # Whole numbers from JSON may be 3.0 in one file and 3 in another.
+        kinds = {name: {"string": str, "Int64": int, "float64": float}[kind] for name, kind in TYPES.items()}
+        for row in rows:
+            table.writerow("" if row.get(name) is None else kind(row[name]) for name, kind in kinds.items())

@@ -22,8 +22,7 @@ WINNING = {
     GENERATIVE: "whose translation contains what is expected",
 }
 
-Label = tuple[str, ...]
-"""Names a row; the last one is the system."""
+Label = tuple[str, ...]  # names a row; the last one is the system
 
 
 @dataclass(frozen=True)

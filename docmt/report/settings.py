@@ -20,31 +20,12 @@ def _published(attribute: str, what: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+# File names of the report's other tables
 OWN_TABLES = (
-    "results",
-    "further",
-    "contrastive",
-    "contrastive_by_distance",
-    "contrastive_by_kind",
-    "generative",
-    "generative_by_distance",
-    "generative_by_kind",
-    "trees",
-    "tree_relations",
-    "segmenters",
-    "parsers",
-    "training",
-    "passes",
-    "claims",
-    "instances",
-    "overlap",
-    "counts",
-    "roundtrip",
-    "costs",
-    "signatures",
-    "provenance",
+    *(f"{name}{split}" for name in ("contrastive", "generative") for split in ("", "_by_distance", "_by_kind")),
+    *("results", "further", "trees", "tree_relations", "segmenters", "parsers", "training", "passes", "claims"),
+    *("instances", "overlap", "counts", "roundtrip", "costs", "signatures", "provenance"),
 )
-"""File names of the report's other tables."""
 
 
 def _table_name(name: str) -> str:
@@ -53,8 +34,8 @@ def _table_name(name: str) -> str:
     return check_name(name)
 
 
+# First words in the file names of the report's other pictures
 OWN_PICTURES = ("learning_curves", "entropies", "contrastive", "distance", "tree")
-"""How the file names of the report's other pictures begin."""
 
 
 def _figure_name(name: str) -> str:
@@ -63,6 +44,7 @@ def _figure_name(name: str) -> str:
     return check_name(name)
 
 
+# A fact about a system that is read from the config; also the heading of its column or the label of an axis
 PaperColumn = Literal[
     "Bi-sent",
     "Mo-doc",
@@ -76,7 +58,6 @@ PaperColumn = Literal[
     "Upper layers",
     "drop_rst",
 ]
-"""A fact about a system that is read from the config; also the heading of its column or the label of an axis."""
 
 
 class PaperTable(Settings):
@@ -147,7 +128,7 @@ class ScoreFigure(Settings):
     values: dict[str, int | float | str] = {}
     """Places of systems on the horizontal axis, in place of `x`."""
     x_label: str | None = None
-    """Words at the horizontal axis; null means those of `x`."""
+    """Words at the horizontal axis; null means the name of `x`."""
     metrics: list[str] = Field(default=["s-BLEU"], min_length=1)
     """Panels of each test, in order; `contrastive accuracy` gives one per phenomenon."""
     tests: list[str] | None = None
@@ -214,7 +195,7 @@ class ReportSettings(Settings):
     """Pictures of scores laid out as in a paper, by name. They follow the tables; the target of a single one is
     `results/figures/NAME.svg`."""
     curves: dict[Annotated[str, AfterValidator(_figure_name)], CurveFigure] = {}
-    """Pictures of trainings laid out as in a paper, likewise."""
+    """Pictures of trainings laid out as in a paper, by name; targets are named as with `figures`."""
     note: str = ""
     """A sentence under the main tables that says what to see in them."""
     reader: ReaderSettings = ReaderSettings()
@@ -250,8 +231,7 @@ class ReportSettings(Settings):
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:
-        for one, other in (("figures", "curves"), ("tables", "cases")):
-            twice = next((name for name in getattr(self, one) if name in getattr(self, other)), None)
-            if twice is not None:
-                raise ValueError(f"{one} and {other} both contain {twice!r}; rename one")
+        for key, other in (("figures", "curves"), ("tables", "cases")):
+            if twice := next((name for name in getattr(self, key) if name in getattr(self, other)), None):
+                raise ValueError(f"{key} and {other} both contain {twice!r}; rename one")
         return self

@@ -4,14 +4,13 @@ A study without any values of a kind has no such table.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
 from docmt.report.dataframes import Record, choose, column, is_missing, records
 from docmt.report.input_files import CUTTING_COLUMNS, History
-from docmt.report.publications import PublishedStatistics, find_published, load_published, load_published_statistics
+from docmt.report.publications import find_published, load_published, load_published_statistics
 from docmt.report.settings import ReportSettings
 from docmt.report.tables import (
     MISSING,
@@ -27,11 +26,9 @@ from docmt.report.tables import (
 )
 
 NAN = float("nan")
-Contents = Sequence[tuple[str, Mapping[str, Any]]]
-"""Contents of JSON files, each with its name in the table."""
+Contents = Sequence[tuple[str, Mapping[str, Any]]]  # contents of JSON files, each with its name in the table
 
-PASSES = "passes_"
-"""Prefix of the columns of a history that count passes, before the name of the task."""
+PASSES = "passes_"  # prefix of the columns of a history that count passes, before the name of the task
 HEADINGS = {
     "sentences_per_instance": "sentences / instance",
     "tokens_per_instance": "tokens / instance",
@@ -46,6 +43,7 @@ SEGMENTER_SCORES = {
     for place in ("all", "inside")
     for heading, measure in {"P": "precision", "R": "recall", "F1": "f1"}.items()
 }
+# Keys of nested scores in `evaluation.json`, by heading
 PARSER_SCORES = {
     "S": ("parseval", "S"),
     "N": ("parseval", "N"),
@@ -59,7 +57,6 @@ PARSER_SCORES = {
     "S above paragraphs": ("span_recall", "above paragraphs", "recall"),
     "S above sentences": ("span_recall", "above sentences", "recall"),
 }
-"""Keys of nested scores in `evaluation.json`, by heading."""
 PROVENANCE = ("dataset", "system", "seed", "test", "commit", "fingerprint", "data")
 
 
@@ -77,40 +74,28 @@ SPLIT_COLUMNS = {"Dataset": _part_of_name(0), "Trees": _part_of_name(1), "Split"
 RUN_COLUMNS = {"Dataset": word("dataset"), "System": word("system"), "Seed": word("seed")}
 
 
-@dataclass(frozen=True)
-class Layout:
-    """Words and first columns of a table; the other attributes are arguments of `build_table`."""
-
-    title: str
-    caption: str
-    cells: Mapping[str, Column]
-    n_labels: int
-    n_texts: int = 0
-    n_repeated: int = 0
-    is_long: bool = False
-
-
-LAYOUTS = {
-    "overlap": Layout(
-        "Overlap with the training data",
-        "Test sentences and pairs that occur verbatim in the training set, and documents with more than half of their "
-        "sentences there.",
-        {"Dataset": word("dataset"), "Test": word("test")},
+# Words and first columns of each table; the other attributes are arguments of `build_table`
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "overlap": dict(
+        title="Overlap with the training data",
+        caption="Test sentences and pairs that occur verbatim in the training set, and documents with more than half "
+        "of their sentences there.",
+        cells={"Dataset": word("dataset"), "Test": word("test")},
         n_labels=2,
         n_repeated=1,
     ),
-    "counts": Layout(
-        "Counts",
-        "What was read, and what was left out, by cause.",
-        {"Data": word("data")},
+    "counts": dict(
+        title="Counts",
+        caption="What was read, and what was left out, by cause.",
+        cells={"Data": word("data")},
         n_labels=1,
         is_long=True,
     ),
-    "roundtrip": Layout(
-        "Round trip of text",
-        "Percentage of lines of development and test splits that are restored after tokenization, truecasing and BPE: "
-        "exactly, and apart from white space. The other columns count the rest by cause.",
-        {
+    "roundtrip": dict(
+        title="Round trip of text",
+        caption="Percentage of lines of development and test splits that are restored after tokenization, truecasing "
+        "and BPE: exactly, and apart from white space. The other columns count the rest by cause.",
+        cells={
             "Dataset": word("dataset"),
             "Language": word("language"),
             "lines": count("lines"),
@@ -120,14 +105,14 @@ LAYOUTS = {
         n_labels=2,
         n_repeated=1,
     ),
-    "trees": Layout(
-        "Trees",
-        "Depths are means over documents: steps from the root to the lowest EDU, over arcs of the dependency tree and "
-        "over nodes of the binary tree. Whole: sentences that are one complete subtree, of all and of those with two "
-        "or more EDUs. Several heads: sentences with more than one EDU whose head is outside. Arcs between: arcs that "
-        "lead into another sentence. On the one before: sentences attached to their predecessor when the tree is "
-        "merged to sentences.",
-        {
+    "trees": dict(
+        title="Trees",
+        caption="Depths are means over documents: steps from the root to the lowest EDU, over arcs of the dependency "
+        "tree and over nodes of the binary tree. Whole: sentences that are one complete subtree, of all and "
+        "of those with two or more EDUs. Several heads: sentences with more than one EDU whose head is "
+        "outside. Arcs between: arcs that lead into another sentence. On the one before: sentences attached "
+        "to their predecessor when the tree is merged to sentences.",
+        cells={
             **SPLIT_COLUMNS,
             "documents": count("documents"),
             "sentences": count("sentences"),
@@ -146,11 +131,11 @@ LAYOUTS = {
         n_labels=3,
         n_repeated=2,
     ),
-    "tree_relations": Layout(
-        "Relations of trees",
-        "Arcs of the dependency trees by relation, the most frequent first, and the share of these arcs that lead into "
-        "another sentence.",
-        {
+    "tree_relations": dict(
+        title="Relations of trees",
+        caption="Arcs of the dependency trees by relation, the most frequent first, and the share of these arcs that "
+        "lead into another sentence.",
+        cells={
             **SPLIT_COLUMNS,
             "Relation": word("relation"),
             "arcs": count("arcs"),
@@ -161,28 +146,28 @@ LAYOUTS = {
         n_repeated=3,
         is_long=True,
     ),
-    "segmenters": Layout(
-        "EDU segmenters",
-        "On the test split of the treebank each was trained on, in percent: all EDU starts, including the given ones "
-        "at the first words of sentences; and those inside sentences.",
-        {"Segmenter": word("segmenter"), "sentences": count("sentences"), "EDUs": count("edus")}
+    "segmenters": dict(
+        title="EDU segmenters",
+        caption="On the test split of the treebank each was trained on, in percent: all EDU starts, including the "
+        "given ones at the first words of sentences; and those inside sentences.",
+        cells={"Segmenter": word("segmenter"), "sentences": count("sentences"), "EDUs": count("edus")}
         | {heading: score(" ".join(keys)) for heading, keys in SEGMENTER_SCORES.items()},
         n_labels=1,
     ),
-    "parsers": Layout(
-        "RST parsers",
-        "On the gold EDUs of the test split of the treebank each was trained on, in percent: original Parseval (micro "
-        "F1 of spans S, with nuclearity N, relation R, all F), attachment of EDUs (UAS, LAS) and of sentences when the "
-        "trees are merged to sentences, recall of spans by level. Below each parser are trees built without looking at "
-        "the words; the chain has no spans.",
-        {"Trees": word("trees"), "EDUs": count("edus")} | {name: score(name) for name in PARSER_SCORES},
+    "parsers": dict(
+        title="RST parsers",
+        caption="On the gold EDUs of the test split of the treebank each was trained on, in percent: original "
+        "Parseval (micro F1 of spans S, with nuclearity N, relation R, all F), attachment of EDUs (UAS, LAS) "
+        "and of sentences when the trees are merged to sentences, recall of spans by level. Below each parser"
+        " are trees built without looking at the words; the chain has no spans.",
+        cells={"Trees": word("trees"), "EDUs": count("edus")} | {name: score(name) for name in PARSER_SCORES},
         n_labels=1,
     ),
-    "training": Layout(
-        "Training",
-        "Updates in total, and the lowest validation loss with the update where it was reached. Tokens per second is "
-        "the median of the logged rates.",
-        {
+    "training": dict(
+        title="Training",
+        caption="Updates in total, and the lowest validation loss with the update where it was reached. Tokens per "
+        "second is the median of the logged rates.",
+        cells={
             **RUN_COLUMNS,
             "updates": count("updates"),
             "epochs": count("epochs"),
@@ -195,25 +180,25 @@ LAYOUTS = {
         n_repeated=1,
         is_long=True,
     ),
-    "passes": Layout(
-        "Tasks in training",
-        "Passes over the data of each task during the whole training.",
-        RUN_COLUMNS,
+    "passes": dict(
+        title="Tasks in training",
+        caption="Passes over the data of each task during the whole training.",
+        cells=RUN_COLUMNS,
         n_labels=2,
         n_repeated=1,
     ),
-    "signatures": Layout(
-        "Signatures",
-        "How each score was computed.",
-        {"Metric": word("metric"), "Signature": word("signature")},
+    "signatures": dict(
+        title="Signatures",
+        caption="How each score was computed.",
+        cells={"Metric": word("metric"), "Signature": word("signature")},
         n_labels=1,
         n_texts=1,
     ),
-    "provenance": Layout(
-        "Runs",
-        "The commit of docmt (+ means uncommitted changes), the hash of the settings, and the first digits of the "
-        "SHA-256 of the reference or test suite.",
-        {name.capitalize(): word(name) for name in PROVENANCE},
+    "provenance": dict(
+        title="Runs",
+        caption="The commit of docmt (+ means uncommitted changes), the hash of the settings, and the first digits of"
+        " the SHA-256 of the reference or test suite.",
+        cells={name.capitalize(): word(name) for name in PROVENANCE},
         n_labels=7,
         n_repeated=1,
         is_long=True,
@@ -228,7 +213,7 @@ def study_table(
     values = pd.DataFrame(values)
     if values.empty:
         return None
-    layout = vars(LAYOUTS[key])
+    layout = LAYOUTS[key]
     return build_table(values, key=key, **layout | described | {"cells": layout["cells"] | (more_columns or {})})
 
 
@@ -239,11 +224,16 @@ def statistics_table(statistics: pd.DataFrame, settings: ReportSettings) -> Tabl
     cutting = next(name for name in CUTTING_COLUMNS if name in statistics)
     keys = ["dataset", cutting, "split"]
     columns = [name for name in statistics.columns if name not in keys]
+    papers = {number.paper for number in load_published() if number.row in settings.published.values()}
     rows, muted = [], set()
     for record in records(statistics):
         labels = [str(record[name]) for name in keys]
         rows.append(labels + [format_count(record[name]) for name in columns])
-        for published in _published_statistics(settings, labels[0], labels[2]):
+        # The rows of the papers that the settings reproduce, or of all papers without any.
+        wanted = settings.published_dataset(labels[0], labels[2].removeprefix("test_"))
+        part = "test" if labels[2].startswith("test") else labels[2]
+        fitting = [each for each in load_published_statistics() if (each.dataset, each.split) == (wanted, part)]
+        for published in (each for each in fitting if not papers or each.paper in papers):
             muted.add(len(rows))
             counts = [format_count(published.counts.get(name, NAN)) for name in columns]
             rows.append([*labels[:2], f"{published.split}, {published.paper}, {published.table}", *counts])
@@ -260,15 +250,6 @@ def statistics_table(statistics: pd.DataFrame, settings: ReportSettings) -> Tabl
         muted=frozenset(muted),
         breaks=breaks,
     )
-
-
-def _published_statistics(settings: ReportSettings, dataset: str, split: str) -> list[PublishedStatistics]:
-    """Statistics in the papers whose rows are shown beside ours, or in all papers when there are none."""
-    published = settings.published_dataset(dataset, split.removeprefix("test_"))
-    part = "test" if split.startswith("test") else split
-    fitting = [found for found in load_published_statistics() if (found.dataset, found.split) == (published, part)]
-    papers = {number.paper for number in load_published() if number.row in settings.published.values()}
-    return [found for found in fitting if not papers or found.paper in papers]
 
 
 def overlap_table(overlaps: Iterable[tuple[str, str, Mapping[str, Any]]]) -> Table | None:

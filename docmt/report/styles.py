@@ -22,15 +22,14 @@ COLORS = (
     "#d8c0cc",
 )
 DASHES = ("-", "--", ":", "-.")
+# Marks of matplotlib, each with a sign like it for text. Their number and that of the colors have no common factor, so
+# that color and mark together repeat only after their product.
 MARKERS = {"o": "●", "s": "■", "D": "◆", "^": "▲", "v": "▼", "P": "✚", "X": "✖"}
-"""Marks of matplotlib, each with a sign like it for text. Their number and that of the colors have no common factor, so
-that color and mark together repeat only after their product."""
 
 
 HATCHES = ("", "//", "..", "xx")
 
-Look = dict[str, Any]
-"""How matplotlib draws a line: arguments of `Axes.plot`."""
+Look = dict[str, Any]  # how matplotlib draws a line: arguments of `Axes.plot`
 
 
 class Styles:

@@ -12,8 +12,8 @@ from docmt.evaluation.metrics import ACCURACIES, ACCURACY
 from docmt.report.dataframes import column, keep
 from docmt.report.score_files import KEY
 
+# Distances whose items are counted together, since single ones have few: first and last
 RANGES = {"0": (0, 0), "1": (1, 1), "2": (2, 2), "3": (3, 3), "4–6": (4, 6), "7–10": (7, 10), "> 10": (11, math.inf)}
-"""Distances whose items are counted together, since single ones have few: first and last."""
 GROUP = [name for name in KEY if name != "seed"]
 
 
@@ -34,9 +34,9 @@ def summarize(scores: pd.DataFrame, *, extra: Sequence[str] = ()) -> pd.DataFram
         extra: further columns to keep, the same for all seeds of a score.
 
     Returns:
-        The columns of `GROUP` and `extra`, and mean, sd (sample deviation; missing for one seed), seeds (number of
-        values), n, chance, low and high (the interval of the score file for one seed, else mean ± sd), and signatures
-        (of all seeds, each once).
+        The columns of `GROUP` and `extra`, and mean, sd (sample deviation, missing with a single seed), seeds (number
+        of values), n, chance, low and high (the interval of the score file with a single seed, else mean ± sd), and
+        signatures (of all seeds, each once).
     """
     table = scores.groupby([*GROUP, *extra], sort=False, dropna=False, as_index=False).agg(
         mean=("value", "mean"),

@@ -118,8 +118,7 @@ class Column:
         return self.form(record[self.name])
 
 
-CellMaker = Callable[[Record], str]
-"""Makes one cell of a row: a Column, or a function of several values."""
+CellMaker = Callable[[Record], str]  # makes one cell of a row: a Column, or a function of several values
 
 
 def word(name: str) -> Column:
@@ -197,8 +196,8 @@ def to_text(table: Table) -> str:
     return f"{table.title}\n\n{body}{note}"
 
 
+# A line of a form of a table; with cells, a list: the text before, between and after them, then the cells
 Line = str | list[str]
-"""A line of a form of a table; with cells, a list: the text before, between and after them, then the cells."""
 
 
 @dataclass(frozen=True)

@@ -108,13 +108,7 @@ def _read_sum(text: str) -> tuple[list[tuple[Term, int]], float]:
 
 
 LOSSES = ("dev_loss", "dev_nll")
-ENTROPY = "entropy_"
-"""Prefix of the columns of a history with entropies of attention."""
-
-
-def _relation(text: str) -> str:
-    parse_relation(text)
-    return text
+ENTROPY = "entropy_"  # prefix of the columns of a history with entropies of attention
 
 
 def _is_of_history(name: str) -> bool:
@@ -154,7 +148,7 @@ class Claim(Settings):
     """Where a history is read: after that many updates, at the lowest validation loss, or at the end."""
     dataset: str | None = None
     """Dataset of the systems in `relations` that name none (as `SYSTEM@DATASET`); needed if there are several."""
-    relations: list[Annotated[str, AfterValidator(_relation)]] = Field(min_length=1)
+    relations: list[Annotated[str, AfterValidator(lambda text: parse_relation(text) and text)]] = Field(min_length=1)
     """Relations between the scores of systems, such as `a > b`, `a >= b >= c`, `|a - b| <= 1` or
     `a - b > c - d`; all of them are claimed."""
     margin: float = Field(default=0.0, ge=0)
@@ -163,7 +157,7 @@ class Claim(Settings):
     min_seeds: int = Field(default=3, ge=2)
     """Fewest seeds that all systems must have for a verdict."""
     remark: str = ""
-    """How the systems of this study differ from the paper's, or what else readers should know."""
+    """Differences between the systems of this study and the paper's, or what else readers should know."""
 
     @cached_property
     def comparisons(self) -> list[ClaimedDifference]:

@@ -6,15 +6,14 @@ from statistics import fmean, stdev
 import pandas as pd
 
 from docmt.evaluation.metrics import find_metric
-from docmt.report.claims.claim import Claim, Term
+from docmt.report.claims.claim import Claim
 from docmt.report.claims.judging import CONFIDENCE, Finding, Judgment, judge
 from docmt.report.input_files import History
 from docmt.report.settings import ReportSettings
 from docmt.report.tables import MISSING, Table, format_score
 
 HEADER = ["Claim", "Paper", "Reported", "Measured", "Difference", "Verdict"]
-WIDTHS = (30, 16, 24, 34, 26, 10)
-"""Characters of the columns in plain text."""
+WIDTHS = (30, 16, 24, 34, 26, 10)  # characters of the columns in plain text
 CAPTION = (
     "Measured: mean ± sample deviation over seeds. Difference: of the relation, mean and "
     f"{CONFIDENCE:.0%} interval, with the smallest difference that matters. docs/claims.md explains the verdicts."
@@ -44,33 +43,24 @@ def claims_table(
 
 def _row(judgment: Judgment, settings: ReportSettings) -> list[str]:
     claim = judgment.claim
-    statement = f"{claim.statement} ({claim.remark})" if claim.remark else claim.statement
-    measured = "; ".join(_measured(judgment, term, settings) for term in claim.terms)
-    differences = "; ".join(_difference(claim, finding) for finding in judgment.findings)
+    only = [*map(str, claim.distances), *filter(None, (claim.phenomenon, claim.kind))]
+    what = f"{claim.metric}, {claim.test}" + (f" ({', '.join(only)})" if only else "")
+    if claim.is_of_history:
+        what = claim.metric if claim.at == "best" else f"{claim.metric} at {claim.at}"
+    measured = []
+    for term in claim.terms:
+        values = [found.value for found in judgment.measured[term].values()]
+        mean, deviation = fmean(values) if values else None, stdev(values) if len(values) > 1 else None
+        name = settings.label(term.system) + (f" on {term.dataset}" if term.dataset else "")
+        measured.append(f"{name} {format_score(mean, deviation, digits=_digits(claim))} ({len(values)})")
     return [
-        statement,
+        f"{claim.statement} ({claim.remark})" if claim.remark else claim.statement,
         ", ".join(filter(None, (claim.paper, claim.place))) or MISSING,
         claim.reported or MISSING,
-        f"{_what(claim)}: {measured}",
-        differences,
+        f"{what}: {'; '.join(measured)}",
+        "; ".join(_difference(claim, finding) for finding in judgment.findings),
         judgment.verdict,
     ]
-
-
-def _what(claim: Claim) -> str:
-    """What is measured, and where."""
-    if claim.is_of_history:
-        return claim.metric if claim.at == "best" else f"{claim.metric} at {claim.at}"
-    only = [*map(str, claim.distances), *filter(None, (claim.phenomenon, claim.kind))]
-    return f"{claim.metric}, {claim.test}" + (f" ({', '.join(only)})" if only else "")
-
-
-def _measured(judgment: Judgment, term: Term, settings: ReportSettings) -> str:
-    values = [found.value for found in judgment.measured[term].values()]
-    name = settings.label(term.system) + (f" on {term.dataset}" if term.dataset else "")
-    mean = fmean(values) if values else None
-    deviation = stdev(values) if len(values) > 1 else None
-    return f"{name} {format_score(mean, deviation, digits=_digits(judgment.claim))} ({len(values)})"
 
 
 def _difference(claim: Claim, finding: Finding) -> str:
@@ -90,16 +80,8 @@ def _digits(claim: Claim) -> int:
 def _records(judgment: Judgment) -> list[dict]:
     """One record per comparison."""
     claim = judgment.claim
-    facts = {
-        "claim": judgment.name,
-        "verdict": judgment.verdict,
-        "statement": claim.statement,
-        "paper": claim.paper,
-        "place": claim.place,
-        "reported": claim.reported,
-        "metric": claim.metric,
-        "test": claim.test,
-    }
+    names = ("statement", "paper", "place", "reported", "metric", "test")
+    facts = {"claim": judgment.name, "verdict": judgment.verdict} | {name: getattr(claim, name) for name in names}
     return [
         facts
         | {

@@ -14,10 +14,8 @@ from docmt.report.input_files import History
 
 Verdict = Literal["holds", "does not hold", "cannot be told", "not run"]
 
-CONFIDENCE = 0.9
-"""Of the intervals: each of their ends is a one-sided test at 5 %."""
-WILSON = NormalDist().inv_cdf(0.975)
-"""Half the width of the intervals in score files, in standard errors."""
+CONFIDENCE = 0.9  # of the intervals: each of their ends is a one-sided test at 5 %
+WILSON = NormalDist().inv_cdf(0.975)  # half the width of the intervals in score files, in standard errors
 
 
 @dataclass(frozen=True)

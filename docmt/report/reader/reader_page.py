@@ -17,11 +17,10 @@ from docmt.report.reader.shown_items import read_generative_items, read_items
 from docmt.report.settings import ReportSettings
 from docmt.report.styles import Styles
 
+# The parts of the script, in the order in which they need each other
 SCRIPTS = ("text", "state", "tree", "attention", "documents", "generative", "items", "main")
-"""The parts of the script, in the order in which they need each other."""
 ATTEMPTS = 4
-MARGIN = 0.98
-"""How much of what seems possible is tried, since parts of a sample compress differently."""
+MARGIN = 0.98  # how much of what seems possible is tried, since parts of a sample compress differently
 
 log = logging.getLogger(__name__)
 

@@ -14,9 +14,9 @@ from docmt.evaluation.hypotheses import Hypothesis, read_hypotheses, read_refere
 from docmt.files import read_json, read_lines
 from docmt.logs import Meter
 
+# A translation of one or more sentences: `[text, chrF]`, or `[text, chrF, n]` for a block of n sentences that are
+# translated together; None for those that belong to the block of a sentence above
 Cell = list[Any] | None
-"""A translation of one or more sentences: `[text, chrF]`, or `[text, chrF, n]` for a block of n sentences that are
-translated together; None for those that belong to the block of a sentence above."""
 
 
 def read_documents(

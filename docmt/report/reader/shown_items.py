@@ -31,7 +31,13 @@ def read_items(suite: Path, probabilities: Mapping[int, Path]) -> list[dict[str,
         | {
             "candidates": item.candidates,
             "correct": item.correct,
-            "runs": {run: _verdict(item, of_run) for run, of_run in scores.items()},
+            "runs": {
+                run: {
+                    "right": is_right(item, of_run),
+                    "scores": [round(score, 3) if isfinite(score) else None for score in of_run[item.id]],
+                }
+                for run, of_run in scores.items()
+            },
         }
         for item in read_suite(suite)
     ]
@@ -81,8 +87,3 @@ def _in_parts(items: Sequence[GenerativeItem], payloads: Sequence[str], lang: st
 
 def _facts(item: ContrastiveItem | GenerativeItem) -> dict[str, Any]:
     return {key: getattr(item, key) for key in ("id", "phenomenon", "distance", "kind", "src")}
-
-
-def _verdict(item: ContrastiveItem, scores: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    right = is_right(item, scores)
-    return {"right": right, "scores": [round(score, 3) if isfinite(score) else None for score in scores[item.id]]}
