@@ -1,5 +1,6 @@
 """Plain text: paragraphs, or lines as they are."""
 
+import itertools
 import re
 import textwrap
 from collections.abc import Iterator
@@ -10,8 +11,10 @@ from docmt.formats.file_segments import FileSegment, plain_segment
 from docmt.formats.translatable_file import TextFile
 
 LINE = re.compile(r"[^\n]*(?:\n|$)")
-# Longer lines are paragraphs, not wrapped text.
-WIDEST = 100
+# Longer lines are paragraphs, and blocks of shorter lines are verses, addresses and lists, not wrapped text.
+NARROWEST, WIDEST = 30, 100
+# Indentation, and the sign or number of an item of a list.
+ITEM = re.compile(r"[ \t]*+(?P<sign>(?:[-–—*+•‣▪◦]|\d{1,3}[.)]|[A-Za-z]\))[ \t]++(?=\S))?+")
 SENTENCE_ENDS = '.!?:;…。！？"”»“)'
 
 
@@ -19,7 +22,7 @@ class TextParagraphs(TextFile):
     """Paragraphs between blank lines; the file is one document.
 
     Lines that were wrapped (the next word would not have fit, and no sentence ends there) are joined into a segment,
-    translated, and wrapped again; any other line end stays.
+    translated, and wrapped again; any other line end stays. Columns, between tabs or three blanks, are segments each.
     """
 
     name = "text"
@@ -30,16 +33,32 @@ class TextParagraphs(TextFile):
         segments = []
         for block in _blocks(self.text):
             width = max(end - start for start, end in block)
-            first = 0
+            places: list[tuple[int, int]] = []
+            is_wrapped = False
             for number, (start, end) in enumerate(block):
-                # A line was wrapped if the next word would not have fit behind it and no sentence ends there.
                 line = self.text[start:end].rstrip()
+                item = ITEM.match(line)
+                assert item is not None  # it matches nothing, too
+                gaps = [
+                    gap.span()
+                    for gap in re.finditer(r"[ \t]+", line[item.end() :])
+                    if len(gap[0]) > 2 or "\t" in gap[0]
+                ]
+                edges = [0, *itertools.chain(*gaps), len(line) - item.end()]
+                columns = [
+                    (start + item.end() + a, start + item.end() + b)
+                    for a, b in zip(edges[::2], edges[1::2], strict=True)
+                ]
+                if is_wrapped and len(columns) == 1 and not item["sign"]:
+                    places[-1] = places[-1][0], columns[0][1]
+                else:
+                    places += columns
+                # A line was wrapped if the next word would not have fit behind it and no sentence ends there.
                 next_words = self.text[slice(*block[number + 1])].split() if number + 1 < len(block) else []
                 is_full = bool(next_words) and len(line) + 1 + len(next_words[0]) > width
-                is_wrapped = is_full and width <= WIDEST and not line.endswith(tuple(SENTENCE_ENDS))
-                if not is_wrapped:
-                    segments.append(plain_segment(self.text[block[first][0] : end], block[first][0], end))
-                    first = number + 1
+                is_wrapped = is_full and len(columns) == 1 and NARROWEST <= width <= WIDEST
+                is_wrapped &= not line.endswith(tuple(SENTENCE_ENDS))
+            segments += [plain_segment(self.text[start:end], start, end) for start, end in places]
         for segment in segments:
             segment.text = re.sub(r"(?<![ \t])[ \t]*+\r?\n[ \t]*+", " ", segment.text)
         return [segments]
@@ -49,10 +68,17 @@ class TextParagraphs(TextFile):
         written, before = super().render(segment, text), self.text[segment.start : segment.end]
         if "\n" not in before:  # it was not wrapped
             return written
-        lines = textwrap.wrap(
-            written, max(map(len, before.split("\n"))), break_long_words=False, break_on_hyphens=False
+        first, second, *_ = lines = before.split("\n")
+        column = segment.start - self.text.rfind("\n", 0, segment.start) - 1
+        wrapped = textwrap.wrap(
+            written,
+            max(column + len(first), *map(len, lines[1:])),
+            initial_indent=" " * column,
+            subsequent_indent=second[: len(second) - len(second.lstrip())],
+            break_long_words=False,
+            break_on_hyphens=False,
         )
-        return ("\r\n" if "\r\n" in before else "\n").join(lines)
+        return ("\r\n" if "\r\n" in before else "\n").join(wrapped)[column:]
 
 
 class PlainLines(TextFile):

@@ -8,7 +8,7 @@ import itertools
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from typing_extensions import override
@@ -21,8 +21,14 @@ from docmt.formats.translatable_file import Edit, TextFile
 TIME = r"(?:\d+:)?\d{1,2}:\d{2}[,.]\d{1,3}"
 TIMES = re.compile(rf"^[ \t]*+({TIME})[ \t]*+-->[ \t]*+({TIME})[^\n]*+\n?", re.MULTILINE)
 BLANK_LINE = re.compile(r"^[^\S\n]*+(?:\n|\Z)", re.MULTILINE)
-# The end of a line within a sentence: the next does not begin with the dash of another speaker.
-LINE_END = re.compile(r"(?<!\s)[^\S\n]*+\n\s*+(?![-–—])")
+CODE = r"(?:\s|<[^<>]*+>|\{\\[^{}]*+\})*+"
+CAPITALS = "A-ZÀ-ÖØ-ÞΑ-ΩА-ЯЁ"
+# What begins a segment and stays: the dash and the name of a speaker, and music.
+OPENING = re.compile(
+    rf"(?:{CODE}(?:[-–—]++(?!\d)\s*+|[♪♫]++\s*+|#\s++|[{CAPITALS}][{CAPITALS}\d .'’-]{{0,30}}:\s++))++"
+)
+LINE = re.compile(r"[^\n]*(?:\n|$)")
+NOTE = re.compile(rf"{CODE}[\[(]([^\[\]()]*+)[\])]{CODE}")
 # Seconds between two cues that end a sentence.
 LONGEST_PAUSE = 3.0
 
@@ -69,31 +75,50 @@ class SrtFile(TextFile):
     @override
     def find(self) -> list[list[FileSegment]]:
         self._cues = []
-        for cue in read_cues(self.text, where=self.where):
-            segment = plain_segment(self.text[slice(*cue.place)])
-            before, _, after = (self.render(segment, part) for part in trim(segment, segment.text))
-            # Tags and positions around the whole text of a cue stay outside of its sentences.
-            place = cue.place[0] + len(before), cue.place[1] - len(after)
-            self._cues.append(replace(cue, place=place))
         self._parts: dict[int, list[tuple[int, int]]] = {}
         self.documents = [[]]
         run: list[tuple[int, Cue]] = []
-        for number, cue in enumerate(self._cues):
-            if not any(map(str.isalpha, self.text[slice(*cue.place)])):
-                continue
-            # A long pause ends a sentence, and so does a cue that begins before the last one ends: another speaker.
-            if run and not 0 <= cue.begin - run[-1][1].end <= LONGEST_PAUSE:
-                self._add(run)
-                run = []
-            run.append((number, cue))
+        for cue in read_cues(self.text, where=self.where):
+            for start, end, begins, ends in self._turns(*cue.place):
+                # A long pause ends a sentence, and so does a cue that begins before the last one ends: another speaker.
+                if run and (begins or not 0 <= cue.begin - run[-1][1].end <= LONGEST_PAUSE):
+                    self._add(run)
+                    run = []
+                segment = plain_segment(self.text[start:end])
+                before, _, after = (self.render(segment, part) for part in trim(segment, segment.text))
+                # Tags and positions around the whole text of a cue stay outside of its sentences.
+                self._cues.append(replace(cue, place=(start + len(before), end - len(after))))
+                if segment.has_letters:
+                    run.append((len(self._cues) - 1, self._cues[-1]))
+                if ends:
+                    self._add(run)
+                    run = []
         self._add(run)
         return self.documents
+
+    def _turns(self, start: int, end: int) -> Iterator[tuple[int, int, bool, bool]]:
+        """The place of the text of each speaker of a cue, and whether it begins and ends a segment."""
+        turns: list[tuple[int, int, bool]] = []
+        for line in LINE.finditer(self.text, start, end):
+            found = OPENING.match(line[0])
+            if found or not turns:
+                turns.append((line.start() + (found.end() if found else 0), line.end(), bool(found)))
+            else:
+                turns[-1] = turns[-1][0], line.end(), turns[-1][2]
+        for first, last, begins in turns:
+            music = max(self.text.rfind(sign, first, last) for sign in "♪♫")
+            is_closed = music >= 0 and bool(re.compile(CODE).fullmatch(self.text, music + 1, last))
+            text = self.text[first:music].rstrip("♪♫ \t\r\n") if is_closed else self.text[first:last]
+            if note := NOTE.fullmatch(text):
+                yield first + note.start(1), first + note.end(1), True, True
+            else:
+                yield first, first + len(text), begins, is_closed
 
     def _add(self, run: list[tuple[int, Cue]]) -> None:
         """Split the text of cues that follow one another into sentences."""
         draft, owners = SegmentDraft(), []
         for number, cue in run:
-            draft.add(LINE_END.sub(" ", self.text[slice(*cue.place)].replace("\r", "")) + " ")
+            draft.add("".join(f"{line.strip()} " for line in self.text[slice(*cue.place)].split("\n")))
             # The cue of each character, so that the translation can be divided as the source was.
             owners += [number] * (draft.length - len(owners))
         whole = draft.segment(0, 0)
@@ -136,14 +161,12 @@ class SrtFile(TextFile):
                 ends = list(itertools.accumulate((count for _, count in counts), initial=0))
                 pieces = [segment.text[start:end] for start, end in itertools.pairwise(ends)]
             for (cue, _), piece in zip(counts, pieces, strict=True):
-                text = self.render(segment, piece)
-                texts.setdefault(cue, []).append(text if text.endswith("\n") else text.strip() + blank)
+                texts.setdefault(cue, []).append(self.render(segment, piece).strip() + blank)
         for number in changed:
             place = self._cues[number].place
             text, before = "".join(texts[number]).strip(), self.text[slice(*place)]
-            # As many lines as there were, of similar lengths, unless the text has lines already.
-            n_lines = before.count("\n") + 1
-            lines = text.split("\n") if "\n" in text else _cut(text, [1] * n_lines, has_blanks=bool(blank))
+            # As many lines as there were, of similar lengths.
+            lines = _cut(text, [1] * (before.count("\n") + 1), has_blanks=bool(blank))
             yield *place, ("\r\n" if "\r\n" in before else "\n").join(filter(None, map(str.strip, lines)))
 
 
