@@ -81,7 +81,7 @@ def _default(field: FieldInfo) -> str:
     value = field.get_default(call_default_factory=True)
     if value is PydanticUndefined or isinstance(value, Settings):
         return ""
-    return f"`{json.dumps(value, ensure_ascii=False)}`"
+    return "" if value in ({}, [], "") else f"`{json.dumps(value, ensure_ascii=False)}`"
 
 
 def _schema_type(schema: dict[str, Any], definitions: dict[str, Any]) -> str:
