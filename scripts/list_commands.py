@@ -23,7 +23,7 @@ def usage(words: tuple[str, ...]) -> str:
     command = functools.reduce(operator.getitem, words, app)
     names = [one.name for one in command.assemble_argument_collection() if one.name != "*"]  # a dataclass of options
     given = [name for name in names if not name.startswith("-")]
-    return " ".join([words[-1], *given, *(["…"] if len(given) < len(names) else [])])
+    return " ".join([*(words[1:] or ("docmt", *words)), *given, *(["…"] if len(given) < len(names) else [])])
 
 
 def lists() -> str:
@@ -31,8 +31,8 @@ def lists() -> str:
     rows: dict[str, list[str]] = {}
     for words, command in leaves(app):
         purpose = (inspect.getdoc(command) or "").partition("\n\n")[0].replace("\n", " ")
-        rows.setdefault(words[0], []).append(f"- `{usage(words)}`: {purpose}")
-    return "\n\n".join("\n".join([f"## `docmt {group}`", "", *rows[group]]) for group in rows) + "\n"
+        rows.setdefault(f"docmt {words[0]}" if words[1:] else "docmt", []).append(f"- `{usage(words)}`: {purpose}")
+    return "\n\n".join("\n".join([f"## `{group}`", "", *rows[group]]) for group in rows) + "\n"
 
 
 def updated_page(page: str) -> str:
