@@ -53,5 +53,5 @@ def show_comparison(comparison: ConfigComparison) -> str:
 
 def count_jobs(artifacts: Iterable[Artifact]) -> str:
     """How many jobs of each stage, such as `training 3, decoding 6`."""
-    counts = Counter(artifact.stage for artifact in artifacts)
+    counts = Counter(artifact.stage for artifact in artifacts for _ in range(artifact.n_jobs))
     return ", ".join(f"{stage} {counts[stage]}" for stage in STAGE_VERSIONS if counts[stage])

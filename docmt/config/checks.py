@@ -36,6 +36,7 @@ def check_config(config: Config) -> None:
     for key, seeds in {"seeds": config.seeds, **rows}.items():
         if seeds and len(set(seeds)) != len(seeds):
             raise UserError(f"config.{key}: duplicate seed in {seeds}")
+    # From data to report: each check may rely on the ones before it.
     _check_paths(config)
     _check_languages(config)
     for name, dataset in config.datasets.items():
@@ -86,7 +87,6 @@ def _check_dataset(config: Config, name: str, dataset: DatasetSettings) -> None:
 
 
 def _check_pretraining(config: Config, dataset: DatasetSettings, *, where: str) -> None:
-    """Sentences and monolingual documents: in the right languages, without duplicates, and none of them test data."""
     lang = dataset.monolingual_lang
     if lang is not None and lang not in dataset.languages:
         raise UserError(f"{where}.monolingual_lang: {lang!r} is neither src_lang nor tgt_lang")
@@ -157,7 +157,6 @@ def _check_frozen(config: Config, name: str, training: TrainingSettings) -> None
 
 
 def _check_tasks(config: Config, name: str, tasks: list[TaskName]) -> None:
-    """The tasks of a training need their data in its datasets."""
     for run in list_runs(config):
         dataset = config.datasets[run.dataset]
         for task, part in PARTS_OF_TASKS.items():
@@ -169,7 +168,7 @@ def _check_tasks(config: Config, name: str, tasks: list[TaskName]) -> None:
 
 
 def _check_runs_of(config: Config, name: str, origin: str, *, where: str) -> None:
-    """Each run of a system needs the run of `origin` with the same dataset and seed."""
+    # A run takes the model of the same dataset and seed: otherwise seeds would not be independent samples.
     runs = list_runs(config)
     have = {(run.dataset, run.seed) for run in runs if run.system == origin}
     for run in runs:
@@ -271,7 +270,7 @@ def _check_figure(config: Config, figure: ScoreFigure, tests: dict[str, None], *
 
 
 def _check_paths(config: Config) -> None:
-    """Raises UserError for braces in a path: Snakemake takes them for a wildcard, however they are written."""
+    # Snakemake takes braces in a path for a wildcard, however they are escaped.
     paths = {
         f"corpora.custom.{name}.splits.{split}.files.{role}": path
         for name, corpus in config.corpora.custom.items()
@@ -300,7 +299,7 @@ def _check_paths(config: Config) -> None:
 
 
 def _check_languages(config: Config) -> None:
-    """Raises UserError for a language that docmt cannot tokenize: otherwise only the fifth job would say so."""
+    # Otherwise only the tokenizer would refuse, in the fifth job of a study.
     for name, dataset in config.datasets.items():
         for key in ("src_lang", "tgt_lang"):
             try:
@@ -310,7 +309,7 @@ def _check_languages(config: Config) -> None:
 
 
 def _check_pretrained(config: Config, name: str, init: PretrainedInit) -> None:
-    """Raises UserError where a system starts from a published model that reads other text than its datasets have."""
+    # The rows of a published embedding belong to the published pieces, in their order.
     for dataset in dict.fromkeys(run.dataset for run in list_runs(config) if run.system == name):
         folder = text_settings(config, dataset).pretrained
         if folder != init.pretrained:
@@ -321,7 +320,7 @@ def _check_pretrained(config: Config, name: str, init: PretrainedInit) -> None:
 
 
 def _check_job_names(config: Config) -> None:
-    """Raises UserError when two jobs would share a log: logs and benchmarks are named by joining names with `_`."""
+    # Logs and benchmarks are named by joining names with `_`: a_b + c and a + b_c would share one.
     runs = [(run.dataset, run.system) for run in list_runs(config)]
     parts = [(name, part) for name, dataset in config.datasets.items() for part in dataset.all_parts()]
     cuttings = [(dataset, cutting, part) for cutting in config.instances for dataset, part in parts]

@@ -94,12 +94,13 @@ def compare_configs(old: Config, new: Config) -> ConfigComparison:
     changes: list[tuple[Change, list[Artifact] | None]] = []
     for change in changed_values(old.model_dump(mode="json"), new.model_dump(mode="json")):
         try:
+            # On top of the written keys only: a default that depends on another key follows it.
             alone = StudyArtifacts(load_config(change.apply(values)))
             changes.append((change, _differing(known, alone)[0]))
         except UserError:
             changes.append((change, None))
     left = [file for artifact in _made(before.all_made) for file in artifact.files if file not in made]
-    return ConfigComparison(changes, again, added, left, len(_jobs(after)))
+    return ConfigComparison(changes, again, added, left, sum(made.n_jobs for made in _jobs(after)))
 
 
 def _made(artifacts: Iterable[Artifact]) -> list[Artifact]:
@@ -107,12 +108,11 @@ def _made(artifacts: Iterable[Artifact]) -> list[Artifact]:
 
 
 def _jobs(study: StudyArtifacts) -> list[Artifact]:
-    """An artifact for each job of the workflow's target `all`."""
+    # Of the target `all`: tables for single systems and datasets are made only where someone asks for them.
     return list({artifact.job: artifact for artifact in _made(leading_to(study.finals))}.values())
 
 
 def _differing(known: dict[tuple[str, ...], str], study: StudyArtifacts) -> tuple[list[Artifact], list[Artifact]]:
-    """The jobs of a study that are known with another fingerprint, and those that are new."""
     added = [artifact for artifact in _jobs(study) if artifact.job not in known]
     again = {
         artifact.job: artifact

@@ -43,7 +43,7 @@ def _construct_mapping(loader: _StrictLoader, node: yaml.MappingNode) -> dict[An
                 None, None, f"duplicate key {key!r} (lines {seen[key]} and {line})", key_node.start_mark
             )
         seen[key] = line
-    loader.flatten_mapping(node)
+    loader.flatten_mapping(node)  # after the look at duplicates: a merged key may be overridden on purpose
     return {
         loader.construct_object(key, deep=True): loader.construct_object(value, deep=True) for key, value in node.value
     }
@@ -66,7 +66,7 @@ def read_config_file(path: Path) -> dict[str, Any]:
         raise UserError(f"{path}: not YAML ({error})") from None
     except (RecursionError, ValueError) as error:  # thousands of brackets; a number of thousands of digits
         raise UserError(f"{path}: cannot be read as YAML ({error})") from None
-    if values is None:
+    if values is None:  # an empty file, or one with comments only
         return {}
     if not isinstance(values, dict):
         raise UserError(f"{path}: expected a mapping of sections, not {type(values).__name__}")
@@ -82,7 +82,6 @@ def load_config(values: dict[str, Any]) -> Config:
 
 
 def _check_characters(values: Any, where: str) -> None:
-    """Raises UserError when a name or text contains a control character."""
     if isinstance(values, dict):
         for key, value in values.items():
             _check_characters(key, f"{where}, a key")

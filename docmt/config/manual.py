@@ -39,7 +39,7 @@ def replace_manual(page: str, *, where: str) -> str:
 
 
 def _section(path: str, classes: list[type[BaseModel]]) -> str:
-    """One heading with its keys; alternative classes in one place list what they share first, each key once."""
+    # Alternative classes in one place list what they share first, so that each key is explained once.
     lines = [f"## `{path}`" if path else "## Sections", ""]
     keys = {cls: dict(_keys(cls)) for cls in classes}
     shared = {
@@ -59,11 +59,10 @@ def _section(path: str, classes: list[type[BaseModel]]) -> str:
 
 
 def _keys(cls: type[BaseModel]) -> Iterator[tuple[str, str]]:
-    """The keys of a class with a line of Markdown each, without those that have a single value."""
     schema = cls.model_json_schema()
     for name, field in cls.model_fields.items():
         if len(get_args(field.annotation)) == 1 and isinstance(get_args(field.annotation)[0], str):
-            continue
+            continue  # the key by which alternatives are told apart: their heading has it
         kind = _schema_type(schema["properties"][name], schema.get("$defs", {}))
         if (default := _default(field)) == "`null`":
             kind = kind.removesuffix(" or null")  # said once, at the head of the page

@@ -63,7 +63,7 @@ class Rule:
         Snakemake does not record parameters that ask for `input` or `output`: the fingerprint decides what runs again.
         """
         artifact = self._at(wildcards)
-        assert artifact.command is not None
+        assert artifact.command is not None  # a rule without a command has no flags
         given = [resources, wildcards, input, output, artifact.params]  # later ones hide earlier ones
         values = {"threads": threads, "jobs": threads, "fingerprints": list(_score_fingerprints(artifact))} | {
             name: value for named in given for name, value in named.items()
@@ -78,6 +78,7 @@ class Rule:
 
     def _at(self, wildcards: Any) -> Artifact:
         values = dict(wildcards.items())
+        # Paths name a direction `en-de`; rules that handle one or two languages differ in these wildcards only.
         values.setdefault("languages", "-".join(values[key] for key in ("src", "tgt", "lang") if key in values))
         return self._declare(*(values[name] for name in self._wildcards))
 
@@ -97,7 +98,7 @@ class Plan:
         user's is missing, since Snakemake does not run a job whose input is missing if its output exists.
         """
         for file in files:
-            read_config_file(file)
+            read_config_file(file)  # Snakemake has read them with a loader that takes the last of duplicate keys
         plan = cls(load_config(dict(values)))
         for own in plan.artifacts.user_files():
             own.check()
@@ -210,7 +211,7 @@ class Plan:
 
 
 def _score_fingerprints(artifact: Artifact) -> Iterator[str]:
-    """The fingerprints of all scores in an artifact, by which the report refuses scores of an older study."""
+    # Under `--rerun-triggers mtime`, scores of an older study may lie in place of the planned ones.
     for source in artifact.sources("scores"):
         if isinstance(source, Artifact) and "scores" in source.inputs:  # gathered in a table
             yield from _score_fingerprints(source)

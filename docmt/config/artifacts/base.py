@@ -41,6 +41,7 @@ class Artifact:
         is_recorded: whether the command that makes the files records this fingerprint with their checksums; False for
             files of the user, files that belong to another artifact, and marks that Snakemake sets.
         shared: what identifies the job where these are not all of its files; jobs are equal where it is equal.
+        n_jobs: jobs that make the files, each some of them.
         stage: the stage of the rules; `made_by` fills in both.
         rules: the alternative rules; one of them makes the files.
     """
@@ -53,6 +54,7 @@ class Artifact:
     is_kept: bool = True
     is_recorded: bool = True
     shared: tuple[str, ...] = ()
+    n_jobs: int = 1
     stage: str = ""
     rules: tuple[str, ...] = ()
 
@@ -150,6 +152,7 @@ def made_by(*rules: str, stage: str) -> Callable[[Declaration[Owner, P]], Declar
         @functools.wraps(declare)
         def once(self: Owner, *args: P.args, **kwargs: P.kwargs) -> Artifact:
             key = (declare.__name__, args, tuple(sorted(kwargs.items())))
+            # Remembered: artifacts share their sources, and each fingerprint follows all of them.
             if key not in self.known:
                 made = declare(self, *args, **kwargs)
                 self.known[key] = made if made.stage else replace(made, stage=stage, rules=rules)

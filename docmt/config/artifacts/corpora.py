@@ -29,6 +29,7 @@ class CorporaArtifacts(Declarations):
         version = re.sub(r"[^A-Za-z0-9_.-]+", "-", load_catalog()[corpus].corpus.version)
         folder = f"resources/corpora/{corpus}/{version}/{split}"
         params = {"splits": [split], "out": folder, "mirror": self.config.corpora.mirror}
+        # No part of any fingerprint: the checksums of what is read from the folder are, wherever it came from.
         return Artifact([f"{folder}.fetched"], params=params, command=corpora.fetch, is_recorded=False)
 
     @made_by("fetch_model", stage="corpora")
@@ -66,6 +67,7 @@ class CorporaArtifacts(Declarations):
         if kind == "controlled":
             settings = self.config.corpora.controlled[corpus].model_dump(mode="json")
             params = {"settings": as_argument(settings), "out": f"results/corpora/{corpus}/en-de"}
+            # One job makes all splits and suites, however many of them are asked for.
             return Artifact(files, [corpus, settings], params=params, command=generate, shared=(params["out"],))
         row = readable_corpus(self.config, corpus)
         described = row.splits[split]
@@ -175,5 +177,4 @@ def _with_index(prefix: str, languages: Any) -> list[str]:
 
 
 def _prefix(text: Artifact) -> str:
-    """The inverse of `_with_index`."""
     return text.files[-1].removesuffix(".documents.tsv")

@@ -80,11 +80,12 @@ class DiscourseArtifacts(TextArtifacts):
 
     @made_by("annotate", "gather_gold", stage="discourse")
     def trees(self, dataset: str, trees: str, split: str) -> Artifact:
-        """The trees of a split of a dataset. The number of files does not matter to them."""
+        """The trees of a split of a dataset."""
         row = self.config.discourse.trees[trees]
         text = self.dataset_split(dataset, split)
         if row.files:
             return self._user_trees(trees, f"{dataset}/{split}", text)
+        # The number of shards divides the work only; the trees are the same.
         n_shards = row.n_shards if row.segmenter and split == "train" else 1
         folder = f"results/{dataset}/discourse/{trees}"
         files = [f"{folder}/{split}.{shard}-of-{n_shards}.discourse.jsonl" for shard in range(1, n_shards + 1)]
@@ -101,7 +102,7 @@ class DiscourseArtifacts(TextArtifacts):
             inputs |= {"models": self._models(trees), "text": text.only(f".{self._src_lang(dataset)}")}
             command = discourse.annotate
         params = self._annotation_params(dataset, trees)
-        return Artifact(files, [self._tree_parts(trees), text], inputs, params, command)
+        return Artifact(files, [self._tree_parts(trees), text], inputs, params, command, n_jobs=n_shards)
 
     @made_by("annotate_suite", stage="discourse")
     def suite_trees(self, dataset: str, trees: str, suite: str) -> Artifact:
@@ -145,14 +146,13 @@ class DiscourseArtifacts(TextArtifacts):
         row = self.config.discourse.trees[trees]
         segmenter = self.segmenter(row.segmenter) if row.segmenter else None
         parser = self.parser(row.parser) if row.parser in self.config.discourse.parsers else row.parser
+        # `sentences` came later: at its default it is left out, so that older fingerprints stay.
         return [segmenter, parser, row.gold, row.files, *([row.sentences] if row.sentences != "parser" else [])]
 
     def _models(self, trees: str) -> list[Artifact]:
-        """The segmenter and, when it is a trained one, the parser."""
         return [part for part in self._tree_parts(trees)[:2] if isinstance(part, Artifact)]
 
     def _annotation_params(self, dataset: str, trees: str) -> dict[str, Any]:
-        """The options of `docmt discourse annotate` that name no trees."""
         row = self.config.discourse.trees[trees]
         if not row.segmenter:
             return {}
@@ -166,7 +166,7 @@ class DiscourseArtifacts(TextArtifacts):
         }
 
     def _user_trees(self, trees: str, name: str, annotated: Artifact) -> Artifact:
-        """Trees in a file of the user's, which is read where it is."""
+        # Read where it is, not copied: the file is the artifact, and its content the fingerprint.
         path = self.config.discourse.trees[trees].files[name]
         own = UserFile.at(path, where=f"config.discourse.trees.{trees}.files.{name}")
         return Artifact(own.files, [self._tree_parts(trees), annotated, own], {"own": own}, is_recorded=False)
@@ -186,7 +186,6 @@ def _training_params(row: Any, treebank: Artifact) -> dict[str, Any]:
 
 
 def _evaluation(model: Artifact, params: dict[str, Any], command: Callable[..., Any]) -> Artifact:
-    """The test scores of a segmenter or parser, which lie beside it."""
     file = f"{model.file.rpartition('/')[0]}/evaluation.json"
     inputs = {"files": model.inputs["files"], "model": model}
     gold = f"{model.params['train'].removesuffix('/train')}/test.discourse.jsonl"

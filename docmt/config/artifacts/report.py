@@ -200,11 +200,10 @@ class StudyArtifacts(ScoreArtifacts):
         return Artifact([file], [parts, *params.values()], {"shown": parts}, params, commands.reader)
 
     def _colored_systems(self) -> list[str]:
-        """Systems in the order of their colors: those with scores, then those that are only trained."""
+        # Scored systems first, so that a pre-training without scores does not shift the colors of all tables.
         return list(dict.fromkeys(run.system for run in [*self.scored, *self.trained]))
 
     def _shown_scores(self, layout: PaperTable | ScoreFigure) -> list[Artifact]:
-        """The scores that a table or a figure shows."""
         return [
             made for run in self.scored for name, made in self.run_scores(run).items() if _is_shown(layout, run, name)
         ]
@@ -223,7 +222,6 @@ class StudyArtifacts(ScoreArtifacts):
         ]
 
     def _judged(self, prefix: str, names: list[str] | None) -> Artifact:
-        """Some claims, or all."""
         scores, histories = {}, {}
         for claim in (self.config.report.claims[name] for name in names or self.config.report.claims):
             for run in claim_runs(self.config, claim):
@@ -267,6 +265,7 @@ class StudyArtifacts(ScoreArtifacts):
     @cached_property
     def finals(self) -> list[Artifact]:
         """The results of a study: the report, the reader and the models. All else leads to these."""
+        # Models of systems that are trained and never scored lead to no other final.
         models = [self.model(run.dataset, run.system, str(run.seed)).only("model.pt") for run in self.trained]
         return [self.report(), self.reader(), *models]
 

@@ -96,6 +96,7 @@ class RunArtifacts(DiscourseArtifacts):
         elif row.init is not None:
             init = [self.model(dataset, row.init, seed)]
         tasks = training_settings(self.config, owner).tasks
+        # Inputs by task: a training that lacks a task must not wait for, nor depend on, its data.
         more = {
             option: [self.instances(dataset, row.cutting, PARTS_OF_TASKS[task])] if task in tasks else []
             for task, option in (("pairs", "pairs"), ("restoration", "monolingual"))
@@ -106,7 +107,7 @@ class RunArtifacts(DiscourseArtifacts):
             [
                 settings["model"],
                 settings["training"],
-                int(seed),
+                int(seed),  # a wildcard is text, and 1 must hash as the 1 of a config
                 [folders["train"], folders["dev"]],
                 *(init or [None]),
                 *more["pairs"],
@@ -161,7 +162,7 @@ class RunArtifacts(DiscourseArtifacts):
         n_documents = self.config.report.reader.attention
         return Artifact(
             [f"{run_folder(dataset, system, seed)}/decoding/attention_{split}.json"],
-            [settings.context, n_documents, made],
+            [settings.context, n_documents, made],  # not the search: the translations are given
             {"hypotheses": made, **{name: made.inputs[name] for name in ("model", "instances")}},
             {
                 "settings": as_argument(settings.model_dump(mode="json", include=CONTRAST_KEYS)),
@@ -254,14 +255,12 @@ class RunArtifacts(DiscourseArtifacts):
         return [run for run in list_runs(self.config) if self.config.systems[run.system].scored]
 
     def _read_trees(self, dataset: str, system: str, *, split: str = "", suite: str | None = None) -> list[Artifact]:
-        """The trees that a system reads with a suite, or else with a split; none if it reads no trees."""
         name = self.config.instances[self.config.systems[system].cutting].trees
         if not name:
             return []
         return [self.trees(dataset, name, split) if suite is None else self.suite_trees(dataset, name, suite)]
 
     def _user_output(self, system: str, key: str, test: str) -> tuple[UserFile, str]:
-        """The file with the output of a system made elsewhere for a test set or suite, and its name."""
         file = getattr(self.config.systems[system], key)[test]
         return UserFile.at(file, where=f"config.systems.{system}.{key}.{test}"), file
 

@@ -195,26 +195,24 @@ class ScoreArtifacts(RunArtifacts):
         )
 
     def _of_runs(self, make: Callable[..., Artifact], dataset: str, system: str, part: str) -> list[Artifact]:
-        """The output of each run of a system on a test split or suite."""
         return [make(dataset, system, str(run.seed), part) for run in self.runs_of(dataset, system)]
 
     def _more_references(self, dataset: str, split: str) -> list[UserFile]:
-        """The user's files with further references of a test split."""
         test = split.removeprefix("test_")
         where = f"config.datasets.{dataset}.references.{test}"
         return [UserFile.at(file, where=where) for file in self.config.datasets[dataset].references.get(test, [])]
 
     def _translation_settings(self) -> dict[str, Any]:
-        """The settings on which scores of translations depend."""
+        # Other ties or another COMET model leave the scores of translations as they are.
         return self.config.evaluation.model_dump(mode="json", exclude={"contrast", "comet"})
 
     @cached_property
     def _packages(self) -> dict[str, str]:
-        """The versions of the packages that score translations: scores of two versions do not belong in one table."""
+        # Scores of two versions of a package do not belong in one table.
         return scoring_packages(self.config.evaluation.metrics)
 
     @property
     def _ties(self) -> list[str]:
-        """The option of the rule for ties; none at its default, which fingerprints do not contain."""
+        # Nothing at the default, which came later than the first fingerprints.
         ties = self.config.evaluation.contrast.ties
         return [] if ties == NO_RULES.ties else ["--ties", ties]

@@ -115,22 +115,21 @@ class TextArtifacts(CorporaArtifacts):
         """Codes, vocabulary or pipeline: files that the same settings and text determine."""
         settings = text_settings(self.config, dataset).model_dump(mode="json")
         lang = self.config.datasets[dataset].src_lang
+        # Either truecaser covers the text of both languages, see `truecaser`: the one of the source suffices.
         parts = [settings, self.truecaser(dataset, lang), *self._published_text(dataset)]
         read = {"pretrained": published_folder(settings["pretrained"])} if "pretrained" in settings else {}
         params = {"settings": as_argument(settings | read), **params}
         return Artifact([f"results/{dataset}/text/{name}"], parts, inputs, params, command)
 
     def _published_text(self, dataset: str) -> list[Artifact]:
-        """The files of the published model whose pieces a dataset takes; none without."""
         folder = text_settings(self.config, dataset).pretrained
         where = f"config.datasets.{dataset}.text.pretrained"
         return [] if folder is None else self.published_files(folder, TEXT_FILES, where=where)
 
     def _token_settings(self, dataset: str) -> dict[str, Any]:
-        """The settings of tokens, without BPE's: other merges tokenize nothing again."""
+        # Without the keys of BPE: other merges tokenize nothing again.
         return text_settings(self.config, dataset).model_dump(mode="json", exclude=set(KEYS_OF_BPE))
 
     def _training_text(self, dataset: str, form: Any) -> list[Artifact]:
-        """The training text of both languages in one form, source first."""
         row = self.config.datasets[dataset]
         return [form(dataset, part, lang) for lang in row.languages for part in row.learned_on(lang)]
