@@ -148,7 +148,10 @@ def _read(
         # From subwords to words: a source word gets the sum of its columns, a target word the mean of its rows: the
         # weights of a target word still are shares of one.
         by_source = np.stack([weights_NS[:, rows].sum(1) for rows in src_rows], axis=1)
-        found["weights"][name] = [_highest(by_source[rows].mean(0)) for rows in tgt_rows]
+        found["weights"][name] = []
+        for weights in (by_source[rows].mean(0) for rows in tgt_rows):
+            best = [(int(word), round(100 * float(weights[word]))) for word in np.argsort(-weights, kind="stable")]
+            found["weights"][name].append([[word, percent] for word, percent in best[:MOST_WORDS] if percent])
     if recorder.gate_N is not None:
         gate = recorder.gate_N.cpu().numpy()
         found["gate"] = [round(100 * float(gate[rows].mean())) for rows in tgt_rows]
@@ -176,9 +179,3 @@ def words_of(
             rows.append(start + places - skipped)
         start += len(symbols) - skipped
     return words, rows
-
-
-def _highest(weights: np.ndarray) -> list[list[int]]:
-    """The words with the highest weights, as `[number, percentage]`, without words below half a percent."""
-    best = np.argsort(-weights, kind="stable")[:MOST_WORDS]
-    return [[int(word), percent] for word in best if (percent := round(100 * float(weights[word])))]

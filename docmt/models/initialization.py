@@ -27,7 +27,11 @@ def copy_weights(model: Transformer, weights: dict[str, Tensor]) -> set[str]:
     Raises:
         UserError: a shape differs (another size or vocabulary), or one model has layers that the other lacks.
     """
-    weights = _split_heads(model, weights)
+    weights = dict(weights)
+    for place, attention in model.attentions():  # whole attentions are cut where the model splits heads
+        if isinstance(attention, SplitAttention) and f"{place}.in_weight" in weights:
+            whole = {name: weights.pop(f"{place}.{name}") for name in SplitAttention.WHOLE}
+            weights |= {f"{place}.{name}": parameter for name, parameter in attention.split(whole).items()}
     origins = _origins(model, weights)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -40,8 +44,15 @@ def copy_weights(model: Transformer, weights: dict[str, Tensor]) -> set[str]:
                     "size, layers and vocabulary must be the same"
                 )
             parameter.copy_(source)
-    lacking = {name for name, _ in model.named_parameters()} - set(origins) - _optional(model)
-    extra = {name for name in set(weights) - set(origins.values()) if not _is_new_part(model, name)}
+    # Parameters of fusions and of modules that read context may start fresh here, and be left out there.
+    parts = [(f"{place}.", attention) for place, attention in model.attentions()]
+    fresh = {f"{p}{name}" for p, a in parts for name, _ in a.named_parameters() if a.counterpart(name) is None}
+    lacking = {name for name, _ in model.named_parameters() if not NEW_MODULES.match(name)} - set(origins) - fresh
+    extra = set()
+    for name in set(weights) - set(origins.values()):
+        rest = next((name.removeprefix(place) for place, _ in parts if name.startswith(place)), None)
+        if not (NEW_MODULES.match(name) or (rest is not None and FusedAttention.counterpart(rest) is None)):
+            extra.add(name)
     # The first name: sets have no fixed order, and the message should be the same in every run.
     for names, what in ((lacking, "lacks"), (extra, "has, unlike this one,")):
         if names:
@@ -74,16 +85,6 @@ def silence_new_parts(model: Transformer) -> None:
         model.context.silence()
 
 
-def _split_heads(model: Transformer, weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The weights, with each whole attention cut into parts where the model splits heads."""
-    split = dict(weights)
-    for place, attention in model.attentions():
-        if isinstance(attention, SplitAttention) and f"{place}.in_weight" in weights:
-            whole = {name: split.pop(f"{place}.{name}") for name in SplitAttention.WHOLE}
-            split |= {f"{place}.{name}": parameter for name, parameter in attention.split(whole).items()}
-    return split
-
-
 def _origins(model: Transformer, weights: dict[str, Tensor]) -> dict[str, str]:
     """For each parameter that the other model has, its name there."""
     origins = {name: name for name, _ in model.named_parameters()}
@@ -93,20 +94,3 @@ def _origins(model: Transformer, weights: dict[str, Tensor]) -> dict[str, str]:
             if counterpart is not None and f"{place}.{name}" not in weights:
                 origins[f"{place}.{name}"] = f"{place}.{counterpart}"
     return {name: origin for name, origin in origins.items() if origin in weights}
-
-
-def _optional(model: Transformer) -> set[str]:
-    """Parameters that may start fresh: those that models of single attentions without context do not have."""
-    return {
-        f"{place}.{name}"
-        for place, attention in model.attentions()
-        for name, _ in attention.named_parameters()
-        if attention.counterpart(name) is None
-    } | {name for name, _ in model.named_parameters() if NEW_MODULES.match(name)}
-
-
-def _is_new_part(model: Transformer, name: str) -> bool:
-    """Whether a parameter of the other model is one that this model may do without."""
-    places = (f"{place}." for place, _ in model.attentions())
-    rest = next((name.removeprefix(place) for place in places if name.startswith(place)), None)
-    return NEW_MODULES.match(name) is not None or (rest is not None and FusedAttention.counterpart(rest) is None)

@@ -18,20 +18,11 @@ MAX_LAYERS = 1000
 """A model file that asks for more is refused: each layer takes memory before the weights can be compared."""
 
 
-def _check_pattern(name: str) -> str:
-    ALL_PATTERNS.find(name)
-    return name
-
-
-def _check_context(name: str) -> str:
-    ALL_CONTEXTS.find(name)
-    return name
-
-
-_PATTERNS = [name for name in PATTERNS if pattern_slots(name)]
 # The schema names the patterns and modules of docmt; packages can add others.
-PatternName = Annotated[str, AfterValidator(_check_pattern), WithJsonSchema({"enum": _PATTERNS, "type": "string"})]
-ContextName = Annotated[str, AfterValidator(_check_context), WithJsonSchema({"enum": list(CONTEXTS), "type": "string"})]
+_PATTERNS = WithJsonSchema({"enum": [name for name in PATTERNS if pattern_slots(name)], "type": "string"})
+PatternName = Annotated[str, AfterValidator(lambda name: ALL_PATTERNS.find(name) and name), _PATTERNS]
+_CONTEXTS = WithJsonSchema({"enum": list(CONTEXTS), "type": "string"})
+ContextName = Annotated[str, AfterValidator(lambda name: ALL_CONTEXTS.find(name) and name), _CONTEXTS]
 
 
 class AttentionSettings(Settings):
@@ -100,13 +91,10 @@ class ContextSettings(Settings):
     @model_validator(mode="after")
     def _check(self) -> Self:
         keys = set(type(self).model_fields) - {"kind", *self.traits.settings}
-        other = next((key for key in sorted(keys & self.model_fields_set) if self._is_changed(key)), None)
-        if other is not None:
-            raise ValueError(f"kind {self.kind!r} does not read the key {other!r}: leave it out")
+        for key in sorted(keys & self.model_fields_set):
+            if getattr(self, key) != type(self).model_fields[key].default:
+                raise ValueError(f"kind {self.kind!r} does not read the key {key!r}: leave it out")
         return self
-
-    def _is_changed(self, key: str) -> bool:
-        return getattr(self, key) != type(self).model_fields[key].default
 
 
 class FormSettings(Settings):

@@ -1,10 +1,13 @@
 """Devices and precision of a training, checked against the visible GPUs."""
 
+import functools
 import logging
 import os
+from time import perf_counter
 from typing import Literal
 
 import torch
+import torch.nn.functional as F
 from lightning_fabric import Fabric
 from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 from lightning_fabric.strategies.ddp import DDPStrategy
@@ -30,6 +33,10 @@ FABRIC_PRECISIONS: dict[torch.dtype, Literal["32-true", "bf16-mixed", "16-mixed"
 }
 MIN_WIDTH_FOR_BFLOAT16 = 256
 """On a CPU, narrower models lose more time to conversion than they gain (docs/experiments/performance.md)."""
+MIN_GAIN_OF_BFLOAT16 = 1.25
+"""How much faster products must be on a CPU, for the same reason. They are about four times as fast with AMX, and half
+as fast with AVX-512 BF16 alone."""
+MEASURED_ROWS = 1024
 
 
 def make_fabric(precision: str, accelerator: str, *, width: int, devices: int = 1, nodes: int = 1) -> Fabric:
@@ -92,8 +99,27 @@ def product_type(precision: str, *, is_gpu: bool, width: int) -> torch.dtype:
         if not cpu_has_bfloat16():
             log.warning("this CPU has no bfloat16 instructions: precision float32 or fastest is many times faster here")
         return torch.bfloat16
-    is_faster = precision == "fastest" and width >= MIN_WIDTH_FOR_BFLOAT16 and cpu_has_bfloat16()
+    if precision == "auto" or width < MIN_WIDTH_FOR_BFLOAT16 or not cpu_has_bfloat16():
+        return torch.float32
+    rates = product_rates(width)
+    is_faster = rates["bfloat16"] >= MIN_GAIN_OF_BFLOAT16 * rates["float32"]
+    log.info("precision: %s: products of this width have %s GFLOP/s", "bfloat16" if is_faster else "float32", rates)
     return torch.bfloat16 if is_faster else torch.float32
+
+
+@functools.cache
+def product_rates(width: int) -> dict[str, float]:
+    """GFLOP/s of products of a feed-forward module of this width on the CPU, by type; takes tens of milliseconds."""
+    rates = {}
+    for name, dtype in (("float32", torch.float32), ("bfloat16", torch.bfloat16)):
+        rows, weight = torch.ones(MEASURED_ROWS, width, dtype=dtype), torch.ones(4 * width, width, dtype=dtype)
+        seconds = []
+        for _ in range(4):  # the first one also prepares
+            started = perf_counter()
+            F.linear(rows, weight)
+            seconds.append(perf_counter() - started)
+        rates[name] = round(2e-9 * MEASURED_ROWS * weight.numel() / min(seconds), 1)
+    return rates
 
 
 def cpu_has_bfloat16() -> bool:

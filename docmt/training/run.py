@@ -230,4 +230,5 @@ def _describe_training(trainer: Trainer, n_parameters: int) -> dict[str, Any]:
         "seconds": round(trainer.state.seconds, 1),
         "device": str(trainer.fabric.device),
         "n_devices": trainer.fabric.world_size,
+        "precision": trainer.fabric.strategy.precision.precision,
     }

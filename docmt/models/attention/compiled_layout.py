@@ -5,7 +5,6 @@ With it, `torch.compile` makes one graph of `Transformer.forward` that serves ba
 
 from dataclasses import dataclass, replace
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -48,7 +47,15 @@ class CompiledLayout:
         device = table_TD.device
         # In a fixed order: a graph asks for the keys of a dict in their order.
         kinds = sorted(layout.index_kinds())
-        groupings = {slot_part: _compile(layout, *slot_part, device) for slot_part in layout.attention_parts()}
+        kernel = find_varlen()
+        assert kernel is not None, "asked for only where this torch has it"
+        groupings = {}
+        for slot, pattern in layout.attention_parts():
+            grouping = layout.grouping(slot, pattern)
+            inputs = grouping.varlen_inputs(device)
+            if inputs.key_rows_M is None and pattern not in IN_ORDER:
+                inputs = replace(inputs, key_rows_M=torch.arange(len(grouping.key_rows), device=device))
+            groupings[slot, pattern] = CompiledGrouping(inputs, grouping.is_causal, kernel)
         indexes = {kind: layout.index(*kind, device) for kind in kinds}
         n_instances, longest, most_sentences = layout.padded_sizes
         # A graph for any size is none for 1, and padding changes nothing.
@@ -67,13 +74,3 @@ class CompiledLayout:
     def index(self, side: Side, kind: Index, device: torch.device) -> Tensor:
         """As `AttentionLayout.index`, on the device of the compiled layout."""
         return self.indexes[side, kind]
-
-
-def _compile(layout: AttentionLayout, slot: Slot, pattern: str, device: torch.device) -> CompiledGrouping:
-    grouping, kernel = layout.grouping(slot, pattern), find_varlen()
-    assert kernel is not None, "asked for only where this torch has it"
-    inputs = grouping.varlen_inputs(device)
-    if inputs.key_rows_M is None and pattern not in IN_ORDER:
-        rows_M = torch.from_numpy(np.arange(len(grouping.key_rows))).to(device)
-        inputs = replace(inputs, key_rows_M=rows_M)
-    return CompiledGrouping(inputs, grouping.is_causal, kernel)

@@ -141,7 +141,10 @@ class TokenDistances(Distances):
             positions_N: of the tokens in the instance; may have one entry for all.
             scale: of the queries, which the vector of each head is added to.
         """
-        sin_N1W, cos_N1W = _waves(positions_N, key_NHK.shape[-1])
+        half = key_NHK.shape[-1] // 2  # frequencies as in `transformer.sinusoids`
+        rates_W = torch.exp(torch.arange(half, device=positions_N.device) * (-math.log(10000) / max(half - 1, 1)))
+        angles_N1W = positions_N[:, None, None] * rates_W
+        sin_N1W, cos_N1W = angles_N1W.sin(), angles_N1W.cos()
         matrix, bias = self.matrix.to(query_NHK.dtype), self.bias.to(query_NHK.dtype)
         sines, cosines = torch.einsum("nhl,hlk->nhk", query_NHK + scale * bias, matrix).chunk(2, -1)
         # The addition theorems of sine and cosine: the factors of sin j, then of cos j, in the order of `waves`.
@@ -170,14 +173,6 @@ class TokenDistances(Distances):
 def _widen(value_NHK: Tensor) -> Tensor:
     """Values of twice the width: zeros follow."""
     return nn.functional.pad(value_NHK, (0, value_NHK.shape[-1]))
-
-
-def _waves(positions_N: Tensor, head_width: int) -> tuple[Tensor, Tensor]:
-    """Sines and cosines of positions, float32 [N, 1, W]; frequencies as in `transformer.sinusoids`."""
-    half = head_width // 2
-    rates_W = torch.exp(torch.arange(half, device=positions_N.device) * (-math.log(10000) / max(half - 1, 1)))
-    angles_N1W = positions_N[:, None, None] * rates_W
-    return angles_N1W.sin(), angles_N1W.cos()
 
 
 DISTANCES: dict[str, Callable[[int, int], Distances]] = {

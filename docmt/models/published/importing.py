@@ -1,5 +1,6 @@
 """From the folder of a published model to a model of docmt."""
 
+import itertools
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +12,6 @@ from docmt.files import read_json
 from docmt.models.model_file import TrainedModel, build_model
 from docmt.models.published.families import find_family, our_weights, read_settings, read_weights
 from docmt.models.settings import ModelSettings
-from docmt.models.systems.transformer import Transformer
 from docmt.provenance import describe
 from docmt.text.pipeline import TextPipeline
 from docmt.text.published_text import PublishedText
@@ -53,7 +53,10 @@ def import_model(
     if codes and not published.language_symbols:
         marks = settings.marks.model_copy(update={"src_before": [codes[1]]}) if settings.marks else None
         settings = settings.model_copy(update={"marks": marks})
-    kept = None if text is None else _pieces_of(text, pipeline) | set(codes or ())
+    kept = None
+    if text is not None:  # whichever language a sentence is in
+        pieces = (pipeline.prepare(sentence, lang=lang) for sentence in text for lang in languages)
+        kept = {*itertools.chain.from_iterable(pieces), *(codes or ())}
     tags = language_symbols(published, languages, codes)
     others = {lang: code for lang, code in published.symbols_by_language().items() if code not in tags.values()}
     tags |= {lang: code for lang, code in others.items() if lang not in tags}
@@ -61,7 +64,8 @@ def import_model(
     rows = published_rows(published, vocabulary, tags)
     weights = our_weights(read_weights(folder), settings, rows)
     model = build_model(settings, len(vocabulary), weights, where=str(folder), mend="get its files again")
-    log.info("%d symbols (%d in %s), %d parameters", len(vocabulary), len(published.ids), folder, _count(model))
+    n_parameters = sum(parameter.numel() for parameter in model.parameters())
+    log.info("%d symbols (%d in %s), %d parameters", len(vocabulary), len(published.ids), folder, n_parameters)
     origin = describe(imported="/".join(folder.parts[-2:]))  # a model of the catalog: name and version
     return TrainedModel(model, vocabulary, pipeline, {"max_tokens": MAX_TOKENS}, origin)
 
@@ -113,14 +117,3 @@ def published_weights(
     published = PublishedText.read(folder)
     rows = published_rows(published, vocabulary, language_symbols(published, languages))
     return our_weights(read_weights(folder), found, rows)
-
-
-def _pieces_of(text: Iterable[str], pipeline: TextPipeline) -> set[str]:
-    """The pieces that sentences are made of, whichever language they are in."""
-    sentences = list(text)
-    langs = (pipeline.src_lang, pipeline.tgt_lang)
-    return {piece for lang in langs for sentence in sentences for piece in pipeline.prepare(sentence, lang=lang)}
-
-
-def _count(model: Transformer) -> int:
-    return sum(parameter.numel() for parameter in model.parameters())
