@@ -60,8 +60,3 @@ def missing_gpus() -> str | None:
             "or install torch from PyTorch's index for cu126 (docs/installation.md)"
         )
     return f"torch {torch.__version__} (CUDA {cuda}) sees none: check `nvidia-smi` and the permissions of /dev/nvidia*"
-
-
-def prepare_attention() -> None:
-    """Keep cuDNN out of attention, in the whole process: it plans anew for each shape, in 0.2 to 0.9 seconds."""
-    torch.backends.cuda.enable_cudnn_sdp(False)

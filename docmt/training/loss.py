@@ -132,12 +132,7 @@ class SummedLoss(torch.autograd.Function):
 
 
 def _loss_and_gradients(
-    hidden_ND: Tensor,
-    table_VD: Tensor,
-    labels_N: Tensor,
-    smoothing: float,
-    dtype: torch.dtype,
-    bias_V: Tensor | None,
+    hidden_ND: Tensor, table_VD: Tensor, labels_N: Tensor, smoothing: float, dtype: torch.dtype, bias_V: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The loss, and its gradients with respect to states, table and bias, chunk by chunk; see `SummedLoss`.
 
@@ -181,12 +176,7 @@ _traced_loss = torch.library.custom_op("docmt::loss_and_gradients", _loss_and_gr
 
 @_traced_loss.register_fake
 def _(
-    hidden_ND: Tensor,
-    table_VD: Tensor,
-    labels_N: Tensor,
-    smoothing: float,
-    dtype: torch.dtype,
-    bias_V: Tensor | None,
+    hidden_ND: Tensor, table_VD: Tensor, labels_N: Tensor, smoothing: float, dtype: torch.dtype, bias_V: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     loss = hidden_ND.new_empty((), dtype=torch.float32)
     bias_gradient_V = table_VD.new_empty(0 if bias_V is None else len(table_VD))

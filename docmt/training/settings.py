@@ -82,10 +82,10 @@ class TrainingSettings(Settings):
     checkpoint_every_steps: int | None = Field(default=None, ge=1)
     """Updates between further checkpoints; null makes none."""
     precision: Literal["auto", "fastest", "float32", "tf32", "bfloat16", "float16"] = "auto"
-    """`auto` is bfloat16 on a GPU and float32 on a CPU; `fastest` is bfloat16 also on CPUs with instructions for it whose
-    products are faster when measured, for models of width 256 or more, and float16 on GPUs from before bfloat16 (V100,
-    T4). `tf32` is float32 with products of matrices in TF32 on GPUs that have it; `float32` never uses TF32; `float16`
-    is for GPUs, with a scaled loss."""
+    """`auto` is bfloat16 on a GPU and float32 on a CPU; `fastest` is bfloat16 also on CPUs whose products are measured
+    to be faster in it, for models of width 256 or more, and float16 on GPUs from before bfloat16 (V100, T4). `tf32` is
+    float32 with products of matrices in TF32 on GPUs that have it; `float32` never uses TF32; `float16` is for GPUs,
+    with a scaled loss."""
     compile: Literal["auto", "off"] = "auto"
     """`auto` computes model and loss as one graph of `torch.compile` on GPUs with flash attention, where triton is
     installed; `off` never does. Both give the same results up to rounding and to what dropout draws."""

@@ -71,15 +71,16 @@ def values(architecture: str, study: Study, folder: Path) -> dict[str, float]:
             difference = ours[what][chosen] - plain[what][chosen]
             found[f"{name}_{what}"] = float(difference.norm() / plain[what][chosen].norm())
     # Of a model this small, rounding can spoil the gradient of a single draw, whatever the architecture.
-    draws = [found["bfloat16_gradient"], *(rounding(architecture, seed) for seed in (1, 2))]
-    found["bfloat16_gradient"] = statistics.median(draws)
+    for name, dtype in (("bfloat16", torch.bfloat16), ("float16", torch.float16)):
+        draws = [found[f"{name}_gradient"], *(rounding(architecture, dtype, seed) for seed in (1, 2))]
+        found[f"{name}_gradient"] = statistics.median(draws)
     return found
 
 
-def rounding(architecture: str, seed: int) -> float:
-    """How far the gradient in bfloat16 is from that of the CPU, for another draw of the weights."""
+def rounding(architecture: str, dtype: torch.dtype, seed: int) -> float:
+    """How far the gradient in a type is from that of the CPU, for another draw of the weights."""
     plain = step(architecture, "cpu", torch.float32, seed)["gradient"]
-    return float((step(architecture, "cuda", torch.bfloat16, seed)["gradient"] - plain).norm() / plain.norm())
+    return float((step(architecture, "cuda", dtype, seed)["gradient"] - plain).norm() / plain.norm())
 
 
 def training(architecture: str, study: Study, folder: Path) -> dict[str, Any]:

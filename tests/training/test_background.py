@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -16,8 +17,14 @@ from docmt.errors import UserError
 from docmt.models.model_file import load_model
 from docmt.training.checkpoints import BackgroundWriter, CheckpointFolder, snapshot
 from docmt.training.loss import LossModule
-from docmt.training.measurements import MAX_UPDATES_BETWEEN_FLUSHES, MeasurementQueue, updates_between_flushes
-from docmt.training.stopping import Interrupted
+from docmt.training.measurements import (
+    MAX_UPDATES_BETWEEN_FLUSHES,
+    Measurement,
+    MeasurementQueue,
+    updates_between_flushes,
+)
+from docmt.training.progress import Session, TrainingState
+from docmt.training.stopping import Interrupted, StopSignals
 from docmt.training.trainer import Trainer
 
 
@@ -40,6 +47,28 @@ def test_losses_are_read_when_they_are_logged(study_files, tmp_path, monkeypatch
     recipe = {"log_every_steps": 5, "validate_every_steps": 8, "checkpoint_every_steps": None}
     run_training(study_files, tmp_path, training=recipe)
     assert read == [5, 8, 10, 12]
+
+
+@pytest.mark.parametrize(("has_scaler", "n_tolerated"), [(True, 32), (False, 0)])
+def test_updates_that_overflow_are_skipped_by_a_scaler_only(has_scaler, n_tolerated):
+    """The norm in the history is that of the last update that was not skipped."""
+    fabric = SimpleNamespace(world_size=1, is_global_zero=True)
+    queue = MeasurementQueue(fabric, StopSignals(fabric), has_scaler=has_scaler)
+    state = TrainingState(sessions=[Session(0)])
+
+    def add(norm, step=7):
+        loss = torch.tensor(2.0, dtype=torch.float64)
+        queue.add(Measurement(step, 0, loss, torch.tensor(norm), 1e-3, labels=1, tokens=2, seconds=0.1))
+        queue.flush(state, is_time_to_save=False)
+
+    for _ in range(2):
+        add(1.5)
+        for _ in range(n_tolerated):
+            add(torch.inf)
+        assert queue.norm == 1.5
+    with pytest.raises(UserError, match="gradient norm inf at update 9"):
+        add(torch.inf, step=9)
+    assert state.tokens == 4 * (1 + n_tolerated)
 
 
 @pytest.mark.parametrize("update", [5, 7, 8])

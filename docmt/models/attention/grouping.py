@@ -332,10 +332,7 @@ def _pad(
 
 
 def _make_padding(
-    bucket_groups: Sequence[np.ndarray],
-    starts: np.ndarray,
-    lengths: np.ndarray,
-    packed_rows: np.ndarray,
+    bucket_groups: Sequence[np.ndarray], starts: np.ndarray, lengths: np.ndarray, packed_rows: np.ndarray
 ) -> Padding:
     """Put the rows of each group at the start of its slot in its bucket."""
     rows, targets = _pad(bucket_groups, starts, lengths, packed_rows)

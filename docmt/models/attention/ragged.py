@@ -128,9 +128,10 @@ def varlen_attention(
     varlen_attn = find_varlen()
     assert varlen_attn is not None, "asked for only where this torch has it"
     compiled = CompiledGrouping(grouping.varlen_inputs(query_NHK.device), grouping.is_causal, varlen_attn)
-    if compiled.inputs.key_rows_M is None:
+    n_seen = len(grouping.key_rows)
+    if compiled.inputs.key_rows_M is None and n_seen < len(key_MHK):
         # Its backward pass leaves the gradients of rows beyond the last group as they are in memory.
-        key_MHK, value_MHK = key_MHK[: len(grouping.key_rows)], value_MHK[: len(grouping.key_rows)]
+        key_MHK, value_MHK = key_MHK[:n_seen], value_MHK[:n_seen]
     return compiled_attention(query_NHK, key_MHK, value_MHK, compiled, adjust)
 
 

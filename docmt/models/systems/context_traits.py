@@ -34,9 +34,7 @@ class ContextTraits:
 
 CONTEXTS: dict[str, ContextTraits] = {
     "global": ContextTraits(
-        settings=("layers", "positions", "norm"),
-        attentions=(("context", "global"),),
-        indexes=(("src", "in_batch"),),
+        settings=("layers", "positions", "norm"), attentions=(("context", "global"),), indexes=(("src", "in_batch"),)
     ),
     "doct": ContextTraits(
         settings=("sentences",),
@@ -45,10 +43,7 @@ CONTEXTS: dict[str, ContextTraits] = {
         sentences=2,
     ),
     "han_encoder": ContextTraits(
-        settings=("sentences",),
-        attentions=(("encoder", "each_before"),),
-        indexes=(("src", "number"),),
-        sentences=3,
+        settings=("sentences",), attentions=(("encoder", "each_before"),), indexes=(("src", "number"),), sentences=3
     ),
     "han": ContextTraits(
         settings=("sentences",),
@@ -57,10 +52,7 @@ CONTEXTS: dict[str, ContextTraits] = {
         sentences=3,
         sees_target=True,
     ),
-    "san": ContextTraits(
-        settings=("future",),
-        indexes=(("src", "number"), ("src", "is_word"), ("src", "place")),
-    ),
+    "san": ContextTraits(settings=("future",), indexes=(("src", "number"), ("src", "is_word"), ("src", "place"))),
     "cadec": ContextTraits(
         settings=("sentences",),
         attentions=(("near", "near"), ("drafted", "drafts")),
