@@ -68,8 +68,8 @@ def train(
     """
     if devices == 0:
         accelerator, devices = "cpu", 1
-    if accelerator != "cpu":
-        claim_gpus(devices)  # before the processes of its devices start
+    if accelerator != "cpu" and "LOCAL_RANK" not in os.environ:  # before the processes of its devices start
+        claim_gpus(devices)
     n_processes = devices * nodes
     if n_processes > 1:
         os.environ.setdefault("OMP_NUM_THREADS", str(threads))
