@@ -1,6 +1,8 @@
 """The documentation: links resolve, every page is listed, generated parts are in step, and stale phrases are gone."""
 
+import functools
 import importlib
+import operator
 import re
 from pathlib import Path
 
@@ -93,20 +95,46 @@ def test_files_in_backticks_exist(file):
     assert not missing
 
 
-@pytest.mark.parametrize("file", PAGES, ids=name)
-def test_commands_exist(file):
-    """Groups and commands that begin a line of code or a piece of text in backticks."""
-    commands = {words for words, _ in leaves(app)}
-    groups = {words[0] for words in commands}
-    if file.name == "CHANGELOG.md":
-        return
-    calls = re.findall(
-        r"(?:`|^ *)docmt +([a-z]+)(?: +([a-z][a-z-]*))?(?=[`\s])", file.read_text(encoding="utf-8"), re.M
-    )
-    unknown = [
-        call for call in calls if call[0] in groups and (call[0],) not in commands and call[1] and call not in commands
-    ]
-    assert not unknown
+def calls(page):
+    """The words after `docmt` in lines of code and in pieces of text in backticks, comments left out."""
+    page = page.replace("\\\n", " ")
+    code = "\n".join(re.findall(r"```\w*\n(.*?)```", page, flags=re.S) + re.findall(r"^ {4}.*$", page, flags=re.M))
+    lines = re.findall(r"^ *(?:\$ |exec )?docmt (.+)$", code, flags=re.M) + re.findall(r"`docmt ([^`]+)`", page)
+    return [re.split(r" {2,}(?=[^-\[]*$)| [#<|(]|; ", line)[0].split() for line in lines]
+
+
+def options_of(words):
+    command = functools.reduce(operator.getitem, words, app)
+    return {name for argument in command.assemble_argument_collection() for name in argument.names}
+
+
+OPTIONS = {words: {*options_of(words), "--help", "--verbose", "--fingerprint"} for words, _ in leaves(app)}
+GROUPS = {words[0] for words in OPTIONS if len(words) == 2}
+
+
+def unknown_calls(page):
+    """Commands, and options of commands, that do not exist."""
+    unknown = []
+    for words in calls(page):
+        if not re.fullmatch("[a-z]+", words[0]) or (words[0] in GROUPS and len(words) == 1):  # COMMAND, or a group
+            continue
+        command = tuple(words[: 2 if words[0] in GROUPS else 1])
+        options = [word.strip("[],.") for word in words if re.match(r"\[?--[a-z]", word)]
+        if command not in OPTIONS:
+            unknown.append(" ".join(command))
+        elif command != ("run",):  # it takes the options of Snakemake
+            unknown += [f"{' '.join(command)} {option}" for option in options if option not in OPTIONS[command]]
+    return unknown
+
+
+@pytest.mark.parametrize("file", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=name)
+def test_commands_and_their_options_exist(file):
+    assert unknown_calls(file.read_text(encoding="utf-8")) == []
+
+
+def test_unknown_commands_and_options_are_found():
+    page = "`docmt corpora list` `docmt corpora lists`\n```\n$ docmt train --sed 1 --out x\ndocmt trian\n```\n"
+    assert unknown_calls(page) == ["train --sed", "trian", "corpora lists"]
 
 
 @pytest.mark.parametrize("index", [DOCS / "index.md", DOCS / "experiments/index.md"], ids=name)
