@@ -27,8 +27,8 @@ FINGERPRINT_VARIABLE = "DOCMT_FINGERPRINT"
 INPUTS_VARIABLE = "DOCMT_INPUTS"
 FINGERPRINT_MARK = "# fingerprint "
 TIME_MARK = "# made "
+# The file in a folder whose time Snakemake takes as the folder's.
 DIRECTORY_TIME = ".snakemake_timestamp"
-"""The file in a folder whose time Snakemake takes as the folder's."""
 
 
 def record_of(path: Path) -> Path:

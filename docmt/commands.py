@@ -19,8 +19,8 @@ from cyclopts.validators import Number
 
 from docmt.settings import Settings
 
+# Characters of a line of an example, which terminals of 80 columns show unbroken.
 EXAMPLE_WIDTH = 74
-"""Characters of a line of an example, which terminals of 80 columns show unbroken."""
 MIRROR_VARIABLE = "DOCMT_MIRROR"
 
 

@@ -7,10 +7,10 @@ from io import BufferedReader
 
 from docmt.errors import UserError
 
+# Largest ratio of the sizes of a file and its archive; text is rarely more than 20 times larger.
 LARGEST_RATIO = 200
-"""Largest ratio of the sizes of a file and its archive; text is rarely more than 20 times larger."""
+# Up to this size, any ratio is accepted.
 HARMLESS_BYTES = 1 << 26
-"""Up to this size, any ratio is accepted."""
 BLOCK_BYTES = 1 << 18
 
 

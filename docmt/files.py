@@ -14,6 +14,7 @@ import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
 from functools import partial
+from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,8 +26,8 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 UTF_16_MARK = b"\xff\xfe"
 """The bytes that UTF-16 begins with, in either order; in LATIN1 they are rare letters."""
 PROBE_BYTES = 1 << 20
+# Bytes of a line that is no line: a file without line ends must not fill the memory.
 LONGEST_LINE = 1 << 28
-"""Bytes of a line that is no line: a file without line ends must not fill the memory."""
 
 
 def read_bytes(path: Path) -> bytes:
@@ -34,10 +35,16 @@ def read_bytes(path: Path) -> bytes:
 
     Raises UserError if the file is missing, changed since docmt wrote it, is not valid gzip, or expands suspiciously.
     """
-    path = Path(path)
+    with _open_content(Path(path)) as file:
+        return file.read()
+
+
+@contextlib.contextmanager
+def _open_content(path: Path) -> Iterator[BufferedReader]:
+    """A file open for reading, decompressed if its name ends in `.gz`; raises UserError where it cannot be read."""
     try:
         with checksums.open_verified(path) as file:
-            return open_gzip(file, where=str(path)).read() if path.suffix == ".gz" else file.read()
+            yield open_gzip(file, where=str(path)) if path.suffix == ".gz" else file
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except IsADirectoryError:
@@ -85,24 +92,16 @@ def iterate_lines(path: Path) -> Iterator[str]:
     A bad line is reported when it is reached.
     """
     path = Path(path)
-    try:
-        with checksums.open_verified(path) as file:
-            content = open_gzip(file, where=str(path)) if path.suffix == ".gz" else file
-            for number, data in enumerate(iter(partial(content.readline, LONGEST_LINE), b""), start=1):
-                if len(data) == LONGEST_LINE:
-                    raise UserError(f"{path}: line {number} has {LONGEST_LINE:,} bytes or more: this is no text")
-                if number == 1 and not (data := data.removeprefix(BYTE_ORDER_MARK)):
-                    return  # the file is nothing but a byte order mark
-                try:
-                    yield data.removesuffix(b"\n").decode()
-                except UnicodeDecodeError as error:
-                    raise UserError(not_utf8(path, number, data[error.start])) from None
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file") from None
-    except IsADirectoryError:
-        raise UserError(f"{path}: is a folder, not a file") from None
-    except (EOFError, OSError, zlib.error) as error:
-        raise UserError(f"{path}: cannot be read ({error})") from None
+    with _open_content(path) as file:
+        for number, data in enumerate(iter(partial(file.readline, LONGEST_LINE), b""), start=1):
+            if len(data) == LONGEST_LINE:
+                raise UserError(f"{path}: line {number} has {LONGEST_LINE:,} bytes or more: this is no text")
+            if number == 1 and not (data := data.removeprefix(BYTE_ORDER_MARK)):
+                return  # the file is nothing but a byte order mark
+            try:
+                yield data.removesuffix(b"\n").decode()
+            except UnicodeDecodeError as error:
+                raise UserError(not_utf8(path, number, data[error.start])) from None
 
 
 def count_lines(path: Path) -> int | None:
@@ -141,9 +140,9 @@ def atomic_path(path: Path, *, checksum: bool = True) -> Iterator[Path]:
         try:
             yield temporary
         except (OSError, RuntimeError) as error:
-            # NumPy and torch do not pass on the error number of a failed write.
+            # NumPy and torch do not pass on the error number of a failed write. On a full disk, this write fails, too.
             if getattr(error, "errno", None) is None:
-                _write_probe(Path(folder) / "probe")
+                (Path(folder) / "probe").write_bytes(bytes(PROBE_BYTES))
             raise
         _replace(temporary, path, checksum=checksum)
 
@@ -178,12 +177,6 @@ def _replace(temporary: Path, path: Path, *, checksum: bool) -> None:
     else:
         checksums.forget(path)
         os.replace(temporary, path)
-
-
-def _write_probe(path: Path) -> None:
-    """Write some data to raise the OSError of a full disk, if it is full."""
-    with open(path, "wb") as file:
-        file.write(bytes(PROBE_BYTES))
 
 
 @contextlib.contextmanager

@@ -15,8 +15,8 @@ METER_LINE = re.compile(
     r" INFO .+: (?P<done>\d+) of (?P<total>\d+) (?P<unit>.+), (?P<rate>[\d.]+) per second, \S+ left$"
 )
 """What a `Meter` writes into a log."""
+# Seconds between two lines of a `Meter` in a log.
 LOG_SECONDS = 30.0
-"""Seconds between two lines of a `Meter` in a log."""
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class Meter:
         self.bar.close()
 
     def add(self, count: int) -> None:
-        """So many more are done."""
+        """Count items that are done."""
         self.done += count
         self.bar.update(count)
         now = time.monotonic()

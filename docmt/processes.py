@@ -16,8 +16,8 @@ from docmt.errors import UserError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+# One that is worked on, one that waits, and one that is done and waits for those before it.
 CHUNKS_PER_PROCESS = 3
-"""One that is worked on, one that waits, and one that is done and waits for those before it."""
 
 _function: Callable[[Any], Any]  # of this process
 

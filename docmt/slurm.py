@@ -13,10 +13,10 @@ from docmt.snakemake import SLURM_LOGS, slurm_label
 log = logging.getLogger(__name__)
 
 FIELDS = ("JobArrayID", "Name", "State", "Reason", "NodeList", "Comment", "STDOUT")
+# Longer than a client waits for a controller that is restarting.
 TIMEOUT_SECONDS = 20
-"""Longer than a client waits for a controller that is restarting."""
+# How many jobs one message names.
 MOST_NAMED = 5
-"""How many jobs one message names."""
 
 
 class QueueError(Exception):

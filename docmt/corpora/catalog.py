@@ -109,7 +109,7 @@ class Split(Settings):
     """One split of a corpus."""
 
     files: dict[str, str]
-    """Role → file. The roles are the languages for formats with one file per language, `both` for one file with two
+    """Role → file. The roles are the languages for formats with a file per language, `both` for one file with two
     languages, and others that the format names (`index`). A name with `*` means all matching files (also in folders),
     for formats that read many."""
     documents: int | None = None

@@ -21,8 +21,8 @@ from tqdm import tqdm
 log = logging.getLogger(__name__)
 
 CHUNK_BYTES = 1 << 14
+# Limit to a file of unknown size: eight times the largest archive of the catalog.
 MOST_BYTES = 1 << 33
-"""Limit to a file of unknown size: eight times the largest archive of the catalog."""
 # Answers worth another attempt: timeouts, rate limits, and overloaded servers or proxies.
 TEMPORARY_STATUS = {408, 425, 429, 500, 502, 503, 504}
 BROKEN_CONNECTION = (requests.ConnectionError, requests.Timeout, urllib3.exceptions.HTTPError)

@@ -119,15 +119,7 @@ def read_contrastive(value: dict[str, Any], where: str) -> ContrastiveItem:
     count = next((len(candidate) for candidate in candidates if len(candidate) != len(src)), None)
     if count is not None:
         raise UserError(f"{where}: a candidate has {count} sentences, but src has {len(src)}")
-    return ContrastiveItem(
-        id=value["id"],
-        phenomenon=value["phenomenon"],
-        src=tuple(src),
-        candidates=tuple(map(tuple, candidates)),
-        correct=correct,
-        distance=value.get("distance"),
-        kind=value.get("kind"),
-    )
+    return ContrastiveItem(**_common(value), candidates=tuple(map(tuple, candidates)), correct=correct)
 
 
 def read_generative(value: dict[str, Any], where: str) -> GenerativeItem:
@@ -142,22 +134,18 @@ def read_generative(value: dict[str, Any], where: str) -> GenerativeItem:
     sentence = value.get("sentence", n_sentences - 1)
     if not isinstance(sentence, int) or not 0 <= sentence < n_sentences:
         raise UserError(f"{where}: `sentence` is {sentence!r}, but src has {n_sentences} sentences")
-    return GenerativeItem(
-        id=value["id"],
-        phenomenon=value["phenomenon"],
-        src=tuple(value["src"]),
-        expected=expected,
-        match=match,
-        sentence=sentence,
-        reference=value.get("reference"),
-        distance=value.get("distance"),
-        kind=value.get("kind"),
-    )
+    reference = value.get("reference")
+    return GenerativeItem(**_common(value), expected=expected, match=match, sentence=sentence, reference=reference)
 
 
 def read_either(value: dict[str, Any], where: str) -> ContrastiveItem | GenerativeItem:
     """An item of either kind from its JSON object."""
     return (read_generative if "expected" in value else read_contrastive)(value, where)
+
+
+def _common(value: dict[str, Any]) -> dict[str, Any]:
+    """The attributes that items of both kinds have."""
+    return {key: value.get(key) for key in ("id", "phenomenon", "distance", "kind")} | {"src": tuple(value["src"])}
 
 
 def _check_keys(value: dict[str, Any], keys: tuple[str, ...], where: str) -> None:

@@ -24,14 +24,14 @@ from docmt.text.vocabulary import BOS, EOS, UNK, Vocabulary
 
 log = logging.getLogger(__name__)
 
+# Sentences whose token ids are in memory at a time.
 SENTENCES_OF_A_BLOCK = 10_000
-"""Sentences whose token ids are in memory at a time."""
+# A gap sentence needs a neighbor on each side.
 SENTENCES_OF_A_GAP = 3
-"""A gap sentence needs a neighbor on each side."""
 
 
 class StoredSide(NamedTuple):
-    """One side of a text, whose token ids are in a file: those of a large corpus do not fit in memory.
+    """One side of a text. Its token ids are in a file, because a large corpus does not fit in memory.
 
     Attributes:
         path: `.npy` file of int32 [N], each sentence as `<s> w1 … wn </s>`.
@@ -47,6 +47,7 @@ class StoredSide(NamedTuple):
         """Keep some sentences, in this file too; `kept` is bool [sentences]."""
         rest = self.path.with_suffix(".rest")
         with open(self.path, "rb") as file, array_writer(rest, np.int32) as append:
+            # From the end, because the length of NumPy's header depends on its version.
             file.seek(-self.lengths.sum() * np.dtype(np.int32).itemsize, os.SEEK_END)
             for start in range(0, len(kept), SENTENCES_OF_A_BLOCK):
                 lengths = self.lengths[start : start + SENTENCES_OF_A_BLOCK]
@@ -130,7 +131,7 @@ def _cut(
     settings: InstancesSettings,
     trees: Iterable[PlacedTrees] | None,
 ) -> dict[str, int]:
-    """Split documents of these lengths, and write all arrays but those of tokens; returns the counts."""
+    """Split documents of these lengths, and write all arrays except the tokens; returns the counts."""
     src, tgt = sides["src"], sides.get("tgt", sides["src"])
     costs = sentence_costs(src.lengths - N_MARKS, tgt.lengths - N_MARKS)
     offsets, documents = split_documents(costs, lengths, settings)
@@ -144,32 +145,35 @@ def _cut(
         "src_unknown_tokens": src.n_unknown,
         "tgt_unknown_tokens": tgt.n_unknown,
     }
+    # Trees before `take`: their iterator reads every sentence, in the order of the text.
     if trees is not None:
         counts |= store_trees(folder, trees, _numbers(offsets, chosen))
     if chosen is not None:
         kept = _numbers(offsets, chosen) >= 0
         sides = {name: side.take(kept) for name, side in sides.items()}
         costs, offsets, documents = costs[kept], offsets_of(np.diff(offsets)[chosen]), documents[chosen]
-    counts |= _count_kept(costs, offsets, documents)
+    counts |= {
+        "documents": 1 + int(np.count_nonzero(np.diff(documents))),
+        "sentences": int(offsets[-1]),
+        "instances": len(documents),
+        "tokens": int(costs.sum()),
+        "longest_instance_tokens": int(np.add.reduceat(costs, offsets[:-1], dtype=np.int32).max()),
+    }
     if "tgt" not in sides:
         counts["documents_split"] = int((np.bincount(documents) > 1).sum())
         counts["instances_without_gap"] = int((np.diff(offsets) < SENTENCES_OF_A_GAP).sum())
     np.save(folder / "instances.npy", offsets)
     np.save(folder / "documents.npy", documents)
     for name, side in sides.items():
-        _save_offsets(folder / f"{name}_offsets.npy", side.lengths)
+        end = 0
+        with array_writer(folder / f"{name}_offsets.npy", np.int64) as append:
+            append(np.zeros(1, dtype=np.int64))
+            # In parts: as int64, all offsets of a large corpus would take gigabytes.
+            for start in range(0, len(side.lengths), SENTENCES_OF_A_BLOCK):
+                part = offsets_of(side.lengths[start : start + SENTENCES_OF_A_BLOCK])[1:] + end
+                append(part)
+                end = int(part[-1])
     return counts
-
-
-def _save_offsets(path: Path, lengths: np.ndarray) -> None:
-    """Write `offsets_of(lengths)`, with a part of it in memory at a time."""
-    end = 0
-    with array_writer(path, np.int64) as append:
-        append(np.zeros(1, dtype=np.int64))
-        for start in range(0, len(lengths), SENTENCES_OF_A_BLOCK):
-            offsets = offsets_of(lengths[start : start + SENTENCES_OF_A_BLOCK])[1:] + end
-            append(offsets)
-            end = int(offsets[-1])
 
 
 def _store_ids(folder: Path, index: Iterable[tuple[str, int]]) -> Sequence[int]:
@@ -195,16 +199,6 @@ def _numbers(offsets: np.ndarray, chosen: np.ndarray | None) -> np.ndarray:
     return np.repeat(numbers, np.diff(offsets))
 
 
-def _count_kept(costs: np.ndarray, offsets: np.ndarray, documents: np.ndarray) -> dict[str, int]:
-    return {
-        "documents": 1 + int(np.count_nonzero(np.diff(documents))),
-        "sentences": int(offsets[-1]),
-        "instances": len(documents),
-        "tokens": int(costs.sum()),
-        "longest_instance_tokens": int(np.add.reduceat(costs, offsets[:-1], dtype=np.int32).max()),
-    }
-
-
 def build_from_files(
     texts: Sequence[Path],
     *,
@@ -225,8 +219,8 @@ def build_from_files(
         discourse: trees of the source documents, in one or more files.
 
     Raises:
-        UserError: a file is missing, the numbers of lines differ from the document index, the trees are those of
-            other documents, or the vocabulary has no masks.
+        UserError: a file is missing, the numbers of lines differ from the document index, the trees belong to other
+            documents, or the vocabulary has no masks.
     """
     if len(texts) not in (1, 2):
         raise UserError(f"--texts: {len(texts)} files: give source and target, or one file of monolingual text")
@@ -255,7 +249,11 @@ def build_from_files(
         vocabulary_sha256=sha256_file(vocabulary),
         provenance=describe(settings=settings.model_dump()),
     )
-    _log_counts(counts, settings)
+    gaps = f", {counts['instances_without_gap']} of them too short for a gap sentence" if is_monolingual else ""
+    made = (counts[key] for key in ("sentences", "documents", "instances"))
+    log.info("%d sentences of %d documents make %d instances%s", *made, gaps)
+    if counts["sentences_over_limit"]:
+        log.warning("%d sentences are longer than %d tokens", counts["sentences_over_limit"], settings.max_tokens)
 
 
 def _read_sentences(path: Path, n_sentences: int, documents: Path) -> Iterator[list[str]]:
@@ -277,17 +275,6 @@ def _check_length(n_lines: int, n_sentences: int, index_name: str) -> None:
         raise UserError(f"{n_lines} lines, but {index_name} counts {n_sentences} sentences")
 
 
-def _log_counts(counts: dict[str, int], settings: InstancesSettings) -> None:
-    message = "%d sentences of %d documents make %d instances"
-    keys = ["sentences", "documents", "instances"]
-    if "instances_without_gap" in counts:
-        message += ", %d of them too short for a gap sentence"
-        keys.append("instances_without_gap")
-    log.info(message, *(counts[key] for key in keys))
-    if counts["sentences_over_limit"]:
-        log.warning("%d sentences are longer than %d tokens", counts["sentences_over_limit"], settings.max_tokens)
-
-
 def iterate_trees(
     files: Sequence[Path], src: Iterable[list[str]], index: Iterable[tuple[str, int]]
 ) -> Iterator[PlacedTrees]:
@@ -304,12 +291,11 @@ def iterate_trees(
         if document is None or document.id != name:
             there = f"{document.id!r}" if document else "none"
             raise UserError(f"{path}: document {number} should be {name!r}, but it is {there}: parse the text")
-        sentences = list(islice(rest, length))
         try:
-            placed = place_trees(document, sentences)
+            placed = place_trees(document, list(islice(rest, length)))
         except UserError as error:
             raise UserError(f"{path}: {error}") from None
-        yield placed
+        yield placed  # outside of `try`: an error of the caller is not ours
     if (document := next(found, None)) is not None:
         raise UserError(
             f"{path}: extra document {document.id!r} beyond the {number} documents of the text: parse the text"
@@ -319,7 +305,7 @@ def iterate_trees(
 def _choose(
     documents: np.ndarray, costs: np.ndarray, lengths: Sequence[int], settings: InstancesSettings
 ) -> np.ndarray | None:
-    """Choose instances, in order: those of documents that are long enough, then a random subset; None for all."""
+    """Choose instances, in order: all of the documents that are long enough, then a random subset; None for all."""
     keep = None
     if settings.min_document_tokens is not None:
         is_long = document_tokens(costs, lengths) >= settings.min_document_tokens

@@ -13,8 +13,8 @@ import numpy as np
 from docmt.instances.settings import InstancesSettings
 from docmt.instances.storage import offsets_of
 
+# `<s>` and `</s>` of each sentence.
 N_MARKS = 2
-"""`<s>` and `</s>` of each sentence."""
 
 
 def sentence_costs(src_lengths: np.ndarray, tgt_lengths: np.ndarray) -> np.ndarray:
@@ -52,6 +52,7 @@ def split_documents(
             max_tokens=settings.max_tokens,
             max_sentences=settings.max_sentences,
         )
+        # Typed arrays, not lists of Python's numbers, which would take ten times the memory.
         counts.extend(parts)
         documents.extend([number] * len(parts))
         start += length

@@ -47,7 +47,7 @@ class Marks:
         return cls(**{name: tuple(map(find, found)) for name, found in symbols.items()})
 
     def around(self, side: Literal["src", "tgt"]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """What stands before and after the words of a side."""
+        """The marks before and after the words of a side."""
         return (self.src_before, self.src_after) if side == "src" else (self.tgt_before, (EOS,))
 
     def wrap(self, words: Iterable[int], side: Literal["src", "tgt"]) -> np.ndarray:

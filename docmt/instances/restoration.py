@@ -26,8 +26,8 @@ from docmt.instances.settings import RestorationSettings
 from docmt.instances.storage import InstanceSet, expand_ranges, offsets_of
 from docmt.text.vocabulary import Vocabulary
 
+# Part of the seed, so that noise never repeats another draw with the same (seed, epoch, number).
 RESTORATION = 0x6E6F6973
-"""Part of the seed, so that noise never repeats another draw with the same (seed, epoch, number)."""
 
 
 @dataclass(frozen=True)
@@ -99,11 +99,13 @@ def mask_words(
     Returns:
         The noised tokens, and int8 [N] what happened to each: 0 not selected, 1 masked, 2 random, 3 unchanged.
     """
+    # The first and the last token of each sentence are marks.
     is_word = np.ones(len(tokens_N), dtype=bool)
     ends = np.cumsum(lengths_G)
     is_word[ends - 1] = False
     is_word[ends - lengths_G] = False
     is_selected = is_word & (generator.random(len(tokens_N)) < settings.mask_ratio)
+    # Drawn for all tokens, selected or not: the number of draws must not depend on the settings.
     shares = generator.random(len(tokens_N))
     fates = 1 + (shares >= settings.mask_share) + (shares >= settings.mask_share + settings.random_share)
     fates = np.where(is_selected, fates, 0).astype(np.int8)
@@ -174,6 +176,7 @@ def noise_documents(
         gaps, wanted = choose_gaps(last - first, settings.gap_ratio, generator)
         is_gap[first + gaps] = True
         n_wanted += wanted
+    # From here on for all documents at once: the loop has only what draws numbers.
     gaps_M = np.flatnonzero(is_gap)
     src_tokens, src_lengths = open_gaps(tokens_N, noised_N, lengths_G, gaps_M, gap_mask=symbols.gap_mask)
     masked, random, unchanged = np.bincount(fates_N[~np.repeat(is_gap, lengths_G)], minlength=4)[1:].tolist()

@@ -20,12 +20,12 @@ ARRAYS = {
     "instances": np.int64,
     "documents": np.int32,
 }
+# Manifest key of monolingual instances; only their source side is stored, and it serves as the target side too.
 MONOLINGUAL = "monolingual"
-"""Manifest key of monolingual instances; only their source side is stored, and it serves as the target side too."""
+# The file of the document ids, with `.txt`; and where they were in manifests before.
 DOCUMENT_IDS = "document_ids"
-"""The file of the document ids, with `.txt`; and where they were in manifests before."""
+# Instances whose trees are checked at a time: a large corpus would take gigabytes.
 INSTANCES_OF_A_BLOCK = 10_000
-"""Instances whose trees are checked at a time: a large corpus would take gigabytes."""
 TREE_ARRAYS = {"edu_offsets": np.int64, "sentence_edus": np.int64, "edu_heads": np.int64, "sentence_heads": np.int64}
 
 
@@ -82,8 +82,7 @@ class InstanceSet:
 
     def n_tokens(self) -> np.ndarray:
         """Tokens of each instance as batches count them: the larger side, marks included; int64."""
-        sides = [offsets[self.instances[1:]] - offsets[self.instances[:-1]] for offsets in self._offsets()]
-        return np.maximum(*sides)
+        return np.maximum(*(np.diff(offsets[self.instances]) for offsets in (self.src_offsets, self.tgt_offsets)))
 
     def document_ids(self) -> list[str]:
         """Read the ids of the documents that `documents` numbers. Raises UserError when their file is damaged."""
@@ -94,9 +93,6 @@ class InstanceSet:
         if len(ids) != (expected := self.manifest["counts"]["documents_read"]):
             raise UserError(f"{path}: {len(ids)} ids, not {expected}: build the instances again")
         return ids
-
-    def _offsets(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.src_offsets, self.tgt_offsets
 
     def sentences(self, instance: int, side: str) -> list[np.ndarray]:
         """Token ids of each sentence of an instance; `side` is `src` or `tgt`."""
@@ -156,6 +152,7 @@ def instances_folder(folder: Path, manifest: dict[str, Any]) -> Iterator[Path]:
 def expand_ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """The concatenation of `arange(start, start + length)` over all ranges; int64."""
     lengths = np.asarray(lengths, dtype=np.int64)
+    # Without a loop: 0, 1, 2, … through all ranges, shifted in each by its start less the lengths before it.
     before = np.cumsum(lengths) - lengths
     return np.repeat(np.asarray(starts, dtype=np.int64) - before, lengths) + np.arange(int(lengths.sum()))
 
@@ -203,7 +200,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def _stored(manifest: dict[str, Any]) -> dict[str, type]:
-    """Names and types of the arrays in a folder, apart from those of trees."""
+    """Names and types of the arrays in a folder, without trees."""
     left_out = ("tgt_",) if manifest.get(MONOLINGUAL) else ()
     return {name: dtype for name, dtype in ARRAYS.items() if not name.startswith(left_out)}
 
@@ -257,18 +254,15 @@ def _check_trees(folder: Path, trees: InstanceTrees, arrays: dict[str, np.ndarra
         ("sentence", trees.sentence_heads, bounds),
     ):
         for first in range(0, len(ends) - 1, INSTANCES_OF_A_BLOCK):
-            _check_heads(folder, what, heads, ends[first : first + INSTANCES_OF_A_BLOCK + 1])
-
-
-def _check_heads(folder: Path, what: str, heads: np.ndarray, ends: np.ndarray) -> None:
-    """Refuse heads outside their instance; `ends` is where each of some instances begins and the last one ends."""
-    units = np.arange(ends[0], ends[-1])
-    parents = heads[ends[0] : ends[-1]]
-    firsts, lasts = (np.repeat(part, np.diff(ends)) for part in (ends[:-1], ends[1:]))
-    is_bad = (parents != -1) & ((parents < firsts) | (parents >= lasts) | (parents == units))
-    if is_bad.any():
-        child = int(units[is_bad.argmax()])
-        raise UserError(
-            f"{folder}: the head of {what} {child} is {heads[child]}, which is not another {what} of its instance: "
-            "build the instances with trees again"
-        )
+            # Where each instance of the block begins, and where the last one ends.
+            block = ends[first : first + INSTANCES_OF_A_BLOCK + 1]
+            units = np.arange(block[0], block[-1])
+            parents = heads[block[0] : block[-1]]
+            firsts, lasts = (np.repeat(part, np.diff(block)) for part in (block[:-1], block[1:]))
+            is_bad = (parents != -1) & ((parents < firsts) | (parents >= lasts) | (parents == units))
+            if is_bad.any():
+                child = int(units[is_bad.argmax()])
+                raise UserError(
+                    f"{folder}: the head of {what} {child} is {heads[child]}, which is not another {what} of its "
+                    "instance: build the instances with trees again"
+                )

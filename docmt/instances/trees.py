@@ -22,10 +22,10 @@ from docmt.instances.storage import TREE_ARRAYS, InstanceTrees, array_writer, of
 from docmt.text.spacing import BLANK, split_marks, unescape
 from docmt.text.subwords import SEPARATOR, begins_word_of_pieces
 
+# Documents whose trees are in memory at a time.
 DOCUMENTS_OF_A_BLOCK = 500
-"""Documents whose trees are in memory at a time."""
+# Sentences that are less similar are different sentences, not one sentence before and after normalization.
 MIN_LIKENESS = 0.5
-"""Sentences that are less similar are different sentences, not one sentence before and after normalization."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class PlacedTrees:
         edu_counts: int64 [sentences], EDUs of each sentence.
         edu_heads: int64 [EDUs], the head of each EDU among these, −1 for a root or a head outside.
         sentence_heads: int64 [sentences], the same for the merged tree of sentences.
-        n_inexact: sentences whose characters differ from those of the discourse file.
+        n_inexact: sentences whose characters differ from the discourse file.
     """
 
     edu_lengths: np.ndarray
@@ -84,6 +84,7 @@ def place_trees(document: DiscourseDocument, sentences: Sequence[Sequence[str]])
             ) from None
         n_inexact += not is_exact
         sizes = np.diff([*bounds, len(subwords)])
+        # `<s>` and `</s>`; the first and the last EDU can be one.
         sizes[0] += 1
         sizes[-1] += 1
         lengths += sizes.tolist()
@@ -113,6 +114,7 @@ def _place_sentence(subwords: Sequence[str], words: Sequence[str], starts: Seque
         positions = _carry_over(word_text.lower(), text.lower(), positions)
     token_starts = np.array([offset for offset, _ in offsets], dtype=np.int64)
     first_subwords = np.array([subword for _, subword in offsets] + [len(subwords)], dtype=np.int64)
+    # The first EDU begins with the sentence, even if the text has characters before its first word.
     return [0, *first_subwords[np.searchsorted(token_starts, positions[1:], side="left")].tolist()], is_exact
 
 
@@ -147,6 +149,7 @@ def _carry_over(old: str, new: str, positions: np.ndarray) -> np.ndarray:
 
     Normalization changes single characters (quotes, dots). Raises ValueError when the texts have too little in common.
     """
+    # Without `autojunk`, which ignores frequent characters in texts of 200 and more.
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     if matcher.ratio() < MIN_LIKENESS:
         raise ValueError("other text")
@@ -162,7 +165,7 @@ def store_trees(folder: Path, trees: Iterable[PlacedTrees], instance_of: np.ndar
     Args:
         folder: for the arrays, one file each.
         trees: one per document, in order.
-        instance_of: as for `join_trees`; the sentences of a document and those of its instances are the same.
+        instance_of: as for `join_trees`; the instances of a document have all of its sentences.
 
     Returns:
         The counts of `join_trees`.
@@ -228,6 +231,7 @@ def join_trees(placed: Sequence[PlacedTrees], instance_of: np.ndarray) -> tuple[
 def _keep(heads: np.ndarray, instances: np.ndarray) -> tuple[np.ndarray, int]:
     """Renumber the heads of the remaining units, −1 where the head is in another instance; and count those cut."""
     has_head = heads >= 0
+    # A head of −1 reads the last instance here, which `has_head` hides again.
     is_cut = has_head & (instances[heads] != instances)
     rows = np.cumsum(instances >= 0) - 1
     renumbered = np.where(has_head & ~is_cut, rows[heads], NO_HEAD)

@@ -30,8 +30,8 @@ HEADER = "#version: 0.2"
 SENTENCEPIECE_KEY = "sentencepiece"
 # The language of a SentencePiece model that serves all languages.
 EVERY = "*"
+# Different words on which merges are learned, at 1.3 kilobytes each; the others are rare in every text.
 MOST_TYPES = 2_000_000
-"""Different words on which merges are learned, at 1.3 kilobytes each; the others are rare in every text."""
 
 log = logging.getLogger(__name__)
 

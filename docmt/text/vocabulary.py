@@ -97,7 +97,8 @@ class Vocabulary:
         rows = []
         for number, line in enumerate(read_lines(path), start=1):
             symbol, tab, count = line.rpartition("\t")
-            if not (tab and symbol and count.isascii() and count.isdigit()):
+            # Python refuses to convert thousands of digits.
+            if not (tab and symbol and count.isascii() and count.isdigit() and len(count) < 20):
                 raise UserError(f"{path}: line {number} must be a symbol, a tab and a count")
             rows.append((symbol, int(count)))
         if tuple(symbol for symbol, _ in rows[:N_SPECIALS]) != SPECIALS:
