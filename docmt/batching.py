@@ -21,6 +21,7 @@ def fill_batches(
     total = largest = 0
     for item in items:
         size = cost(item)
+        # With this item included: the batch before it is given on if the item does not fit.
         total, largest = total + size, max(largest, size)
         if batch and (largest * (len(batch) + 1) if padded else total) > budget:
             yield batch

@@ -176,6 +176,7 @@ def _agrees(file: BufferedReader, path: Path) -> bool:
     record = record_of(path)
     if not (is_checking() and os.path.exists(record)):
         return True
+    # Of the open file, not of the path: what is read later is what was compared.
     digest = hashlib.file_digest(file, "sha256").hexdigest()
     file.seek(0)
     try:

@@ -83,6 +83,7 @@ def flags(command: Callable[..., Any], values: Mapping[str, Any]) -> str:
         KeyError: an option without default has no value.
     """
     words: list[str] = []
+    # In the order of the signature, so that equal values give equal text, which Snakemake compares.
     for name, is_needed in options_of(command):
         value = values[name] if is_needed else values.get(name)
         if value is None or value is False or value == "" or value == []:
@@ -119,6 +120,6 @@ def options_of(command: Callable[..., Any]) -> Iterator[tuple[str, bool]]:
 
 def print_table(rows: Sequence[Mapping[str, Any]]) -> None:
     """Print rows with the same keys, which become the header."""
-    import tabulate
+    import tabulate  # here, because most commands print no table
 
     print(tabulate.tabulate(rows, headers="keys", intfmt=",", missingval="", tablefmt="simple"))

@@ -81,6 +81,7 @@ def read_lines(path: Path) -> list[str]:
     """
     text = read_text(path)
     lines = text.split("\n")
+    # Not `splitlines`, which also splits at U+2028, NEL and a lone CR.
     if lines[-1] == "":
         lines.pop()
     return lines
@@ -170,6 +171,7 @@ def _replace(temporary: Path, path: Path, *, checksum: bool) -> None:
         if path.exists():
             shutil.rmtree(path)
     else:
+        # Before the rename: after a power cut, a new name must not lead to old or missing data.
         with open(temporary, "rb") as file:
             os.fsync(file.fileno())
     if checksum:

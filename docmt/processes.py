@@ -35,6 +35,7 @@ def map_chunks(
         raise UserError(f"--jobs {jobs}: must be at least 1")
     source = iter(items)
     chunks = iter(lambda: list(itertools.islice(source, size)), [])
+    # Two chunks tell whether processes are worth their start.
     head = list(itertools.islice(chunks, 2))
     chunks = itertools.chain(head, chunks)
     if jobs == 1 or len(head) < 2:
@@ -48,6 +49,7 @@ def _map_in_processes(
 ) -> Iterator[Result]:
     pool = ProcessPoolExecutor(
         jobs,
+        # A forked process could inherit a lock that a thread of torch or of a progress bar holds.
         mp_context=multiprocessing.get_context("spawn"),
         # Once per process: a function may be bound to megabytes of a model, which every chunk would carry along.
         initializer=_set_function,

@@ -20,6 +20,7 @@ PACKAGES = ("torch", "lightning-fabric", "numpy", "sacremoses", "subword-nmt", "
 
 def fingerprint(value: Any) -> str:
     """A short hash (12 hexadecimal digits) of a JSON-like value, regardless of the order of keys."""
+    # `default`: paths and other values of settings that JSON does not know.
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:12]
 

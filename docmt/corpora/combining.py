@@ -110,17 +110,14 @@ class Overlap:
         )
         seen_documents = [d.id for d, n in zip(test, seen, strict=True) if n > SEEN_SHARE * len(d)]
         n_sentences = sum(map(len, test))
-        return {
-            "documents": len(test),
-            "sentences": n_sentences,
-            "seen_sources": sum(seen),
-            "seen_sources_percent": _percent(sum(seen), n_sentences),
-            "seen_pairs": seen_pairs,
-            "seen_pairs_percent": _percent(seen_pairs, n_sentences),
-            "seen_documents": len(seen_documents),
-            "seen_documents_percent": _percent(len(seen_documents), len(test)),
-            "seen_document_ids": seen_documents,
-        }
+        counts: dict[str, Any] = {"documents": len(test), "sentences": n_sentences}
+        for what, n_seen, n_all in (
+            ("sources", sum(seen), n_sentences),
+            ("pairs", seen_pairs, n_sentences),
+            ("documents", len(seen_documents), len(test)),
+        ):
+            counts |= {f"seen_{what}": n_seen, f"seen_{what}_percent": round(100 * n_seen / n_all, 2) if n_all else 0.0}
+        return counts | {"seen_document_ids": seen_documents}
 
 
 def write_overlap(train: Sequence[Path], tests: Sequence[Path], out: Path, *, languages: Sequence[str]) -> None:
@@ -147,7 +144,3 @@ def write_overlap(train: Sequence[Path], tests: Sequence[Path], out: Path, *, la
                 "%.1f %% of the source sentences of %s are in the training text", count["seen_sources_percent"], name
             )
     write_json(out, {"train": size, "tests": counts})
-
-
-def _percent(part: int, whole: int) -> float:
-    return round(100 * part / whole, 2) if whole else 0.0

@@ -78,7 +78,8 @@ def download(
     for is_last in (False, True):
         was_resumed = transfer.fetch()
         if is_right(transfer.part):
-            transfer.finish()
+            os.replace(transfer.part, target)
+            transfer.origin.unlink(missing_ok=True)
             return
         n_bytes = transfer.n_bytes
         transfer.clear()
@@ -91,7 +92,7 @@ class _Transfer:
     """One download: the partial data `NAME.part`, and `NAME.part.json` with the address and the server's validator."""
 
     def __init__(self, url: str, target: Path, most_bytes: int, patience: Patience) -> None:
-        self.url, self.target, self.most_bytes, self.patience = url, target, most_bytes, patience
+        self.url, self.most_bytes, self.patience = url, most_bytes, patience
         self.session = requests.Session()
         if url.startswith("https:"):
             # No redirection may give up encryption, in between either: whoever holds an open address chooses the next,
@@ -110,10 +111,6 @@ class _Transfer:
 
     def clear(self) -> None:
         self.part.unlink(missing_ok=True)
-        self.origin.unlink(missing_ok=True)
-
-    def finish(self) -> None:
-        os.replace(self.part, self.target)
         self.origin.unlink(missing_ok=True)
 
     def fetch(self) -> bool:

@@ -69,6 +69,7 @@ def encode_sentences(sentences: Iterable[Sequence[str]], vocabulary: Vocabulary,
             return int((block == UNK).sum())
 
         for number, sentence in enumerate(sentences, start=1):
+            # Marks are stored with the sentence, so that a batch is one slice of the file.
             tokens.append(BOS)
             tokens.extend(vocabulary.encode(sentence))
             tokens.append(EOS)
@@ -208,19 +209,10 @@ def build_from_files(
     out: Path,
     discourse: Sequence[Path] = (),
 ) -> None:
-    """Build instances from subword files, the document index, the vocabulary and the trees.
+    """Build instances from files; see `docmt instances build`.
 
-    Args:
-        texts: source and target; a single file is monolingual text for document restoration.
-        documents: document index.
-        vocabulary: with masks, for monolingual text.
-        settings: how documents are split, and which are left out.
-        out: the folder to write.
-        discourse: trees of the source documents, in one or more files.
-
-    Raises:
-        UserError: a file is missing, the numbers of lines differ from the document index, the trees belong to other
-            documents, or the vocabulary has no masks.
+    A single text is monolingual, for document restoration. Raises UserError when a file is missing, the numbers of
+    lines differ from the document index, the trees belong to other documents, or the vocabulary has no masks.
     """
     if len(texts) not in (1, 2):
         raise UserError(f"--texts: {len(texts)} files: give source and target, or one file of monolingual text")

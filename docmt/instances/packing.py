@@ -124,6 +124,7 @@ def _with_marks(
     """Tokens and lengths of sentences with other marks in place of their first and last token."""
     words_G = lengths_G - 2
     marked_G = words_G + len(before) + len(after)
+    # Mark by mark for all sentences at once: there are few marks and many sentences.
     starts_G, ends_G = np.cumsum(marked_G) - marked_G, np.cumsum(marked_G)
     marked = np.empty(int(marked_G.sum()), dtype=tokens.dtype)
     for place, mark in enumerate(before):

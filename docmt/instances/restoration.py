@@ -79,6 +79,7 @@ def choose_gaps(n_sentences: int, ratio: float, generator: np.random.Generator) 
         int64 [M] increasing positions, and how many the ratio requests (rounded, halves up); M is smaller where that
         exceeds the (n_sentences − 1) // 2 that the rules allow.
     """
+    # Not `round`, which rounds halves to even numbers: two sentences of five at 0.5, and three of seven.
     wanted = int(ratio * n_sentences + 0.5)
     n_gaps = max(0, min(wanted, (n_sentences - 1) // 2))
     # Choosing M of n places without neighbors is choosing M of n − M + 1, then shifting each by the number before it.
@@ -130,6 +131,7 @@ def open_gaps(
     # Each sentence consists of three pieces of these; all but the first are empty outside gaps.
     pieces = np.concatenate((noised_N, clean_N, np.array([gap_mask], dtype=clean_N.dtype)))
     n_tokens = len(clean_N)
+    # Clean neighbors lie behind the noised tokens in `pieces`, and the mask behind both.
     starts_G3, lengths_G3 = np.zeros((2, len(lengths_G), 3), dtype=np.int64)
     starts_G3[:, 0], lengths_G3[:, 0] = starts, lengths_G
     left, right = gaps_M - 1, gaps_M + 1
@@ -157,7 +159,7 @@ def noise_documents(
         counts_B: int64, sentences of each document.
         seeds: one per document, which alone determines its noise.
         settings: how much noise.
-        symbols: what it writes.
+        symbols: the ids that it writes.
 
     Returns:
         Tokens [S] and lengths [G] of the inputs, aligned with the outputs sentence by sentence, and counts.
@@ -191,19 +193,6 @@ def noise_documents(
         unchanged=unchanged,
     )
     return src_tokens, src_lengths, counts
-
-
-def noise_document(
-    tokens_N: np.ndarray,
-    lengths_G: np.ndarray,
-    *,
-    seed: Sequence[int],
-    settings: RestorationSettings,
-    symbols: RestorationSymbols,
-) -> tuple[np.ndarray, np.ndarray, NoiseCounts]:
-    """Noise one document; see `noise_documents`."""
-    counts = np.array([len(lengths_G)])
-    return noise_documents(tokens_N, lengths_G, counts, seeds=[seed], settings=settings, symbols=symbols)
 
 
 def noise_instances(

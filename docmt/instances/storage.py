@@ -179,6 +179,7 @@ def load_instances(folder: Path) -> InstanceSet:
     """
     folder = Path(folder)
     manifest = read_manifest(folder)
+    # The checksums of the arrays are in the manifest, and the manifest has a record: nothing is read unchecked.
     arrays = _load_arrays(folder, manifest, _stored(manifest))
     if manifest.get(MONOLINGUAL):
         arrays |= {f"tgt_{name}": arrays[f"src_{name}"] for name in ("tokens", "offsets")}
@@ -213,6 +214,7 @@ def _load_arrays(folder: Path, manifest: dict[str, Any], dtypes: dict[str, type]
         try:
             if is_checking() and sha256_file(path) != manifest["sha256"][name]:
                 raise UserError(f"{path}: checksum differs from {folder / 'manifest.json'}: build the instances again")
+            # Without pickles, which could execute code.
             arrays[name] = np.load(path, mmap_mode="r", allow_pickle=False)
         except (OSError, EOFError, ValueError, KeyError) as error:
             raise UserError(f"{path}: cannot be read ({error}): build the instances again") from None

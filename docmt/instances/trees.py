@@ -209,6 +209,7 @@ def join_trees(placed: Sequence[PlacedTrees], instance_of: np.ndarray) -> tuple[
     lengths = np.concatenate([trees.edu_lengths for trees in placed])
     edu_heads = number_through([trees.edu_heads for trees in placed])
     sentence_heads = number_through([trees.sentence_heads for trees in placed])
+    # An EDU is in the instance of its sentence; what is left out has −1, also in what follows.
     edu_instances = np.repeat(instance_of, edu_counts)
     kept_heads, edges_cut = _keep(edu_heads, edu_instances)
     kept_sentence_heads, sentence_edges_cut = _keep(sentence_heads, instance_of)

@@ -13,7 +13,7 @@ from docmt.instances.restoration import (
     RestorationSymbols,
     choose_gaps,
     mask_words,
-    noise_document,
+    noise_documents,
     noise_instances,
     open_gaps,
 )
@@ -38,7 +38,7 @@ def split(tokens, lengths):
 
 def noise(document, *, seed=(1, 2, 3), **values):
     settings = RestorationSettings.load(values, where="test")
-    return noise_document(*document, seed=seed, settings=settings, symbols=SYMBOLS)
+    return noise_documents(*document, np.array([len(document[1])]), seeds=[seed], settings=settings, symbols=SYMBOLS)
 
 
 def test_figure_2_word_by_word():

@@ -9,7 +9,7 @@ import torch
 from core_fixtures import assert_close, make_batch, make_model, random_documents, random_sentence
 
 from docmt.instances.packing import Marks, PackedSentences
-from docmt.instances.restoration import RestorationSymbols, noise_document
+from docmt.instances.restoration import RestorationSymbols, noise_documents
 from docmt.instances.settings import RestorationSettings
 from docmt.instances.storage import load_instances
 from docmt.models.attention.layout import AttentionLayout
@@ -246,7 +246,7 @@ def test_restoring_is_translating_a_noised_document():
     model = make_model("global_context")
     clean = np.concatenate([random_sentence(np.random.default_rng(1), length) for length in (3, 2, 4, 1, 0, 2)])
     lengths = np.array([5, 4, 6, 3, 2, 4])
-    src_tokens, src_lengths, counts = noise_document(clean, lengths, seed=(3, 1), **RESTORATION)
+    src_tokens, src_lengths, counts = noise_documents(clean, lengths, np.array([6]), seeds=[(3, 1)], **RESTORATION)
     assert counts.gaps == 1
     assert counts.masked
     sentences = PackedSentences(src_tokens, src_lengths, clean, lengths, np.array([6]))
