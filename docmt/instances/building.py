@@ -47,7 +47,7 @@ class StoredSide(NamedTuple):
         """Keep some sentences, in this file too; `kept` is bool [sentences]."""
         rest = self.path.with_suffix(".rest")
         with open(self.path, "rb") as file, array_writer(rest, np.int32) as append:
-            # From the end, because the length of NumPy's header depends on its version.
+            # From the end: how long NumPy's header is, NumPy decides.
             file.seek(-self.lengths.sum() * np.dtype(np.int32).itemsize, os.SEEK_END)
             for start in range(0, len(kept), SENTENCES_OF_A_BLOCK):
                 lengths = self.lengths[start : start + SENTENCES_OF_A_BLOCK]
@@ -146,7 +146,7 @@ def _cut(
         "src_unknown_tokens": src.n_unknown,
         "tgt_unknown_tokens": tgt.n_unknown,
     }
-    # Trees before `take`: their iterator reads every sentence, in the order of the text.
+    # Before `take`: the trees of all sentences are read, also of those that are left out.
     if trees is not None:
         counts |= store_trees(folder, trees, _numbers(offsets, chosen))
     if chosen is not None:

@@ -79,7 +79,7 @@ def choose_gaps(n_sentences: int, ratio: float, generator: np.random.Generator) 
         int64 [M] increasing positions, and how many the ratio requests (rounded, halves up); M is smaller where that
         exceeds the (n_sentences − 1) // 2 that the rules allow.
     """
-    # Not `round`, which rounds halves to even numbers: two sentences of five at 0.5, and three of seven.
+    # Not `round`, which rounds halves to even numbers: 2.5 to 2, but 3.5 to 4.
     wanted = int(ratio * n_sentences + 0.5)
     n_gaps = max(0, min(wanted, (n_sentences - 1) // 2))
     # Choosing M of n places without neighbors is choosing M of n − M + 1, then shifting each by the number before it.
@@ -106,7 +106,6 @@ def mask_words(
     is_word[ends - 1] = False
     is_word[ends - lengths_G] = False
     is_selected = is_word & (generator.random(len(tokens_N)) < settings.mask_ratio)
-    # Drawn for all tokens, selected or not: the number of draws must not depend on the settings.
     shares = generator.random(len(tokens_N))
     fates = 1 + (shares >= settings.mask_share) + (shares >= settings.mask_share + settings.random_share)
     fates = np.where(is_selected, fates, 0).astype(np.int8)

@@ -188,7 +188,9 @@ def test_missing_or_damaged_files_are_named(tmp_path):
     weights = write_weights(tmp_path, "marian", len(symbols))
     weights["model.decoder.layers.1.fc1.bias"] = torch.zeros(5)
     torch.save(weights, tmp_path / "pytorch_model.bin")
-    with pytest.raises(UserError, match=r"decoder.1.feed_forward.inner.bias has another shape or type\): get its files again"):
+    with pytest.raises(
+        UserError, match=r"decoder.1.feed_forward.inner.bias has another shape or type\): get its files again"
+    ):
         import_model(tmp_path, languages=("en", "de"))
     write(tmp_path / "tokenizer_config.json", {"separate_vocabs": True})
     with pytest.raises(UserError, match="vocabulary for each side"):
