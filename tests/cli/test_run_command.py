@@ -128,7 +128,7 @@ def documented(program):
     """Lines of the documentation that call a program, without comments and placeholders."""
     for page in PAGES:
         for line in re.findall(rf"(?:^|[`\s/])({program} [^`\n]+)", page.read_text(encoding="utf-8"), re.MULTILINE):
-            line = line.split(" #")[0].split("   ")[0]
+            line = line.split(" #")[0].split("   ")[0].removesuffix(" &")
             if re.search(rf"{program} (-|[a-z]+ -|\S+\.yaml|results/)", line) and "…" not in line and "[" not in line:
                 yield pytest.param(line, id=f"{page.name}: {line}")
 
@@ -147,8 +147,9 @@ def test_documented_runs_have_known_targets(line, called, tmp_path):
     for name in re.findall(r"\S+\.yaml", line):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(SMOKE.read_bytes())
-    (tmp_path / "slurm").mkdir()
-    (tmp_path / "slurm/config.yaml").write_bytes((ROOT / "slurm/config.yaml").read_bytes())
+    for profile in re.findall(r"--profile (\S+)", line):
+        (tmp_path / profile).mkdir(parents=True)
+        (tmp_path / profile / "config.yaml").write_bytes((ROOT / "slurm/config.yaml").read_bytes())
     options = called(*shlex.split(line)[2:])
     assert {target for target in options.targets if "/" not in target} <= {*TARGETS, *STAGES}
     assert options.configfile
