@@ -18,15 +18,12 @@ from docmt.text.tokenizer import chinese_words
 
 
 def score_bleu(test: TranslatedTest) -> list[ScoreRow]:
-    """BLEU and chrF of the settings against the raw reference, and the length of the translations.
-
-    If the hypotheses are not aligned, metrics over sentence pairs are left out, and a row `aligned instances` gives the
-    share of instances with as many sentences as the source.
-    """
+    """BLEU and chrF of the settings against the raw reference, length of the translations, and shares of instances."""
     settings, tgt_lang, hypotheses = test.settings, test.tgt_lang, test.hypotheses
     units = metrics.chosen_units(test, metrics.score_bleu)
     raw = words = [hypothesis.sentences for hypothesis in hypotheses], test.references
     if any(find_metric(name).is_tokenized for name in units):
+        # Tokenized once for all metrics: that takes longer than to score.
         tokenize = word_tokenizer(settings, tgt_lang)
         texts = progress([*raw[0], *raw[1]], label="tokenize", unit="instances")
         tokenized = [[tokenize(sentence) for sentence in sentences] for sentences in texts]
@@ -100,22 +97,22 @@ def count_segments(scorer: SacreMetric, unit: Unit, test: TranslatedTest) -> Seg
 
 
 def bleu_of_counts(counts: np.ndarray, *, smooth: bool) -> np.ndarray:
-    """BLEU of summed counts [..., 10]: lengths of both sides, matches and n-grams by order. As sacreBLEU, but at once.
-
-    Resamples are thousands, and sacreBLEU computes one score at a time.
-    """
+    """BLEU of summed counts [..., 10]: lengths of both sides, matches and n-grams by order."""
+    # The formula of sacreBLEU, which computes one score at a time; resamples are thousands.
     length, expected, correct, total = counts[..., 0], counts[..., 1], counts[..., 2:6], counts[..., 6:10]
     with np.errstate(divide="ignore", invalid="ignore"):
         # Smoothing `exp`: the first order without a match counts half a match, the second a quarter, and so on.
         smoothed = 0.5 ** np.cumsum(correct == 0, axis=-1) if smooth else 0.0
         precisions = np.where(total > 0, np.where(correct > 0, correct, smoothed) / total, 0.0)
         brevity = np.minimum(0.0, 1 - expected / length)
+        # An order without any n-gram makes log 0 = −∞, and the score 0.
         scores = 100 * np.exp(np.log(precisions).mean(-1) + brevity)
     return np.where(correct.any(-1), scores, 0.0)
 
 
 def chrf_of_counts(counts: np.ndarray) -> np.ndarray:
-    """ChrF2 of summed counts [..., 18]: characters n-grams of both sides and matches, by order. As sacreBLEU."""
+    """ChrF2 of summed counts [..., 18]: character n-grams of both sides and matches, by order."""
+    # Orders that one side is too short for do not count, as in sacreBLEU.
     ours, theirs, matches = np.moveaxis(counts.reshape(*counts.shape[:-1], -1, 3), -1, 0)
     orders = (ours > 0) & (theirs > 0)
     n = np.maximum(orders.sum(-1), 1)

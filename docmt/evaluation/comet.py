@@ -37,6 +37,7 @@ def score_comet(test: TranslatedTest, settings: CometSettings) -> list[ScoreRow]
         raise UserError(f"evaluation.comet.checkpoint: {settings.model_file}: no such file")
     source = read_lines(text_path(test.prefix, test.src_lang))
     lengths = read_index(index_path(test.prefix)).lengths
+    # Hypotheses follow sentences of the reference (Vernikos et al. 2022): errors before them must not count twice.
     texts = {
         "source": with_context(source, source, lengths, settings.context),
         "hypothesis": with_context(test.sentences, test.reference, lengths, settings.context),

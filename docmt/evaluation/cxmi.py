@@ -28,10 +28,7 @@ def context_gains(
 ) -> list[np.ndarray]:
     """Difference that context makes to the log probability of each sentence, in nats; float64 [sentences] per document.
 
-    Args:
-        documents: id, source sentences and reference sentences.
-        scorer: scorer of the model.
-        trees: of the same documents in their order, for models that read them.
+    `documents` are id, source and reference sentences; `trees` are in the same order, for models that read them.
     """
     if trees is not None and [document.id for document in trees] != [name for name, _, _ in documents]:
         raise UserError("the trees do not match the documents in order: parse them again")

@@ -15,14 +15,8 @@ MARKED = (".sgm", ".sgml", ".xml")
 def read_more_references(paths: Sequence[Path], index: DocumentIndex, reference: Sequence[str]) -> list[list[str]]:
     """Further references of a split; files with lines come first.
 
-    Args:
-        paths: files with lines, and files with refsets, which together have each document equally often.
-        index: of the split. Its documents are named as in the refsets, or `CORPUS.SPLIT/` precedes that name.
-        reference: the sentences of the reference that is known. A refset that is the same is left out.
-
-    Raises:
-        UserError: a file or a document in it has another number of sentences, a document is missing, or documents have
-            different numbers of references.
+    A refset that equals the known reference is left out. Raises UserError when sentences or documents are missing, or
+    when documents have different numbers of references.
     """
     marked = [path for path in paths if path.suffix.lower() in MARKED]
     plain = [path for path in paths if path not in marked]
@@ -34,7 +28,6 @@ def read_more_references(paths: Sequence[Path], index: DocumentIndex, reference:
 
 
 def _read_marked(paths: Sequence[Path], index: DocumentIndex) -> list[list[str]]:
-    """The references that files with refsets have of a split."""
     if not paths:
         return []
     where = ", ".join(map(str, paths))
@@ -61,4 +54,5 @@ def _read_marked(paths: Sequence[Path], index: DocumentIndex) -> list[list[str]]
 
 
 def _versions(found: dict[str, list[tuple[str, ...]]], name: str) -> list[tuple[str, ...]]:
+    # In a dataset, `CORPUS.SPLIT/` precedes the name that a document has in its refsets.
     return found.get(name) or found.get(name.partition("/")[2], [])

@@ -25,10 +25,7 @@ def read_payloads(path: Path, items: Sequence[GenerativeItem]) -> list[str]:
     """The translation of each payload sentence.
 
     The file is the output of `docmt decode generate` (`.jsonl`), or text: one line per item, its payload, or one line
-    per source sentence of all items in their order.
-
-    Raises:
-        UserError: the file is of another form, or has other items or another number of lines.
+    per source sentence of all items in their order. Raises UserError when the file does not fit the suite.
     """
     if path.suffix == ".jsonl":
         return _generated(path, items)
@@ -63,15 +60,13 @@ def _generated(path: Path, items: Sequence[GenerativeItem]) -> list[str]:
 def find_expected(
     item: GenerativeItem, payload: str, tokenize: Callable[[str], Sequence[str]]
 ) -> tuple[int, int] | None:
-    """Start and end, in characters, of what is expected where a translation of the payload first has it, or None.
-
-    The rule is that of the item. A token that the tokenizer made of other characters is the whole payload.
-    """
+    """Start and end, in characters, of what is expected where a translation of the payload first has it, or None."""
     expected = item.expected.lower()
     if item.match == "tokens":
         end = 0
         for token in tokenize(payload):
             start = payload.find(token, end)
+            # A token that the tokenizer made of other characters is not found in the text: it is the whole payload.
             if token.lower() == expected:
                 return (start, start + len(token)) if start >= 0 else (0, len(payload))
             end = start + len(token) if start >= 0 else end

@@ -123,17 +123,15 @@ def join_segments(
 ) -> tuple[list[str], list[list[str]]]:
     """The segments of the translations and of each reference: sentences, instances or documents, joined by spaces.
 
-    Args:
-        hypotheses: which sentences each instance covers.
-        translations: the sentences of each instance (their texts, or their tokenized texts).
-        references: the sentences of the split in each reference, in the same form as `translations`.
-        unit: what becomes one segment. `sentences` needs aligned hypotheses.
+    `translations` are the sentences of each instance, and `references` the sentences of the split in each reference:
+    both as they are, or both tokenized. The unit `sentences` needs aligned hypotheses.
     """
     if unit == "sentences":
         return [sentence for sentences in translations for sentence in sentences], [list(text) for text in references]
     pairs = zip(hypotheses, translations, strict=True)
     key = (lambda pair: pair[0].instance) if unit == "instances" else (lambda pair: pair[0].document)
     joined, bounds = [], []
+    # Hypotheses that are not aligned have other sentences than the reference, so bounds follow the source.
     for _, group in groupby(pairs, key=key):
         members = list(group)
         start = members[0][0].first_sentence

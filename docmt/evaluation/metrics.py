@@ -7,6 +7,7 @@ add theirs by entry points of the group `docmt.metrics`.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self
@@ -200,27 +201,22 @@ def sacre_metric(about: str, sacre: "Callable[[EvaluationSettings, str], SacreMe
     return Metric(about, score_bleu, sacre, unit=unit, is_main=True, counts=count)
 
 
+words_metric = partial(Metric, scorer=score_bleu, is_tokenized=True)
+"""A metric of sacreBLEU over words of a tokenizer; differences are tested over raw text alone."""
+
 METRICS: dict[str, Metric] = {
     "s-BLEU": sacre_metric("sacreBLEU, case-sensitive, detokenized", bleu, "sentences"),
     "d-BLEU (instances)": sacre_metric(
         "sacreBLEU, case-sensitive, detokenized; what the G-Transformer code computes", bleu, "instances"
     ),
     "d-BLEU (documents)": sacre_metric("sacreBLEU, case-sensitive, detokenized", bleu, "documents"),
-    "tokenised s-BLEU": Metric(
-        "Moses words, no smoothing: the number of Moses' `multi-bleu.perl`",
-        score_bleu,
-        multi_bleu,
-        is_tokenized=True,
-        unit="sentences",
+    "tokenised s-BLEU": words_metric(
+        "Moses words, no smoothing: the number of Moses' `multi-bleu.perl`", sacre=multi_bleu, unit="sentences"
     ),
-    "tokenised d-BLEU (instances)": Metric(
-        "Moses words, no smoothing", score_bleu, multi_bleu, is_tokenized=True, unit="instances"
-    ),
-    DOC2DOC: Metric(
+    "tokenised d-BLEU (instances)": words_metric("Moses words, no smoothing", sacre=multi_bleu, unit="instances"),
+    DOC2DOC: words_metric(
         "lower-cased Moses words, no smoothing: the d-BLEU of Doc2Doc (Sun et al. 2022)",
-        score_bleu,
-        doc2doc_bleu,
-        is_tokenized=True,
+        sacre=doc2doc_bleu,
         unit="documents",
         on_request=True,
     ),
@@ -289,6 +285,7 @@ def check_metric(name: str) -> str:
     return name
 
 
+# The schema, which is a file, has the metrics of docmt alone: installed packages differ from machine to machine.
 MetricName = Annotated[
     str, AfterValidator(check_metric), WithJsonSchema({"enum": selectable_metrics(), "type": "string"})
 ]
@@ -354,10 +351,8 @@ def find_metric(name: str) -> Metric:
 
 
 def chosen_units(test: TranslatedTest, scorer: Scorer) -> "dict[str, Unit]":
-    """The metrics of the settings that a scorer computes over segments, with their segments.
-
-    Those over sentences are left out unless the hypotheses are aligned.
-    """
+    """The metrics of the settings that a scorer computes over segments, with their segments."""
+    # Sentences of hypotheses that are not aligned have no counterparts in the reference.
     found = {name: find_metric(name) for name in test.settings.metrics}
     return {
         name: metric.unit

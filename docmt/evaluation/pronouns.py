@@ -216,12 +216,10 @@ def find_beside_neighbors(position: int, pair: Pair, links: set[Link], lists: Pr
 
 
 def _near(positions: Sequence[int], target: Sequence[str]) -> range:
-    """The positions within `WINDOW` words of some target words."""
     return range(max(positions[0] - WINDOW, 0), min(positions[-1] + WINDOW, len(target) - 1) + 1)
 
 
 def _free_pronouns(near: Iterable[int], pair: Pair, links: set[Link], lists: PronounLists) -> list[int]:
-    """The positions of target pronouns that are not aligned with a source pronoun."""
     source, target = pair
     owned = {j for i, j in links if source[i] in lists.source}
     return [j for j in near if target[j] in lists.target and j not in owned]

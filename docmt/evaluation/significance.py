@@ -54,25 +54,20 @@ def compare_systems(
     unit = unit if unit is not None else shortest
     if UNITS.index(unit) < UNITS.index(shortest):
         raise UserError(f"--unit {unit}: the systems share no segments shorter than {shortest}")
+    find_p = {"bootstrap": bootstrap_p, "randomization": randomization_p}[test]
+    baseline, *others = systems
     rows = []
     for label, make in (("BLEU", bleu), ("chrF2", chrf)):
-        first, before = None, 0.0
-        for name, translated in systems.items():
-            scorer = make(translated.settings, translated.tgt_lang)
-            counts = count_segments(scorer, unit, translated)
-            value = float(counts.score(counts.rows.sum(0)))
-            difference = p_value = None
-            if first is None:
-                first, before = counts, value
-            else:
-                difference = value - before
-                p_value = {"bootstrap": bootstrap_p, "randomization": randomization_p}[test](
-                    [counts], [first], n_samples
-                )
-            signature = f"{scorer.get_signature().format()}|test:{test}, two-sided|samples:{n_samples}|seed:{SEED}"
-            rows.append(
-                Comparison(name, f"{label} ({unit})", value, difference, p_value, f"{signature}|segments:{unit}")
-            )
+        # One scorer for all: it counts the references once.
+        scorer = make(systems[baseline].settings, systems[baseline].tgt_lang)
+        counts = {name: count_segments(scorer, unit, translated) for name, translated in systems.items()}
+        values = {name: float(found.score(found.rows.sum(0))) for name, found in counts.items()}
+        signature = f"{scorer.get_signature().format()}|test:{test}, two-sided|samples:{n_samples}|seed:{SEED}"
+        facts = f"{label} ({unit})", f"{signature}|segments:{unit}"
+        rows.append(Comparison(baseline, facts[0], values[baseline], None, None, facts[1]))
+        for name in others:
+            p = find_p([counts[name]], [counts[baseline]], n_samples)
+            rows.append(Comparison(name, facts[0], values[name], values[name] - values[baseline], p, facts[1]))
     return rows
 
 
@@ -103,10 +98,6 @@ def compare_translations(
 ) -> list[PairedDifference]:
     """Paired tests, over all seeds, by the tested metrics of the settings that both have over the same segments.
 
-    The first test is paired bootstrap resampling (`bootstrap_p`), the second the sign test of Collins et al. (2005):
-    for each segment, whether the baseline's score rises or falls when its translation is replaced by the system's. The
-    third is approximate randomization (`randomization_p`).
-
     Raises UserError when a metric counts other segments in one translation than in another.
     """
     found = []
@@ -134,7 +125,6 @@ def compare_translations(
 
 
 def _share_segments(unit: Unit, tests: Sequence[TranslatedTest]) -> bool:
-    """Whether all translations have the same segments of a kind."""
     if unit == "sentences":
         return all(test.is_aligned for test in tests)
     return unit == "documents" or len({tuple(part.n_sentences for part in test.hypotheses) for test in tests}) == 1
@@ -156,34 +146,30 @@ def bootstrap(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts], n_
 
 
 def bootstrap_p(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts], n_samples: int = N_SAMPLES) -> float:
-    """The p value of paired bootstrap resampling (Koehn 2004), two-sided.
-
-    How often the difference of a resample is as far from their mean as the observed one is from zero. (sacreBLEU
-    subtracts the mean of absolute differences, which tests one side only.) Resamples of few segments vary too little;
-    that is mended as in the expanded percentile interval of Hesterberg (2015).
-    """
+    """The p value of paired bootstrap resampling (Koehn 2004), two-sided."""
     from scipy.stats import norm, t  # takes a second
 
     n = len(ours[0].rows)
-    if n == 1:
+    if n == 1:  # all resamples are equal
         return 1.0
+    # How often the difference of a resample is as far from their mean as the observed one is from zero. (sacreBLEU
+    # subtracts the mean of absolute differences, which tests one side only.)
     resampled = bootstrap(ours, theirs, n_samples)
     p = _share_beyond(resampled - resampled.mean(), _difference(ours, theirs))
-    # The variance of resamples is (n − 1) / n of what it estimates, and such an estimate has Student's tails.
+    # Resamples of few segments vary too little: their variance is (n − 1) / n of what it estimates, and an estimate of
+    # it has Student's tails. This inverts the expanded percentile interval of Hesterberg (2015).
     return float(2 * t.sf(norm.isf(p / 2) * ((n - 1) / n) ** 0.5, n - 1))
 
 
 def randomization_p(
     ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts], n_samples: int = N_SAMPLES
 ) -> float:
-    """The p value of approximate randomization: how often the difference is as large when segments change sides.
-
-    The two translations of a segment change places in all pairs of runs at once. Runs are paired in their order; the
-    system with fewer runs begins again with its first run. Few segments are exchanged in all ways, not at random.
-    """
+    """The p value of approximate randomization: how often the difference is as large when segments change sides."""
+    # The two translations of a segment change places in all pairs of runs at once: seeds share what is hard.
     swapped = (1 - _signs(len(ours[0].rows), n_samples)) / 2
     observed, shuffled = 0.0, np.zeros(len(swapped))
     for number in range(max(len(ours), len(theirs))):
+        # Runs are paired in their order; the system with fewer runs begins again with its first run.
         our, their = ours[number % len(ours)], theirs[number % len(theirs)]
         totals = our.rows.sum(0), their.rows.sum(0)
         change = swapped @ (their.rows - our.rows)
@@ -194,6 +180,7 @@ def randomization_p(
 
 def _signs(n: int, n_samples: int = N_SAMPLES) -> np.ndarray:
     """Signs of n segments: all combinations if those are fewer than the samples, else random ones; [samples, n]."""
+    # All combinations have the observed one among them, so that p is exact and never below 2 / 2ⁿ.
     if 2**n < n_samples:
         return 1.0 - 2 * (np.arange(2**n)[:, None] >> np.arange(n) & 1)
     return np.random.default_rng(SEED).choice([-1.0, 1.0], size=(n_samples, n))
@@ -207,7 +194,8 @@ def _share_beyond(under_null: np.ndarray, observed: float, *, is_exact: bool = F
 
 
 def _sign_test(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts]) -> float:
-    """The p value of the sign test over segments, each by its mean change over pairs of runs in their order."""
+    """The p value of the sign test of Collins et al. (2005), over pairs of runs in their order."""
+    # For each segment, whether the baseline's score rises or falls when its translation is replaced by the system's.
     changes = [
         their.score(their.rows.sum(0) + our.rows - their.rows) - their.score(their.rows.sum(0))
         for our, their in zip(ours, theirs, strict=False)
@@ -251,7 +239,7 @@ def compare_verdicts(
         own = differences[[phenomenon in (None, of_item) for of_item in of_items]]
         # Items on which both are right or both wrong are no evidence: McNemar's test counts only the others. With
         # several seeds, each item's difference of mean accuracies has its sign drawn at random, in 1,000 samples or,
-        # for few items, in all ways; for one seed that would be McNemar's test.
+        # for few items, in all ways; with a single seed that would be McNemar's test.
         if is_single:
             p = binomial_p(int((own > 0).sum()), int((own < 0).sum()))
         else:

@@ -31,6 +31,7 @@ def read_user_hypotheses(path: Path, index: DocumentIndex) -> list[Hypothesis]:
             f"{path}: {len(lines)} lines, but the test set has {n_sentences} sentences in {n_documents} documents: "
             "write one line for each sentence, or one for each document"
         )
+    # With one sentence in each document, lines are sentences: then all scores can be computed.
     is_aligned = len(lines) == n_sentences
     counts = index.lengths if is_aligned else [1] * n_documents
     starts = accumulate(index.lengths, initial=0)

@@ -45,9 +45,10 @@ def describe_aligner() -> str:
 def align_words(pairs: Sequence[Pair], *, program: str) -> list[set[Link]]:
     """Align sentence pairs together, in both directions, and merge the two (grow-diag-final-and).
 
-    Empty sentences and those longer than `MAX_WORDS` get no links; the latter are counted in the log. Two runs over the
-    same text may differ: eflomal chooses its own seed. Raises UserError when it fails, or prints something unexpected.
+    Two runs over the same text may differ: eflomal chooses its own seed. Raises UserError when it fails, or prints
+    something unexpected.
     """
+    # Empty sentences and those longer than `MAX_WORDS` get no links; the latter are counted in the log.
     usable = [i for i, pair in enumerate(pairs) if all(0 < len(words) <= MAX_WORDS for words in pair)]
     n_long = sum(max(map(len, pair)) > MAX_WORDS for pair in pairs)
     if n_long:
