@@ -28,14 +28,7 @@ def choose_cases(
 ) -> pd.DataFrame:
     """The sentences with the largest difference of sentence chrF, with source, context, reference and translations.
 
-    Args:
-        layout: which systems, how many sentences, and how much context.
-        settings: of the report, for display names.
-        prefix: raw text of the split, as `PREFIX.{lang}`.
-        src_lang: source language.
-        tgt_lang: target language.
-        system: hypotheses of the better system.
-        baseline: hypotheses of the other one.
+    `prefix` is the raw text of the split, as `PREFIX.{lang}`; `system` and `baseline` are files of hypotheses.
 
     Returns:
         Rows with the columns `COLUMNS`, case by case; none where no sentence is better.

@@ -1,6 +1,5 @@
 """What a study cost: time, processors, GPUs and memory of its jobs, from Snakemake's benchmarks."""
 
-import csv
 import logging
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -13,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from docmt.errors import UserError
 from docmt.files import read_json
+from docmt.report.dataframes import column
 from docmt.report.manifest import Stages, place_of, stage_of
 from docmt.report.tables import Table, build_table, count, format_score, score, word
 
@@ -108,13 +108,19 @@ def read_costs(
         rule, name = path.parent.name, path.stem
         if rule in without:
             continue
-        rows = _read_rows(path)
-        if not rows:
+        try:
+            # Snakemake writes `NA` or `-` where a job ended before the first measurement.
+            rows = pd.read_csv(path, sep="\t", index_col=False, na_values=["-"])
+            seconds, cpu, peaks = (column(rows, name).astype(float) for name in ("s", "cpu_time", "max_rss"))
+            if seconds.empty or seconds.isna().any():
+                raise ValueError("no wall time")
+        except (OSError, ValueError):
             log.warning("%s: not a Snakemake benchmark, skipped", path)
             continue
         source = _facts_path(rule, name, run_folders or {})
         facts = read_job_facts(source) if source else None
-        cpu_seconds, peak_mib = sum(row["cpu_time"] for row in rows), max(row["max_rss"] for row in rows)
+        # One row, or more when Snakemake repeated the measurement.
+        cpu_seconds, peak_mib = float(cpu.sum(skipna=False)), float(peaks.max())
         if facts is not None and facts.n_nodes > 1:  # Snakemake only sees the `srun` that started its processes
             cpu_seconds, peak_mib = facts.cpu_seconds or math.nan, math.nan
         costs.append(
@@ -122,7 +128,7 @@ def read_costs(
                 stage=stage_of(rule, stages),
                 rule=rule,
                 name=name,
-                seconds=sum(row["s"] for row in rows),
+                seconds=float(seconds.sum()),
                 cpu_seconds=cpu_seconds,
                 peak_mib=peak_mib,
                 earlier_seconds=facts.earlier_seconds if facts else 0.0,
@@ -166,24 +172,6 @@ def read_job_facts(path: Path) -> JobFacts | None:
         problem = error.errors()[0]
         where = ".".join(map(str, problem["loc"]))
         raise UserError(f"{path}: not a record of a job: {where}: {problem['msg']}") from None
-
-
-def _read_rows(path: Path) -> list[dict[str, float]]:
-    """The measurements of a job: one row, more when Snakemake repeated it. Empty when the file has another form."""
-    try:
-        with open(path, encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file, delimiter="\t"))
-        return [
-            {"s": float(row["s"]), "cpu_time": _number(row.get("cpu_time")), "max_rss": _number(row.get("max_rss"))}
-            for row in rows
-        ]
-    except (OSError, KeyError, TypeError, ValueError, csv.Error):
-        return []
-
-
-def _number(cell: str | None) -> float:
-    """A measurement; Snakemake writes `NA` or `-` where a job ended before the first one."""
-    return math.nan if cell is None or cell in ("", "-", "NA") else float(cell)
 
 
 def summarize_costs(costs: Sequence[JobCost]) -> list[dict[str, Any]]:

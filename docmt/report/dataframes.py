@@ -1,7 +1,7 @@
 """Typed access to pandas, whose own annotations leave the type of most results open."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 
@@ -23,12 +23,12 @@ def column(table: pd.DataFrame, name: str) -> pd.Series:
 
 def keep(table: pd.DataFrame, is_kept: pd.Series) -> pd.DataFrame:
     """The rows for which `is_kept` holds."""
-    return _frame(table[is_kept])
+    return cast(pd.DataFrame, table[is_kept])
 
 
 def choose(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """Some columns, in the order given."""
-    return _frame(table[list(names)])
+    return cast(pd.DataFrame, table[list(names)])
 
 
 def groups(table: pd.DataFrame, name: str) -> Iterator[tuple[str, pd.DataFrame]]:
@@ -45,9 +45,3 @@ def means(table: pd.DataFrame, of: str, *, by: str) -> dict[str, float]:
 def is_missing(value: object) -> bool:
     """Whether a single value is None, NaN or NA."""
     return pd.isna(value) is True
-
-
-def _frame(found: object) -> pd.DataFrame:
-    if not isinstance(found, pd.DataFrame):
-        raise TypeError(f"expected a table, not {type(found).__name__}")
-    return found

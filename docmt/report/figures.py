@@ -73,18 +73,10 @@ def draw_plot(
     paper_columns: PaperColumns,
     histories: list[History],
 ) -> Plot | None:
-    """One of the pictures that the settings describe, by its name there; None when nothing of it was measured.
+    """One of the pictures of the settings' `figures` and `curves`, by its name; None when nothing of it was measured.
 
-    Args:
-        name: key of `figures` or `curves`.
-        settings: of the report.
-        styles: as of `study_styles`.
-        scores: the long table.
-        paper_columns: facts about each system from the config.
-        histories: of trained runs; those that the figure does not name are left out.
-
-    Raises:
-        UserError: a system has no place on the horizontal axis.
+    `scores` is the long table, `paper_columns` are facts from the config. Histories of other systems are left out.
+    Raises UserError when a system has no place on the horizontal axis.
     """
     if name in settings.figures:
         return _plot_scores(name, settings, styles, scores=scores, paper_columns=paper_columns)

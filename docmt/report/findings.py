@@ -41,12 +41,7 @@ def key_findings(
 ) -> list[str]:
     """At most five sentences: what was compared, the best system, what contrastive sets test, and caveats.
 
-    Args:
-        summary: of all scores.
-        settings: of the report.
-        differences: paired tests against its baseline.
-        updates_note: footnote of systems with more or fewer updates than the baseline.
-        generated: datasets with generated text.
+    `updates_note` is the footnote of systems with more or fewer updates; the text of `generated` datasets is generated.
     """
     sentences = [_compared(summary, settings), _best_systems(summary, settings, differences)]
     sentences += [_contrasts(summary, settings), _caveats(summary, settings, updates_note, generated)]
@@ -55,17 +50,17 @@ def key_findings(
 
 def _compared(summary: pd.DataFrame, settings: ReportSettings) -> str:
     systems = list(dict.fromkeys(summary["system"]))
-    sizes: dict[str, str] = {}
+    sizes = {f"{row['dataset']}/{row['test']}": "" for row in records(translation_scores(summary))}
     for row in records(translation_scores(summary)):
-        is_size = find_metric(row["metric"]).unit == "sentences" and not is_missing(row["n"])
-        size = f"{row['dataset']}/{row['test']}" + (f" ({row['n']:,} sentences)" if is_size else "")
-        sizes[f"{row['dataset']}/{row['test']}"] = max(sizes.get(f"{row['dataset']}/{row['test']}", ""), size, key=len)
+        if find_metric(row["metric"]).unit == "sentences" and not is_missing(row["n"]):
+            sizes[f"{row['dataset']}/{row['test']}"] = f" ({row['n']:,} sentences)"
     seeds = sorted({row["seeds"] for row in records(summary) if row["seeds"]})
     if not seeds:
         return ""
     amount = f"{seeds[0]} to {seeds[-1]} seeds" if len(seeds) > 1 else f"{seeds[0]} seed{'s' * (seeds[0] > 1)}"
     subject = f"{len(systems)} systems are compared" if len(systems) > 1 else f"{settings.label(systems[0])} is scored"
-    return f"{subject} on {_join(list(sizes.values())) or 'test suites'}, with {amount}{' each' * (len(systems) > 1)}."
+    tests = _join([test + size for test, size in sizes.items()]) or "test suites"
+    return f"{subject} on {tests}, with {amount}{' each' * (len(systems) > 1)}."
 
 
 def _best_systems(summary: pd.DataFrame, settings: ReportSettings, differences: Differences) -> str:

@@ -91,18 +91,10 @@ def draw_picture(
     height: float = 3.3,
     is_long: bool = False,
 ) -> Picture:
-    """Every picture of the report: panels row by row, and one legend below them all.
+    """Every picture of the report: panels row by row (None leaves a place empty), and one legend below them all.
 
-    Args:
-        panels: their headings and contents; None leaves a place empty.
-        key: of the picture, as are title and caption.
-        title: heading.
-        caption: what it shows.
-        x_label: words at the horizontal axes.
-        y_label: words at the vertical axis of each row.
-        n_columns: panels in a row.
-        height: of a row, in inches.
-        is_long: whether the page shows the picture folded.
+    `x_label` is at each horizontal axis, `y_label` at the first panel of each row. A row is `height` inches high. The
+    page folds a picture that `is_long`.
     """
     n_columns = min(len(panels), n_columns)
     n_rows = math.ceil(len(panels) / n_columns)

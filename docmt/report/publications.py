@@ -61,18 +61,11 @@ def load_published() -> tuple[PublishedNumber, ...]:
                     if value is None:
                         continue
                     dataset, metric, *phenomenon = column
-                    numbers.append(
-                        PublishedNumber(
-                            paper=content["paper"],
-                            table=table,
-                            row=f"{paper}/{row}",
-                            label=cells["label"],
-                            dataset=dataset,
-                            metric=content["metrics"][metric],
-                            phenomenon=phenomenon[0] if phenomenon else None,
-                            value=float(value),
-                        )
-                    )
+                    number = PublishedNumber(
+                        content["paper"], table, f"{paper}/{row}", cells["label"], dataset, content["metrics"][metric],
+                        phenomenon[0] if phenomenon else None, float(value),
+                    )  # fmt: skip
+                    numbers.append(number)
     return tuple(numbers)
 
 

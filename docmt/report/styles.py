@@ -25,8 +25,6 @@ DASHES = ("-", "--", ":", "-.")
 # Marks of matplotlib, each with a sign like it for text. Their number and that of the colors have no common factor, so
 # that color and mark together repeat only after their product.
 MARKERS = {"o": "●", "s": "■", "D": "◆", "^": "▲", "v": "▼", "P": "✚", "X": "✖"}
-
-
 HATCHES = ("", "//", "..", "xx")
 
 Look = dict[str, Any]  # how matplotlib draws a line: arguments of `Axes.plot`
@@ -45,9 +43,6 @@ class Styles:
         # matplotlib reads `$` as mathematics and leaves names that begin with `_` out of legends.
         label = self._settings.label(system).replace("$", r"\$")
         return f" {label}" if label.startswith("_") else label
-
-    def _place(self, system: str) -> int:
-        return self._places[self._settings.label(system)]
 
     def color(self, system: str) -> str:
         """The color of lines, bars and bands."""
@@ -72,6 +67,9 @@ class Styles:
     def sign(self, system: str) -> str:
         """The mark in text."""
         return MARKERS[self.marker(system)]
+
+    def _place(self, system: str) -> int:
+        return self._places[self._settings.label(system)]
 
     def _round(self, system: str) -> int:
         return self._place(system) // len(COLORS)

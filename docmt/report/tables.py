@@ -16,15 +16,8 @@ from docmt.report.dataframes import Record, is_missing, records
 
 MISSING = "–"
 NOTE_WIDTH = 100
-LATEX = {
+LATEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",

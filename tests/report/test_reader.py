@@ -204,7 +204,7 @@ def without_a_payload(folder):
     [
         (without_a_sentence, "line 3: 1 sentences for 2 source sentences"),
         (without_an_item, "lack item 'item-0'"),
-        (without_a_payload, "translations of 1 items, but not those of the suite"),
+        (without_a_payload, "its 1 items are not the items of the suite"),
         (without_translations, "free-1/decoding/test_t.jsonl"),
     ],
 )

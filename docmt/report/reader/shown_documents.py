@@ -1,12 +1,13 @@
 """Documents of a test split as the reader shows them: source, reference, translations, trees."""
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from sacrebleu.metrics.chrf import CHRF
 
-from docmt.corpora.documents import DocumentIndex, text_path
+from docmt.corpora.documents import text_path
 from docmt.discourse.documents import DiscourseDocument, iterate_discourse
 from docmt.discourse.tree_drawing.edu_rows import join_words
 from docmt.errors import UserError
@@ -51,10 +52,10 @@ def read_documents(
     scorer = SentenceChrF()
     with Meter(len(hypotheses) * index.n_sentences, label="chrF", unit="sentences") as meter:
         for run, path in hypotheses.items():
-            cells = align(read_hypotheses(path, index), reference, scorer)
-            for document, part in zip(documents, _cut(cells, index), strict=True):
-                document["runs"][run] = part
-            meter.add(len(cells))
+            cells = iter(align(read_hypotheses(path, index), reference, scorer))
+            for document in documents:
+                document["runs"][run] = list(islice(cells, len(document["src"])))
+            meter.add(index.n_sentences)
     for name, paths in trees.items():
         found = {document.id: document for path in paths for document in iterate_discourse(path)}
         for document in documents:
@@ -118,11 +119,3 @@ def list_edus(document: DiscourseDocument) -> list[list[Any]]:
         return [[*text, None, ""] for text in texts]
     tree = document.dependencies
     return [[*text, head, name] for text, head, name in zip(texts, tree.heads, tree.relations, strict=True)]
-
-
-def _cut(cells: Sequence[Cell], index: DocumentIndex) -> list[list[Cell]]:
-    parts, start = [], 0
-    for length in index.lengths:
-        parts.append(list(cells[start : start + length]))
-        start += length
-    return parts

@@ -11,11 +11,7 @@ from docmt.evaluation.generative_accuracy import locate_payloads, read_payloads
 
 
 def read_items(suite: Path, probabilities: Mapping[int, Path]) -> list[dict[str, Any]]:
-    """The items of a suite, with what the runs say of them.
-
-    Args:
-        suite: the test set.
-        probabilities: files of `docmt decode contrast`, by number of the run.
+    """The items of a suite, with the log probabilities of `docmt decode contrast`, given by number of the run.
 
     Returns:
         In the order of the suite, objects with the keys `id`, `phenomenon`, `distance`, `kind`, `src`, `candidates`
@@ -44,12 +40,7 @@ def read_items(suite: Path, probabilities: Mapping[int, Path]) -> list[dict[str,
 
 
 def read_generative_items(suite: Path, translations: Mapping[int, Path], *, lang: str) -> list[dict[str, Any]]:
-    """The items of a generative suite, with what the runs wrote.
-
-    Args:
-        suite: the test set.
-        translations: files of `docmt decode generate`, by number of the run.
-        lang: target language.
+    """The items of a generative suite, with the translations of `docmt decode generate`, given by number of the run.
 
     Returns:
         In the order of the suite, objects with the keys `id`, `phenomenon`, `distance`, `kind`, `src`, `expected`,
