@@ -16,6 +16,7 @@ from docmt.evaluation.external_programs import find_program, run_program
 from docmt.evaluation.metrics import COMET, CometSettings, TranslatedTest
 from docmt.evaluation.score_rows import ScoreRow
 from docmt.files import read_json, read_lines, write_lines
+from docmt.gpu_locks import claim_gpus
 
 SEPARATOR = " </s> "
 
@@ -66,6 +67,7 @@ def _run(program: str, texts: dict[str, list[str]], settings: CometSettings) -> 
         command = [program, *(str(files.get(word, word)) for word in options), "--model", settings.model_file]
         command += ["--batch_size", str(settings.batch_size), "--gpus", str(settings.gpus)]
         command += ["--enable-context"] if settings.context else []
+        claim_gpus(settings.gpus)  # its program takes the first GPU that it sees
         run_program(command, name=COMET)
         content = read_json(files["scores.json"])
     # Newer versions write the list of segments under the name of the file of hypotheses.
