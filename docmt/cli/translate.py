@@ -101,7 +101,7 @@ def translate(
         find_format(path, format)
 
     chosen = choose_device(device, threads)
-    from docmt.decoding.translation import Translator, translate_file
+    from docmt.decoding.translation import Translator, translate_bytes
 
     trained = _load(model, source_lang, target_lang, discourse)
     targets = _targets(files, output, trained.pipeline.tgt_lang)
@@ -130,12 +130,15 @@ def translate(
     if not by_format:
         _write_lines(target, _translate_lines(translator, lines, context, tree_file))
         _summarize(translator, "")
-    elif not files:
-        counts = _translate_stream(translator, input, target, form=format, with_context=has_context, force=force)
-        rows = [(*row, str(input or "standard input")) for row in counts.left]
-    for path, target in zip(files, targets, strict=True):
-        counts = translate_file(translator, path, target, form=format, with_context=has_context, force=force)
-        _summarize(translator, f"{target}: ", counts)
+        return 0
+    for path, out in zip(files, targets, strict=True) if files else [(input or Path("standard input"), target)]:
+        content = read_bytes(path) if files else _read_stream(input)
+        data, counts = translate_bytes(translator, content, path, form=format, with_context=has_context, force=force)
+        if out:
+            write_bytes(out, data)
+        else:
+            sys.stdout.buffer.write(data)
+        _summarize(translator, f"{out}: " if files else "", counts)
         rows += [(*row, str(path)) for row in counts.left]
     if report:
         cells = (("source", "output", "reason", "file"), *rows)
@@ -184,29 +187,10 @@ def _targets(files: tuple[Path, ...], output: str | None, tgt_lang: str) -> list
     return targets
 
 
-def _translate_stream(
-    translator: "Translator",
-    source: Path | None,
-    output: Path | None,
-    *,
-    form: str | None,
-    with_context: bool,
-    force: bool,
-) -> "FileCounts":
-    """Translate standard input, or `--input`, in the format that was named."""
-    from docmt.decoding.translation import translate_bytes
-
+def _read_stream(source: Path | None) -> bytes:
     if source is None and sys.stdin.isatty():
         log.warning("reading from the terminal: end the text with Ctrl-D")
-    content = sys.stdin.buffer.read() if source is None else read_bytes(source)
-    where = source or Path("standard input")
-    data, counts = translate_bytes(translator, content, where, form=form, with_context=with_context, force=force)
-    if output is None:
-        sys.stdout.buffer.write(data)
-    else:
-        write_bytes(output, data)
-    _summarize(translator, "", counts)
-    return counts
+    return sys.stdin.buffer.read() if source is None else read_bytes(source)
 
 
 def _translate_lines(translator: "Translator", lines: list[str], context: Context, trees: Path | None) -> list[str]:

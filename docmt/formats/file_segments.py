@@ -95,10 +95,6 @@ class FileSegment:
         """A text with its marks as they are in the file."""
         return MARK.sub(lambda found: self.mark(found[0]).raw, text)
 
-    def is_optional(self) -> bool:
-        """Whether some of its marks may be left out."""
-        return any(self.mark(found).is_optional for found in MARK.findall(self.text))
-
     def without_styles(self) -> str:
         """The text without marks that may be left out."""
         return MARK.sub(lambda found: "" if self.mark(found[0]).is_optional else found[0], self.text)

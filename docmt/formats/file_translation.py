@@ -74,7 +74,7 @@ def fill_file(file: TranslatableFile, translate: Translate, *, with_context: boo
 
     n_sentences, n_context = _fill(file, run, {id(segment): segment.text for segment in wanted})
     # Segments that only lost changes of style are translated again without these, with their documents as context.
-    plainer = {id(s): s.without_styles() for s in wanted if s.filled is None and s.is_optional()}
+    plainer = {id(s): s.without_styles() for s in wanted if s.filled is None and s.without_styles() != s.text}
     if plainer:
         _fill(file, run, plainer)
     simplified = sum(1 for s in wanted if id(s) in plainer and s.filled is not None)

@@ -71,7 +71,11 @@ class HtmlFile(MarkupFile):
         self._tags: list[tuple[Token, list[FileSegment], FileSegment | None]] = []
         self._languages: list[tuple[int, int]] = []
         segments, run = [], []
-        for token in merged(self._tokens(0, len(self.text)), _is_skipped):
+
+        def is_skipped(token: Token) -> bool:
+            return token.name in SKIPPED or (token.name not in INLINE and bool(UNTRANSLATED.search(token.attributes)))
+
+        for token in merged(self._tokens(0, len(self.text)), is_skipped):
             is_comment = token.kind == "other" and self.text.startswith("<!--", token.start)
             if token.kind == "text" or token.name in INLINE or (is_comment and run):
                 run.append(token)
@@ -92,7 +96,9 @@ class HtmlFile(MarkupFile):
         raw = self.text[run[0].start : run[-1].end]
         start, end = run[0].start + len(raw) - len(raw.lstrip()), run[0].start + len(raw.rstrip())
         # Read again, because white space at the edges of the first and last token is outside of the segment now.
-        stream = list(merged(self._tokens(start, end), _is_opaque))
+        stream = list(
+            merged(self._tokens(start, end), lambda t: t.name in OPAQUE or bool(UNTRANSLATED.search(t.attributes)))
+        )
         segment = draft_of(self.text, stream, collapse=True).segment(start, end)
         for token in stream:
             self._add_tag(token, segment)
@@ -137,11 +143,3 @@ class HtmlFile(MarkupFile):
         quote, entity = ("'", "&#39;") if sign == "'" else ('"', "&quot;")
         value = value.replace(quote, entity)
         return segment.start, segment.end, value if sign == quote else f'"{value}"'
-
-
-def _is_skipped(token: Token) -> bool:
-    return token.name in SKIPPED or (token.name not in INLINE and bool(UNTRANSLATED.search(token.attributes)))
-
-
-def _is_opaque(token: Token) -> bool:
-    return token.name in OPAQUE or bool(UNTRANSLATED.search(token.attributes))

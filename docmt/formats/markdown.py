@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token as MarkdownToken
 from typing_extensions import override
 
-from docmt.formats.file_segments import MARK, FileSegment, Mark, SegmentDraft
+from docmt.formats.file_segments import MARK, FileSegment, Kind, Mark, SegmentDraft
 from docmt.formats.translatable_file import TextFile
 
 FRONT_MATTER = re.compile(
@@ -40,6 +40,7 @@ INLINE = re.compile(
     r"|(?P<emphasis>\*{1,3}|_{1,3}|~~)"
     r"|\\(?P<escaped>[!-/:-@\[-`{-~])"
 )
+KINDS: dict[str, Kind] = {"code": "value", "tag": "tag", "value": "value", "open": "open", "close": "close"}
 HARD_BREAK = re.compile(r"(?:(?<! ) {2,}+|\\)$")
 SPECIAL = re.compile(r"[\\`*\[\]<>|]|(?<!\w)_|_(?!\w)|~~")
 LINE_BREAK = re.compile(r"(?<![ \\])[ \\]*+\r?\n[ \t>]*+")
@@ -178,8 +179,7 @@ class MarkdownFile(TextFile):
 
 def _add_inline(draft: SegmentDraft, text: str, waiting: Counter[str]) -> None:
     """Add text with inline markup; `waiting` counts the open runs of emphasis."""
-    position = 0
-    plain = ""
+    position, plain = 0, ""
     for found in INLINE.finditer(text):
         plain += text[position : found.start()]
         position = found.end()
@@ -193,16 +193,10 @@ def _add_inline(draft: SegmentDraft, text: str, waiting: Counter[str]) -> None:
     draft.add(plain + text[position:])
 
 
-def _kind(found: re.Match[str], text: str, waiting: Counter[str]) -> tuple[Any, str]:
+def _kind(found: re.Match[str], text: str, waiting: Counter[str]) -> tuple[Kind | None, str]:
     """The kind of a piece of markup, None for text; and the name shared with its other side."""
-    if found["code"] or found["value"]:
-        return "value", ""
-    if found["tag"]:
-        return "tag", ""
-    if found["open"]:
-        return "open", "link"
-    if found["close"]:
-        return "close", "link"
+    if kind := KINDS.get(found.lastgroup or ""):
+        return kind, "link"
     if run := found["emphasis"]:
         before, after = text[max(0, found.start() - 1) : found.start()], text[found.end() : found.end() + 1]
         if waiting[run] and before.strip():

@@ -105,14 +105,15 @@ class OfficeFile(TranslatableFile):
         with zipfile.ZipFile(stream, "w") as archive:
             for info in self._archive.infolist():
                 part = self._parts.get(info.filename)
-                content = part.translated() if part and any(part.edits()) else None
+                is_new = part is not None and any(part.edits())
+                content = part.translated() if part and is_new else b""
                 if is_changed and re.fullmatch(names, info.filename):
                     content, n_found = language.subn(b"\\1" + tgt, content or self._archive.read(info))
-                    content = content if n_found or (part and any(part.edits())) else None
-                if content is None:
-                    _copy_packed(self._archive, info, archive)
-                else:  # `info` keeps the order, dates and compression of the members
+                    is_new |= n_found > 0
+                if is_new:  # `info` keeps the order, dates and compression of the members
                     archive.writestr(info, content)
+                else:
+                    _copy_packed(self._archive, info, archive)
         return stream.getvalue()
 
 

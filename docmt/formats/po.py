@@ -16,8 +16,7 @@ LINE = re.compile(r"[^\n]*\n|[^\n]+$")
 KEYWORD = re.compile(r"(msgctxt|msgid_plural|msgid|msgstr(?:\[\d+\])?)\s*(\".*\")$")
 STRING = re.compile(r"\".*\"$")
 PAGE = re.compile(r"#:\s*\u2068?(\S+?)(?::\d+)?\u2069?(?:\s|$)")
-N_FORMS = re.compile(r"nplurals\s*=\s*(\d+)")
-MOST_FORMS = 10  # no language has more than six
+N_FORMS = re.compile(r"nplurals\s*=\s*0*(\d+)")
 SLAVIC = "n%10==1 && n%100!=11 ? 0 : n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20) ? 1 : 2"
 # Plural forms of GNU gettext's manual: languages, number and expression; all others have `PLURAL`.
 PLURAL = (2, "n != 1")
@@ -92,11 +91,8 @@ class PoFile(TextFile):
         self.languages.check(fields.get("X-Source-Language"), fields.get("Language"), where=self.where)
         self._new_header = self._filled_header(declared) if "charset=CHARSET" in declared else declared
         counted = N_FORMS.search(self._new_header)
-        # Compared as text, because Python refuses to read numbers of thousands of digits.
-        if counted and (len(counted[1].lstrip("0")) > 2 or int(counted[1]) > MOST_FORMS):
-            raise UserError(
-                f"{self.where}: nplurals is more than {MOST_FORMS}: no language has so many forms; correct it"
-            )
+        if counted and len(counted[1]) > 1:  # as text, because Python refuses to read thousands of digits
+            raise UserError(f"{self.where}: nplurals is {counted[1][:9]}, but no language has more than 6 forms")
         self._n_forms = int(counted[1]) if counted else 0
         self._open: list[tuple[_Message, dict[str, FileSegment]]] = []
         pages: dict[str, list[FileSegment]] = defaultdict(list)
@@ -112,12 +108,9 @@ class PoFile(TextFile):
         """The header of a template with the encoding, the language and its plural forms."""
         lang = language_of(self.languages.tgt)
         n_forms, plural = PLURALS.get(lang, PLURAL)
-        fields = {"Language": lang, "Plural-Forms": f"nplurals={n_forms}; plural={plural};"}
+        header = re.sub(r"^(?:Language|Plural-Forms):.*\n?", "", header, flags=re.MULTILINE)
         header = header.replace("charset=CHARSET", "charset=UTF-8")
-        for key, value in fields.items():
-            header = re.sub(rf"^{key}:.*\n?", "", header, flags=re.MULTILINE)
-            header += f"{key}: {value}\n"
-        return header
+        return f"{header}Language: {lang}\nPlural-Forms: nplurals={n_forms}; plural={plural};\n"
 
     @override
     def edits(self) -> Iterable[Edit]:
