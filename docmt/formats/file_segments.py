@@ -113,23 +113,19 @@ class SegmentDraft:
         position = 0
         for found in SPECIAL.finditer(text):
             self._append(text[position : found.start()])
-            self._placeholder(found[0])
             position = found.end()
+            if tag := TAG.fullmatch(found[0]):
+                kind = "tag" if tag[3] else "close" if tag[1] else "open"
+                self.mark(Mark(found[0], kind, is_text=True), name=tag[2].lower())
+            elif found[0].startswith("{\\"):  # {\an8}, the position of a cue
+                self.mark(Mark(found[0], "tag", is_text=True))
+            else:
+                self.mark(Mark(found[0], is_text=True, is_ordered=bool(POSITIONAL.fullmatch(found[0]))))
         self._append(text[position:])
 
     def _append(self, piece: str) -> None:
         self._pieces.append(piece)
         self.length += len(piece)
-
-    def _placeholder(self, text: str) -> None:
-        tag = TAG.fullmatch(text)
-        if tag is not None:
-            kind = "tag" if tag[3] else "close" if tag[1] else "open"
-            self.mark(Mark(text, kind, is_text=True), name=tag[2].lower())
-        elif text.startswith("{\\"):  # {\an8}, the position of a cue
-            self.mark(Mark(text, "tag", is_text=True))
-        else:
-            self.mark(Mark(text, is_text=True, is_ordered=bool(POSITIONAL.fullmatch(text))))
 
     def mark(self, mark: Mark, *, name: str = "") -> None:
         """Add a mark; both sides of a pair have the same `name`."""

@@ -64,13 +64,6 @@ class _Message:
         """Whether a translation is missing or fuzzy."""
         return self.is_fuzzy or not all(self.strings[key] for key in self.places)
 
-    def add_comment(self, line: str, start: int) -> None:
-        if line.startswith("#,"):
-            self.flags = start if self.flags is None else self.flags
-            self.is_fuzzy |= "fuzzy" in re.split(r"[,\s]+", line)
-        elif (found := PAGE.match(line)) and not self.page:
-            self.page = found[1]
-
 
 class PoFile(TextFile):
     """A PO file: the messages of a page (the file of the first `#:` reference) are a document.
@@ -165,8 +158,11 @@ def _messages(text: str, where: str) -> Iterator[_Message]:
             message, key = _Message(), ""
         if not line or line.startswith("#~"):
             message = message if key else _Message()
+        elif line.startswith("#,"):
+            message.flags = start if message.flags is None else message.flags
+            message.is_fuzzy |= "fuzzy" in re.split(r"[,\s]+", line)
         elif line.startswith("#"):
-            message.add_comment(line, start)
+            message.page = message.page or (page[1] if (page := PAGE.match(line)) else "")
         elif keyword and keyword[1] in message.strings:
             raise UserError(f"{where}: line {number} has a second {keyword[1]} of one message: msgstr is missing")
         elif keyword or (key and STRING.match(line)):

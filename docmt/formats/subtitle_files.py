@@ -57,10 +57,7 @@ def read_cues(text: str, *, where: str) -> list[Cue]:
 
 
 def _seconds(time: str) -> float:
-    total = 0.0
-    for part in time.replace(",", ".").split(":"):
-        total = total * 60 + float(part)
-    return total
+    return sum(float(part) * 60**n for n, part in enumerate(reversed(time.replace(",", ".").split(":"))))
 
 
 class SrtFile(TextFile):
