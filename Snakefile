@@ -17,7 +17,6 @@ from docmt.snakemake import (
     heed_records,
     keep_asking_squeue,
     keep_one_timer,
-    limit_gpus,
     note_farewell,
     spread_training,
 )
@@ -26,7 +25,6 @@ from docmt.status.display import farewell
 min_version("9.27")
 
 keep_one_timer()
-limit_gpus(workflow)
 
 
 # A config given with --configfile is complete by itself; without one, the demo's is used.

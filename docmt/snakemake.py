@@ -72,6 +72,7 @@ def heed_records(
             persistence, dag = self.persistence, self.dag
             assert persistence is not None
             assert dag is not None
+            _limit_gpus(self)
             if self.is_main_process and not any(LOCKS.glob("*.lock")):
                 restore_times()
             if self.is_main_process and RerunTrigger.INPUT in self.rerun_triggers:
@@ -89,8 +90,9 @@ def heed_records(
     workflow.__class__ = RecordReadingWorkflow
 
 
-def limit_gpus(workflow: "SnakemakeWorkflow") -> None:
+def _limit_gpus(workflow: "SnakemakeWorkflow") -> None:
     """Let as many GPU jobs run at once on this machine as it has GPUs, unless `--resources gpu=…` says otherwise."""
+    # Whether jobs run here is known only when the graph of jobs is built: a Snakefile is read before.
     is_asked = workflow.local_exec and workflow.is_main_process and "gpu" not in workflow.global_resources
     if is_asked and (n_gpus := len(visible_gpus())):
         workflow.register_resource("gpu", n_gpus)

@@ -6,10 +6,12 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from docmt import gpu_locks
+from docmt.snakemake import _limit_gpus
 
 ROOT = Path(__file__).parents[1]
 FIRST, SECOND = (f"GPU-{number}0bf21fc-51c8-dd37-9ec3-f4571f8a9a5d" for number in (1, 2))
@@ -103,8 +105,8 @@ def test_side_by_side_jobs_have_different_gpus_even_after_a_kill(machine, caplog
 
 
 SNAKEFILE = """
-from docmt.snakemake import limit_gpus
-limit_gpus(workflow)
+from docmt.snakemake import heed_records
+heed_records(workflow, lambda: ([], []), lambda: None)
 
 rule all:
     input: expand("made/{number}", number=range(5))
@@ -133,3 +135,18 @@ def test_as_many_gpu_jobs_run_at_once_as_there_are_gpus(options, at_once, machin
         assert gpu not in others
         assert len(others) < at_once
     assert len({gpu for *_, gpu in jobs}) == at_once
+
+
+@pytest.mark.parametrize(
+    ("is_local", "given", "expected"), [(True, {}, {"gpu": 2}), (True, {"gpu": 1}, {"gpu": 1}), (False, {}, {})]
+)
+def test_the_gpus_of_a_login_node_do_not_limit_the_jobs_of_a_cluster(is_local, given, expected, machine):
+    resources = dict(given)
+    workflow = SimpleNamespace(
+        local_exec=is_local,
+        is_main_process=True,
+        global_resources=resources,
+        register_resource=resources.__setitem__,
+    )
+    _limit_gpus(workflow)
+    assert resources == expected
