@@ -182,6 +182,7 @@ def _draw_curves(axes: Axes, *, shown: Sequence[Lines], others: Sequence[Lines] 
     curves += [(series, look, has_band and len(series) > 1) for lines in shown for series, look in lines]
     for series, look, has_spread in curves:
         table = pd.concat(series, axis=1)
+        # Seeds that stopped early would shift the mean, so it ends with the first of them.
         if len(series) > 1:
             table = table.dropna()
         if has_spread:
@@ -229,6 +230,7 @@ def _draw_bars(axes: Axes, *, rows: pd.DataFrame, styles: Styles) -> None:
         look: Look = {"color": styles.color(system), "hatch": styles.hatch(system), "label": styles.label(system)}
         axes.bar(places, own["mean"].to_numpy(dtype=float, na_value=np.nan), width * 0.92, **look)
         axes.errorbar(places, own["mean"], _whiskers(own), fmt="none", ecolor=INK, elinewidth=0.8, capsize=1.5)
+    # Chance depends on the number of candidates, so each phenomenon has its own line.
     chances = means(rows, "chance", by="suite")
     for place, suite in enumerate(suites):
         axes.plot([place - 0.5, place + 0.5], [chances[suite]] * 2, **GUESSING)
@@ -322,6 +324,7 @@ def _places(layout: ScoreFigure, paper_columns: PaperColumns, *, where: str) -> 
         if place is None:
             raise UserError(f"{where}: {system!r} has no place on the horizontal axis; add it to `values`")
         words[system] = place
+    # One word makes all of them words: "512" and "full" have no common scale.
     try:
         return {system: float(place) for system, place in words.items()}
     except ValueError:
@@ -330,11 +333,7 @@ def _places(layout: ScoreFigure, paper_columns: PaperColumns, *, where: str) -> 
 
 @dataclass(frozen=True)
 class Axis:
-    """The horizontal axis: numbers on a linear or logarithmic scale, or words at equal steps.
-
-    Attributes:
-        places: what is marked, in order.
-    """
+    """The horizontal axis with the places to mark: numbers, linear or logarithmic, or words at equal steps."""
 
     places: Sequence[float | str]
 

@@ -117,6 +117,7 @@ def _contrasts(summary: pd.DataFrame, settings: ReportSettings) -> str:
         if not ranked:
             continue
         best, value = _leaders(ranked, 1, settings)
+        # Without an interval nothing is known against a system.
         above = [row for row in ranked if is_missing(row["low"]) or not row["low"] <= row["chance"]]
         about = PHENOMENA.get(str(ranked[0]["phenomenon"]), "")
         verdict = f"{value} %" if len(ranked) == 1 else f"best {best}, {value} %"

@@ -54,6 +54,7 @@ def updates_footnote(
     totals = {system: sum(counts) for system, counts in trained.items()}
     longest = max(totals, key=lambda system: totals[system])
     compared = settings.baseline if settings.baseline in totals else longest
+    # The baseline decides, even if others were trained longer: it is what their scores are read against.
     fewer = [system for system, total in totals.items() if total < NEAR * totals[compared]]
     more = [system for system, total in totals.items() if NEAR * total > totals[compared]]
     sentences = []

@@ -19,12 +19,7 @@ CUTTING_COLUMNS = ("cutting", "segmentation")
 
 @dataclass(frozen=True)
 class History:
-    """The history of one run.
-
-    Attributes:
-        dataset, system, seed: the run.
-        table: one row per logging step; numbers, missing where not measured.
-    """
+    """The history of one run: a table of numbers, one row per logging step; missing where not measured."""
 
     dataset: str
     system: str

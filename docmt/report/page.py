@@ -247,6 +247,7 @@ def _describe(scores: pd.DataFrame) -> str:
 
 def write_report(folder: Path, report: Report) -> None:
     """Write `report.html`, `tables/` and `figures/`; each appears only when complete."""
+    # The page comes last: where it is, the files that it names are complete.
     with atomic_path(folder / "tables") as tables:
         tables.mkdir()
         for table in report.tables:

@@ -96,7 +96,7 @@ def draw_picture(
     `x_label` is at each horizontal axis, `y_label` at the first panel of each row. A row is `height` inches high. The
     page folds a picture that `is_long`.
     """
-    n_columns = min(len(panels), n_columns)
+    n_columns = min(len(panels), n_columns)  # a single panel is as wide as three
     n_rows = math.ceil(len(panels) / n_columns)
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(8.6, height * n_rows), layout="constrained")
@@ -107,7 +107,7 @@ def draw_picture(
                 continue
             heading, draw = panel
             axes.set(title=textwrap.fill(heading, 100 // n_columns), xlabel=x_label)
-            draw(axes)
+            draw(axes)  # after the labels, since it may set its own ticks and limits
             if place % n_columns == 0:
                 axes.set_ylabel(y_label)
         handles = [axes.get_legend_handles_labels() for axes in figure.axes]

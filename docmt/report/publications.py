@@ -12,17 +12,10 @@ FOLDER = Path(__file__).parent / "published"
 
 @dataclass(frozen=True)
 class PublishedNumber:
-    """One cell of a published table.
+    """One cell of a published table, in percent.
 
-    Attributes:
-        paper: the paper as cited, such as `Bao et al. (2021)`.
-        table: where in the paper.
-        row: `PAPER/ROW`, the name by which the config refers to it.
-        label: the row's name in the paper.
-        dataset: our name of the published data set.
-        metric: our name of the metric.
-        phenomenon: of a contrastive test, else None.
-        value: in percent.
+    The config calls its row `PAPER/ROW`, the paper itself `label`; dataset, metric and phenomenon (of a contrastive
+    test, else None) have our names.
     """
 
     paper: str

@@ -204,6 +204,7 @@ def _best_cells(cells: Cells, columns: Mapping[str, Metric]) -> set[tuple[Label,
             first, second = (found[label] for label in ranked[:2])
             least = first.mean if is_missing(first.low) else first.low
             is_above_chance = is_missing(first.chance) or least > first.chance
+            # Equal as displayed is a tie: no reader can see which one leads.
             if is_above_chance and round(first.mean, metric.digits) != round(second.mean, metric.digits):
                 best.add((ranked[0], name))
     return best

@@ -67,6 +67,7 @@ def pool_distances(scores: pd.DataFrame) -> pd.DataFrame:
         guessed=("guessed", lambda values: values.sum(skipna=False)),
         signature=("signature", "first"),
     )
+    # Intervals of single distances cannot be pooled: the pooled counts give the interval.
     bounds = [wilson_interval(right, n) for right, n in zip(pooled["right"], pooled["n"], strict=True)]
     pooled = pooled.assign(value=100 * pooled["right"] / pooled["n"], chance=pooled["guessed"] / pooled["n"])
     pooled = pooled.assign(low=[100 * low for low, _ in bounds], high=[100 * high for _, high in bounds])

@@ -52,13 +52,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Judgment:
-    """A claim with what was measured.
-
-    Attributes:
-        name, claim: as in the settings.
-        measured: by score, by seed.
-        findings: one for each comparison.
-    """
+    """A claim of the settings with its scores, by seed, and a finding for each of its comparisons."""
 
     name: str
     claim: Claim
@@ -145,6 +139,7 @@ def _compare(claim: Claim, comparison: ClaimedDifference, measured: Mapping[Term
     error = math.hypot(
         *(weight * fmean(measured[term][seed].error for seed in seeds) for term, weight in comparison.weights.items())
     )
+    # Differences are taken seed by seed, so that all systems count with the same seeds.
     mean, sd = fmean(differences), stdev(differences)
     half = half_width(sd, len(seeds), error=error)
     verdict = decide(comparison, mean - half, mean + half, margin=claim.margin)

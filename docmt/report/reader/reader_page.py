@@ -109,6 +109,7 @@ def fit(data: dict[str, Any], max_bytes: float) -> str:
         return packed
     low, high, n_high = 0.0, 1.0, len(packed)
     best = pack(sample(data, low))
+    # Regula falsi: the size of a sample grows almost linearly with its share.
     for _ in range(ATTEMPTS if len(best) <= max_bytes else 0):
         share = low + (high - low) * MARGIN * (max_bytes - len(best)) / (n_high - len(best))
         packed = pack(sample(data, share))
