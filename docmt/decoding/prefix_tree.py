@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from typing_extensions import override
 
@@ -108,10 +109,12 @@ class PrefixTree:
         start, self.n, self.n_steps = self.n, self.n + self.beam, self.n_steps + 1
         if self.n > self.is_past_BMC.shape[2]:
             # Doubling, so that copying takes constant time per node on average.
-            capacity = max(self.n, 2 * self.is_past_BMC.shape[2])
-            self.keys_values_L2BHCK = _enlarged(self.keys_values_L2BHCK, 4, capacity)
-            self.is_past_BMC = _enlarged(self.is_past_BMC, 2, capacity)
-            self.sentences_BC = _enlarged(self.sentences_BC, 1, capacity)
+            more = max(self.n, 2 * self.is_past_BMC.shape[2]) - self.is_past_BMC.shape[2]
+            self.keys_values_L2BHCK = F.pad(self.keys_values_L2BHCK, (0, 0, 0, more))
+            self.is_past_BMC, self.sentences_BC = (
+                F.pad(self.is_past_BMC, (0, more)),
+                F.pad(self.sentences_BC, (0, more)),
+            )
         self.is_past_BMC[:, :, start : self.n] = self.own_MM
         self.sentences_BC[:, start : self.n] = sentences_BM
         is_seen_BMN = self._narrow(self.view.sees(sentences_BM, self.sentences_BC[:, : self.n]))
@@ -184,13 +187,6 @@ class PrefixTree:
         self.keys_values_L2BHCK = self.keys_values_L2BHCK.index_select(2, documents)
         self.is_past_BMC = self.is_past_BMC.index_select(0, documents)
         self.sentences_BC = self.sentences_BC.index_select(0, documents)
-
-
-def _enlarged(old: Tensor, dim: int, size: int) -> Tensor:
-    """A copy that is zero behind the old end of a dimension."""
-    new = old.new_zeros(*old.shape[:dim], size, *old.shape[dim + 1 :])
-    new.narrow(dim, 0, old.shape[dim]).copy_(old)
-    return new
 
 
 class PerSentencePrefixTree(PrefixTree):

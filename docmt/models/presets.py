@@ -44,9 +44,6 @@ GLOBAL = {"lower": "global", "upper": "global"}
 GROUP = {"lower": "group", "upper": "group"}
 WINDOW = {"lower": "window", "upper": "window"}
 COMBINED = {"lower": "group", "upper": "combined"}
-RST_SERIAL = {"lower": "group", "upper": "rst_serial"}
-RST_PARALLEL = {"lower": "group", "upper": "rst_parallel"}
-RST_MIX = {"lower": "group", "upper": "rst_mix"}
 LONG_SHORT = {"lower": "long_short", "upper": "long_short"}
 SEGMENTS_THEN_GROUP = {"lower": "segments", "upper": "group", "upper_layers": 1}
 GROUP_THEN_DISTANCES = {"lower": "group", "upper": "distances", "upper_layers": 1}
@@ -83,17 +80,17 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     "g_transformer_only_group": _attentions(GROUP, GROUP, GROUP),
     "g_transformer_only_global": _attentions(GROUP_THEN_GLOBAL, GROUP_THEN_GLOBAL, GROUP_THEN_GLOBAL),
     # RST-Transformer, §3.3: two RST layers (N_b) above the sentence layers (N_a).
-    "rst_serial": _attentions(RST_SERIAL, RST_SERIAL, RST_SERIAL),
-    "rst_parallel": _attentions(RST_PARALLEL, RST_PARALLEL, RST_PARALLEL),
-    "rst_mix": _attentions(RST_MIX, RST_MIX, RST_MIX),
+    **{
+        name: _attentions(*3 * [{"lower": "group", "upper": name}])
+        for name in ("rst_serial", "rst_parallel", "rst_mix")
+    },
     # Cross-task pre-training, §2.2: a sentence Transformer with a global context encoder and a gate.
     "global_context": _attentions(GROUP, GROUP, GROUP, positions="sentence", context={}),
     # Systems that the papers compare with: sentence Transformers with a module that reads context.
-    "doct": _attentions(GROUP, GROUP, GROUP, positions="sentence", context={"kind": "doct"}),
-    "han_encoder": _attentions(GROUP, GROUP, GROUP, positions="sentence", context={"kind": "han_encoder"}),
-    "han": _attentions(GROUP, GROUP, GROUP, positions="sentence", context={"kind": "han"}),
-    "san": _attentions(GROUP, GROUP, GROUP, positions="sentence", context={"kind": "san"}),
-    "cadec": _attentions(GROUP, GROUP, GROUP, positions="sentence", context={"kind": "cadec"}),
+    **{
+        kind: _attentions(GROUP, GROUP, GROUP, positions="sentence", context={"kind": kind})
+        for kind in ("doct", "han_encoder", "han", "san", "cadec")
+    },
 }
 """What each attention sees, in the architectures of docmt itself.
 

@@ -128,25 +128,30 @@ def train(
     cpu_seconds = float(cast(torch.Tensor, fabric.all_reduce(own_seconds, reduce_op="sum")))
     if fabric.is_global_zero:
         provenance = describe(
-            settings=settings.model_dump(), seed=seed, **checksums, **_describe_training(trainer, n_parameters)
+            settings=settings.model_dump(),
+            seed=seed,
+            **checksums,
+            passes=trainer.passes(),
+            n_parameters=n_parameters,
+            best_step=trainer.state.best_step,
+            steps=trainer.state.step,
+            seconds=round(trainer.state.seconds, 1),
+            device=str(fabric.device),
+            n_devices=fabric.world_size,
+            precision=used,
         )
         cutting = data.train.manifest.get("provenance", {}).get("settings", {})
         save_model(files.out, TrainedModel(model, vocabulary, pipeline, cutting, provenance))
         write_history(files.history, trainer.state)
-        _write_job_facts(files.out, trainer, nodes=nodes, cpu_seconds=cpu_seconds)
-
-
-def _write_job_facts(out: Path, trainer: Trainer, *, nodes: int, cpu_seconds: float) -> None:
-    """Record the devices and sessions of a training (docs/files.md)."""
-    write_job_facts(
-        out,
-        device=trainer.fabric.device.type,
-        n_devices=trainer.fabric.world_size,
-        n_nodes=nodes,
-        device_tokens=trainer.reader.device_tokens or trainer.settings.max_batch_tokens,
-        cpu_seconds=round(cpu_seconds, 1),
-        sessions=[{**asdict(part), "seconds": round(part.seconds, 3)} for part in trainer.state.sessions],
-    )
+        write_job_facts(
+            files.out,
+            device=fabric.device.type,
+            n_devices=fabric.world_size,
+            n_nodes=nodes,
+            device_tokens=trainer.reader.device_tokens or settings.training.max_batch_tokens,
+            cpu_seconds=round(cpu_seconds, 1),
+            sessions=[{**asdict(part), "seconds": round(part.seconds, 3)} for part in trainer.state.sessions],
+        )
 
 
 def _load_data(files: TrainingFiles, vocabulary: Vocabulary, pipeline: TextPipeline, *, needs_trees: bool) -> TaskData:
@@ -218,17 +223,3 @@ def _checksums(data: TaskData, files: TrainingFiles) -> dict[str, Any]:
     else:
         start = sha256_file(init) if init else None
     return checksums | {"vocabulary": sha256_file(files.vocabulary_file), "init": start}
-
-
-def _describe_training(trainer: Trainer, n_parameters: int) -> dict[str, Any]:
-    """Facts about a finished training for the provenance of its model."""
-    return {
-        "passes": trainer.passes(),
-        "n_parameters": n_parameters,
-        "best_step": trainer.state.best_step,
-        "steps": trainer.state.step,
-        "seconds": round(trainer.state.seconds, 1),
-        "device": str(trainer.fabric.device),
-        "n_devices": trainer.fabric.world_size,
-        "precision": trainer.fabric.strategy.precision.precision,
-    }
