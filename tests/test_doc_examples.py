@@ -63,6 +63,7 @@ def test_the_study_of_the_tutorial_is_planned_as_it_says(tutorial, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_the_tutorial_runs_and_prints_what_it_says(tutorial, tmp_path):
     calls = re.findall(r"^\$ (.*)\n((?:(?!```|\$ ).*\n)*)", tutorial, flags=re.M)
     assert len(calls) == 8
