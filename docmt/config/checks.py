@@ -131,7 +131,7 @@ def _check_system(config: Config, name: str, system: SystemSettings) -> None:
             "or use an architecture that has one, such as 'global_context'"
         )
     if system.model_of is not None:
-        return
+        return  # the other row, which is checked by itself, has model and training
     model_settings(config, name)
     training = training_settings(config, name)
     _check_tasks(config, name, training.tasks)
@@ -215,7 +215,7 @@ def _check_report(config: Config) -> None:
         for name, dataset in config.datasets.items()
         for test in (*dataset.test, *dataset.suite_names())
     }
-    tests = {**dict.fromkeys(config.datasets), **tests}
+    tests = {**dict.fromkeys(config.datasets), **tests}  # a dataset alone means all its tests
     for name in config.report.datasets:
         look_up(tests, name, where="config.report.datasets", what="dataset or test")
     for name, table in config.report.tables.items():

@@ -55,11 +55,13 @@ def _check_dataset(config: Config, dataset: str, trees: TreesRow, *, where: str)
         for reference in references:
             if reference.split("/")[0] not in config.corpora.controlled:
                 raise UserError(f"{where}.gold: {reference!r} of dataset {dataset!r} is not generated: no gold trees")
+        # Trees of a generated corpus belong to its English side.
         if row.src_lang != "en":
             raise UserError(
                 f"{where}.gold: generated corpora have trees for English, "
                 f"but {dataset!r} translates from {row.src_lang}"
             )
+    # Every split and suite, also what no system reads today: a study that grows should not stop half-way.
     if trees.files:
         needed = [f"{dataset}/{name}" for name in (*row.parts(), *(f"suite_{suite}" for suite in row.suite_names()))]
         for name in needed:

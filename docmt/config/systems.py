@@ -65,6 +65,7 @@ def training_settings(config: Config, system: str) -> TrainingSettings:
     row = config.systems[system]
     where = f"config.systems.{system}"
     recipe = look_up(config.training, row.recipe, where=f"{where}.recipe", what="recipe")
+    # Loggers only watch a training: they are in no fingerprint.
     return TrainingSettings.load(merge(recipe.model_dump(exclude={"loggers"}), row.training), where=f"{where}.training")
 
 
