@@ -63,7 +63,8 @@ def test_a_signal_removes_unfinished_output(tmp_path, number, jobs):
     command = ["text", "tokenize", "--lang", "en", "--jobs", jobs, "--input", "in.en", "--out", "out/o.en"]
     with subprocess.Popen([sys.executable, "-m", "docmt", *command], cwd=tmp_path, stderr=subprocess.PIPE) as process:
         end = time.monotonic() + 120
-        while not list(tmp_path.glob("out/.o.en.*/o.en")) and time.monotonic() < end:
+        # Some output, so that all processes have started: one that is just starting would complain of its parent's end.
+        while not any(path.stat().st_size for path in tmp_path.glob("out/.o.en.*/o.en")) and time.monotonic() < end:
             time.sleep(0.05)
         assert process.poll() is None
         process.send_signal(number)
