@@ -376,8 +376,7 @@ def draw(
         form: which tree to draw.
     """
     from docmt.discourse.documents import iterate_discourse
-    from docmt.discourse.tree_drawing.constituent_form import draw_constituents
-    from docmt.discourse.tree_drawing.dependency_form import draw_dependencies
+    from docmt.discourse.tree_drawing import draw_constituents, draw_dependencies
 
     if document is not None and number is not None:
         raise UserError("docmt discourse draw: give --document or --number, not both")

@@ -11,9 +11,20 @@ from docmt.cli.main import run as run_docmt
 from docmt.discourse.constituents import binarize, join, join_pair, leaf
 from docmt.discourse.dependencies import NO_HEAD, DependencyTree
 from docmt.discourse.documents import DiscourseDocument, Edu, write_discourse
-from docmt.discourse.tree_drawing import constituent_form, edu_rows, svg
-from docmt.discourse.tree_drawing.constituent_form import draw_constituents, place_constituents
-from docmt.discourse.tree_drawing.dependency_form import OFFSET, assign_lanes, draw_dependencies
+from docmt.discourse.tree_drawing import (
+    LABEL_ROOMS,
+    LEVEL_WIDTH,
+    OFFSET,
+    TEXT_SIZE,
+    TEXT_WIDTH,
+    assign_lanes,
+    draw_constituents,
+    draw_dependencies,
+    join_words,
+    place_constituents,
+    text_width,
+    wrap,
+)
 from docmt.errors import UserError
 
 DRAW = {"dependency": draw_dependencies, "constituent": draw_constituents}
@@ -125,18 +136,18 @@ def test_trees_deeper_than_the_stack(draw):
 
 
 def test_chinese_words_are_joined_and_wrapped_without_blanks():
-    assert edu_rows.join_words(("我们", "用", "docmt", "翻译", "。")) == "我们用 docmt 翻译。"
-    lines = edu_rows.wrap("字" * 100)
+    assert join_words(("我们", "用", "docmt", "翻译", "。")) == "我们用 docmt 翻译。"
+    lines = wrap("字" * 100)
     assert "".join(lines) == "字" * 100
     assert [len(line) for line in lines] == [43, 43, 14]
 
 
 @given(st.text(alphabet="abW .,字", max_size=400))
 def test_wrapping_loses_only_the_blanks_at_line_ends(content):
-    lines = edu_rows.wrap(content)
+    lines = wrap(content)
     assert "".join(lines).replace(" ", "") == content.replace(" ", "")
     # A space, or closing punctuation that must not begin a line, may exceed the width.
-    assert all(svg.text_width(line.rstrip(" .,"), edu_rows.TEXT_SIZE) <= edu_rows.TEXT_WIDTH + 15 for line in lines)
+    assert all(text_width(line.rstrip(" .,"), TEXT_SIZE) <= TEXT_WIDTH + 15 for line in lines)
 
 
 @st.composite
@@ -182,9 +193,9 @@ def test_a_document_that_is_not_parsed_is_refused():
 
 
 def test_constituents_begin_left_of_their_children():
-    for room in constituent_form.LABEL_ROOMS:
+    for room in LABEL_ROOMS:
         for place in place_constituents(TREE, room):
-            assert all(place.x + constituent_form.LEVEL_WIDTH <= child.x for child in place.children)
+            assert all(place.x + LEVEL_WIDTH <= child.x for child in place.children)
 
 
 def run(*arguments):

@@ -9,7 +9,7 @@ from sacrebleu.metrics.chrf import CHRF
 
 from docmt.corpora.documents import text_path
 from docmt.discourse.documents import DiscourseDocument, iterate_discourse
-from docmt.discourse.tree_drawing.edu_rows import join_words
+from docmt.discourse.tree_drawing import join_words
 from docmt.errors import UserError
 from docmt.evaluation.hypotheses import Hypothesis, read_hypotheses, read_reference
 from docmt.files import read_json, read_lines
