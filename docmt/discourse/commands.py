@@ -42,10 +42,7 @@ def treebank(
         files: folder with the files as fetched.
         out: folder to write.
     """
-    from docmt.discourse.treebanks.gcdt import read_gcdt
-    from docmt.discourse.treebanks.gum import read_gum
-    from docmt.discourse.treebanks.rs3_folder import read_rs3
-    from docmt.discourse.treebanks.rst_dt import read_rst_dt
+    from docmt.discourse.treebanks.readers import read_gcdt, read_gum, read_rs3, read_rst_dt
     from docmt.discourse.treebanks.treebank import write_treebank
 
     if (format == "rs3") != (lang is not None):
@@ -66,7 +63,7 @@ def check_conversion(*, files: Path) -> None:
     Args:
         files: folder with the files of GUM as fetched.
     """
-    from docmt.discourse.treebanks.conversion_check import check_conversion
+    from docmt.discourse.treebanks.rsd import check_conversion
 
     names = {"rs4": "n-ary trees (.rs4)", "dis": "binary trees (.dis)"}
     for source, found in check_conversion(files).items():

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 
 from docmt.discourse.constituents import SPAN, Node, join, leaf
-from docmt.discourse.treebanks.treebank_files import RstFile
+from docmt.discourse.treebanks.treebank import RstFile
 from docmt.errors import UserError
 
 TOKENS = re.compile(
@@ -65,8 +65,14 @@ def parse_brackets(text: str, *, where: str) -> RstFile:
             stack[-1].nodes.append(_close(part, texts, where=f"{where}: line {part.line}"))
             stack[-1].below.append(part)
             n_wrong_spans += part.has_wrong_span
-        else:
-            _fill(part, match)
+        elif match["span"]:
+            part.bounds = int(match["first"]), int(match["last"])
+        elif match["leaf"]:
+            part.bounds, part.is_leaf = (int(match["edu"]), int(match["edu"])), True
+        elif match["relation"]:
+            part.relation = match["name"]
+        elif match["text"]:
+            part.text = match["words"]
         line += match[0].count("\n")
         position = match.end()
     if len(stack) > 1:
@@ -75,20 +81,10 @@ def parse_brackets(text: str, *, where: str) -> RstFile:
         raise UserError(f"{where}: expected one Root, found {len(top.below)} trees")
     tree = top.nodes[0]
     if tree.first != 0 or sorted(texts) != list(range(tree.last + 1)):
-        raise UserError(f"{where}: the leaves must be EDUs 1 to n, each once; they are {_numbers(texts)}")
+        missing = sorted(set(range(max(texts) + 1)) - set(texts))
+        found = f"{len(texts)} up to {max(texts) + 1}" + (f" without {missing[0] + 1}" if missing else "")
+        raise UserError(f"{where}: the leaves must be EDUs 1 to n, each once; they are {found}")
     return RstFile(tree, tuple(texts[edu] for edu in range(tree.last + 1)), n_wrong_spans=n_wrong_spans)
-
-
-def _fill(part: _Bracket, match: re.Match[str]) -> None:
-    """Add the content of one token to its bracket."""
-    if match["span"]:
-        part.bounds = int(match["first"]), int(match["last"])
-    elif match["leaf"]:
-        part.bounds, part.is_leaf = (int(match["edu"]), int(match["edu"])), True
-    elif match["relation"]:
-        part.relation = match["name"]
-    elif match["text"]:
-        part.text = match["words"]
 
 
 def format_brackets(rst: RstFile) -> str:
@@ -100,24 +96,21 @@ def format_brackets(rst: RstFile) -> str:
         if re.search(r"_!\s*\)", text):
             raise UserError(f"EDU {edu} cannot be written as .dis: it contains the mark that ends a text: {text!r}")
     lines = []
-    stack: list[tuple[int, str, Node | None]] = [(0, "Root", rst.tree)]
+    # Not recursive, as in `constituents`. A node is None where its bracket is to be closed.
+    stack: list[tuple[str, str, str, Node | None]] = [("", "Root", "", rst.tree)]
     while stack:
-        depth, head, node = stack.pop()
-        indent = "  " * depth
+        indent, role, relation, node = stack.pop()
         if node is None:
             lines.append(f"{indent})")
         elif node.is_leaf:
-            role, _, relation = head.partition(" ")
-            parts = [role, f"(leaf {node.first + 1})", *filter(None, [relation]), f"(text _!{rst.texts[node.first]}_!)"]
-            lines.append(f"{indent}( {' '.join(parts)} )")
+            text = rst.texts[node.first]
+            lines.append(f"{indent}( {role} (leaf {node.first + 1}){relation} (text _!{text}_!) )")
         else:
-            role, _, relation = head.partition(" ")
-            span = f"(span {node.first + 1} {node.last + 1})"
-            lines.append(" ".join([f"{indent}( {role} {span}", *filter(None, [relation])]))
-            stack.append((depth, "", None))
+            lines.append(f"{indent}( {role} (span {node.first + 1} {node.last + 1}){relation}")
+            stack.append((indent, "", "", None))
             children = zip(node.children, node.nuclearity, node.relations, strict=True)
             stack.extend(
-                (depth + 1, f"{'Nucleus' if letter == 'N' else 'Satellite'} (rel2par {relation})", child)
+                (f"{indent}  ", "Nucleus" if letter == "N" else "Satellite", f" (rel2par {relation})", child)
                 for child, letter, relation in reversed(list(children))
             )
     return "\n".join(lines) + "\n"
@@ -141,9 +134,3 @@ def _close(part: _Bracket, texts: dict[int, str], *, where: str) -> Node:
         raise UserError(f"{where}: {error}") from None
     part.has_wrong_span = (node.first, node.last) != (first, last)
     return node
-
-
-def _numbers(texts: dict[int, str]) -> str:
-    found = sorted(edu + 1 for edu in texts)
-    missing = sorted(set(range(1, found[-1] + 1)) - set(found)) if found else []
-    return f"{len(found)} up to {found[-1]}" + (f" without {missing[0]}" if missing else "") if found else "none"

@@ -3,17 +3,15 @@
 import re
 from collections.abc import Sequence
 
-from docmt.discourse.dependencies import DependencyTree, nary_to_dependencies
 from docmt.discourse.documents import DiscourseDocument, Edu
 from docmt.discourse.treebanks.rsd import RsdFile
-from docmt.discourse.treebanks.treebank_files import RstFile
+from docmt.discourse.treebanks.treebank import RstFile
 from docmt.errors import UserError
 from docmt.text.tokenizer import sentence_words
 
 SENTENCE_END = re.compile(r"""[.?!…。？！]['"’”“«»)\]」』》]*$""")
 SENTENCE, PARAGRAPH_LEVEL = 1, 2
 """What can end after an EDU."""
-GUESSED = "documents whose sentences were guessed from the ends of EDUs"
 
 
 def ends_sentence(text: str) -> int:
@@ -24,12 +22,7 @@ def ends_sentence(text: str) -> int:
 def assemble(name: str, parts: Sequence[str], ends: Sequence[int], rst: RstFile, *, lang: str) -> DiscourseDocument:
     """Build a document from the texts of its EDUs, each tokenized by itself.
 
-    Args:
-        name: its id.
-        parts: the text of each EDU.
-        ends: for each EDU, whether a sentence (1) or a paragraph (2) ends with it, or nothing (0).
-        rst: its tree.
-        lang: language of the tokenizer.
+    `ends` says for each EDU whether a sentence (1) or a paragraph (2) ends with it, or nothing (0).
     """
     sentences: list[list[str]] = [[]]
     edus, paragraphs = [], [0]
@@ -42,24 +35,20 @@ def assemble(name: str, parts: Sequence[str], ends: Sequence[int], rst: RstFile,
                 paragraphs.append(len(sentences))
             sentences.append([])
     words_of = tuple(map(tuple, sentences))
-    return DiscourseDocument(name, words_of, tuple(edus), rst.tree, tuple(paragraphs), _arcs(rst))
-
-
-def _arcs(rst: RstFile) -> DependencyTree | None:
-    """The arcs of a tree whose format is n-ary; those of others follow from the tree."""
-    return nary_to_dependencies(rst.tree, len(rst.texts)) if rst.is_nary else None
+    return DiscourseDocument(name, words_of, tuple(edus), rst.tree, tuple(paragraphs), rst.arcs)
 
 
 def align_edus(texts: Sequence[str], sentences: Sequence[Sequence[str]], *, where: str) -> tuple[Edu, ...]:
     """Find the words of each EDU by its characters; spaces do not count.
 
-    Raises UserError when the texts are not those of the sentences, or an EDU begins inside a word or crosses the end of
-    a sentence; the message names the EDU.
+    Raises UserError when the texts differ from the sentences, or an EDU begins inside a word or crosses the end of a
+    sentence; the message names the EDU.
     """
     words = [(sentence, place, word) for sentence, found in enumerate(sentences) for place, word in enumerate(found)]
     position = 0
     edus = []
     for number, text in enumerate(texts, start=1):
+        # Files space punctuation, and Chinese, differently from the words: only the other characters are compared.
         rest, start = "".join(text.split()), position
         while rest:
             word = words[position][2] if position < len(words) else ""
@@ -93,10 +82,5 @@ def align_tree(
     Trees of n-ary formats and dependency trees keep their arcs. Raises UserError as `align_edus` does.
     """
     edus = align_edus(annotated.texts, sentences, where=where)
-    tree, arcs = None, None
-    if isinstance(annotated, RsdFile):
-        arcs = annotated.arcs
-    else:
-        tree = annotated.tree
-        arcs = _arcs(annotated)
-    return DiscourseDocument(name, tuple(map(tuple, sentences)), edus, tree, paragraphs, arcs)
+    tree = None if isinstance(annotated, RsdFile) else annotated.tree
+    return DiscourseDocument(name, tuple(map(tuple, sentences)), edus, tree, paragraphs, annotated.arcs)

@@ -15,7 +15,7 @@ from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
 from docmt.discourse.constituents import SPAN, Node, join, leaf
-from docmt.discourse.treebanks.treebank_files import RstFile
+from docmt.discourse.treebanks.treebank import RstFile
 from docmt.errors import UserError
 from docmt.settings import nearest
 
@@ -65,7 +65,10 @@ def parse_rs3(text: str, *, where: str) -> RstFile:
         ) from None
     texts: list[str] = []
     elements = _elements(root, texts, where=where)
-    tops = _link(elements, _relation_types(root), where=where)
+    types: dict[str, set[str]] = defaultdict(set)
+    for relation in root.iter("rel"):
+        types[relation.get("name", "")].add(relation.get("type", ""))
+    tops = _link(elements, types, where=where)
     top = tops[0]
     if len(tops) > 1:
         top = _Element("forest", None, SPAN, is_multinuclear_group=True, nuclei=tops)
@@ -83,13 +86,6 @@ def parse_rs3(text: str, *, where: str) -> RstFile:
     return RstFile(
         tree, tuple(texts), is_nary=True, n_secondary_edges=n_secondary, n_lifted=n_lifted, n_trees=len(tops)
     )
-
-
-def _relation_types(root: Element) -> dict[str, set[str]]:
-    types: dict[str, set[str]] = defaultdict(set)
-    for relation in root.iter("rel"):
-        types[relation.get("name", "")].add(relation.get("type", ""))
-    return types
 
 
 def _elements(root: Element, texts: list[str], *, where: str) -> dict[str, _Element]:

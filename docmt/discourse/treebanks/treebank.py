@@ -1,20 +1,69 @@
-"""A treebank: documents by split, what was left out and why, and how all this is written."""
+"""A treebank: its files as fetched, documents by split, what was left out and why, and how all this is written."""
 
 import logging
-from collections.abc import Sequence
+import tarfile
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
+from docmt.corpora.readers.tar_files import decode
 from docmt.discourse.constituents import SPAN, Node
+from docmt.discourse.dependencies import DependencyTree, nary_to_dependencies
 from docmt.discourse.documents import DiscourseDocument, write_discourse
-from docmt.discourse.relations import Inventory
+from docmt.discourse.relations import load_inventory
 from docmt.discourse.syntax import DocumentSyntax, write_syntax
-from docmt.discourse.treebanks.treebank_files import RstFile
 from docmt.errors import UserError
-from docmt.files import write_json
+from docmt.files import BYTE_ORDER_MARK, read_text, write_json
 
 logger = logging.getLogger(__name__)
+
+SPLITS = ("train", "dev", "test")
+
+
+@dataclass(frozen=True)
+class TreebankFile:
+    """One file of a treebank.
+
+    Attributes:
+        where: path for messages, with that of its archive.
+        name: file name without folder and suffix, which is the document's id.
+        folder: name of its folder.
+    """
+
+    where: str
+    name: str
+    folder: str
+    text: str
+
+
+@dataclass(frozen=True)
+class RstFile:
+    """One annotated document.
+
+    Attributes:
+        tree: constituents over the EDUs.
+        texts: of each EDU.
+        is_nary: whether the format holds n-ary trees, so that nodes with two children were not binarized.
+        n_secondary_edges: edges outside the tree (eRST, `.rs4`), which were skipped.
+        n_lifted: constituents placed higher than annotated, because their edges cross others.
+        n_wrong_spans: nodes of a `.dis` file whose span differs from that of their children, which was taken instead.
+        n_trees: trees of an `.rs3` file; several were joined as the nuclei of one node.
+    """
+
+    tree: Node
+    texts: tuple[str, ...]
+    is_nary: bool = False
+    n_secondary_edges: int = 0
+    n_lifted: int = 0
+    n_wrong_spans: int = 0
+    n_trees: int = 1
+
+    @property
+    def arcs(self) -> DependencyTree | None:
+        """The arcs of a tree whose format is n-ary; None where they follow from the binary tree."""
+        return nary_to_dependencies(self.tree, len(self.texts)) if self.is_nary else None
 
 
 @dataclass(frozen=True)
@@ -27,17 +76,24 @@ class TreebankDocument:
 
 @dataclass
 class Treebank:
-    """Documents by split."""
+    """Documents by split.
+
+    Attributes:
+        left_out: names of the documents left out, by reason.
+        notes: counts of what was repaired or skipped while reading.
+    """
 
     name: str
-    splits: dict[str, list[TreebankDocument]]
+    splits: dict[str, list[TreebankDocument]] = field(default_factory=lambda: {split: [] for split in SPLITS})
     left_out: dict[str, list[str]] = field(default_factory=dict)
-    """Names of the documents left out, by reason."""
-    notes: dict[str, int] = field(default_factory=dict)
-    """Counts of what was repaired or skipped while reading."""
+    notes: Counter[str] = field(default_factory=Counter)
 
-    def note(self, rst: RstFile) -> None:
-        """Count what was repaired or skipped in a file."""
+    def read_tree(self, file: TreebankFile, parse: Callable[..., RstFile], *, inventory: str | None = None) -> RstFile:
+        """Parse a file and count what was repaired or skipped in it.
+
+        Raises UserError that names the first EDUs whose relation is not in the inventory.
+        """
+        rst = parse(file.text, where=file.where)
         for what, n in (
             ("spans whose numbers are not those of their leaves", rst.n_wrong_spans),
             ("documents of several trees, which were joined", int(rst.n_trees > 1)),
@@ -45,7 +101,15 @@ class Treebank:
             ("secondary edges", rst.n_secondary_edges),
         ):
             if n:
-                self.notes[what] = self.notes.get(what, 0) + n
+                self.notes[what] += n
+        for node in rst.tree.postorder() if inventory is not None else ():
+            for child, relation in zip(node.children, node.relations, strict=True):
+                try:
+                    if relation != SPAN:
+                        load_inventory(inventory).coarse(relation)
+                except UserError as error:
+                    raise UserError(f"{file.where}: EDUs {child.first + 1} to {child.last + 1}: {error}") from None
+        return rst
 
     def leave_out(self, name: str, *, reason: str) -> None:
         """Note that a document is left out."""
@@ -53,12 +117,18 @@ class Treebank:
 
     def counts(self) -> dict[str, Any]:
         """Count the contents of each split, and list what was left out and why."""
-        return {
-            "treebank": self.name,
-            "splits": {split: _counts(documents) for split, documents in self.splits.items()},
-            "left_out": self.left_out,
-            "notes": self.notes,
-        }
+        splits = {}
+        for split, documents in self.splits.items():
+            parts = [document.discourse for document in documents]
+            paragraphs = [len(part.paragraphs) for part in parts if part.paragraphs is not None]
+            splits[split] = {
+                "documents": len(parts),
+                "paragraphs": sum(paragraphs) if len(paragraphs) == len(parts) else None,
+                "sentences": sum(len(part.sentences) for part in parts),
+                "tokens": sum(len(words) for part in parts for words in part.sentences),
+                "edus": sum(len(part.edus) for part in parts),
+            }
+        return {"treebank": self.name, "splits": splits, "left_out": self.left_out, "notes": self.notes}
 
 
 def write_treebank(folder: Path, treebank: Treebank) -> None:
@@ -66,6 +136,7 @@ def write_treebank(folder: Path, treebank: Treebank) -> None:
 
     Raises UserError when a split has no documents.
     """
+    # Of all splits first: nothing half-written stays.
     for split, documents in treebank.splits.items():
         if not documents:
             reasons = "; ".join(f"{len(names)} left out: {reason}" for reason, names in treebank.left_out.items())
@@ -82,35 +153,40 @@ def write_treebank(folder: Path, treebank: Treebank) -> None:
         logger.warning("%s: %d documents left out (%s)", treebank.name, len(names), reason)
 
 
-def check_texts(document: DiscourseDocument, texts: Sequence[str], *, where: str) -> None:
-    """Raise UserError unless each EDU has the characters, spaces aside, of its text in the tree's file."""
-    for edu, text in enumerate(texts):
-        words = "".join(document.edu_words(edu))
-        if words != "".join(text.split()):
-            raise UserError(
-                f"{where}: EDU {edu + 1} is {text!r}, but the words of the document are "
-                f"{' '.join(document.edu_words(edu))!r}: the files are not of the same version"
-            )
+def read_files(folder: Path, *, archive: str, suffix: str) -> list[TreebankFile]:
+    """Read the files with a suffix, sorted by path, from `archive`.tar.gz or `archive`.tar, else from below `folder`.
+
+    Archives are read in memory and never unpacked. Raises UserError when there is no such file, or one cannot be read.
+    """
+    files = []
+    packed = [path for path in (folder / f"{archive}.tar.gz", folder / f"{archive}.tar") if path.is_file()][:1]
+    for path in packed:
+        try:
+            with tarfile.open(path) as members:
+                for member in members:
+                    place = PurePosixPath(member.name)
+                    is_wanted = member.isfile() and place.name.endswith(suffix)
+                    if is_wanted and (content := members.extractfile(member)) is not None:
+                        where, name = f"{path}:{member.name}", place.name.removesuffix(suffix)
+                        text = decode(content.read().removeprefix(BYTE_ORDER_MARK), where=where)
+                        files.append(TreebankFile(where, name, place.parent.name, text))
+        except (tarfile.TarError, EOFError, OSError) as error:
+            raise UserError(f"{path}: cannot be read ({error}): fetch it again") from None
+        files.sort(key=lambda file: file.where)
+    for path in sorted(folder.rglob(f"*{suffix}")) if not packed else ():
+        if path.is_file():
+            name = path.name.removesuffix(suffix)
+            files.append(TreebankFile(str(path), name, path.parent.name, read_text(path)))
+    if not files:
+        raise UserError(f"{folder}: no {suffix} files: put {archive}.tar.gz there, or these files in plain folders")
+    return files
 
 
-def check_relations(tree: Node, inventory: Inventory, *, where: str) -> None:
-    """Raise UserError that names the first EDUs whose relation is not in the inventory."""
-    for node in tree.postorder():
-        for child, relation in zip(node.children, node.relations, strict=True):
-            try:
-                if relation != SPAN:
-                    inventory.coarse(relation)
-            except UserError as error:
-                raise UserError(f"{where}: EDUs {child.first + 1} to {child.last + 1}: {error}") from None
-
-
-def _counts(documents: list[TreebankDocument]) -> dict[str, int | None]:
-    parts = [document.discourse for document in documents]
-    paragraphs = [len(part.paragraphs) for part in parts if part.paragraphs is not None]
-    return {
-        "documents": len(parts),
-        "paragraphs": sum(paragraphs) if len(paragraphs) == len(parts) else None,
-        "sentences": sum(len(part.sentences) for part in parts),
-        "tokens": sum(len(words) for part in parts for words in part.sentences),
-        "edus": sum(len(part.edus) for part in parts),
-    }
+def by_name(files: list[TreebankFile]) -> dict[str, TreebankFile]:
+    """Index files by document id, sorted; raise UserError when a document has two files."""
+    found: dict[str, TreebankFile] = {}
+    for file in files:
+        if file.name in found:
+            raise UserError(f"{file.where}: {found[file.name].where} is the same document: remove one of them")
+        found[file.name] = file
+    return dict(sorted(found.items()))

@@ -12,7 +12,7 @@ from docmt.discourse.documents import DiscourseDocument, edus_from_starts, write
 from docmt.discourse.parsing.baselines import baseline
 from docmt.discourse.parsing.parser_names import load_parser
 from docmt.discourse.treebanks.brackets import format_brackets
-from docmt.discourse.treebanks.treebank_files import RstFile
+from docmt.discourse.treebanks.treebank import RstFile
 from docmt.errors import UserError
 
 DOCUMENT = DiscourseDocument("a/b", (("Rain", "fell", "."), ("Go", "!")), edus_from_starts([[1], []], [3, 2]))

@@ -4,7 +4,7 @@ import pytest
 
 from docmt.discourse.constituents import SPAN, binarize, join, join_pair, leaf
 from docmt.discourse.treebanks.brackets import format_brackets, parse_brackets
-from docmt.discourse.treebanks.treebank_files import RstFile
+from docmt.discourse.treebanks.treebank import RstFile
 from docmt.errors import UserError
 
 TEXT = """( Root (span 1 4)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from docmt.discourse.treebanks.conllu import read_conllu
-from docmt.discourse.treebanks.treebank_files import TreebankFile
+from docmt.discourse.treebanks.readers import read_conllu
+from docmt.discourse.treebanks.treebank import TreebankFile
 from docmt.errors import UserError
 
 

@@ -5,7 +5,7 @@ import pytest
 from docmt.discourse.constituents import SPAN, binarize, join, leaf
 from docmt.discourse.dependencies import NO_HEAD, ROOT
 from docmt.discourse.treebanks.rsd import format_rsd, parse_rsd, rsd_of_tree
-from docmt.discourse.treebanks.treebank_files import RstFile
+from docmt.discourse.treebanks.treebank import RstFile
 from docmt.errors import UserError
 
 LINES = (

@@ -1,0 +1,295 @@
+"""The treebanks that docmt reads: GUM, GCDT, RST-DT, and folders of `.rs3` or `.rs4` files.
+
+Every reader raises UserError when a file is missing or malformed, or tree and words do not fit each other; the message
+names file and place. Files are read from archives as fetched, or from plain folders.
+"""
+
+import html
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from docmt.discourse.documents import DiscourseDocument, edus_from_starts
+from docmt.discourse.syntax import SentenceSyntax
+from docmt.discourse.treebanks.brackets import parse_brackets
+from docmt.discourse.treebanks.edu_alignment import PARAGRAPH_LEVEL, SENTENCE, align_tree, assemble, ends_sentence
+from docmt.discourse.treebanks.rs3 import parse_rs3
+from docmt.discourse.treebanks.treebank import (
+    SPLITS,
+    RstFile,
+    Treebank,
+    TreebankDocument,
+    TreebankFile,
+    by_name,
+    read_files,
+)
+from docmt.errors import UserError
+from docmt.files import read_lines
+from docmt.text.tokenizer import check_language
+
+CONLLU_COLUMNS = 10
+GUESSED = "documents whose sentences were guessed from the ends of EDUs"
+RST_DT_FOLDERS = {"TRAINING": "train", "TEST": "test"}
+RST_DT_PARAGRAPH = "<P>"
+EVERY = 10
+"""Of ten documents, sorted by name, the last is for testing and the one before it for development, where no folders
+give the splits. RST-DT has no development split: the last of every ten training documents forms it."""
+
+
+# GUM
+
+
+def read_gum(folder: Path) -> Treebank:
+    """Read GUM, the Georgetown University Multilayer corpus (Zeldes 2017; RST trees: Zeldes et al. 2024), English.
+
+    `dep_conllu` has words, sentences, paragraphs and EDUs, `lisp_binary` the binary trees, and `splits.md` the official
+    splits; its test2 (the GENTLE documents) is another corpus with a separate license.
+    """
+    names = read_splits(folder / "splits.md")
+    syntax = by_name(read_files(folder, archive="dep_conllu", suffix=".conllu"))
+    trees = by_name(read_files(folder, archive="lisp_binary", suffix=".dis"))
+    treebank = Treebank("gum")
+    for split, name in ((split, name) for split, documents in names.items() for name in documents):
+        if split not in SPLITS:
+            treebank.leave_out(name, reason=f"split {split} is the GENTLE corpus, which has its own license")
+        elif name not in syntax and name.startswith("GUM_reddit_"):
+            treebank.leave_out(name, reason="reddit: its text may not be passed on and is not in the files")
+        elif name not in syntax:
+            treebank.leave_out(name, reason="listed in splits.md, but not in the files")
+        else:
+            sentences = read_conllu(syntax[name])
+            if not any(word.strip("_") for sentence in sentences for word in sentence.words):
+                treebank.leave_out(name, reason="its words are masked by underscores")
+            elif name not in trees:
+                raise UserError(f"{syntax[name].where}: this document has no .dis file")
+            else:
+                rst = treebank.read_tree(trees[name], parse_brackets, inventory="gum")
+                treebank.splits[split].append(gum_document(name, sentences, rst, where=trees[name].where))
+    for name in sorted(set(syntax) - {name for documents in names.values() for name in documents}):
+        treebank.leave_out(name, reason="in the files, but not listed in splits.md")
+    return treebank
+
+
+def read_splits(path: Path) -> dict[str, list[str]]:
+    """List the documents of each split, in the order of `splits.md`."""
+    splits: dict[str, list[str]] = {}
+    names: list[str] | None = None
+    for line in read_lines(path):
+        if line.startswith("## "):
+            names = splits.setdefault(line[3:].strip(), [])
+        elif line.strip().startswith("* ") and names is not None:
+            names.append(line.strip()[2:].strip())
+    if missing := [split for split in SPLITS if not splits.get(split)]:
+        raise UserError(f"{path}: no documents under the heading '## {missing[0]}'")
+    return splits
+
+
+@dataclass(frozen=True)
+class ConlluSentence:
+    """A sentence of a treebank.
+
+    Attributes:
+        words: forms.
+        syntax: its parts of speech are language-specific tags (XPOS).
+        edu_starts: words at which an EDU begins.
+        opens_paragraph: whether a paragraph begins here.
+    """
+
+    words: tuple[str, ...]
+    syntax: SentenceSyntax
+    edu_starts: tuple[int, ...]
+    opens_paragraph: bool
+
+
+def read_conllu(file: TreebankFile) -> list[ConlluSentence]:
+    """Read the sentences of a CoNLL-U file with discourse marks: words, syntax, paragraphs and EDU starts.
+
+    `# newpar` opens a paragraph; `Discourse=` in MISC marks the first word of every EDU.
+    """
+    sentences: list[ConlluSentence] = []
+    rows: list[list[str]] = []
+    opens = False
+    for number, line in enumerate([*file.text.split("\n"), ""], start=1):
+        where = f"{file.where}: line {number}"
+        line = line.removesuffix("\r")
+        if line.startswith("#"):
+            opens = opens or line[1:].strip().partition(" ")[0] == "newpar"
+        elif line:
+            columns = line.split("\t")
+            if len(columns) != CONLLU_COLUMNS:
+                raise UserError(f"{where} has {len(columns)} columns, CoNLL-U has {CONLLU_COLUMNS}")
+            # Multiword tokens (3-4) repeat the words that follow them, and ellipsis (8.1) is not in the text.
+            if "-" in columns[0] or "." in columns[0]:
+                continue
+            if columns[0] != str(len(rows) + 1):
+                raise UserError(f"{where}: expected word {len(rows) + 1}, found word {columns[0]}")
+            rows.append(columns)
+        elif rows:
+            for row in rows:
+                if not row[6].isdecimal() or int(row[6]) > len(rows):
+                    raise UserError(
+                        f"{where}: head {row[6]!r} of {row[1]!r} is not a word of the sentence that ends here"
+                    )
+            _, words, _, _, tags, _, heads, relations, _, misc = zip(*rows, strict=True)
+            syntax = SentenceSyntax(tags, tuple(int(head) - 1 for head in heads), relations)
+            starts = tuple(i for i, marks in enumerate(misc) if "|Discourse=" in f"|{marks}")
+            sentences.append(ConlluSentence(words, syntax, starts, opens))
+            rows, opens = [], False
+    if not sentences:
+        raise UserError(f"{file.where}: no sentence")
+    return sentences
+
+
+def gum_document(name: str, sentences: list[ConlluSentence], rst: RstFile, *, where: str) -> TreebankDocument:
+    """Build a document from its sentences and its tree, which `where` holds."""
+    for number, sentence in enumerate(sentences, start=1):
+        if sentence.edu_starts[:1] != (0,):
+            raise UserError(f"{name}: sentence {number} does not begin an EDU: no Discourse= there in its CoNLL-U")
+    inner = (sentence.edu_starts[1:] for sentence in sentences)
+    edus = edus_from_starts(inner, (len(sentence.words) for sentence in sentences))
+    if len(edus) != len(rst.texts):
+        raise UserError(f"{where}: a tree over {len(rst.texts)} EDUs, but the CoNLL-U file has {len(edus)}")
+    words = tuple(sentence.words for sentence in sentences)
+    paragraphs = tuple(i for i, sentence in enumerate(sentences) if sentence.opens_paragraph or i == 0)
+    document = DiscourseDocument(name, words, edus, rst.tree, paragraphs)
+    for edu, text in enumerate(rst.texts):
+        own = document.edu_words(edu)
+        if "".join(own) != _characters(text):
+            raise UserError(
+                f"{where}: EDU {edu + 1} is {text!r}, but the words of the document are {' '.join(own)!r}: "
+                "the files are not of the same version"
+            )
+    return TreebankDocument(document, tuple(sentence.syntax for sentence in sentences))
+
+
+# GCDT
+
+
+def read_gcdt(folder: Path) -> Treebank:
+    """Read GCDT, the Georgetown Chinese Discourse Treebank (Peng et al. 2022).
+
+    `tokenized` has one sentence per line, `dis` the binary trees; below both is one folder per split. Paragraphs are
+    not marked.
+    """
+    treebank = Treebank("gcdt")
+    words = by_name(read_files(folder, archive="tokenized", suffix=".txt"))
+    trees = by_name(read_files(folder, archive="dis", suffix=".dis"))
+    if lonely := sorted(set(words) ^ set(trees)):
+        raise UserError(f"{folder}: document {lonely[0]} has only one of the two files, words (.txt) and tree (.dis)")
+    for name, file in trees.items():
+        if file.folder not in SPLITS or words[name].folder != file.folder:
+            raise UserError(f"{file.where}: must be in a folder train, dev or test, like its words")
+        rst = treebank.read_tree(file, parse_brackets, inventory="gcdt")
+        # The .dis files hold character references of the XML that they were made from.
+        rst = RstFile(rst.tree, tuple(map(html.unescape, rst.texts)))
+        sentences = [line.split() for line in words[name].text.split("\n") if line.strip()]
+        document = align_tree(name, sentences, rst, where=file.where)
+        treebank.splits[file.folder].append(TreebankDocument(document))
+    return treebank
+
+
+# .rs3 and .rs4
+
+
+def read_rs3(folder: Path, *, lang: str) -> Treebank:
+    """Read `.rs3` or `.rs4` files of RSTTool and rstWeb, of any language that docmt tokenizes.
+
+    Each document is one file; its segments are its EDUs. The format marks neither sentences nor paragraphs: a sentence
+    ends with an EDU that ends in a period, question mark or exclamation mark. Relations are kept as they are. Files in
+    folders `train`, `dev` and `test` form the splits; without such folders, they are divided by their names.
+    """
+    check_language(lang)
+    suffix = ".rs4" if any(folder.rglob("*.rs4")) else ".rs3"
+    files = by_name(read_files(folder, archive="rs3", suffix=suffix))
+    treebank = Treebank("rs3")
+    has_folders = any(file.folder in SPLITS for file in files.values())
+    for number, (name, file) in enumerate(files.items(), start=1):
+        split = file.folder if has_folders else {0: "test", EVERY - 1: "dev"}.get(number % EVERY, "train")
+        if split not in SPLITS:
+            treebank.leave_out(name, reason="in none of the folders train, dev and test")
+            continue
+        rst = treebank.read_tree(file, parse_rs3)
+        treebank.notes[GUESSED] += 1
+        if "" in rst.texts:
+            raise UserError(f"{file.where}: segment {rst.texts.index('') + 1} has no text")
+        document = assemble(name, rst.texts, list(map(ends_sentence, rst.texts)), rst, lang=lang)
+        treebank.splits[split].append(TreebankDocument(replace(document, paragraphs=None)))
+    return treebank
+
+
+# RST-DT
+
+
+def read_rst_dt(folder: Path) -> Treebank:
+    """Read RST-DT, the RST Discourse Treebank (Carlson et al. 2002; LDC2002T07, licensed), English.
+
+    Each document is a `.dis` file in the folder TRAINING or TEST. Next to it, `NAME.edus` holds one EDU per line, and
+    `NAME.out` or `NAME.txt` the running text, one sentence per line, with a blank line between paragraphs. Where there
+    is no running text, a sentence ends with an EDU that ends in a period, question mark or exclamation mark, or at the
+    mark `<P>`, which ends a paragraph.
+    """
+    trees = by_name(read_files(folder, archive="rst_dt", suffix=".dis"))
+    beside: dict[str, dict[str, TreebankFile]] = {}
+    for suffix in (".edus", ".txt", ".out"):
+        try:
+            files = read_files(folder, archive="rst_dt", suffix=suffix)
+        except UserError:
+            files = []
+        # The running text of NAME.out.dis is NAME.out in some editions and NAME.out.txt in others.
+        beside[suffix] = {file.name.removesuffix(".out"): file for file in files}
+    edus, texts = beside[".edus"], beside[".txt"] | beside[".out"]
+    treebank = Treebank("rst_dt")
+    for file in trees.values():
+        split = RST_DT_FOLDERS.get(file.folder)
+        if split is None:
+            treebank.leave_out(file.name, reason="in neither of the folders TRAINING and TEST")
+            continue
+        name = file.name.removesuffix(".out")
+        rst = treebank.read_tree(file, parse_brackets, inventory="rst_dt")
+        parts = [part.replace(RST_DT_PARAGRAPH, " ") for part in rst.texts]
+        if name in edus:
+            _check_rst_dt_edus(edus[name], parts)
+        if name in texts:
+            ends = _ends_in_text(parts, texts[name], treebank)
+        else:
+            ends = [PARAGRAPH_LEVEL * (RST_DT_PARAGRAPH in part) or ends_sentence(part) for part in rst.texts]
+            treebank.notes[GUESSED] += 1
+        treebank.splits[split].append(TreebankDocument(assemble(name, parts, ends, rst, lang="en")))
+    train = treebank.splits["train"]
+    treebank.splits["dev"] = train[EVERY - 1 :: EVERY]
+    del train[EVERY - 1 :: EVERY]
+    return treebank
+
+
+def _check_rst_dt_edus(file: TreebankFile, parts: list[str]) -> None:
+    lines = [line for line in file.text.split("\n") if line.strip()]
+    for number, (line, part) in enumerate(zip(lines, parts, strict=False), start=1):
+        if _characters(line.replace(RST_DT_PARAGRAPH, " ")) != _characters(part):
+            raise UserError(f"{file.where}: line {number} is {line!r}, but EDU {number} of the tree is {part!r}")
+    if len(lines) != len(parts):
+        raise UserError(f"{file.where}: {len(lines)} EDUs, but the tree has {len(parts)}")
+
+
+def _ends_in_text(parts: list[str], text: TreebankFile, treebank: Treebank) -> list[int]:
+    """Tell whether a sentence (1) or a paragraph (2) ends after each EDU, from the lines of the running text."""
+    # Lines and EDUs are compared by characters without spaces, which the editions set differently.
+    levels: dict[int, int] = {}
+    characters = ""
+    for line in text.text.split("\n"):
+        characters += _characters(line)
+        levels[len(characters)] = SENTENCE if line.strip() else PARAGRAPH_LEVEL
+    if characters != "".join(map(_characters, parts)):
+        raise UserError(
+            f"{text.where}: not the text of the EDUs: take the file of the same edition, or remove it to have "
+            "sentences end where EDUs end in . ? or !"
+        )
+    ends, position = [], 0
+    for part in parts:
+        position += len(_characters(part))
+        ends.append(levels.pop(position, 0))
+    levels.pop(0, None)  # blank lines at the start
+    treebank.notes["line ends inside an EDU, which are no ends of sentences"] += len(levels)
+    return ends
+
+
+def _characters(text: str) -> str:
+    return "".join(text.split())
