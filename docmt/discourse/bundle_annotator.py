@@ -8,9 +8,8 @@ from docmt.discourse.bundle import DiscourseBundle, SentenceTrees
 from docmt.discourse.documents import DiscourseDocument
 from docmt.discourse.parsing.baselines import BASELINES, Parser, baseline
 from docmt.discourse.parsing.model_file import parser_from_bytes
-from docmt.discourse.segmentation.model_file import segmenter_from_bytes
 from docmt.discourse.segmentation.plain_text import PlainText
-from docmt.discourse.segmentation.segmenter import Segmenter
+from docmt.discourse.segmentation.segmenter import Segmenter, segmenter_from_bytes
 from docmt.errors import UserError
 from docmt.files import read_bytes
 from docmt.logs import progress

@@ -13,8 +13,7 @@ from docmt.discourse.parsing.linear_parser import LEVELS, LinearParser, Segmente
 from docmt.discourse.parsing.neural_network import ParserNetwork
 from docmt.discourse.parsing.neural_parser import NeuralParser
 from docmt.discourse.parsing.settings import ParserSettings
-from docmt.discourse.segmentation.model_file import segmenter_from_bytes
-from docmt.discourse.segmentation.segmenter import Segmenter
+from docmt.discourse.segmentation.segmenter import Segmenter, segmenter_from_bytes
 from docmt.errors import UserError
 from docmt.files import atomic_path, read_bytes
 from docmt.tensor_files import read_tensors

@@ -17,8 +17,7 @@ from docmt.discourse.parsing.neural_examples import learn_words, make_example, n
 from docmt.discourse.parsing.neural_parser import NeuralParser, word_states
 from docmt.discourse.parsing.neural_training import train_member
 from docmt.discourse.parsing.settings import ParserSettings
-from docmt.discourse.segmentation.model_file import segmenter_from_bytes
-from docmt.discourse.segmentation.segmenter import Segmenter
+from docmt.discourse.segmentation.segmenter import Segmenter, segmenter_from_bytes
 from docmt.discourse.syntax import read_syntax
 from docmt.errors import UserError
 from docmt.files import read_bytes

@@ -1,28 +1,82 @@
-"""Segment sentences with a trained network.
+"""A trained segmenter: its model file, and the segmentation of sentences.
 
 Shapes: B sentences, T words of the longest, U word types, D width, L labels.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from docmt.batching import fill_batches
 from docmt.discourse.dependencies import NO_HEAD
-from docmt.discourse.segmentation.model_file import TrainedSegmenter, load_segmenter
-from docmt.discourse.segmentation.network import START, SentenceBatch, States
-from docmt.discourse.segmentation.vocabulary import WordTypes, number_types
+from docmt.discourse.segmentation.network import START, SegmenterNetwork, SentenceBatch, States
+from docmt.discourse.segmentation.settings import SegmenterSettings
+from docmt.discourse.segmentation.vocabulary import WordTypes, WordVocabulary, number_types
 from docmt.discourse.syntax import SentenceSyntax
 from docmt.errors import UserError
+from docmt.files import atomic_path, read_bytes
+from docmt.tensor_files import read_tensors
 
+FORMAT = 1
+KIND = "EDU segmenter"
+KEYS = ("settings", "vocabulary", "weights", "scores", "provenance")
 MAX_BATCH_WORDS = 2048
 MAX_BATCH_TYPES = 1024
 WINDOW_WORDS = 200
 CONTEXT_WORDS = 50
 """Longer sentences are read in windows with context on both sides: time and memory grow linearly with their length."""
+
+
+@dataclass(frozen=True)
+class TrainedSegmenter:
+    """A segmenter with its origin.
+
+    Attributes:
+        network: on the CPU, in evaluation mode.
+        settings, vocabulary: of the network.
+        scores: on the development set, with the training history.
+        provenance: versions, settings, seed and data of the training.
+    """
+
+    network: SegmenterNetwork
+    settings: SegmenterSettings
+    vocabulary: WordVocabulary
+    scores: dict[str, Any] = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+
+def save_segmenter(path: Path, trained: TrainedSegmenter) -> None:
+    """Write a model file; it appears only when complete."""
+    content = {
+        "format": FORMAT,
+        "kind": KIND,
+        "settings": trained.settings.model_dump(),
+        "vocabulary": trained.vocabulary.to_dict(),
+        "weights": trained.network.state_dict(),
+        "scores": trained.scores,
+        "provenance": trained.provenance,
+    }
+    with atomic_path(path) as temporary:
+        torch.save(content, temporary)
+
+
+def segmenter_from_bytes(data: bytes, *, where: str) -> TrainedSegmenter:
+    """Read a segmenter from the bytes of its file, which holds tensors and plain values: nothing in it can run code."""
+    mend = "train it with `docmt discourse train-segmenter`"
+    content = read_tensors(data, where=where, what="a segmenter", mend=mend, format=FORMAT, kind=KIND, keys=KEYS)
+    settings = SegmenterSettings.load(content["settings"], where=f"{where}: settings")
+    vocabulary = WordVocabulary.from_dict(content["vocabulary"])
+    network = SegmenterNetwork(settings.network, vocabulary)
+    try:
+        network.load_state_dict(content["weights"])
+    except (RuntimeError, TypeError, AttributeError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(f"{where}: weights and settings do not match ({reason}): train it again") from None
+    return TrainedSegmenter(network.eval(), settings, vocabulary, content["scores"], content["provenance"])
 
 
 @dataclass(frozen=True)
@@ -40,8 +94,7 @@ class SentenceReading:
     lower_TD: Tensor
 
 
-@dataclass(frozen=True)
-class _Window:
+class Window(NamedTuple):
     """Words `start` to `end` − 1 of a sentence; results are used for words `core_start` to `core_end` − 1."""
 
     sentence: int
@@ -56,6 +109,16 @@ class _Window:
         return slice(self.core_start - self.start, self.core_end - self.start)
 
 
+def cut_windows(sentence: int, n_words: int) -> Iterator[Window]:
+    """Cut a sentence into windows whose cores cover each word once; none without words."""
+    if 0 < n_words <= WINDOW_WORDS + 2 * CONTEXT_WORDS:
+        yield Window(sentence, 0, n_words, 0, n_words)
+        return
+    for core in range(0, n_words, WINDOW_WORDS):
+        end = min(n_words, core + WINDOW_WORDS)
+        yield Window(sentence, max(0, core - CONTEXT_WORDS), min(n_words, end + CONTEXT_WORDS), core, end)
+
+
 class Segmenter:
     """A trained segmenter: one result per sentence, in order, which depends on that sentence only."""
 
@@ -66,7 +129,7 @@ class Segmenter:
     @classmethod
     def load(cls, path: Path) -> "Segmenter":
         """Read a model file."""
-        return cls(load_segmenter(path))
+        return cls(segmenter_from_bytes(read_bytes(path), where=str(path)))
 
     @property
     def width(self) -> int:
@@ -124,9 +187,7 @@ class Segmenter:
         parts = zip(pos, links, relations, strict=True)
         return [SentenceSyntax(tuple(tags), tuple(found), tuple(labels)) for tags, found, labels in parts]
 
-    def _add_starts(
-        self, starts: list[list[int]], windows: list[_Window], batch: SentenceBatch, states: States
-    ) -> None:
+    def _add_starts(self, starts: list[list[int]], windows: list[Window], batch: SentenceBatch, states: States) -> None:
         """Add the starts found in the windows to their sentences, in any order."""
         with torch.no_grad():
             labels_BT = self._network.crf.viterbi(self._network.emissions(states), batch.lengths_B)
@@ -134,11 +195,11 @@ class Segmenter:
             found = (labels_T[window.core] == START).nonzero()[:, 0] + window.core_start
             starts[window.sentence] += found.tolist()
 
-    def _run(self, sentences: Sequence[Sequence[str]]) -> Iterator[tuple[list[_Window], SentenceBatch, States]]:
+    def _run(self, sentences: Sequence[Sequence[str]]) -> Iterator[tuple[list[Window], SentenceBatch, States]]:
         """Yield the states of all windows, in batches of similar length; empty sentences have no window."""
         names, words = number_types(sentences)
         types = WordTypes.encode(names, self.trained.vocabulary)
-        windows = [window for number, sentence in enumerate(words) for window in _windows(number, len(sentence))]
+        windows = [window for number, sentence in enumerate(words) for window in cut_windows(number, len(sentence))]
         if not windows:
             return
         lengths = [window.end - window.start for window in windows]
@@ -150,13 +211,3 @@ class Segmenter:
             with torch.no_grad():
                 states = self._network.states(encoded_UD[batch.index_BT], batch)
             yield [windows[i] for i in chosen], batch, states
-
-
-def _windows(sentence: int, n_words: int) -> Iterator[_Window]:
-    if n_words <= WINDOW_WORDS + 2 * CONTEXT_WORDS:
-        if n_words:
-            yield _Window(sentence, 0, n_words, 0, n_words)
-        return
-    for core in range(0, n_words, WINDOW_WORDS):
-        end = min(n_words, core + WINDOW_WORDS)
-        yield _Window(sentence, max(0, core - CONTEXT_WORDS), min(n_words, end + CONTEXT_WORDS), core, end)

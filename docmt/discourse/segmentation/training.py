@@ -5,8 +5,9 @@ Shapes: B sentences, T words of the longest, N words with a target, L labels.
 
 import logging
 import math
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,9 +19,8 @@ from torch.optim.swa_utils import AveragedModel
 
 from docmt.discourse.segmentation.evaluation import score_starts
 from docmt.discourse.segmentation.examples import IGNORED, ExampleSet, SentenceExample, Targets, read_examples
-from docmt.discourse.segmentation.model_file import TrainedSegmenter, save_segmenter
 from docmt.discourse.segmentation.network import SegmenterNetwork, SentenceBatch
-from docmt.discourse.segmentation.segmenter import Segmenter
+from docmt.discourse.segmentation.segmenter import Segmenter, TrainedSegmenter, save_segmenter
 from docmt.discourse.segmentation.settings import AuxiliaryWeights, SegmenterSettings, SegmenterTrainingSettings
 from docmt.discourse.segmentation.vocabulary import WordTypes, WordVocabulary
 from docmt.files import sha256_file
@@ -40,8 +40,7 @@ def train_files(*, train: Path, dev: Path, settings: SegmenterSettings, seed: in
     trained = train_segmenter(read_examples(train), read_examples(dev), settings=settings, seed=seed)
     names = [Path(f"{prefix}{suffix}") for prefix in (train, dev) for suffix in (".discourse.jsonl", ".syntax.jsonl")]
     data = {path.name: sha256_file(path) for path in names if path.exists()}
-    provenance = describe(settings=settings.model_dump(), seed=seed, data=data)
-    trained = replace(trained, provenance=provenance)
+    trained = replace(trained, provenance=describe(settings=settings.model_dump(), seed=seed, data=data))
     save_segmenter(out, trained)
     return trained
 
@@ -55,11 +54,62 @@ def train_segmenter(
         The moving average of the weights after the epoch with the highest F1 inside sentences of `dev` (the earliest
         one on ties), with the scores of all epochs. An epoch without any error is the last.
     """
-    vocabulary = learn_vocabulary(train, settings.training)
+    recipe = settings.training
+    vocabulary = learn_vocabulary(train, recipe)
+    examples = ExampleSet(train, vocabulary)
+    # Batches have a generator of their own, so that dropout does not change which sentences are read together.
+    generator = np.random.default_rng(seed)
+    epochs = [list(examples.shuffled_batches(recipe.max_batch_words, generator)) for _ in range(recipe.epochs)]
+    n_updates = sum(map(len, epochs))
+
+    def rate(update: int) -> float:
+        if update < recipe.warmup_steps:
+            return (update + 1) / (recipe.warmup_steps + 1)
+        share = (update - recipe.warmup_steps) / max(1, n_updates - recipe.warmup_steps)
+        return LAST_LEARNING_RATE + (1 - LAST_LEARNING_RATE) * (1 + math.cos(math.pi * min(1.0, share))) / 2
+
+    history: list[dict[str, Any]] = []
+    best: dict[str, Tensor] = {}
+    best_f1 = -1.0
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = SegmenterNetwork(settings.network, vocabulary)
-        return _Training(network, ExampleSet(train, vocabulary), settings, vocabulary).run(dev, seed)
+        network.set_dropout(dropout=recipe.dropout, word_dropout=recipe.word_dropout)
+        average = averaged(network, recipe.average_decay, head_start=1)
+        # What is scored and kept is the average; AveragedModel is not generic.
+        segmenter = Segmenter(TrainedSegmenter(cast(SegmenterNetwork, average.module), settings, vocabulary))
+        optimizer = adam(network, recipe.learning_rate, recipe.weight_decay)
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
+        for epoch, batches in enumerate(epochs, start=1):
+            network.train()
+            sums: Counter[str] = Counter()
+            for chosen in progress(batches, label=f"epoch {epoch}", unit="batches", total=len(batches)):
+                parts = losses(network, *examples.batch(chosen))
+                optimizer.zero_grad()
+                total_loss(parts, recipe.auxiliary).backward()
+                nn.utils.clip_grad_norm_(network.parameters(), recipe.max_gradient_norm)
+                optimizer.step()
+                schedule.step()
+                average.update_parameters(network)
+                sums.update({name: part.item() for name, part in parts.items()})
+            means = {name: value / len(batches) for name, value in sums.items()}
+            found = segmenter.segment([example.words for example in dev])
+            scores = score_starts(found, [example.starts for example in dev], n_sentences=len(dev))
+            history.append({"epoch": epoch, "losses": means, **scores})
+            inside = scores["inside"]
+            shown = " ".join(f"{name} {value:.4f}" for name, value in means.items())
+            summary = f"F1 {scores['all']['f1']:.2f}, inside {inside['f1']:.2f} "
+            summary += f"(precision {inside['precision']:.2f}, recall {inside['recall']:.2f})"
+            log.info("epoch %d of %d: %s; dev %s", epoch, recipe.epochs, shown, summary)
+            if inside["f1"] > best_f1:
+                best_f1 = inside["f1"]
+                best = {name: weight.clone() for name, weight in average.module.state_dict().items()}
+            if best_f1 == PERFECT:
+                break
+    average.module.load_state_dict(best)
+    chosen = max(history, key=lambda row: row["inside"]["f1"])
+    kept = {name: chosen[name] for name in ("epoch", "all", "inside")} | {"history": history}
+    return replace(segmenter.trained, scores=kept)
 
 
 def learn_vocabulary(train: Sequence[SentenceExample], settings: SegmenterTrainingSettings) -> WordVocabulary:
@@ -81,15 +131,15 @@ def losses(network: SegmenterNetwork, types: WordTypes, batch: SentenceBatch, ta
     found = {"edus": -likelihood_B.sum() / batch.lengths_B.sum()}
     heads = network.auxiliary
     if heads is not None and bool((targets.heads_BT != IGNORED).any()):
-        found["pos"] = _word_loss(heads.pos(states.lower_BTD), targets.pos_BT)
-        found["relation"] = _word_loss(heads.relation(states.upper_BTD), targets.relations_BT)
-        found["head"] = _word_loss(heads.head(states.upper_BTD, mask_BT), targets.heads_BT)
-        found["opening"] = _word_loss(heads.opening(states.upper_BTD), targets.openings_BT)
+        # Parts of speech from the lower BiLSTM, which is nearer to the words (Søgaard and Goldberg 2016).
+        for name, scores_BTL, targets_BT in (
+            ("pos", heads.pos(states.lower_BTD), targets.pos_BT),
+            ("relation", heads.relation(states.upper_BTD), targets.relations_BT),
+            ("head", heads.head(states.upper_BTD, mask_BT), targets.heads_BT),
+            ("opening", heads.opening(states.upper_BTD), targets.openings_BT),
+        ):
+            found[name] = cross_entropy(scores_BTL.flatten(0, 1), targets_BT.flatten(), ignore_index=IGNORED)
     return found
-
-
-def _word_loss(scores_BTL: Tensor, targets_BT: Tensor) -> Tensor:
-    return cross_entropy(scores_BTL.flatten(0, 1), targets_BT.flatten(), ignore_index=IGNORED)
 
 
 def total_loss(parts: dict[str, Tensor], weights: AuxiliaryWeights) -> Tensor:
@@ -112,84 +162,7 @@ def averaged(network: nn.Module, decay: float, *, head_start: int) -> AveragedMo
     return model.eval()
 
 
-@dataclass
-class _Training:
-    network: SegmenterNetwork
-    examples: ExampleSet
-    settings: SegmenterSettings
-    vocabulary: WordVocabulary
-
-    def run(self, dev: Sequence[SentenceExample], seed: int) -> TrainedSegmenter:
-        recipe = self.settings.training
-        self.network.set_dropout(dropout=recipe.dropout, word_dropout=recipe.word_dropout)
-        average = averaged(self.network, recipe.average_decay, head_start=1)
-        network = cast(SegmenterNetwork, average.module)
-        generator = np.random.default_rng(seed)
-        epochs = [list(self.examples.shuffled_batches(recipe.max_batch_words, generator)) for _ in range(recipe.epochs)]
-        optimizer = torch.optim.AdamW(
-            self.network.parameters(),
-            lr=recipe.learning_rate,
-            betas=(0.9, 0.98),
-            weight_decay=recipe.weight_decay,
-            fused=True,
-        )
-        n_steps = sum(map(len, epochs))
-
-        def rate(step: int) -> float:
-            if step < recipe.warmup_steps:
-                return (step + 1) / (recipe.warmup_steps + 1)
-            share = (step - recipe.warmup_steps) / max(1, n_steps - recipe.warmup_steps)
-            return LAST_LEARNING_RATE + (1 - LAST_LEARNING_RATE) * (1 + math.cos(math.pi * min(1.0, share))) / 2
-
-        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
-        history: list[dict[str, Any]] = []
-        best: dict[str, Tensor] = {}
-        best_f1 = -1.0
-        for epoch, batches in enumerate(epochs, start=1):
-            means = self._epoch(batches, optimizer, schedule, average, label=f"epoch {epoch}")
-            scores = self._score(network, dev)
-            history.append({"epoch": epoch, "losses": means, **scores})
-            parts = " ".join(f"{name} {value:.4f}" for name, value in means.items())
-            all_f1, inside = scores["all"]["f1"], scores["inside"]
-            values = (all_f1, inside["f1"], inside["precision"], inside["recall"])
-            summary = "F1 {:.2f}, inside {:.2f} (precision {:.2f}, recall {:.2f})".format(*values)
-            log.info("epoch %d of %d: %s; dev %s", epoch, recipe.epochs, parts, summary)
-            if inside["f1"] > best_f1:
-                best_f1 = inside["f1"]
-                best = {name: weight.clone() for name, weight in network.state_dict().items()}
-            if best_f1 == PERFECT:
-                break
-        network.load_state_dict(best)
-        chosen = max(history, key=lambda row: row["inside"]["f1"])
-        found = {name: chosen[name] for name in ("epoch", "all", "inside")} | {"history": history}
-        return TrainedSegmenter(network, self.settings, self.vocabulary, found)
-
-    def _epoch(
-        self,
-        batches: list[list[int]],
-        optimizer: torch.optim.Optimizer,
-        schedule: torch.optim.lr_scheduler.LRScheduler,
-        average: AveragedModel,
-        *,
-        label: str,
-    ) -> dict[str, float]:
-        """Run one epoch and return the mean of each loss over its batches."""
-        recipe = self.settings.training
-        self.network.train()
-        sums: dict[str, float] = {}
-        for chosen in progress(batches, label=label, unit="batches", total=len(batches)):
-            parts = losses(self.network, *self.examples.batch(chosen))
-            optimizer.zero_grad()
-            total_loss(parts, recipe.auxiliary).backward()
-            nn.utils.clip_grad_norm_(self.network.parameters(), recipe.max_gradient_norm)
-            optimizer.step()
-            schedule.step()
-            average.update_parameters(self.network)
-            for name, part in parts.items():
-                sums[name] = sums.get(name, 0.0) + part.item()
-        return {name: value / len(batches) for name, value in sums.items()}
-
-    def _score(self, network: SegmenterNetwork, dev: Sequence[SentenceExample]) -> dict[str, Any]:
-        segmenter = Segmenter(TrainedSegmenter(network, self.settings, self.vocabulary))
-        found = segmenter.segment([example.words for example in dev])
-        return score_starts(found, [example.starts for example in dev], n_sentences=len(dev))
+def adam(network: nn.Module, learning_rate: float, weight_decay: float) -> torch.optim.AdamW:
+    """AdamW as segmenter and parser use it."""
+    betas = (0.9, 0.98)
+    return torch.optim.AdamW(network.parameters(), learning_rate, betas, weight_decay=weight_decay, fused=True)

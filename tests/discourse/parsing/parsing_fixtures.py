@@ -105,8 +105,8 @@ class StandInSegmenter:
 def save_tiny_segmenter(path):
     """An untrained segmenter of six-dimensional states."""
     from docmt.discourse.segmentation.examples import SentenceExample
-    from docmt.discourse.segmentation.model_file import TrainedSegmenter, save_segmenter
     from docmt.discourse.segmentation.network import SegmenterNetwork
+    from docmt.discourse.segmentation.segmenter import TrainedSegmenter, save_segmenter
     from docmt.discourse.segmentation.settings import SegmenterSettings
     from docmt.discourse.segmentation.training import learn_vocabulary
     from docmt.discourse.syntax import SentenceSyntax

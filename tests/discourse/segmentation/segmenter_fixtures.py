@@ -3,9 +3,8 @@
 import torch
 
 from docmt.discourse.segmentation.examples import SentenceExample
-from docmt.discourse.segmentation.model_file import TrainedSegmenter
 from docmt.discourse.segmentation.network import SegmenterNetwork
-from docmt.discourse.segmentation.segmenter import Segmenter
+from docmt.discourse.segmentation.segmenter import Segmenter, TrainedSegmenter
 from docmt.discourse.segmentation.settings import SegmenterSettings
 from docmt.discourse.segmentation.training import learn_vocabulary
 from docmt.discourse.syntax import SentenceSyntax

@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from docmt.discourse.segmentation.crf import LinearChainCrf
+from docmt.discourse.segmentation.network import LinearChainCrf
 
 
 def make_crf(n_labels, *, seed=1):

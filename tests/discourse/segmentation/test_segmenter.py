@@ -88,7 +88,7 @@ def test_a_very_long_sentence_is_read_in_windows(monkeypatch):
 
 def test_windows_take_each_word_once_with_context_around_it():
     for n_words in (1, 300, 301, 400, 401, 999):
-        windows = list(segmenting._windows(7, n_words))
+        windows = list(segmenting.cut_windows(7, n_words))
         taken = [word for window in windows for word in range(window.start, window.end)[window.core]]
         assert taken == list(range(n_words))
         for window in windows:

@@ -11,8 +11,7 @@ from docmt.batching import fill_batches
 from docmt.checksums import forget
 from docmt.discourse.documents import DiscourseDocument, edus_from_starts, write_discourse
 from docmt.discourse.segmentation.examples import ExampleSet, read_examples
-from docmt.discourse.segmentation.model_file import load_segmenter, save_segmenter
-from docmt.discourse.segmentation.segmenter import Segmenter
+from docmt.discourse.segmentation.segmenter import Segmenter, save_segmenter
 from docmt.discourse.segmentation.training import averaged, learn_vocabulary, train_segmenter
 from docmt.errors import UserError
 from docmt.files import write_jsonl
@@ -95,7 +94,7 @@ def test_the_average_moves_slowly_and_starts_at_once():
 
 def test_saved_and_loaded_is_the_same(trained, tmp_path):
     save_segmenter(tmp_path / "segmenter.pt", trained)
-    loaded = load_segmenter(tmp_path / "segmenter.pt")
+    loaded = Segmenter.load(tmp_path / "segmenter.pt").trained
     assert (loaded.settings, loaded.vocabulary, loaded.scores) == (trained.settings, trained.vocabulary, trained.scores)
     sentences = [["He", "said", "that", "Zoe", "sang", "."], [], ["Yes"]]
     one, other = Segmenter(trained), Segmenter.load(tmp_path / "segmenter.pt")
@@ -116,7 +115,7 @@ def test_damaged_files_are_one_line(trained, tmp_path):
     }.items():
         (tmp_path / name).write_bytes(bad)
         with pytest.raises(UserError, match=rf"{name}: not a segmenter") as caught:
-            load_segmenter(tmp_path / name)
+            Segmenter.load(tmp_path / name)
         assert "\n" not in str(caught.value)
     for name, change in {
         "segmenter of format": {"format": 99},
@@ -128,9 +127,9 @@ def test_damaged_files_are_one_line(trained, tmp_path):
         torch.save(content | change, path)
         forget(path)
         with pytest.raises(UserError, match=name):
-            load_segmenter(path)
+            Segmenter.load(path)
     with pytest.raises(UserError, match="no such file"):
-        load_segmenter(tmp_path / "missing")
+        Segmenter.load(tmp_path / "missing")
 
 
 def test_examples_come_from_files(tmp_path):
