@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from docmt.discourse.annotation import annotate, chain_sentences
+from docmt.discourse.annotation import PlainText, annotate, chain_sentences
 from docmt.discourse.bundle import DiscourseBundle, SentenceTrees
 from docmt.discourse.documents import DiscourseDocument
 from docmt.discourse.parsing.baselines import BASELINES, Parser, baseline
 from docmt.discourse.parsing.model_file import parser_from_bytes
-from docmt.discourse.segmentation.plain_text import PlainText
 from docmt.discourse.segmentation.segmenter import Segmenter, segmenter_from_bytes
 from docmt.errors import UserError
 from docmt.files import read_bytes

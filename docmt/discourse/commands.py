@@ -137,9 +137,8 @@ def segment(*, model: Path, text: Path, lang: TextLang, documents: Path, out: Ou
         text: raw text, one sentence per line.
         documents: document index (.documents.tsv).
     """
-    from docmt.discourse.annotation import segment_texts
+    from docmt.discourse.annotation import read_texts, segment_texts
     from docmt.discourse.documents import write_discourse
-    from docmt.discourse.segmentation.plain_text import read_texts
     from docmt.discourse.segmentation.segmenter import Segmenter
 
     _keep_few_kernels()
@@ -267,10 +266,16 @@ def annotate(
         shard: which part of the documents, from 1.
         n_shards: number of parts.
     """
-    from docmt.discourse.annotation import annotate, chain_sentences
+    from docmt.discourse.annotation import (
+        annotate,
+        blank_line_texts,
+        chain_sentences,
+        read_texts,
+        suite_texts,
+        take_shard,
+    )
     from docmt.discourse.documents import write_discourse
     from docmt.discourse.parsing.parser_names import load_parser
-    from docmt.discourse.segmentation.plain_text import blank_line_texts, read_texts, suite_texts, take_shard
     from docmt.discourse.segmentation.segmenter import Segmenter
 
     _use_one_thread()

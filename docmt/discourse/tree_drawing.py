@@ -154,6 +154,7 @@ def draw_constituents(document: DiscourseDocument) -> str:
     if document.arcs is None or nary_to_dependencies(flat, len(rows)).heads == document.arcs.heads:
         tree = flat
     # From the widest room for labels to the narrowest; the tree of a long document fits with none.
+    places: list[PlacedNode] = []
     for room in LABEL_ROOMS:
         places = place_constituents(tree, room)
         if -places[-1].x <= MAX_TREE_WIDTH:

@@ -8,12 +8,20 @@ import torch
 
 from docmt.cli.main import main
 from docmt.corpora.documents import DocumentIndex, read_index
-from docmt.discourse.annotation import annotate, chain_sentences, rename
+from docmt.discourse import annotation
+from docmt.discourse.annotation import (
+    PlainText,
+    annotate,
+    blank_line_texts,
+    chain_sentences,
+    read_texts,
+    rename,
+    suite_texts,
+    take_shard,
+)
 from docmt.discourse.dependencies import DependencyTree, merge_to_sentences
 from docmt.discourse.documents import DiscourseDocument, Edu, read_discourse, write_discourse
 from docmt.discourse.parsing.parser_names import load_parser
-from docmt.discourse.segmentation import plain_text
-from docmt.discourse.segmentation.plain_text import PlainText, blank_line_texts, read_texts, suite_texts, take_shard
 from docmt.discourse.segmentation.segmenter import SentenceReading
 from docmt.errors import UserError
 
@@ -57,7 +65,7 @@ def test_every_sentence_keeps_its_place(files):
 @pytest.mark.parametrize("batch_words", [1, 40, 10**6])
 def test_batches_do_not_matter(files, monkeypatch, batch_words):
     expected = annotated(read_texts(*files))
-    monkeypatch.setattr(plain_text, "BATCH_WORDS", batch_words)
+    monkeypatch.setattr(annotation, "BATCH_WORDS", batch_words)
     assert annotated(read_texts(*files)) == expected
 
 

@@ -2,10 +2,9 @@
 
 import pytest
 
-from docmt.discourse.annotation import annotate
+from docmt.discourse.annotation import PlainText, annotate
 from docmt.discourse.documents import DiscourseDocument, edus_from_starts
 from docmt.discourse.parsing.baselines import baseline
-from docmt.discourse.segmentation.plain_text import PlainText
 from docmt.discourse.segmentation.segmenter import SentenceReading
 from docmt.instances.trees import place_trees
 from docmt.text.pipeline import TextPipeline

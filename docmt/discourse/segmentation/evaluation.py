@@ -24,25 +24,23 @@ def score_starts(
         n_sentences: number of sentences that have words.
 
     Returns:
-        `inside` scores starts inside sentences only, as in Wang et al. (2018). `all` includes the first words of
-        sentences, as in the DISRPT shared tasks; these are always right when sentences are given.
+        Precision, recall and F1 in percent (0 where undefined), with the counts. `inside` scores starts inside
+        sentences only, as in Wang et al. (2018). `all` includes the first words of sentences, as in the DISRPT shared
+        tasks; these are always right when sentences are given.
     """
     correct = n_predicted = n_gold = 0
     for found, wanted in zip(predicted, gold, strict=True):
         correct += len(set(found) & set(wanted))
         n_predicted += len(found)
         n_gold += len(wanted)
-    everything = _scores(correct + n_sentences, n_predicted + n_sentences, n_gold + n_sentences)
-    return {"all": everything, "inside": _scores(correct, n_predicted, n_gold)}
-
-
-def _scores(correct: int, predicted: int, gold: int) -> dict[str, Any]:
-    """Compute precision, recall and F1 in percent (0 where undefined), with the counts."""
-    precision = 100 * correct / predicted if predicted else 0.0
-    recall = 100 * correct / gold if gold else 0.0
-    f1 = 200 * correct / (predicted + gold) if correct else 0.0
-    counts = {"correct": correct, "predicted": predicted, "gold": gold}
-    return {"precision": precision, "recall": recall, "f1": f1, **counts}
+    scores = {}
+    for name, more in (("all", n_sentences), ("inside", 0)):
+        counts = {"correct": correct + more, "predicted": n_predicted + more, "gold": n_gold + more}
+        both, found, wanted = counts.values()
+        precision, recall = (100 * both / n if n else 0.0 for n in (found, wanted))
+        f1 = 200 * both / (found + wanted) if both else 0.0
+        scores[name] = {"precision": precision, "recall": recall, "f1": f1, **counts}
+    return scores
 
 
 def evaluate_segmenter(
@@ -73,15 +71,9 @@ def evaluate_segmenter(
         if "".join(words) != "".join(wanted):
             raise UserError(f"{text}: line {number} is not the text of sentence {number} of {gold}")
     # The tokenizer's words can differ from the gold words: starts are compared as character positions without spaces.
-    predicted, gold_places = _places(own, segmenter.segment(own)), _places(sentences, starts)
-    counts["sentences_in_the_same_words"] = sum(words == wanted for words, wanted in zip(own, sentences, strict=True))
-    return {**score_starts(predicted, gold_places, n_sentences=n_sentences), **counts}
-
-
-def _places(sentences: Iterable[Sequence[str]], starts: Iterable[Sequence[int]]) -> list[list[int]]:
-    """Count the characters before each start in its sentence."""
     places = []
-    for words, found in zip(sentences, starts, strict=True):
-        before = [0, *itertools.accumulate(map(len, words))]
-        places.append([before[word] for word in found])
-    return places
+    for words_of, starts_of in ((own, segmenter.segment(own)), (sentences, starts)):
+        before = ([0, *itertools.accumulate(map(len, words))] for words in words_of)
+        places.append([[ends[word] for word in found] for ends, found in zip(before, starts_of, strict=True)])
+    counts["sentences_in_the_same_words"] = sum(words == wanted for words, wanted in zip(own, sentences, strict=True))
+    return {**score_starts(*places, n_sentences=n_sentences), **counts}

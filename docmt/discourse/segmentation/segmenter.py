@@ -170,8 +170,10 @@ class Segmenter:
         if heads is None:
             raise UserError("this segmenter was trained without syntax, so it predicts no parts of speech and heads")
         vocabulary = self.trained.vocabulary
-        pos, relations = ([[""] * len(words) for words in sentences] for _ in range(2))
-        links = [[NO_HEAD] * len(words) for words in sentences]
+        # For each sentence three columns: part of speech, head and relation of each word.
+        columns: list[tuple[list[str], list[int], list[str]]] = [
+            ([""] * len(words), [NO_HEAD] * len(words), [""] * len(words)) for words in sentences
+        ]
         for windows, batch, states in self._run(sentences):
             with torch.no_grad():
                 pos_BT = heads.pos(states.lower_BTD).argmax(2).tolist()
@@ -179,13 +181,12 @@ class Segmenter:
                 heads_BT = heads.head(states.upper_BTD, batch.mask_BT).argmax(2).tolist()
             root = batch.index_BT.shape[1]
             for row, window in enumerate(windows):
-                core = slice(window.core_start, window.core_end)
-                pos[window.sentence][core] = [vocabulary.pos[i] for i in pos_BT[row][window.core]]
-                relations[window.sentence][core] = [vocabulary.relations[i] for i in relations_BT[row][window.core]]
-                found = (NO_HEAD if i == root else i + window.start for i in heads_BT[row][window.core])
-                links[window.sentence][core] = found
-        parts = zip(pos, links, relations, strict=True)
-        return [SentenceSyntax(tuple(tags), tuple(found), tuple(labels)) for tags, found, labels in parts]
+                (pos, links, relations), core = columns[window.sentence], window.core
+                words = slice(window.core_start, window.core_end)
+                pos[words] = [vocabulary.pos[i] for i in pos_BT[row][core]]
+                links[words] = [NO_HEAD if i == root else i + window.start for i in heads_BT[row][core]]
+                relations[words] = [vocabulary.relations[i] for i in relations_BT[row][core]]
+        return [SentenceSyntax(tuple(pos), tuple(links), tuple(relations)) for pos, links, relations in columns]
 
     def _add_starts(self, starts: list[list[int]], windows: list[Window], batch: SentenceBatch, states: States) -> None:
         """Add the starts found in the windows to their sentences, in any order."""

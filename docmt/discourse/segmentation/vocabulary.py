@@ -6,7 +6,6 @@ Shapes: U word types, C characters of a type.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from typing import Any
 
 import torch
@@ -47,7 +46,11 @@ class WordVocabulary:
         for sentence in sentences:
             words.update(word.lower() for word in sentence)
             characters.update(character for word in sentence for character in word)
-        return cls(_ordered(words, min_word_count), _ordered(characters, 1))
+        kept = []
+        for counts, minimum in ((words, min_word_count), (characters, 1)):
+            ordered = sorted(counts, key=lambda item: (-counts[item], item))
+            kept.append(tuple(item for item in ordered if counts[item] >= minimum))
+        return cls(*kept)
 
     @classmethod
     def from_dict(cls, value: dict[str, Any]) -> "WordVocabulary":
@@ -63,21 +66,6 @@ class WordVocabulary:
     def to_dict(self) -> dict[str, list[str]]:
         """Convert to plain values."""
         return {name: list(items) for name, items in asdict(self).items()}
-
-    @cached_property
-    def word_numbers(self) -> dict[str, int]:
-        """The number of each lower-cased word."""
-        return {word: number for number, word in enumerate(self.words, start=N_SPECIAL)}
-
-    @cached_property
-    def character_numbers(self) -> dict[str, int]:
-        """The number of each character."""
-        return {character: number for number, character in enumerate(self.characters, start=N_SPECIAL)}
-
-
-def _ordered(counts: Counter, minimum: int) -> tuple[str, ...]:
-    kept = (item for item, count in counts.items() if count >= minimum)
-    return tuple(sorted(kept, key=lambda item: (-counts[item], item)))
 
 
 @dataclass(frozen=True)
@@ -95,9 +83,8 @@ class WordTypes:
 
     def split(self, n_types: int) -> Iterator["WordTypes"]:
         """Split into parts of at most `n_types` types."""
-        parts = (self.words_U.split(n_types), self.shapes_U.split(n_types), self.characters_UC.split(n_types))
-        for part in zip(*parts, strict=True):
-            yield WordTypes(*part)
+        columns = (self.words_U, self.shapes_U, self.characters_UC)
+        yield from map(WordTypes, *(column.split(n_types) for column in columns))
 
     def select(self, used_U: Tensor) -> "WordTypes":
         """Select the types with these numbers."""
@@ -106,7 +93,8 @@ class WordTypes:
     @classmethod
     def encode(cls, words: Sequence[str], vocabulary: WordVocabulary) -> "WordTypes":
         """Number word forms and their characters."""
-        number, character_number = vocabulary.word_numbers, vocabulary.character_numbers
+        number = {word: number for number, word in enumerate(vocabulary.words, start=N_SPECIAL)}
+        character_number = {character: number for number, character in enumerate(vocabulary.characters, N_SPECIAL)}
         rows = []
         for word in words:
             if len(word) > MAX_CHARACTERS:

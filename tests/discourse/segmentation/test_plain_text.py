@@ -4,10 +4,9 @@ import pytest
 from segmenter_fixtures import untrained
 
 from docmt.corpora.documents import DocumentIndex, write_index
-from docmt.discourse.annotation import segment_texts
+from docmt.discourse import annotation
+from docmt.discourse.annotation import PlainText, read_texts, segment_texts, tokenize_batches
 from docmt.discourse.documents import write_discourse
-from docmt.discourse.segmentation import plain_text
-from docmt.discourse.segmentation.plain_text import PlainText, read_texts, tokenize_batches
 from docmt.errors import UserError
 from docmt.files import write_lines
 from docmt.text.tokenizer import sentence_words
@@ -33,11 +32,11 @@ def segmented(files):
 def test_batches_do_not_show_and_are_read_when_needed(tmp_path, monkeypatch):
     files = make_text(tmp_path, (2, 1, 3, 1), 7)
     together = list(segmented(files))
-    monkeypatch.setattr(plain_text, "BATCH_WORDS", 3 * 8)
+    monkeypatch.setattr(annotation, "BATCH_WORDS", 3 * 8)
     documents = segmented(files)
     read = []
     monkeypatch.setattr(
-        plain_text, "sentence_words", lambda line, lang: read.append(line) or sentence_words(line, lang)
+        annotation, "sentence_words", lambda line, lang: read.append(line) or sentence_words(line, lang)
     )
     first = next(documents)
     assert len(read) == 3
@@ -46,7 +45,7 @@ def test_batches_do_not_show_and_are_read_when_needed(tmp_path, monkeypatch):
 
 
 def test_words_without_blanks_and_empty_sentences_fill_batches(monkeypatch):
-    monkeypatch.setattr(plain_text, "BATCH_WORDS", 10)
+    monkeypatch.setattr(annotation, "BATCH_WORDS", 10)
     chinese = [PlainText(f"d{i}", ["他说他今天不会来,因为下雨了。"]) for i in range(3)]
     assert [len(batch) for batch in tokenize_batches(chinese, lang="zh")] == [1, 1, 1]
     assert [len(batch) for batch in tokenize_batches([PlainText(f"d{i}", [""] * 5) for i in range(3)], lang="en")] == [

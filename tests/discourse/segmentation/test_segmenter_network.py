@@ -112,4 +112,4 @@ def test_long_words_keep_their_beginning_and_their_end():
     types = WordTypes.encode(["abcdefghijklmnopqrstuvwxyz", "z", ""], vocabulary)
     names = [("", "", *vocabulary.characters)[number] for number in types.characters_UC[0].tolist()]
     assert "".join(names) == "abcdefghijklmnopstuvwxyz"
-    assert types.characters_UC[1].tolist() == [vocabulary.character_numbers["z"]] + [0] * 23
+    assert types.characters_UC[1].tolist() == [2 + vocabulary.characters.index("z")] + [0] * 23
