@@ -1,12 +1,15 @@
 """A document as structural features see it: sizes, positions, boundaries and punctuation, as small integers."""
 
+import hashlib
+import math
 import unicodedata
+from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from docmt.discourse.documents import DiscourseDocument
-from docmt.discourse.parsing.cohesion import Cohesion
 from docmt.discourse.parsing.transitions import N_ACTIONS, State
 from docmt.discourse.parsing.units import DocumentUnits
 
@@ -24,6 +27,11 @@ NO_FORM = N_ACTIONS
 N_FORMS = N_ACTIONS + 1
 N_PLACES = 5
 NO_PLACE = N_PLACES - 1
+PROJECTIONS = 256  # bits of SHA-256
+COHESION_BOUNDS = (0.01, 0.05, 0.1, 0.15, 0.2, 0.3, 0.45)
+N_COHESIONS = len(COHESION_BOUNDS) + 2
+NO_COHESION = N_COHESIONS - 1
+"""The class of spans that do not exist."""
 
 
 @dataclass(slots=True)
@@ -50,6 +58,40 @@ class Span:
 
 
 NO_SPAN = Span()
+
+
+@lru_cache(maxsize=20_000)
+def _signs(word: str) -> np.ndarray:
+    """Random signs of a word, float32 [PROJECTIONS] of +1 and −1."""
+    # From a checksum and not from a generator or `hash`, so that a word has the same signs in every process.
+    bits = np.unpackbits(np.frombuffer(hashlib.sha256(word.encode()).digest(), dtype=np.uint8))
+    return bits.astype(np.float32) * 2 - 1
+
+
+class Cohesion:
+    """Word vectors of the spans of a document, for their lexical cohesion (Hearst 1997): the words that they share.
+
+    They are random projections of word counts. Words in few of the document's EDUs weigh more, so function words hardly
+    count, in any language.
+    """
+
+    def __init__(self, document: DiscourseDocument) -> None:
+        counts = [Counter(map(str.lower, document.edu_words(edu))) for edu in range(len(document.edus))]
+        spread = Counter(word for words in counts for word in words)
+        weights = {word: math.log((1 + len(counts)) / n) for word, n in spread.items() if word[0].isalnum()}
+        self._sums = np.zeros((len(counts) + 1, PROJECTIONS), dtype=np.float32)
+        for edu, words in enumerate(counts):
+            row = self._sums[edu + 1]
+            row += self._sums[edu]
+            for word, count in words.items():
+                if word in weights:
+                    row += count * weights[word] * _signs(word)
+
+    def vector(self, first: int, last: int) -> np.ndarray:
+        """Return the vector of a span, float32 [PROJECTIONS], of length 1 unless no word counts."""
+        vector = self._sums[last + 1] - self._sums[first]
+        length = math.sqrt(vector @ vector)
+        return vector / length if length > 0 else vector
 
 
 class DocumentProfile:
@@ -156,3 +198,11 @@ def opening(word: str) -> int:
     # 1 to 5: capital, small letter, letter of a script without case, digit, punctuation or symbol.
     category = unicodedata.category(word[0])
     return {"Lu": 1, "Ll": 2, "Lo": 3, "Nd": 4}.get(category, 5 if category[0] in "PS" else 0)
+
+
+def cohesion_class(left: np.ndarray | None, right: np.ndarray | None) -> int:
+    """Return the class of the cosine of two spans, from 0 (nothing shared); `NO_COHESION` if one does not exist."""
+    if left is None or right is None:
+        return NO_COHESION
+    cosine = float(left @ right)
+    return sum(cosine > bound for bound in COHESION_BOUNDS)

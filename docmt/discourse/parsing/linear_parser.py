@@ -1,4 +1,9 @@
-"""The linear parser: two stages of linear classifiers, after StageDP (Wang et al. 2017)."""
+"""The linear parser: two stages of linear classifiers over named features, after StageDP (Wang et al. 2017).
+
+Features (§3.2–3.3, without Brown clusters): the structural templates are joined by words at the edges of spans, their
+parts of speech and, inside a sentence, the dependencies between two spans. Every feature occurs twice: alone, and
+conjoined with the level of the boundary (in a state) or the form of the node.
+"""
 
 import itertools
 import random
@@ -9,21 +14,22 @@ from typing_extensions import override
 
 from docmt.discourse.constituents import Node
 from docmt.discourse.documents import DiscourseDocument
-from docmt.discourse.parsing.baselines import Parser, WordStates
-from docmt.discourse.parsing.lexical_features import LexicalProfile, merge_features, state_features
+from docmt.discourse.parsing.baselines import WordStates
+from docmt.discourse.parsing.document_profile import DocumentProfile
 from docmt.discourse.parsing.linear_classifier import Instances, LinearClassifier, fit
 from docmt.discourse.parsing.settings import LinearSettings
-from docmt.discourse.parsing.structural_features import merge_values
+from docmt.discourse.parsing.structural_features import MERGE_TEMPLATES, STATE_TEMPLATES, merge_values, state_values
 from docmt.discourse.parsing.transitions import (
     FORMS,
-    Constraint,
+    Merge,
+    ShiftReduceParser,
     State,
     build_tree,
     gold_actions,
     merges,
     parse_greedily,
 )
-from docmt.discourse.parsing.units import ABOVE, SAME_PARAGRAPH, SAME_SENTENCE, UNKNOWN
+from docmt.discourse.parsing.units import ABOVE, NOTHING, SAME_PARAGRAPH, SAME_SENTENCE, UNKNOWN
 from docmt.discourse.segmentation.segmenter import Segmenter
 from docmt.discourse.syntax import DocumentSyntax, check_syntax
 
@@ -31,7 +37,127 @@ LEVELS = {SAME_SENTENCE: "sentence", SAME_PARAGRAPH: "paragraph", ABOVE: "docume
 """Names of the relation classifiers; `text` is for nodes above sentences in documents without paragraphs."""
 ACTION_NAMES = ("shift", *FORMS[1:])
 
+NO_WORD = "-"
+EDGE_CHARACTERS = (1, 2)
+"""Numbers of characters at the edges of a span that are features."""
+
 SyntaxSource = Callable[[Sequence[DiscourseDocument]], Sequence[DocumentSyntax | None]]
+NamedSpan = tuple[str, int, int, int]
+"""Name of a span in features; its first, last and nucleus EDU."""
+
+
+class LexicalProfile(DocumentProfile):
+    """A document with the words of each EDU and, where available, their syntax.
+
+    Attributes:
+        reads_nucleus: whether all words of the nucleus EDU of a span, and the characters at its edges, are features.
+        words: lower-cased words of each EDU.
+        pos: parts of speech of each EDU; empty without syntax.
+        outward: features of the words of each EDU whose head is outside the EDU.
+        links: for each EDU, the EDUs that contain heads of its words, with the relation of the first such word.
+    """
+
+    def __init__(
+        self, document: DiscourseDocument, syntax: DocumentSyntax | None, *, reads_nucleus: bool = False
+    ) -> None:
+        super().__init__(document)
+        self.reads_nucleus = reads_nucleus
+        self.words = [[word.lower() for word in document.edu_words(edu)] for edu in range(self.units.n_edus)]
+        self.pos: list[Sequence[str]] = []
+        self.outward: list[list[str]] = [[] for _ in document.edus]
+        self.links: list[dict[int, str]] = [{} for _ in document.edus]
+        if syntax is None:
+            return
+        edu_at = {
+            (edu.sentence, word): number
+            for number, edu in enumerate(document.edus)
+            for word in range(edu.start, edu.end)
+        }
+        for number, edu in enumerate(document.edus):
+            sentence = syntax[edu.sentence]
+            self.pos.append(sentence.pos[edu.start : edu.end])
+            for word in range(edu.start, edu.end):
+                head = sentence.heads[word]
+                if edu.start <= head < edu.end:
+                    continue
+                label, tag = sentence.relations[word], sentence.pos[word]
+                form = self.words[number][word - edu.start]
+                self.outward[number] += [f"word={form}", f"pos={tag}", f"label={label}"]
+                if head >= 0:
+                    self.links[number].setdefault(edu_at[edu.sentence, head], label)
+
+    def link(self, left: tuple[int, int], right: tuple[int, int]) -> str:
+        """Describe how a word of one span depends on a word of the other. Spans are first and last EDU."""
+        for name, (first, last), (head_first, head_last) in (("left", left, right), ("right", right, left)):
+            for edu in range(first, last + 1):
+                for head, label in self.links[edu].items():
+                    if head_first <= head <= head_last:
+                        return f"{name} {label}"
+        return "none"
+
+
+def state_features(profile: LexicalProfile, state: State) -> list[str]:
+    """List the features of a state; one that occurs twice counts twice."""
+    values = state_values(profile, state)
+    features = [f"{name}={value}" for (name, _), value in zip(STATE_TEMPLATES, values, strict=True)]
+    spans: list[NamedSpan | None] = [
+        ("s1", state.firsts[-1], state.lasts[-1], state.nuclei[-1]) if state.firsts else None,
+        ("s2", state.firsts[-2], state.lasts[-2], state.nuclei[-2]) if len(state.firsts) > 1 else None,
+        ("q1", state.next, state.next, state.next) if state.next < state.n_edus else None,
+    ]
+    for span in spans:
+        if span is not None:
+            features += _span_features(profile, *span)
+    s1, s2, q1 = spans
+    features += _pair_features(profile, "s2 s1", s2, s1)
+    features += _pair_features(profile, "s1 q1", s1, q1)
+    boundary = values[-2] if len(state.firsts) > 1 else NOTHING
+    return features + [f"{boundary}|{feature}" for feature in features]
+
+
+def merge_features(profile: LexicalProfile, values: Sequence[int], merge: Merge) -> list[str]:
+    """List the features of an internal node, among them its structural values."""
+    features = [f"{name}={value}" for (name, _), value in zip(MERGE_TEMPLATES, values, strict=True)]
+    left, right = ("left", *merge.left), ("right", *merge.right)
+    features += _span_features(profile, *left)
+    features += _span_features(profile, *right)
+    features += _pair_features(profile, "pair", left, right)
+    return features + [f"{merge.form}|{feature}" for feature in features]
+
+
+def _span_features(profile: LexicalProfile, name: str, first: int, last: int, nucleus: int) -> list[str]:
+    """Words and parts of speech at both ends of a span, and words of its nucleus EDU whose heads are outside it."""
+    features = []
+    for kind, rows in (("word", profile.words), ("pos", profile.pos)):
+        if rows:
+            start, end = rows[first], rows[last]
+            features += [
+                f"{name} first {kind}={start[0] if start else NO_WORD}",
+                f"{name} last {kind}={end[-1] if end else NO_WORD}",
+                f"{name} first two {kind}={' '.join(start[:2])}",
+                f"{name} last two {kind}={' '.join(end[-2:])}",
+            ]
+    if profile.reads_nucleus:
+        start, end = "".join(profile.words[first]), "".join(profile.words[last])
+        features += [f"{name} first characters={start[:size]}" for size in EDGE_CHARACTERS]
+        features += [f"{name} last characters={end[-size:]}" for size in EDGE_CHARACTERS]
+        features += [f"{name} nucleus word={word}" for word in dict.fromkeys(profile.words[nucleus])]
+    return features + [f"{name} nucleus {feature}" for feature in profile.outward[nucleus]]
+
+
+def _pair_features(profile: LexicalProfile, name: str, left: NamedSpan | None, right: NamedSpan | None) -> list[str]:
+    """First words of both spans, and the dependency between the spans if they are in the same sentence."""
+    if left is None or right is None:
+        return []
+    features = []
+    for kind, rows in (("word", profile.words), ("pos", profile.pos)):
+        if rows:
+            words = [(rows[part[1]] or [NO_WORD])[0] for part in (left, right)]
+            features.append(f"{name} first {kind}={' '.join(words)}")
+    if profile.pos and profile.units.level(left[1], right[2]) == SAME_SENTENCE:
+        link = profile.link((left[1], left[2]), (right[1], right[2]))
+        features += [f"{name} link={link}", f"{name} direction={link.split()[0]}"]
+    return features
 
 
 def no_syntax(documents: Sequence[DiscourseDocument]) -> list[None]:
@@ -53,28 +179,20 @@ class SegmenterSyntax:
 
 
 @dataclass
-class LinearParser(Parser):
+class LinearParser(ShiftReduceParser):
     """One classifier for structure and nuclearity, and one for relations at each level.
 
     Attributes:
         actions: classifier of the classes `ACTION_NAMES`.
         relations: classifiers by the names of `LEVELS`.
         syntax: gives the syntax of documents, from the same source as in training.
-        sentence_constraint: whether every sentence becomes one complete subtree.
-        paragraph_constraint: whether every paragraph becomes one complete subtree.
         reads_nucleus: whether it was trained on all words of nucleus EDUs (see `LexicalProfile`).
     """
 
     actions: LinearClassifier
     relations: dict[str, LinearClassifier]
     syntax: SyntaxSource = no_syntax
-    sentence_constraint: bool = True
-    paragraph_constraint: bool = False
     reads_nucleus: bool = False
-
-    @override
-    def parse(self, document: DiscourseDocument) -> DiscourseDocument:
-        return self.parse_batch([document])[0]
 
     @override
     def parse_batch(
@@ -87,7 +205,6 @@ class LinearParser(Parser):
         if syntax is not None:
             check_syntax(document, syntax)
         profile = LexicalProfile(document, syntax, reads_nucleus=self.reads_nucleus)
-        constraint = Constraint(profile.units, sentences=self.sentence_constraint, paragraphs=self.paragraph_constraint)
         # An action that training never needed has no class: it gets a score below all others.
         columns = [self.actions.classes.index(name) if name in self.actions.classes else None for name in ACTION_NAMES]
 
@@ -95,7 +212,7 @@ class LinearParser(Parser):
             scores = self.actions.scores(state_features(profile, states[0])).tolist()
             return [[-1e9 if column is None else scores[column] for column in columns]]
 
-        states, n_enforced = parse_greedily([constraint], [len(document.edus)], score)
+        states, n_enforced = parse_greedily([self.constraint(profile.units)], [len(document.edus)], score)
         nodes = merges(states[0].actions)
         names = []
         for node, values in zip(nodes, merge_values(profile, nodes), strict=True):

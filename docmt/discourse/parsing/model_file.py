@@ -7,10 +7,9 @@ from typing import Any
 import torch
 
 from docmt.discourse.parsing.baselines import Parser
-from docmt.discourse.parsing.ensemble import Ensemble
 from docmt.discourse.parsing.linear_classifier import LinearClassifier
 from docmt.discourse.parsing.linear_parser import LEVELS, LinearParser, SegmenterSyntax
-from docmt.discourse.parsing.neural_network import ParserNetwork
+from docmt.discourse.parsing.neural_network import Ensemble, ParserNetwork
 from docmt.discourse.parsing.neural_parser import NeuralParser
 from docmt.discourse.parsing.settings import ParserSettings
 from docmt.discourse.segmentation.segmenter import Segmenter, segmenter_from_bytes
@@ -50,9 +49,8 @@ def save_parser(path: Path, trained: TrainedParser) -> None:
         relations, words = list(parser.relations), list(parser.words)
         parts = [network.state_dict() for network in parser.ensemble.networks]
     else:
-        names = [name for name in LEVELS.values() if name in parser.relations]
-        relations, words = names, []
-        parts = [parser.actions.to_dict(), *(parser.relations[name].to_dict() for name in names)]
+        relations, words = [name for name in LEVELS.values() if name in parser.relations], []
+        parts = [part.to_dict() for part in (parser.actions, *(parser.relations[name] for name in relations))]
     content = {
         "format": FORMAT,
         "kind": KIND,
@@ -75,38 +73,19 @@ def load_trained_parser(path: Path) -> TrainedParser:
 
 def parser_from_bytes(data: bytes, *, where: str) -> TrainedParser:
     """Read a parser from the bytes of its file."""
-    content = read_tensors(
-        data,
-        where=where,
-        what="a parser",
-        mend="train it with `docmt discourse train-parser`",
-        format=FORMAT,
-        kind=KIND,
-        keys=KEYS,
-    )
+    mend = "train it with `docmt discourse train-parser`"
+    content = read_tensors(data, where=where, what="a parser", mend=mend, format=FORMAT, kind=KIND, keys=KEYS)
     settings = ParserSettings.load(content["settings"], where=f"{where}: settings")
     read = content["segmenter"].numpy().tobytes() if content["segmenter"] is not None else None
     segmenter = Segmenter(segmenter_from_bytes(read, where=f"{where}: segmenter")) if read is not None else None
-    build = _build_neural if settings.kind == "neural" else _build_linear
     try:
-        parser = build(settings, content, segmenter)
+        parser = (_build_neural if settings.kind == "neural" else _build_linear)(settings, content, segmenter)
     except (RuntimeError, TypeError, AttributeError, KeyError, ValueError) as error:
         reason = " ".join(str(error).split())[:200]
         raise UserError(f"{where}: weights and settings do not match ({reason}): train it again") from None
+    parser.sentence_constraint = settings.sentence_constraint
+    parser.paragraph_constraint = settings.paragraph_constraint
     return TrainedParser(parser, settings, read, content["scores"], content["provenance"])
-
-
-def reads_states_of(parser: Parser, segmenter: Segmenter) -> bool:
-    """Whether a parser reads the word states of this segmenter, so that its states can be passed to `parse_batch`."""
-    if not isinstance(parser, NeuralParser):
-        return False
-    own, other = parser.segmenter.trained, segmenter.trained
-    weights, others = own.network.state_dict(), other.network.state_dict()
-    return (
-        own.settings == other.settings
-        and own.vocabulary == other.vocabulary
-        and all(torch.equal(weights[name], others[name]) for name in weights)
-    )
 
 
 def _build_neural(settings: ParserSettings, content: dict[str, Any], segmenter: Segmenter | None) -> NeuralParser:
@@ -122,29 +101,29 @@ def _build_neural(settings: ParserSettings, content: dict[str, Any], segmenter: 
         networks.append(network.eval())
     if not networks:
         raise ValueError("there are no networks")
-    return NeuralParser(
-        Ensemble(networks),
-        tuple(relations),
-        tuple(words),
-        segmenter,
-        reads_lower=reads_lower,
-        sentence_constraint=settings.sentence_constraint,
-        paragraph_constraint=settings.paragraph_constraint,
-    )
+    return NeuralParser(Ensemble(networks), tuple(relations), tuple(words), segmenter, reads_lower=reads_lower)
 
 
 def _build_linear(settings: ParserSettings, content: dict[str, Any], segmenter: Segmenter | None) -> LinearParser:
-    actions, *relations = map(LinearClassifier.from_dict, content["parts"])
-    levels = content["relations"]
-    parser = LinearParser(
-        actions,
-        {name: relations[levels.index(name)] for name in LEVELS.values()},
-        sentence_constraint=settings.sentence_constraint,
-        paragraph_constraint=settings.paragraph_constraint,
-        reads_nucleus=settings.linear.words == "nucleus",
-    )
+    actions, *classifiers = map(LinearClassifier.from_dict, content["parts"])
+    relations = {name: classifiers[content["relations"].index(name)] for name in LEVELS.values()}
+    parser = LinearParser(actions, relations, reads_nucleus=settings.linear.words == "nucleus")
     if settings.linear.syntax == "segmenter":
         if segmenter is None:
             raise ValueError("the segmenter whose syntax it reads is missing")
         parser.syntax = SegmenterSyntax(segmenter)
     return parser
+
+
+def reads_states_of(parser: Parser, segmenter: Segmenter) -> bool:
+    """Whether a parser reads the word states of this segmenter, so that its states can be passed to `parse_batch`."""
+    if not isinstance(parser, NeuralParser):
+        return False
+    # Compared by content: the parser's file holds a copy of its segmenter.
+    own, other = parser.segmenter.trained, segmenter.trained
+    weights, others = own.network.state_dict(), other.network.state_dict()
+    return (
+        own.settings == other.settings
+        and own.vocabulary == other.vocabulary
+        and all(torch.equal(weights[name], others[name]) for name in weights)
+    )

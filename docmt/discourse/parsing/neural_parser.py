@@ -1,7 +1,10 @@
-"""The neural parser: greedy shift-reduce on the word states of a trained segmenter."""
+"""The neural parser: greedy shift-reduce on the word states of a trained segmenter.
+
+Shapes: D width of a word state.
+"""
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -9,23 +12,21 @@ from torch import Tensor
 from typing_extensions import override
 
 from docmt.batching import fill_batches
-from docmt.discourse.constituents import Node
 from docmt.discourse.documents import DiscourseDocument
-from docmt.discourse.parsing.baselines import Parser, WordStates
+from docmt.discourse.parsing.baselines import WordStates
 from docmt.discourse.parsing.document_profile import DocumentProfile
-from docmt.discourse.parsing.ensemble import Ensemble
-from docmt.discourse.parsing.neural_examples import edu_inputs, merge_slots, number_words, state_slots
-from docmt.discourse.parsing.neural_network import EduInputs
+from docmt.discourse.parsing.neural_network import EduInputs, Ensemble
 from docmt.discourse.parsing.structural_features import merge_values, state_values
-from docmt.discourse.parsing.transitions import Constraint, Merge, State, build_tree, merges, parse_greedily
+from docmt.discourse.parsing.transitions import Merge, ShiftReduceParser, State, build_tree, merges, parse_greedily
 from docmt.discourse.segmentation.segmenter import Segmenter, SentenceReading
 
 MAX_BATCH_EDUS = 1000
 """Maximum number of EDUs in documents that are parsed side by side."""
+NO_EDU = -1
 
 
 @dataclass
-class NeuralParser(Parser):
+class NeuralParser(ShiftReduceParser):
     """Networks that read the word states of one segmenter.
 
     Attributes:
@@ -34,8 +35,6 @@ class NeuralParser(Parser):
         words: the vocabulary of words at the edges of EDUs.
         segmenter: provides the word states on which the networks were trained.
         reads_lower: whether the networks also read the states of its lower BiLSTM.
-        sentence_constraint: whether every sentence becomes one complete subtree.
-        paragraph_constraint: whether every paragraph becomes one complete subtree.
     """
 
     ensemble: Ensemble
@@ -43,12 +42,6 @@ class NeuralParser(Parser):
     words: Sequence[str]
     segmenter: Segmenter
     reads_lower: bool = True
-    sentence_constraint: bool = True
-    paragraph_constraint: bool = False
-
-    @override
-    def parse(self, document: DiscourseDocument) -> DiscourseDocument:
-        return self.parse_batch([document])[0]
 
     @override
     def parse_batch(
@@ -65,23 +58,46 @@ class NeuralParser(Parser):
         return parsed
 
     def _parse_group(self, documents: list[DiscourseDocument], states: WordStates) -> list[DiscourseDocument]:
+        """Parse documents side by side, so that each step of all is one call of the networks."""
         self.counts.update(documents=len(documents), edus=sum(len(document.edus) for document in documents))
+        parsed = [replace(document, tree=None, arcs=None) for document in documents]
         full = [number for number, document in enumerate(documents) if document.edus]
-        trees: dict[int, Node] = {}
-        if full:
-            word_numbers = number_words(self.words)
-            inputs = [edu_inputs(documents[number], states[number], word_numbers) for number in full]
-            batch = _DocumentBatch([documents[number] for number in full], inputs, self.ensemble)
-            constraints = [
-                Constraint(profile.units, sentences=self.sentence_constraint, paragraphs=self.paragraph_constraint)
-                for profile in batch.profiles
-            ]
-            final, n_enforced = parse_greedily(constraints, batch.lengths, batch.score)
-            self.counts["enforced"] += n_enforced
-            found = batch.relations([merges(state.actions) for state in final])
-            for number, state, best in zip(full, final, found, strict=True):
-                trees[number] = build_tree(state.actions, [self.relations[place] for place in best])
-        return [replace(document, tree=trees.get(number), arcs=None) for number, document in enumerate(documents)]
+        if not full:
+            return parsed
+        word_numbers = number_words(self.words)
+        inputs = [edu_inputs(documents[number], states[number], word_numbers) for number in full]
+        profiles = [DocumentProfile(documents[number]) for number in full]
+        lengths = [profile.units.n_edus for profile in profiles]
+        offsets = [0, *itertools.accumulate(lengths)]
+        encoded = self.ensemble.encode(EduInputs.join(inputs))
+        cache = self.ensemble.actions.cache(encoded, lengths)
+
+        def place(slots: list[int], number: int) -> list[int]:
+            """Map slots of a document to slots of the batch; the EDU after the last one is for empty slots."""
+            return [slot + offsets[number] if slot >= 0 else offsets[-1] for slot in slots]
+
+        def score(states: list[State], numbers: list[int]) -> list[list[float]]:
+            pairs = list(zip(states, numbers, strict=True))
+            slots = torch.tensor([place(state_slots(profiles[number], state), number) for state, number in pairs])
+            values = torch.tensor([state_values(profiles[number], state) for state, number in pairs])
+            return self.ensemble.actions.log_probabilities(cache, slots, values, torch.tensor(numbers)).tolist()
+
+        final, n_enforced = parse_greedily([self.constraint(own.units) for own in profiles], lengths, score)
+        self.counts["enforced"] += n_enforced
+        # The second stage: the relations of all internal nodes of all documents at once.
+        nodes = [merges(state.actions) for state in final]
+        best = iter(())
+        if any(nodes):
+            slots = [place(merge_slots(node), number) for number, own in enumerate(nodes) for node in own]
+            values = [row for profile, own in zip(profiles, nodes, strict=True) for row in merge_values(profile, own)]
+            numbers = torch.tensor([number for number, own in enumerate(nodes) for _ in own])
+            classifier = self.ensemble.relations
+            rows = torch.tensor(slots), torch.tensor(values), numbers
+            best = iter(classifier.log_probabilities(classifier.cache(encoded, lengths), *rows).argmax(-1).tolist())
+        for number, state, own in zip(full, final, nodes, strict=True):
+            names = [self.relations[relation] for relation in itertools.islice(best, len(own))]
+            parsed[number] = replace(parsed[number], tree=build_tree(state.actions, names))
+        return parsed
 
 
 def word_states(
@@ -98,41 +114,50 @@ def word_states(
     return [list(itertools.islice(states, len(document.sentences))) for document in documents]
 
 
-class _DocumentBatch:
-    """Documents that are parsed side by side, with at least one EDU each."""
+def edge_words(document: DiscourseDocument, edu: int) -> tuple[str, str, str]:
+    """Return the first, second and last word of an EDU in lower case; empty where there is none."""
+    words = [word.lower() for word in document.edu_words(edu)]
+    return words[0] if words else "", words[1] if len(words) > 1 else "", words[-1] if words else ""
 
-    def __init__(self, documents: Sequence[DiscourseDocument], inputs: Sequence[EduInputs], ensemble: Ensemble) -> None:
-        self.lengths = [len(document.edus) for document in documents]
-        self.profiles = [DocumentProfile(document) for document in documents]
-        self.offsets = [0, *itertools.accumulate(self.lengths)]
-        self.ensemble = ensemble
-        self._encoded = ensemble.encode(EduInputs.join(inputs))
-        self._actions = ensemble.actions.cache(self._encoded, self.lengths)
 
-    def score(self, states: list[State], numbers: list[int]) -> list[list[float]]:
-        """Compute log probabilities of the actions, for states of documents with these numbers."""
-        slots, values = [], []
-        for state, number in zip(states, numbers, strict=True):
-            slots.append(self._place(state_slots(self.profiles[number], state), number))
-            values.append(state_values(self.profiles[number], state))
-        rows = torch.tensor(slots), torch.tensor(values), torch.tensor(numbers)
-        return self.ensemble.actions.log_probabilities(self._actions, *rows).tolist()
+def edu_inputs(document: DiscourseDocument, states: Sequence[Tensor], numbers: Mapping[str, int]) -> EduInputs:
+    """Collect the network's input for a document with EDUs.
 
-    def relations(self, nodes: Sequence[Sequence[Merge]]) -> list[list[int]]:
-        """Find the best relation of each node of each document."""
-        slots, values, numbers = [], [], []
-        for number, (profile, part) in enumerate(zip(self.profiles, nodes, strict=True)):
-            slots += [self._place(merge_slots(node), number) for node in part]
-            values += merge_values(profile, part)
-            numbers += [number] * len(part)
-        if not slots:
-            return [[] for _ in nodes]
-        cache = self.ensemble.relations.cache(self._encoded, self.lengths)
-        rows = torch.tensor(slots), torch.tensor(values), torch.tensor(numbers)
-        best = iter(self.ensemble.relations.log_probabilities(cache, *rows).argmax(-1).tolist())
-        return [list(itertools.islice(best, len(part))) for part in nodes]
+    `states` are the word states of each sentence, [its words, D]; `numbers` is the vocabulary from `number_words`.
+    """
+    lengths = torch.tensor([edu.end - edu.start for edu in document.edus])
+    edu_W = torch.arange(len(document.edus)).repeat_interleave(lengths)
+    edges = [[numbers.get(word, 0) for word in edge_words(document, edu)] for edu in range(len(document.edus))]
+    return EduInputs(torch.cat(list(states)).float(), edu_W, torch.tensor(edges), (len(document.edus),))
 
-    def _place(self, slots: list[int], number: int) -> list[int]:
-        """Map slots of a document to slots of the batch; the EDU after the last one is for empty slots."""
-        offset, none = self.offsets[number], self.offsets[-1]
-        return [slot + offset if slot >= 0 else none for slot in slots]
+
+def number_words(words: Sequence[str]) -> dict[str, int]:
+    """Number words from 1; 0 is for all other words."""
+    return {word: number for number, word in enumerate(words, start=1)}
+
+
+def state_slots(profile: DocumentProfile, state: State) -> list[int]:
+    """Return the EDUs that represent a state; −1 where there is none.
+
+    They are the first, last and nucleus EDU of the two upper spans, the last and nucleus EDU of the third, the first
+    EDU of the queue, the last one of its sentence, and the first one after that.
+    """
+    slots = [NO_EDU] * 11
+    n_stack = len(state.firsts)
+    if n_stack:
+        slots[0:3] = state.firsts[-1], state.lasts[-1], state.nuclei[-1]
+    if n_stack > 1:
+        slots[3:6] = state.firsts[-2], state.lasts[-2], state.nuclei[-2]
+    if n_stack > 2:
+        slots[6:8] = state.lasts[-3], state.nuclei[-3]
+    if state.next < state.n_edus:
+        end = profile.units.sentences.last[state.next]
+        slots[8:10] = state.next, end
+        if end + 1 < state.n_edus:
+            slots[10] = end + 1
+    return slots
+
+
+def merge_slots(merge: Merge) -> list[int]:
+    """Return the EDUs that represent a node: first, last and nucleus EDU of both children."""
+    return [*merge.left, *merge.right]

@@ -1,20 +1,92 @@
-"""Training the neural parser's networks on gold trees."""
+"""Training of the neural parser: examples from gold trees, and the networks of the ensemble.
+
+Shapes: Q states or nodes, L slots, F features.
+"""
 
 import logging
 import random
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from docmt.discourse.parsing.neural_examples import ParserExample, collate
-from docmt.discourse.parsing.neural_network import EduInputs, ParserNetwork
+from docmt.discourse.constituents import Node
+from docmt.discourse.documents import DiscourseDocument
+from docmt.discourse.parsing.document_profile import DocumentProfile
+from docmt.discourse.parsing.neural_network import EduInputs, Ensemble, ParserNetwork
+from docmt.discourse.parsing.neural_parser import (
+    NO_EDU,
+    NeuralParser,
+    edge_words,
+    edu_inputs,
+    merge_slots,
+    number_words,
+    state_slots,
+    word_states,
+)
 from docmt.discourse.parsing.settings import NeuralSettings
-from docmt.discourse.segmentation.training import averaged
+from docmt.discourse.parsing.structural_features import merge_values, state_values
+from docmt.discourse.parsing.transitions import State, gold_actions, merges
+from docmt.discourse.segmentation.segmenter import Segmenter
+from docmt.discourse.segmentation.training import adam, averaged
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """States or nodes with their gold classes.
+
+    Attributes:
+        slots_QL: int64, EDUs of the document; −1 for none.
+        values_QF: int16, structural values; one array with paragraphs and one without.
+        labels_Q: int64, the gold classes.
+    """
+
+    slots_QL: np.ndarray
+    values_QF: tuple[np.ndarray, np.ndarray]
+    labels_Q: np.ndarray
+
+
+@dataclass(frozen=True)
+class ParserExample:
+    """A training document: its words, the states on the way to its tree, and the internal nodes of the tree."""
+
+    inputs: EduInputs
+    steps: Decisions
+    nodes: Decisions
+
+
+def train_neural(
+    documents: Sequence[DiscourseDocument],
+    trees: Sequence[Node],
+    segmenter: Segmenter,
+    settings: NeuralSettings,
+    *,
+    relations: Sequence[str],
+    seed: int,
+) -> NeuralParser:
+    """Train all networks on documents with at least one EDU each and their binary trees of coarse `relations`."""
+    words = learn_words(documents, min_count=settings.min_word_count)
+    reads_lower = settings.layers == "both"
+    readings = segmenter.read([own for document in documents for own in document.sentences])
+    states = word_states(readings, documents, reads_lower=reads_lower)
+    examples = [
+        make_example(document, tree, own, relations=relations, numbers=number_words(words))
+        for document, tree, own in zip(documents, trees, states, strict=True)
+        if not tree.is_leaf
+    ]
+    sizes = {"n_words": len(words), "n_relations": len(relations)}
+    networks = [
+        train_member(examples, **sizes, settings=settings, seed=1000 * seed + member)
+        for member in range(settings.members)
+    ]
+    return NeuralParser(Ensemble(networks), relations, words, segmenter, reads_lower=reads_lower)
 
 
 def train_member(
@@ -29,13 +101,7 @@ def train_member(
         torch.manual_seed(seed)
         network = ParserNetwork(examples[0].inputs.words_WD.shape[1], n_words, n_relations, settings).train()
         average = averaged(network, settings.average_decay, head_start=0)
-        optimizer = torch.optim.AdamW(
-            network.parameters(),
-            lr=settings.learning_rate,
-            weight_decay=settings.weight_decay,
-            betas=(0.9, 0.98),
-            fused=True,
-        )
+        optimizer = adam(network, settings.learning_rate, settings.weight_decay)
         n_updates = settings.epochs * -(-len(examples) // settings.documents_per_batch)
         n_warmup = max(1, n_updates // 20)
         update = 0
@@ -49,7 +115,7 @@ def train_member(
                 # A short warm-up, then linear decay to 0.
                 share = min((update + 1) / n_warmup, (n_updates - update) / max(1, n_updates - n_warmup))
                 optimizer.param_groups[0]["lr"] = settings.learning_rate * share
-                loss = _loss(network, chosen, hidden, settings.label_smoothing)
+                loss = total_loss(network, chosen, hidden, settings.label_smoothing)
                 optimizer.zero_grad()
                 loss.backward()
                 nn.utils.clip_grad_norm_(network.parameters(), 5.0)
@@ -61,17 +127,76 @@ def train_member(
     return cast(ParserNetwork, average.module)  # AveragedModel is not generic
 
 
-def _loss(network: ParserNetwork, chosen: Sequence[ParserExample], hidden: Sequence[bool], smoothing: float) -> Tensor:
+def total_loss(
+    network: ParserNetwork, chosen: Sequence[ParserExample], hidden: Sequence[bool], smoothing: float
+) -> Tensor:
     """Mean cross-entropy of actions plus mean cross-entropy of relations (a scalar)."""
     inputs = EduInputs.join([example.inputs for example in chosen])
-    lengths = inputs.n_edus
     edus_ER = network.encoder(inputs)
     loss = torch.zeros(())
     for classifier, parts in (
         (network.actions, [example.steps for example in chosen]),
         (network.relations, [example.nodes for example in chosen]),
     ):
-        *arguments, labels_Q = collate(parts, lengths, hidden)
-        scores_QC = classifier(classifier.cache(edus_ER, lengths), *arguments)
+        *arguments, labels_Q = collate(parts, inputs.n_edus, hidden)
+        scores_QC = classifier(classifier.cache(edus_ER, inputs.n_edus), *arguments)
         loss = loss + functional.cross_entropy(scores_QC, labels_Q, label_smoothing=smoothing)
     return loss
+
+
+def learn_words(documents: Iterable[DiscourseDocument], *, min_count: int) -> tuple[str, ...]:
+    """Return the words seen at least `min_count` times at the edges of EDUs, sorted."""
+    counts = Counter(
+        word for document in documents for edu in range(len(document.edus)) for word in edge_words(document, edu)
+    )
+    return tuple(sorted(word for word, count in counts.items() if word and count >= min_count))
+
+
+def make_example(
+    document: DiscourseDocument,
+    tree: Node,
+    states: Sequence[Tensor],
+    *,
+    relations: Sequence[str],
+    numbers: Mapping[str, int],
+) -> ParserExample:
+    """Replay the oracle on a document with at least two EDUs and its binary tree of coarse `relations`.
+
+    The word states and numbers are as for `edu_inputs`.
+    """
+    # Structural values with and without paragraphs, since each epoch hides the paragraphs of other documents.
+    actions = gold_actions(tree)
+    nodes = merges(actions)
+    names = [node.relation for node in tree.postorder() if not node.is_leaf]
+    step_values, node_values, slots = [], [], []
+    for variant in (document, replace(document, paragraphs=None)):
+        profile, state = DocumentProfile(variant), State(len(document.edus))
+        rows, slots = [], []
+        for action in actions:
+            rows.append(state_values(profile, state))
+            slots.append(state_slots(profile, state))
+            state.apply(action)
+        step_values.append(np.array(rows, dtype=np.int16))
+        node_values.append(np.array(merge_values(profile, nodes), dtype=np.int16))
+    node_slots, labels = [merge_slots(node) for node in nodes], [relations.index(name) for name in names]
+    return ParserExample(
+        edu_inputs(document, states, numbers),
+        Decisions(np.array(slots), (step_values[0], step_values[1]), np.array(actions)),
+        Decisions(np.array(node_slots), (node_values[0], node_values[1]), np.array(labels)),
+    )
+
+
+def collate(decisions: Sequence[Decisions], lengths: Sequence[int], hidden: Sequence[bool]) -> list[Tensor]:
+    """Join the decisions of several documents: slots_QL, values_QF and documents_Q of `SpanClassifier`, and labels_Q.
+
+    `lengths` are the numbers of EDUs of the documents; `hidden` tells whether to hide their paragraphs.
+    """
+    offsets = np.cumsum([0, *lengths])
+    slots = [
+        np.where(part.slots_QL == NO_EDU, offsets[-1], part.slots_QL + offset)
+        for part, offset in zip(decisions, offsets[:-1], strict=True)
+    ]
+    values = [part.values_QF[int(hide)] for part, hide in zip(decisions, hidden, strict=True)]
+    numbers = [np.full(len(part.labels_Q), number) for number, part in enumerate(decisions)]
+    columns = (slots, values, numbers, [part.labels_Q for part in decisions])
+    return [torch.from_numpy(np.concatenate(parts).astype(np.int64)) for parts in columns]

@@ -8,9 +8,9 @@ last one of a node are boundary levels, with which the neural parser conjoins al
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from docmt.discourse.parsing.cohesion import N_COHESIONS, NO_COHESION, cohesion_class
 from docmt.discourse.parsing.document_profile import (
     BUCKETS,
+    N_COHESIONS,
     N_COUNTS,
     N_EDGES,
     N_ENDINGS,
@@ -18,11 +18,13 @@ from docmt.discourse.parsing.document_profile import (
     N_OPENINGS,
     N_PLACES,
     NO_BUCKET,
+    NO_COHESION,
     NO_FORM,
     NO_SPAN,
     DocumentProfile,
     Span,
     bucket,
+    cohesion_class,
 )
 from docmt.discourse.parsing.transitions import N_ACTIONS, Merge, State
 from docmt.discourse.parsing.units import N_LEVELS, NOTHING

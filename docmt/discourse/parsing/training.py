@@ -3,19 +3,17 @@
 import hashlib
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from docmt.discourse.constituents import SPAN, Node, binarize
 from docmt.discourse.documents import DiscourseDocument, read_discourse
-from docmt.discourse.parsing.ensemble import Ensemble
 from docmt.discourse.parsing.evaluation import Coarse, coarse_classes, evaluate
 from docmt.discourse.parsing.linear_parser import LinearParser, SegmenterSyntax, SyntaxSource, no_syntax, train_linear
 from docmt.discourse.parsing.model_file import TrainedParser
-from docmt.discourse.parsing.neural_examples import learn_words, make_example, number_words
-from docmt.discourse.parsing.neural_parser import NeuralParser, word_states
-from docmt.discourse.parsing.neural_training import train_member
+from docmt.discourse.parsing.neural_parser import NeuralParser
+from docmt.discourse.parsing.neural_training import train_neural
 from docmt.discourse.parsing.settings import ParserSettings
 from docmt.discourse.segmentation.segmenter import Segmenter, segmenter_from_bytes
 from docmt.discourse.syntax import read_syntax
@@ -26,19 +24,62 @@ from docmt.provenance import describe
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class TrainingData:
-    """Documents with at least one EDU, and their binary trees of coarse relations."""
+def train_parser(
+    *, train: Path, dev: Path, segmenter: Path | None, settings: ParserSettings, seed: int
+) -> TrainedParser:
+    """Train on `TRAIN.discourse.jsonl` and score on `DEV.discourse.jsonl`.
 
-    documents: list[DiscourseDocument]
-    trees: list[Node]
-
-    @classmethod
-    def read(cls, prefix: Path, settings: ParserSettings) -> "TrainingData":
-        """Read `PREFIX.discourse.jsonl`, except documents without EDUs."""
-        coarse = coarse_classes(settings.relations)
-        documents = [document for document in read_discourse(_discourse(prefix)) if document.edus]
-        return cls(documents, [training_tree(document, coarse) for document in documents])
+    The neural parser, and the linear one with `syntax: segmenter`, need the model file of a segmenter. With
+    `kind: auto`, the parser with the higher F (original Parseval, gold EDUs, paragraphs where they are known) is kept;
+    the neural one if both are equal.
+    """
+    if settings.reads_segmenter != (segmenter is not None):
+        raise UserError(
+            "train-parser: this parser reads the states or the syntax of a segmenter: give --segmenter MODEL"
+            if settings.reads_segmenter
+            else "train-parser: the linear parser reads a segmenter only with syntax: segmenter; leave --segmenter out"
+        )
+    data = read_bytes(segmenter) if segmenter is not None else None
+    model = Segmenter(segmenter_from_bytes(data, where=str(segmenter))) if data is not None else None
+    coarse = coarse_classes(settings.relations)
+    everything = read_discourse(Path(f"{train}.discourse.jsonl"))
+    documents = [document for document in everything if document.edus]
+    trees = [training_tree(document, coarse) for document in documents]
+    relations = relation_names(trees)
+    gold = read_discourse(Path(f"{dev}.discourse.jsonl"))
+    if settings.kind == "auto" and all(document.tree is None or document.tree.is_leaf for document in gold):
+        raise UserError(
+            f"train-parser: {dev}.discourse.jsonl has no tree of two EDUs or more on which kind: auto could compare "
+            "parsers"
+        )
+    parsers: dict[str, NeuralParser | LinearParser] = {}
+    scores: dict[str, dict[str, Any]] = {}
+    for kind in settings.kinds:
+        if kind == "neural":
+            assert model is not None  # `reads_segmenter` of a neural parser
+            parser = train_neural(documents, trees, model, settings.neural, relations=relations, seed=seed)
+        else:
+            source: SyntaxSource = (
+                SegmenterSyntax(model) if model and settings.linear.syntax == "segmenter" else no_syntax
+            )
+            reads_file = settings.linear.syntax == "file"
+            found = (_file_syntax(train, everything) if reads_file else source)(documents)
+            parser = train_linear(documents, trees, found, settings.linear, seed=seed)
+            parser.syntax = _file_syntax(dev, gold) if reads_file else source
+        parser.sentence_constraint = settings.sentence_constraint
+        parser.paragraph_constraint = settings.paragraph_constraint
+        parsers[kind], scores[kind] = parser, score_variants(parser, gold, coarse)
+        for name, row in scores[kind].items():
+            log.info("development set, %s, %s parser: original Parseval %s", name, kind, row["parseval"])
+    kept, dev_f = best_kind(scores)
+    facts: dict[str, Any] = {"segmenter": hashlib.sha256(data).hexdigest()} if data is not None else {}
+    if len(dev_f) > 1:
+        shown = ", ".join(f"{kind} {value}" for kind, value in dev_f.items())
+        log.info("kind: auto keeps the %s parser; F on the development set: %s", kept, shown)
+        facts |= {"kept": kept, "dev_f": dev_f}
+    provenance = describe(settings=settings.model_dump(), seed=seed, train_documents=len(documents), **facts)
+    settings = settings.model_copy(update={"kind": kept})
+    return TrainedParser(parsers[kept], settings, data if settings.reads_segmenter else None, scores[kept], provenance)
 
 
 def training_tree(document: DiscourseDocument, coarse: Coarse) -> Node:
@@ -59,54 +100,6 @@ def relation_names(trees: Iterable[Node]) -> tuple[str, ...]:
     if not names:
         raise UserError("parser training: no document has two EDUs or more, so there is nothing to learn")
     return tuple(sorted(names))
-
-
-def train_parser(
-    *, train: Path, dev: Path, segmenter: Path | None, settings: ParserSettings, seed: int
-) -> TrainedParser:
-    """Train on `TRAIN.discourse.jsonl` and score on `DEV.discourse.jsonl`.
-
-    The neural parser, and the linear one with `syntax: segmenter`, need the model file of a segmenter. With
-    `kind: auto`, the parser with the higher F (original Parseval, gold EDUs, paragraphs where they are known) is kept;
-    the neural one if both are equal.
-    """
-    if settings.reads_segmenter != (segmenter is not None):
-        raise UserError(
-            "train-parser: this parser reads the states or the syntax of a segmenter: give --segmenter MODEL"
-            if settings.reads_segmenter
-            else "train-parser: the linear parser reads a segmenter only with syntax: segmenter; leave --segmenter out"
-        )
-    data = read_bytes(segmenter) if segmenter is not None else None
-    model = Segmenter(segmenter_from_bytes(data, where=str(segmenter))) if data is not None else None
-    training = TrainingData.read(train, settings)
-    relation_names(training.trees)  # fails before anything is trained
-    gold = read_discourse(_discourse(dev))
-    if settings.kind == "auto" and all(document.tree is None or document.tree.is_leaf for document in gold):
-        raise UserError(
-            f"train-parser: {_discourse(dev)} has no tree of two EDUs or more on which kind: auto could compare parsers"
-        )
-    parsers: dict[str, NeuralParser | LinearParser] = {}
-    scores: dict[str, dict[str, Any]] = {}
-    for kind in settings.kinds:
-        if kind == "neural":
-            assert model is not None  # `reads_segmenter` of a neural parser
-            parsers[kind] = _train_neural(training, model, settings, seed=seed)
-        else:
-            parsers[kind] = parser = _train_linear(training, train, model, settings, seed=seed)
-            if settings.linear.syntax == "file":
-                parser.syntax = _file_syntax(dev, gold)
-        scores[kind] = score_variants(parsers[kind], gold, coarse_classes(settings.relations))
-        for name, found in scores[kind].items():
-            log.info("development set, %s, %s parser: original Parseval %s", name, kind, found["parseval"])
-    kept, dev_f = best_kind(scores)
-    facts: dict[str, Any] = {"segmenter": hashlib.sha256(data).hexdigest()} if data is not None else {}
-    if len(dev_f) > 1:
-        found = ", ".join(f"{kind} {value}" for kind, value in dev_f.items())
-        log.info("kind: auto keeps the %s parser; F on the development set: %s", kept, found)
-        facts |= {"kept": kept, "dev_f": dev_f}
-    provenance = describe(settings=settings.model_dump(), seed=seed, train_documents=len(training.documents), **facts)
-    settings = settings.model_copy(update={"kind": kept})
-    return TrainedParser(parsers[kept], settings, data if settings.reads_segmenter else None, scores[kept], provenance)
 
 
 def best_kind(scores: Mapping[str, dict[str, Any]]) -> tuple[str, dict[str, float]]:
@@ -134,51 +127,3 @@ def _file_syntax(prefix: Path, documents: Sequence[DiscourseDocument]) -> Syntax
     syntax = read_syntax(Path(f"{prefix}.syntax.jsonl"), documents)
     known = {document.id: own for document, own in zip(documents, syntax, strict=True)}
     return lambda chosen: [known[document.id] for document in chosen]
-
-
-def _train_neural(training: TrainingData, segmenter: Segmenter, settings: ParserSettings, *, seed: int) -> NeuralParser:
-    relations = relation_names(training.trees)
-    words = learn_words(training.documents, min_count=settings.neural.min_word_count)
-    reads_lower = settings.neural.layers == "both"
-    readings = segmenter.read([own for document in training.documents for own in document.sentences])
-    states = word_states(readings, training.documents, reads_lower=reads_lower)
-    examples = [
-        make_example(document, tree, own, relations=relations, numbers=number_words(words))
-        for document, tree, own in zip(training.documents, training.trees, states, strict=True)
-        if not tree.is_leaf
-    ]
-    sizes = {"n_words": len(words), "n_relations": len(relations)}
-    networks = [
-        train_member(examples, **sizes, settings=settings.neural, seed=1000 * seed + member)
-        for member in range(settings.neural.members)
-    ]
-    return NeuralParser(
-        Ensemble(networks),
-        relations,
-        words,
-        segmenter,
-        reads_lower=reads_lower,
-        sentence_constraint=settings.sentence_constraint,
-        paragraph_constraint=settings.paragraph_constraint,
-    )
-
-
-def _train_linear(
-    training: TrainingData, prefix: Path, segmenter: Segmenter | None, settings: ParserSettings, *, seed: int
-) -> LinearParser:
-    documents = training.documents
-    source: SyntaxSource = no_syntax
-    if settings.linear.syntax == "file":
-        # The file also has the documents without EDUs, which `training` leaves out.
-        source = _file_syntax(prefix, read_discourse(_discourse(prefix)))
-    elif settings.linear.syntax == "segmenter" and segmenter is not None:
-        source = SegmenterSyntax(segmenter)
-    parser = train_linear(documents, training.trees, source(documents), settings.linear, seed=seed)
-    parser.syntax = source
-    parser.sentence_constraint = settings.sentence_constraint
-    parser.paragraph_constraint = settings.paragraph_constraint
-    return parser
-
-
-def _discourse(prefix: Path) -> Path:
-    return Path(f"{prefix}.discourse.jsonl")

@@ -4,9 +4,13 @@ A document of n EDUs takes 2n − 1 steps. Relations are assigned to the finishe
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from typing_extensions import override
 
 from docmt.discourse.constituents import Node, join_pair, leaf
+from docmt.discourse.documents import DiscourseDocument
+from docmt.discourse.parsing.baselines import Parser
 from docmt.discourse.parsing.units import DocumentUnits, Units
 
 SHIFT, NN, NS, SN = range(4)
@@ -188,3 +192,24 @@ def best_action(state: State, constraint: Constraint, scores: Sequence[float]) -
     can_shift, can_reduce = constraint.allows(state)
     choice = wants_shift if can_shift and can_reduce else can_shift
     return (SHIFT if choice else reduce_action), choice != wish
+
+
+@dataclass
+class ShiftReduceParser(Parser):
+    """A parser that takes the steps of this system.
+
+    Attributes:
+        sentence_constraint: whether every sentence becomes one complete subtree.
+        paragraph_constraint: whether every paragraph becomes one complete subtree.
+    """
+
+    sentence_constraint: bool = field(default=True, kw_only=True)
+    paragraph_constraint: bool = field(default=False, kw_only=True)
+
+    @override
+    def parse(self, document: DiscourseDocument) -> DiscourseDocument:
+        return self.parse_batch([document])[0]
+
+    def constraint(self, units: DocumentUnits) -> Constraint:
+        """The constraint of this parser on a document."""
+        return Constraint(units, sentences=self.sentence_constraint, paragraphs=self.paragraph_constraint)

@@ -9,9 +9,8 @@ from docmt.cli.main import main
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator
 from docmt.discourse.documents import read_discourse
-from docmt.discourse.parsing.ensemble import Ensemble
 from docmt.discourse.parsing.model_file import TrainedParser, save_parser
-from docmt.discourse.parsing.neural_network import ParserNetwork
+from docmt.discourse.parsing.neural_network import Ensemble, ParserNetwork
 from docmt.discourse.parsing.neural_parser import NeuralParser
 from docmt.discourse.parsing.settings import ParserSettings
 from docmt.discourse.segmentation.segmenter import Segmenter

@@ -8,9 +8,15 @@ import pytest
 from parsing_fixtures import StandInSegmenter, check_constrained_trees, check_ugly_documents, coarse, free_scores
 
 from docmt.discourse.documents import DiscourseDocument, edus_from_starts
-from docmt.discourse.parsing.lexical_features import LexicalProfile, state_features
 from docmt.discourse.parsing.linear_classifier import Instances, LinearClassifier, fit
-from docmt.discourse.parsing.linear_parser import LEVELS, SegmenterSyntax, no_syntax, train_linear
+from docmt.discourse.parsing.linear_parser import (
+    LEVELS,
+    LexicalProfile,
+    SegmenterSyntax,
+    no_syntax,
+    state_features,
+    train_linear,
+)
 from docmt.discourse.parsing.model_file import TrainedParser, load_trained_parser, save_parser
 from docmt.discourse.parsing.settings import LinearSettings, ParserSettings
 from docmt.discourse.parsing.training import training_tree

@@ -16,11 +16,9 @@ from parsing_fixtures import (
 )
 
 from docmt.discourse.documents import DiscourseDocument, edus_from_starts
-from docmt.discourse.parsing.ensemble import Ensemble, EnsembleClassifier
-from docmt.discourse.parsing.neural_examples import collate, edu_inputs, make_example, number_words
-from docmt.discourse.parsing.neural_network import EduInputs, ParserNetwork, WordPooling
-from docmt.discourse.parsing.neural_parser import MAX_BATCH_EDUS, NeuralParser, word_states
-from docmt.discourse.parsing.neural_training import _loss, train_member
+from docmt.discourse.parsing.neural_network import EduInputs, Ensemble, EnsembleClassifier, ParserNetwork, WordPooling
+from docmt.discourse.parsing.neural_parser import MAX_BATCH_EDUS, NeuralParser, edu_inputs, number_words, word_states
+from docmt.discourse.parsing.neural_training import collate, make_example, total_loss, train_member
 from docmt.discourse.parsing.settings import NeuralSettings
 from docmt.discourse.parsing.training import relation_names, training_tree
 
@@ -128,7 +126,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_one_others(documents):
 def test_every_parameter_gets_a_gradient(documents):
     relations, examples = examples_of(documents)
     network = ParserNetwork(2 * WIDTH, len(WORDS), len(relations), NeuralSettings(**TINY))
-    _loss(network, examples, [False] * len(examples), 0.1).backward()
+    total_loss(network, examples, [False] * len(examples), 0.1).backward()
     assert all(parameter.grad is not None and parameter.grad.abs().sum() > 0 for parameter in network.parameters())
 
 

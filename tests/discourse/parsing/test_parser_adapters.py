@@ -99,7 +99,7 @@ def test_a_file_gives_the_trees_of_its_documents(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"sentences": (("Rain", "fell", "!"), ("Go", "!"))}, "its words differ from those of the document"),
+        ({"sentences": (("Rain", "fell", "!"), ("Go", "!"))}, "its words differ from the document's"),
         ({"edus": edus_from_starts([[2], []], [3, 2])}, "its 3 EDUs differ from the document's 3"),
         ({"id": "c"}, "expected the tree of document 'a/b' next, found 'c'"),
         ({"tree": None}, "the file has EDUs but no tree"),

@@ -7,8 +7,8 @@ import pytest
 from parsing_fixtures import random_document
 
 from docmt.discourse.parsing.document_profile import DocumentProfile, ending, opening
-from docmt.discourse.parsing.neural_examples import merge_slots, state_slots
 from docmt.discourse.parsing.neural_network import MERGE_SLOTS, STATE_SLOTS
+from docmt.discourse.parsing.neural_parser import merge_slots, state_slots
 from docmt.discourse.parsing.structural_features import MERGE_TEMPLATES, STATE_TEMPLATES, merge_values, state_values
 from docmt.discourse.parsing.transitions import NN, NS, SHIFT, SN, State, merges, possible
 
