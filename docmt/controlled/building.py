@@ -151,13 +151,7 @@ class DocumentBuilder(ABC):
     # Given sentences
 
     def add(
-        self,
-        sentence: Sentence,
-        kind: str,
-        *,
-        variant: str = "",
-        antecedent: int | None = None,
-        decides: Any = None,
+        self, sentence: Sentence, kind: str, *, variant: str = "", antecedent: int | None = None, decides: Any = None
     ) -> None:
         """Append a sentence; the next one cannot repeat the verb phrase of an earlier one."""
         parent, relation, nuclearity = self.attachment(kind, antecedent)

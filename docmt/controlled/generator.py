@@ -97,9 +97,7 @@ def _unseen_document(settings: ControlledSettings, seed: str, seen: set[tuple[st
 
 
 def describe_corpus(
-    settings: ControlledSettings,
-    splits: dict[str, list[Generated]],
-    suites: dict[str, list[GeneratedItem]],
+    settings: ControlledSettings, splits: dict[str, list[Generated]], suites: dict[str, list[GeneratedItem]]
 ) -> dict[str, Any]:
     """The manifest: settings, counts, distances, vocabulary, provenance."""
     values = settings.model_dump()

@@ -7,19 +7,10 @@ from typing import NamedTuple
 
 GENDERS = ("m", "f", "n")
 
-DEFINITE = {
-    "nom": {"m": "der", "f": "die", "n": "das"},
-    "acc": {"m": "den", "f": "die", "n": "das"},
-}
-PRONOUN = {
-    "nom": {"m": "er", "f": "sie", "n": "es"},
-    "acc": {"m": "ihn", "f": "sie", "n": "es"},
-}
+DEFINITE = {"nom": {"m": "der", "f": "die", "n": "das"}, "acc": {"m": "den", "f": "die", "n": "das"}}
+PRONOUN = {"nom": {"m": "er", "f": "sie", "n": "es"}, "acc": {"m": "ihn", "f": "sie", "n": "es"}}
 # ein, dein, Ihr
-POSSESSIVE_ENDING = {
-    "nom": {"m": "", "f": "e", "n": ""},
-    "acc": {"m": "en", "f": "e", "n": ""},
-}
+POSSESSIVE_ENDING = {"nom": {"m": "", "f": "e", "n": ""}, "acc": {"m": "en", "f": "e", "n": ""}}
 POSSESSIVE_STEM = {"du": "dein", "Sie": "Ihr"}
 ADJECTIVE_ENDING = {
     "definite": {"nom": {"m": "e", "f": "e", "n": "e"}, "acc": {"m": "en", "f": "e", "n": "e"}},

@@ -130,9 +130,7 @@ def _kind(values: Any) -> str:
 ControlledSettings = Annotated[
     Annotated[SelectionSettings, Tag("selection")] | Annotated[SegmentsSettings, Tag("segments")],
     Discriminator(
-        _kind,
-        custom_error_type="documents",
-        custom_error_message="documents must be one of selection, segments",
+        _kind, custom_error_type="documents", custom_error_message="documents must be one of selection, segments"
     ),
 ]
 """Settings of a controlled corpus; the key `documents` tells the two kinds apart."""

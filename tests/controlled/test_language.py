@@ -8,16 +8,7 @@ from sacremoses import MosesTokenizer
 
 from docmt.controlled import lexicon, sentences
 from docmt.controlled.discourse import split_words
-from docmt.controlled.german import (
-    GENDERS,
-    PRONOUN,
-    Clause,
-    Noun,
-    Phrase,
-    Predicate,
-    noun_phrase,
-    possessive,
-)
+from docmt.controlled.german import GENDERS, PRONOUN, Clause, Noun, Phrase, Predicate, noun_phrase, possessive
 
 NEW = Phrase("new", "neu")
 NOUNS = {"m": Noun("cake", "Kuchen", "m"), "f": Noun("tart", "Torte", "f"), "n": Noun("egg", "Ei", "n")}

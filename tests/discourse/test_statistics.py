@@ -37,10 +37,7 @@ CROSSING = document(
     ),
 )
 WHOLE = document(
-    [4, 2],
-    [[1], []],
-    name="whole",
-    tree=join_pair(join_pair(leaf(0), leaf(1), "NN", "list"), leaf(2), "SN", "context"),
+    [4, 2], [[1], []], name="whole", tree=join_pair(join_pair(leaf(0), leaf(1), "NN", "list"), leaf(2), "SN", "context")
 )
 ARCS = document([3, 2], [[], []], name="arcs", arcs=DependencyTree((NO_HEAD, 0), ("root", "cause")))
 

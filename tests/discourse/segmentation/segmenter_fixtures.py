@@ -54,10 +54,7 @@ def example(text, syntax=None):
 
 
 EXAMPLES = [
-    example(
-        "He said | that Mary left .",
-        "PRP/2/nsubj VBD/0/root IN/5/mark NNP/5/nsubj VBD/2/ccomp ./2/punct",
-    ),
+    example("He said | that Mary left .", "PRP/2/nsubj VBD/0/root IN/5/mark NNP/5/nsubj VBD/2/ccomp ./2/punct"),
     example(
         "Because it rained , | we stayed home .",
         "IN/3/mark PRP/3/nsubj VBD/6/advcl ,/3/punct PRP/6/nsubj VBD/0/root RB/6/advmod ./6/punct",

@@ -108,11 +108,7 @@ def test_damaged_files_are_one_line(trained, tmp_path):
     save_segmenter(path, trained)
     whole = path.read_bytes()
     content = torch.load(path, weights_only=True)
-    for name, bad in {
-        "cut": whole[: len(whole) // 2],
-        "empty": b"",
-        "text": b"no model\n",
-    }.items():
+    for name, bad in {"cut": whole[: len(whole) // 2], "empty": b"", "text": b"no model\n"}.items():
         (tmp_path / name).write_bytes(bad)
         with pytest.raises(UserError, match=rf"{name}: not a segmenter") as caught:
             Segmenter.load(tmp_path / name)

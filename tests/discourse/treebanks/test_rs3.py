@@ -33,11 +33,7 @@ def parse(*rows, more=""):
 
 def test_several_satellites_on_both_sides_are_in_one_node():
     found = parse(
-        (1, "a", 2, "cause"),
-        (2, "b &amp; c", 9, SPAN),
-        (3, "d", 2, "elaboration"),
-        (4, "e", 2, "cause"),
-        (9, "span"),
+        (1, "a", 2, "cause"), (2, "b &amp; c", 9, SPAN), (3, "d", 2, "elaboration"), (4, "e", 2, "cause"), (9, "span")
     )
     assert found.texts == ("a", "b & c", "d", "e")
     assert found.tree == join([leaf(i) for i in range(4)], "SNSS", ("cause", SPAN, "elaboration", "cause"))

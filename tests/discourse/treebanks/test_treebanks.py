@@ -62,11 +62,7 @@ def test_masked_documents_are_left_out(tmp_path):
                        for line in conllu().split("\n"))  # fmt: skip
     treebank = read_gum(gum_archives(tmp_path, conllu=masked))
     assert treebank.splits["train"] == []
-    assert treebank.left_out["its words are masked by underscores"] == [
-        "GUM_news_a",
-        "GUM_news_c",
-        "GUM_news_d",
-    ]
+    assert treebank.left_out["its words are masked by underscores"] == ["GUM_news_a", "GUM_news_c", "GUM_news_d"]
 
 
 @pytest.mark.parametrize(
@@ -118,10 +114,7 @@ def test_conversion_is_compared_and_printed(tmp_path, capsys):
 def gcdt(folder, words="我们 走 了 因为 下雨 。\nR & D\n"):
     dis = DIS.replace("We left", "我们 走 了").replace("because it rained .", "因为 下雨 。")
     for split, name in (("train", "x"), ("dev", "y"), ("test", "z")):
-        for kind, suffix, text in (
-            ("dis", "dis", dis.replace("Sad !", "R &amp; D")),
-            ("tokenized", "txt", words),
-        ):
+        for kind, suffix, text in (("dis", "dis", dis.replace("Sad !", "R &amp; D")), ("tokenized", "txt", words)):
             path = folder / kind / split / f"{name}.{suffix}"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
