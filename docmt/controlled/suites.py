@@ -41,10 +41,7 @@ class Contrast(NamedTuple):
 
 
 def build_suite(name: str, settings: ControlledSettings) -> list[GeneratedItem]:
-    """Build the items of a suite of `SUITES`; it does not depend on the sizes of the splits.
-
-    Raises UserError when the settings make a phenomenon too rare.
-    """
+    """Build the items of a suite of `SUITES`; it does not depend on the sizes of the splits."""
     if isinstance(settings, SelectionSettings):
         # Suites do not depend on the share of pairs in training documents.
         share = SelectionSettings.model_fields["paired_introductions"].default

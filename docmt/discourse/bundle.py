@@ -31,7 +31,7 @@ class DiscourseBundle:
 
     @classmethod
     def from_dict(cls, values: Any, *, where: str) -> Self:
-        """The inverse of `to_dict`. Raises UserError when it is damaged."""
+        """The inverse of `to_dict`."""
         try:
             parser, segmenter, sentences = (values[name] for name in ("parser", "segmenter", "sentences"))
             if sentences not in get_args(SentenceTrees):

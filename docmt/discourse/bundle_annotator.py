@@ -17,10 +17,7 @@ WHERE = "the model file"
 
 
 def read_bundle(segmenter: Path, parser: str, *, sentences: SentenceTrees) -> DiscourseBundle:
-    """Read both from their files; `parser` can be the name of a baseline.
-
-    Raises UserError when a file is not what it should be.
-    """
+    """Read both from their files; `parser` can be the name of a baseline."""
     data = read_bytes(segmenter)
     segmenter_from_bytes(data, where=str(segmenter))
     if parser in BASELINES:
@@ -31,10 +28,7 @@ def read_bundle(segmenter: Path, parser: str, *, sentences: SentenceTrees) -> Di
 
 
 class BundleAnnotator:
-    """Segments and parses documents of one language.
-
-    Raises UserError when what the bundle holds is damaged.
-    """
+    """Segments and parses documents of one language."""
 
     def __init__(self, bundle: DiscourseBundle, *, lang: str) -> None:
         self.lang, self.sentences = lang, bundle.sentences

@@ -4,8 +4,9 @@ Nothing here recurses: the tree of a long document can be deeper than Python's s
 """
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from docmt.errors import UserError
@@ -14,6 +15,16 @@ SPAN = "span"
 """The relation of a nucleus to its parent when its siblings are satellites, not other nuclei."""
 
 Value = TypeVar("Value")
+
+
+def postorder(root: Value, children_of: Callable[[Value], Iterable[Value]]) -> Iterator[Value]:
+    """All nodes of any kind of tree, children before parents, from left to right."""
+    # The reverse of a walk that takes parents first and children from right to left.
+    walk, stack = [], [root]
+    while stack:
+        walk.append(stack.pop())
+        stack.extend(children_of(walk[-1]))
+    return reversed(walk)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,15 +55,8 @@ class Node:
         return next((relation for relation in self.relations if relation != SPAN), SPAN)
 
     def postorder(self) -> Iterator["Node"]:
-        """Yield all nodes, children before parents, from left to right."""
-        stack: list[tuple[Node, bool]] = [(self, False)]
-        while stack:
-            node, is_open = stack.pop()
-            if is_open or node.is_leaf:
-                yield node
-                continue
-            stack.append((node, True))
-            stack.extend((child, False) for child in reversed(node.children))
+        """All nodes, children before parents, from left to right."""
+        return postorder(self, attrgetter("children"))
 
     def fold(self, function: Callable[["Node", list[Value]], Value]) -> Value:
         """Compute a value bottom-up: `function(node, values of its children)`."""
@@ -81,10 +85,7 @@ def leaf(edu: int) -> Node:
 
 
 def join(children: Sequence[Node], nuclearity: str, relations: Sequence[str]) -> Node:
-    """Join adjacent constituents.
-
-    Raises UserError when there are fewer than two, they are not adjacent, or letters and relations do not fit.
-    """
+    """Join adjacent constituents."""
     where = f"discourse tree: node over EDUs {children[0].first + 1} to {children[-1].last + 1}" if children else ""
     if len(children) < 2:
         raise UserError(f"{where or 'discourse tree'}: a node needs two or more children, not {len(children)}")
@@ -102,12 +103,12 @@ def join_pair(left: Node, right: Node, nuclearity: str, relation: str) -> Node:
     return join((left, right), nuclearity, join_names(nuclearity, relation))
 
 
-def check_cover(tree: Node, n_edus: int) -> None:
+def check_cover(tree: Node, n_edus: int, *, where: str = "") -> None:
     """Raise UserError unless the leaves are the EDUs 0 to n_edus − 1 in order."""
     leaves = [node.first for node in tree.postorder() if node.is_leaf]
     if leaves != list(range(n_edus)):
         raise UserError(
-            f"discourse tree: it covers {len(leaves)} EDUs (leaves {leaves[0] + 1} to {leaves[-1] + 1}), "
+            f"{where}discourse tree: it covers {len(leaves)} EDUs (leaves {leaves[0] + 1} to {leaves[-1] + 1}), "
             f"but the document has EDUs 1 to {n_edus}"
         )
 
@@ -151,8 +152,7 @@ def flatten(tree: Node) -> Node:
         if node.is_leaf:
             return node
         last = children[-1]
-        is_chain = set(node.nuclearity) == {"N"} == set(last.nuclearity) and last.relation == node.relation
-        if is_chain:
+        if set(node.nuclearity) == {"N"} == set(last.nuclearity) and last.relation == node.relation:
             merged = (*children[:-1], *last.children)
             return Node(node.first, node.last, merged, "N" * len(merged), (node.relation,) * len(merged))
         return Node(node.first, node.last, tuple(children), node.nuclearity, node.relations)
@@ -194,10 +194,7 @@ def join_names(nuclearity: str, relation: str) -> tuple[str, ...]:
 
 
 def from_json(value: Any) -> Node:
-    """Build a tree from the list of `to_json`, or from nested mappings (`flatten_nested`).
-
-    Raises UserError when the value is not a tree.
-    """
+    """Build a tree from the list of `to_json`, or from nested mappings (`flatten_nested`)."""
     done: list[Node] = []
     try:
         for item in value if isinstance(value, list) else flatten_nested(value):
@@ -220,21 +217,9 @@ def from_json(value: Any) -> Node:
 
 
 def flatten_nested(value: Any) -> Iterator[Any]:
-    """Yield the nodes of nested mappings in post-order.
+    """Yield the nodes of nested mappings in post-order, in the form of `to_json`.
 
-    Args:
-        value: `{"edu": n}`, or a mapping that holds `children`, a list of such mappings.
-
-    Yields:
-        An EDU as its number; any other node as its mapping, with the number of its `children` in their place.
+    A mapping is `{"edu": n}`, or it holds `children`, a list of such mappings.
     """
-    stack: list[tuple[Any, bool]] = [(value, False)]
-    while stack:
-        item, is_open = stack.pop()
-        if "edu" in item:
-            yield int(item["edu"])
-        elif is_open:
-            yield {**item, "children": len(item["children"])}
-        else:
-            stack.append((item, True))
-            stack.extend((child, False) for child in reversed(item["children"]))
+    for item in postorder(value, lambda item: () if "edu" in item else item["children"]):
+        yield int(item["edu"]) if "edu" in item else {**item, "children": len(item["children"])}

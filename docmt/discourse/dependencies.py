@@ -30,10 +30,7 @@ class DependencyTree:
 
 
 def to_dependencies(tree: Node, n_edus: int) -> DependencyTree:
-    """Convert a constituent tree, n-ary or binary; a binary one is flattened first.
-
-    Raises UserError when its leaves are not the EDUs 0 to n_edus − 1 in order.
-    """
+    """Convert a constituent tree, n-ary or binary; a binary one is flattened first."""
     return nary_to_dependencies(restore_nary(tree), n_edus)
 
 
@@ -41,20 +38,19 @@ def nary_to_dependencies(tree: Node, n_edus: int) -> DependencyTree:
     """Convert a tree that is known not to be binarized, even if no node happens to have three children.
 
     Rules of Li et al. (2014): the head of a constituent is the head of its leftmost nucleus, and the heads of the
-    others depend on it. Raises UserError when the leaves are not the EDUs 0 to n_edus − 1 in order.
+    others depend on it.
     """
     check_cover(tree, n_edus)
-    heads: list[int] = []  # of the constituents that have no parent yet
     arcs: dict[int, tuple[int, str]] = {}
-    for node in tree.postorder():
+
+    def head_of(node: Node, heads: list[int]) -> int:
         if node.is_leaf:
-            heads.append(node.first)
-            continue
-        children = heads[-len(node.children) :]
-        del heads[-len(node.children) :]
-        head = children[node.nuclearity.index("N")]
-        arcs |= {child: (head, name) for child, name in zip(children, node.relations, strict=True) if child != head}
-        heads.append(head)
+            return node.first
+        head = heads[node.nuclearity.index("N")]
+        arcs.update((child, (head, name)) for child, name in zip(heads, node.relations, strict=True) if child != head)
+        return head
+
+    tree.fold(head_of)
     found = [arcs.get(edu, (NO_HEAD, ROOT)) for edu in range(n_edus)]
     return DependencyTree(tuple(head for head, _ in found), tuple(name for _, name in found))
 

@@ -46,11 +46,8 @@ class DiscourseDocument:
         """Raise UserError when EDUs, trees and sentences do not fit each other."""
         where = f"discourse of {self.id!r}"
         check_edus(self.edus, [len(words) for words in self.sentences], where=where)
-        try:
-            if self.tree is not None:
-                check_cover(self.tree, len(self.edus))
-        except UserError as error:
-            raise UserError(f"{where}: {error}") from None
+        if self.tree is not None:
+            check_cover(self.tree, len(self.edus), where=f"{where}: ")
         if self.arcs is not None:
             if len(self.arcs.heads) != len(self.edus):
                 raise UserError(f"{where}: {len(self.arcs.heads)} heads for {len(self.edus)} EDUs")
@@ -64,7 +61,7 @@ class DiscourseDocument:
 
     @cached_property
     def dependencies(self) -> DependencyTree:
-        """The dependency tree. Raises UserError when the document has no tree."""
+        """The dependency tree."""
         if self.arcs is not None:
             return self.arcs
         if self.tree is None:
@@ -142,10 +139,7 @@ def edus_from_starts(starts: Iterable[Iterable[int]], lengths: Iterable[int]) ->
 
 
 def iterate_discourse(path: Path) -> Iterator[DiscourseDocument]:
-    """Read the documents of `*.discourse.jsonl`, one at a time.
-
-    Raises UserError when a line is malformed; the message names it.
-    """
+    """Read the documents of `*.discourse.jsonl`, one at a time."""
     for number, value in enumerate(iterate_jsonl(path), start=1):
         try:
             yield DiscourseDocument.from_json(value)
@@ -154,7 +148,7 @@ def iterate_discourse(path: Path) -> Iterator[DiscourseDocument]:
 
 
 def read_discourse(path: Path) -> list[DiscourseDocument]:
-    """Read all documents of `*.discourse.jsonl`; raises UserError as `iterate_discourse` does."""
+    """Read all documents of `*.discourse.jsonl`."""
     return list(iterate_discourse(path))
 
 

@@ -26,7 +26,7 @@ class Inventory(Settings):
 
     @cached_property
     def class_of(self) -> dict[str, str]:
-        """The coarse class of each lower-cased relation. Raises UserError when one is in two classes."""
+        """The coarse class of each lower-cased relation."""
         found = {coarse.lower(): coarse for coarse in self.classes}
         for coarse, fine in self.classes.items():
             for relation in fine:
@@ -35,10 +35,7 @@ class Inventory(Settings):
         return found
 
     def coarse(self, fine: str) -> str:
-        """Look up the coarse class of a fine relation; a coarse class maps to itself.
-
-        Raises UserError when the relation is unknown; the message suggests the nearest known one.
-        """
+        """Look up the coarse class of a fine relation; a coarse class maps to itself."""
         name = fine.lower()
         found = self.class_of.get(name)
         for suffix in self.suffixes:

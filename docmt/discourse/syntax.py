@@ -52,10 +52,7 @@ DocumentSyntax = tuple[SentenceSyntax, ...]
 
 
 def iterate_syntax(path: Path) -> Iterator[tuple[str, DocumentSyntax]]:
-    """Yield the id and syntax of each document in a `*.syntax.jsonl` file.
-
-    Raises UserError when a line is malformed; the message names it.
-    """
+    """Yield the id and syntax of each document in a `*.syntax.jsonl` file."""
     for number, value in enumerate(iterate_jsonl(path), start=1):
         try:
             sentences = tuple(
@@ -68,10 +65,7 @@ def iterate_syntax(path: Path) -> Iterator[tuple[str, DocumentSyntax]]:
 
 
 def read_syntax(path: Path, documents: Sequence[DiscourseDocument]) -> list[DocumentSyntax]:
-    """Read the syntax of documents, in their order.
-
-    Raises UserError when a line is malformed, or the file does not fit the documents.
-    """
+    """Read the syntax of documents, in their order."""
     found = list(iterate_syntax(path))
     if len(found) != len(documents):
         raise UserError(f"{path}: {len(found)} documents, but the discourse file has {len(documents)}")
@@ -93,8 +87,7 @@ def write_syntax(path: Path, documents: Iterable[tuple[str, DocumentSyntax]]) ->
 def check_syntax(document: DiscourseDocument, syntax: DocumentSyntax) -> None:
     """Check that every word has a part of speech, a relation, and a head inside its sentence.
 
-    The heads need not form a tree, because a segmenter predicts each of them separately. Raises UserError when syntax
-    and document do not fit each other.
+    The heads need not form a tree, because a segmenter predicts each of them separately.
     """
     where = f"syntax of {document.id!r}"
     if len(syntax) != len(document.sentences):

@@ -80,7 +80,7 @@ class TreeDrawing:
 
 
 def draw_dependencies(document: DiscourseDocument) -> str:
-    """Draw the dependency tree of a document as SVG; raises UserError when the document has EDUs but no tree."""
+    """Draw the dependency tree of a document as SVG."""
     rows = lay_out(document)
     if not rows:
         return compose(document, rows, TreeDrawing(0.0, ()), legend=DEPENDENCY_LEGEND)
@@ -140,10 +140,7 @@ class PlacedNode:
 
 
 def draw_constituents(document: DiscourseDocument) -> str:
-    """Draw the constituent tree of a document as SVG.
-
-    Raises UserError when the document has EDUs but no constituent tree.
-    """
+    """Draw the constituent tree of a document as SVG."""
     rows, tree = lay_out(document), document.tree
     if tree is None:
         if rows:

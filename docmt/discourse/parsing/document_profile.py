@@ -113,14 +113,14 @@ class DocumentProfile:
         edus = [document.edu_words(number) for number in range(units.n_edus)]
         self.endings = [ending(words[-1]) if words else 0 for words in edus]
         self.openings = [opening(words[0]) if words else 0 for words in edus]
-        last = units.n_edus - 1
         levels = [units.sentences, *([units.paragraphs] if units.paragraphs else [])]
-        self.begins, self.ends = [], []
+        self.begins, self.ends = [0] * units.n_edus, [0] * units.n_edus
         for edu in range(units.n_edus):
-            begins = sum((level.first[edu] == edu) << place for place, level in enumerate(levels))
-            ends = sum((level.last[edu] == edu) << place for place, level in enumerate(levels))
-            self.begins.append(begins | (edu == 0) << 2)
-            self.ends.append((ends | (edu == last) << 2) << 3)
+            for place, level in enumerate(levels):
+                self.begins[edu] |= (level.first[edu] == edu) << place
+                self.ends[edu] |= (level.last[edu] == edu) << 3 + place
+            self.begins[edu] |= (edu == 0) << 2
+            self.ends[edu] |= (edu == units.n_edus - 1) << 5
 
     def span(self, first: int, last: int, nucleus: int, form: int = NO_FORM) -> Span:
         """Return the values of a span, given its first, last and nucleus EDU and the action that made it."""

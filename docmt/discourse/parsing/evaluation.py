@@ -9,6 +9,7 @@ trees over different EDUs can be compared; if the EDUs are equal, precision, rec
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ from docmt.discourse.relations import load_inventory
 from docmt.discourse.segmentation.segmenter import Segmenter
 from docmt.errors import UserError
 
-KINDS = ("S", "N", "R", "F")
+KINDS = {"S": (0,), "N": (0, 1), "R": (0, 2), "F": (0, 1, 2)}
+"""Which of span, nuclearity and relation of a node must be right."""
 LEVEL_NAMES = {
     SAME_SENTENCE: "in sentence",
     SAME_PARAGRAPH: "in paragraph",
@@ -103,7 +105,7 @@ class Scores:
         """Count one document; raise UserError when the two do not have the same words."""
         if gold.id != predicted.id or gold.sentences != predicted.sentences:
             raise UserError(
-                f"evaluation: the words of document {predicted.id!r} differ from those of gold document {gold.id!r}: "
+                f"evaluation: document {predicted.id!r} has other words than gold document {gold.id!r}: "
                 "parse the documents of the gold file, in order"
             )
         gold_places, places = _places(gold), _places(predicted)
@@ -111,12 +113,14 @@ class Scores:
         self.counts["sentences"] += len(gold.sentences)
         self._match("edus", gold_places, places)
         if gold.tree is not None and predicted.tree is not None:
-            gold_tree, tree = binarize(gold.tree), binarize(predicted.tree)
-            for name, labels in (("parseval", self._internal_nodes), ("rst-parseval", self._all_nodes)):
-                self._match_nodes(name, labels(gold_tree, gold_places), labels(tree, places))
-            found = {_span(node, places) for node in tree.postorder() if not node.is_leaf}
+            gold_nodes, nodes = self._nodes(gold.tree, gold_places), self._nodes(predicted.tree, places)
+            for name in ("parseval", "rst-parseval"):
+                for kind, columns in KINDS.items():
+                    chosen = itemgetter(*columns)
+                    self._match(f"{name} {kind}", map(chosen, gold_nodes[name]), map(chosen, nodes[name]))
+            found = {span for span, *_ in nodes["parseval"]}
             units = DocumentUnits(gold)
-            for node in gold_tree.postorder():
+            for node in binarize(gold.tree).postorder():
                 if not node.is_leaf:
                     level = LEVEL_NAMES[units.level(node.first, node.last)]
                     self.counts[f"level {level} gold"] += 1
@@ -125,7 +129,10 @@ class Scores:
             gold_arcs, arcs = self._arcs(gold, gold_places), self._arcs(predicted, places)
             self._match("uas", (arc[:2] for arc in gold_arcs), (arc[:2] for arc in arcs))
             self._match("las", gold_arcs, arcs)
-            gold_heads, heads = _sentence_heads(gold), _sentence_heads(predicted)
+            gold_heads, heads = (
+                merge_to_sentences(one.dependencies.heads, [edu.sentence for edu in one.edus], len(one.sentences))
+                for one in (gold, predicted)
+            )
             self.counts["sentence heads right"] += sum(a == b for a, b in zip(gold_heads, heads, strict=True))
 
     def _match(self, name: str, gold: Iterable[Any], predicted: Iterable[Any]) -> None:
@@ -134,28 +141,17 @@ class Scores:
         self.counts[f"{name} predicted"] += counts.total()
         self.counts[f"{name} both"] += (gold_counts & counts).total()
 
-    def _match_nodes(
-        self, name: str, gold: list[tuple[Position, str, str]], predicted: list[tuple[Position, str, str]]
-    ) -> None:
-        """Compare nodes by span, by span and nuclearity, by span and relation, and by all three."""
-        for kind, columns in zip(KINDS, ((0,), (0, 1), (0, 2), (0, 1, 2)), strict=True):
-            self._match(
-                f"{name} {kind}",
-                (tuple(node[column] for column in columns) for node in gold),
-                (tuple(node[column] for column in columns) for node in predicted),
-            )
-
-    def _internal_nodes(self, tree: Node, places: list[Position]) -> list[tuple[Position, str, str]]:
-        nodes = [node for node in tree.postorder() if not node.is_leaf]
-        return [(_span(node, places), node.nuclearity, self._coarse(node.relation)) for node in nodes]
-
-    def _all_nodes(self, tree: Node, places: list[Position]) -> list[tuple[Position, str, str]]:
-        """List all nodes except the root."""
-        return [
-            (_span(child, places), letter, self._coarse(relation))
-            for node in tree.postorder()
-            for child, letter, relation in zip(node.children, node.nuclearity, node.relations, strict=True)
-        ]
+    def _nodes(self, tree: Node, places: list[Position]) -> dict[str, list[tuple[Position, str, str]]]:
+        """List span, nuclearity and relation of the nodes that each of the two scores compares."""
+        inner = [node for node in binarize(tree).postorder() if not node.is_leaf]
+        return {
+            "parseval": [(_span(node, places), node.nuclearity, self._coarse(node.relation)) for node in inner],
+            "rst-parseval": [
+                (_span(child, places), letter, self._coarse(relation))
+                for node in inner
+                for child, letter, relation in zip(node.children, node.nuclearity, node.relations, strict=True)
+            ],
+        }
 
     def _arcs(self, document: DiscourseDocument, places: list[Position]) -> list[tuple[Position, Any, str]]:
         tree = document.dependencies
@@ -173,7 +169,6 @@ class Scores:
         A score that no document allows to compute is None.
         """
         trees = {name: {kind: self._f1(f"{name} {kind}") for kind in KINDS} for name in ("parseval", "rst-parseval")}
-        levels = [name for name in LEVEL_NAMES.values() if self.counts[f"level {name} gold"]]
         return {
             "documents": self.counts["documents"],
             "sentences": self.counts["sentences"],
@@ -182,11 +177,9 @@ class Scores:
             "parseval": trees["parseval"],
             "rst_parseval": trees["rst-parseval"],
             "span_recall": {
-                name: {
-                    "recall": _percent(self.counts[f"level {name} both"], self.counts[f"level {name} gold"]),
-                    "nodes": self.counts[f"level {name} gold"],
-                }
-                for name in levels
+                name: {"recall": _percent(self.counts[f"level {name} both"], n), "nodes": n}
+                for name in LEVEL_NAMES.values()
+                if (n := self.counts[f"level {name} gold"])
             },
             "uas": self._f1("uas"),
             "las": self._f1("las"),
@@ -207,11 +200,6 @@ def _places(document: DiscourseDocument) -> list[Position]:
 
 def _span(node: Node, places: list[Position]) -> Position:
     return places[node.first][0], places[node.last][1]
-
-
-def _sentence_heads(document: DiscourseDocument) -> tuple[int, ...]:
-    sentences = [edu.sentence for edu in document.edus]
-    return merge_to_sentences(document.dependencies.heads, sentences, len(document.sentences))
 
 
 def _percent(part: int, whole: int) -> float | None:

@@ -1,8 +1,4 @@
-"""Adapter for the parsers of isanlp_rst (Chistova 2024), which need the package and its weights.
-
-isanlp_rst tokenizes text itself. So the words of an EDU are joined by blanks, and the leaves of a tree are matched to
-our EDUs by their characters; a leaf that matches none is an error, not a guess.
-"""
+"""Adapter for the parsers of isanlp_rst (Chistova 2024), which need the package and its weights."""
 
 import importlib
 from collections.abc import Sequence
@@ -11,7 +7,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from docmt.discourse.constituents import Node, join_pair, leaf
+from docmt.discourse.constituents import Node, join_pair, leaf, postorder
 from docmt.discourse.documents import DiscourseDocument
 from docmt.discourse.parsing.baselines import Parser
 from docmt.errors import UserError
@@ -46,9 +42,8 @@ class IsanlpParser(Parser):
             return cls(module.Parser(hf_model_version=version, cuda_device=-1))
         except Exception as error:  # whatever a hub, a file system or a damaged file may raise
             reason = str(error).splitlines()[0][:150] if str(error) else type(error).__name__
-            raise UserError(
-                f"parser isanlp:{version}: cannot load its weights ({reason}): see docs/parsing.md"
-            ) from None
+            message = f"parser isanlp:{version}: cannot load its weights ({reason}): see docs/parsing.md"
+            raise UserError(message) from None
 
     @override
     def parse(self, document: DiscourseDocument) -> DiscourseDocument:
@@ -62,32 +57,24 @@ class IsanlpParser(Parser):
             (unit,) = self.backend.from_edus(texts)["rst"]
         except ValueError as error:
             raise UserError(f"parser isanlp: it rejects the EDUs of document {document.id!r} ({error})") from None
-        return replace(document, tree=_convert(unit, texts, document.id), arcs=None)
+        return replace(document, tree=convert_units(unit, texts, document.id), arcs=None)
 
 
-def _convert(root: Any, texts: Sequence[str], name: str) -> Node:
+def convert_units(root: Any, texts: Sequence[str], name: str) -> Node:
     """Convert a tree of units, whose leaves must be the EDUs in order."""
+    # isanlp_rst tokenizes the joined words itself, so leaves are matched to EDUs by their characters without spaces.
     done: list[Node] = []
-    stack: list[tuple[Any, bool]] = [(root, False)]
     n_leaves = 0
-    while stack:
-        unit, is_open = stack.pop()
+    for unit in postorder(root, lambda unit: () if unit.relation == ELEMENTARY else (unit.left, unit.right)):
         if unit.relation == ELEMENTARY:
-            if n_leaves >= len(texts) or _letters(unit.text) != _letters(texts[n_leaves]):
-                raise UserError(
-                    f"parser isanlp: document {name!r}: leaf {n_leaves + 1} of the tree is not EDU {n_leaves + 1}"
-                )
-            done.append(leaf(n_leaves))
             n_leaves += 1
-        elif not is_open:
-            stack += [(unit, True), (unit.right, False), (unit.left, False)]
+            if n_leaves > len(texts) or "".join(unit.text.split()) != "".join(texts[n_leaves - 1].split()):
+                message = f"parser isanlp: document {name!r}: leaf {n_leaves} of the tree is not EDU {n_leaves}"
+                raise UserError(message)
+            done.append(leaf(n_leaves - 1))
         else:
             right, left = done.pop(), done.pop()
             done.append(join_pair(left, right, unit.nuclearity, unit.relation.lower()))
     if n_leaves != len(texts):
         raise UserError(f"parser isanlp: document {name!r}: the tree has {n_leaves} leaves for {len(texts)} EDUs")
     return done[0]
-
-
-def _letters(text: str) -> str:
-    return "".join(text.split())

@@ -107,19 +107,19 @@ def fit(instances: Instances, settings: LinearSettings) -> LinearClassifier:
 
     With a single class, the classifier is constant.
     """
-    classes = sorted(set(instances.labels))
+    classes = tuple(sorted(set(instances.labels)))
     if len(classes) < 2:
-        n = len(classes)
-        return LinearClassifier({}, np.zeros((0, n), np.float32), np.zeros(n, np.float32), tuple(classes))
+        return LinearClassifier(
+            {}, np.zeros((0, len(classes)), np.float32), np.zeros(len(classes), np.float32), classes
+        )
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import LinearSVC
 
     matrix, names = instances.matrix(min_count=settings.min_count)
-    dual: Any = False  # without stubs, pyright takes the type of the default
-    machine = LinearSVC(
-        penalty="l1", dual=dual, C=settings.cost, tol=settings.tolerance, max_iter=settings.max_iterations,
-        random_state=0,
-    )  # fmt: skip
+    limits = {"C": settings.cost, "tol": settings.tolerance, "max_iter": settings.max_iterations}
+    # liblinear solves the L1 penalty only in the primal. Without stubs, pyright takes the type of the default of dual.
+    dual: Any = False
+    machine = LinearSVC(penalty="l1", dual=dual, random_state=0, **limits)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the limit is a setting
         machine.fit(matrix, np.array(instances.labels))

@@ -148,12 +148,11 @@ class SpanClassifier(nn.Module):
         n_slots: int,
         pairs: Sequence[tuple[int, int]],
         templates: Sequence[tuple[str, int]],
+        settings: NeuralSettings,
         *,
         n_gates: int,
         n_classes: int,
-        dropout: float,
-        feature_dropout: float,
-        settings: NeuralSettings,
+        dropout: tuple[float, float],
     ) -> None:
         super().__init__()
         sizes = torch.tensor([size for _, size in templates])
@@ -167,8 +166,7 @@ class SpanClassifier(nn.Module):
         self.features = nn.Parameter(torch.empty(self.total * (1 + n_gates * N_LEVELS), settings.feature_width))
         self.widen = nn.Linear(settings.feature_width, settings.hidden_width, bias=False)
         self.norm = nn.LayerNorm(settings.hidden_width)
-        self.drop = nn.Dropout(dropout)
-        self.feature_dropout = feature_dropout
+        self.drop, self.feature_dropout = nn.Dropout(dropout[0]), dropout[1]
         self.hidden = nn.Linear(settings.hidden_width, settings.hidden_width)
         self.out = nn.Linear(settings.hidden_width, n_classes)
         nn.init.normal_(self.features, std=0.05)
@@ -194,7 +192,12 @@ class SpanClassifier(nn.Module):
         spans_QH = functional.embedding_bag(self.slot_rows(slots_QL), cache.slots, mode="sum")
         pairs_QP = cache.left_EP[slots_QL[:, self.lefts]] * cache.right_EP[slots_QL[:, self.rights]]
         spans_QH = spans_QH + self.compare(pairs_QP.flatten(1))
-        hidden_QH = spans_QH + self.widen(self._features(values_QF)) + cache.documents_BH[documents_Q]
+        rows_QK, weights_QK = self.feature_rows(values_QF), None
+        if self.training and self.feature_dropout:
+            keep = 1 - self.feature_dropout
+            weights_QK = torch.empty(rows_QK.shape).bernoulli_(keep) / keep
+        features = functional.embedding_bag(rows_QK, self.features, mode="sum", per_sample_weights=weights_QK)
+        hidden_QH = spans_QH + self.widen(features) + cache.documents_BH[documents_Q]
         hidden_QH = self.drop(torch.relu(self.norm(hidden_QH)))
         return self.out(self.drop(torch.relu(self.hidden(hidden_QH))))
 
@@ -211,14 +214,6 @@ class SpanClassifier(nn.Module):
             rows.append(plain_QF + self.total * (1 + gate * N_LEVELS + levels_Q1))
         return torch.cat(rows, dim=1)
 
-    def _features(self, values_QF: Tensor) -> Tensor:
-        rows_QK = self.feature_rows(values_QF)
-        if not (self.training and self.feature_dropout):
-            return functional.embedding_bag(rows_QK, self.features, mode="sum")
-        keep = 1 - self.feature_dropout
-        weights_QK = torch.empty(rows_QK.shape).bernoulli_(keep) / keep
-        return functional.embedding_bag(rows_QK, self.features, mode="sum", per_sample_weights=weights_QK)
-
 
 class ParserNetwork(nn.Module):
     """One member of the ensemble: encoder, action classifier, relation classifier."""
@@ -227,27 +222,20 @@ class ParserNetwork(nn.Module):
         super().__init__()
         self.encoder = EduEncoder(state_width, n_words, settings)
         width = self.encoder.width
+        dropout = settings.hidden_dropout, settings.feature_dropout
         self.actions = SpanClassifier(
-            width,
-            STATE_SLOTS,
-            STATE_PAIRS,
-            STATE_TEMPLATES,
-            n_gates=2,
-            n_classes=N_ACTIONS,
-            dropout=settings.hidden_dropout,
-            feature_dropout=settings.feature_dropout,
-            settings=settings,
+            width, STATE_SLOTS, STATE_PAIRS, STATE_TEMPLATES, settings, n_gates=2, n_classes=N_ACTIONS, dropout=dropout
         )
+        dropout = settings.relation_dropout, settings.relation_feature_dropout
         self.relations = SpanClassifier(
             width,
             MERGE_SLOTS,
             MERGE_PAIRS,
             MERGE_TEMPLATES,
+            settings,
             n_gates=1,
             n_classes=n_relations,
-            dropout=settings.relation_dropout,
-            feature_dropout=settings.relation_feature_dropout,
-            settings=settings,
+            dropout=dropout,
         )
 
 

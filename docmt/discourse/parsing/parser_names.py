@@ -38,23 +38,20 @@ def load_parser(name: str) -> Parser:
 
         return load_trained_parser(Path(name)).parser
     adapter, _, argument = name.partition(":")
+    if adapter == "file":
+        return FileParser(Path(argument))
     if adapter == "isanlp":
         from docmt.discourse.parsing.isanlp import DEFAULT_VERSION, IsanlpParser
 
         return IsanlpParser.load(argument or DEFAULT_VERSION)
-    if adapter != "file":
-        raise UserError(
-            f"parser {name!r}: no such file; give a model file, {', '.join(BASELINES)}, isanlp:VERSION or file:PATH"
-        )
-    return FileParser(Path(argument))
+    choices = f"give a model file, {', '.join(BASELINES)}, isanlp:VERSION or file:PATH"
+    raise UserError(f"parser {name!r}: no such file; {choices}")
 
 
 def open_parser(name: str, *, syntax: Path | None = None) -> OpenedParser:
-    """Load a parser for documents whose words may have syntax in a file.
+    """Load a parser by its name, as `load_parser` does.
 
-    Args:
-        name: see `load_parser`.
-        syntax: for a linear parser that was trained on files of syntax: that of the documents to be parsed, in order.
+    A linear parser that was trained on files of syntax needs one for the documents to be parsed, in their order.
     """
     from docmt.discourse.parsing.linear_parser import LinearParser
     from docmt.discourse.parsing.model_file import load_trained_parser
@@ -109,7 +106,7 @@ class FileParser(Parser):
     @override
     def parse(self, document: DiscourseDocument) -> DiscourseDocument:
         if self._rest is None:
-            found = self._from_folder(document)
+            found = self._read(document)
         else:
             found = next(self._rest, None)
             if found is None or found.id != document.id:
@@ -125,7 +122,7 @@ class FileParser(Parser):
         self.counts.update(documents=1, edus=len(document.edus))
         return replace(document, tree=found.tree, arcs=found.arcs)
 
-    def _from_folder(self, document: DiscourseDocument) -> DiscourseDocument:
+    def _read(self, document: DiscourseDocument) -> DiscourseDocument:
         name = document.id.replace("/", "_")
         for suffix, read in READERS.items():
             path = self.path / f"{name}{suffix}"

@@ -74,9 +74,7 @@ class _StateView:
 
 
 def _compare(left: int, right: int) -> int:
-    if left < 0 or right < 0:
-        return 3
-    return (left > right) - (left < right) + 1
+    return 3 if left < 0 or right < 0 else (left > right) - (left < right) + 1
 
 
 _STATE: tuple[tuple[str, int, Callable[[_StateView], int]], ...] = (

@@ -11,7 +11,7 @@ from typing_extensions import override
 from docmt.discourse.constituents import Node, join_pair, leaf
 from docmt.discourse.documents import DiscourseDocument
 from docmt.discourse.parsing.baselines import Parser
-from docmt.discourse.parsing.units import DocumentUnits, Units
+from docmt.discourse.parsing.units import DocumentUnits
 
 SHIFT, NN, NS, SN = range(4)
 N_ACTIONS = 4
@@ -49,9 +49,8 @@ class State:
     def apply(self, action: int) -> None:
         """Take a step. The action must be possible."""
         if action == SHIFT:
-            self.firsts.append(self.next)
-            self.lasts.append(self.next)
-            self.nuclei.append(self.next)
+            for part in (self.firsts, self.lasts, self.nuclei):
+                part.append(self.next)
             self.next += 1
             self.forms.append(SHIFT)
         else:
@@ -68,11 +67,8 @@ class Constraint:
     """Allows only actions that keep every sentence (and every paragraph) one complete subtree."""
 
     def __init__(self, units: DocumentUnits, *, sentences: bool, paragraphs: bool) -> None:
-        self.units: list[Units] = []
-        if sentences:
-            self.units.append(units.sentences)
-        if paragraphs and units.paragraphs is not None:
-            self.units.append(units.paragraphs)
+        chosen = [units.sentences if sentences else None, units.paragraphs if paragraphs else None]
+        self.units = [level for level in chosen if level is not None]
 
     def allows(self, state: State) -> tuple[bool, bool]:
         """Whether Shift and Reduce are allowed in a state that is not final; at least one of them always is."""

@@ -1,6 +1,7 @@
 """Sentences and paragraphs of a document in terms of its EDUs."""
 
 import bisect
+import itertools
 from collections.abc import Sequence
 
 from docmt.discourse.documents import DiscourseDocument
@@ -20,15 +21,10 @@ class Units:
     """
 
     def __init__(self, number_of: Sequence[int]) -> None:
+        # Numbers ascend, so the EDUs of a unit lie side by side.
         self.number_of = list(number_of)
-        n_edus = len(self.number_of)
-        self.first, self.last = list(range(n_edus)), list(range(n_edus))
-        for edu in range(1, n_edus):
-            if self.number_of[edu] == self.number_of[edu - 1]:
-                self.first[edu] = self.first[edu - 1]
-        for edu in reversed(range(n_edus - 1)):
-            if self.number_of[edu] == self.number_of[edu + 1]:
-                self.last[edu] = self.last[edu + 1]
+        self.first = [bisect.bisect_left(self.number_of, number) for number in self.number_of]
+        self.last = [bisect.bisect_right(self.number_of, number) - 1 for number in self.number_of]
         self.n = self.number_of[-1] + 1 if self.number_of else 0
 
 
@@ -47,14 +43,12 @@ class DocumentUnits:
     def __init__(self, document: DiscourseDocument) -> None:
         self.n_edus = len(document.edus)
         self.sentences = Units([edu.sentence for edu in document.edus])
-        self.word_offsets = [0]
-        for edu in document.edus:
-            self.word_offsets.append(self.word_offsets[-1] + edu.end - edu.start)
+        self.word_offsets = [0, *itertools.accumulate(edu.end - edu.start for edu in document.edus)]
         self.paragraphs: Units | None = None
         self.paragraph_first, self.paragraph_last = [], []
         if document.paragraphs is not None:
-            starts = document.paragraphs
-            number_of = [bisect.bisect_right(starts, sentence) - 1 for sentence in range(len(document.sentences))]
+            sentences = range(len(document.sentences))
+            number_of = [bisect.bisect_right(document.paragraphs, sentence) - 1 for sentence in sentences]
             grouped = Units(number_of)
             self.paragraph_first, self.paragraph_last = grouped.first, grouped.last
             self.paragraphs = Units([number_of[edu.sentence] for edu in document.edus])

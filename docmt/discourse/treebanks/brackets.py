@@ -88,10 +88,7 @@ def parse_brackets(text: str, *, where: str) -> RstFile:
 
 
 def format_brackets(rst: RstFile) -> str:
-    """Write the content of a `.dis` file, which `parse_brackets` reads back as the same tree and texts.
-
-    Raises UserError when an EDU contains the mark that ends a text.
-    """
+    """Write the content of a `.dis` file, which `parse_brackets` reads back as the same tree and texts."""
     for edu, text in enumerate(rst.texts, start=1):
         if re.search(r"_!\s*\)", text):
             raise UserError(f"EDU {edu} cannot be written as .dis: it contains the mark that ends a text: {text!r}")

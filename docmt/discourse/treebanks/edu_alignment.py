@@ -39,11 +39,7 @@ def assemble(name: str, parts: Sequence[str], ends: Sequence[int], rst: RstFile,
 
 
 def align_edus(texts: Sequence[str], sentences: Sequence[Sequence[str]], *, where: str) -> tuple[Edu, ...]:
-    """Find the words of each EDU by its characters; spaces do not count.
-
-    Raises UserError when the texts differ from the sentences, or an EDU begins inside a word or crosses the end of a
-    sentence; the message names the EDU.
-    """
+    """Find the words of each EDU by its characters; spaces do not count."""
     words = [(sentence, place, word) for sentence, found in enumerate(sentences) for place, word in enumerate(found)]
     position = 0
     edus = []
@@ -79,7 +75,7 @@ def align_tree(
 ) -> DiscourseDocument:
     """Build a document whose trees and EDU texts come from an annotated file.
 
-    Trees of n-ary formats and dependency trees keep their arcs. Raises UserError as `align_edus` does.
+    Trees of n-ary formats and dependency trees keep their arcs.
     """
     edus = align_edus(annotated.texts, sentences, where=where)
     tree = None if isinstance(annotated, RsdFile) else annotated.tree

@@ -14,7 +14,7 @@ from xml.etree.ElementTree import Element, ParseError
 from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
-from docmt.discourse.constituents import SPAN, Node, join, leaf
+from docmt.discourse.constituents import SPAN, Node, join, leaf, postorder
 from docmt.discourse.treebanks.treebank import RstFile
 from docmt.errors import UserError
 from docmt.settings import nearest
@@ -52,17 +52,15 @@ def parse_rs3(text: str, *, where: str) -> RstFile:
     All satellites of a nucleus are its siblings in one node. A satellite between the nuclei of its group is a child of
     that group. Where an edge still crosses another, the constituent that is cut off becomes a satellite of the next
     higher constituent in which it leaves no gap; such constituents are counted. Several trees become the nuclei of one
-    node. Raises UserError when the file is not XML, declares a document type (whose entities could exhaust memory), a
-    parent or relation is unknown, or the elements make no tree; the message names the element.
+    node.
     """
     try:
         root = fromstring(text, forbid_dtd=True)
     except ParseError as error:
         raise UserError(f"{where}: not XML ({error})") from None
     except DefusedXmlException:
-        raise UserError(
-            f"{where}: declares a document type or entities, which docmt does not read: remove them"
-        ) from None
+        message = f"{where}: declares a document type or entities, which docmt does not read: remove them"
+        raise UserError(message) from None
     texts: list[str] = []
     elements = _elements(root, texts, where=where)
     types: dict[str, set[str]] = defaultdict(set)
@@ -74,18 +72,15 @@ def parse_rs3(text: str, *, where: str) -> RstFile:
         top = _Element("forest", None, SPAN, is_multinuclear_group=True, nuclei=tops)
         for tree in tops:
             tree.relation = FOREST_RELATION
-    order = _below_first(top)
-    if len(order) != len(elements) + (len(tops) > 1):
-        reached = {element.name for element in order}
-        lost = next(name for name in elements if name not in reached)
-        raise UserError(f"{where}: element {lost} is part of a cycle of parents")
+    order = list(postorder(top, lambda element: [*element.nuclei, *element.satellites]))
+    if lost := elements.keys() - {element.name for element in order}:
+        first = next(name for name in elements if name in lost)
+        raise UserError(f"{where}: element {first} is part of a cycle of parents")
     tree, n_lifted = _build(order, where=where)
     if (tree.first, tree.last) != (0, len(texts) - 1):
         raise UserError(f"{where}: the tree covers EDUs {tree.first + 1} to {tree.last + 1} of {len(texts)}")
     n_secondary = sum(1 for _ in root.iter("secedge"))
-    return RstFile(
-        tree, tuple(texts), is_nary=True, n_secondary_edges=n_secondary, n_lifted=n_lifted, n_trees=len(tops)
-    )
+    return RstFile(tree, tuple(texts), True, n_secondary, n_lifted, n_trees=len(tops))
 
 
 def _elements(root: Element, texts: list[str], *, where: str) -> dict[str, _Element]:
@@ -121,15 +116,13 @@ def _link(elements: dict[str, _Element], types: dict[str, set[str]], *, where: s
         if element.relation != SPAN and element.relation not in types:
             hint = nearest(element.relation, list(types))
             raise UserError(f"{where}: element {element.name}: unknown relation {element.relation!r}; {hint}")
-        is_nucleus = element.relation == SPAN or (
-            parent.is_multinuclear_group and MULTINUCLEAR in types[element.relation]
-        )
+        is_multinuclear = parent.is_multinuclear_group and MULTINUCLEAR in types[element.relation]
+        is_nucleus = element.relation == SPAN or is_multinuclear
         if is_nucleus and parent.edu is not None:
             raise UserError(f"{where}: element {element.name} is a nucleus of segment {parent.name}: it needs a group")
         if is_nucleus and parent.nuclei and not parent.is_multinuclear_group:
-            raise UserError(
-                f"{where}: span group {parent.name} has two nuclei, {parent.nuclei[0].name} and {element.name}"
-            )
+            both = f"{parent.nuclei[0].name} and {element.name}"
+            raise UserError(f"{where}: span group {parent.name} has two nuclei, {both}")
         (parent.nuclei if is_nucleus else parent.satellites).append(element)
     if not tops:
         raise UserError(f"{where}: no root, so there is a cycle")
@@ -137,17 +130,6 @@ def _link(elements: dict[str, _Element], types: dict[str, set[str]], *, where: s
         if element.edu is None and not element.nuclei:
             raise UserError(f"{where}: group {element.name} has no nucleus")
     return tops
-
-
-def _below_first(top: _Element) -> list[_Element]:
-    """List `top` and the elements below it, children before parents."""
-    order, stack = [], [top]
-    while stack:
-        element = stack.pop()
-        order.append(element)
-        stack += element.nuclei
-        stack += element.satellites
-    return order[::-1]
 
 
 def _build(order: list[_Element], *, where: str) -> tuple[Node, int]:

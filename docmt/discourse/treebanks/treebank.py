@@ -89,10 +89,7 @@ class Treebank:
     notes: Counter[str] = field(default_factory=Counter)
 
     def read_tree(self, file: TreebankFile, parse: Callable[..., RstFile], *, inventory: str | None = None) -> RstFile:
-        """Parse a file and count what was repaired or skipped in it.
-
-        Raises UserError that names the first EDUs whose relation is not in the inventory.
-        """
+        """Parse a file and count what was repaired or skipped in it."""
         rst = parse(file.text, where=file.where)
         for what, n in (
             ("spans whose numbers are not those of their leaves", rst.n_wrong_spans),
@@ -132,10 +129,7 @@ class Treebank:
 
 
 def write_treebank(folder: Path, treebank: Treebank) -> None:
-    """Write `{split}.discourse.jsonl`, `{split}.syntax.jsonl` where there is syntax, and `counts.json`.
-
-    Raises UserError when a split has no documents.
-    """
+    """Write `{split}.discourse.jsonl`, `{split}.syntax.jsonl` where there is syntax, and `counts.json`."""
     # Of all splits first: nothing half-written stays.
     for split, documents in treebank.splits.items():
         if not documents:
@@ -156,7 +150,7 @@ def write_treebank(folder: Path, treebank: Treebank) -> None:
 def read_files(folder: Path, *, archive: str, suffix: str) -> list[TreebankFile]:
     """Read the files with a suffix, sorted by path, from `archive`.tar.gz or `archive`.tar, else from below `folder`.
 
-    Archives are read in memory and never unpacked. Raises UserError when there is no such file, or one cannot be read.
+    Archives are read in memory and never unpacked.
     """
     files = []
     packed = [path for path in (folder / f"{archive}.tar.gz", folder / f"{archive}.tar") if path.is_file()][:1]
