@@ -35,7 +35,7 @@ from docmt.models.systems.transformer import Transformer
 from docmt.text.vocabulary import UNK
 
 if TYPE_CHECKING:
-    from docmt.discourse.bundle_annotator import BundleAnnotator
+    from docmt.discourse.annotation import BundleAnnotator
 
 logger = logging.getLogger(__name__)
 
@@ -211,7 +211,7 @@ class Translator:
 
     @cached_property
     def _annotator(self) -> "BundleAnnotator":
-        from docmt.discourse.bundle_annotator import BundleAnnotator  # parsers take time to import
+        from docmt.discourse.annotation import BundleAnnotator  # parsers take time to import
 
         assert self.trained.discourse is not None
         return BundleAnnotator(self.trained.discourse, lang=self.trained.pipeline.src_lang)

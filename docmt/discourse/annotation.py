@@ -9,14 +9,16 @@ from pathlib import Path
 
 from docmt.corpora.documents import DocumentIndex, read_index
 from docmt.corpora.suite_items import read_either, read_items
+from docmt.discourse.bundle import DiscourseBundle, SentenceTrees
 from docmt.discourse.dependencies import NO_HEAD, ROOT, DependencyTree, highest_edus
 from docmt.discourse.documents import DiscourseDocument, edus_from_starts, iterate_discourse
-from docmt.discourse.parsing.baselines import RELATION, Parser
-from docmt.discourse.parsing.model_file import reads_states_of
+from docmt.discourse.parsing.baselines import BASELINES, RELATION, Parser, baseline
+from docmt.discourse.parsing.model_file import parser_from_bytes, reads_states_of
 from docmt.discourse.parsing.neural_parser import NeuralParser, word_states
-from docmt.discourse.segmentation.segmenter import Segmenter
+from docmt.discourse.segmentation.segmenter import Segmenter, segmenter_from_bytes
 from docmt.errors import UserError
-from docmt.files import iterate_lines, read_lines
+from docmt.files import iterate_lines, read_bytes, read_lines
+from docmt.logs import progress
 from docmt.text.tokenizer import get_tokenizer, sentence_words
 
 log = logging.getLogger(__name__)
@@ -187,3 +189,39 @@ def rename(files: Sequence[Path], index: DocumentIndex) -> Iterator[DiscourseDoc
         yield replace(document, id=name)
     if next(found, None) is not None:
         raise UserError(f"{names}: more documents than the {len(index.ids)} of the text")
+
+
+def read_bundle(segmenter: Path, parser: str, *, sentences: SentenceTrees) -> DiscourseBundle:
+    """Read both from their files; `parser` can be the name of a baseline."""
+    data = read_bytes(segmenter)
+    segmenter_from_bytes(data, where=str(segmenter))
+    if parser in BASELINES:
+        return DiscourseBundle(parser, data, sentences)
+    content = read_bytes(Path(parser))
+    own = parser_from_bytes(content, where=parser).segmenter
+    return DiscourseBundle(content, None if own == data else data, sentences)
+
+
+class BundleAnnotator:
+    """Segments and parses documents of one language."""
+
+    def __init__(self, bundle: DiscourseBundle, *, lang: str) -> None:
+        self.lang, self.sentences = lang, bundle.sentences
+        data = bundle.segmenter
+        if isinstance(bundle.parser, str):
+            if bundle.parser not in BASELINES:
+                raise UserError(f"the model file: parser {bundle.parser!r}: no baseline of docmt: bundle it again")
+            self.parser: Parser = baseline(bundle.parser)
+        else:
+            trained = parser_from_bytes(bundle.parser, where="the model file: parser")
+            self.parser, data = trained.parser, data or trained.segmenter
+        if data is None:
+            raise UserError("the model file: has a parser without a segmenter: bundle them again")
+        self.segmenter = Segmenter(segmenter_from_bytes(data, where="the model file: segmenter"))
+
+    def annotate(self, documents: Sequence[Sequence[str]]) -> list[DiscourseDocument]:
+        """EDUs and trees of documents, given as plain sentences."""
+        texts = (PlainText(str(number), list(sentences)) for number, sentences in enumerate(documents, start=1))
+        made = annotate(texts, lang=self.lang, segmenter=self.segmenter, parser=self.parser)
+        shown = progress(made, label="segment and parse", unit="documents", total=len(documents))
+        return list(map(chain_sentences, shown) if self.sentences == "chain" else shown)

@@ -1,6 +1,6 @@
 """What a model file may carry besides the model: a segmenter and a parser, so that plain text gets its trees.
 
-`docmt.discourse.bundle_annotator` reads and uses them; here they are the bytes of their files.
+`docmt.discourse.annotation` reads and uses them; here they are the bytes of their files.
 """
 
 from dataclasses import dataclass

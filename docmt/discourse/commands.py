@@ -113,8 +113,7 @@ def evaluate_segmenter(
         text: the same sentences as plain text, to be tokenized and segmented.
         lang: language of the text; with --text.
     """
-    from docmt.discourse.segmentation.evaluation import evaluate_segmenter
-    from docmt.discourse.segmentation.segmenter import Segmenter
+    from docmt.discourse.segmentation.segmenter import Segmenter, evaluate_segmenter
 
     if (text is None) != (lang is None):
         raise UserError("docmt discourse evaluate-segmenter: --text and --lang belong together")

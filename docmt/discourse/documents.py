@@ -1,7 +1,8 @@
 """Documents with their words, EDUs and trees; one JSON object per line (see docs/files.md)."""
 
+import bisect
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +12,10 @@ from docmt.discourse.constituents import Node, check_cover, from_json, to_json
 from docmt.discourse.dependencies import DependencyTree, check_dependencies, to_dependencies
 from docmt.errors import UserError
 from docmt.files import iterate_jsonl, write_jsonl
+
+SAME_SENTENCE, SAME_PARAGRAPH, ABOVE, UNKNOWN, NOTHING = range(5)
+"""Levels of a boundary. UNKNOWN: different sentences, paragraphs unknown; NOTHING: there are not two neighbors."""
+N_LEVELS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +143,15 @@ def edus_from_starts(starts: Iterable[Iterable[int]], lengths: Iterable[int]) ->
     return tuple(edus)
 
 
+def inner_starts(document: DiscourseDocument) -> list[list[int]]:
+    """List, for each sentence, the words other than the first at which an EDU begins."""
+    starts: list[list[int]] = [[] for _ in document.sentences]
+    for edu in document.edus:
+        if edu.start:
+            starts[edu.sentence].append(edu.start)
+    return starts
+
+
 def iterate_discourse(path: Path) -> Iterator[DiscourseDocument]:
     """Read the documents of `*.discourse.jsonl`, one at a time."""
     for number, value in enumerate(iterate_jsonl(path), start=1):
@@ -155,3 +169,54 @@ def read_discourse(path: Path) -> list[DiscourseDocument]:
 def write_discourse(path: Path, documents: Iterable[DiscourseDocument]) -> None:
     """Write `*.discourse.jsonl`, taking one document at a time."""
     write_jsonl(path, (document.to_json() for document in documents))
+
+
+class Units:
+    """Consecutive EDUs grouped into sentences or paragraphs.
+
+    Attributes:
+        number_of: number of the unit of each EDU.
+        first, last: first and last EDU in the unit of each EDU.
+        n: number of units.
+    """
+
+    def __init__(self, number_of: Sequence[int]) -> None:
+        # Numbers ascend, so the EDUs of a unit lie side by side.
+        self.number_of = list(number_of)
+        self.first = [bisect.bisect_left(self.number_of, number) for number in self.number_of]
+        self.last = [bisect.bisect_right(self.number_of, number) - 1 for number in self.number_of]
+        self.n = self.number_of[-1] + 1 if self.number_of else 0
+
+
+class DocumentUnits:
+    """Sentences, paragraphs and lengths of a document.
+
+    Attributes:
+        n_edus: number of EDUs.
+        sentences: EDUs by sentence.
+        paragraphs: EDUs by paragraph; None if paragraphs are unknown.
+        paragraph_first, paragraph_last: first and last sentence in the paragraph of each sentence; empty if paragraphs
+            are unknown.
+        word_offsets: number of words before each EDU, then the number of all words.
+    """
+
+    def __init__(self, document: DiscourseDocument) -> None:
+        self.n_edus = len(document.edus)
+        self.sentences = Units([edu.sentence for edu in document.edus])
+        self.word_offsets = [0, *itertools.accumulate(edu.end - edu.start for edu in document.edus)]
+        self.paragraphs: Units | None = None
+        self.paragraph_first, self.paragraph_last = [], []
+        if document.paragraphs is not None:
+            sentences = range(len(document.sentences))
+            number_of = [bisect.bisect_right(document.paragraphs, sentence) - 1 for sentence in sentences]
+            grouped = Units(number_of)
+            self.paragraph_first, self.paragraph_last = grouped.first, grouped.last
+            self.paragraphs = Units([number_of[edu.sentence] for edu in document.edus])
+
+    def level(self, left: int, right: int) -> int:
+        """Return the level of the boundary between two EDUs, or of a span, given its first and last EDU."""
+        if self.sentences.number_of[left] == self.sentences.number_of[right]:
+            return SAME_SENTENCE
+        if self.paragraphs is None:
+            return UNKNOWN
+        return SAME_PARAGRAPH if self.paragraphs.number_of[left] == self.paragraphs.number_of[right] else ABOVE

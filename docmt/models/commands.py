@@ -124,7 +124,7 @@ def bundle(
         parser: parser model, or chain, right_branching or flat.
         sentences: where the tree of sentences comes from: the parser, or each sentence depends on the one before.
     """
-    from docmt.discourse.bundle_annotator import read_bundle
+    from docmt.discourse.annotation import read_bundle
     from docmt.models.model_file import load_model, save_model
 
     trained = load_model(model)

@@ -12,8 +12,7 @@ from typing_extensions import override
 from docmt.batching import fill_batches
 from docmt.discourse.constituents import Node, join, join_pair, leaf
 from docmt.discourse.dependencies import NO_HEAD, ROOT, DependencyTree
-from docmt.discourse.documents import DiscourseDocument
-from docmt.discourse.parsing.units import DocumentUnits, Units
+from docmt.discourse.documents import DiscourseDocument, DocumentUnits, Units
 from docmt.errors import UserError
 from docmt.settings import nearest
 

@@ -9,9 +9,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from docmt.discourse.documents import DiscourseDocument
+from docmt.discourse.documents import DiscourseDocument, DocumentUnits
 from docmt.discourse.parsing.transitions import N_ACTIONS, State
-from docmt.discourse.parsing.units import DocumentUnits
 
 BUCKETS = 8
 NO_BUCKET = BUCKETS

@@ -15,10 +15,18 @@ from typing import Any
 
 from docmt.discourse.constituents import SPAN, Node, binarize
 from docmt.discourse.dependencies import NO_HEAD, ROOT, merge_to_sentences
-from docmt.discourse.documents import DiscourseDocument, edus_from_starts, iterate_discourse
+from docmt.discourse.documents import (
+    ABOVE,
+    SAME_PARAGRAPH,
+    SAME_SENTENCE,
+    UNKNOWN,
+    DiscourseDocument,
+    DocumentUnits,
+    edus_from_starts,
+    iterate_discourse,
+)
 from docmt.discourse.parsing.baselines import batches
 from docmt.discourse.parsing.parser_names import OpenedParser
-from docmt.discourse.parsing.units import ABOVE, SAME_PARAGRAPH, SAME_SENTENCE, UNKNOWN, DocumentUnits
 from docmt.discourse.relations import load_inventory
 from docmt.discourse.segmentation.segmenter import Segmenter
 from docmt.errors import UserError

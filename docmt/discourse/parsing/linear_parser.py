@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing_extensions import override
 
 from docmt.discourse.constituents import Node
-from docmt.discourse.documents import DiscourseDocument
+from docmt.discourse.documents import ABOVE, NOTHING, SAME_PARAGRAPH, SAME_SENTENCE, UNKNOWN, DiscourseDocument
 from docmt.discourse.parsing.baselines import WordStates
 from docmt.discourse.parsing.document_profile import DocumentProfile
 from docmt.discourse.parsing.linear_classifier import Instances, LinearClassifier, fit
@@ -29,7 +29,6 @@ from docmt.discourse.parsing.transitions import (
     merges,
     parse_greedily,
 )
-from docmt.discourse.parsing.units import ABOVE, NOTHING, SAME_PARAGRAPH, SAME_SENTENCE, UNKNOWN
 from docmt.discourse.segmentation.segmenter import Segmenter
 from docmt.discourse.syntax import DocumentSyntax, check_syntax
 

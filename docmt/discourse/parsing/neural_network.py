@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 
+from docmt.discourse.documents import N_LEVELS
 from docmt.discourse.parsing.settings import NeuralSettings
 from docmt.discourse.parsing.structural_features import MERGE_TEMPLATES, STATE_TEMPLATES
 from docmt.discourse.parsing.transitions import N_ACTIONS
-from docmt.discourse.parsing.units import N_LEVELS
 
 STATE_SLOTS = 11
 STATE_PAIRS = ((5, 2), (4, 0), (2, 8), (1, 8), (5, 8), (7, 5))

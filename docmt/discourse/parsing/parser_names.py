@@ -1,23 +1,27 @@
-"""Parsers by name: baselines, adapters, trees in files of the user, trained models."""
+"""Parsers by name: baselines, trained models, trees in files of the user, and an adapter for isanlp_rst."""
 
+import importlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from typing_extensions import override
 
+from docmt.discourse.constituents import Node, join_pair, leaf, postorder
 from docmt.discourse.documents import DiscourseDocument, iterate_discourse
 from docmt.discourse.parsing.baselines import BASELINES, Parser, baseline
 from docmt.discourse.syntax import DocumentSyntax, iterate_syntax
 from docmt.discourse.treebanks.brackets import parse_brackets
-from docmt.discourse.treebanks.edu_alignment import align_tree
 from docmt.discourse.treebanks.rs3 import parse_rs3
 from docmt.discourse.treebanks.rsd import parse_rsd
+from docmt.discourse.treebanks.treebank import align_tree
 from docmt.errors import UserError
 from docmt.files import read_text
 
 READERS = {".dis": parse_brackets, ".rs3": parse_rs3, ".rs4": parse_rs3, ".rsd": parse_rsd}
 """Readers of a user's tree files, by suffix."""
+ISANLP_VERSION, ISANLP_LEAF = "gumrrg", "elementary"
 
 
 @dataclass(frozen=True)
@@ -41,9 +45,7 @@ def load_parser(name: str) -> Parser:
     if adapter == "file":
         return FileParser(Path(argument))
     if adapter == "isanlp":
-        from docmt.discourse.parsing.isanlp import DEFAULT_VERSION, IsanlpParser
-
-        return IsanlpParser.load(argument or DEFAULT_VERSION)
+        return IsanlpParser.load(argument or ISANLP_VERSION)
     choices = f"give a model file, {', '.join(BASELINES)}, isanlp:VERSION or file:PATH"
     raise UserError(f"parser {name!r}: no such file; {choices}")
 
@@ -131,3 +133,66 @@ class FileParser(Parser):
                 return align_tree(document.id, document.sentences, annotated, where=str(path))
         suffixes = ", ".join(READERS)
         raise UserError(f"{self.path}: no tree of document {document.id!r}: no file {name!r} with suffix {suffixes}")
+
+
+@dataclass
+class IsanlpParser(Parser):
+    """A parser of isanlp_rst (Chistova 2024), which needs the package and its weights, run on given EDUs.
+
+    Attributes:
+        backend: its `Parser`; `from_edus` takes the texts of EDUs and returns `{"rst": [unit]}`, a binary tree of
+            units with `left`, `right`, `relation` and `nuclearity`.
+    """
+
+    backend: Any
+
+    @classmethod
+    def load(cls, version: str) -> "IsanlpParser":
+        """Load one of its models."""
+        try:
+            module = importlib.import_module("isanlp_rst.parser")
+        except ImportError as error:
+            raise UserError(
+                f"parser isanlp: cannot import the package isanlp_rst ({error}): install isanlp_rst and isanlp, see "
+                "docs/parsing.md"
+            ) from None
+        try:
+            return cls(module.Parser(hf_model_version=version, cuda_device=-1))
+        except Exception as error:  # whatever a hub, a file system or a damaged file may raise
+            reason = str(error).splitlines()[0][:150] if str(error) else type(error).__name__
+            message = f"parser isanlp:{version}: cannot load its weights ({reason}): see docs/parsing.md"
+            raise UserError(message) from None
+
+    @override
+    def parse(self, document: DiscourseDocument) -> DiscourseDocument:
+        self.counts.update(documents=1, edus=len(document.edus))
+        texts = [" ".join(document.edu_words(number)) for number in range(len(document.edus))]
+        if not all(texts):
+            raise UserError(f"parser isanlp: document {document.id!r} has a sentence without words: remove it")
+        if len(texts) < 2:
+            return replace(document, tree=leaf(0) if texts else None, arcs=None)
+        try:
+            (unit,) = self.backend.from_edus(texts)["rst"]
+        except ValueError as error:
+            raise UserError(f"parser isanlp: it rejects the EDUs of document {document.id!r} ({error})") from None
+        return replace(document, tree=convert_units(unit, texts, document.id), arcs=None)
+
+
+def convert_units(root: Any, texts: Sequence[str], name: str) -> Node:
+    """Convert a tree of units, whose leaves must be the EDUs in order."""
+    # isanlp_rst tokenizes the joined words itself, so leaves are matched to EDUs by their characters without spaces.
+    done: list[Node] = []
+    n_leaves = 0
+    for unit in postorder(root, lambda unit: () if unit.relation == ISANLP_LEAF else (unit.left, unit.right)):
+        if unit.relation == ISANLP_LEAF:
+            n_leaves += 1
+            if n_leaves > len(texts) or "".join(unit.text.split()) != "".join(texts[n_leaves - 1].split()):
+                message = f"parser isanlp: document {name!r}: leaf {n_leaves} of the tree is not EDU {n_leaves}"
+                raise UserError(message)
+            done.append(leaf(n_leaves - 1))
+        else:
+            right, left = done.pop(), done.pop()
+            done.append(join_pair(left, right, unit.nuclearity, unit.relation.lower()))
+    if n_leaves != len(texts):
+        raise UserError(f"parser isanlp: document {name!r}: the tree has {n_leaves} leaves for {len(texts)} EDUs")
+    return done[0]

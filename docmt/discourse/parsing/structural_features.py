@@ -8,6 +8,7 @@ last one of a node are boundary levels, with which the neural parser conjoins al
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from docmt.discourse.documents import N_LEVELS, NOTHING
 from docmt.discourse.parsing.document_profile import (
     BUCKETS,
     N_COHESIONS,
@@ -27,7 +28,6 @@ from docmt.discourse.parsing.document_profile import (
     cohesion_class,
 )
 from docmt.discourse.parsing.transitions import N_ACTIONS, Merge, State
-from docmt.discourse.parsing.units import N_LEVELS, NOTHING
 
 NO_ACTION = NO_FORM
 

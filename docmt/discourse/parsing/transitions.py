@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from typing_extensions import override
 
 from docmt.discourse.constituents import Node, join_pair, leaf
-from docmt.discourse.documents import DiscourseDocument
+from docmt.discourse.documents import DiscourseDocument, DocumentUnits
 from docmt.discourse.parsing.baselines import Parser
-from docmt.discourse.parsing.units import DocumentUnits
 
 SHIFT, NN, NS, SN = range(4)
 N_ACTIONS = 4

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from docmt.batching import fill_batches
 from docmt.discourse.dependencies import NO_HEAD, check_dependencies
-from docmt.discourse.documents import DiscourseDocument, read_discourse
+from docmt.discourse.documents import inner_starts, read_discourse
 from docmt.discourse.segmentation.network import INSIDE, START, SentenceBatch
 from docmt.discourse.segmentation.vocabulary import WordTypes, WordVocabulary, number_types
 from docmt.discourse.syntax import SentenceSyntax, read_syntax
@@ -30,15 +30,6 @@ class SentenceExample:
     words: tuple[str, ...]
     starts: tuple[int, ...]
     syntax: SentenceSyntax | None = None
-
-
-def inner_starts(document: DiscourseDocument) -> list[list[int]]:
-    """List, for each sentence, the words other than the first at which an EDU begins."""
-    starts: list[list[int]] = [[] for _ in document.sentences]
-    for edu in document.edus:
-        if edu.start:
-            starts[edu.sentence].append(edu.start)
-    return starts
 
 
 def read_examples(prefix: Path) -> list[SentenceExample]:

@@ -1,9 +1,10 @@
-"""A trained segmenter: its model file, and the segmentation of sentences.
+"""A trained segmenter: its model file, the segmentation of sentences, and its scores.
 
 Shapes: B sentences, T words of the longest, U word types, D width, L labels.
 """
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,13 +14,15 @@ from torch import Tensor
 
 from docmt.batching import fill_batches
 from docmt.discourse.dependencies import NO_HEAD
+from docmt.discourse.documents import inner_starts, read_discourse
 from docmt.discourse.segmentation.network import START, SegmenterNetwork, SentenceBatch, States
 from docmt.discourse.segmentation.settings import SegmenterSettings
 from docmt.discourse.segmentation.vocabulary import WordTypes, WordVocabulary, number_types
 from docmt.discourse.syntax import SentenceSyntax
 from docmt.errors import UserError
-from docmt.files import atomic_path, read_bytes
+from docmt.files import atomic_path, read_bytes, read_lines
 from docmt.tensor_files import read_tensors
+from docmt.text.tokenizer import sentence_words
 
 FORMAT = 1
 KIND = "EDU segmenter"
@@ -212,3 +215,69 @@ class Segmenter:
             with torch.no_grad():
                 states = self._network.states(encoded_UD[batch.index_BT], batch)
             yield [windows[i] for i in chosen], batch, states
+
+
+def score_starts(
+    predicted: Iterable[Sequence[int]], gold: Iterable[Sequence[int]], *, n_sentences: int
+) -> dict[str, dict[str, Any]]:
+    """Compute micro-averaged scores of EDU starts.
+
+    Args:
+        predicted: for each sentence, the words other than the first at which a predicted EDU begins.
+        gold: the same for gold EDUs.
+        n_sentences: number of sentences that have words.
+
+    Returns:
+        Precision, recall and F1 in percent (0 where undefined), with the counts. `inside` scores starts inside
+        sentences only, as in Wang et al. (2018). `all` includes the first words of sentences, as in the DISRPT shared
+        tasks; these are always right when sentences are given.
+    """
+    correct = n_predicted = n_gold = 0
+    for found, wanted in zip(predicted, gold, strict=True):
+        correct += len(set(found) & set(wanted))
+        n_predicted += len(found)
+        n_gold += len(wanted)
+    scores = {}
+    for name, more in (("all", n_sentences), ("inside", 0)):
+        counts = {"correct": correct + more, "predicted": n_predicted + more, "gold": n_gold + more}
+        both, found, wanted = counts.values()
+        precision, recall = (100 * both / n if n else 0.0 for n in (found, wanted))
+        f1 = 200 * both / (found + wanted) if both else 0.0
+        scores[name] = {"precision": precision, "recall": recall, "f1": f1, **counts}
+    return scores
+
+
+def evaluate_segmenter(
+    segmenter: Segmenter, gold: Path, *, text: Path | None = None, lang: str | None = None
+) -> dict[str, Any]:
+    """Segment sentences and score the result against a `*.discourse.jsonl`.
+
+    Words and sentences come from the gold file or, with `text` and `lang`, from a plain text with the same sentences,
+    one per line, which is tokenized here.
+    """
+    documents = read_discourse(gold)
+    sentences = [words for document in documents for words in document.sentences]
+    starts = [found for document in documents for found in inner_starts(document)]
+    n_sentences = sum(map(bool, sentences))
+    counts = {
+        "documents": len(documents),
+        "sentences": n_sentences,
+        "empty_sentences": len(sentences) - n_sentences,
+        "words": sum(map(len, sentences)),
+    }
+    if text is None or lang is None:
+        return {**score_starts(segmenter.segment(sentences), starts, n_sentences=n_sentences), **counts}
+    lines = read_lines(text)
+    if len(lines) != len(sentences):
+        raise UserError(f"{text}: {len(lines)} lines, but {gold} has {len(sentences)} sentences")
+    own = [sentence_words(line, lang) for line in lines]
+    for number, (words, wanted) in enumerate(zip(own, sentences, strict=True), start=1):
+        if "".join(words) != "".join(wanted):
+            raise UserError(f"{text}: line {number} is not the text of sentence {number} of {gold}")
+    # The tokenizer's words can differ from the gold words: starts are compared as character positions without spaces.
+    places = []
+    for words_of, starts_of in ((own, segmenter.segment(own)), (sentences, starts)):
+        before = ([0, *itertools.accumulate(map(len, words))] for words in words_of)
+        places.append([[ends[word] for word in found] for ends, found in zip(before, starts_of, strict=True)])
+    counts["sentences_in_the_same_words"] = sum(words == wanted for words, wanted in zip(own, sentences, strict=True))
+    return {**score_starts(*places, n_sentences=n_sentences), **counts}

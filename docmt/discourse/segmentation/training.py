@@ -17,10 +17,9 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.optim.swa_utils import AveragedModel
 
-from docmt.discourse.segmentation.evaluation import score_starts
 from docmt.discourse.segmentation.examples import IGNORED, ExampleSet, SentenceExample, Targets, read_examples
 from docmt.discourse.segmentation.network import SegmenterNetwork, SentenceBatch
-from docmt.discourse.segmentation.segmenter import Segmenter, TrainedSegmenter, save_segmenter
+from docmt.discourse.segmentation.segmenter import Segmenter, TrainedSegmenter, save_segmenter, score_starts
 from docmt.discourse.segmentation.settings import AuxiliaryWeights, SegmenterSettings, SegmenterTrainingSettings
 from docmt.discourse.segmentation.vocabulary import WordTypes, WordVocabulary
 from docmt.files import sha256_file

@@ -11,15 +11,19 @@ from pathlib import Path
 from docmt.discourse.documents import DiscourseDocument, edus_from_starts
 from docmt.discourse.syntax import SentenceSyntax
 from docmt.discourse.treebanks.brackets import parse_brackets
-from docmt.discourse.treebanks.edu_alignment import PARAGRAPH_LEVEL, SENTENCE, align_tree, assemble, ends_sentence
 from docmt.discourse.treebanks.rs3 import parse_rs3
 from docmt.discourse.treebanks.treebank import (
+    PARAGRAPH_LEVEL,
+    SENTENCE,
     SPLITS,
     RstFile,
     Treebank,
     TreebankDocument,
     TreebankFile,
+    align_tree,
+    assemble,
     by_name,
+    ends_sentence,
     read_files,
 )
 from docmt.errors import UserError

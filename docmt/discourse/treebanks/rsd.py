@@ -12,28 +12,13 @@ from docmt.discourse.constituents import Node, restore_nary
 from docmt.discourse.dependencies import NO_HEAD, ROOT, DependencyTree, check_dependencies, nary_to_dependencies
 from docmt.discourse.treebanks.brackets import parse_brackets
 from docmt.discourse.treebanks.rs3 import parse_rs3
-from docmt.discourse.treebanks.treebank import RstFile, by_name, read_files
+from docmt.discourse.treebanks.treebank import RsdFile, RstFile, by_name, read_files
 from docmt.errors import UserError
 
 MIN_COLUMNS = 8
 MULTINUCLEAR, SATELLITE = "_m", "_r"
 GUM_TREES = {"rs4": ("rstweb", parse_rs3), "dis": ("lisp_binary", parse_brackets)}
 """Archive and reader of the trees that are compared, by suffix."""
-
-
-@dataclass(frozen=True)
-class RsdFile:
-    """One annotated document.
-
-    Attributes:
-        arcs: relations without `_r` and `_m`.
-        is_nucleus: whether each EDU depends on another nucleus of the same group (`_m`); false for the root.
-        texts: of each EDU.
-    """
-
-    arcs: DependencyTree
-    is_nucleus: tuple[bool, ...]
-    texts: tuple[str, ...]
 
 
 def rsd_of_tree(rst: RstFile) -> RsdFile:

@@ -1,9 +1,10 @@
-"""A treebank: its files as fetched, documents by split, what was left out and why, and how all this is written."""
+"""A treebank: its files as fetched, their trees placed over words, documents by split, and what was left out."""
 
 import logging
+import re
 import tarfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -11,15 +12,19 @@ from typing import Any
 from docmt.corpora.readers.tar_files import decode
 from docmt.discourse.constituents import SPAN, Node
 from docmt.discourse.dependencies import DependencyTree, nary_to_dependencies
-from docmt.discourse.documents import DiscourseDocument, write_discourse
+from docmt.discourse.documents import DiscourseDocument, Edu, write_discourse
 from docmt.discourse.relations import load_inventory
 from docmt.discourse.syntax import DocumentSyntax, write_syntax
 from docmt.errors import UserError
 from docmt.files import BYTE_ORDER_MARK, read_text, write_json
+from docmt.text.tokenizer import sentence_words
 
 logger = logging.getLogger(__name__)
 
 SPLITS = ("train", "dev", "test")
+SENTENCE_END = re.compile(r"""[.?!…。？！]['"’”“«»)\]」』》]*$""")
+SENTENCE, PARAGRAPH_LEVEL = 1, 2
+"""What can end after an EDU."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,21 @@ class RstFile:
     def arcs(self) -> DependencyTree | None:
         """The arcs of a tree whose format is n-ary; None where they follow from the binary tree."""
         return nary_to_dependencies(self.tree, len(self.texts)) if self.is_nary else None
+
+
+@dataclass(frozen=True)
+class RsdFile:
+    """One document annotated with arcs.
+
+    Attributes:
+        arcs: relations without `_r` and `_m`.
+        is_nucleus: whether each EDU depends on another nucleus of the same group (`_m`); false for the root.
+        texts: of each EDU.
+    """
+
+    arcs: DependencyTree
+    is_nucleus: tuple[bool, ...]
+    texts: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -184,3 +204,71 @@ def by_name(files: list[TreebankFile]) -> dict[str, TreebankFile]:
             raise UserError(f"{file.where}: {found[file.name].where} is the same document: remove one of them")
         found[file.name] = file
     return dict(sorted(found.items()))
+
+
+def ends_sentence(text: str) -> int:
+    """Guess whether a sentence ends with an EDU: `SENTENCE` or 0."""
+    return SENTENCE if SENTENCE_END.search(text.strip()) else 0
+
+
+def assemble(name: str, parts: Sequence[str], ends: Sequence[int], rst: RstFile, *, lang: str) -> DiscourseDocument:
+    """Build a document from the texts of its EDUs, each tokenized by itself.
+
+    `ends` says for each EDU whether a sentence (1) or a paragraph (2) ends with it, or nothing (0).
+    """
+    sentences: list[list[str]] = [[]]
+    edus, paragraphs = [], [0]
+    for number, (part, end) in enumerate(zip(parts, ends, strict=True), start=1):
+        words = sentence_words(part, lang)
+        edus.append(Edu(len(sentences) - 1, len(sentences[-1]), len(sentences[-1]) + len(words)))
+        sentences[-1] += words
+        if end and number < len(parts):
+            if end == PARAGRAPH_LEVEL:
+                paragraphs.append(len(sentences))
+            sentences.append([])
+    words_of = tuple(map(tuple, sentences))
+    return DiscourseDocument(name, words_of, tuple(edus), rst.tree, tuple(paragraphs), rst.arcs)
+
+
+def align_edus(texts: Sequence[str], sentences: Sequence[Sequence[str]], *, where: str) -> tuple[Edu, ...]:
+    """Find the words of each EDU by its characters; spaces do not count."""
+    words = [(sentence, place, word) for sentence, found in enumerate(sentences) for place, word in enumerate(found)]
+    position = 0
+    edus = []
+    for number, text in enumerate(texts, start=1):
+        # Files space punctuation, and Chinese, differently from the words: only the other characters are compared.
+        rest, start = "".join(text.split()), position
+        while rest:
+            word = words[position][2] if position < len(words) else ""
+            if not word or not rest.startswith(word):
+                is_inside = word and position > start and word.startswith(rest)
+                problem = f"ends inside the word {word!r}" if is_inside else f"does not continue with {word!r}"
+                raise UserError(f"{where}: EDU {number} ({text!r}) is not the document's text: it {problem}")
+            rest, position = rest[len(word) :], position + 1
+        if position == start:
+            raise UserError(f"{where}: EDU {number} is empty")
+        first, last = words[start], words[position - 1]
+        if first[0] != last[0]:
+            raise UserError(f"{where}: EDU {number} ({text!r}) crosses the end of sentence {first[0] + 1}")
+        edus.append(Edu(first[0], first[1], last[1] + 1))
+    if position < len(words):
+        sentence, _, word = words[position]
+        raise UserError(f"{where}: its EDUs end before {word!r} in sentence {sentence + 1}: they do not cover the text")
+    return tuple(edus)
+
+
+def align_tree(
+    name: str,
+    sentences: Sequence[Sequence[str]],
+    annotated: RstFile | RsdFile,
+    *,
+    where: str,
+    paragraphs: tuple[int, ...] | None = None,
+) -> DiscourseDocument:
+    """Build a document whose trees and EDU texts come from an annotated file.
+
+    Trees of n-ary formats and dependency trees keep their arcs.
+    """
+    edus = align_edus(annotated.texts, sentences, where=where)
+    tree = None if isinstance(annotated, RsdFile) else annotated.tree
+    return DiscourseDocument(name, tuple(map(tuple, sentences)), edus, tree, paragraphs, annotated.arcs)

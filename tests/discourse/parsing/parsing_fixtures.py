@@ -8,9 +8,8 @@ from types import SimpleNamespace
 import torch
 
 from docmt.discourse.constituents import join, join_names, leaf
-from docmt.discourse.documents import DiscourseDocument, edus_from_starts
+from docmt.discourse.documents import DiscourseDocument, DocumentUnits, edus_from_starts
 from docmt.discourse.parsing.evaluation import evaluate
-from docmt.discourse.parsing.units import DocumentUnits
 
 WORDS = ("but", "We", "went", "home", "because", "rain", "fell", ",", ".", "?", "Then", "42", "(", ")", "和")
 WIDTH = 4

@@ -3,9 +3,8 @@
 import pytest
 from parsing_fixtures import complete_units, random_document
 
-from docmt.discourse.documents import DiscourseDocument, edus_from_starts
+from docmt.discourse.documents import DiscourseDocument, DocumentUnits, edus_from_starts
 from docmt.discourse.parsing.baselines import BASELINES, baseline
-from docmt.discourse.parsing.units import DocumentUnits
 
 DOCUMENT = DiscourseDocument(
     "d", (("a", "b"), ("c",), ("d", "e")), edus_from_starts([[1], [], [1]], [2, 1, 2]), paragraphs=(0, 1)

@@ -11,12 +11,11 @@ from parsing_fixtures import COARSE, StandInSegmenter, complete_units, random_do
 
 from docmt.checksums import forget
 from docmt.cli.main import run as run_docmt
-from docmt.discourse.documents import read_discourse, write_discourse
+from docmt.discourse.documents import DocumentUnits, read_discourse, write_discourse
 from docmt.discourse.parsing.model_file import load_trained_parser, reads_states_of
 from docmt.discourse.parsing.neural_parser import word_states
 from docmt.discourse.parsing.parser_names import load_parser
 from docmt.discourse.parsing.training import best_kind
-from docmt.discourse.parsing.units import DocumentUnits
 from docmt.discourse.segmentation.segmenter import Segmenter
 from docmt.errors import UserError
 from docmt.files import read_json, write_jsonl

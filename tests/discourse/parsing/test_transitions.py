@@ -6,7 +6,15 @@ import pytest
 from parsing_fixtures import complete_units, random_document, random_tree
 
 from docmt.discourse.constituents import binarize, check_cover
-from docmt.discourse.documents import DiscourseDocument, edus_from_starts
+from docmt.discourse.documents import (
+    ABOVE,
+    SAME_PARAGRAPH,
+    SAME_SENTENCE,
+    UNKNOWN,
+    DiscourseDocument,
+    DocumentUnits,
+    edus_from_starts,
+)
 from docmt.discourse.parsing.transitions import (
     NN,
     NS,
@@ -20,7 +28,6 @@ from docmt.discourse.parsing.transitions import (
     merges,
     parse_greedily,
 )
-from docmt.discourse.parsing.units import ABOVE, SAME_PARAGRAPH, SAME_SENTENCE, UNKNOWN, DocumentUnits
 
 
 def chance_scores(chance):

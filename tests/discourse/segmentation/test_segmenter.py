@@ -7,9 +7,8 @@ import torch
 from segmenter_fixtures import EXAMPLES, untrained
 
 from docmt.discourse.segmentation import segmenter as segmenting
-from docmt.discourse.segmentation.evaluation import score_starts
 from docmt.discourse.segmentation.examples import SentenceExample
-from docmt.discourse.segmentation.segmenter import CONTEXT_WORDS, WINDOW_WORDS
+from docmt.discourse.segmentation.segmenter import CONTEXT_WORDS, WINDOW_WORDS, score_starts
 from docmt.errors import UserError
 
 WORDS = ["he", "said", "that", "Mary", ",", "and", "X7", "antidisestablishmentarianism-antidisestablishment", "."]

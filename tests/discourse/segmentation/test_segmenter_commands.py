@@ -9,7 +9,7 @@ from test_segmenter_training import write_examples
 from docmt.cli.main import run as run_docmt
 from docmt.corpora.documents import DocumentIndex, write_index
 from docmt.discourse.documents import DiscourseDocument, Edu, edus_from_starts, read_discourse, write_discourse
-from docmt.discourse.segmentation.evaluation import evaluate_segmenter
+from docmt.discourse.segmentation.segmenter import evaluate_segmenter
 from docmt.errors import UserError
 from docmt.files import read_json, write_lines
 

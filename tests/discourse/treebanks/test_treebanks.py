@@ -10,10 +10,10 @@ from miniatures import DIS, RS4, RSD, conllu, gum_archives, splits_md, write_arc
 
 from docmt.cli.main import main
 from docmt.discourse.documents import Edu, read_discourse
-from docmt.discourse.treebanks.edu_alignment import align_edus, align_tree
 from docmt.discourse.treebanks.readers import read_gcdt, read_gum, read_rst_dt
 from docmt.discourse.treebanks.rs3 import parse_rs3
 from docmt.discourse.treebanks.rsd import check_conversion, parse_rsd
+from docmt.discourse.treebanks.treebank import align_edus, align_tree
 from docmt.errors import UserError
 
 MIRROR = os.environ.get("DOCMT_MIRROR")
