@@ -3,7 +3,7 @@
 import itertools
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from typing_extensions import override
 from docmt.batching import fill_batches
 from docmt.discourse.constituents import Node, join, join_pair, leaf
 from docmt.discourse.dependencies import NO_HEAD, ROOT, DependencyTree
-from docmt.discourse.documents import DiscourseDocument, DocumentUnits, Units
+from docmt.discourse.documents import DiscourseDocument, DocumentUnits
 from docmt.errors import UserError
 from docmt.settings import nearest
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 CHAIN = "chain"
+SHAPES = {"flat": 0, "right_branching": 0, "sentence_branching": 1, "paragraph_branching": 2}
+"""Constituent trees, by number of levels (sentences, paragraphs) that become subtrees."""
+BASELINES = (CHAIN, *SHAPES)
 RELATION = "elaboration"
 """The relation of every arc and node of a baseline; all inventories have it."""
 BATCH_EDUS = 4000
@@ -64,58 +67,34 @@ def batches(documents: Iterable[DiscourseDocument]) -> Iterator[list[DiscourseDo
 
 
 @dataclass
-class Chain(Parser):
-    """Every EDU depends on the one before it: a dependency tree without constituents."""
+class Baseline(Parser):
+    """Trees of one shape, whatever the words.
+
+    Attributes:
+        name: `chain`: every EDU depends on the one before it, a dependency tree without constituents. `flat`: one node
+            over all EDUs, each a nucleus. `right_branching`: everything that follows an EDU is its satellite.
+            `sentence_branching`: right-branching sentences, joined right-branching. `paragraph_branching`: these in
+            right-branching paragraphs, where paragraphs are known.
+    """
+
+    name: str
 
     @override
     def parse(self, document: DiscourseDocument) -> DiscourseDocument:
         n_edus = len(document.edus)
         self.counts.update(documents=1, edus=n_edus)
-        arcs = DependencyTree((NO_HEAD, *range(n_edus - 1))[:n_edus], (ROOT, *[RELATION] * (n_edus - 1))[:n_edus])
-        return replace(document, tree=None, arcs=arcs)
-
-
-@dataclass
-class ShapeParser(Parser):
-    """Trees of one fixed shape.
-
-    Attributes:
-        build: makes the tree of a document with at least one EDU.
-    """
-
-    build: Callable[[DocumentUnits], Node]
-
-    @override
-    def parse(self, document: DiscourseDocument) -> DiscourseDocument:
-        self.counts.update(documents=1, edus=len(document.edus))
-        tree = self.build(DocumentUnits(document)) if document.edus else None
-        return replace(document, tree=tree, arcs=None)
-
-
-def flat(units: DocumentUnits) -> Node:
-    """One node over all EDUs, each a nucleus."""
-    leaves = _leaves(units)
-    return join(leaves, "N" * len(leaves), (RELATION,) * len(leaves)) if len(leaves) > 1 else leaves[0]
-
-
-def right_branching(units: DocumentUnits) -> Node:
-    """Everything that follows an EDU is its satellite."""
-    return _branch(_leaves(units))
-
-
-def sentence_branching(units: DocumentUnits) -> Node:
-    """Right-branching sentences, joined right-branching."""
-    return _branch(_branch_within(_leaves(units), units.sentences))
-
-
-def paragraph_branching(units: DocumentUnits) -> Node:
-    """Right-branching sentences in right-branching paragraphs; without paragraphs, the same as `sentence_branching`."""
-    sentences = _branch_within(_leaves(units), units.sentences)
-    return _branch(sentences if units.paragraphs is None else _branch_within(sentences, units.paragraphs))
-
-
-def _leaves(units: DocumentUnits) -> list[Node]:
-    return [leaf(edu) for edu in range(units.n_edus)]
+        if self.name == CHAIN:
+            arcs = DependencyTree((NO_HEAD, *range(n_edus - 1))[:n_edus], (ROOT, *[RELATION] * (n_edus - 1))[:n_edus])
+            return replace(document, tree=None, arcs=arcs)
+        nodes = [leaf(edu) for edu in range(n_edus)]
+        if self.name == "flat" and n_edus > 1:
+            nodes = [join(nodes, "N" * n_edus, (RELATION,) * n_edus)]
+        units = DocumentUnits(document)
+        for level in [units.sentences, units.paragraphs][: SHAPES[self.name]]:
+            if level is not None:
+                runs = itertools.groupby(nodes, key=lambda node, level=level: level.number_of[node.first])
+                nodes = [_branch(run) for _, run in runs]
+        return replace(document, tree=_branch(nodes) if nodes else None, arcs=None)
 
 
 def _branch(nodes: Iterable[Node]) -> Node:
@@ -125,22 +104,8 @@ def _branch(nodes: Iterable[Node]) -> Node:
     return tree
 
 
-def _branch_within(nodes: Iterable[Node], units: Units) -> list[Node]:
-    """Build one tree for each run of nodes that begin in the same unit."""
-    return [_branch(run) for _, run in itertools.groupby(nodes, key=lambda node: units.number_of[node.first])]
-
-
-SHAPES: dict[str, Callable[[DocumentUnits], Node]] = {
-    "flat": flat,
-    "right_branching": right_branching,
-    "sentence_branching": sentence_branching,
-    "paragraph_branching": paragraph_branching,
-}
-BASELINES = (CHAIN, *SHAPES)
-
-
 def baseline(name: str) -> Parser:
     """Return the baseline of this name."""
     if name not in BASELINES:
         raise UserError(f"unknown baseline {name!r}; {nearest(name, list(BASELINES))}")
-    return Chain() if name == CHAIN else ShapeParser(SHAPES[name])
+    return Baseline(name)

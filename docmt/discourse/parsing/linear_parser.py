@@ -56,9 +56,7 @@ class LexicalProfile(DocumentProfile):
         links: for each EDU, the EDUs that contain heads of its words, with the relation of the first such word.
     """
 
-    def __init__(
-        self, document: DiscourseDocument, syntax: DocumentSyntax | None, *, reads_nucleus: bool = False
-    ) -> None:
+    def __init__(self, document: DiscourseDocument, syntax: DocumentSyntax | None, reads_nucleus: bool = False) -> None:
         super().__init__(document)
         self.reads_nucleus = reads_nucleus
         self.words = [[word.lower() for word in document.edu_words(edu)] for edu in range(self.units.n_edus)]
@@ -67,12 +65,9 @@ class LexicalProfile(DocumentProfile):
         self.links: list[dict[int, str]] = [{} for _ in document.edus]
         if syntax is None:
             return
-        edu_at = {
-            (edu.sentence, word): number
-            for number, edu in enumerate(document.edus)
-            for word in range(edu.start, edu.end)
-        }
-        for number, edu in enumerate(document.edus):
+        edus = list(enumerate(document.edus))
+        edu_at = {(edu.sentence, word): number for number, edu in edus for word in range(edu.start, edu.end)}
+        for number, edu in edus:
             sentence = syntax[edu.sentence]
             self.pos.append(sentence.pos[edu.start : edu.end])
             for word in range(edu.start, edu.end):
@@ -99,15 +94,14 @@ def state_features(profile: LexicalProfile, state: State) -> list[str]:
     """List the features of a state; one that occurs twice counts twice."""
     values = state_values(profile, state)
     features = [f"{name}={value}" for (name, _), value in zip(STATE_TEMPLATES, values, strict=True)]
-    spans: list[NamedSpan | None] = [
-        ("s1", state.firsts[-1], state.lasts[-1], state.nuclei[-1]) if state.firsts else None,
-        ("s2", state.firsts[-2], state.lasts[-2], state.nuclei[-2]) if len(state.firsts) > 1 else None,
-        ("q1", state.next, state.next, state.next) if state.next < state.n_edus else None,
-    ]
-    for span in spans:
+    s1, s2 = (
+        (name, state.firsts[-i], state.lasts[-i], state.nuclei[-i]) if len(state.firsts) >= i else None
+        for name, i in (("s1", 1), ("s2", 2))
+    )
+    q1 = ("q1", state.next, state.next, state.next) if state.next < state.n_edus else None
+    for span in (s1, s2, q1):
         if span is not None:
             features += _span_features(profile, *span)
-    s1, s2, q1 = spans
     features += _pair_features(profile, "s2 s1", s2, s1)
     features += _pair_features(profile, "s1 q1", s1, q1)
     boundary = values[-2] if len(state.firsts) > 1 else NOTHING

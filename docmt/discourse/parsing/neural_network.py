@@ -8,6 +8,7 @@ B documents, T largest number of EDUs in a document, P width of a comparison, M 
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -19,13 +20,29 @@ from docmt.discourse.parsing.settings import NeuralSettings
 from docmt.discourse.parsing.structural_features import MERGE_TEMPLATES, STATE_TEMPLATES
 from docmt.discourse.parsing.transitions import N_ACTIONS
 
-STATE_SLOTS = 11
-STATE_PAIRS = ((5, 2), (4, 0), (2, 8), (1, 8), (5, 8), (7, 5))
-"""Slots whose EDUs are compared: nuclei of S2 and S1, neighbors at their boundary, S1 and Q1, S2 and Q1, S3 and S2."""
-MERGE_SLOTS = 6
-MERGE_PAIRS = ((2, 5), (1, 3), (0, 3))
-"""Nuclei, neighbors at the boundary, first EDUs of the two children."""
 SCORE_BOUND = 8.0
+
+
+class SpanInputs(NamedTuple):
+    """What a classifier reads of a state or a node.
+
+    Attributes:
+        n_slots: number of slots.
+        pairs: slots whose EDUs are compared.
+        templates: name and size of each structural feature.
+        n_gates: number of boundary levels, the last templates, with which all features are conjoined.
+    """
+
+    n_slots: int
+    pairs: tuple[tuple[int, int], ...]
+    templates: tuple[tuple[str, int], ...]
+    n_gates: int
+
+
+# Pairs of a state: nuclei of S2 and S1, neighbors at their boundary, S1 and Q1 (twice), S2 and Q1, S3 and S2.
+STATE_INPUTS = SpanInputs(11, ((5, 2), (4, 0), (2, 8), (1, 8), (5, 8), (7, 5)), STATE_TEMPLATES, 2)
+# Pairs of a node: nuclei, neighbors at the boundary, first EDUs of the two children.
+MERGE_INPUTS = SpanInputs(6, ((2, 5), (1, 3), (0, 3)), MERGE_TEMPLATES, 1)
 
 
 @dataclass(frozen=True)
@@ -116,8 +133,7 @@ class EduEncoder(nn.Module):
         return self.drop_output(torch.cat([edus_ER, context_ER], dim=-1))
 
 
-@dataclass(frozen=True)
-class ClassifierCache:
+class ClassifierCache(NamedTuple):
     """Values that a classifier computes once per document.
 
     Attributes:
@@ -136,25 +152,16 @@ class SpanClassifier(nn.Module):
     """Scores from the EDUs in the slots of a state or node, and from its structural features.
 
     The contribution of a slot is a linear map of its EDU, so it is computed once per EDU and slot (`cache`), and a
-    state only adds up rows; some pairs of slots are compared by the product of two further maps. Features are conjoined
-    with the boundary levels, which are the last `n_gates` templates.
+    state only adds up rows; some pairs of slots are compared by the product of two further maps.
     """
 
     offsets_F: Tensor
 
     def __init__(
-        self,
-        width: int,
-        n_slots: int,
-        pairs: Sequence[tuple[int, int]],
-        templates: Sequence[tuple[str, int]],
-        settings: NeuralSettings,
-        *,
-        n_gates: int,
-        n_classes: int,
-        dropout: tuple[float, float],
+        self, width: int, inputs: SpanInputs, settings: NeuralSettings, *, n_classes: int, dropout: tuple[float, float]
     ) -> None:
         super().__init__()
+        n_slots, pairs, templates, n_gates = inputs
         sizes = torch.tensor([size for _, size in templates])
         self.total, self.n_gates, self.n_slots = int(sizes.sum()), n_gates, n_slots
         self.register_buffer("offsets_F", sizes.cumsum(0) - sizes, persistent=False)
@@ -223,20 +230,9 @@ class ParserNetwork(nn.Module):
         self.encoder = EduEncoder(state_width, n_words, settings)
         width = self.encoder.width
         dropout = settings.hidden_dropout, settings.feature_dropout
-        self.actions = SpanClassifier(
-            width, STATE_SLOTS, STATE_PAIRS, STATE_TEMPLATES, settings, n_gates=2, n_classes=N_ACTIONS, dropout=dropout
-        )
+        self.actions = SpanClassifier(width, STATE_INPUTS, settings, n_classes=N_ACTIONS, dropout=dropout)
         dropout = settings.relation_dropout, settings.relation_feature_dropout
-        self.relations = SpanClassifier(
-            width,
-            MERGE_SLOTS,
-            MERGE_PAIRS,
-            MERGE_TEMPLATES,
-            settings,
-            n_gates=1,
-            n_classes=n_relations,
-            dropout=dropout,
-        )
+        self.relations = SpanClassifier(width, MERGE_INPUTS, settings, n_classes=n_relations, dropout=dropout)
 
 
 class EnsembleClassifier:
@@ -266,12 +262,7 @@ class EnsembleClassifier:
     def cache(self, encoded: Sequence[Tensor], lengths: Sequence[int]) -> ClassifierCache:
         """Join the caches of all members, side by side in the last dimension, from the EDUs that each has encoded."""
         caches = [member.cache(edus_ER, lengths) for member, edus_ER in zip(self.members, encoded, strict=True)]
-        return ClassifierCache(
-            torch.cat([cache.slots for cache in caches], dim=1),
-            torch.cat([cache.left_EP for cache in caches], dim=1),
-            torch.cat([cache.right_EP for cache in caches], dim=1),
-            torch.cat([cache.documents_BH for cache in caches], dim=1),
-        )
+        return ClassifierCache(*(torch.cat(parts, dim=1) for parts in zip(*caches, strict=True)))
 
     def log_probabilities(
         self, cache: ClassifierCache, slots_QL: Tensor, values_QF: Tensor, documents_Q: Tensor

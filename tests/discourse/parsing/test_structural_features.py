@@ -7,7 +7,7 @@ import pytest
 from parsing_fixtures import random_document
 
 from docmt.discourse.parsing.document_profile import DocumentProfile, ending, opening
-from docmt.discourse.parsing.neural_network import MERGE_SLOTS, STATE_SLOTS
+from docmt.discourse.parsing.neural_network import MERGE_INPUTS, STATE_INPUTS
 from docmt.discourse.parsing.neural_parser import merge_slots, state_slots
 from docmt.discourse.parsing.structural_features import MERGE_TEMPLATES, STATE_TEMPLATES, merge_values, state_values
 from docmt.discourse.parsing.transitions import NN, NS, SHIFT, SN, State, merges, possible
@@ -28,7 +28,7 @@ def test_values_and_slots_stay_in_their_ranges(seed):
     while True:
         assert in_range(state_values(profile, state), STATE_TEMPLATES)
         slots = state_slots(profile, state)
-        assert len(slots) == STATE_SLOTS
+        assert len(slots) == STATE_INPUTS.n_slots
         assert all(-1 <= slot < len(document.edus) for slot in slots)
         if state.is_final:
             break
@@ -36,7 +36,7 @@ def test_values_and_slots_stay_in_their_ranges(seed):
         state.apply(chance.choice([SHIFT] * can_shift + [NN, NS, SN] * can_reduce))
     nodes = merges(state.actions)
     assert all(in_range(values, MERGE_TEMPLATES) for values in merge_values(profile, nodes))
-    assert all(len(merge_slots(node)) == MERGE_SLOTS for node in nodes)
+    assert all(len(merge_slots(node)) == MERGE_INPUTS.n_slots for node in nodes)
 
 
 def test_hidden_paragraphs_change_nothing_but_values_on_paragraphs():
