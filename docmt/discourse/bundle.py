@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self, get_args
 
 import torch
-from torch import Tensor
 
 from docmt.errors import UserError
 
@@ -43,12 +42,8 @@ class DiscourseBundle:
 
     def to_dict(self) -> dict[str, Any]:
         """Tensors and plain values."""
+        # Bytes become tensors: torch.save stores them as they are, and loading with weights_only accepts them.
         return {
-            "parser": self.parser if isinstance(self.parser, str) else _as_tensor(self.parser),
-            "segmenter": None if self.segmenter is None else _as_tensor(self.segmenter),
-            "sentences": self.sentences,
+            name: torch.frombuffer(bytearray(value), dtype=torch.uint8) if isinstance(value, bytes) else value
+            for name, value in (("parser", self.parser), ("segmenter", self.segmenter), ("sentences", self.sentences))
         }
-
-
-def _as_tensor(data: bytes) -> Tensor:
-    return torch.frombuffer(bytearray(data), dtype=torch.uint8)

@@ -62,6 +62,7 @@ def check_dependencies(heads: Sequence[int], *, where: str) -> None:
         raise UserError(f"{where}: a head is outside the {len(heads)} units")
     if len(roots) > 1:
         raise UserError(f"{where}: units {roots[0] + 1} and {roots[1] + 1} are both roots; a tree has one root")
+    # Walk up from each unit: 1 while on the walk, 2 when a walk from there is known to end at the root.
     state = [0] * len(heads)
     for start in range(len(heads)):
         unit, path = start, []
@@ -92,20 +93,12 @@ def depths(heads: Sequence[int]) -> np.ndarray:
 
 
 def merge_to_sentences(heads: Sequence[int], sentence_of: Sequence[int], n_sentences: int) -> tuple[int, ...]:
-    """Merge the EDUs of each sentence into a tree of sentences (RST-Transformer §2.2, Figure 3).
+    """Merge the EDUs of each sentence, at least one, into a tree of sentences (RST-Transformer §2.2, Figure 3).
 
     A sentence takes the arc of its highest EDU (smallest depth, leftmost on ties). That EDU's head is one step higher
     and in another sentence, so a sentence's smallest depth is always larger than that of its head: there is no cycle,
     and only the sentence of the root has no head. This holds for every tree, even where EDUs of one sentence have heads
     in several other sentences.
-
-    Args:
-        heads: of the EDUs of a tree, −1 for the root.
-        sentence_of: the sentence of each EDU; every sentence has at least one.
-        n_sentences: number of sentences.
-
-    Returns:
-        The head of each sentence, −1 for the root.
     """
     highest = highest_edus(heads, sentence_of, n_sentences)
     return tuple(NO_HEAD if heads[edu] == NO_HEAD else sentence_of[heads[edu]] for edu in highest)

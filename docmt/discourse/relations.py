@@ -8,6 +8,8 @@ import yaml
 from docmt.errors import UserError
 from docmt.settings import Settings, nearest
 
+FOLDER = resources.files("docmt.discourse") / "relations"
+
 
 class Inventory(Settings):
     """The relations of a treebank: `name` and the content of `docmt/discourse/relations/NAME.yaml`."""
@@ -48,8 +50,7 @@ class Inventory(Settings):
 
 def inventory_names() -> list[str]:
     """List the available inventories, sorted."""
-    folder = resources.files("docmt.discourse") / "relations"
-    return sorted(file.name.removesuffix(".yaml") for file in folder.iterdir() if file.name.endswith(".yaml"))
+    return sorted(file.name.removesuffix(".yaml") for file in FOLDER.iterdir() if file.name.endswith(".yaml"))
 
 
 @cache
@@ -57,5 +58,5 @@ def load_inventory(name: str) -> Inventory:
     """Load the inventory of a treebank."""
     if name not in inventory_names():
         raise UserError(f"unknown relation inventory {name!r}; {nearest(name, inventory_names())}")
-    text = (resources.files("docmt.discourse") / "relations" / f"{name}.yaml").read_text(encoding="utf-8")
-    return Inventory.load({"name": name, **yaml.safe_load(text)}, where=f"relations/{name}.yaml")
+    values = yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
+    return Inventory.load({"name": name, **values}, where=f"relations/{name}.yaml")

@@ -36,7 +36,7 @@ class DiscourseStatistics:
             edus=n_edus,
             one_edu_sentences=int((edus_per_sentence == 1).sum()),
         )
-        self._raise_maximum("edus", n_edus)
+        self.maxima["edus"] = max(n_edus, self.maxima.get("edus", 0))
         if document.tree is not None:
             self._add_constituents(document.tree, edus_per_sentence)
         if document.tree is not None or document.arcs is not None:
@@ -48,9 +48,8 @@ class DiscourseStatistics:
         depth = tree.fold(lambda node, below: 1 + max(below) if below else 0)
         spans = {(node.first, node.last) for node in tree.postorder()}
         ends = np.cumsum(edus_per_sentence)
-        is_whole = np.array(
-            [span in spans for span in zip((ends - edus_per_sentence).tolist(), (ends - 1).tolist(), strict=True)]
-        )
+        firsts, lasts = (ends - edus_per_sentence).tolist(), (ends - 1).tolist()
+        is_whole = np.array([span in spans for span in zip(firsts, lasts, strict=True)])
         has_several = edus_per_sentence > 1
         self.sums.update(
             constituent_documents=1,
@@ -60,7 +59,7 @@ class DiscourseStatistics:
             several_edu_sentences=int(has_several.sum()),
             whole_several_edu_sentences=int((is_whole & has_several).sum()),
         )
-        self._raise_maximum("constituent_depth", depth)
+        self.maxima["constituent_depth"] = max(depth, self.maxima.get("constituent_depth", 0))
 
     def _add_dependencies(self, tree: DependencyTree, sentence_of: np.ndarray, n_sentences: int) -> None:
         heads = np.array(tree.heads, dtype=np.int64)
@@ -82,12 +81,9 @@ class DiscourseStatistics:
             # Without the first sentence: the number before its own is NO_HEAD, which would match a root.
             chain_arcs=int((merged[1:] == np.arange(n_sentences - 1)).sum()),
         )
-        self._raise_maximum("dependency_depth", depth)
+        self.maxima["dependency_depth"] = max(depth, self.maxima.get("dependency_depth", 0))
         self.relations.update(name for name, head in zip(tree.relations, tree.heads, strict=True) if head != NO_HEAD)
         self.relations_between.update(tree.relations[edu] for edu in np.flatnonzero(distance))
-
-    def _raise_maximum(self, name: str, value: int) -> None:
-        self.maxima[name] = max(value, self.maxima.get(name, 0))
 
     def _mean(self, part: str, whole: str, digits: int = 2) -> float | None:
         return round(self.sums[part] / self.sums[whole], digits) if self.sums[whole] else None

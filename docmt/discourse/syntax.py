@@ -42,6 +42,7 @@ class SentenceSyntax:
                 first[above] = min(first[above], word)
                 depths[word] += 1
                 above = self.heads[above]
+        # From the deepest word up, so that the largest of the phrases that begin with a word has the last say.
         openings = [NO_OPENING] * len(self.heads)
         for word in sorted(range(len(self.heads)), key=lambda word: (-depths[word], word)):
             openings[first[word]] = self.relations[word]
@@ -55,11 +56,8 @@ def iterate_syntax(path: Path) -> Iterator[tuple[str, DocumentSyntax]]:
     """Yield the id and syntax of each document in a `*.syntax.jsonl` file."""
     for number, value in enumerate(iterate_jsonl(path), start=1):
         try:
-            sentences = tuple(
-                SentenceSyntax(tuple(part["pos"]), tuple(part["heads"]), tuple(part["relations"]))
-                for part in value["sentences"]
-            )
-            yield value["document"], sentences
+            rows = [[tuple(part[name]) for name in ("pos", "heads", "relations")] for part in value["sentences"]]
+            yield value["document"], tuple(SentenceSyntax(*row) for row in rows)
         except (KeyError, TypeError) as error:
             raise UserError(f"{path}: line {number}: not the syntax of a document ({error!r})") from None
 

@@ -58,17 +58,10 @@ def evaluate_parser(
     segmenter: Segmenter | None = None,
     hide_paragraphs: bool = False,
 ) -> dict[str, Any]:
-    """Score a parser on a `.discourse.jsonl` with gold trees.
+    """Score a parser on a `.discourse.jsonl` with gold trees, on gold EDUs or on those that a segmenter finds.
 
-    Args:
-        opened: the parser.
-        gold: the file.
-        relations: the inventory whose coarse classes are compared; by default the parser's.
-        segmenter: finds the EDUs; None for gold EDUs.
-        hide_paragraphs: whether to hide the paragraphs from the parser.
-
-    Returns:
-        The report of `Scores`, and how often a constraint overruled the parser's classifier (`enforced`).
+    `relations` is the inventory whose coarse classes are compared, by default the parser's. Returns the report of
+    `Scores`, and how often a constraint overruled the parser's classifier (`enforced`).
     """
     scores = Scores(coarse_classes(relations or opened.relations))
     before = opened.parser.counts["enforced"]

@@ -180,7 +180,7 @@ class SpanClassifier(nn.Module):
 
     def cache(self, edus_ER: Tensor, lengths: Sequence[int]) -> ClassifierCache:
         """Compute the contributions of EDUs and documents."""
-        # One row of zeros at the end, for slots without an EDU.
+        # One row of zeros at the end, for slots without an EDU: sums and products need no mask.
         slots_EJ = functional.pad(self.slots(edus_ER), (0, 0, 0, 1))
         means_BR = torch.stack([part.mean(0) for part in edus_ER.split(list(lengths))])
         left_EP, right_EP = functional.pad(self.sides(edus_ER), (0, 0, 0, 1)).chunk(2, dim=1)
@@ -188,14 +188,7 @@ class SpanClassifier(nn.Module):
         return ClassifierCache(rows, left_EP, right_EP, self.document(means_BR))
 
     def forward(self, cache: ClassifierCache, slots_QL: Tensor, values_QF: Tensor, documents_Q: Tensor) -> Tensor:
-        """Score the classes, [Q, C].
-
-        Args:
-            cache: from `cache`.
-            slots_QL: int64, the EDU in each slot; E for none.
-            values_QF: int64, the value of each template.
-            documents_Q: int64, the document of each state.
-        """
+        """Score the classes, [Q, C], from the EDU in each slot (E for none), the value of each template, the document."""
         spans_QH = functional.embedding_bag(self.slot_rows(slots_QL), cache.slots, mode="sum")
         pairs_QP = cache.left_EP[slots_QL[:, self.lefts]] * cache.right_EP[slots_QL[:, self.rights]]
         spans_QH = spans_QH + self.compare(pairs_QP.flatten(1))

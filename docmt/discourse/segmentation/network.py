@@ -174,6 +174,7 @@ class HeadAttention(nn.Module):
 
     def forward(self, states_BTD: Tensor, mask_BT: Tensor) -> Tensor:
         """Score the heads of each word, float32 [B, T, T + 1]; the last column is the root."""
+        # Biaffine: a bilinear term for the pair of words, and a linear one for how likely a word is a head at all.
         dependents_BTD = self.dependent(states_BTD).relu()
         heads_BTD = self.head(states_BTD).relu()
         n = len(heads_BTD)
@@ -204,15 +205,9 @@ class LinearChainCrf(nn.Module):
         """Score of moving from the label of the row to the label of the column."""
 
     def log_likelihood(self, emissions_BTL: Tensor, labels_BT: Tensor, mask_BT: Tensor) -> Tensor:
-        """Compute the log probability of each label sequence.
+        """Compute the log probability of each label sequence, float32 [B].
 
-        Args:
-            emissions_BTL: float32.
-            labels_BT: int64; ignored where the mask is false.
-            mask_BT: bool; true for the words of each sentence, at least one.
-
-        Returns:
-            float32 [B].
+        The mask is true for the words of each sentence, at least one.
         """
         chosen_BT = emissions_BTL.gather(2, labels_BT[..., None])[..., 0]
         moves_BT = self.transitions_LL[labels_BT[:, :-1], labels_BT[:, 1:]]
@@ -227,15 +222,7 @@ class LinearChainCrf(nn.Module):
         return score_B - torch.logsumexp(alpha_BL, dim=1)
 
     def viterbi(self, emissions_BTL: Tensor, lengths_B: Tensor) -> Tensor:
-        """Find the most probable label sequences.
-
-        Args:
-            emissions_BTL: float32.
-            lengths_B: int64, number of words of each sentence, at least one.
-
-        Returns:
-            int64 [B, T]; meaningless beyond the end of a sentence.
-        """
+        """Find the most probable label sequences, int64 [B, T]; meaningless beyond the end of a sentence."""
         n_words = emissions_BTL.shape[1]
         best_BL = self.first_L + emissions_BTL[:, 0]
         before = []

@@ -222,15 +222,10 @@ def score_starts(
 ) -> dict[str, dict[str, Any]]:
     """Compute micro-averaged scores of EDU starts.
 
-    Args:
-        predicted: for each sentence, the words other than the first at which a predicted EDU begins.
-        gold: the same for gold EDUs.
-        n_sentences: number of sentences that have words.
-
-    Returns:
-        Precision, recall and F1 in percent (0 where undefined), with the counts. `inside` scores starts inside
-        sentences only, as in Wang et al. (2018). `all` includes the first words of sentences, as in the DISRPT shared
-        tasks; these are always right when sentences are given.
+    Both sides list, for each sentence, the words other than the first at which an EDU begins; `n_sentences` have words.
+    Precision, recall and F1 are in percent (0 where undefined), with the counts. `inside` scores starts inside
+    sentences only, as in Wang et al. (2018). `all` includes the first words of sentences, as in the DISRPT shared
+    tasks; these are always right when sentences are given.
     """
     correct = n_predicted = n_gold = 0
     for found, wanted in zip(predicted, gold, strict=True):
